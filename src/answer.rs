@@ -1,0 +1,112 @@
+//! Questions put to an engine: how far a knob can go, why a layer spilled, what would bring it back, where things
+//! change along a knob, the best settings while some are held, and whether several models can live together.
+//!
+//! Every answer comes from plans that the engine made; nothing here does arithmetic of its own on what a model needs.
+
+pub mod best;
+pub mod change;
+pub mod cliffs;
+mod glance;
+pub mod largest;
+pub mod limits;
+pub mod matrix;
+pub mod quant;
+pub mod report;
+pub mod sweep;
+pub mod together;
+mod track;
+pub mod verdict;
+pub mod why;
+
+use std::fmt;
+
+use crate::engine::{self, EngineError, EngineId};
+use crate::machine::Machine;
+use crate::model::Model;
+use crate::plan::{Plan, Verdict};
+use crate::settings::Settings;
+use crate::settings::knob::Bounds;
+
+pub use change::Change;
+pub use glance::Glance;
+pub use limits::Limits;
+
+/// What an engine is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// Who decides.
+    pub engine: EngineId,
+    /// The model.
+    pub model: &'a Model,
+    /// The machine.
+    pub machine: &'a Machine,
+    /// The knobs.
+    pub settings: &'a Settings,
+}
+
+impl Case<'_> {
+    /// Asks the engine.
+    ///
+    /// # Errors
+    /// As [`engine::plan`].
+    pub fn plan(&self) -> Result<Plan, EngineError> {
+        engine::plan(self.engine, self.model, self.machine, self.settings)
+    }
+
+    /// The ends of the knobs' ranges, which the model sets.
+    pub fn bounds(&self) -> Bounds {
+        let summary = &self.model.hyper;
+        Bounds { context_train: summary.context_train, layer_count: self.model.block_count() as u64 + 1 }
+    }
+
+    /// The plan with other settings; `None` where the engine makes none.
+    fn plan_with(&self, change: impl FnOnce(&mut Settings)) -> Option<Plan> {
+        let mut settings = self.settings.clone();
+        change(&mut settings);
+        engine::plan(self.engine, self.model, self.machine, &settings).ok()
+    }
+
+    /// The plan after `change`; `None` where the engine makes none.
+    pub fn plan_after(&self, change: &Change) -> Option<Plan> {
+        if let Change::Quantisation(to) = *change {
+            return self.quantised(to);
+        }
+        let (mut settings, mut machine) = (self.settings.clone(), self.machine.clone());
+        change.apply(&mut settings, &mut machine);
+        engine::plan(self.engine, self.model, &machine, &settings).ok()
+    }
+}
+
+/// What a plan should achieve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// Every layer is on GPUs, and nothing is asked for more than is free.
+    All,
+    /// At least so many layers are on GPUs, the output layer counted, and it fits.
+    AtLeast(usize),
+    /// This layer, by its index in [`Plan::layers`], is on a GPU, and it fits.
+    Layer(usize),
+}
+
+impl Goal {
+    /// Whether `plan` achieves it.
+    pub fn is_met_by(self, plan: &Plan) -> bool {
+        let fits = plan.verdict != Verdict::DoesNotFit && plan.refusal.is_none();
+        fits && match self {
+            Self::All => plan.verdict == Verdict::Gpu,
+            Self::AtLeast(layers) => plan.offloaded >= layers,
+            Self::Layer(index) => plan.layers.get(index).is_some_and(|layer| layer.device + 1 < plan.devices.len()),
+        }
+    }
+}
+
+/// `all`, `30 layers`, `layer 12`.
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => write!(f, "all"),
+            Self::AtLeast(layers) => write!(f, "{layers} layers"),
+            Self::Layer(index) => write!(f, "layer {index}"),
+        }
+    }
+}

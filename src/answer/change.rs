@@ -1,0 +1,225 @@
+//! Single changes that bring layers onto GPUs; each that is proposed was planned by the engine and works.
+
+use std::fmt;
+
+use super::{Case, Goal};
+use crate::gguf::FileType;
+use crate::machine::{Gpu, Machine};
+use crate::plan::{InEffect, Plan};
+use crate::settings::knob::Knob;
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use crate::units::{Bytes, Tokens};
+
+/// One change of one knob, of the model's quantisation, or of what is free on one GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A smaller context, in tokens.
+    Context(u64),
+    /// Another format of the KV cache.
+    Cache(CacheType),
+    /// Another format of the KV cache together with the flash attention that it needs.
+    CacheWithFlash(CacheType),
+    /// Flash attention on.
+    FlashAttn,
+    /// Fewer sequences at once.
+    Parallel(u64),
+    /// A smaller batch, in tokens.
+    Batch(u64),
+    /// The model in a smaller quantisation.
+    Quantisation(FileType),
+    /// Another request for layers on GPUs.
+    GpuLayers(GpuLayers),
+    /// So much of a GPU's memory, which something else holds now, is freed.
+    Free {
+        /// Index into [`Machine::gpus`].
+        gpu: usize,
+        /// How much.
+        bytes: Bytes,
+    },
+    /// A GPU has so much more memory, all of it free.
+    MoreMemory {
+        /// Index into [`Machine::gpus`].
+        gpu: usize,
+        /// How much.
+        bytes: Bytes,
+    },
+}
+
+impl Change {
+    /// Makes the change, as far as it is one of settings or machine; a [`Change::Quantisation`] is one of the model.
+    pub fn apply(&self, settings: &mut Settings, machine: &mut Machine) {
+        let mut gpu =
+            |index: usize, change: &dyn Fn(&mut Gpu)| machine.gpus.get_mut(index).into_iter().for_each(change);
+        match *self {
+            Self::Context(tokens) => settings.ctx = Context::Tokens(tokens),
+            Self::Cache(ty) => (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)),
+            Self::CacheWithFlash(ty) => {
+                (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
+                settings.flash_attn = FlashAttn::On;
+            }
+            Self::FlashAttn => settings.flash_attn = FlashAttn::On,
+            Self::Parallel(sequences) => settings.parallel = Some(sequences),
+            Self::Batch(tokens) => settings.batch = Some(tokens),
+            Self::Quantisation(_) => {}
+            Self::GpuLayers(layers) => settings.gpu_layers = layers,
+            Self::Free { gpu: index, bytes } => gpu(index, &|gpu| gpu.free = (gpu.free + bytes).min(gpu.total)),
+            Self::MoreMemory { gpu: index, bytes } => gpu(index, &|gpu| {
+                gpu.total += bytes;
+                gpu.free += bytes;
+            }),
+        }
+    }
+
+    /// What is turned: the name of the knob or of `quant` on the command line, `free` or `memory`.
+    pub const fn knob(&self) -> &'static str {
+        match self {
+            Self::Context(_) => Knob::Context.name(),
+            Self::Cache(_) | Self::CacheWithFlash(_) => Knob::CacheType.name(),
+            Self::FlashAttn => Knob::FlashAttn.name(),
+            Self::Parallel(_) => Knob::Parallel.name(),
+            Self::Batch(_) => Knob::Batch.name(),
+            Self::Quantisation(_) => "quant",
+            Self::GpuLayers(_) => Knob::GpuLayers.name(),
+            Self::Free { .. } => "free",
+            Self::MoreMemory { .. } => "memory",
+        }
+    }
+
+    /// The options that make this change on the command line; none where it is a change of the machine.
+    pub fn options(&self) -> Option<String> {
+        Some(match *self {
+            Self::Context(tokens) => format!("--ctx {tokens}"),
+            Self::Cache(ty) => format!("--kv-type {ty}"),
+            Self::CacheWithFlash(ty) => format!("--kv-type {ty} --flash-attn on"),
+            Self::FlashAttn => "--flash-attn on".to_owned(),
+            Self::Parallel(sequences) => format!("--parallel {sequences}"),
+            Self::Batch(tokens) => format!("--batch {tokens}"),
+            Self::Quantisation(to) => format!("--quant {to}"),
+            Self::GpuLayers(layers) => match layers.word() {
+                Ok(count) => format!("--gpu-layers {count}"),
+                Err(word) => format!("--gpu-layers {word}"),
+            },
+            Self::Free { .. } | Self::MoreMemory { .. } => return None,
+        })
+    }
+}
+
+/// As it reads at the beginning of "… keeps all of it on the GPU".
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Context(tokens) => write!(f, "a context of {}", Tokens(tokens)),
+            Self::Cache(ty) => write!(f, "a {ty} cache"),
+            Self::CacheWithFlash(ty) => write!(f, "a {ty} cache with flash attention"),
+            Self::FlashAttn => write!(f, "flash attention"),
+            Self::Parallel(1) => write!(f, "one sequence at a time"),
+            Self::Parallel(sequences) => write!(f, "{sequences} sequences at once"),
+            Self::Batch(tokens) => write!(f, "a batch of {}", Tokens(tokens)),
+            Self::Quantisation(to) => write!(f, "quantisation {to}"),
+            Self::GpuLayers(GpuLayers::Auto) => write!(f, "leaving the GPU layers to the engine"),
+            Self::GpuLayers(GpuLayers::All) => write!(f, "asking for all layers on GPUs"),
+            Self::GpuLayers(GpuLayers::Count(layers)) => write!(f, "asking for {layers} layers on GPUs"),
+            Self::Free { gpu, bytes } => write!(f, "freeing {bytes} on GPU{gpu}"),
+            Self::MoreMemory { gpu, bytes } => write!(f, "{bytes} more on GPU{gpu}"),
+        }
+    }
+}
+
+/// How far the search for more memory goes on one GPU, in MiB.
+const MOST_MEMORY: u64 = 1 << 22;
+/// So many different GPUs are tried with more memory.
+const MOST_GPUS: usize = 8;
+
+impl Case<'_> {
+    /// The smallest single change of each knob that makes `plan`, which is this case's, meet `goal`. Empty when it is met
+    /// already, or when no single change does it.
+    pub fn changes(&self, plan: &Plan, goal: Goal) -> Vec<Change> {
+        if goal.is_met_by(plan) || self.machine.gpus.is_empty() {
+            return Vec::new();
+        }
+        let effect = &plan.settings;
+        let mut changes: Vec<Change> = self.other_request(plan, goal).into_iter().collect();
+        let lower = |knob, value| self.largest_below(knob, goal, value).map(|largest| largest.value);
+        changes.extend(lower(Knob::Context, effect.ctx).map(Change::Context));
+        changes.extend(self.other_formats(effect, goal));
+        changes.extend(lower(Knob::Parallel, effect.parallel).map(Change::Parallel));
+        changes.extend(lower(Knob::Batch, effect.batch).map(Change::Batch));
+        let smaller = self.largest_quantisation_below(goal, self.model.bytes).found;
+        changes.extend(smaller.map(|(to, _)| Change::Quantisation(to)));
+        changes.extend(self.more_memory(goal));
+        changes
+    }
+
+    /// Whether `goal` is met after `change`.
+    pub fn works(&self, change: &Change, goal: Goal) -> bool {
+        self.plan_after(change).is_some_and(|plan| goal.is_met_by(&plan))
+    }
+
+    /// The widest narrower cache, and flash attention, each if it suffices; both together only where neither does.
+    pub(super) fn other_formats(&self, effect: &InEffect, goal: Goal) -> Vec<Change> {
+        let narrower = [CacheType::Q8_0, CacheType::Q4_0]
+            .into_iter()
+            .filter(|ty| width(*ty) < width(effect.cache_type_k).max(width(effect.cache_type_v)));
+        let works = |change: &Change| self.works(change, goal);
+        let flash_can_change = effect.flash_attn != FlashAttn::On;
+        let mut found: Vec<_> = narrower.clone().map(Change::Cache).find(works).into_iter().collect();
+        found.extend(Some(Change::FlashAttn).filter(|_| flash_can_change).filter(works));
+        if found.is_empty() && flash_can_change {
+            found.extend(narrower.map(Change::CacheWithFlash).find(works));
+        }
+        found
+    }
+
+    /// Where a number of layers was asked for: leaving it to the engine, else asking for enough.
+    fn other_request(&self, plan: &Plan, goal: Goal) -> Option<Change> {
+        if self.settings.gpu_layers == GpuLayers::Auto {
+            return None;
+        }
+        let wanted = match goal {
+            Goal::All => None,
+            Goal::AtLeast(layers) => Some(layers as u64),
+            // they are counted from the back, with or without the output layer
+            Goal::Layer(index) => (plan.layers.len() as u64).checked_sub(index as u64 + 1),
+        };
+        let counts = wanted.into_iter().flat_map(|count| [count, count + 1]).map(GpuLayers::Count);
+        let requests = [GpuLayers::Auto].into_iter().chain(counts).chain([GpuLayers::All]);
+        requests.map(Change::GpuLayers).find(|change| self.works(change, goal))
+    }
+
+    /// The least memory, in whole MiB, that one GPU alone would have to have more of; the GPU that needs least.
+    fn more_memory(&self, goal: Goal) -> Option<Change> {
+        let gpus = &self.machine.gpus;
+        let is_first_of_its_kind =
+            |&index: &usize| gpus.get(index).is_some_and(|gpu| !gpus.iter().take(index).any(|other| other == gpu));
+        let different = (0..gpus.len()).filter(is_first_of_its_kind).take(MOST_GPUS);
+        different.filter_map(|gpu| self.more_memory_on(gpu, goal)).min_by_key(|&(mib, _)| mib).map(|(_, change)| change)
+    }
+
+    fn more_memory_on(&self, gpu: usize, goal: Goal) -> Option<(u64, Change)> {
+        let card = self.machine.gpus.get(gpu)?;
+        let in_use = card.total - card.free;
+        let change = |mib: u64| {
+            let bytes = Bytes::mib(mib);
+            if bytes <= in_use { Change::Free { gpu, bytes } } else { Change::MoreMemory { gpu, bytes } }
+        };
+        let works = |mib: u64| self.works(&change(mib), goal);
+        let enough = (0..=MOST_MEMORY.ilog2()).map(|power| 1u64 << power).find(|&mib| works(mib))?;
+        let (mut low, mut high) = (enough / 2, enough);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if works(middle) { high = middle } else { low = middle }
+        }
+        Some((high, change(high)))
+    }
+}
+
+/// Bits per element, roughly: only the order matters.
+pub(super) const fn width(ty: CacheType) -> u32 {
+    match ty {
+        CacheType::F32 => 32,
+        CacheType::F16 | CacheType::Bf16 => 16,
+        CacheType::Q8_0 => 8,
+        CacheType::Q5_1 | CacheType::Q5_0 => 5,
+        CacheType::Q4_1 | CacheType::Q4_0 | CacheType::Iq4Nl => 4,
+    }
+}

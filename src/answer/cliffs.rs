@@ -1,0 +1,120 @@
+//! Where things change along a knob: layers lost, devices overfull, and the engine's own jumps.
+
+use serde::Serialize;
+
+use super::track::{Regime, Seen, Survey, Track};
+use super::{Case, Goal};
+use crate::plan::Verdict;
+use crate::settings::knob::Knob;
+
+/// A place on a knob's track between two neighbouring values that turn out differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cliff {
+    /// The last value before it.
+    pub last: u64,
+    /// The first value after it.
+    pub first: u64,
+    /// How things are at `last`.
+    pub before: Side,
+    /// How they are at `first`.
+    pub after: Side,
+    /// What the engine's rules changed by themselves: `batch 512 → 1024`.
+    pub jumps: Vec<String>,
+}
+
+/// How things are on one side of a cliff.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Side {
+    /// Layers on GPUs.
+    pub offloaded: usize,
+    /// GPUs that are asked for something.
+    pub gpus: usize,
+    /// `None` where the engine makes no plan.
+    pub verdict: Option<Verdict>,
+}
+
+impl Cliff {
+    /// The last value with every layer on GPUs is before it.
+    pub fn is_edge_of_all(&self) -> bool {
+        self.before.verdict == Some(Verdict::Gpu) && self.after.verdict != Some(Verdict::Gpu)
+    }
+}
+
+impl Case<'_> {
+    /// Where things change along `knob` while the other knobs stay, in ascending order. Asking for GPU layers is expected
+    /// to move layers: there, only a verdict or a request that is not met is a change.
+    pub fn cliffs(&self, knob: Knob) -> Vec<Cliff> {
+        let bounds = self.bounds();
+        let track = Track::of(self, knob, &bounds);
+        let mut survey = Survey::new(*self, knob, Goal::All, track);
+        let samples = track.samples(self, knob, &bounds);
+        let mut cliffs = Vec::new();
+        for pair in samples.windows(2) {
+            if let &[low, high] = pair {
+                survey.cliffs(knob, low, high, &mut cliffs);
+            }
+        }
+        cliffs
+    }
+}
+
+impl Survey<'_> {
+    fn cliffs(&mut self, knob: Knob, low: u64, high: u64, found: &mut Vec<Cliff>) {
+        let (before, after) = (self.at(low), self.at(high));
+        let (last, first) = (self.track.value(low), self.track.value(high));
+        if outcome(knob, last, &before) == outcome(knob, first, &after) {
+            return;
+        }
+        if high - low > 1 {
+            let middle = low + (high - low) / 2;
+            self.cliffs(knob, low, middle, found);
+            self.cliffs(knob, middle, high, found);
+            return;
+        }
+        let jumps = self.jumps(knob, low, high);
+        // a knob that starts or stops to follow the moved one is no change by itself
+        if side(&before) != side(&after) || !jumps.is_empty() {
+            found.push(Cliff { last, first, before: side(&before), after: side(&after), jumps });
+        }
+    }
+
+    /// The knobs that the engine set otherwise although they were held.
+    fn jumps(&self, knob: Knob, low: u64, high: u64) -> Vec<String> {
+        let (Some(low), Some(high)) = (self.plan(low), self.plan(high)) else { return Vec::new() };
+        let (from, to) = (&low.settings, &high.settings);
+        let mut jumps = Vec::new();
+        let mut note = |name: &str, from: String, to: String| {
+            if from != to {
+                jumps.push(format!("{name} {from} → {to}"));
+            }
+        };
+        let follows = from.batch == from.ctx && to.batch == to.ctx;
+        if knob != Knob::Batch && !follows {
+            note("batch", from.batch.to_string(), to.batch.to_string());
+        }
+        if knob != Knob::Parallel {
+            note("parallel", from.parallel.to_string(), to.parallel.to_string());
+        }
+        if knob != Knob::CacheType {
+            note("K cache", from.cache_type_k.to_string(), to.cache_type_k.to_string());
+            note("V cache", from.cache_type_v.to_string(), to.cache_type_v.to_string());
+        }
+        if knob != Knob::FlashAttn {
+            note("flash attention", from.flash_attn.to_string(), to.flash_attn.to_string());
+        }
+        jumps
+    }
+}
+
+fn outcome(knob: Knob, value: u64, seen: &Seen) -> (u64, Option<Verdict>, Option<Regime>) {
+    let layers = match knob {
+        Knob::GpuLayers => value.saturating_sub(seen.offloaded as u64),
+        _ => seen.offloaded as u64,
+    };
+    (layers, seen.verdict, seen.regime.clone())
+}
+
+fn side(seen: &Seen) -> Side {
+    let gpus = seen.regime.as_ref().map_or(0, |regime| regime.gpus.iter().filter(|&&used| used).count());
+    Side { offloaded: seen.offloaded, gpus, verdict: seen.verdict }
+}

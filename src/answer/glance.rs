@@ -1,0 +1,42 @@
+//! What a list of models says of each: does it fit, how much of it is on GPUs, how far its context can go.
+
+use serde::Serialize;
+
+use super::{Case, Goal};
+use crate::engine::EngineError;
+use crate::plan::Verdict;
+use crate::settings::knob::Knob;
+use crate::units::Ratio;
+
+/// A model on a machine, at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Glance {
+    /// Does it fit, and where?
+    pub verdict: Verdict,
+    /// The share of what it takes that is on GPUs; zero where it is asked for nothing.
+    pub on_gpu: Ratio,
+    /// The largest context that fits, GPUs and RAM together; none where no context does.
+    pub context_fits: Option<u64>,
+    /// The largest context with every layer on GPUs.
+    pub context_on_gpu: Option<u64>,
+}
+
+impl Case<'_> {
+    /// What a list says of the model: its plan with the knobs as they are, and how far the context alone could go.
+    ///
+    /// # Errors
+    /// As [`Case::plan`].
+    pub fn glance(&self) -> Result<Glance, EngineError> {
+        let plan = self.plan()?;
+        let most = |goal| self.largest(Knob::Context, goal).map(|most| most.value);
+        let on_gpu = if self.machine.gpus.is_empty() { None } else { most(Goal::All) };
+        // a context that the model was trained for cannot be outgrown with layers in RAM
+        let all = on_gpu.filter(|_| on_gpu == plan.model.context_train);
+        Ok(Glance {
+            verdict: plan.verdict,
+            on_gpu: plan.totals.gpu.share_of(plan.totals.all),
+            context_fits: all.or_else(|| most(Goal::AtLeast(0))),
+            context_on_gpu: on_gpu,
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! The largest value of a knob that still fits, the others held.
+
+use super::track::{Survey, Track};
+use super::{Case, Goal};
+use crate::plan::Plan;
+use crate::settings::knob::{Bounds, Knob};
+
+/// How far a knob can go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Largest {
+    /// The knob.
+    pub knob: Knob,
+    /// Its largest value that fits.
+    pub value: u64,
+    /// The next value that the engine can tell apart, which does not fit; none at the end of the range.
+    pub next: Option<u64>,
+    /// The plan at `value`.
+    pub plan: Plan,
+}
+
+impl Case<'_> {
+    /// The largest value of `knob` with which `goal` is met while the other knobs stay; for [`Knob::GpuLayers`] the most
+    /// layers that go to GPUs when they are asked for, and fit. `None` when no value does it, or for a knob of words.
+    ///
+    /// The engine's need may jump and fall along the way: the range is looked at from the top down, at the knob's
+    /// stops and wherever the engine's rules change, and divided further where the rules in effect differ.
+    pub fn largest(&self, knob: Knob, goal: Goal) -> Option<Largest> {
+        let bounds = self.bounds();
+        self.largest_on(knob, goal, Track::of(self, knob, &bounds), &bounds)
+    }
+
+    /// The smallest value of `knob` that the engine tells from nothing: where its range begins.
+    pub fn least(&self, knob: Knob) -> u64 {
+        Track::of(self, knob, &self.bounds()).value(0)
+    }
+
+    /// [`Case::largest`], but below `value`.
+    pub(super) fn largest_below(&self, knob: Knob, goal: Goal, value: u64) -> Option<Largest> {
+        let bounds = self.bounds();
+        let track = Track::of(self, knob, &bounds).up_to(value.checked_sub(1)?)?;
+        self.largest_on(knob, goal, track, &bounds)
+    }
+
+    fn largest_on(&self, knob: Knob, goal: Goal, track: Track, bounds: &Bounds) -> Option<Largest> {
+        if knob.choices().is_some() {
+            return None;
+        }
+        let mut survey = Survey::new(*self, knob, goal, track);
+        let place = survey.largest(&track.samples(self, knob, bounds))?;
+        let plan = survey.plan(place)?;
+        let value = track.value(place);
+        if place < track.last() {
+            return Some(Largest { knob, value, next: Some(track.value(place + 1)), plan });
+        }
+        // what the engine lowers by its own rules goes no further than to where it is lowered
+        let effect = knob.in_effect(&plan.settings, plan.offloaded);
+        if effect < value && effect >= knob.least() && knob != Knob::GpuLayers {
+            let same =
+                self.plan_with(|settings| knob.set(settings, effect)).filter(|same| same.settings == plan.settings);
+            if let Some(plan) = same {
+                return Some(Largest { knob, value: effect, next: None, plan });
+            }
+        }
+        Some(Largest { knob, value, next: None, plan })
+    }
+}
+
+impl Survey<'_> {
+    /// The last place where the goal is met.
+    fn largest(&mut self, samples: &[u64]) -> Option<u64> {
+        last_met(samples, &mut |place| {
+            let seen = self.at(place);
+            (seen.meets, seen.regime)
+        })
+    }
+}
+
+/// The last place that meets a goal, given for each place whether it does and under which rules. `samples` ascend and
+/// hold both ends. Between two samples under the same rules, a place that fails is taken to make all later ones fail.
+fn last_met<R: PartialEq>(samples: &[u64], at: &mut impl FnMut(u64) -> (bool, R)) -> Option<u64> {
+    let (&last, others) = samples.split_last()?;
+    if at(last).0 {
+        return Some(last);
+    }
+    let mut high = last;
+    for &low in others.iter().rev() {
+        if let Some(found) = last_met_between(low, high, at) {
+            return Some(found);
+        }
+        high = low;
+    }
+    None
+}
+
+/// The last place from `low` up to below `high` that meets the goal; `high` does not.
+fn last_met_between<R: PartialEq>(low: u64, high: u64, at: &mut impl FnMut(u64) -> (bool, R)) -> Option<u64> {
+    let (meets, rules) = at(low);
+    if high - low <= 1 {
+        return meets.then_some(low);
+    }
+    if !meets && rules == at(high).1 {
+        return None;
+    }
+    let middle = low + (high - low) / 2;
+    // where the middle meets it, the answer is there or above
+    last_met_between(middle, high, at).or_else(|| last_met_between(low, middle, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Stretches of a track, each under one of a few rules that ask for `base + slope · place`.
+    fn engine() -> impl Strategy<Value = (Vec<u64>, Vec<usize>, Vec<(u64, u64)>)> {
+        let edges = proptest::collection::btree_set(1..5000u64, 0..6);
+        let rules = proptest::collection::vec((0..20_000u64, 0..8u64), 3);
+        (edges, proptest::collection::vec(0..3usize, 7), rules)
+            .prop_map(|(edges, order, rules)| (edges.into_iter().collect(), order, rules))
+    }
+
+    proptest! {
+        #[test]
+        fn needs_that_jump_and_fall_hide_nothing((edges, order, rules) in engine(), room in 0..30_000u64) {
+            let rule = |place: u64| order[edges.iter().filter(|&&edge| place > edge).count()];
+            let meets = |place: u64| {
+                let (base, slope) = rules[rule(place)];
+                base + slope * place <= room
+            };
+            let mut samples: Vec<u64> = edges.iter().flat_map(|&edge| [edge, edge + 1]).chain([0, 5000]).collect();
+            samples.sort_unstable();
+            samples.dedup();
+            let mut asked = HashMap::new();
+            let found = last_met(&samples, &mut |place| {
+                *asked.entry(place).or_insert(0) += 1;
+                (meets(place), rule(place))
+            });
+            prop_assert_eq!(found, (0..=5000).rev().find(|&place| meets(place)));
+            prop_assert!(asked.len() <= samples.len() + 13, "{} places were looked at", asked.len());
+        }
+    }
+
+    #[test]
+    fn a_batch_that_grows_with_the_context_is_seen_past() {
+        // up to 4096 a small batch, then a large one as long as it fits, then the small one again
+        let batch = |context: u64| if (4097..6000).contains(&context) { 1024 } else { 512 };
+        let need = |context: u64| context + 8 * batch(context);
+        let mut at = |context| (need(context) <= 11_000, batch(context));
+        assert_eq!(last_met(&[1, 4096, 4097, 8192], &mut at), Some(11_000 - 8 * 512));
+    }
+}

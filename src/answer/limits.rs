@@ -1,0 +1,53 @@
+//! How far each knob can go, and what would help: what the planner's screen asks after every key.
+
+use super::{Case, Change, Goal};
+use crate::plan::{Plan, Verdict};
+use crate::settings::GpuLayers;
+use crate::settings::knob::Knob;
+
+/// How far knobs can go with every layer on GPUs, the others held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest context, in tokens.
+    pub context: Option<u64>,
+    /// The most sequences.
+    pub parallel: Option<u64>,
+    /// The largest batch, in tokens.
+    pub batch: Option<u64>,
+    /// What else brings every layer onto GPUs when they are not all there.
+    pub remedies: Vec<Change>,
+}
+
+impl Limits {
+    /// The largest value of `knob`, for those that have one.
+    pub fn of(&self, knob: Knob) -> Option<u64> {
+        match knob {
+            Knob::Context => self.context,
+            Knob::Parallel => self.parallel,
+            Knob::Batch => self.batch,
+            Knob::CacheType | Knob::FlashAttn | Knob::GpuLayers => None,
+        }
+    }
+}
+
+impl Case<'_> {
+    /// How far each knob can go, and what would help if not everything is on GPUs now; `plan` is this case's.
+    pub fn limits(&self, plan: &Plan) -> Limits {
+        if self.machine.gpus.is_empty() {
+            return Limits::default();
+        }
+        let most = |knob| self.largest(knob, Goal::All).map(|largest| largest.value);
+        let mut remedies = Vec::new();
+        if plan.verdict != Verdict::Gpu {
+            remedies = self.other_formats(&plan.settings, Goal::All);
+            let one = Change::Parallel(1);
+            remedies.extend(Some(one).filter(|one| plan.settings.parallel > 1 && self.works(one, Goal::All)));
+            let auto = Change::GpuLayers(GpuLayers::Auto);
+            let counted = matches!(self.settings.gpu_layers, GpuLayers::Count(_));
+            if counted && self.works(&auto, Goal::All) {
+                remedies.insert(0, auto);
+            }
+        }
+        Limits { context: most(Knob::Context), parallel: most(Knob::Parallel), batch: most(Knob::Batch), remedies }
+    }
+}

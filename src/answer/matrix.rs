@@ -1,0 +1,153 @@
+//! Plans over two knobs, or a knob and the quantisation, at once, as data: what fits where at a glance.
+
+use super::Case;
+use super::sweep::Outcome;
+use crate::gguf::FileType;
+use crate::model::Model;
+use crate::settings::knob::Knob;
+
+/// What changes along one side of a matrix, in the order of the rows or columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// A knob takes these values.
+    Knob(Knob, Vec<u64>),
+    /// The model is in these quantisations.
+    Quantisation(Vec<FileType>),
+}
+
+/// Plans over two axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// What changes from row to row.
+    pub rows: Axis,
+    /// What changes from column to column.
+    pub columns: Axis,
+    /// Row after row; the sentence that the engine refused with where it made no plan.
+    pub cells: Vec<Result<Outcome, String>>,
+}
+
+impl Matrix {
+    /// The cell in this row and column.
+    pub fn cell(&self, row: usize, column: usize) -> Option<&Result<Outcome, String>> {
+        if column >= self.columns.len() {
+            return None;
+        }
+        self.cells.get(row * self.columns.len() + column)
+    }
+}
+
+/// Quantisations that models are offered in, the most usual first.
+const USUAL: [FileType; 12] = [
+    FileType::Q4KM,
+    FileType::Q8_0,
+    FileType::Q6K,
+    FileType::Q5KM,
+    FileType::Q3KM,
+    FileType::F16,
+    FileType::Iq4Xs,
+    FileType::Q2K,
+    FileType::Q5KS,
+    FileType::Q4KS,
+    FileType::Iq3Xs,
+    FileType::Iq2Xs,
+];
+
+impl Axis {
+    /// Its name on the command line and in files.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Knob(knob, _) => knob.name(),
+            Self::Quantisation(_) => "quant",
+        }
+    }
+
+    /// Its name on the screen.
+    pub const fn title(&self) -> &'static str {
+        match self {
+            Self::Knob(knob, _) => knob.title(),
+            Self::Quantisation(_) => "quantisation",
+        }
+    }
+
+    /// How many rows or columns it makes.
+    pub const fn len(&self) -> usize {
+        match self {
+            Self::Knob(_, values) => values.len(),
+            Self::Quantisation(to) => to.len(),
+        }
+    }
+
+    /// It makes none.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What each row or column is called on the screen.
+    pub fn shown(&self) -> Vec<String> {
+        match self {
+            Self::Knob(knob, values) => values.iter().map(|&value| knob.show(value)).collect(),
+            Self::Quantisation(to) => to.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// What each is called on the command line and in files.
+    pub fn plain(&self) -> Vec<String> {
+        match self {
+            Self::Knob(knob, values) => values.iter().map(|&value| knob.plain(value)).collect(),
+            Self::Quantisation(to) => to.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// The `count` quantisations that people use most and that this model can be had in, the largest first.
+    pub fn quantisations(case: &Case<'_>, count: usize) -> Self {
+        let sizes = case.model.quantisations();
+        let size = |to: FileType| sizes.iter().position(|&(other, _)| other == to);
+        let mut chosen: Vec<FileType> = USUAL.into_iter().filter(|&to| size(to).is_some()).take(count.max(1)).collect();
+        chosen.sort_by_key(|&to| std::cmp::Reverse(size(to)));
+        Self::Quantisation(chosen)
+    }
+
+    /// `knob` with some of its stops, as [`Knob::spread`] chooses them.
+    pub fn spread(knob: Knob, case: &Case<'_>, count: usize) -> Self {
+        Self::Knob(knob, knob.spread(&case.bounds(), count))
+    }
+}
+
+impl Case<'_> {
+    /// A plan for every pair of values.
+    pub fn matrix(&self, rows: Axis, columns: Axis) -> Matrix {
+        let (down, across) = (self.steps(&rows), self.steps(&columns));
+        let pairs = down.iter().flat_map(|row| across.iter().map(move |column| [row, column]));
+        let cells = pairs.map(|steps| self.cell(steps)).collect();
+        Matrix { rows, columns, cells }
+    }
+
+    fn cell(&self, steps: [&Step; 2]) -> Result<Outcome, String> {
+        let mut model = self.model;
+        let mut knobs = Vec::with_capacity(steps.len());
+        for step in steps {
+            match step {
+                Step::Knob(knob, value) => knobs.push((*knob, *value)),
+                Step::Model(other) => model = other.as_deref().map_err(Clone::clone)?,
+            }
+        }
+        Case { model, ..*self }.outcome(&knobs)
+    }
+
+    /// Each quantisation is made once, not once for each cell.
+    fn steps(&self, axis: &Axis) -> Vec<Step> {
+        match axis {
+            Axis::Knob(knob, values) => values.iter().map(|&value| Step::Knob(*knob, value)).collect(),
+            Axis::Quantisation(to) => {
+                let made = |&to: &FileType| self.model.quantised(to).map(Box::new).map_err(|error| error.to_string());
+                to.iter().map(|to| Step::Model(made(to))).collect()
+            }
+        }
+    }
+}
+
+/// One row or column.
+enum Step {
+    Knob(Knob, u64),
+    Model(Result<Box<Model>, String>),
+}

@@ -1,0 +1,43 @@
+//! The largest quantisation of a model that still fits.
+
+use super::{Case, Goal};
+use crate::engine;
+use crate::gguf::FileType;
+use crate::plan::Plan;
+use crate::units::Bytes;
+
+/// How far the quantisation can go, the knobs held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LargestQuantisation {
+    /// The largest one that fits, and the plan with it; none where even the smallest is too much.
+    pub found: Option<(FileType, Plan)>,
+    /// The next larger one, which does not fit; none at the end of the range.
+    pub next: Option<FileType>,
+}
+
+impl Case<'_> {
+    /// The largest quantisation, by its bytes, with which `goal` is met while every knob stays; one after the other from
+    /// the largest down. Where two take the same bytes, they fit or fail alike.
+    pub fn largest_quantisation(&self, goal: Goal) -> LargestQuantisation {
+        self.largest_quantisation_below(goal, Bytes(u64::MAX))
+    }
+
+    /// The same, of those that take less than `bytes`.
+    pub(super) fn largest_quantisation_below(&self, goal: Goal, bytes: Bytes) -> LargestQuantisation {
+        let mut next = None;
+        let sizes = self.model.quantisations();
+        for &(file_type, _) in sizes.iter().rev().filter(|&&(_, size)| size < bytes) {
+            match self.quantised(file_type).filter(|plan| goal.is_met_by(plan)) {
+                Some(plan) => return LargestQuantisation { found: Some((file_type, plan)), next },
+                None => next = Some(file_type),
+            }
+        }
+        LargestQuantisation { found: None, next }
+    }
+
+    /// The plan of the model in another quantisation; `None` where there is none.
+    pub(super) fn quantised(&self, to: FileType) -> Option<Plan> {
+        let model = self.model.quantised(to).ok()?;
+        engine::plan(self.engine, &model, self.machine, self.settings).ok()
+    }
+}

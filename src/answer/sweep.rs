@@ -1,0 +1,109 @@
+//! Memory along one knob's whole range, as data.
+
+use serde::Serialize;
+
+use super::Case;
+use super::cliffs::Cliff;
+use crate::plan::{DeviceKind, Plan, Totals, Verdict};
+use crate::settings::knob::Knob;
+use crate::units::{Bytes, Ratio};
+
+/// Plans along a knob.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    /// The knob.
+    pub knob: Knob,
+    /// One point per value, ascending.
+    pub points: Vec<Point>,
+    /// Where things change in between.
+    pub cliffs: Vec<Cliff>,
+}
+
+/// What one plan comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// The knob's value.
+    pub value: u64,
+    /// What the engine made of it; the sentence it refused with where it made no plan.
+    pub outcome: Result<Outcome, String>,
+}
+
+/// A plan in a few numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Does it fit, and where?
+    pub verdict: Verdict,
+    /// Layers on GPUs.
+    pub offloaded: usize,
+    /// Layers in all, the output layer counted.
+    pub layer_count: usize,
+    /// The share of what is asked for that is on GPUs.
+    pub on_gpu: Ratio,
+    /// Sums over devices.
+    pub totals: Totals,
+    /// GPUs in order, the CPU last.
+    pub devices: Vec<DeviceSums>,
+}
+
+/// What one device is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceSums {
+    /// `GPU0`, `CPU`.
+    pub id: String,
+    /// GPU or CPU.
+    pub kind: DeviceKind,
+    /// What was free before the model.
+    pub free: Bytes,
+    /// Weights of its layers.
+    pub weights: Bytes,
+    /// Caches of its layers.
+    pub cache: Bytes,
+    /// The compute graph.
+    pub graph: Bytes,
+    /// What the engine keeps back here.
+    pub reserved: Bytes,
+    /// Number of its layers.
+    pub layers: usize,
+}
+
+impl Outcome {
+    /// In short.
+    pub fn of(plan: &Plan) -> Self {
+        let device = |device: &crate::plan::DevicePlan| DeviceSums {
+            id: device.id.clone(),
+            kind: device.kind,
+            free: device.free,
+            weights: device.weights,
+            cache: device.cache,
+            graph: device.graph,
+            reserved: device.reserved(),
+            layers: device.layers.len(),
+        };
+        Self {
+            verdict: plan.verdict,
+            offloaded: plan.offloaded,
+            layer_count: plan.layers.len(),
+            on_gpu: plan.totals.gpu.share_of(plan.totals.all),
+            totals: plan.totals,
+            devices: plan.devices.iter().map(device).collect(),
+        }
+    }
+}
+
+impl Case<'_> {
+    /// Plans at each of `values`, and where things change along the whole range.
+    pub fn sweep(&self, knob: Knob, values: &[u64]) -> Sweep {
+        let points = values.iter().map(|&value| Point { value, outcome: self.outcome(&[(knob, value)]) }).collect();
+        Sweep { knob, points, cliffs: self.cliffs(knob) }
+    }
+
+    /// What the engine makes of these knobs set to these values.
+    pub(super) fn outcome(&self, knobs: &[(Knob, u64)]) -> Result<Outcome, String> {
+        let mut settings = self.settings.clone();
+        for &(knob, value) in knobs {
+            knob.set(&mut settings, value);
+        }
+        let case = Case { settings: &settings, ..*self };
+        case.plan().map(|plan| Outcome::of(&plan)).map_err(|error| error.to_string())
+    }
+}

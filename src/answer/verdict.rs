@@ -1,0 +1,93 @@
+//! Does it fit, what is the limit, what would change it: one sentence, in words a person would use.
+
+use super::Limits;
+use crate::plan::{DeviceKind, DevicePlan, Plan, Verdict};
+use crate::units::{Bytes, Tokens};
+
+/// The verdict on `plan` as a short headline.
+pub const fn headline(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Gpu => "Fits",
+        Verdict::Split => "Split",
+        Verdict::Cpu => "In RAM",
+        Verdict::DoesNotFit => "Does not fit",
+    }
+}
+
+/// What to say after the headline; `limits` may still be under way.
+pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
+    let all = plan.layers.len();
+    match plan.verdict {
+        Verdict::Gpu => {
+            let gpus: Vec<_> = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).collect();
+            let place = match gpus.as_slice() {
+                [gpu] => gpu.name.clone(),
+                _ => format!("{} GPUs", gpus.len()),
+            };
+            let spare: Bytes = gpus.iter().map(|gpu| left(gpu)).sum();
+            format!("all {all} layers are on {place}, with {spare} to spare.{}", room_to_grow(plan, limits))
+        }
+        Verdict::Split => {
+            let (in_ram, verb) = match all - plan.offloaded.min(all) {
+                1 => ("1 layer".to_owned(), "runs"),
+                n => (format!("{n} of {all} layers"), "run"),
+            };
+            format!("{in_ram} {verb} from RAM, which is slower.{}", ways_back(plan, limits))
+        }
+        Verdict::Cpu if plan.gpus().is_empty() => {
+            format!("no GPU, so all {all} layers run from RAM: {} of {} free.", plan.cpu().asked(), plan.cpu().free)
+        }
+        Verdict::Cpu => format!("no layer is on a GPU, all {all} run from RAM.{}", ways_back(plan, limits)),
+        Verdict::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
+    }
+}
+
+fn left(device: &DevicePlan) -> Bytes {
+    device.free - device.asked() - device.reserved()
+}
+
+fn room_to_grow(plan: &Plan, limits: Option<&Limits>) -> String {
+    match limits.and_then(|limits| limits.context) {
+        Some(most) if most > plan.settings.ctx => {
+            let trained = plan.model.context_train == Some(most);
+            let whole = if trained { ", all the model was trained for" } else { "" };
+            format!(" The context can grow to {}{whole}.", Tokens(most))
+        }
+        _ => String::new(),
+    }
+}
+
+fn ways_back(plan: &Plan, limits: Option<&Limits>) -> String {
+    let Some(limits) = limits else { return String::new() };
+    let mut ways: Vec<String> = Vec::new();
+    ways.extend(limits.context.map(|most| format!("a context of {}", Tokens(most))));
+    ways.extend(limits.remedies.iter().take(2).map(ToString::to_string));
+    let Some(last) = ways.pop() else { return String::new() };
+    let ways = if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) };
+    let mut chars = ways.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    let place = if plan.gpus().len() == 1 { "the GPU" } else { "the GPUs" };
+    format!(" {first}{} keeps all of it on {place}.", chars.as_str())
+}
+
+fn too_much(plan: &Plan) -> String {
+    let over = plan.devices.iter().find(|device| device.is_over());
+    match (over, &plan.refusal) {
+        (Some(device), _) => {
+            let swap = if device.kind == DeviceKind::Cpu && device.swap_free > Bytes::ZERO {
+                format!(" and {} of swap", device.swap_free)
+            } else {
+                String::new()
+            };
+            let place = if device.kind == DeviceKind::Cpu { "RAM" } else { device.id.as_str() };
+            format!("{place} is asked for {} but has {} free{swap}.", device.asked(), device.free)
+        }
+        (None, Some(refusal)) => sentence_case(refusal),
+        (None, None) => "some device is asked for more than it has.".to_owned(),
+    }
+}
+
+fn sentence_case(text: &str) -> String {
+    let text = text.trim_end();
+    if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
+}

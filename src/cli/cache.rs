@@ -1,0 +1,61 @@
+//! `plimsoll cache`: what is kept of headers that were fetched.
+
+use std::time::{Duration, SystemTime};
+
+use super::args::{CacheArgs, CacheCommand};
+use super::fault::{Fault, one_line};
+use crate::source::Roots;
+use crate::source::ago;
+use crate::source::cache::{Cache, Entry};
+use crate::units::Bytes;
+
+/// Does what `args` ask and says what was done.
+pub(super) fn run(args: &CacheArgs) -> Result<String, Fault> {
+    let folder = Roots::of_this_machine().network.and_then(|network| network.cache);
+    let folder =
+        folder.ok_or_else(|| Fault::Model("this system has no folder for caches: nothing is kept".to_owned()))?;
+    let cache = Cache::new(&folder);
+    let failed = |error| Fault::Terminal(format!("the cache in '{}' cannot be used: {error}", folder.display()));
+    Ok(match args.command {
+        None | Some(CacheCommand::Show) => show(&cache, &cache.list().map_err(failed)?),
+        Some(CacheCommand::Clear) => removed(&cache.clear().map_err(failed)?),
+        Some(CacheCommand::Prune { days }) => {
+            removed(&cache.prune(Duration::from_secs(days.saturating_mul(86_400))).map_err(failed)?)
+        }
+    })
+}
+
+fn show(cache: &Cache, entries: &[Entry]) -> String {
+    let folder = cache.folder().display();
+    if entries.is_empty() {
+        return format!("Nothing is kept in {folder} yet: headers that are fetched will be.\n");
+    }
+    let mut out = format!("{} kept in {folder}, {}\n\n", things(entries.len()), total(entries));
+    let now = SystemTime::now();
+    for entry in entries {
+        let (name, seen) = match &entry.about {
+            Some(about) => (one_line(&about.name), ago(about.age(now))),
+            None => {
+                (one_line(&entry.path.display().to_string()), "damaged or half-written: 'prune' removes it".to_owned())
+            }
+        };
+        out += &format!("{:>10}  {name}  ({seen})\n", entry.size.to_string());
+    }
+    out
+}
+
+fn removed(gone: &[Entry]) -> String {
+    if gone.is_empty() {
+        "Nothing to remove.\n".to_owned()
+    } else {
+        format!("Removed {}, {}.\n", things(gone.len()), total(gone))
+    }
+}
+
+fn things(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "answer" } else { "answers" })
+}
+
+fn total(entries: &[Entry]) -> Bytes {
+    entries.iter().map(|entry| entry.size).sum()
+}

@@ -1,0 +1,110 @@
+//! What was detected, and how: text that can be pasted into a report of a fault, or JSON.
+
+use serde::Serialize;
+
+use super::fault::one_line;
+use super::report::{cell, short_name};
+use super::style::{Ink, Style};
+use crate::engine::backend;
+use crate::hardware::{Detected, Process, Tried};
+use crate::machine::{Backend, Origin, Os, file};
+use crate::plan::DeviceKind;
+use crate::units::Bytes;
+
+/// The devices and everything that was tried.
+pub(super) fn text(detected: &Detected, style: &Style) -> String {
+    let machine = &detected.machine;
+    let name = style.width - 6 - 4 * 11;
+    let mut out =
+        format!("plimsoll {} on {} {}\n", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    if machine.origin == Origin::Described {
+        out +=
+            &style.wrap("", "Simulated machine: it is described, at least in part, and not the one in front of you.");
+    }
+    out.push('\n');
+    let head = format!("{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}", "", "Devices", "backend", "total", "free", "in use");
+    out += &format!("{}\n", style.paint(Ink::Strong, head.trim_end()));
+    for device in file::Object::of(machine).devices {
+        let what = if device.kind == DeviceKind::Gpu { short_name(device.name) } else { device.name.to_owned() };
+        out += &format!(
+            "{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}\n",
+            device.id,
+            cell(&one_line(&what), name - 1),
+            device.backend.map_or("", Backend::name),
+            device.total.to_string(),
+            device.free.to_string(),
+            (device.total - device.free).to_string()
+        );
+        let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
+        let mut facts: Vec<_> = facts.map(|fact| format!("{} {}", fact.what, one_line(&fact.value))).collect();
+        facts.extend(device.compute.map(|compute| format!("compute capability {compute}")));
+        facts.extend(device.backend.and_then(|backend| backend::of(backend).context_in_words()));
+        facts.push(format!("{} bytes free of {}", device.free.0, device.total.0));
+        out += &style.wrap("      ", &facts.join(" · "));
+        let held = detected.processes.iter().filter(|process| process.device == device.id).map(held);
+        let held: Vec<String> = held.collect();
+        if !held.is_empty() {
+            out += &style.wrap("      ", &format!("in use by {}", held.join(" · ")));
+        }
+    }
+    if machine.gpus.is_empty() && machine.origin == Origin::Detected {
+        out += &style.wrap("", "No GPU was found. Describe one to plan for it: plimsoll plan MODEL --gpu 24GiB");
+    }
+    out += &format!("\n{}\n", style.paint(Ink::Strong, "Tried"));
+    for tried in &detected.tried {
+        out += &style.wrap(&format!("{:<8}", tried.collector), &one_line(&tried.outcome));
+    }
+    out
+}
+
+fn held(process: &Process) -> String {
+    let name = process.name.as_deref().map_or_else(|| "a program".to_owned(), one_line);
+    let held = process.bytes.map_or_else(|| "not told how much".to_owned(), |bytes| bytes.to_string());
+    format!("{name} (process {}): {held}", process.pid)
+}
+
+/// The same as one object: the keys of a plan's devices, and more that only a real device has. It is a machine file:
+/// `--machine` reads it.
+pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
+    let file::Object { plimsoll, origin, os, devices } = file::Object::of(&detected.machine);
+    let listed = devices.into_iter().map(|device| {
+        let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
+        Listed {
+            facts: facts.map(|fact| (fact.what, fact.value.as_str())).collect(),
+            processes: detected.processes.iter().filter(|process| process.device == device.id).collect(),
+            context_assumed: device.backend.and_then(|backend| backend::of(backend).context),
+            device,
+        }
+    });
+    let devices = listed.collect();
+    let mut used: Vec<Backend> = detected.machine.gpus.iter().map(|gpu| gpu.backend).collect();
+    used.sort_unstable();
+    used.dedup();
+    let backends = used.into_iter().map(|backend| Rules { backend, rules: backend::of(backend).facts() }).collect();
+    serde_json::to_string_pretty(&Object { plimsoll, origin, os, devices, backends, tried: &detected.tried })
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    plimsoll: &'static str,
+    origin: Origin,
+    os: Os,
+    devices: Vec<Listed<'a>>,
+    backends: Vec<Rules>,
+    tried: &'a [Tried],
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    device: file::Device<'a>,
+    context_assumed: Option<Bytes>,
+    processes: Vec<&'a Process>,
+    facts: std::collections::BTreeMap<&'static str, &'a str>,
+}
+
+#[derive(Serialize)]
+struct Rules {
+    backend: Backend,
+    rules: Vec<backend::Fact>,
+}

@@ -1,0 +1,112 @@
+//! What goes wrong, as one line and an exit status.
+
+use std::io;
+use std::process::ExitCode;
+
+use crate::engine::EngineError;
+use crate::model::ModelError;
+use crate::source::SourceError;
+
+/// Why a command ends without its answer.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Bad arguments, or settings that the engine refuses: exit status 2.
+    Arguments(String),
+    /// The model could not be read: exit status 3.
+    Model(String),
+    /// The answer could not be written, or the screen not opened: exit status 1.
+    Terminal(String),
+}
+
+impl Fault {
+    /// Prints itself to standard error, on one line whatever it quotes, and gives the exit status.
+    pub(super) fn report(&self) -> ExitCode {
+        let (sentence, status) = match self {
+            Self::Arguments(sentence) => (sentence, 2),
+            Self::Model(sentence) => (sentence, 3),
+            Self::Terminal(sentence) => (sentence, 1),
+        };
+        eprintln!("error: {}", one_line(sentence));
+        ExitCode::from(status)
+    }
+
+    /// A text after a flag was not understood.
+    pub(super) fn flag(flag: &str, sentence: &str) -> Self {
+        Self::Arguments(format!("{flag}: {sentence}"))
+    }
+}
+
+impl From<SourceError> for Fault {
+    fn from(error: SourceError) -> Self {
+        Self::Model(error.to_string())
+    }
+}
+
+impl From<ModelError> for Fault {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error.to_string())
+    }
+}
+
+impl From<EngineError> for Fault {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Model(sentence) => Self::Model(sentence),
+            EngineError::Settings(sentence) => Self::Arguments(sentence),
+        }
+    }
+}
+
+/// What clap has to say, shortened to its sentence and its tip.
+impl From<clap::Error> for Fault {
+    fn from(error: clap::Error) -> Self {
+        use clap::error::{ContextKind, ContextValue, ErrorKind};
+        use std::error::Error;
+
+        if let (ErrorKind::ValueValidation, Some(source)) = (error.kind(), error.source()) {
+            let flag = match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::String(flag)) => flag.split_whitespace().next().unwrap_or(flag).to_owned(),
+                _ => "an argument".to_owned(),
+            };
+            return Self::flag(&flag, &source.to_string());
+        }
+        let text = error.to_string();
+        let lines = text.lines().map(str::trim).filter(|line| {
+            let aside = ["Usage:", "For more information", "tip: to pass"];
+            !line.is_empty() && !aside.iter().any(|start| line.starts_with(start))
+        });
+        let sentence = lines.collect::<Vec<_>>().join(" ").replace(" tip: ", ", ");
+        let sentence = sentence.strip_prefix("error: ").unwrap_or(&sentence);
+        Self::Arguments(format!("{sentence} (--help shows what can be written)"))
+    }
+}
+
+/// A reader that closed its end has had enough: that is no fault.
+pub(super) fn written(result: io::Result<()>) -> Result<(), Fault> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Fault::Terminal(format!("the answer could not be written: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// `text` on one line, without anything that steers a terminal.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_the_line_or_steer_the_terminal() {
+        assert_eq!(one_line("a\nb\u{1b}[2Jc"), "a b [2Jc");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_fault() {
+        assert!(written(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
+        assert!(written(Err(io::ErrorKind::StorageFull.into())).is_err());
+    }
+}

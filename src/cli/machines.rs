@@ -1,0 +1,62 @@
+//! `plimsoll machine`: machines kept by name.
+
+use serde_json::json;
+
+use super::fault::{Fault, one_line};
+use super::style::{Ink, Style};
+use crate::hardware::saved::Entry;
+use crate::machine::Machine;
+
+/// What was saved, in one sentence.
+pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> String {
+    format!("saved '{name}' ({}) in {}; plan for it with --machine '{name}'\n", sentence(machine), path.display())
+}
+
+/// All of them, one line each.
+pub(super) fn text(entries: &[Entry], style: &Style) -> String {
+    if entries.is_empty() {
+        return "No machine is saved yet: plimsoll machine save NAME keeps this one, --gpu and --ram another.\n"
+            .to_owned();
+    }
+    let width = entries.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(8);
+    let mut out = format!("{}\n", style.paint(Ink::Strong, "Saved machines"));
+    for (name, machine) in entries {
+        let what = machine.as_ref().map_or_else(|why| format!("cannot be read: {why}"), sentence);
+        out += &style.wrap(&format!("{name:<width$}  "), &one_line(&what));
+    }
+    out
+}
+
+/// The same as one object.
+pub(super) fn json(entries: &[Entry]) -> Result<String, Fault> {
+    let one = |(name, machine): &Entry| match machine {
+        Ok(machine) => json!({
+            "name": name,
+            "origin": machine.origin,
+            "gpus": machine.gpus.iter().map(|gpu| &gpu.name).collect::<Vec<_>>(),
+            "ram": machine.ram.total,
+            "error": null,
+        }),
+        Err(why) => json!({ "name": name, "error": why }),
+    };
+    let object = json!({ "machines": entries.iter().map(one).collect::<Vec<_>>() });
+    let text = serde_json::to_string_pretty(&object);
+    text.map(|text| text + "\n")
+        .map_err(|error| Fault::Terminal(format!("the list cannot be written as JSON: {error}")))
+}
+
+/// `RTX 4090, 2 × RTX 3090, 64.0 GiB of RAM`
+fn sentence(machine: &Machine) -> String {
+    let mut parts: Vec<(usize, &str)> = Vec::new();
+    for gpu in &machine.gpus {
+        match parts.last_mut() {
+            Some((count, name)) if *name == gpu.name => *count += 1,
+            _ => parts.push((1, &gpu.name)),
+        }
+    }
+    let gpus =
+        parts.into_iter().map(|(count, name)| if count == 1 { name.to_owned() } else { format!("{count} × {name}") });
+    let none = machine.gpus.is_empty().then(|| "no GPU".to_owned());
+    let parts: Vec<String> = gpus.chain(none).chain([format!("{} of RAM", machine.ram.total)]).collect();
+    one_line(&parts.join(", "))
+}

@@ -1,0 +1,84 @@
+//! The cards and systems that can be named, as text or JSON.
+
+use serde::Serialize;
+
+use super::fault::Fault;
+use super::style::{Ink, Style};
+use crate::machine::Backend;
+use crate::machine::presets::{self, Preset};
+use crate::units::Bytes;
+
+/// Those that `search` finds; all of them without it.
+pub(super) fn found(search: Option<&str>) -> Result<Vec<&'static Preset>, Fault> {
+    let text = search.unwrap_or_default();
+    let found = presets::matching(text);
+    if found.is_empty() {
+        let near = presets::nearest(text);
+        let hint = if near.is_empty() { String::new() } else { format!("; near it are {}", near.join(", ")) };
+        return Err(Fault::flag("--presets", &format!("no card or system is called '{text}'{hint}")));
+    }
+    Ok(found)
+}
+
+/// One line for each.
+pub(super) fn text(found: &[&Preset], style: &Style) -> String {
+    let name = style.width - 5 * 11;
+    let head =
+        format!("{:<name$}{:>11}{:>11}{:>11}{:>11}{:>11}", "Presets", "backend", "total", "free", "compute", "GB/s");
+    let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
+    for preset in found {
+        let gpu = preset.gpu();
+        let compute = gpu.compute.map_or_else(|| "–".to_owned(), |(major, minor)| format!("{major}.{minor}"));
+        out += &format!(
+            "{:<name$}{:>11}{:>11}{:>11}{compute:>11}{:>11}\n",
+            preset.name,
+            gpu.backend.name(),
+            gpu.total.to_string(),
+            gpu.free.to_string(),
+            preset.gbps
+        );
+    }
+    out.push('\n');
+    out += &style
+        .wrap("", "What is free is assumed. Name one with --gpu \"NAME\"; add ,free=20GiB where you know better.");
+    out
+}
+
+/// The same as one object.
+pub(super) fn json(found: &[&Preset]) -> serde_json::Result<String> {
+    let presets = found.iter().map(|preset| One::of(preset)).collect();
+    serde_json::to_string_pretty(&Object { presets })
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    presets: Vec<One<'a>>,
+}
+
+#[derive(Serialize)]
+struct One<'a> {
+    name: &'a str,
+    backend: Backend,
+    total: Bytes,
+    free_assumed: Bytes,
+    integrated: bool,
+    compute: Option<String>,
+    bytes_per_second: u64,
+    ram: Option<Bytes>,
+}
+
+impl<'a> One<'a> {
+    fn of(preset: &'a Preset) -> Self {
+        let gpu = preset.gpu();
+        Self {
+            name: &preset.name,
+            backend: gpu.backend,
+            total: gpu.total,
+            free_assumed: gpu.free,
+            integrated: gpu.integrated,
+            compute: gpu.compute.map(|(major, minor)| format!("{major}.{minor}")),
+            bytes_per_second: u64::from(preset.gbps) * 1_000_000_000,
+            ram: preset.ram().map(|ram| ram.total),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `plimsoll max`, `why`, `sweep` and `matrix`: questions put to an engine.
+
+use super::args::{Asked, MatrixArgs, MaxArgs, Output, SweepArgs, Wanted, WhyArgs};
+use super::fault::Fault;
+use super::report::answers::{self, Explained};
+use super::start::{self, Opened, Ready, Start};
+use super::style::Style;
+use crate::answer::matrix::Axis;
+use crate::answer::{Case, Goal, report, why};
+use crate::gguf::FileType;
+use crate::plan::{Plan, Why};
+use crate::settings::Settings;
+use crate::settings::knob::Knob;
+
+/// The largest value of a knob that fits.
+pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
+    let (ready, opened) = ready(&args.asked)?;
+    let case = ready.case(&opened.model);
+    let plan = ready.plan(&opened.model)?;
+    let goal = args.layers.map_or(Goal::All, |layers| Goal::AtLeast(usize::try_from(layers).unwrap_or(usize::MAX)));
+    within("--layers", args.layers, 1, plan.layers.len() as u64)?;
+    let style = Style::of_stdout();
+    let knob = match args.knob {
+        Wanted::Knob(knob) => knob,
+        Wanted::Quantisation => {
+            let largest = case.largest_quantisation(goal);
+            if args.json {
+                return written(report::max_quantisation_json(&largest));
+            }
+            return Ok(answers::max_quantisation(&plan, goal, &largest, &style));
+        }
+    };
+    let largest = case.largest(knob, goal);
+    let least = case.least(knob);
+    if args.json {
+        return written(report::max_json(knob, largest.as_ref(), least));
+    }
+    let beyond = largest.as_ref().and_then(|largest| planned(&case, knob, largest.next?));
+    Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(least), beyond.as_ref(), &style))
+}
+
+/// Why layers are where they are, and what would bring them onto GPUs.
+pub(super) fn why(args: &WhyArgs) -> Result<String, Fault> {
+    let (ready, opened) = ready(&args.asked)?;
+    let case = ready.case(&opened.model);
+    let plan = ready.plan(&opened.model)?;
+    let count = plan.layers.len() as u64;
+    within("--layer", args.layer, 0, count - 1)?;
+    let asked = args.layer.map(|layer| usize::try_from(layer).unwrap_or(usize::MAX));
+    let layers = match asked {
+        Some(layer) => why::layer(&plan, layer).into_iter().collect(),
+        None => why::layers(&plan),
+    };
+    // the layer asked about, or the one that is nearest to a GPU
+    let spilled = plan.layers.iter().filter(|layer| layer.device + 1 == plan.devices.len());
+    let one = asked.or_else(|| {
+        spilled.max_by_key(|layer| (layer.why != Why::OutputDropped, layer.index)).map(|layer| layer.index)
+    });
+    let mut changes: Vec<_> = one.map(|layer| goals(&case, &plan, Goal::Layer(layer))).unwrap_or_default();
+    let all = goals(&case, &plan, Goal::All);
+    changes.retain(|(change, _)| !all.iter().any(|(other, _)| other == change));
+    changes.splice(0..0, all);
+    let takers = why::takers(&plan);
+    if args.json {
+        return written(report::why_json(&plan, &layers, &changes, &takers));
+    }
+    let explained = Explained { layers: &layers, one: asked.is_some(), changes: &changes, takers: &takers };
+    Ok(answers::why(&plan, &explained, &Style::of_stdout()))
+}
+
+/// Plans along one knob.
+pub(super) fn sweep(args: &SweepArgs) -> Result<String, Fault> {
+    let (ready, opened) = ready(&args.asked)?;
+    let case = ready.case(&opened.model);
+    let points = usize::try_from(args.points).unwrap_or(usize::MAX);
+    let sweep = case.sweep(args.over, &values(&case, args.over, &args.values, points, "--values")?);
+    match args.output {
+        Output { json: true, .. } => written(report::sweep_json(&sweep)),
+        Output { csv: true, .. } => Ok(report::sweep_csv(&sweep)),
+        _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
+    }
+}
+
+/// Plans over two knobs.
+pub(super) fn matrix(args: &MatrixArgs) -> Result<String, Fault> {
+    let (ready, opened) = ready(&args.asked)?;
+    let case = ready.case(&opened.model);
+    let rows = side(&case, args.rows, &args.row_values, 12, "--row-values")?;
+    let columns = side(&case, args.columns, &args.column_values, 6, "--column-values")?;
+    if rows.name() == columns.name() {
+        let sentence = format!("--rows and --columns are both {}: name two knobs", rows.name());
+        return Err(Fault::Arguments(sentence));
+    }
+    let matrix = case.matrix(rows, columns);
+    match args.output {
+        Output { json: true, .. } => written(report::matrix_json(&matrix)),
+        Output { csv: true, .. } => Ok(report::matrix_csv(&matrix)),
+        _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
+    }
+}
+
+fn ready(asked: &Asked) -> Result<(Ready, Opened), Fault> {
+    let start = Start::read(&asked.knobs, &asked.machine)?;
+    let opened = start::model(&asked.model)?.quantised(asked.knobs.others.quant)?;
+    Ok((start.with(&opened).complete(opened.adapters), opened))
+}
+
+fn written(json: serde_json::Result<String>) -> Result<String, Fault> {
+    match json {
+        Ok(json) => Ok(json + "\n"),
+        Err(error) => Err(Fault::Terminal(format!("the answer cannot be written as JSON: {error}"))),
+    }
+}
+
+fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Fault> {
+    match value {
+        Some(value) if !(least..=most).contains(&value) => {
+            Err(Fault::flag(flag, &format!("the model has no layer {value}: write a number from {least} to {most}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn goals(case: &Case<'_>, plan: &Plan, goal: Goal) -> Vec<(crate::answer::Change, Goal)> {
+    case.changes(plan, goal).into_iter().map(|change| (change, goal)).collect()
+}
+
+fn planned(case: &Case<'_>, knob: Knob, value: u64) -> Option<Plan> {
+    let mut settings = case.settings.clone();
+    knob.set(&mut settings, value);
+    Case { settings: &settings, ..*case }.plan().ok()
+}
+
+/// One side of a matrix.
+fn side(case: &Case<'_>, wanted: Wanted, given: &[String], count: usize, flag: &str) -> Result<Axis, Fault> {
+    match wanted {
+        Wanted::Knob(knob) => Ok(Axis::Knob(knob, values(case, knob, given, count, flag)?)),
+        Wanted::Quantisation if given.is_empty() => Ok(Axis::quantisations(case, count)),
+        Wanted::Quantisation => {
+            let named = |text: &String| text.parse::<FileType>().map_err(|error| Fault::flag(flag, &error.to_string()));
+            given.iter().map(named).collect::<Result<_, _>>().map(Axis::Quantisation)
+        }
+    }
+}
+
+/// The values that were given, or `count` of the knob's stops.
+fn values(case: &Case<'_>, knob: Knob, given: &[String], count: usize, flag: &str) -> Result<Vec<u64>, Fault> {
+    if given.is_empty() {
+        return Ok(knob.spread(&case.bounds(), count));
+    }
+    let bounds = case.bounds();
+    let value = |text: &String| {
+        let mut settings = Settings::default();
+        knob.read(text, &mut settings, &bounds).map_err(|sentence| Fault::flag(flag, &sentence))?;
+        let missing = || Fault::flag(flag, &format!("'{text}' is no value of its own: write numbers"));
+        knob.chosen(&settings, &bounds).ok_or_else(missing)
+    };
+    given.iter().map(value).collect()
+}

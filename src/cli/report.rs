@@ -1,0 +1,161 @@
+//! A plan as text for people: the verdict first, then devices, layers, the compute graph, and what is worth knowing.
+
+pub(super) mod answers;
+mod bar;
+mod devices;
+mod graph;
+mod layers;
+
+use super::fault::one_line;
+use super::style::{HOLD, Ink, Style};
+use crate::answer::{Limits, verdict};
+use crate::machine::Origin;
+use crate::plan::{Confidence, Plan, Verdict};
+use crate::settings::FlashAttn;
+use crate::units::{Bytes, Tokens, grouped};
+
+pub(super) use devices::{cell, short_name};
+
+/// `plan` in the style of this terminal; `limits` say how far its knobs can go.
+pub(super) fn plan(plan: &Plan, limits: Option<&Limits>, style: &Style) -> String {
+    let plan = &tame(plan.clone());
+    let mut out = headline(plan, limits, style);
+    out.push('\n');
+    out += &style.wrap("", &model(plan));
+    out += &style.wrap("", &settings(plan));
+    if plan.origin == Origin::Described {
+        out += "on a simulated machine, which is not the one in front of you\n";
+    }
+    if let Some(listing) = plan.listing {
+        let columns = format!("{} · {}", listing.size_column(), listing.processor_column());
+        out += &style.wrap("", &format!("ollama ps would show: {}", hold(&columns)));
+    }
+    for section in [devices::section(plan, style), layers::section(plan, style), graph::section(plan, style)] {
+        out.push('\n');
+        out += &section;
+    }
+    if !plan.notes.is_empty() {
+        out.push('\n');
+        out += &format!("{}\n", style.paint(Ink::Strong, "Notes"));
+        out.extend(plan.notes.iter().map(|note| style.wrap("- ", note)));
+    }
+    out
+}
+
+/// Texts that come from files and drivers, without what would steer a terminal.
+fn tame(mut plan: Plan) -> Plan {
+    plan.model.name = one_line(&plan.model.name);
+    plan.model.architecture = one_line(&plan.model.architecture);
+    for device in &mut plan.devices {
+        device.name = one_line(&device.name);
+    }
+    for text in plan.notes.iter_mut().chain(&mut plan.refusal) {
+        *text = one_line(text);
+    }
+    plan
+}
+
+fn headline(plan: &Plan, limits: Option<&Limits>, style: &Style) -> String {
+    let word = verdict::headline(plan.verdict);
+    let text = style.wrap("", &format!("{word}: {}", verdict::sentence(plan, limits)));
+    let ink = match plan.verdict {
+        Verdict::Gpu => Ink::Graph,
+        Verdict::Split | Verdict::Cpu => Ink::Cache,
+        Verdict::DoesNotFit => Ink::Over,
+    };
+    let rest = text.strip_prefix(word).unwrap_or_default();
+    let mut out = format!("{}{rest}", style.paint(Ink::Strong, &style.paint(ink, word)));
+    // the verdict's sentence may be about memory while the engine refuses for another reason
+    if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !text.replace('\n', " ").contains(refusal.as_str())) {
+        out += &style.wrap("", &format!("{} refuses it: {refusal}", plan.engine.title()));
+    }
+    out
+}
+
+fn model(plan: &Plan) -> String {
+    let model = &plan.model;
+    let mut parts = vec![model.name.clone(), model.architecture.clone()];
+    parts.extend(model.file_type.clone());
+    parts.push(format!("{} parameters", parameters(model.parameters)));
+    parts.push(model.bytes.to_string());
+    parts.push(format!("{} blocks", model.layers));
+    joined(&parts)
+}
+
+fn settings(plan: &Plan) -> String {
+    let effect = &plan.settings;
+    let sure = match plan.confidence {
+        Confidence::Exact => "exact",
+        Confidence::Modelled => "modelled",
+        Confidence::Assumed => "partly assumed",
+    };
+    let mut parts = vec![format!("{} ({sure})", plan.engine.title())];
+    let trained = plan.model.context_train.map(|most| format!(" of {}", Tokens(most))).unwrap_or_default();
+    parts.push(format!("context {}{trained}", Tokens(effect.ctx)));
+    if effect.parallel > 1 {
+        parts.push(format!("{} sequences, {} tokens in all", effect.parallel, Tokens(effect.ctx_total)));
+    }
+    parts.push(format!("batch {}", effect.batch));
+    parts.push(if effect.cache_type_k == effect.cache_type_v {
+        format!("KV cache {}", effect.cache_type_k)
+    } else {
+        format!("K cache {}, V cache {}", effect.cache_type_k, effect.cache_type_v)
+    });
+    parts.push(match effect.flash_attn {
+        FlashAttn::Auto => "flash attention auto".to_owned(),
+        FlashAttn::On => "flash attention on".to_owned(),
+        FlashAttn::Off => "flash attention off".to_owned(),
+    });
+    if effect.gpu_layers >= 0 {
+        parts.push(format!("{} layers asked onto GPUs", effect.gpu_layers));
+    }
+    joined(&parts)
+}
+
+/// Parts that a line may break between, but not within.
+fn joined(parts: &[String]) -> String {
+    let kept: Vec<_> = parts.iter().map(|part| hold(part)).collect();
+    kept.join(&format!("{HOLD}· "))
+}
+
+/// `text` that no line breaks.
+fn hold(text: &str) -> String {
+    text.replace(' ', &HOLD.to_string())
+}
+
+/// An amount that fits a column however absurd it is: from 1000 GiB up in larger units.
+fn amount(bytes: Bytes) -> String {
+    let gib = bytes.0 as f64 / Bytes::gib(1).0 as f64;
+    let units = ["TiB", "PiB", "EiB"].into_iter().zip([1024.0, 1_048_576.0, 1_073_741_824.0]);
+    let larger = units.take_while(|(_, size)| gib >= size * 0.976).last();
+    match larger {
+        Some((unit, size)) => format!("{:.1} {unit}", gib / size),
+        None => bytes.to_string(),
+    }
+}
+
+fn parameters(n: u64) -> String {
+    match n {
+        1_000_000_000.. => format!("{:.1} B", n as f64 / 1e9),
+        1_000_000.. => format!("{:.0} M", n as f64 / 1e6),
+        _ => grouped(n, '\u{2009}'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absurd_amounts_stay_within_their_column() {
+        for (bytes, text) in [
+            (Bytes::ZERO, "0 MiB"),
+            (Bytes::gib(999), "999.0 GiB"),
+            (Bytes::gib(1000), "1.0 TiB"),
+            (Bytes::gib(1 << 20), "1.0 PiB"),
+            (Bytes(u64::MAX), "16.0 EiB"),
+        ] {
+            assert_eq!(amount(bytes), text);
+        }
+    }
+}

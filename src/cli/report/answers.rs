@@ -1,0 +1,312 @@
+//! Answers as text for people.
+
+use super::super::style::{Ink, Style};
+use super::tame;
+use crate::answer::cliffs::Cliff;
+use crate::answer::largest::Largest;
+use crate::answer::matrix::Matrix;
+use crate::answer::quant::LargestQuantisation;
+use crate::answer::sweep::{Outcome, Sweep};
+use crate::answer::why::{LayerAnswer, Taker};
+use crate::answer::{Change, Goal, verdict};
+use crate::plan::{Confidence, Plan, Verdict};
+use crate::settings::knob::Knob;
+use crate::units::{Tokens, grouped};
+
+/// What `plimsoll why` found out.
+pub(in super::super) struct Explained<'a> {
+    pub layers: &'a [LayerAnswer],
+    /// One layer was asked about.
+    pub one: bool,
+    pub changes: &'a [(Change, Goal)],
+    pub takers: &'a [Taker],
+}
+
+/// How far `knob` can go, or the least value, which is too much already; `beyond` is the plan at the next step.
+pub(in super::super) fn max(
+    plan: &Plan,
+    knob: Knob,
+    goal: Goal,
+    largest: Result<&Largest, u64>,
+    beyond: Option<&Plan>,
+    style: &Style,
+) -> String {
+    let plan = &tame(plan.clone());
+    let (kept, lacks) = match goal {
+        _ if knob == Knob::GpuLayers => ("all that are asked for fit".to_owned(), "it does not fit".to_owned()),
+        _ => kept_and_lacks(plan, goal),
+    };
+    let mut out = match largest {
+        Ok(largest) => {
+            let most = format!("{} {}", knob.title(), Tokens(largest.value));
+            let next = largest.next.map(|next| match beyond.map(|beyond| (beyond.verdict, beyond.offloaded)) {
+                Some((Verdict::DoesNotFit, _)) | None => format!("At {}, it does not fit.", Tokens(next)),
+                Some((_, on)) => format!("At {}, {on} of {} layers are on GPUs.", Tokens(next), plan.layers.len()),
+            });
+            let option = format!("--{} {}", knob.name(), largest.value);
+            reached(&most, &kept, next.as_deref(), &largest.plan, &option, style)
+        }
+        Err(least) => out_of_reach(&format!("{} {}", knob.title(), Tokens(least)), &lacks, style),
+    };
+    out.push('\n');
+    out += &source(plan, style);
+    out
+}
+
+/// How far the quantisation can go.
+pub(in super::super) fn max_quantisation(
+    plan: &Plan,
+    goal: Goal,
+    largest: &LargestQuantisation,
+    style: &Style,
+) -> String {
+    let plan = &tame(plan.clone());
+    let (kept, lacks) = kept_and_lacks(plan, goal);
+    let mut out = match (&largest.found, largest.next) {
+        (Some((to, found)), next) => {
+            let most = format!("{to} ({})", found.model.bytes);
+            let next = next.map(|next| format!("With {next}, {lacks}."));
+            reached(&most, &kept, next.as_deref(), found, &format!("--quant {to}"), style)
+        }
+        (None, Some(least)) => out_of_reach(least.name(), &lacks, style),
+        (None, None) => style.wrap("", "llama.cpp's quantiser makes no other quantisation of this model."),
+    };
+    out.push('\n');
+    out += &source(plan, style);
+    out
+}
+
+/// What is so up to the most, and what is so beyond it.
+fn kept_and_lacks(plan: &Plan, goal: Goal) -> (String, String) {
+    let all = plan.layers.len();
+    match goal {
+        Goal::All => ("every layer is on GPUs".to_owned(), "not every layer is on GPUs".to_owned()),
+        Goal::AtLeast(layers) => (
+            format!("at least {layers} of {all} layers are on GPUs"),
+            format!("fewer than {layers} of {all} layers are on GPUs"),
+        ),
+        Goal::Layer(layer) => (format!("layer {layer} is on a GPU"), format!("layer {layer} is in RAM")),
+    }
+}
+
+fn reached(most: &str, kept: &str, next: Option<&str>, found: &Plan, option: &str, style: &Style) -> String {
+    let found = &tame(found.clone());
+    let mut out = format!("{} is the most with which {kept}.\n", style.paint(Ink::Strong, most));
+    out += &style.wrap("", next.unwrap_or("That is the end of its range."));
+    out += &style.wrap("", &format!("{}: {}", verdict::headline(found.verdict), verdict::sentence(found, None)));
+    out += &format!("\n  {option}\n");
+    out
+}
+
+fn out_of_reach(least: &str, lacks: &str, style: &Style) -> String {
+    style.wrap("", &format!("Even with {least}, {lacks}: 'plimsoll why' says what is in the way."))
+}
+
+/// Why layers are where they are.
+pub(in super::super) fn why(plan: &Plan, explained: &Explained<'_>, style: &Style) -> String {
+    let plan = &tame(plan.clone());
+    let sentence = verdict::sentence(plan, None);
+    let mut out = style.wrap("", &format!("{}: {sentence}", verdict::headline(plan.verdict)));
+    out += &layers(plan, explained, style);
+    if !explained.takers.is_empty() {
+        out += &format!("\n{}\n", style.paint(Ink::Strong, "What takes the memory of the GPUs"));
+    }
+    for taker in explained.takers {
+        out += &format!("{:<6}{:>10}  {}\n", taker.device, taker.bytes.to_string(), taker.name);
+    }
+    let done = plan.verdict == Verdict::Gpu;
+    if explained.changes.is_empty() {
+        let none = if done { "Nothing needs to change." } else { "No single change brings all layers onto GPUs." };
+        out += &format!("\n{none}\n");
+    } else {
+        out += &format!("\n{}\n", style.paint(Ink::Strong, "Single changes that help, each tried out"));
+    }
+    for (change, goal) in explained.changes {
+        let brings = match goal {
+            Goal::All => "all layers".to_owned(),
+            Goal::AtLeast(_) | Goal::Layer(_) => goal.to_string(),
+        };
+        let options = change.options().map_or_else(String::new, |options| format!(" ({options})"));
+        out += &style.wrap("- ", &format!("{change}{options} brings {brings} onto GPUs"));
+    }
+    out.push('\n');
+    out += &source(plan, style);
+    out
+}
+
+/// Layers that are where they are for one reason stand together.
+fn layers(plan: &Plan, explained: &Explained<'_>, style: &Style) -> String {
+    let cpu = &plan.cpu().id;
+    let mut out = String::new();
+    let mut rest = explained.layers.iter().rev().filter(|layer| explained.one || layer.device == *cpu).peekable();
+    if rest.peek().is_some() {
+        out += &format!("\n{}\n", style.paint(Ink::Strong, if explained.one { "The layer" } else { "Layers in RAM" }));
+    }
+    while let Some(layer) = rest.next() {
+        let alike = |other: &&LayerAnswer| {
+            let decided = |layer: &LayerAnswer| layer.inequality.is_some();
+            decided(other) == decided(layer)
+                && (decided(layer) || other.reason == layer.reason)
+                && !is_output(plan, layer)
+        };
+        let mut first = layer.index;
+        while let Some(other) = rest.next_if(alike) {
+            first = other.index;
+        }
+        let reason = tame_text(&layer.reason);
+        let name = if is_output(plan, layer) { "output layer".to_owned() } else { format!("layer {}", layer.index) };
+        out += &style.wrap("- ", &format!("{name}: {reason}"));
+        if first != layer.index && layer.inequality.is_some() {
+            let others = if first + 1 == layer.index {
+                format!("layer {first}")
+            } else {
+                format!("layers {first} to {}", layer.index - 1)
+            };
+            out += &style.wrap(
+                "- ",
+                &format!("{others}: no room was left, because layers are placed from the last to the first."),
+            );
+        } else if first != layer.index {
+            out += &style.wrap("- ", &format!("layers {first} to {}: likewise.", layer.index - 1));
+        }
+    }
+    out
+}
+
+fn is_output(plan: &Plan, layer: &LayerAnswer) -> bool {
+    layer.index + 1 == plan.layers.len()
+}
+
+/// Columns of a value, and of an amount.
+const VALUE: usize = 11;
+const AMOUNT: usize = 10;
+
+/// Plans along a knob as a table, and where things change.
+pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> String {
+    let plan = &tame(plan.clone());
+    let knob = sweep.knob;
+    let mut head = format!("{:>VALUE$}  {:<14}{:>9}", knob.title(), "verdict", "on GPU");
+    for name in ["weights", "cache", "graph", "RAM"] {
+        head += &format!("{name:>AMOUNT$}");
+    }
+    let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
+    for point in &sweep.points {
+        let value = knob.show(point.value);
+        match &point.outcome {
+            Ok(outcome) => {
+                let totals = &outcome.totals;
+                let word = style.paint(ink(outcome.verdict), &format!("{:<14}", verdict::headline(outcome.verdict)));
+                let layers = format!("{}/{}", outcome.offloaded, outcome.layer_count);
+                out += &format!("{value:>VALUE$}  {word}{layers:>9}");
+                for bytes in [totals.weights, totals.cache, totals.graph, totals.cpu] {
+                    out += &format!("{:>AMOUNT$}", bytes.to_string());
+                }
+                out.push('\n');
+            }
+            Err(error) => out += &style.wrap(&format!("{value:>VALUE$}  "), &tame_text(error)),
+        }
+    }
+    if !sweep.cliffs.is_empty() {
+        out += &format!("\n{}\n", style.paint(Ink::Strong, "Where things change"));
+        out.extend(sweep.cliffs.iter().map(|cliff| style.wrap("- ", &change_at(knob, cliff))));
+    }
+    out.push('\n');
+    out += &source(plan, style);
+    out
+}
+
+/// What is different after a cliff.
+fn change_at(knob: Knob, cliff: &Cliff) -> String {
+    let (before, after) = (cliff.before, cliff.after);
+    let mut parts = Vec::new();
+    if before.offloaded != after.offloaded {
+        parts.push(format!("{} → {} layers on GPUs", before.offloaded, after.offloaded));
+    }
+    if before.gpus != after.gpus {
+        parts.push(format!("{} → {} GPUs in use", before.gpus, after.gpus));
+    }
+    if before.verdict != after.verdict {
+        let word = |verdict: Option<Verdict>| verdict.map_or("refused", verdict::headline);
+        parts.push(format!("{} → {}", word(before.verdict), word(after.verdict)));
+    }
+    parts.extend(cliff.jumps.iter().cloned());
+    format!("{} → {}: {}", knob.show(cliff.last), knob.show(cliff.first), parts.join(", "))
+}
+
+/// Plans over two knobs as a table of verdicts and shares.
+pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> String {
+    const HEAD: usize = 13;
+    const CELL: usize = 11;
+    let plan = &tame(plan.clone());
+    let (rows, columns) = (matrix.rows.shown(), matrix.columns.shown());
+    let mut out = String::new();
+    // as many columns side by side as there is room for
+    let side_by_side = (style.width.saturating_sub(HEAD) / CELL).max(1);
+    for from in (0..columns.len()).step_by(side_by_side) {
+        let part = columns.iter().enumerate().skip(from).take(side_by_side);
+        let mut head = format!("{:>HEAD$}", matrix.rows.title());
+        part.clone().for_each(|(_, value)| head += &format!("{value:>CELL$}"));
+        if from > 0 {
+            out.push('\n');
+        }
+        out += &format!("{}\n", style.paint(Ink::Strong, &head));
+        for (row, value) in rows.iter().enumerate() {
+            out += &format!("{value:>HEAD$}");
+            for (column, _) in part.clone() {
+                out += &match matrix.cell(row, column) {
+                    Some(Ok(outcome)) => style.paint(ink(outcome.verdict), &format!("{:>CELL$}", share(outcome))),
+                    _ => style.paint(Ink::Over, &format!("{:>CELL$}", "refused")),
+                };
+            }
+            out.push('\n');
+        }
+    }
+    let legend = "fits: every layer is on GPUs; %: so much of the memory is; RAM: none is; over: it does not fit";
+    out += &format!(
+        "\n{}\n",
+        style.wrap("", &format!("{} by {}. {legend}.", matrix.rows.title(), matrix.columns.title()))
+    );
+    out += &source(plan, style);
+    out
+}
+
+fn share(outcome: &Outcome) -> String {
+    match outcome.verdict {
+        Verdict::Gpu => "fits".to_owned(),
+        Verdict::Cpu => "RAM".to_owned(),
+        Verdict::DoesNotFit => "over".to_owned(),
+        // what is split is never all or nothing
+        Verdict::Split => format!("{:.0} %", (outcome.on_gpu.0 * 100.0).clamp(1.0, 99.0)),
+    }
+}
+
+const fn ink(verdict: Verdict) -> Ink {
+    match verdict {
+        Verdict::Gpu => Ink::Graph,
+        Verdict::Split | Verdict::Cpu => Ink::Cache,
+        Verdict::DoesNotFit => Ink::Over,
+    }
+}
+
+/// Which model, which engine, and how sure it is; and what else the engine has to say.
+fn source(plan: &Plan, style: &Style) -> String {
+    let sure = match plan.confidence {
+        Confidence::Exact => "exact",
+        Confidence::Modelled => "modelled",
+        Confidence::Assumed => "partly assumed",
+    };
+    let parts = [
+        plan.model.name.clone(),
+        format!("{} ({sure})", plan.engine.title()),
+        format!("context {}", Tokens(plan.settings.ctx)),
+        format!("{} at once", grouped(plan.settings.parallel, '\u{2009}')),
+        format!("KV cache {}", plan.settings.cache_type_k),
+    ];
+    let mut out = style.wrap("", &parts.join(" · "));
+    out.extend(plan.notes.iter().map(|note| style.wrap("- ", note)));
+    out
+}
+
+fn tame_text(text: &str) -> String {
+    super::one_line(text)
+}

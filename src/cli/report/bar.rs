@@ -1,0 +1,121 @@
+//! A device's memory as one bar: what the plan takes, what is in use already, what is free, and where it ends.
+
+use super::super::style::{Bars, Ink, Style};
+use crate::plan::DevicePlan;
+use crate::units::Bytes;
+
+/// `device` in `cells` columns. A plan that asks for more than there is runs past the mark of its end.
+pub(super) fn bar(device: &DevicePlan, cells: usize, style: &Style) -> String {
+    let asked = device.asked() + device.reserved();
+    let needed = asked + device.in_use();
+    let whole = device.total.max(needed);
+    let ascii = style.bars == Bars::Ascii;
+    let glyph = |unicode, plain| if ascii { plain } else { unicode };
+    let parts = [
+        (device.weights, glyph('█', '#'), Ink::Weights),
+        (device.cache, glyph('▓', '='), Ink::Cache),
+        (device.graph, glyph('▒', '+'), Ink::Graph),
+        (device.reserved(), glyph('░', ':'), Ink::Reserved),
+        (device.total - needed, glyph('·', '.'), Ink::Faint),
+        (device.in_use(), glyph('╱', '/'), Ink::Faint),
+    ];
+    let cells = cells.saturating_sub(1);
+    let column = |bytes: Bytes| (bytes.share_of(whole).0 * cells as f64).round() as usize;
+    let end = column(device.total);
+    let mut out = String::new();
+    let (mut sum, mut at) = (Bytes::ZERO, 0);
+    for (bytes, glyph, ink) in parts {
+        sum += bytes;
+        let to = column(sum).min(cells);
+        // the mark stands where the device ends, and what is beyond it is drawn as too much
+        if at <= end && end < to {
+            out += &style.paint(ink, &glyph.to_string().repeat(end - at));
+            out += &mark(style, ascii);
+            out += &style.paint(Ink::Over, &glyph.to_string().repeat(to - end));
+        } else {
+            let ink = if at > end { Ink::Over } else { ink };
+            out += &style.paint(ink, &glyph.to_string().repeat(to - at));
+        }
+        at = to;
+    }
+    if end >= at {
+        out += &" ".repeat(end - at);
+        out += &mark(style, ascii);
+    }
+    out
+}
+
+fn mark(style: &Style, ascii: bool) -> String {
+    style.paint(Ink::Strong, if ascii { "|" } else { "┃" })
+}
+
+/// What the glyphs of a bar mean.
+pub(super) fn legend(style: &Style) -> String {
+    let words = [
+        ('█', '#', "weights", Ink::Weights),
+        ('▓', '=', "cache", Ink::Cache),
+        ('▒', '+', "graph", Ink::Graph),
+        ('░', ':', "reserved", Ink::Reserved),
+        ('·', '.', "free", Ink::Faint),
+        ('╱', '/', "in use", Ink::Faint),
+    ];
+    let one = |(unicode, plain, word, ink): (char, char, &str, Ink)| {
+        let glyph = if style.bars == Bars::Ascii { plain } else { unicode };
+        format!("{} {word}", style.paint(ink, &glyph.to_string()))
+    };
+    words.map(one).join("  ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Backend;
+    use crate::plan::{DeviceKind, Reserve};
+    use proptest::prelude::*;
+
+    fn device(total: u64, free: u64, [weights, cache, graph, reserved]: [u64; 4]) -> DevicePlan {
+        DevicePlan {
+            id: "GPU0".to_owned(),
+            kind: DeviceKind::Gpu,
+            name: "a GPU".to_owned(),
+            backend: Some(Backend::Cuda),
+            total: Bytes(total),
+            free: Bytes(free),
+            swap_free: Bytes::ZERO,
+            weights: Bytes(weights),
+            cache: Bytes(cache),
+            graph: Bytes(graph),
+            reserves: vec![Reserve { name: "minimum memory", bytes: Bytes(reserved) }],
+            layers: Vec::new(),
+        }
+    }
+
+    fn drawn(device: &DevicePlan, cells: usize) -> String {
+        bar(device, cells, &Style { bars: Bars::Unicode, ..Style::PLAIN })
+    }
+
+    #[test]
+    fn a_bar_shows_every_part_and_its_end() {
+        assert_eq!(drawn(&device(100, 90, [30, 20, 10, 10]), 21), "██████▓▓▓▓▒▒░░····╱╱┃");
+    }
+
+    #[test]
+    fn too_much_runs_past_the_end() {
+        assert_eq!(drawn(&device(100, 100, [100, 100, 0, 0]), 21), "██████████┃▓▓▓▓▓▓▓▓▓▓");
+        assert_eq!(drawn(&device(100, 100, [200, 0, 0, 0]), 21), "██████████┃██████████");
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_nothing() {
+        assert_eq!(drawn(&device(0, 0, [0; 4]), 10), "┃");
+    }
+
+    proptest! {
+        #[test]
+        fn a_bar_is_as_wide_as_asked(total in 1..u64::MAX / 2, free: u64, parts: [u64; 4], cells in 2..200usize) {
+            let text = drawn(&device(total, free.min(total), parts), cells);
+            prop_assert_eq!(text.chars().count(), cells, "{}", text);
+            prop_assert_eq!(text.matches('┃').count(), 1);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The devices and what each is asked for.
+
+use super::super::style::{Bars, Ink, Style};
+use super::{amount, bar};
+use crate::plan::{DeviceKind, DevicePlan, Plan};
+use crate::units::Bytes;
+
+const COLUMNS: [&str; 6] = ["weights", "cache", "graph", "reserved", "free", "left"];
+/// Columns of a device's number, and of one amount.
+const ID: usize = 6;
+const AMOUNT: usize = 10;
+
+pub(super) fn section(plan: &Plan, style: &Style) -> String {
+    let name = style.width - ID - COLUMNS.len() * AMOUNT;
+    let mut out = style.paint(Ink::Strong, &format!("{:<width$}", "Devices", width = ID + name));
+    for (column, ink) in
+        COLUMNS.into_iter().zip([Ink::Weights, Ink::Cache, Ink::Graph, Ink::Reserved, Ink::Faint, Ink::Faint])
+    {
+        out += &style.paint(ink, &format!("{column:>AMOUNT$}"));
+    }
+    out.push('\n');
+    for device in &plan.devices {
+        let head = format!("{:<ID$}{:<name$}", device.id, cell(&short_name(&device.name), name - 1));
+        let amounts = [device.weights, device.cache, device.graph, device.reserved(), device.free];
+        out += &head;
+        out.extend(amounts.map(column));
+        out += &left(device, style);
+        out.push('\n');
+        out += &format!("{:ID$}{}\n", "", below(device, plan, style));
+    }
+    let totals = plan.totals;
+    let sums = [totals.weights, totals.cache, totals.graph].map(column).concat();
+    out += &format!("{:<width$}{sums}   {} in all\n", "all", amount(totals.all), width = ID + name);
+    if style.bars != Bars::None {
+        out += &format!("{:ID$}{}\n", "", bar::legend(style));
+    }
+    out
+}
+
+/// What is left of a device, or what it lacks.
+fn left(device: &DevicePlan, style: &Style) -> String {
+    let taken = device.asked() + device.reserved();
+    if taken <= device.free {
+        return format!("{:>AMOUNT$}", amount(device.free - taken));
+    }
+    style.paint(Ink::Over, &format!("{:>AMOUNT$}", format!("-{}", amount(taken - device.free))))
+}
+
+/// The bar, where there are bars, and what is on the device.
+fn below(device: &DevicePlan, plan: &Plan, style: &Style) -> String {
+    let mut words = match device.layers.len() {
+        0 => "no layer".to_owned(),
+        1 => "1 layer".to_owned(),
+        n => format!("{n} of {} layers", plan.layers.len()),
+    };
+    let lack = device.asked() - device.free;
+    if lack > Bytes::ZERO && device.kind == DeviceKind::Cpu && device.swap_free > Bytes::ZERO {
+        words += &format!(", {} goes to swap", lack.min(device.swap_free));
+    } else if device.in_use() > Bytes::ZERO {
+        words += &format!(", {} in use", device.in_use());
+    }
+    if style.bars == Bars::None {
+        return words;
+    }
+    let cells = style.width - ID - 2 - 34;
+    format!("{}  {words}", bar::bar(device, cells, style))
+}
+
+fn column(bytes: Bytes) -> String {
+    let text = if bytes == Bytes::ZERO { "–".to_owned() } else { amount(bytes) };
+    format!("{text:>AMOUNT$}")
+}
+
+/// A GPU's name without its maker's.
+pub(in super::super) fn short_name(name: &str) -> String {
+    ["NVIDIA GeForce ", "NVIDIA ", "AMD Radeon "]
+        .iter()
+        .find_map(|maker| name.strip_prefix(maker))
+        .unwrap_or(name)
+        .to_owned()
+}
+
+/// `text` in at most `width` columns; what is cut off is marked.
+pub(in super::super) fn cell(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}

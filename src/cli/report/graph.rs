@@ -1,0 +1,92 @@
+//! The compute graph: full next to partial, which is in force and why, and the formula of each, term by term.
+
+use super::super::style::{Bars, Ink, Style};
+use super::devices::cell;
+use super::{amount, hold};
+use crate::plan::{Branch, GraphPlan, GraphSize, GraphUse, Plan, Symbol, Term};
+use crate::units::Bytes;
+
+/// Columns of a term's name, and of the bar of its share.
+const NAME: usize = 32;
+const GAUGE: usize = 8;
+/// From so many columns on, there is room for that bar.
+const ROOMY: usize = 96;
+
+pub(super) fn section(plan: &Plan, style: &Style) -> String {
+    let graph = &plan.graph;
+    let mut out = format!("{}\n", style.paint(Ink::Strong, "Compute graph"));
+    for (name, size, when) in sizes(graph) {
+        let why = if when == graph.used { format!("in force: {}", graph.why) } else { String::new() };
+        let line = style.wrap(&format!("  {name:<8}{:>10}   ", amount(size.bytes)), &why);
+        out += &format!("{}\n", line.trim_end());
+    }
+    let (used, other): (Vec<_>, Vec<_>) = sizes(graph).into_iter().partition(|(_, _, when)| *when == graph.used);
+    for (name, size, _) in used.into_iter().chain(other) {
+        out += &breakdown(name, size, style);
+    }
+    out + &letters(graph, style)
+}
+
+/// What the letters of these formulas stand for.
+fn letters(graph: &GraphPlan, style: &Style) -> String {
+    let winners = sizes(graph).into_iter().flat_map(|(_, size, _)| size.terms());
+    let formulas: Vec<_> = winners.map(|term| term.formula.as_str()).collect();
+    let stands_in = |formula: &&str, letter: &str| {
+        let mut words = formula.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        words.any(|word| word == letter) || letter.contains(',') && formula.contains(letter)
+    };
+    let used = graph.legend.iter().filter(|symbol| formulas.iter().any(|formula| stands_in(formula, symbol.letter)));
+    let line =
+        |symbol: &Symbol| style.wrap(&format!("    {:<8}{:>10}   ", symbol.letter, symbol.value), symbol.meaning);
+    let lines: String = used.map(line).collect();
+    if lines.is_empty() { lines } else { format!("  where\n{lines}") }
+}
+
+fn sizes(graph: &GraphPlan) -> [(&'static str, &GraphSize, GraphUse); 2] {
+    [("partial", &graph.partial, GraphUse::Partial), ("full", &graph.full, GraphUse::Full)]
+}
+
+/// The branch that wins, its terms, and the branches that do not.
+fn breakdown(name: &str, size: &GraphSize, style: &Style) -> String {
+    let Some(winner) = size.branches.get(size.winner) else { return String::new() };
+    let title = match size.branches.len() {
+        1 => format!("{name}: {}", winner.name),
+        _ => format!("{name}: {}, the largest of {}", winner.name, branches(size)),
+    };
+    let mut out = style.wrap("  ", &title);
+    out.extend(winner.terms.iter().map(|term| row(term, winner, style)));
+    out
+}
+
+fn branches(size: &GraphSize) -> String {
+    let names = size.branches.iter().map(|branch| hold(&format!("{} {}", branch.name, amount(branch.bytes))));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn row(term: &Term, branch: &Branch, style: &Style) -> String {
+    let share = term.bytes.share_of(branch.bytes);
+    let amounts = format!("{:>10}{:>7}", amount(term.bytes), share.to_string());
+    let roomy = style.bars != Bars::None && style.width >= ROOMY;
+    let gauge = if roomy { gauge(share.0, style) } else { String::new() };
+    let room = style.width.saturating_sub(4 + NAME + 1 + 17 + if roomy { 1 + GAUGE } else { 0 });
+    let name = format!("    {:<NAME$} ", cell(&term.name, NAME));
+    let mut out = if term.formula.chars().count() <= room {
+        format!("{name}{:<room$}{amounts}{gauge}\n", term.formula)
+    } else {
+        format!("{name}{:room$}{amounts}{gauge}\n{}", "", style.wrap("        ", &term.formula))
+    };
+    if term.numbers != term.formula && term.bytes > Bytes::ZERO {
+        let indent = " ".repeat(4 + NAME + 1);
+        let numbers = style.wrap(&format!("{indent}= "), &term.numbers);
+        out += &style.paint(Ink::Faint, numbers.trim_end_matches('\n'));
+        out.push('\n');
+    }
+    out
+}
+
+/// A share as a short bar.
+fn gauge(share: f64, style: &Style) -> String {
+    let glyph = if style.bars == Bars::Ascii { "#" } else { "█" };
+    let cells = ((share * GAUGE as f64).round() as usize).min(GAUGE);
+    if cells == 0 { String::new() } else { format!(" {}", style.paint(Ink::Graph, &glyph.repeat(cells))) }
+}

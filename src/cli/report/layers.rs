@@ -1,0 +1,53 @@
+//! The layers, those that follow each other on one device together.
+
+use super::super::style::{Ink, Style};
+use super::amount;
+use crate::plan::{LayerPlan, Plan, Why};
+use crate::units::Bytes;
+
+pub(super) fn section(plan: &Plan, style: &Style) -> String {
+    let head = format!("{:<12}{:<8}{:>22}{:>22}{:>12}", "Layers", "device", "weights each", "cache each", "together");
+    let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
+    for run in plan.layers.chunk_by(|one, next| together(one, next, plan)) {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+        let numbers = match (first.index == last.index, is_output(first, plan)) {
+            (_, true) => format!("{} output", first.index),
+            (true, false) => first.index.to_string(),
+            (false, false) => format!("{}–{}", first.index, last.index),
+        };
+        let device = plan.devices.get(first.device).map_or("?", |device| device.id.as_str());
+        let sum: Bytes = run.iter().map(|layer| layer.weights + layer.cache).sum();
+        let weights = range(run.iter().map(|layer| layer.weights));
+        let cache = range(run.iter().map(|layer| layer.cache));
+        out += &format!("{numbers:<12}{device:<8}{weights:>22}{cache:>22}{:>12}\n", amount(sum));
+        // layers are placed from the last to the first, so one end of a run was the tight one
+        let tight = if matches!(first.why, Why::NoRoom { .. }) { last } else { first };
+        let why = tight.why.sentence(&plan.devices);
+        let one_of_many = matches!(tight.why, Why::Fits { .. } | Why::NoRoom { .. }) && run.len() > 1;
+        let of = if one_of_many { format!("Layer {}: ", tight.index) } else { String::new() };
+        out += &style.wrap("            ", &format!("{of}{why}"));
+    }
+    out
+}
+
+/// The same place for a reason of the same kind; the output layer stands apart.
+fn together(one: &LayerPlan, next: &LayerPlan, plan: &Plan) -> bool {
+    let kind = std::mem::discriminant(&one.why) == std::mem::discriminant(&next.why);
+    one.device == next.device && kind && !is_output(next, plan)
+}
+
+fn is_output(layer: &LayerPlan, plan: &Plan) -> bool {
+    layer.index + 1 == plan.layers.len()
+}
+
+/// The smallest and the largest, or the one that all have.
+fn range(amounts: impl Iterator<Item = Bytes> + Clone) -> String {
+    let (Some(least), Some(most)) = (amounts.clone().min(), amounts.max()) else { return String::new() };
+    if most == Bytes::ZERO {
+        "–".to_owned()
+    } else if amount(least) == amount(most) {
+        amount(most)
+    } else {
+        format!("{} – {}", amount(least), amount(most))
+    }
+}

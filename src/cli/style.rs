@@ -1,0 +1,175 @@
+//! How text looks on this terminal: width, colours, and the glyphs of a bar.
+
+use std::io::IsTerminal;
+
+/// What a colour means; the same on every bar and in every list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ink {
+    Weights,
+    Cache,
+    Graph,
+    Reserved,
+    Over,
+    Strong,
+    Faint,
+}
+
+/// How many colours there are to choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Colours {
+    None,
+    Sixteen,
+    Many,
+    All,
+}
+
+/// What a bar is drawn with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bars {
+    /// Not at all: the output is read by a program, or kept.
+    None,
+    Ascii,
+    Unicode,
+}
+
+/// How text looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Style {
+    /// Columns.
+    pub width: usize,
+    pub colours: Colours,
+    pub bars: Bars,
+}
+
+/// A space that no line breaks at.
+pub(super) const HOLD: char = '\u{a0}';
+
+/// A table needs as many columns; longer lines are lost by the eye.
+const WIDTHS: std::ops::RangeInclusive<usize> = 80..=120;
+
+impl Style {
+    /// Text for a file or a pipe: no colours, no bars, 80 columns.
+    pub(super) const PLAIN: Self = Self { width: 80, colours: Colours::None, bars: Bars::None };
+
+    /// As standard output wants it.
+    pub(super) fn of_stdout() -> Self {
+        if !std::io::stdout().is_terminal() {
+            return Self::PLAIN;
+        }
+        let width = crossterm::terminal::size().map_or(80, |(columns, _)| usize::from(columns));
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self::of_terminal(width, &variable)
+    }
+
+    fn of_terminal(width: usize, variable: &dyn Fn(&str) -> Option<String>) -> Self {
+        let term = variable("TERM").unwrap_or_default();
+        let dumb = term == "dumb";
+        let colours = if dumb || variable("NO_COLOR").is_some() {
+            Colours::None
+        } else if variable("COLORTERM").is_some_and(|value| value == "truecolor" || value == "24bit") {
+            Colours::All
+        } else if term.contains("256color") {
+            Colours::Many
+        } else {
+            Colours::Sixteen
+        };
+        let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
+        Self { width, colours, bars: if dumb { Bars::Ascii } else { Bars::Unicode } }
+    }
+
+    /// `text` in `ink`, where there are colours.
+    pub(super) fn paint(&self, ink: Ink, text: &str) -> String {
+        let code = match self.colours {
+            Colours::None => return text.to_owned(),
+            _ if ink == Ink::Strong => "1",
+            _ if ink == Ink::Faint => "2",
+            // Okabe and Ito's palette, which colour-blind people can tell apart, and its nearest neighbours
+            Colours::All => match ink {
+                Ink::Weights => "38;2;86;180;233",
+                Ink::Cache => "38;2;230;159;0",
+                Ink::Graph => "38;2;0;158;115",
+                Ink::Over => "38;2;213;94;0",
+                _ => "38;2;153;153;153",
+            },
+            Colours::Many => match ink {
+                Ink::Weights => "38;5;74",
+                Ink::Cache => "38;5;214",
+                Ink::Graph => "38;5;36",
+                Ink::Over => "38;5;166",
+                _ => "38;5;246",
+            },
+            Colours::Sixteen => match ink {
+                Ink::Weights => "34",
+                Ink::Cache => "33",
+                Ink::Graph => "32",
+                Ink::Over => "31",
+                _ => "90",
+            },
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// `text` in lines of at most the width, each after `first` or, from the second on, as many spaces. Words that
+    /// [`HOLD`] joins stay on one line.
+    pub(super) fn wrap(&self, first: &str, text: &str) -> String {
+        let indent = first.chars().count();
+        let room = self.width.saturating_sub(indent).max(20);
+        let mut lines = vec![String::new()];
+        for word in text.split_ascii_whitespace() {
+            let used = lines.last().map_or(0, |line| line.chars().count());
+            if used > 0 && used + 1 + word.chars().count() > room {
+                lines.push(String::new());
+            }
+            if let Some(line) = lines.last_mut() {
+                if !line.is_empty() {
+                    line.push(' ');
+                }
+                line.push_str(word);
+            }
+        }
+        let mut out = String::new();
+        for (number, line) in lines.iter().enumerate() {
+            out += if number == 0 { first } else { "" };
+            out.extend(std::iter::repeat_n(' ', if number == 0 { 0 } else { indent }));
+            out += &line.replace(HOLD, " ");
+            out.push('\n');
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Style {
+        let get = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        Style::of_terminal(100, &get)
+    }
+
+    #[test]
+    fn the_terminal_decides_on_colours() {
+        assert_eq!(of(&[("TERM", "xterm")]).colours, Colours::Sixteen);
+        assert_eq!(of(&[("TERM", "xterm-256color")]).colours, Colours::Many);
+        assert_eq!(of(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]).colours, Colours::All);
+        assert_eq!(of(&[("COLORTERM", "truecolor"), ("NO_COLOR", "1")]).colours, Colours::None);
+        let dumb = of(&[("TERM", "dumb"), ("COLORTERM", "truecolor")]);
+        assert_eq!((dumb.colours, dumb.bars), (Colours::None, Bars::Ascii));
+    }
+
+    #[test]
+    fn lines_end_before_the_edge_and_hang_under_their_beginning() {
+        let style = Style { width: 24, ..Style::PLAIN };
+        assert_eq!(style.wrap("- ", "one two three four five six seven"), "- one two three four\n  five six seven\n");
+        assert_eq!(style.wrap("", ""), "\n");
+        // the thin space of numbers holds them together
+        assert_eq!(style.wrap("", "a context of tokens 24\u{2009}576"), "a context of tokens\n24\u{2009}576\n");
+    }
+
+    #[test]
+    fn without_colours_text_is_text() {
+        assert_eq!(Style::PLAIN.paint(Ink::Over, "x"), "x");
+        let colourful = Style { colours: Colours::Sixteen, ..Style::PLAIN };
+        assert_eq!(colourful.paint(Ink::Over, "x"), "\u{1b}[31mx\u{1b}[0m");
+    }
+}

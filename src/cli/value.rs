@@ -1,0 +1,142 @@
+//! Texts after flags become settings; every refusal says what can be written instead.
+
+use super::args::Wanted;
+use crate::settings::knob::{Knob, LARGEST};
+use crate::settings::{Context, FlashAttn, GpuLayers, Outputs};
+use crate::units::Bytes;
+
+/// A number from 1 up; `32k` is 32768.
+pub(super) fn count(text: &str) -> Result<u64, String> {
+    number(text, 1)
+}
+
+/// A number of layers, 0 allowed.
+pub(super) fn layers(text: &str) -> Result<u64, String> {
+    number(text, 0)
+}
+
+fn number(text: &str, least: u64) -> Result<u64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (digits, scale) = lower.strip_suffix('k').map_or((lower.as_str(), 1), |digits| (digits, 1024));
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if !plain {
+        return Err(format!("'{text}' is not a number: write one from {least} up, such as 512 or 32k"));
+    }
+    let value = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
+    match value.filter(|value| (least..=LARGEST).contains(value)) {
+        Some(value) => Ok(value),
+        None => Err(format!("'{text}' is out of range: write a number from {least} to {LARGEST}")),
+    }
+}
+
+/// A number of tokens; what 0 means is the engine's affair.
+pub(super) fn context(text: &str) -> Result<Context, String> {
+    match text.trim() {
+        "max" => Ok(Context::Max),
+        "auto" => Ok(Context::Auto),
+        _ => number(text, 0).map(Context::Tokens).map_err(|error| format!("{error}, or max")),
+    }
+}
+
+pub(super) fn flash_attn(text: &str) -> Result<FlashAttn, String> {
+    match text.trim() {
+        "auto" => Ok(FlashAttn::Auto),
+        "on" => Ok(FlashAttn::On),
+        "off" => Ok(FlashAttn::Off),
+        _ => Err(format!("'{text}' is not known: write auto, on or off")),
+    }
+}
+
+pub(super) fn gpu_layers(text: &str) -> Result<GpuLayers, String> {
+    match text.trim() {
+        "auto" | "-1" => Ok(GpuLayers::Auto),
+        "all" => Ok(GpuLayers::All),
+        _ => number(text, 0).map(GpuLayers::Count).map_err(|error| format!("{error}, auto or all")),
+    }
+}
+
+pub(super) fn outputs(text: &str) -> Result<Outputs, String> {
+    match text.trim() {
+        "ubatch" => Ok(Outputs::Ubatch),
+        "parallel" => Ok(Outputs::Parallel),
+        _ => number(text, 1).map(Outputs::Tokens).map_err(|error| format!("{error}, or ubatch")),
+    }
+}
+
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let share = text.trim().parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
+    share.ok_or_else(|| format!("'{text}' is not a share: write numbers from 0 up, such as 3,1"))
+}
+
+/// A knob by its name on the command line.
+pub(super) fn knob(text: &str) -> Result<Knob, String> {
+    named(text, &Knob::ALL)
+}
+
+/// A knob, or the quantisation.
+pub(super) fn knob_or_quant(text: &str) -> Result<Wanted, String> {
+    or_quant(text, &Knob::ALL)
+}
+
+/// A knob whose values are numbers, or the quantisation.
+pub(super) fn number_knob_or_quant(text: &str) -> Result<Wanted, String> {
+    or_quant(text, &[Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers])
+}
+
+fn or_quant(text: &str, knobs: &[Knob]) -> Result<Wanted, String> {
+    if text.trim() == "quant" {
+        return Ok(Wanted::Quantisation);
+    }
+    named(text, knobs).map(Wanted::Knob).map_err(|sentence| format!("{sentence}, or quant"))
+}
+
+fn named(text: &str, knobs: &[Knob]) -> Result<Knob, String> {
+    let names = || knobs.iter().map(|knob| knob.name()).collect::<Vec<_>>().join(", ");
+    let found = knobs.iter().find(|knob| knob.name() == text.trim()).copied();
+    found.ok_or_else(|| format!("'{text}' is not a knob that can be asked about here: write one of {}", names()))
+}
+
+pub(super) fn mebibytes(text: &str) -> Result<Bytes, String> {
+    number(text, 0).map(Bytes::mib)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[test]
+    fn values_are_taken_exactly() {
+        assert_eq!(context("50000"), Ok(Context::Tokens(50_000)));
+        assert_eq!(context("32k"), Ok(Context::Tokens(32_768)));
+        assert_eq!(context("1099511627776"), Ok(Context::Tokens(1 << 40)));
+        assert_eq!(context("max"), Ok(Context::Max));
+        assert_eq!(gpu_layers("-1"), Ok(GpuLayers::Auto));
+        assert_eq!(gpu_layers("0"), Ok(GpuLayers::Count(0)));
+        assert_eq!(gpu_layers("all"), Ok(GpuLayers::All));
+        assert_eq!(outputs("ubatch"), Ok(Outputs::Ubatch));
+        assert_eq!(mebibytes("1024"), Ok(Bytes::gib(1)));
+        assert_eq!(share("0.5"), Ok(0.5));
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("-5")]
+    #[case("+5")]
+    #[case("k")]
+    #[case("1e9")]
+    #[case("1099511627777")]
+    #[case("18446744073709551615k")]
+    #[case("99999999999999999999999")]
+    fn what_is_no_context_is_refused_with_a_way_out(#[case] text: &str) {
+        let error = context(text).unwrap_err();
+        assert!(error.contains("write") && error.ends_with("or max"), "{error}");
+    }
+
+    #[test]
+    fn shares_are_plain_numbers() {
+        for text in ["", "-1", "nan", "inf", "a"] {
+            assert!(share(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Who decides where things go. An engine is a pure function of a model, a machine and settings:
+//! no clock, no file, no environment, no terminal.
+
+pub mod backend;
+pub mod ggml;
+mod graph_size;
+mod layout;
+pub mod llama_cpp;
+mod ollama;
+pub mod ollama_011;
+pub mod ollama_024;
+mod request;
+#[cfg(test)]
+mod toy;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::machine::Machine;
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::settings::knob::Knob;
+use crate::settings::{Outputs, Settings};
+use crate::units::Bytes;
+
+/// The engines that this version knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum EngineId {
+    /// Ollama from 0.30, which starts llama-server.
+    Ollama,
+    /// Ollama up to 0.24, with its own estimator.
+    #[default]
+    Ollama024,
+    /// Ollama up to 0.11, with the estimator before that.
+    Ollama011,
+    /// llama-server, with memory as llama.cpp allocates it.
+    LlamaCpp,
+}
+
+impl EngineId {
+    /// Every engine, in the order in which they are offered.
+    pub const ALL: [Self; 4] = [Self::Ollama, Self::LlamaCpp, Self::Ollama024, Self::Ollama011];
+
+    /// Its name on the command line and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ollama => "ollama",
+            Self::Ollama024 => "ollama-0.24",
+            Self::Ollama011 => "ollama-0.11",
+            Self::LlamaCpp => "llama.cpp",
+        }
+    }
+
+    /// The options in `settings` that were given and that it has no use for, by their names on the command line.
+    pub fn ignored(self, settings: &Settings) -> Vec<&'static str> {
+        let Settings { ubatch, kv_unified, no_kv_offload, no_op_offload, swa_full, .. } = *settings;
+        let given = match self {
+            Self::Ollama => vec![
+                ("--ubatch", ubatch.is_some()),
+                ("--no-op-offload", no_op_offload),
+                ("--outputs", settings.outputs != Outputs::default()),
+                ("--fit-ctx", settings.fit_ctx.is_some()),
+                ("--require-full", settings.require_full),
+            ],
+            Self::Ollama024 | Self::Ollama011 => vec![
+                ("--ubatch", ubatch.is_some()),
+                ("--kv-unified", kv_unified),
+                ("--no-kv-offload", no_kv_offload),
+                ("--no-op-offload", no_op_offload),
+                ("--swa-full", swa_full),
+                ("--tensor-split", !settings.tensor_split.is_empty()),
+                ("--outputs", settings.outputs != Outputs::default()),
+                ("--fit-target", settings.fit_target.is_some()),
+                ("--fit-ctx", settings.fit_ctx.is_some()),
+                ("--n-cpu-moe", settings.n_cpu_moe.is_some()),
+                ("--release", settings.release.is_some()),
+            ],
+            Self::LlamaCpp => vec![
+                ("--gpu-overhead", settings.gpu_overhead > Bytes::ZERO),
+                ("--adapters", settings.adapters > Bytes::ZERO),
+                ("--spread", settings.spread),
+                ("--require-full", settings.require_full),
+            ],
+        };
+        given.into_iter().filter_map(|(name, given)| given.then_some(name)).collect()
+    }
+
+    /// It counts what a separate projector file takes.
+    pub const fn counts_projectors(self) -> bool {
+        matches!(self, Self::Ollama | Self::Ollama011)
+    }
+
+    /// The smallest change of `knob` that it can tell apart, in the knob's own unit: its values between two multiples of
+    /// this are planned alike.
+    pub const fn grain(self, _knob: Knob, _settings: &Settings) -> u64 {
+        match self {
+            // caches grow in steps of 256 tokens, but Ollama's choices and small batches follow each token
+            Self::Ollama | Self::LlamaCpp | Self::Ollama024 | Self::Ollama011 => 1,
+        }
+    }
+
+    /// Values of `knob` after which its own rules ask for something else, so that the need may jump or fall there.
+    pub const fn edges(self, knob: Knob, _settings: &Settings) -> &'static [u64] {
+        match (self, knob) {
+            // the batch changes above 4096 and above 32 768 tokens over 1, 2, 4, 8 or 16 sequences
+            (Self::Ollama, Knob::Context) => &[256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768],
+            _ => &[],
+        }
+    }
+
+    /// Whether it places the output layer after the blocks; others begin with it.
+    pub const fn places_output_last(self) -> bool {
+        match self {
+            Self::Ollama | Self::LlamaCpp | Self::Ollama024 => false,
+            Self::Ollama011 => true,
+        }
+    }
+
+    /// Whether it unloads a model that is idle to make room for another.
+    pub const fn evicts(self) -> bool {
+        match self {
+            Self::Ollama | Self::Ollama024 | Self::Ollama011 => true,
+            Self::LlamaCpp => false,
+        }
+    }
+
+    /// The most models that it keeps loaded at once; none where there is no limit.
+    /// Source: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
+    pub fn most_loaded(self, machine: &Machine) -> Option<usize> {
+        match self {
+            Self::LlamaCpp => None,
+            Self::Ollama | Self::Ollama024 | Self::Ollama011 => Some(3 * machine.gpus.len().max(1)),
+        }
+    }
+
+    /// Its name on the screen.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Ollama => "Ollama ≥ 0.30",
+            Self::Ollama024 => "Ollama ≤ 0.24",
+            Self::Ollama011 => "Ollama ≤ 0.11",
+            Self::LlamaCpp => "llama.cpp",
+        }
+    }
+}
+
+impl fmt::Display for EngineId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for EngineId {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|engine| engine.name() == text).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|engine| engine.name()).collect();
+            format!("this version has no engine '{text}': write {}", names.join(" or "))
+        })
+    }
+}
+
+/// Why an engine makes no plan at all. (A layout that does not fit is a plan, with a verdict that says so.)
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// The model's header lacks what this engine needs; exit status 3.
+    #[error("{0}")]
+    Model(String),
+    /// The engine refuses these settings; exit status 2.
+    #[error("{0}")]
+    Settings(String),
+}
+
+/// Plans `model` on `machine` as `engine` would.
+///
+/// # Errors
+/// When the header lacks a key that the engine cannot do without, or the engine refuses the settings.
+pub fn plan(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    match engine {
+        EngineId::Ollama => ollama::plan(model, machine, settings),
+        EngineId::Ollama024 => ollama_024::plan(model, machine, settings),
+        EngineId::Ollama011 => ollama_011::plan(model, machine, settings),
+        EngineId::LlamaCpp => llama_cpp::plan(model, machine, settings),
+    }
+}

@@ -1,0 +1,260 @@
+//! Where engines meet machines: what each backend means for a plan, in one table, with the source of every figure.
+//!
+//! Engines take their rules from here, and what is shown of a machine is read from here too.
+
+use serde::Serialize;
+
+use crate::machine::{Backend, Gpu};
+use crate::plan::Confidence;
+use crate::units::Bytes;
+
+/// What differs between backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Whose rules these are.
+    pub backend: Backend,
+    /// What every tensor's place in a buffer is a multiple of; none where each device says its own.
+    pub alignment: Option<Bytes>,
+    /// CPU and GPU always share one memory.
+    pub unified: bool,
+    /// A model split between GPU and CPU needs no larger graph than a whole one (Ollama up to 0.24).
+    pub partial_is_full: bool,
+    /// What Ollama up to 0.24 takes off every GPU before it gives layers to it.
+    pub minimum: Bytes,
+    /// What Ollama up to 0.11 takes off instead.
+    pub minimum_ollama_011: Bytes,
+    /// What a program's context on the GPU takes before anything is loaded; none where nothing is known of it. Assumed.
+    pub context: Option<Bytes>,
+    /// Where flash attention runs, as Ollama up to 0.11 decides it.
+    pub flash_ollama_011: Flash,
+    /// Where flash attention runs, as Ollama up to 0.24 decides it.
+    pub flash_ollama_024: Flash,
+    /// Where flash attention runs, as Ollama from 0.30 decides it.
+    pub flash_ollama: Flash,
+}
+
+/// Which GPUs of a backend have flash attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flash {
+    /// Every one.
+    Always,
+    /// None.
+    Never,
+    /// Those with a CUDA driver of at least major version `driver`, a compute capability of at least `compute`, and
+    /// not exactly `except`. What is not known of a GPU is taken to be good enough.
+    Cuda {
+        /// Least major version of the driver's CUDA.
+        driver: u32,
+        /// Least compute capability.
+        compute: (u32, u32),
+        /// The one that cannot, where there is one.
+        except: Option<(u32, u32)>,
+    },
+}
+
+impl Flash {
+    /// Whether `gpu` has it.
+    pub fn supports(self, gpu: &Gpu) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Cuda { driver, compute, except } => {
+                gpu.driver_major.is_none_or(|major| major >= driver)
+                    && gpu.compute.is_none_or(|found| found >= compute && Some(found) != except)
+            }
+        }
+    }
+}
+
+const CUDA: Rules = Rules {
+    backend: Backend::Cuda,
+    alignment: Some(Bytes(128)),
+    unified: false,
+    partial_is_full: false,
+    minimum: Bytes::mib(457),
+    context: Some(Bytes::mib(350)),
+    minimum_ollama_011: Bytes::mib(457),
+    flash_ollama_011: Flash::Cuda { driver: 7, compute: (0, 0), except: None },
+    flash_ollama_024: Flash::Cuda { driver: 7, compute: (0, 0), except: Some((7, 2)) },
+    flash_ollama: Flash::Cuda { driver: 0, compute: (6, 0), except: Some((7, 2)) },
+};
+
+const OTHER: Rules = Rules {
+    context: None,
+    flash_ollama_011: Flash::Always,
+    flash_ollama_024: Flash::Always,
+    flash_ollama: Flash::Always,
+    ..CUDA
+};
+
+/// Every backend's rules, in the order of [`Backend::ALL`].
+pub const TABLE: [Rules; 5] = [
+    CUDA,
+    Rules { backend: Backend::Rocm, context: CUDA.context, ..OTHER },
+    Rules {
+        backend: Backend::Metal,
+        alignment: Some(Bytes(32)),
+        unified: true,
+        partial_is_full: true,
+        minimum: Bytes::mib(512),
+        minimum_ollama_011: Bytes::mib(512),
+        ..OTHER
+    },
+    Rules {
+        backend: Backend::Vulkan,
+        alignment: None,
+        minimum_ollama_011: Bytes::ZERO,
+        flash_ollama_011: Flash::Never,
+        ..OTHER
+    },
+    Rules {
+        backend: Backend::Sycl,
+        minimum_ollama_011: Bytes::ZERO,
+        flash_ollama_011: Flash::Never,
+        flash_ollama_024: Flash::Never,
+        ..OTHER
+    },
+];
+
+/// The rules of `backend`.
+pub const fn of(backend: Backend) -> &'static Rules {
+    match backend {
+        Backend::Cuda => &TABLE[0],
+        Backend::Rocm => &TABLE[1],
+        Backend::Metal => &TABLE[2],
+        Backend::Vulkan => &TABLE[3],
+        Backend::Sycl => &TABLE[4],
+    }
+}
+
+/// `gpu` gets layers only after the others: it takes its memory from the CPU's.
+/// Source: `ml/device.go`, `ByFreeMemory` and `llm/server.go`, `buildLayout`, Ollama, May 2026.
+pub const fn comes_last(gpu: &Gpu) -> bool {
+    gpu.integrated
+}
+
+/// One rule in words, with where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fact {
+    /// `alignment`
+    pub what: &'static str,
+    /// `128 B`
+    pub value: String,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// Upstream file and version.
+    pub source: &'static str,
+}
+
+impl Rules {
+    /// The context's memory in words: `CUDA context, assumed 350 MiB`.
+    pub fn context_in_words(&self) -> Option<String> {
+        self.context.map(|bytes| format!("{} context, assumed {bytes}", self.backend.name()))
+    }
+
+    /// All of this in words.
+    pub fn facts(&self) -> Vec<Fact> {
+        let exact = |what, value: String, source| Fact { what, value, confidence: Confidence::Exact, source };
+        let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
+        let mut facts = vec![
+            exact(
+                "alignment",
+                self.alignment.map_or_else(|| "as the device says".to_owned(), |bytes| bytes.to_string()),
+                match self.backend {
+                    Backend::Metal => "ggml-metal.cpp, get_alignment, llama.cpp 2026-11",
+                    Backend::Vulkan => "ggml-vulkan, minStorageBufferOffsetAlignment, llama.cpp 2026-11",
+                    Backend::Sycl => "ggml-sycl.cpp, get_alignment, llama.cpp 2026-11",
+                    Backend::Cuda | Backend::Rocm => "ggml-cuda.cu, get_alignment, llama.cpp 2026-11",
+                },
+            ),
+            exact("unified memory", yes(self.unified), "ggml-metal-device.m, llama.cpp 2026-11"),
+            exact("a split model needs a larger graph", yes(!self.partial_is_full), "llm/server.go, Ollama, May 2026"),
+            exact("integrated GPUs", "after the others".to_owned(), "ml/device.go, ByFreeMemory, Ollama, May 2026"),
+            exact("minimum memory", self.minimum.to_string(), "ml/device.go, MinimumMemory, Ollama, May 2026"),
+            exact(
+                "minimum memory, Ollama up to 0.11",
+                self.minimum_ollama_011.to_string(),
+                "discover, cudaMinimumMemory, rocmMinimumMemory and metalMinimumMemory, Ollama, August 2025",
+            ),
+            exact(
+                "flash attention, Ollama up to 0.11",
+                self.flash_ollama_011.to_string(),
+                "discover/types.go, FlashAttentionSupported, Ollama, August 2025",
+            ),
+            exact(
+                "flash attention",
+                self.flash_ollama_024.to_string(),
+                "ml/device.go, FlashAttentionSupported, Ollama, May 2026",
+            ),
+            exact(
+                "flash attention, Ollama from 0.30",
+                self.flash_ollama.to_string(),
+                "ml/device.go, FlashAttentionSupported, Ollama, August 2026",
+            ),
+        ];
+        facts.extend(self.context.map(|bytes| Fact {
+            what: "context",
+            value: bytes.to_string(),
+            confidence: Confidence::Assumed,
+            source: "no upstream figure: it differs by card and driver",
+        }));
+        facts
+    }
+}
+
+impl std::fmt::Display for Flash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self::Cuda { driver, compute, except } = *self else {
+            return f.pad(if *self == Self::Always { "yes" } else { "no" });
+        };
+        let driver = (driver > 0).then(|| format!("with CUDA {driver} or newer"));
+        let least = (compute > (0, 0)).then(|| format!("from compute capability {}.{}", compute.0, compute.1));
+        let except = except.map(|(major, minor)| format!("not with compute capability {major}.{minor}"));
+        let parts: Vec<String> = [driver, least, except].into_iter().flatten().collect();
+        f.pad(&parts.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[test]
+    fn every_backend_has_its_row() {
+        for backend in Backend::ALL {
+            assert_eq!(of(backend).backend, backend);
+            let facts = of(backend).facts();
+            assert!(facts.len() >= 7 && facts.iter().all(|fact| !fact.value.is_empty() && !fact.source.is_empty()));
+        }
+        assert_eq!(of(Backend::Cuda).context_in_words().as_deref(), Some("CUDA context, assumed 350 MiB"));
+        assert_eq!(of(Backend::Metal).context_in_words(), None);
+    }
+
+    #[rstest]
+    #[case(None, None, true, true)]
+    #[case(Some((8, 6)), Some(12), true, true)]
+    #[case(Some((7, 2)), Some(12), false, false)]
+    #[case(Some((5, 2)), Some(12), true, false)]
+    #[case(Some((8, 6)), Some(6), false, true)]
+    fn flash_attention_depends_on_the_card(
+        #[case] compute: Option<(u32, u32)>,
+        #[case] driver_major: Option<u32>,
+        #[case] until_024: bool,
+        #[case] from_030: bool,
+    ) {
+        let gpu = Gpu {
+            name: "a GPU".to_owned(),
+            backend: Backend::Cuda,
+            total: Bytes::gib(8),
+            free: Bytes::gib(8),
+            integrated: false,
+            compute,
+            driver_major,
+        };
+        let rules = of(Backend::Cuda);
+        assert_eq!((rules.flash_ollama_024.supports(&gpu), rules.flash_ollama.supports(&gpu)), (until_024, from_030));
+        assert!(of(Backend::Metal).flash_ollama_024.supports(&gpu));
+        assert!(!of(Backend::Sycl).flash_ollama_024.supports(&gpu));
+    }
+}

@@ -1,0 +1,188 @@
+//! Finds out how many bytes each device must reserve: walks through a schedule, gives every result a place, takes it
+//! back after its last reader (`ggml_gallocr`, 0.1.161).
+
+mod blocks;
+
+use super::backend::Backend;
+use super::graph::Graph;
+use super::schedule::Schedule;
+use super::tensor::{Id, Op, Place};
+use blocks::{Address, Blocks};
+
+/// How long a tensor holds its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// The tensor.
+    pub id: Id,
+    /// The device.
+    pub place: Place,
+    /// Where it begins.
+    pub offset: u64,
+    /// How much it takes.
+    pub bytes: u64,
+    /// The moment (index into [`Schedule::nodes`]) from which it is alive; 0 also for what is there before the first.
+    pub from: usize,
+    /// The moment after which it is gone; the number of moments for what stays.
+    pub until: usize,
+}
+
+/// Who holds a tensor's bytes, and who still needs them.
+#[derive(Clone, Copy, Default)]
+struct Holding {
+    readers: u32,
+    views: u32,
+    place: Place,
+    address: Address,
+    held: bool,
+}
+
+struct Allocator<'a> {
+    graph: &'a Graph,
+    backends: &'a [Backend],
+    blocks: Vec<Blocks>,
+    holdings: Vec<Holding>,
+    lifetimes: Option<&'a mut Vec<Lifetime>>,
+    moment: usize,
+}
+
+/// Bytes that each device must reserve for `schedule`. `lifetimes` receives what is alive when.
+pub fn reserve(
+    graph: &Graph,
+    schedule: &Schedule,
+    backends: &[Backend],
+    lifetimes: Option<&mut Vec<Lifetime>>,
+) -> Vec<u64> {
+    let mut allocator = Allocator {
+        graph,
+        backends,
+        blocks: backends.iter().map(|backend| Blocks::new(backend.alignment, backend.max_buffer)).collect(),
+        holdings: vec![Holding::default(); graph.tensors.len()],
+        lifetimes,
+        moment: 0,
+    };
+    allocator.walk(schedule);
+    allocator.blocks.iter().map(Blocks::reserved).collect()
+}
+
+impl Allocator<'_> {
+    fn walk(&mut self, schedule: &Schedule) {
+        for &(leaf, place) in &schedule.leafs {
+            self.allocate(leaf, place);
+        }
+        for &(id, place) in &schedule.nodes {
+            let node = &self.graph[id];
+            // a reader that only keeps a copied tensor alive is no view of it
+            if node.view_of.is_some() && node.op != Op::None {
+                self.holdings[node.view_of.index()].views += 1;
+            }
+            if node.input {
+                self.allocate(id, place);
+            }
+            for source in node.sources() {
+                self.holdings[source.index()].readers += 1;
+                if self.graph[source].input {
+                    self.allocate(source, place);
+                }
+            }
+        }
+        for (moment, &(id, place)) in schedule.nodes.iter().enumerate() {
+            self.moment = moment;
+            let node = &self.graph[id];
+            for source in node.sources() {
+                self.allocate(source, place);
+            }
+            self.allocate(id, place);
+            for source in node.sources() {
+                self.read(source);
+            }
+        }
+        if let Some(lifetimes) = &mut self.lifetimes {
+            for life in lifetimes.iter_mut().filter(|life| life.until == usize::MAX) {
+                life.until = schedule.nodes.len();
+            }
+        }
+    }
+
+    /// Gives `id` its bytes, if it has none and is no view: an operand's where possible, else new ones.
+    fn allocate(&mut self, id: Id, place: Place) {
+        let tensor = &self.graph[id];
+        if tensor.view_of.is_some() || tensor.buffer.place().is_some() || self.holdings[id.index()].held {
+            return;
+        }
+        self.holdings[id.index()].held = true;
+        if tensor.op.can_be_in_place()
+            && let Some(parent) = tensor.sources().find(|source| self.can_take_over(id, *source))
+        {
+            self.take_over(id, parent);
+            return;
+        }
+        let bytes = self.backends[usize::from(place)].allocation(tensor);
+        let address = self.blocks[usize::from(place)].allocate(bytes);
+        let holding = &mut self.holdings[id.index()];
+        (holding.place, holding.address) = (place, address);
+        self.note(id);
+    }
+
+    /// Whether `id` is the last to need `parent`, whose layout is the same. (Views hold nothing, so they never qualify.)
+    fn can_take_over(&self, id: Id, parent: Id) -> bool {
+        let holding = &self.holdings[parent.index()];
+        let tensor = &self.graph[parent];
+        holding.held
+            && !tensor.output
+            && holding.readers == 1
+            && holding.views == 0
+            && self.graph[id].same_layout(tensor)
+    }
+
+    fn take_over(&mut self, id: Id, parent: Id) {
+        let Holding { place, address, .. } = self.holdings[parent.index()];
+        self.forget(parent);
+        self.holdings[parent.index()].held = false;
+        let holding = &mut self.holdings[id.index()];
+        (holding.place, holding.address) = (place, address);
+        self.note(id);
+    }
+
+    /// One reader less; whoever is not needed any more gives its bytes back.
+    fn read(&mut self, id: Id) {
+        let holding = &mut self.holdings[id.index()];
+        holding.readers -= 1;
+        if holding.readers > 0 || holding.views > 0 {
+            return;
+        }
+        let mut owner = id;
+        if let Some(below) = self.graph[id].view_of.get() {
+            owner = below;
+            let below = &mut self.holdings[below.index()];
+            below.views = below.views.saturating_sub(1);
+            if below.views > 0 || below.readers > 0 {
+                return;
+            }
+        }
+        if self.holdings[owner.index()].held && !self.graph[owner].output {
+            let Holding { place, address, .. } = self.holdings[owner.index()];
+            let bytes = self.backends[usize::from(place)].allocation(&self.graph[owner]);
+            self.blocks[usize::from(place)].free(address, bytes);
+            self.forget(owner);
+            self.holdings[owner.index()].held = false;
+        }
+    }
+
+    fn note(&mut self, id: Id) {
+        if let Some(lifetimes) = &mut self.lifetimes {
+            let Holding { place, address, .. } = self.holdings[id.index()];
+            let bytes = self.backends[usize::from(place)].allocation(&self.graph[id]);
+            let life = Lifetime { id, place, offset: address.offset, bytes, from: self.moment, until: usize::MAX };
+            lifetimes.push(life);
+        }
+    }
+
+    fn forget(&mut self, id: Id) {
+        let moment = self.moment;
+        if let Some(lifetimes) = &mut self.lifetimes
+            && let Some(life) = lifetimes.iter_mut().rev().find(|life| life.id == id)
+        {
+            life.until = moment;
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Mixture of experts: choose, compute, weigh and add.
+
+use super::Build;
+use super::feed_forward::Activation;
+use crate::engine::ggml::tensor::{Id, Tensor};
+use crate::engine::llama_cpp::hparams::gating;
+use crate::engine::llama_cpp::weights::Slot;
+
+/// How experts are chosen and weighed.
+#[derive(Clone, Copy)]
+pub(super) struct Routing {
+    /// One of [`gating`].
+    pub gating: u64,
+    /// The weights of the chosen are made to sum up to 1.
+    pub normalised: bool,
+    /// The weights are multiplied by a constant.
+    pub scaled: bool,
+    /// What happens between an expert's matrices.
+    pub activation: Activation,
+    /// Tokens are weighed before they go through the experts, not after.
+    pub weigh_first: bool,
+}
+
+impl Routing {
+    /// Softmax over all, gated, weighed afterwards.
+    pub(super) const SOFTMAX: Self = Self {
+        gating: gating::SOFTMAX,
+        normalised: true,
+        scaled: false,
+        activation: Activation::Gated,
+        weigh_first: false,
+    };
+}
+
+impl Build<'_> {
+    /// Whether a constant factor for experts' weights changes anything.
+    #[allow(clippy::float_cmp, reason = "exactly these two values mean nothing")]
+    pub(super) fn experts_scaled(&self) -> bool {
+        self.hp.expert_weights_scale != 0.0 && self.hp.expert_weights_scale as f32 != 1.0
+    }
+
+    /// The experts of block `il` for `x`.
+    pub(super) fn experts(&mut self, il: usize, x: Id, routing: Routing) -> Id {
+        let logits = self.router(il, x);
+        self.experts_by(il, x, logits, routing)
+    }
+
+    /// Scores of all experts for every token.
+    pub(super) fn router(&mut self, il: usize, x: Id) -> Id {
+        let weight = self.need(il, Slot::FfnGateInp);
+        let logits = self.g.mul_mat(weight, x);
+        self.label(logits, "ffn_moe_logits", Some(il));
+        let bias = self.bias(il, Slot::FfnGateInp);
+        if bias.is_some() { self.g.add(logits, bias) } else { logits }
+    }
+
+    /// The same with scores given.
+    pub(super) fn experts_by(&mut self, il: usize, x: Id, logits: Id, routing: Routing) -> Id {
+        let Tensor { ne: [n_embd, n, ..], .. } = self.g[x];
+        let (chosen, weights) = self.choose(il, logits, n, routing);
+        self.g.expand(weights);
+
+        let mut x = self.g.reshape(x, [n_embd, 1, n, 1]);
+        if routing.weigh_first {
+            let used = self.hp.n_expert_used[il];
+            x = self.g.repeat(x, [n_embd, used, n, 1]);
+            x = self.g.mul(x, weights);
+        }
+        let x = self.through(il, x, chosen, routing.activation);
+        let mut x = self.expert_matrix(il, Slot::FfnDownExps, x, chosen);
+        self.label(x, "ffn_moe_down", Some(il));
+        if !routing.weigh_first {
+            x = self.g.mul(x, weights);
+            self.label(x, "ffn_moe_weighted", Some(il));
+        }
+        self.g.expand(x);
+        self.sum(il, x, n)
+    }
+
+    /// Which experts every token goes to, and with what weight.
+    fn choose(&mut self, il: usize, logits: Id, n: u64, routing: Routing) -> (Id, Id) {
+        let (experts, used) = (self.g[logits].ne[0], self.hp.n_expert_used[il]);
+        let probabilities = match routing.gating {
+            gating::SOFTMAX => self.g.soft_max(logits, Id::NONE, Id::NONE),
+            gating::SIGMOID => self.g.unary(logits),
+            _ => logits,
+        };
+        self.label(probabilities, "ffn_moe_probs", Some(il));
+        let mut ranking = probabilities;
+        let bias = {
+            let weight = self.weight(il, Slot::ExpProbsB);
+            if weight.is_some() { weight } else { self.bias(il, Slot::ExpProbsB) }
+        };
+        if bias.is_some() {
+            ranking = self.g.add(probabilities, bias);
+        }
+        if routing.weigh_first {
+            ranking = logits;
+        }
+        if self.hp.n_expert_groups > 1 {
+            ranking = self.best_groups(ranking, experts, n);
+        }
+        let chosen = self.g.top_k(ranking, used);
+        self.label(chosen, "ffn_moe_topk", Some(il));
+        let probabilities = self.g.reshape(probabilities, [1, experts, n, 1]);
+        let mut weights = self.g.get_rows(probabilities, chosen);
+        self.label(weights, "ffn_moe_weights", Some(il));
+        if routing.gating == gating::SOFTMAX_WEIGHT {
+            weights = self.g.reshape(weights, [used, n, 1, 1]);
+            weights = self.g.soft_max(weights, Id::NONE, Id::NONE);
+            weights = self.g.reshape(weights, [1, used, n, 1]);
+        }
+        if routing.normalised {
+            weights = self.g.reshape(weights, [used, n, 1, 1]);
+            let sum = self.g.sum_rows(weights);
+            let sum = self.clamp(sum);
+            weights = self.g.div(weights, sum);
+            weights = self.g.reshape(weights, [1, used, n, 1]);
+        }
+        if routing.scaled {
+            weights = self.g.scale(weights);
+        }
+        (chosen, weights)
+    }
+
+    /// Scores with all but the best groups of experts masked.
+    fn best_groups(&mut self, ranking: Id, experts: u64, n: u64) -> Id {
+        let (groups, used) = (self.hp.n_expert_groups, self.hp.n_group_used);
+        let per_group = experts / groups;
+        let grouped = self.g.reshape(ranking, [per_group, groups, n, 1]);
+        let best = self.g.top_k(grouped, 2);
+        let apart = self.g.reshape(grouped, [1, per_group, groups, n]);
+        let scores = self.g.get_rows(apart, best);
+        let [_, x, y, z] = self.g[scores].ne;
+        let scores = self.g.reshape(scores, [x, y, z, 1]);
+        let scores = self.g.sum_rows(scores);
+        let [_, x, y, _] = self.g[scores].ne;
+        let scores = self.g.reshape(scores, [x, y, 1, 1]);
+        let best = self.g.top_k(scores, used);
+        let kept = self.g.get_rows(grouped, best);
+        let masked = self.g.fill(grouped);
+        let masked = self.g.set_rows(masked, kept, best);
+        self.g.reshape(masked, [experts, n, 1, 1])
+    }
+
+    /// Through the experts' first matrices.
+    fn through(&mut self, il: usize, x: Id, chosen: Id, activation: Activation) -> Id {
+        if self.weight(il, Slot::FfnGateUpExps).is_some() {
+            let both = self.expert_matrix(il, Slot::FfnGateUpExps, x, chosen);
+            self.label(both, "ffn_moe_gate_up", Some(il));
+            let Tensor { ne, nb, .. } = self.g[both];
+            let half = [ne[0] / 2, ne[1], ne[2], 1];
+            let gate = self.g.window(both, half, [nb[1], nb[2]]);
+            let up = self.g.window(both, half, [nb[1], nb[2]]);
+            return self.g.glu_split(gate, up);
+        }
+        let up = self.expert_matrix(il, Slot::FfnUpExps, x, chosen);
+        self.label(up, "ffn_moe_up", Some(il));
+        if self.weight(il, Slot::FfnGateExps).is_some() {
+            let gate = self.expert_matrix(il, Slot::FfnGateExps, x, chosen);
+            self.label(gate, "ffn_moe_gate", Some(il));
+            return self.g.glu_split(gate, up);
+        }
+        let y = self.g.unary(up);
+        if activation == Activation::Squared { self.g.sqr(y) } else { y }
+    }
+
+    /// The chosen experts' matrices times `x`, with scales and biases as far as they exist.
+    fn expert_matrix(&mut self, il: usize, slot: Slot, x: Id, chosen: Id) -> Id {
+        let weight = self.need(il, slot);
+        let mut y = self.g.mul_mat_id(weight, x, chosen);
+        let scale = self.scale_of(il, slot);
+        if scale.is_some() {
+            let (experts, n) = (self.g[scale].ne[0], self.g[x].ne[2]);
+            let s = self.g.reshape(scale, [1, experts, 1, 1]);
+            let s = self.g.repeat(s, [1, experts, n, 1]);
+            let s = self.g.get_rows(s, chosen);
+            y = self.g.mul(y, s);
+        }
+        let bias = self.bias(il, slot);
+        if bias.is_some() { self.g.add_id(y, bias, chosen) } else { y }
+    }
+
+    /// The sum over the chosen experts.
+    fn sum(&mut self, il: usize, x: Id, n: u64) -> Id {
+        let Tensor { ne, nb, .. } = self.g[x];
+        let used = self.hp.n_expert_used[il];
+        let mut views = Vec::with_capacity(used as usize);
+        for _ in 0..used {
+            let view = self.g.window(x, [ne[0], n, 1, 1], [nb[2]]);
+            self.g.expand(view);
+            views.push(view);
+        }
+        let mut views = views.into_iter();
+        let Some(mut sum) = views.next() else { return x };
+        for view in views {
+            sum = self.g.add(sum, view);
+            self.g.expand(sum);
+        }
+        if used == 1 {
+            sum = self.g.cont(sum);
+        }
+        self.label(sum, "ffn_moe_out", Some(il))
+    }
+}

@@ -1,0 +1,146 @@
+//! Nemotron H, Granite 4 and LFM 2: recurrent blocks, blocks with attention, and dense ones.
+
+use super::attention::Extras;
+use super::experts::Routing;
+use super::feed_forward::{Activation, Matrices};
+use super::recurrent::{RecurrentInput, State};
+use super::{Build, Norm};
+use crate::engine::ggml::tensor::{Id, Tensor};
+use crate::engine::llama_cpp::hparams::gating;
+use crate::engine::llama_cpp::weights::Slot;
+
+impl Build<'_> {
+    /// Nemotron H: every block is one of the three, and nothing knows positions.
+    pub(super) fn nemotron_h(&mut self) {
+        let mut x = self.embeddings(false);
+        let states = self.recurrent_input();
+        self.attention_inputs();
+        let out_ids = self.out_ids();
+        for il in 0..self.hp.n_layer() {
+            let y = self.rms(x, Slot::AttnNorm, il);
+            let y = if self.hp.is_recr[il] {
+                self.mamba2_block(states, il, y)
+            } else if self.hp.n_ff[il] == 0 {
+                let qkv = self.qkv(il, y);
+                self.attention(il, qkv, Extras::default())
+            } else {
+                self.nemotron_feed_forward(il, y)
+            };
+            let [y, residual] = self.keep_outputs(il, out_ids, [y, x]);
+            x = self.g.add(y, residual);
+            self.label(x, "l_out", Some(il));
+        }
+        self.close_chosen(x, out_ids);
+    }
+
+    fn nemotron_feed_forward(&mut self, il: usize, x: Id) -> Id {
+        if !self.weight(il, Slot::FfnGateInp).is_some() {
+            return self.feed_forward(il, x, Activation::Squared);
+        }
+        let latent = self.weight(il, Slot::FfnLatentDown);
+        let narrow = if latent.is_some() { self.g.mul_mat(latent, x) } else { x };
+        let logits = self.router(il, x);
+        let routing = Routing {
+            gating: gating::SIGMOID,
+            normalised: self.hp.expert_weights_norm,
+            scaled: self.experts_scaled(),
+            activation: Activation::Squared,
+            weigh_first: false,
+        };
+        let mut chosen = self.experts_by(il, narrow, logits, routing);
+        let latent = self.weight(il, Slot::FfnLatentUp);
+        if latent.is_some() {
+            chosen = self.g.mul_mat(latent, chosen);
+        }
+        let shared = self.feed_forward_of(il, x, Activation::Squared, Matrices::SHARED);
+        self.g.add(chosen, shared)
+    }
+
+    /// Granite 4: state-space or attention first, then Granite's second half.
+    pub(super) fn granite_hybrid(&mut self) {
+        let mut x = self.embeddings(false);
+        let states = self.recurrent_input();
+        self.attention_inputs();
+        let out_ids = self.out_ids();
+        let positions = if self.hp.has_rope { self.positions() } else { Id::NONE };
+        for il in 0..self.hp.n_layer() {
+            let residual = x;
+            let y = self.rms(x, Slot::AttnNorm, il);
+            let y = if self.hp.is_recr[il] {
+                self.mamba2_block(states, il, y)
+            } else {
+                self.granite_attention(il, y, positions)
+            };
+            let [y, residual] = self.keep_outputs(il, out_ids, [y, residual]);
+            x = self.granite_feed_forward(il, y, residual);
+        }
+        let mut logits = self.finish(x, Norm::Rms);
+        if self.hp.logit_scale {
+            logits = self.g.scale(logits);
+        }
+        self.close(logits);
+    }
+
+    /// LFM 2: short convolutions or attention first, then a dense part or experts.
+    pub(super) fn lfm2(&mut self) {
+        let mut x = self.embeddings(false);
+        let states = self.recurrent_input();
+        self.attention_inputs();
+        let positions = self.positions();
+        let out_ids = self.out_ids();
+        for il in 0..self.hp.n_layer() {
+            let y = self.rms(x, Slot::AttnNorm, il);
+            let y = if self.hp.is_recr[il] {
+                self.short_convolution(states, il, y)
+            } else {
+                let qkv = self.qkv(il, y);
+                let qkv = self.norm_heads(il, qkv, Norm::Rms);
+                let qkv = self.rotate(qkv, positions, Id::NONE);
+                self.attention(il, qkv, Extras::default())
+            };
+            let [y, residual] = self.keep_outputs(il, out_ids, [y, x]);
+            let half = self.g.add(residual, y);
+            let y = self.rms(half, Slot::FfnNorm, il);
+            let y = if self.weight(il, Slot::FfnGateInp).is_some() {
+                let routing =
+                    Routing { gating: self.hp.expert_gating, scaled: self.experts_scaled(), ..Routing::SOFTMAX };
+                self.experts(il, y, routing)
+            } else {
+                self.feed_forward(il, y, Activation::Gated)
+            };
+            x = self.g.add(half, y);
+            self.label(x, "l_out", Some(il));
+        }
+        let weight = self.need_global(Slot::TokenEmbdNorm);
+        let x = self.norm_with(x, weight, Id::NONE, Norm::Rms, None);
+        self.g[x].output = true;
+        let logits = self.logits(x);
+        self.close(logits);
+    }
+
+    /// A gated convolution over the last few tokens.
+    fn short_convolution(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
+        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let columns = self.hp.n_shortconv_l_cache - 1;
+        let embd = self.g[x].ne[0];
+        let x = self.g.reshape(x, [embd, n, n_seqs, 1]);
+        let all = self.linear(il, Slot::ShortConvIn, x);
+        let Tensor { ne, nb, .. } = self.g[all];
+        let third = [ne[0] / 3, ne[1], ne[2], 1];
+        let [b, c, x] = [(); 3].map(|()| self.g.window(all, third, [nb[1], nb[2]]));
+        let bx = self.g.mul(b, x);
+        let bx = self.g.transpose(bx);
+        let state = self.state(il, State::Rolling);
+        let old = self.read_state(input, state);
+        let old = self.g.reshape(old, [columns, self.hp.n_embd, n_seqs, 1]);
+        let all = self.g.concat(old, bx, 0);
+        let flat = !self.release.state_space_as_rows;
+        self.store_columns(state, all, columns, flat);
+        let kernel = self.need(il, Slot::ShortConvConv);
+        let y = self.g.ssm_conv(all, kernel);
+        let y = self.g.mul(c, y);
+        let y = self.linear(il, Slot::ShortConvOut, y);
+        let embd = self.g[y].ne[0];
+        self.g.reshape(y, [embd, n * n_seqs, 1, 1])
+    }
+}

@@ -1,0 +1,170 @@
+//! Mamba: state-space blocks of the first and the second version.
+
+use super::recurrent::{RecurrentInput, State};
+use super::{Build, Norm};
+use crate::engine::ggml::tensor::{Id, Tensor};
+use crate::engine::llama_cpp::hparams::Ssm;
+use crate::engine::llama_cpp::weights::Slot;
+
+impl Build<'_> {
+    /// Mamba.
+    pub(super) fn mamba(&mut self) {
+        let mut x = self.embeddings(false);
+        let states = self.recurrent_input();
+        let out_ids = self.out_ids();
+        for il in 0..self.hp.n_layer() {
+            let y = self.rms(x, Slot::AttnNorm, il);
+            let y = self.mamba_block(states, il, y);
+            let [y, residual] = self.keep_outputs(il, out_ids, [y, x]);
+            x = self.g.add(y, residual);
+            self.label(x, "l_out", Some(il));
+        }
+        let logits = self.finish(x, Norm::Rms);
+        self.close(logits);
+    }
+
+    /// A state-space block, first version: every channel is a head of its own.
+    fn mamba_block(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
+        let Ssm { d_conv, d_inner, d_state, dt_rank, .. } = self.hp.ssm;
+        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let rolling = self.state(il, State::Rolling);
+        let old = self.read_state(input, rolling);
+        let old = self.g.reshape(old, [d_conv - 1, d_inner, n_seqs, 1]);
+        let embd = self.g[x].ne[0];
+        let x = self.g.reshape(x, [embd, n, n_seqs, 1]);
+        let xz = self.linear(il, Slot::SsmIn, x);
+        let Tensor { nb, .. } = self.g[xz];
+        let half = [d_inner, n, n_seqs, 1];
+        let x = self.g.window(xz, half, [nb[1], nb[2]]);
+        let z = self.g.window(xz, half, [nb[1], nb[2]]);
+        let x = self.g.transpose(x);
+        let all = self.g.concat(old, x, 0);
+        self.store_columns(rolling, all, d_conv - 1, true);
+        let x = self.convolve(il, all);
+
+        let weight = self.need(il, Slot::SsmX);
+        let parts = self.g.mul_mat(weight, x);
+        let Tensor { nb, .. } = self.g[parts];
+        let mut dt = self.g.window(parts, [dt_rank, n, n_seqs, 1], [nb[1], nb[2]]);
+        let state_part = [d_state, 1, n, n_seqs];
+        let mut b = self.g.window(parts, state_part, [d_state * nb[0], nb[1], nb[2]]);
+        let mut c = self.g.window(parts, state_part, [d_state * nb[0], nb[1], nb[2]]);
+        let norms = [Slot::SsmDtNorm, Slot::SsmBNorm, Slot::SsmCNorm].map(|slot| self.weight(il, slot));
+        if self.hp.ssm.dt_b_c_rms || norms.iter().all(|norm| norm.is_some()) {
+            for (x, weight) in [&mut dt, &mut b, &mut c].into_iter().zip(norms) {
+                *x = self.norm_with(*x, weight, Id::NONE, Norm::Rms, Some(il));
+            }
+        } else if self.release.state_space_as_rows {
+            dt = self.g.cont(dt);
+        }
+        let weight = self.need(il, Slot::SsmDt);
+        let dt = self.g.mul_mat(weight, dt);
+        let bias = self.bias(il, Slot::SsmDt);
+        let dt = self.g.add(dt, bias);
+        let heads = self.g.reshape(x, [1, d_inner, n, n_seqs]);
+        let a = self.need(il, Slot::SsmA);
+
+        let state = self.state(il, State::Recurrent);
+        let rows = self.g[state].ne[1];
+        let mut scan = |build: &mut Self, states: Id, ids: Id| {
+            let states = build.g.reshape(states, [d_state, 1, d_inner, rows]);
+            build.g.ssm_scan([states, heads, dt, a, b, c, ids])
+        };
+        let scanned = self.carry_state(input, state, Some(&mut scan));
+        let size = d_state * d_inner * n_seqs;
+        let new = self.g.window(scanned, [size, 1, 1, 1], []);
+        let home = self.g.window(state, [size, 1, 1, 1], []);
+        let stored = self.g.cpy(new, home);
+        self.g.expand(stored);
+
+        let nb = self.g[heads].nb;
+        let y = self.g.window(scanned, half, [nb[2], nb[3]]);
+        let d = self.need(il, Slot::SsmD);
+        let skip = self.g.mul(x, d);
+        let y = self.g.add(y, skip);
+        let z = self.g.cont(z);
+        let y = self.g.glu_split(z, y);
+        let y = self.linear(il, Slot::SsmOut, y);
+        let embd = self.g[y].ne[0];
+        self.g.reshape(y, [embd, n * n_seqs, 1, 1])
+    }
+
+    /// A state-space block, second version.
+    pub(super) fn mamba2_block(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
+        let Ssm { d_conv, d_inner, d_state, dt_rank: heads, n_group, .. } = self.hp.ssm;
+        let head = d_inner / heads.max(1);
+        let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
+        let channels = d_inner + 2 * n_group * d_state;
+
+        let as_rows = self.release.state_space_as_rows;
+        let wide = self.g[x].ne[0];
+        let x = if as_rows { x } else { self.g.reshape(x, [wide, n, n_seqs, 1]) };
+        let all = self.linear(il, Slot::SsmIn, x);
+        let wide = self.g[all].ne[0];
+        let all = if as_rows { self.g.reshape(all, [wide, n, n_seqs, 1]) } else { all };
+        let Tensor { nb, .. } = self.g[all];
+        let z = self.g.window(all, [head, heads, n, n_seqs], [head * nb[0], nb[1], nb[2]]);
+        let x = self.g.window(all, [channels, n, n_seqs, 1], [nb[1], nb[2]]);
+        let dt = self.g.window(all, [heads, n, n_seqs, 1], [nb[1], nb[2]]);
+        let columns = self.convolved_input(input, il, x, d_conv - 1, !as_rows);
+        let mixed = self.convolve(il, columns);
+
+        let Tensor { nb, .. } = self.g[mixed];
+        let x = self.g.window(mixed, [head, heads, n, n_seqs], [head * nb[0], nb[1], nb[2]]);
+        let group = [d_state, n_group, n, n_seqs];
+        let b = self.g.window(mixed, group, [d_state * nb[0], nb[1], nb[2]]);
+        let c = self.g.window(mixed, group, [d_state * nb[0], nb[1], nb[2]]);
+        let dt = self.g.cont(dt);
+        let bias = self.bias(il, Slot::SsmDt);
+        let dt = self.g.add(dt, bias);
+        let a = self.need(il, Slot::SsmA);
+
+        let state = self.state(il, State::Recurrent);
+        let rows = self.g[state].ne[1];
+        let mut scan = |build: &mut Self, states: Id, ids: Id| {
+            let states = build.g.reshape(states, [d_state, head, heads, rows]);
+            build.g.ssm_scan([states, x, dt, a, b, c, ids])
+        };
+        let scanned = self.carry_state(input, state, Some(&mut scan));
+        let size = d_state * d_inner;
+        let row = size * self.g[scanned].nb[0];
+        let (new, home) = if as_rows {
+            let stride = self.g[state].nb[1];
+            let new = self.g.window(scanned, [size, n_seqs, 1, 1], [row, row * n_seqs]);
+            (new, self.g.window(state, [size, n_seqs, 1, 1], [stride, row * rows]))
+        } else {
+            [scanned, state].map(|x| self.g.window(x, [size * n_seqs, 1, 1, 1], [])).into()
+        };
+        let stored = self.g.cpy(new, home);
+        self.g.expand(stored);
+
+        let stride = self.g[x].nb[1];
+        let y = self.g.window(scanned, [head, heads, n, n_seqs], [stride, heads * stride, n * heads * stride]);
+        let d = self.need(il, Slot::SsmD);
+        let skip = self.g.mul(x, d);
+        let y = self.g.add(y, skip);
+        let z = self.g.cont(z);
+        let mut y = self.g.glu_split(z, y);
+        let weight = self.weight(il, Slot::SsmNorm);
+        if weight.is_some() {
+            y = self.g.reshape(y, [d_inner / n_group.max(1), n_group, n, n_seqs]);
+            y = self.norm_with(y, weight, Id::NONE, Norm::Rms, Some(il));
+        }
+        let shape = if as_rows { [d_inner, n * n_seqs, 1, 1] } else { [d_inner, n, n_seqs, 1] };
+        let y = self.g.reshape(y, shape);
+        let y = self.linear(il, Slot::SsmOut, y);
+        let embd = self.g[y].ne[0];
+        if as_rows { y } else { self.g.reshape(y, [embd, n * n_seqs, 1, 1]) }
+    }
+
+    /// The short convolution over `columns`, its bias as far as there is one, and an activation.
+    pub(super) fn convolve(&mut self, il: usize, columns: Id) -> Id {
+        let kernel = self.need(il, Slot::SsmConv1d);
+        let mut x = self.g.ssm_conv(columns, kernel);
+        let bias = self.bias(il, Slot::SsmConv1d);
+        if bias.is_some() {
+            x = self.g.add(x, bias);
+        }
+        self.g.unary(x)
+    }
+}

@@ -1,0 +1,98 @@
+//! A graph under construction: an arena of tensors, and the order in which they are computed.
+
+use super::Type;
+use super::tensor::{Buffer, Id, Op, Tensor};
+
+/// Tensors and the order of their computation.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// Every tensor, also those that no computation reaches.
+    pub tensors: Vec<Tensor>,
+    /// What is computed, in order.
+    pub nodes: Vec<Id>,
+    /// What is given: weights, caches, inputs; in the order in which computations first need them.
+    pub leafs: Vec<Id>,
+}
+
+impl std::ops::Index<Id> for Graph {
+    type Output = Tensor;
+    fn index(&self, id: Id) -> &Tensor {
+        &self.tensors[id.index()]
+    }
+}
+
+impl std::ops::IndexMut<Id> for Graph {
+    fn index_mut(&mut self, id: Id) -> &mut Tensor {
+        &mut self.tensors[id.index()]
+    }
+}
+
+impl Graph {
+    /// A graph with room for so many tensors.
+    pub fn with_capacity(tensors: usize) -> Self {
+        Self {
+            tensors: Vec::with_capacity(tensors),
+            nodes: Vec::with_capacity(tensors),
+            leafs: Vec::with_capacity(tensors / 2),
+        }
+    }
+
+    /// Puts a tensor into the arena.
+    pub fn add_tensor(&mut self, tensor: Tensor) -> Id {
+        let id = Id(self.tensors.len() as u32);
+        self.tensors.push(tensor);
+        id
+    }
+
+    /// A weight or a cache that has its bytes already.
+    pub fn given(&mut self, ty: Type, ne: [u64; 4], buffer: Buffer, label: &'static str, layer: i16) -> Id {
+        self.add_tensor(Tensor { buffer, label, layer, ..Tensor::new(ty, ne) })
+    }
+
+    /// Something that is filled in from outside.
+    pub fn input(&mut self, ty: Type, ne: [u64; 4], label: &'static str) -> Id {
+        self.add_tensor(Tensor { input: true, label, ..Tensor::new(ty, ne) })
+    }
+
+    /// The result of `op`, in memory of its own.
+    pub fn compute<const N: usize>(&mut self, op: Op, ty: Type, ne: [u64; 4], src: [Id; N]) -> Id {
+        let mut tensor = Tensor { op, ..Tensor::new(ty, ne) };
+        tensor.src[..N].copy_from_slice(&src);
+        self.add_tensor(tensor)
+    }
+
+    /// The result of `op` in the memory of `of`.
+    pub fn look<const N: usize>(&mut self, op: Op, of: Id, ne: [u64; 4], nb: [u64; 4], src: [Id; N]) -> Id {
+        let seen = self[of];
+        // a view of a view is a view of what lies below
+        let view_of = seen.view_of.get().unwrap_or(of);
+        let mut tensor = Tensor { op, nb, view_of, label: "", layer: seen.layer, ..Tensor::new(seen.ty, ne) };
+        tensor.src[..N].copy_from_slice(&src);
+        self.add_tensor(tensor)
+    }
+
+    /// Names a tensor.
+    pub fn name(&mut self, id: Id, label: &'static str, layer: i16) -> Id {
+        let tensor = &mut self[id];
+        (tensor.label, tensor.layer) = (label, layer);
+        id
+    }
+
+    /// Adds `id` and everything that it needs and that is not there yet, operands from left to right.
+    pub fn expand(&mut self, id: Id) {
+        if self[id].visited {
+            return;
+        }
+        self[id].visited = true;
+        for source in self[id].src {
+            if source.is_some() {
+                self.expand(source);
+            }
+        }
+        if self[id].op == Op::None {
+            self.leafs.push(id);
+        } else {
+            self.nodes.push(id);
+        }
+    }
+}

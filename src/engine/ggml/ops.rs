@@ -1,0 +1,321 @@
+//! The operations that models use: from operands to the shape of a result (`ggml.c`, 0.1.161).
+
+use super::Type;
+use super::graph::Graph;
+use super::tensor::{Id, Op, Tensor, contiguous};
+
+/// Shapes and strides are written as in ggml: fastest dimension first.
+impl Graph {
+    fn like<const N: usize>(&mut self, op: Op, src: [Id; N]) -> Id {
+        let Tensor { ty, ne, .. } = self[src[0]];
+        self.compute(op, ty, ne, src)
+    }
+
+    /// `a + b`; `b` is repeated as needed.
+    pub fn add(&mut self, a: Id, b: Id) -> Id {
+        self.like(Op::Add, [a, b])
+    }
+
+    /// `a - b`.
+    pub fn sub(&mut self, a: Id, b: Id) -> Id {
+        self.like(Op::Sub, [a, b])
+    }
+
+    /// `a · b`, element by element.
+    pub fn mul(&mut self, a: Id, b: Id) -> Id {
+        self.like(Op::Mul, [a, b])
+    }
+
+    /// `a / b`, element by element.
+    pub fn div(&mut self, a: Id, b: Id) -> Id {
+        self.like(Op::Div, [a, b])
+    }
+
+    /// Adds to every row of `a` the row of `b` that `ids` names.
+    pub fn add_id(&mut self, a: Id, b: Id, ids: Id) -> Id {
+        self.like(Op::AddId, [a, b, ids])
+    }
+
+    /// `a` times a constant.
+    pub fn scale(&mut self, a: Id) -> Id {
+        self.like(Op::Scale, [a])
+    }
+
+    /// `a` times a constant, written over `a`.
+    pub fn scale_in_place(&mut self, a: Id) -> Id {
+        let Tensor { ne, nb, .. } = self[a];
+        self.look(Op::Scale, a, ne, nb, [a])
+    }
+
+    /// A function of every element: sigmoid, tanh, `SiLU`, exp, …
+    pub fn unary(&mut self, a: Id) -> Id {
+        self.like(Op::Unary, [a])
+    }
+
+    /// Squares.
+    pub fn sqr(&mut self, a: Id) -> Id {
+        self.like(Op::Sqr, [a])
+    }
+
+    /// Limits every element to a range.
+    pub fn clamp(&mut self, a: Id) -> Id {
+        self.like(Op::Clamp, [a])
+    }
+
+    /// The same, written over `a`.
+    pub fn clamp_in_place(&mut self, a: Id) -> Id {
+        let Tensor { ne, nb, .. } = self[a];
+        self.look(Op::Clamp, a, ne, nb, [a])
+    }
+
+    /// A tensor like `a`, filled with a constant.
+    pub fn fill(&mut self, a: Id) -> Id {
+        self.like(Op::Fill, [a])
+    }
+
+    /// `part`, written over a part of `a`.
+    pub fn set_in_place(&mut self, a: Id, part: Id) -> Id {
+        let Tensor { ne, nb, .. } = self[a];
+        self.look(Op::Set, a, ne, nb, [a, part])
+    }
+
+    /// A square matrix with `a` on its diagonal.
+    pub fn diag(&mut self, a: Id) -> Id {
+        let Tensor { ty, ne, .. } = self[a];
+        self.compute(Op::Diag, ty, [ne[0], ne[0], ne[2], ne[3]], [a])
+    }
+
+    /// A copy.
+    pub fn dup(&mut self, a: Id) -> Id {
+        self.like(Op::Dup, [a])
+    }
+
+    /// Root-mean-square normalisation of rows.
+    pub fn rms_norm(&mut self, a: Id) -> Id {
+        self.like(Op::RmsNorm, [a])
+    }
+
+    /// Normalisation of rows by mean and variance.
+    pub fn layer_norm(&mut self, a: Id) -> Id {
+        self.like(Op::Norm, [a])
+    }
+
+    /// Normalisation of rows by length.
+    pub fn l2_norm(&mut self, a: Id) -> Id {
+        self.like(Op::L2Norm, [a])
+    }
+
+    /// Running sums along rows.
+    pub fn cumsum(&mut self, a: Id) -> Id {
+        self.like(Op::CumSum, [a])
+    }
+
+    /// A triangle of `a`.
+    pub fn tri(&mut self, a: Id) -> Id {
+        self.like(Op::Tri, [a])
+    }
+
+    /// Solves a triangular system; the result is like `b`.
+    pub fn solve_tri(&mut self, a: Id, b: Id) -> Id {
+        let ne = self[b].ne;
+        self.compute(Op::SolveTri, Type::F32, ne, [a, b])
+    }
+
+    /// Rotary positions; `factors` may be absent.
+    pub fn rope(&mut self, a: Id, positions: Id, factors: Id) -> Id {
+        self.like(Op::Rope, [a, positions, factors])
+    }
+
+    /// Softmax of rows; mask and sinks may be absent.
+    pub fn soft_max(&mut self, a: Id, mask: Id, sinks: Id) -> Id {
+        self.like(Op::SoftMax, [a, mask, sinks])
+    }
+
+    /// Matrix product.
+    pub fn mul_mat(&mut self, a: Id, b: Id) -> Id {
+        let (x, y) = (self[a].ne, self[b].ne);
+        self.compute(Op::MulMat, Type::F32, [x[1], y[1], y[2], y[3]], [a, b])
+    }
+
+    /// Matrix products with the experts that `ids` names.
+    pub fn mul_mat_id(&mut self, experts: Id, b: Id, ids: Id) -> Id {
+        let ne = [self[experts].ne[1], self[ids].ne[0], self[b].ne[2], 1];
+        self.compute(Op::MulMatId, Type::F32, ne, [experts, b, ids])
+    }
+
+    /// The rows of `a` that `rows` names.
+    pub fn get_rows(&mut self, a: Id, rows: Id) -> Id {
+        let (x, r) = (self[a], self[rows].ne);
+        let ty = if x.ty == Type::I32 { Type::I32 } else { Type::F32 };
+        self.compute(Op::GetRows, ty, [x.ne[0], r[0], r[1], r[2]], [a, rows])
+    }
+
+    /// Writes `values` into the rows of `into` that `rows` names.
+    pub fn set_rows(&mut self, into: Id, values: Id, rows: Id) -> Id {
+        let Tensor { ne, nb, .. } = self[into];
+        self.look(Op::SetRows, into, ne, nb, [values, rows, into])
+    }
+
+    /// Copies `a` into the bytes of `into`.
+    pub fn cpy(&mut self, a: Id, into: Id) -> Id {
+        let Tensor { ne, nb, .. } = self[into];
+        self.look(Op::Cpy, into, ne, nb, [a, into])
+    }
+
+    /// `a` in another number format. In ggml the result is its own second operand.
+    pub fn cast(&mut self, a: Id, ty: Type) -> Id {
+        let ne = self[a].ne;
+        let id = self.compute(Op::Cpy, ty, ne, [a]);
+        self[id].src[1] = id;
+        id
+    }
+
+    /// Gated unit of two operands.
+    pub fn glu_split(&mut self, gate: Id, up: Id) -> Id {
+        self.like(Op::Glu, [gate, up])
+    }
+
+    /// Gated unit whose gate and value share rows.
+    pub fn glu(&mut self, a: Id) -> Id {
+        let Tensor { ty, mut ne, .. } = self[a];
+        ne[0] /= 2;
+        self.compute(Op::Glu, ty, ne, [a])
+    }
+
+    /// Sums of rows.
+    pub fn sum_rows(&mut self, a: Id) -> Id {
+        let Tensor { ty, mut ne, .. } = self[a];
+        ne[0] = 1;
+        self.compute(Op::SumRows, ty, ne, [a])
+    }
+
+    /// Indices of the `k` largest elements of every row.
+    pub fn top_k(&mut self, a: Id, k: u64) -> Id {
+        let ne = self[a].ne;
+        let order = self.compute(Op::Argsort, Type::I32, ne, [a]);
+        let layer = self[a].layer;
+        self.name(order, "ffn_moe_argsort", layer);
+        let [_, x, y, z] = ne;
+        let nb = self[order].nb;
+        self.view(order, [k, x, y, z], nb)
+    }
+
+    /// `a` and `b`, one after the other along `dim`.
+    pub fn concat(&mut self, a: Id, b: Id, dim: usize) -> Id {
+        let Tensor { ty, mut ne, .. } = self[a];
+        ne[dim] += self[b].ne[dim];
+        self.compute(Op::Concat, ty, ne, [a, b])
+    }
+
+    /// `a` with `more` elements per dimension.
+    pub fn pad(&mut self, a: Id, more: [u64; 4]) -> Id {
+        let Tensor { ty, ne, .. } = self[a];
+        let ne = std::array::from_fn(|i| ne[i] + more[i]);
+        self.compute(Op::Pad, ty, ne, [a])
+    }
+
+    /// `a`, repeated to a larger shape.
+    pub fn repeat(&mut self, a: Id, ne: [u64; 4]) -> Id {
+        let ty = self[a].ty;
+        self.compute(Op::Repeat, ty, ne, [a])
+    }
+
+    /// `a` without gaps.
+    pub fn cont(&mut self, a: Id) -> Id {
+        self.like(Op::Cont, [a])
+    }
+
+    /// `a` without gaps in another shape.
+    pub fn cont_as(&mut self, a: Id, ne: [u64; 4]) -> Id {
+        let ty = self[a].ty;
+        self.compute(Op::Cont, ty, ne, [a])
+    }
+
+    /// The same bytes in another shape; `a` has no gaps.
+    pub fn reshape(&mut self, a: Id, ne: [u64; 4]) -> Id {
+        let nb = contiguous(self[a].ty, ne);
+        self.look(Op::Reshape, a, ne, nb, [a])
+    }
+
+    /// Some of the bytes of `a` in another shape.
+    pub fn view(&mut self, a: Id, ne: [u64; 4], nb: [u64; 4]) -> Id {
+        self.look(Op::View, a, ne, nb, [a])
+    }
+
+    /// A view whose first dimension stays dense: strides are given from the second dimension on; where they end,
+    /// dimensions follow without gaps.
+    pub fn window<const N: usize>(&mut self, a: Id, ne: [u64; 4], strides: [u64; N]) -> Id {
+        let mut nb = contiguous(self[a].ty, ne);
+        for i in 1..4 {
+            if i <= N {
+                nb[i] = strides[i - 1];
+            } else if N > 0 {
+                nb[i] = nb[i - 1] * ne[i - 1];
+            }
+        }
+        self.view(a, ne, nb)
+    }
+
+    /// Dimension `i` of `a` becomes dimension `to[i]`.
+    pub fn permute(&mut self, a: Id, to: [usize; 4]) -> Id {
+        let t = self[a];
+        let (mut ne, mut nb) = ([0; 4], [0; 4]);
+        for (from, &to) in to.iter().enumerate() {
+            (ne[to], nb[to]) = (t.ne[from], t.nb[from]);
+        }
+        self.look(Op::Permute, a, ne, nb, [a])
+    }
+
+    /// The first two dimensions change places.
+    pub fn transpose(&mut self, a: Id) -> Id {
+        let Tensor { mut ne, mut nb, .. } = self[a];
+        ne.swap(0, 1);
+        nb.swap(0, 1);
+        self.look(Op::Transpose, a, ne, nb, [a])
+    }
+
+    /// Attention in one operation; mask and sinks may be absent.
+    pub fn flash_attention(&mut self, q: Id, k: Id, v: Id, mask: Id, sinks: Id) -> Id {
+        let (a, c) = (self[q].ne, self[v].ne);
+        self.compute(Op::FlashAttn, Type::F32, [c[0], a[2], a[1], a[3]], [q, k, v, mask, sinks])
+    }
+
+    /// Short convolution of a state-space model.
+    pub fn ssm_conv(&mut self, a: Id, kernel: Id) -> Id {
+        let (x, c) = (self[a].ne, self[kernel].ne);
+        self.compute(Op::SsmConv, Type::F32, [c[1], (x[0] + 1).saturating_sub(c[0]), x[2], 1], [a, kernel])
+    }
+
+    /// Selective scan of a state-space model: outputs, then the states that follow.
+    pub fn ssm_scan(&mut self, operands: [Id; 7]) -> Id {
+        let [state, x, .., ids] = operands.map(|id| self[id]);
+        let states = state.ne[0] * state.ne[1] * state.ne[2] * ids.ne[0];
+        self.compute(Op::SsmScan, Type::F32, [x.elements() + states, 1, 1, 1], operands)
+    }
+
+    /// Gated delta rule (q, k, v, gate, beta, state): outputs, then the states that follow.
+    pub fn gated_delta_net(&mut self, operands: [Id; 6]) -> Id {
+        let v = self[operands[2]].ne;
+        let rows = v[2] * v[3] + v[0] * v[3];
+        self.compute(Op::GatedDeltaNet, Type::F32, [v[0] * v[1], rows, 1, 1], operands)
+    }
+
+    /// No gaps, dimensions in order (`ggml_is_contiguous`, 0.1.161).
+    pub fn is_contiguous(&self, a: Id) -> bool {
+        let t = &self[a];
+        let mut next = t.ty.block_bytes();
+        if t.ne[0] != t.ty.block() && t.nb[0] != next {
+            return false;
+        }
+        next *= t.ne[0] / t.ty.block();
+        for i in 1..4 {
+            if t.ne[i] != 1 {
+                if t.nb[i] != next {
+                    return false;
+                }
+                next *= t.ne[i];
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,146 @@
+//! Spreads a graph over devices: five passes assign every tensor to a device, then the graph is cut into splits and
+//! what crosses a border is copied (`ggml_backend_sched_split_graph`, 0.1.161).
+
+mod assign;
+mod split;
+
+use super::backend::Backend;
+use super::graph::Graph;
+use super::tensor::{Id, NOWHERE, Place, Tensor};
+
+/// Copies of every input while several devices work as a pipeline (`GGML_SCHED_MAX_COPIES`, 0.1.161).
+pub const PIPELINE_COPIES: usize = 4;
+
+/// How a graph is to be spread.
+#[derive(Clone, Debug)]
+pub struct Scheduler<'a> {
+    /// GPUs in order of preference, the CPU last.
+    pub backends: &'a [Backend],
+    /// GPUs may take over operations whose weights are in RAM.
+    pub op_offload: bool,
+    /// Devices work on several batches at once.
+    pub pipeline: bool,
+    /// Tensors stay on the device that the model's own code insists on. llama.cpp forgets these when it only measures
+    /// (`ggml_backend_sched_reserve_size` resets the scheduler first, 0.1.161), as `--fit` does.
+    pub pins: bool,
+    /// What differs between releases.
+    pub rules: Rules,
+}
+
+/// What releases of ggml do differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Attention goes where its sinks are, as any operation with weights; else these are too small to decide.
+    pub sinks_decide: bool,
+    /// The most copies that one split can begin with.
+    pub most_inputs: Option<usize>,
+    /// A pipeline keeps several copies even of inputs that no operation reads, in the order of the graph; else of those
+    /// that are read, in that order.
+    pub multiplies_unread_inputs: bool,
+}
+
+/// Consecutive operations on one device.
+#[derive(Clone, Debug)]
+pub struct Split {
+    /// The device.
+    pub place: Place,
+    /// Its operations: indices into [`Graph::nodes`] as they were scheduled.
+    pub nodes: std::ops::Range<usize>,
+    /// What is copied to the device before they run.
+    pub inputs: Vec<Id>,
+}
+
+/// A graph spread over devices, in the order in which the allocator walks through it.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// The device of every tensor of the arena, copies included.
+    pub places: Vec<Place>,
+    /// Runs of operations on one device each.
+    pub splits: Vec<Split>,
+    /// Operations with the copies between splits, and the device whose memory each result is in.
+    pub nodes: Vec<(Id, Place)>,
+    /// What is allocated before anything runs.
+    pub leafs: Vec<(Id, Place)>,
+}
+
+/// The passes, by what they do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// What has its bytes already, what is given, and operations with weights.
+    Anchors,
+    /// Neighbours of GPU operations, forwards and backwards, then neighbours of any.
+    Expand,
+    /// Whatever is left, to the device that holds most of its operands.
+    BestFit,
+    /// Operands that belong to nobody yet.
+    Sources,
+    /// Cut at every change of device and copy what crosses.
+    Split,
+}
+
+/// Assignments after each pass, for those who want to watch.
+pub type Trace = Vec<(Pass, Vec<Place>)>;
+
+/// One of the passes that assign.
+type Step<'a> = fn(&Scheduler<'a>, &Graph, &mut [Place]);
+
+impl Scheduler<'_> {
+    /// Schedules `graph`. Copies are added to its arena, and operations read copies where they must.
+    /// `trace` receives every tensor's device after each pass.
+    pub fn run(&self, graph: &mut Graph, mut trace: Option<&mut Trace>) -> Schedule {
+        let places = self.assign_and(graph, |pass, places| {
+            if let Some(trace) = trace.as_deref_mut() {
+                trace.push((pass, places.to_vec()));
+            }
+        });
+        let schedule = self.split(graph, places);
+        if let Some(trace) = trace {
+            trace.push((Pass::Split, schedule.places.clone()));
+        }
+        schedule
+    }
+
+    /// Every tensor's device, before copies are made.
+    pub fn assign(&self, graph: &Graph) -> Vec<Place> {
+        self.assign_and(graph, |_, _| {})
+    }
+
+    fn assign_and(&self, graph: &Graph, mut after: impl FnMut(Pass, &[Place])) -> Vec<Place> {
+        let mut places: Vec<Place> =
+            graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NOWHERE }).collect();
+        let steps: [(Pass, Step<'_>); 4] = [
+            (Pass::Anchors, Self::anchor),
+            (Pass::Expand, Self::expand),
+            (Pass::BestFit, Self::best_fit),
+            (Pass::Sources, |_, graph, places| assign::sources(graph, places)),
+        ];
+        for (pass, step) in steps {
+            step(self, graph, &mut places);
+            after(pass, &places);
+        }
+        places
+    }
+
+    /// The CPU.
+    const fn cpu(&self) -> Place {
+        (self.backends.len() - 1) as Place
+    }
+
+    /// The device that holds the bytes of `tensor`, if they are allocated already.
+    fn allocated(graph: &Graph, tensor: &Tensor) -> Option<Place> {
+        tensor.view_of.get().map_or(tensor.buffer, |of| graph[of].buffer).place()
+    }
+
+    /// Whether `place` can read `id` without a copy: a device reads its own memory only.
+    fn readable(graph: &Graph, places: &[Place], id: Id, place: Place) -> bool {
+        let tensor = &graph[id];
+        if let Some(home) = Self::allocated(graph, tensor) {
+            return home == place;
+        }
+        let mut home = places[id.index()];
+        if home == NOWHERE && tensor.view_of.is_some() {
+            home = places[tensor.view_of.index()];
+        }
+        home == place
+    }
+}

@@ -1,0 +1,104 @@
+//! The first four passes: which device computes what.
+
+use super::Scheduler;
+use crate::engine::ggml::graph::Graph;
+use crate::engine::ggml::tensor::{Buffer, NOWHERE, Op, Place, Tensor};
+
+impl Scheduler<'_> {
+    /// Pass 1: what has its bytes already stays there, inputs are on the CPU, and an operation with weights goes where
+    /// they are, or to the first GPU that takes it over.
+    pub(super) fn anchor(&self, graph: &Graph, places: &mut [Place]) {
+        for &id in graph.leafs.iter().chain(&graph.nodes) {
+            if places[id.index()] == NOWHERE {
+                places[id.index()] = self.anchor_of(graph, &graph[id]);
+            }
+        }
+    }
+
+    fn anchor_of(&self, graph: &Graph, tensor: &Tensor) -> Place {
+        if let Some(home) = Self::allocated(graph, tensor) {
+            return home;
+        }
+        if tensor.input {
+            return self.cpu();
+        }
+        // rope factors are too small to decide, and so are attention sinks
+        if tensor.op == Op::Rope || (tensor.op == Op::FlashAttn && !self.rules.sinks_decide) {
+            return NOWHERE;
+        }
+        for source in tensor.sources() {
+            let Buffer::Weights(home) = graph[source].buffer else { continue };
+            if home == self.cpu() && self.op_offload {
+                let taker = self.backends[..usize::from(home)].iter().position(|backend| backend.wants(tensor));
+                return taker.map_or(home, |gpu| gpu as Place);
+            }
+            return home;
+        }
+        NOWHERE
+    }
+
+    /// Pass 2: neighbours join their neighbours' device: GPUs first, down and up, then everybody.
+    pub(super) fn expand(&self, graph: &Graph, places: &mut [Place]) {
+        let computing = || graph.nodes.iter().filter(|id| !graph[**id].op.is_view()).map(|id| id.index());
+        for stops_at in [self.cpu(), NOWHERE] {
+            spread(places, stops_at, computing());
+            spread(places, stops_at, computing().rev());
+        }
+    }
+
+    /// Pass 3: what is still nowhere goes to the device that can read most of its operands. (Devices here never share
+    /// a kind of buffer, so nothing can be moved to a better one.)
+    pub(super) fn best_fit(&self, graph: &Graph, places: &mut [Place]) {
+        for &id in &graph.nodes {
+            let tensor = &graph[id];
+            if tensor.op.is_view() || places[id.index()] != NOWHERE {
+                continue;
+            }
+            let readable = |place: Place| {
+                tensor
+                    .sources()
+                    .filter(|source| {
+                        let below = graph[*source].view_of;
+                        let placed = places[source.index()] != NOWHERE
+                            || below.get().is_some_and(|b| places[b.index()] != NOWHERE);
+                        placed && Self::readable(graph, places, *source, place)
+                    })
+                    .count()
+            };
+            // the first of the best
+            let best = (0..=self.cpu()).rev().max_by_key(|place| readable(*place));
+            places[id.index()] = best.unwrap_or_else(|| self.cpu());
+        }
+    }
+}
+
+/// Pass 4: views are where their bytes are; operands that belong to nobody go to their first reader.
+pub(super) fn sources(graph: &Graph, places: &mut [Place]) {
+    for &id in &graph.nodes {
+        let tensor = &graph[id];
+        if places[id.index()] == NOWHERE && tensor.view_of.is_some() {
+            places[id.index()] = places[tensor.view_of.index()];
+        }
+        for source in tensor.sources() {
+            if places[source.index()] == NOWHERE {
+                let below = graph[source].view_of;
+                places[source.index()] = below.get().map_or(places[id.index()], |below| places[below.index()]);
+            }
+        }
+        if places[id.index()] == NOWHERE {
+            places[id.index()] = 0;
+        }
+    }
+}
+
+/// Hands every tensor's device on to those that follow and have none, except for the device `stops_at`.
+fn spread(places: &mut [Place], stops_at: Place, order: impl Iterator<Item = usize>) {
+    let mut current = NOWHERE;
+    for index in order {
+        if places[index] == NOWHERE {
+            places[index] = current;
+        } else {
+            current = if places[index] == stops_at { NOWHERE } else { places[index] };
+        }
+    }
+}

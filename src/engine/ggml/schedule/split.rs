@@ -1,0 +1,164 @@
+//! The fifth pass: cut the graph where the device changes, and copy what crosses.
+
+use super::{PIPELINE_COPIES, Schedule, Scheduler, Split};
+use crate::engine::ggml::graph::Graph;
+use crate::engine::ggml::tensor::{Buffer, Id, Op, Place, Tensor};
+
+/// The copies that exist: for every tensor and device, the first of them.
+struct Copies {
+    first: Vec<Id>,
+    devices: usize,
+    /// Copies of each: several for a pipeline.
+    count: usize,
+}
+
+impl Copies {
+    fn of(&mut self, id: Id, place: Place) -> &mut Id {
+        &mut self.first[id.index() * self.devices + usize::from(place)]
+    }
+}
+
+impl Scheduler<'_> {
+    /// Pass 5, and the order in which the allocator will walk.
+    pub(super) fn split(&self, graph: &mut Graph, places: Vec<Place>) -> Schedule {
+        let devices = self.backends.len();
+        let mut copies = Copies {
+            first: vec![Id::NONE; graph.tensors.len() * devices],
+            devices,
+            count: if self.pipeline { PIPELINE_COPIES } else { 1 },
+        };
+        let mut schedule = Schedule { places, splits: Vec::new(), nodes: Vec::new(), leafs: Vec::new() };
+        let read = self.cut(graph, &mut schedule, &mut copies);
+        let inputs = if self.rules.multiplies_unread_inputs { graph.leafs.clone() } else { read };
+        if self.pipeline {
+            Self::multiply(inputs, graph, &mut schedule, copies.count);
+        }
+        Self::order(graph, &mut schedule, &mut copies);
+        schedule
+    }
+
+    /// Fills in the splits; gives back the inputs of the graph in the order in which they are read.
+    fn cut(&self, graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies) -> Vec<Id> {
+        let mut read = Vec::new();
+        let mut split = Split { place: self.cpu(), nodes: 0..0, inputs: Vec::new() };
+        let mut begun = false;
+        for i in 0..graph.nodes.len() {
+            let id = graph.nodes[i];
+            if graph[id].op.is_view() {
+                continue;
+            }
+            let place = schedule.places[id.index()];
+            if !begun {
+                (split.place, begun) = (place, true);
+            }
+            let mut crowded = |split: &Split| {
+                Self::brings_weights(graph, schedule, id, place)
+                    || (self.rules.most_inputs == Some(split.inputs.len())
+                        && Self::brings_more(graph, schedule, copies, id, place))
+            };
+            if place != split.place || (!split.inputs.is_empty() && crowded(&split)) {
+                split.nodes.end = i;
+                let next = Split { place, nodes: i..i, inputs: Vec::new() };
+                schedule.splits.push(std::mem::replace(&mut split, next));
+            }
+            for slot in 0..graph[id].src.len() {
+                let source = graph[id].src[slot];
+                if !source.is_some() {
+                    continue;
+                }
+                if graph[source].input && !read.contains(&source) {
+                    read.push(source);
+                }
+                if !Self::is_away(graph, schedule, source, place) {
+                    continue;
+                }
+                if !copies.of(source, place).is_some() {
+                    *copies.of(source, place) = Self::copy(graph, &mut schedule.places, source, place, copies.count);
+                    split.inputs.push(source);
+                }
+                graph[id].src[slot] = *copies.of(source, place);
+            }
+        }
+        split.nodes.end = graph.nodes.len();
+        schedule.splits.push(split);
+        read
+    }
+
+    /// Whether `id` needs weights from elsewhere: a new split lets them take the bytes of those brought before.
+    fn brings_weights(graph: &Graph, schedule: &Schedule, id: Id, place: Place) -> bool {
+        graph[id].sources().any(|source| {
+            matches!(graph[source].buffer, Buffer::Weights(_)) && Self::is_away(graph, schedule, source, place)
+        })
+    }
+
+    /// Whether `id` needs a copy that does not exist yet.
+    fn brings_more(graph: &Graph, schedule: &Schedule, copies: &mut Copies, id: Id, place: Place) -> bool {
+        let mut sources = graph[id].sources();
+        sources.any(|source| !copies.of(source, place).is_some() && Self::is_away(graph, schedule, source, place))
+    }
+
+    /// Whether `place` needs a copy of `source`.
+    fn is_away(graph: &Graph, schedule: &Schedule, source: Id, place: Place) -> bool {
+        schedule.places[source.index()] != place && !Self::readable(graph, &schedule.places, source, place)
+    }
+
+    /// Makes `count` copies of `source` for `place`; copies of a pipeline outlive the graph.
+    fn copy(graph: &mut Graph, places: &mut Vec<Place>, source: Id, place: Place, count: usize) -> Id {
+        let Tensor { ty, ne, nb, label, layer, .. } = graph[source];
+        let kept = count > 1;
+        let copy = Tensor { nb, label, layer, input: kept, output: kept, ..Tensor::new(ty, ne) };
+        let first = graph.add_tensor(copy);
+        places.push(place);
+        for _ in 1..count {
+            graph.add_tensor(copy);
+            places.push(place);
+        }
+        first
+    }
+
+    /// Operations in order, before each split its copies: first a reader that keeps the original alive, then the copy.
+    fn order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies) {
+        let pipeline = copies.count > 1;
+        let crossing: usize = schedule.splits.iter().map(|split| split.inputs.len()).sum();
+        schedule.nodes.reserve(graph.nodes.len() + 2 * crossing);
+        for split in &schedule.splits {
+            for &input in &split.inputs {
+                let Tensor { ne, nb, .. } = graph[input];
+                let reader = graph.look(Op::None, input, ne, nb, [input]);
+                schedule.places.push(split.place);
+                schedule.nodes.push((reader, schedule.places[input.index()]));
+                schedule.nodes.push((*copies.of(input, split.place), split.place));
+            }
+            let own = graph.nodes[split.nodes.clone()].iter();
+            schedule.nodes.extend(own.map(|id| (*id, schedule.places[id.index()])));
+        }
+        if pipeline {
+            for split in &schedule.splits {
+                for &input in &split.inputs {
+                    let first = copies.of(input, split.place).0;
+                    schedule.leafs.extend((first..first + copies.count as u32).map(|copy| (Id(copy), split.place)));
+                }
+            }
+        }
+        schedule.leafs.extend(graph.leafs.iter().map(|id| (*id, schedule.places[id.index()])));
+    }
+
+    /// A pipeline keeps every input several times; the original is the first of them.
+    fn multiply(inputs: Vec<Id>, graph: &mut Graph, schedule: &mut Schedule, count: usize) {
+        for leaf in inputs {
+            if !graph[leaf].input {
+                continue;
+            }
+            let place = schedule.places[leaf.index()];
+            graph[leaf].output = true;
+            schedule.leafs.push((leaf, place));
+            let more = Self::copy(graph, &mut schedule.places, leaf, place, count - 1).0;
+            let more = more..more + count as u32 - 1;
+            for copy in more {
+                let copy = Id(copy);
+                (graph[copy].input, graph[copy].output) = (true, true);
+                schedule.leafs.push((copy, place));
+            }
+        }
+    }
+}

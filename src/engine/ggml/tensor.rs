@@ -1,0 +1,230 @@
+//! Tensors without data: shape, strides, what they are computed from and where they live.
+
+use super::Type;
+
+/// A tensor's place in its graph's arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Id(pub u32);
+
+impl Id {
+    /// No tensor.
+    pub const NONE: Self = Self(u32::MAX);
+
+    /// Whether there is a tensor.
+    pub const fn is_some(self) -> bool {
+        self.0 != u32::MAX
+    }
+
+    /// Its index in the arena.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The tensor, or nothing.
+    pub fn get(self) -> Option<Self> {
+        self.is_some().then_some(self)
+    }
+}
+
+/// A device's place in a schedule: GPUs from 0, the CPU last.
+pub type Place = u8;
+
+/// Not placed yet.
+pub const NOWHERE: Place = Place::MAX;
+
+/// Operands that an operation may have.
+pub const MAX_SRC: usize = 8;
+
+/// What a tensor is, as far as memory depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Op {
+    None,
+    Dup,
+    Add,
+    AddId,
+    Argsort,
+    Clamp,
+    Concat,
+    Cont,
+    Cpy,
+    CumSum,
+    Diag,
+    Div,
+    Fill,
+    FlashAttn,
+    GatedDeltaNet,
+    GetRows,
+    Glu,
+    GroupNorm,
+    L2Norm,
+    Mul,
+    MulMat,
+    MulMatId,
+    Norm,
+    Pad,
+    Permute,
+    Repeat,
+    Reshape,
+    RmsNorm,
+    Rope,
+    Scale,
+    Set,
+    SetRows,
+    SoftMax,
+    SolveTri,
+    Sqr,
+    SsmConv,
+    SsmScan,
+    Sub,
+    SumRows,
+    Transpose,
+    Tri,
+    Unary,
+    View,
+}
+
+impl Op {
+    /// It only looks at another tensor's bytes in another way.
+    pub const fn is_view(self) -> bool {
+        matches!(self, Self::View | Self::Reshape | Self::Permute | Self::Transpose)
+    }
+
+    /// Its result may take the place of an operand (`ggml_op_can_inplace`, 0.1.161).
+    pub const fn can_be_in_place(self) -> bool {
+        matches!(
+            self,
+            Self::Fill
+                | Self::Scale
+                | Self::Add
+                | Self::AddId
+                | Self::Sub
+                | Self::Mul
+                | Self::Div
+                | Self::Sqr
+                | Self::Unary
+                | Self::Rope
+                | Self::RmsNorm
+                | Self::Clamp
+                | Self::SoftMax
+        )
+    }
+}
+
+/// Who has already given a tensor its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffer {
+    /// Nobody: the allocator will.
+    Unallocated,
+    /// It is a weight.
+    Weights(Place),
+    /// It is a cache.
+    Cache(Place),
+}
+
+impl Buffer {
+    /// The device that holds it.
+    pub const fn place(self) -> Option<Place> {
+        match self {
+            Self::Unallocated => None,
+            Self::Weights(place) | Self::Cache(place) => Some(place),
+        }
+    }
+}
+
+/// A tensor without data.
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor {
+    /// Elements per dimension.
+    pub ne: [u64; 4],
+    /// Bytes from one element of a dimension to the next.
+    pub nb: [u64; 4],
+    /// Operands, [`Id::NONE`] where there is none.
+    pub src: [Id; MAX_SRC],
+    /// The tensor whose bytes it looks at.
+    pub view_of: Id,
+    /// Number format.
+    pub ty: Type,
+    /// How it is computed.
+    pub op: Op,
+    /// Filled in from outside before the graph runs.
+    pub input: bool,
+    /// Read from outside after the graph has run.
+    pub output: bool,
+    /// Part of the graph already.
+    pub visited: bool,
+    /// Whether it has bytes already.
+    pub buffer: Buffer,
+    /// The device that the model's own code insists on.
+    pub pin: Place,
+    /// What it is: `ffn_gate`. Empty for nameless steps in between.
+    pub label: &'static str,
+    /// The block that it belongs to; -1 for none.
+    pub layer: i16,
+}
+
+impl Tensor {
+    /// A tensor of its own, laid out without gaps.
+    pub fn new(ty: Type, ne: [u64; 4]) -> Self {
+        Self {
+            ne,
+            nb: contiguous(ty, ne),
+            src: [Id::NONE; MAX_SRC],
+            view_of: Id::NONE,
+            ty,
+            op: Op::None,
+            input: false,
+            output: false,
+            visited: false,
+            buffer: Buffer::Unallocated,
+            pin: NOWHERE,
+            label: "",
+            layer: -1,
+        }
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> u64 {
+        self.ne.iter().product()
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        self.ne[1] * self.ne[2] * self.ne[3]
+    }
+
+    /// Bytes from its first to its last element, gaps of its strides included.
+    pub fn bytes(&self) -> u64 {
+        if self.ne.contains(&0) {
+            return 0;
+        }
+        let rest = |from: usize| (from..4).map(|i| (self.ne[i] - 1) * self.nb[i]).sum::<u64>();
+        if self.ty.block() > 1 {
+            self.ne[0] * self.nb[0] / self.ty.block() + rest(1)
+        } else {
+            self.ty.block_bytes() + rest(0)
+        }
+    }
+
+    /// Same format, shape and strides.
+    pub fn same_layout(&self, other: &Self) -> bool {
+        self.ty == other.ty && self.ne == other.ne && self.nb == other.nb
+    }
+
+    /// Its operands.
+    pub fn sources(&self) -> impl Iterator<Item = Id> {
+        let src = self.src;
+        src.into_iter().filter(|id| id.is_some())
+    }
+}
+
+/// Strides of a tensor without gaps.
+pub fn contiguous(ty: Type, ne: [u64; 4]) -> [u64; 4] {
+    let row = row(ty, ne[0]);
+    [ty.block_bytes(), row, row * ne[1], row * ne[1] * ne[2]]
+}
+
+/// Bytes of `elements` consecutive elements.
+pub const fn row(ty: Type, elements: u64) -> u64 {
+    elements * ty.block_bytes() / ty.block()
+}

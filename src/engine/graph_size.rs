@@ -1,0 +1,214 @@
+//! The size of the compute graph as Ollama's own estimator has it, up to 0.11 and up to 0.24: one formula per
+//! architecture family, each in a file of its own, written as data that is both evaluated and printed. Where the two
+//! releases agree they share the formula; [`Release`] tells them apart.
+//!
+//! The letters are those of the guide to these formulas; [`letters`] is the legend.
+
+mod cache;
+mod chatglm;
+mod command_r;
+mod deepseek2;
+mod expr;
+mod facts;
+mod fallback;
+mod gemma;
+mod gptoss;
+mod keys;
+mod letters;
+mod llama;
+mod mllama;
+mod phi2;
+mod qwen2;
+mod release;
+mod rule;
+mod shared;
+mod stablelm;
+mod vision;
+
+use std::sync::Arc;
+
+use super::EngineError;
+use crate::gguf::Tensor;
+use crate::model::{Group, Model};
+use crate::plan::{GraphSize, Symbol, Term};
+use crate::units::Bytes;
+use cache::Caches;
+use expr::DivisionByZero;
+use rule::Rule;
+
+pub(super) use facts::Facts;
+pub(super) use keys::Keys;
+pub use letters::{Letter, Values};
+pub(super) use release::Release;
+pub(super) use vision::Vision;
+
+/// The knobs that the formulas see.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Knobs {
+    /// Tokens of context per sequence.
+    pub ctx: u64,
+    /// Tokens.
+    pub batch: u64,
+    /// Sequences.
+    pub parallel: u64,
+    /// Bytes per element of the KV cache.
+    pub bytes_per_element: f64,
+    /// Flash attention is certain to be on.
+    pub flash: bool,
+}
+
+/// Sizes of caches and graphs.
+#[derive(Clone, Debug)]
+pub(super) struct Sizes {
+    /// Each block's cache and where its bytes come from.
+    pub caches: Vec<Arc<Term>>,
+    /// The graph when some layer is in RAM.
+    pub partial: GraphSize,
+    /// The graph when every layer is on GPUs.
+    pub full: GraphSize,
+    /// Why `partial` is not what the architecture's own formula gives, where that is so.
+    pub partial_because: Option<&'static str>,
+    /// The same for `full`.
+    pub full_because: Option<&'static str>,
+    /// The letters of all these formulas.
+    pub legend: Vec<Symbol>,
+}
+
+/// Sizes of `model` under `knobs`, before it is known which GPUs take part.
+///
+/// # Errors
+/// Where the real program ends: a formula that divides by zero, or a tensor with too few dimensions.
+pub(super) fn sizes(model: &Model, facts: &Facts, knobs: Knobs) -> Result<Sizes, EngineError> {
+    let zero = |zero| division(zero, model, facts);
+    let mut values = facts
+        .values
+        .clone()
+        .with(Letter::B, knobs.batch)
+        .with(Letter::C, knobs.ctx.wrapping_mul(knobs.parallel))
+        .with(Letter::Np, knobs.parallel)
+        .with_bytes_per_element(knobs.bytes_per_element);
+    let caches = Caches::of(model, facts, &values).map_err(zero)?;
+    values.set(Letter::KvUnwindowed, caches.generic_total);
+    values.set(Letter::Kv, caches.total());
+
+    let case = Case::of(model, facts.release, knobs.flash, &mut values)?;
+    let size = |rule: Option<&Rule>| rule.map_or(Ok(NOTHING), |rule| rule.size(&values)).map_err(zero);
+    let (mut partial, mut full) = (size(case.partial)?, size(case.full)?);
+    let (mut partial_because, mut full_because) = (None, None);
+
+    let mut letters = caches.letters.clone();
+    let mut note = |rule: &Rule| rule.letters(&mut |letter| letters.push(letter));
+    case.partial.into_iter().chain(case.full).for_each(&mut note);
+    if partial.bytes == Bytes::ZERO {
+        partial = GraphSize { own: partial.own, ..fallback::PARTIAL.size(&values).map_err(zero)? };
+        partial_because = Some("the architecture has no formula of its own, so a share of the cache stands for it");
+        note(&fallback::PARTIAL);
+    }
+    if full.bytes == Bytes::ZERO {
+        full = GraphSize { own: full.own, ..partial.clone() };
+        full_because = Some("the architecture has no full size of its own, so the partial one stands for it");
+    }
+    let legend = Letter::ALL.iter().filter(|letter| letters.contains(letter)).map(|&letter| match letter {
+        Letter::HkvLayer => per_layer(letter, &facts.kv_heads),
+        _ => values.symbol(letter),
+    });
+    let legend = legend.collect();
+    Ok(Sizes { legend, caches: caches.layers, partial, full, partial_because, full_because })
+}
+
+impl Sizes {
+    /// Adjusts them to the first GPU being Metal's.
+    pub fn on_metal(&mut self) {
+        self.partial = GraphSize { own: self.partial.own, ..self.full.clone() };
+        self.partial_because =
+            Some("on Metal a split costs nothing extra, so the full size stands for the partial one");
+    }
+
+    /// Adjusts them to several GPUs, as the older release has it.
+    pub fn on_several_gpus(&mut self) {
+        self.full = GraphSize { own: self.full.own, ..self.partial.clone() };
+        self.full_because = Some("with several GPUs the partial size stands for the full one");
+    }
+}
+
+/// No formula divides by anything but the number of heads.
+fn division(_: DivisionByZero, model: &Model, facts: &Facts) -> EngineError {
+    EngineError::Model(format!(
+        "key '{}.attention.head_count' is 0, and {} divides by it for this architecture",
+        model.architecture,
+        facts.release.engine()
+    ))
+}
+
+/// A letter that every layer has a value of its own for.
+fn per_layer(letter: Letter, layers: &[u64]) -> Symbol {
+    let (fewest, most) = (layers.iter().min().unwrap_or(&0), layers.iter().max().unwrap_or(&0));
+    let value = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
+    Symbol { letter: letter.symbol(), meaning: letter.meaning(), value }
+}
+
+const NOTHING: GraphSize = GraphSize { bytes: Bytes::ZERO, own: Bytes::ZERO, branches: Vec::new(), winner: 0 };
+
+/// The two formulas of an architecture.
+struct Case {
+    partial: Option<&'static Rule>,
+    full: Option<&'static Rule>,
+}
+
+impl Case {
+    /// The case of `model`'s architecture and, within it, of its tensors; letters that are a tensor's size are set.
+    fn of(model: &Model, release: Release, flash: bool, values: &mut Values) -> Result<Self, EngineError> {
+        let first_block = |name: &str| model.tensors(Group::Block(0)).find(|tensor| &*tensor.name == name);
+        let (partial, full) = match model.architecture.as_str() {
+            "llama" | "llama4" => {
+                if let Some(gate) = first_block("blk.0.ffn_gate_exps.weight") {
+                    values.set(Letter::Wgate, release.tensor_bytes(gate));
+                    (&llama::STACKED_EXPERTS_PARTIAL, &llama::FULL)
+                } else if let Some(gate) = first_block("blk.0.ffn_gate.0.weight") {
+                    values.set(Letter::Wdim, dimension(gate, 1, release)?);
+                    (&llama::SINGLE_EXPERTS_PARTIAL, &llama::SINGLE_EXPERTS_FULL)
+                } else {
+                    (&llama::PARTIAL, &llama::FULL)
+                }
+            }
+            "mllama" => {
+                values.set(Letter::Rfreq, model.tensor("rope_freqs.weights").map_or(0, release::elements));
+                (&mllama::PARTIAL, &mllama::FULL)
+            }
+            "gemma" | "gemma2" | "gemma3" => (&gemma::PARTIAL, &gemma::FULL),
+            "gemma3n" => (&gemma::GEMMA3N_PARTIAL, &gemma::GEMMA3N_FULL),
+            "command-r" => (&command_r::PARTIAL, &command_r::FULL),
+            "qwen2" => (&qwen2::PARTIAL, &qwen2::FULL),
+            "phi2" => (&phi2::PARTIAL, &phi2::FULL),
+            "stablelm" => (&stablelm::PARTIAL, &stablelm::FULL),
+            "deepseek2" => (&deepseek2::PARTIAL, &deepseek2::FULL),
+            "chatglm" => {
+                if let Some(bias) = first_block("blk.0.attn_qkv.bias") {
+                    values.set(Letter::Sbias, dimension(bias, 0, release)?);
+                    (&chatglm::BIASED_PARTIAL, &chatglm::BIASED_FULL)
+                } else {
+                    (&chatglm::PARTIAL, &chatglm::FULL)
+                }
+            }
+            "gptoss" | "gpt-oss" => {
+                let guessed = flash && release != Release::August2025;
+                let partial = if guessed { &gptoss::FLASH_PARTIAL } else { &gptoss::PARTIAL };
+                return Ok(Self { partial: Some(partial), full: None });
+            }
+            _ => return Ok(Self { partial: None, full: None }),
+        };
+        Ok(Self { partial: Some(partial), full: Some(full) })
+    }
+}
+
+fn dimension(tensor: &Tensor, index: usize, release: Release) -> Result<u64, EngineError> {
+    tensor.dims.get(index).copied().ok_or_else(|| {
+        EngineError::Model(format!(
+            "tensor '{}' has {} dimensions, and {} needs the size of number {}",
+            tensor.name,
+            tensor.dims.len(),
+            release.engine(),
+            index + 1
+        ))
+    })
+}

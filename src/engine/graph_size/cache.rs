@@ -1,0 +1,132 @@
+//! What each layer's cache takes: the generic rule, recurrent layers, and the architectures with rules of their own.
+//! Source: `fs/ggml/ggml.go`, `GraphSize`, Ollama, August 2025 and May 2026.
+
+use std::sync::Arc;
+
+use super::expr::{DivisionByZero, Expr, product, sum};
+use super::facts::Facts;
+use super::keys::Keys;
+use super::letters::{
+    B, C, D_CONV, D_INNER, D_K, D_STATE, D_V, H_KV, H_KV_LAYER, Letter, N_GROUPS, N_P, Values, WINDOW,
+};
+use super::release::Release;
+use super::rule;
+use crate::model::Model;
+use crate::plan::Term;
+
+/// Keys and values of every token of the context.
+static ATTENTION: Rule = ("KV cache", Expr::Elements(&product!(C, (sum!(D_K, D_V)), H_KV_LAYER)));
+
+/// The older release counts every layer as one with the most KV heads, recurrent ones too.
+static ATTENTION_MOST_HEADS: Rule = ("KV cache", Expr::Elements(&product!(C, (sum!(D_K, D_V)), H_KV)));
+
+/// A recurrent layer keeps its state and the tail of its convolution, in f32.
+static RECURRENT: Rule = (
+    "recurrent state",
+    product!(
+        (sum!(
+            (product!(
+                (Expr::Difference(&D_CONV, &Expr::Number(1))),
+                (sum!(D_INNER, (product!(2, N_GROUPS, D_STATE))))
+            )),
+            (product!(D_STATE, D_INNER))
+        )),
+        4
+    ),
+);
+
+/// The same where there is no convolution.
+static RECURRENT_BARE: Rule = ("recurrent state", product!((product!(D_STATE, D_INNER)), 4));
+
+/// gemma3: five of six layers look through a sliding window.
+static SLIDING: Rule =
+    ("KV cache, sliding window", Expr::Elements(&product!((sum!((product!(N_P, WINDOW)), B)), (sum!(D_K, D_V)), H_KV)));
+const GEMMA3_GLOBAL_EVERY: usize = 6;
+
+/// mllama: layers that look at an image keep 1601 vision tokens of 4 tiles, in f32.
+static CROSS_ATTENTION: Rule = ("vision cache", product!(H_KV, (sum!(D_K, D_V)), 4, 1601, 4));
+
+/// gpt-oss: even layers look through a window, which is taken to be 4096 tokens per sequence and one batch.
+static GPTOSS_EVEN: Rule = (
+    "KV cache, sliding window",
+    product!((Expr::Elements(&product!((sum!(D_K, D_V)), H_KV))), (sum!((product!(N_P, 4096)), B))),
+);
+static GPTOSS_ODD: Rule = ("KV cache", product!((Expr::Elements(&product!((sum!(D_K, D_V)), H_KV))), C));
+
+/// A name and the bytes.
+type Rule = (&'static str, Expr);
+
+/// The caches of all blocks.
+pub(super) struct Caches {
+    /// Where each block's bytes come from.
+    pub layers: Vec<Arc<Term>>,
+    /// What the generic rule gives in total, before an architecture's own rule: gpt-oss's graph is a share of it.
+    pub generic_total: u64,
+    /// Letters that the rules use.
+    pub letters: Vec<Letter>,
+}
+
+impl Caches {
+    pub fn of(model: &Model, facts: &Facts, values: &Values) -> Result<Self, DivisionByZero> {
+        let mut caches = Self { layers: Vec::with_capacity(facts.heads.len()), generic_total: 0, letters: Vec::new() };
+        let keys = Keys { model, release: facts.release };
+        let cross_attention = keys.signed("attention.cross_attention_layers");
+        let mut shelf = Shelf { values, made: Vec::new() };
+        for (block, (&heads, &kv_heads)) in facts.heads.iter().zip(&facts.kv_heads).enumerate() {
+            let generic = match facts.release {
+                Release::August2025 => &ATTENTION_MOST_HEADS,
+                Release::May2026 | Release::August2026 => generic(heads, kv_heads, values),
+            };
+            let own = match model.architecture.as_str() {
+                "gemma3" if (block + 1) % GEMMA3_GLOBAL_EVERY != 0 => &SLIDING,
+                "mllama" if cross_attention.iter().any(|&layer| usize::try_from(layer) == Ok(block)) => {
+                    &CROSS_ATTENTION
+                }
+                "gptoss" | "gpt-oss" if block % 2 == 0 => &GPTOSS_EVEN,
+                "gptoss" | "gpt-oss" => &GPTOSS_ODD,
+                _ => generic,
+            };
+            let before = shelf.take(generic, kv_heads)?;
+            caches.generic_total = caches.generic_total.wrapping_add(before.bytes.0);
+            caches.layers.push(shelf.take(own, kv_heads)?);
+        }
+        for (rule, ..) in &shelf.made {
+            rule.1.letters(&mut |letter| caches.letters.push(letter));
+        }
+        Ok(caches)
+    }
+
+    /// Of all blocks.
+    pub fn total(&self) -> u64 {
+        self.layers.iter().fold(0, |sum, layer| sum.wrapping_add(layer.bytes.0))
+    }
+}
+
+/// A layer without heads is taken for a recurrent one.
+fn generic(heads: u64, kv_heads: u64, values: &Values) -> &'static Rule {
+    if heads > 0 && kv_heads > 0 {
+        &ATTENTION
+    } else if values.get(Letter::Dconv) > 0 {
+        &RECURRENT
+    } else {
+        &RECURRENT_BARE
+    }
+}
+
+/// Layers of one kind share one explanation.
+struct Shelf<'v> {
+    values: &'v Values,
+    made: Vec<(&'static Rule, u64, Arc<Term>)>,
+}
+
+impl Shelf<'_> {
+    fn take(&mut self, rule: &'static Rule, kv_heads: u64) -> Result<Arc<Term>, DivisionByZero> {
+        if let Some((.., term)) = self.made.iter().find(|made| std::ptr::eq(made.0, rule) && made.1 == kv_heads) {
+            return Ok(Arc::clone(term));
+        }
+        let values = self.values.clone().with(Letter::HkvLayer, kv_heads);
+        let term = Arc::new(rule::term(rule.0, &rule.1, &values)?);
+        self.made.push((rule, kv_heads, Arc::clone(&term)));
+        Ok(term)
+    }
+}

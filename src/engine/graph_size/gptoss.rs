@@ -1,0 +1,24 @@
+//! gptoss and gpt-oss: a share of the cache, or, in the newer release, a rough linear guess where flash attention is on; no full size of its own.
+//! Source: `fs/ggml/ggml.go`, Ollama, May 2026.
+
+use super::expr::{larger, product, quotient};
+use super::letters::{C, H, H_KV_MIN, KV_UNWINDOWED, N_P};
+use super::rule::{Rule, choice, max, part};
+
+pub(super) static PARTIAL: Rule = max(&[choice(
+    "attention",
+    &[part(
+        "share of the cache",
+        quotient!((product!((quotient!((product!(2, H)), (larger!(H_KV_MIN, 1)))), KV_UNWINDOWED)), 6),
+    )],
+)]);
+
+/// 1 MiB is 1048576 bytes.
+pub(super) static FLASH_PARTIAL: Rule = max(&[choice(
+    "flash attention",
+    &[
+        part("per sequence", product!(4, N_P, 1_048_576)),
+        part("1 MiB per 1024 tokens of context", product!((quotient!(C, 1024)), 1_048_576)),
+        part("constant", product!(110, 1_048_576)),
+    ],
+)]);

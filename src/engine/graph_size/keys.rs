@@ -1,0 +1,111 @@
+//! How Ollama's estimator looks up a key: the type must be the one expected, otherwise the key counts as absent.
+//! Source: `fs/ggml/ggml.go`, `keyValue` and its callers, Ollama, August 2025 and May 2026.
+
+use super::release::Release;
+use crate::engine::EngineError;
+use crate::gguf::{ElementType, Elements, Value};
+use crate::model::Model;
+
+/// The longest array that Ollama reads while it looks at a model: `LoadModel(…, 1024)` in `server/sched.go`, Ollama,
+/// August 2025 and May 2026.
+const LONGEST_ARRAY: u64 = 1024;
+
+/// Looks up keys in a model's header.
+pub(in crate::engine) struct Keys<'m> {
+    /// The model.
+    pub model: &'m Model,
+    /// The release that looks.
+    pub release: Release,
+}
+
+/// Numbers of heads: one for every block, or one for all of them.
+pub(in crate::engine) struct Numbers {
+    /// Negative ones have wrapped.
+    pub list: Vec<u32>,
+    /// They are i32 in the file.
+    signed: bool,
+}
+
+impl Numbers {
+    /// The fewest and the most. The older release compares negative numbers before they wrap, the newer one after.
+    pub fn extent(&self, release: Release) -> (u64, u64) {
+        let by_sign = self.signed && release == Release::August2025;
+        let rank = |&number: &u32| if by_sign { i64::from(number.cast_signed()) } else { i64::from(number) };
+        let or_none = |found: Option<u32>| u64::from(found.unwrap_or(0));
+        let numbers = || self.list.iter().copied();
+        (or_none(numbers().min_by_key(rank)), or_none(numbers().max_by_key(rank)))
+    }
+}
+
+impl<'m> Keys<'m> {
+    /// A u32, else 0.
+    pub fn number(&self, key: &str) -> u64 {
+        self.number_or(key, 0)
+    }
+
+    /// A u32, else `default`.
+    pub fn number_or(&self, key: &str, default: u64) -> u64 {
+        match self.model.value(key) {
+            Some(&Value::U32(number)) => number.into(),
+            _ => default,
+        }
+    }
+
+    /// One u32, or an array of u32 or i32, else `default`.
+    ///
+    /// # Errors
+    /// When the array is empty or longer than the engine reads: the real program ends there.
+    pub fn numbers_or(&self, key: &str, default: u32) -> Result<Numbers, EngineError> {
+        let one = |number| Ok(Numbers { list: vec![number], signed: false });
+        let array = match self.model.value(key) {
+            Some(&Value::U32(number)) => return one(number),
+            Some(Value::Array(array)) => array,
+            _ => return one(default),
+        };
+        let (list, signed) = match &array.elements {
+            Elements::U32(list) => (list.clone(), false),
+            Elements::I32(list) => (list.iter().map(|&number| number.cast_unsigned()).collect(), true),
+            Elements::Unread(ElementType::U32 | ElementType::I32) => (Vec::new(), false),
+            _ => return one(default),
+        };
+        if list.is_empty() || array.len > LONGEST_ARRAY {
+            return Err(EngineError::Model(format!(
+                "key '{}.{key}' holds {} numbers, and {} reads 1 to {LONGEST_ARRAY}",
+                self.model.architecture,
+                array.len,
+                self.release.engine()
+            )));
+        }
+        Ok(Numbers { list, signed })
+    }
+
+    /// An array of i32, else nothing.
+    pub fn signed(&self, key: &str) -> &'m [i32] {
+        match self.model.value(key) {
+            Some(Value::Array(array)) if array.len <= LONGEST_ARRAY => match &array.elements {
+                Elements::I32(list) => list,
+                _ => &[],
+            },
+            _ => &[],
+        }
+    }
+
+    /// The key is there, whatever its type.
+    pub fn has(&self, key: &str) -> bool {
+        self.model.value(key).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn negative_numbers_of_heads_are_compared_before_or_after_they_wrap() {
+        let wrapped = u64::from(u32::MAX);
+        let heads = |signed| Numbers { list: vec![4, u32::MAX, 8], signed };
+        assert_eq!(heads(true).extent(Release::August2025), (wrapped, 8));
+        assert_eq!(heads(true).extent(Release::May2026), (4, wrapped));
+        assert_eq!(heads(false).extent(Release::August2025), (4, wrapped));
+    }
+}

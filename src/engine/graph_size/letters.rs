@@ -1,0 +1,129 @@
+//! The letters of the formulas, as the guide to Ollama's estimator writes them, and their values for one plan.
+
+use std::fmt::{self, Write};
+
+use super::expr::Expr;
+use crate::plan::Symbol;
+
+macro_rules! letters {
+    ($($name:ident $([$constant:ident])? $symbol:literal $meaning:literal;)+) => {
+        /// A letter of a formula.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub enum Letter { $($name),+ }
+
+        impl Letter {
+            /// Every letter, in the legend's order.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// As it is written in formulas.
+            pub const fn symbol(self) -> &'static str {
+                match self { $(Self::$name => $symbol),+ }
+            }
+
+            /// What it stands for.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $meaning),+ }
+            }
+        }
+
+        $($(pub(super) const $constant: Expr = Expr::Letter(Letter::$name);)?)+
+    };
+}
+
+letters! {
+    B [B] "B" "batch, in tokens";
+    C [C] "C" "context over all sequences, in tokens";
+    Np [N_P] "N_p" "sequences at once";
+    E [E] "E" "embedding length";
+    H [H] "H" "attention heads, the most that a layer has";
+    Hkv [H_KV] "H_kv" "KV heads, the most that a layer has";
+    HkvMin [H_KV_MIN] "H_kv,min" "KV heads, the fewest that a layer has";
+    HkvLayer [H_KV_LAYER] "H_kv,i" "KV heads of this layer";
+    D [D] "D" "embedding length per head, by the fewest heads";
+    Dk [D_K] "D_k" "length of a key head";
+    Dv [D_V] "D_v" "length of a value head";
+    V [V] "V" "vocabulary, in tokens";
+    P "P" "bytes per element of the KV cache";
+    Ff [FF] "FF" "feed-forward length";
+    Wgate [W_GATE] "W_gate" "bytes of blk.0.ffn_gate_exps.weight";
+    Wdim [W_DIM] "W_dim" "second dimension of blk.0.ffn_gate.0.weight";
+    Rfreq [R_FREQ] "R_freq" "elements of rope_freqs.weights";
+    Sbias [S_BIAS] "S_bias" "length of blk.0.attn_qkv.bias";
+    Window [WINDOW] "S" "sliding window, in tokens";
+    KvUnwindowed [KV_UNWINDOWED] "Σkv,full" "bytes of every layer's cache if none had a window";
+    Kv [KV] "Σkv" "bytes of every layer's cache together";
+    Dconv [D_CONV] "d_conv" "width of the recurrent layers' convolution";
+    Dstate [D_STATE] "d_state" "size of a recurrent state";
+    Dinner [D_INNER] "d_inner" "inner size of the recurrent layers";
+    Ngroups [N_GROUPS] "n_groups" "groups of the recurrent layers";
+    Image [IMAGE] "I" "width of an image, in pixels";
+    Patch [PATCH] "p" "width of a patch of an image, in pixels";
+    Channels [CHANNELS] "n_ch" "channels of an image";
+    Pixels [PIXELS] "N_px" "pixels of the largest image";
+    Patches [PATCHES] "N_patch" "patches of an image";
+    Padded [PADDED] "N_pad" "patches of an image, filled up to the next multiple of 8";
+    Tiles [TILES] "N_tiles" "tiles of an image";
+    Hvision [H_VISION] "H_v" "attention heads of the vision layers";
+    Evision [E_VISION] "E_v" "embedding length of the vision layers";
+}
+
+/// The value of every letter in one plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Values {
+    whole: [u64; Letter::ALL.len()],
+    bytes_per_element: f64,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self { whole: [0; Letter::ALL.len()], bytes_per_element: 0.0 }
+    }
+}
+
+impl Values {
+    /// The value of `letter`; [`Letter::P`] may be a fraction, see [`Self::bytes_per_element`].
+    pub fn get(&self, letter: Letter) -> u64 {
+        self.whole[letter as usize]
+    }
+
+    /// Bytes per element of the KV cache.
+    pub fn bytes_per_element(&self) -> f64 {
+        self.bytes_per_element
+    }
+
+    /// Sets `letter`.
+    pub fn set(&mut self, letter: Letter, value: u64) {
+        self.whole[letter as usize] = value;
+    }
+
+    /// The same with `letter` set.
+    #[must_use]
+    pub fn with(mut self, letter: Letter, value: u64) -> Self {
+        self.set(letter, value);
+        self
+    }
+
+    /// The same with so many bytes per element of the KV cache.
+    #[must_use]
+    pub fn with_bytes_per_element(mut self, bytes: f64) -> Self {
+        self.bytes_per_element = bytes;
+        self
+    }
+
+    /// Writes the value of `letter`.
+    pub(super) fn write(&self, letter: Letter, out: &mut String) -> fmt::Result {
+        match letter {
+            Letter::P => write!(out, "{}", self.bytes_per_element),
+            _ => write!(out, "{}", self.get(letter)),
+        }
+    }
+
+    /// The legend's line for `letter`.
+    pub fn symbol(&self, letter: Letter) -> Symbol {
+        let mut value = String::new();
+        // writing to a String does not fail
+        let _ = self.write(letter, &mut value);
+        Symbol { letter: letter.symbol(), meaning: letter.meaning(), value }
+    }
+}

@@ -1,0 +1,34 @@
+//! qwen2, which stands for Qwen 2.5 too. Source: `fs/ggml/ggml.go`, Ollama, May 2026.
+
+use super::expr::product;
+use super::letters::{B, C, E, H};
+use super::rule::{Rule, choice, max, part};
+use super::shared::{LOGITS, LOGITS_DEQUANTISED};
+
+pub(super) static FULL: Rule = max(&[
+    LOGITS,
+    choice(
+        "attention",
+        &[
+            part("positions", product!(4, B)),
+            part("activations", product!(4, B, 2, E)),
+            part("attention mask", product!(4, B, C)),
+            part("attention scores", product!(4, B, C, H)),
+        ],
+    ),
+]);
+
+pub(super) static PARTIAL: Rule = max(&[
+    LOGITS_DEQUANTISED,
+    choice(
+        "attention",
+        &[
+            part("positions", product!(4, B)),
+            part("activations", product!(4, B, 2, E)),
+            part("attention mask", product!(4, B, C)),
+            part("attention scores", product!(4, B, C, H)),
+            part("one embedding", product!(4, E)),
+            part("keys of the context", product!(4, E, C)),
+        ],
+    ),
+]);

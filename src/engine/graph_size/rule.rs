@@ -1,0 +1,112 @@
+//! The rule for one graph size: branches of a `max`, each a sum of named terms.
+
+use super::expr::{DivisionByZero, Expr};
+use super::letters::{Letter, Values};
+use crate::plan::{Branch, GraphSize, Term};
+use crate::units::Bytes;
+
+/// A named term.
+pub(super) struct Part {
+    pub name: &'static str,
+    pub bytes: Expr,
+}
+
+/// One branch of the `max`.
+pub(super) struct Choice {
+    pub name: &'static str,
+    pub parts: &'static [Part],
+}
+
+/// `times · (always + max(choices))`
+pub(super) struct Rule {
+    pub times: u64,
+    pub always: &'static [Part],
+    pub choices: &'static [Choice],
+}
+
+pub(super) const fn part(name: &'static str, bytes: Expr) -> Part {
+    Part { name, bytes }
+}
+
+pub(super) const fn choice(name: &'static str, parts: &'static [Part]) -> Choice {
+    Choice { name, parts }
+}
+
+/// The largest of `choices`.
+pub(super) const fn max(choices: &'static [Choice]) -> Rule {
+    Rule { times: 1, always: &[], choices }
+}
+
+impl Rule {
+    /// The same, plus `always`.
+    pub(super) const fn plus(self, always: &'static [Part]) -> Self {
+        Self { always, ..self }
+    }
+
+    /// The same, multiplied.
+    pub(super) const fn times(self, times: u64) -> Self {
+        Self { times, ..self }
+    }
+
+    /// The size, branch by branch and term by term.
+    pub(super) fn size(&self, values: &Values) -> Result<GraphSize, DivisionByZero> {
+        let always = total(self.always, values)?;
+        let mut winner = 0;
+        let mut largest = 0;
+        let mut branches = Vec::with_capacity(self.choices.len());
+        for (i, choice) in self.choices.iter().enumerate() {
+            let chosen = total(choice.parts, values)?;
+            if chosen > largest {
+                (winner, largest) = (i, chosen);
+            }
+            let bytes = Bytes(always.wrapping_add(chosen).wrapping_mul(self.times));
+            let mut terms = Vec::with_capacity(self.always.len() + choice.parts.len());
+            for part in self.always.iter().chain(choice.parts) {
+                terms.push(self.term(part, values)?);
+            }
+            terms.sort_by_key(|term| std::cmp::Reverse(term.bytes));
+            branches.push(Branch { name: choice.name.to_owned(), bytes, terms });
+        }
+        let bytes = Bytes(always.wrapping_add(largest).wrapping_mul(self.times));
+        Ok(GraphSize { bytes, own: bytes, branches, winner })
+    }
+
+    fn term(&self, part: &Part, values: &Values) -> Result<Term, DivisionByZero> {
+        let Self { times, .. } = *self;
+        let mut term = term(part.name, &part.bytes, values)?;
+        if times != 1 {
+            let factor = |text: String| match part.bytes {
+                Expr::Product(_) => format!("{times}·{text}"),
+                _ => format!("{times}·({text})"),
+            };
+            term = Term {
+                name: term.name,
+                formula: factor(term.formula),
+                numbers: factor(term.numbers),
+                bytes: Bytes(term.bytes.0.wrapping_mul(times)),
+            };
+        }
+        Ok(term)
+    }
+
+    /// Calls `visit` with every letter in it.
+    pub(super) fn letters(&self, visit: &mut impl FnMut(Letter)) {
+        for part in self.always.iter().chain(self.choices.iter().flat_map(|choice| choice.parts)) {
+            part.bytes.letters(visit);
+        }
+    }
+}
+
+fn total(parts: &[Part], values: &Values) -> Result<u64, DivisionByZero> {
+    parts.iter().try_fold(0u64, |sum, part| Ok(sum.wrapping_add(part.bytes.value(values)?)))
+}
+
+/// `bytes` as a named term with its formula and numbers.
+pub(super) fn term(name: &str, bytes: &Expr, values: &Values) -> Result<Term, DivisionByZero> {
+    Ok(Term {
+        name: name.to_owned(),
+        formula: bytes.formula(),
+        numbers: bytes.numbers(values),
+        bytes: Bytes(bytes.value(values)?),
+    })
+}

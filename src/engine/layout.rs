@@ -1,0 +1,209 @@
+//! Layers onto GPUs, as Ollama up to 0.24 does it.
+//!
+//! Source: `llm/server.go` (`Load`, `createLayout`, `buildLayout`, `verifyLayout`, `assignLayers`) and `ml/device.go`,
+//! Ollama, May 2026. Arithmetic on bytes wraps as Go's does.
+
+mod fit;
+mod verify;
+
+use super::backend;
+use crate::machine::{Backend, Machine};
+use crate::units::Bytes;
+use fit::{Device, Entry};
+
+pub(super) use verify::Refusal;
+
+/// What the engine takes away from every GPU before it gives layers to it.
+pub(super) const fn minimum_memory(backend: Backend) -> Bytes {
+    backend::of(backend).minimum
+}
+
+/// What is to be placed, and how.
+pub(super) struct Task<'a> {
+    /// The machine; its GPUs are all considered.
+    pub machine: &'a Machine,
+    /// Bytes of each layer, the output layer last.
+    pub layers: &'a [u64],
+    /// What each GPU loses before anything is placed: one layer's buffer, adapters.
+    pub taken: &'a [u64],
+    /// Kept free on every GPU.
+    pub overhead: u64,
+    /// Reserved on every GPU that is tried: the larger graph.
+    pub graph: u64,
+    /// Layers wanted on GPUs (`num_gpu`); none where the engine chooses.
+    pub requested: Option<usize>,
+    /// Use all GPUs at once.
+    pub spread: bool,
+    /// Anything less than everything on GPUs is refused.
+    pub require_full: bool,
+}
+
+/// Where the layers went.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layout {
+    /// GPU of each layer, by its index in the machine.
+    pub gpu_of: Vec<Option<usize>>,
+    /// GPUs that were tried in the last round, also those that got nothing: each carries a graph.
+    pub tried: Vec<usize>,
+    /// GPUs that were tried in an earlier round only: what was reserved for their graph stays.
+    pub tried_before: Vec<usize>,
+    /// Bytes that each GPU had for layers.
+    pub room: Vec<u64>,
+    /// The GPU on which the search gave up, when it did.
+    pub gave_up_on: Option<usize>,
+    /// The output layer was left out of the search.
+    pub without_output: bool,
+    /// The number of layers that was asked for when the search ended; none where the engine chose.
+    pub requested: Option<usize>,
+    /// Why the real program would not load this.
+    pub refusal: Option<Refusal>,
+}
+
+impl Layout {
+    /// Layers on GPUs.
+    pub fn offloaded(&self) -> usize {
+        self.gpu_of.iter().flatten().count()
+    }
+}
+
+/// Places the layers. GPUs that were tried get the graph reserved and the search is repeated, for as long as it tries
+/// more GPUs than before.
+pub(super) fn place(task: &Task<'_>) -> Layout {
+    let mut requested = task.requested;
+    let mut with_graph = vec![false; task.machine.gpus.len()];
+    let mut entries_before = 0;
+    loop {
+        let (found, room) = build(task, requested, &with_graph);
+        let mut layout = layout_of(task, &found, room, requested);
+        let used_graphs = layout.tried.iter().filter(|&&gpu| is_set(&with_graph, gpu)).count() as u64;
+        let sums = verify::Sums::of(task, &layout, used_graphs);
+        layout.refusal = verify::refusal(task, &layout, &sums, requested);
+        layout.tried_before =
+            (0..with_graph.len()).filter(|&gpu| is_set(&with_graph, gpu) && !layout.tried.contains(&gpu)).collect();
+        if layout.refusal.is_some() {
+            return layout;
+        }
+        if verify::exceeds_unified_memory(task, &sums) {
+            requested = Some(0);
+        }
+        if found.entries.len() <= entries_before {
+            return layout;
+        }
+        entries_before = found.entries.len();
+        for &gpu in &layout.tried {
+            if let Some(flag) = with_graph.get_mut(gpu) {
+                *flag = true;
+            }
+        }
+    }
+}
+
+fn is_set(flags: &[bool], index: usize) -> bool {
+    flags.get(index).copied().unwrap_or(false)
+}
+
+/// The best assignment of one backend's GPUs.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    entries: Vec<Entry>,
+    without_output: bool,
+}
+
+impl Found {
+    fn layers(&self) -> usize {
+        self.entries.iter().map(Entry::len).sum()
+    }
+}
+
+/// One round: every backend by itself, and the one that holds most layers wins.
+fn build(task: &Task<'_>, requested: Option<usize>, with_graph: &[bool]) -> (Found, Vec<u64>) {
+    let gpus = &task.machine.gpus;
+    let free = |index: usize| {
+        let free = gpus.get(index).map_or(0, |gpu| gpu.free.0);
+        free.saturating_sub(task.taken.get(index).copied().unwrap_or(0))
+    };
+    let mut room = vec![0; gpus.len()];
+    // equals stay in order, as in Go's sort of up to 12 elements
+    let mut order: Vec<usize> = (0..gpus.len()).collect();
+    order.sort_by_key(|&index| (gpus.get(index).is_some_and(backend::comes_last), std::cmp::Reverse(free(index))));
+
+    let mut best = Found::default();
+    let mut backends: Vec<Backend> = Vec::new();
+    for &first in &order {
+        let Some(backend) = gpus.get(first).map(|gpu| gpu.backend) else { continue };
+        if backends.contains(&backend) {
+            continue;
+        }
+        backends.push(backend);
+        let mut devices = Vec::new();
+        let mut last_used = 0;
+        for &index in &order {
+            let Some(gpu) = gpus.get(index).filter(|gpu| gpu.backend == backend) else { continue };
+            let graph = if is_set(with_graph, index) { task.graph } else { 0 };
+            if graph != 0 {
+                last_used = devices.len();
+            }
+            let reserved = minimum_memory(backend).0.wrapping_add(task.overhead).wrapping_add(graph);
+            let left = free(index).saturating_sub(reserved);
+            if let Some(room) = room.get_mut(index) {
+                *room = left;
+            }
+            // asked by a person, integrated GPUs take their share like the others
+            let integrated = backend::comes_last(gpu) && requested.is_none() && !task.spread;
+            devices.push(Device { gpu: index, free: left, integrated });
+        }
+        let found = assign(task, &devices, requested, last_used);
+        if found.layers() > best.layers() {
+            best = found;
+        }
+    }
+    (best, room)
+}
+
+/// As few of one backend's GPUs as will do; if not everything fits, once more without the output layer.
+fn assign(task: &Task<'_>, devices: &[Device], requested: Option<usize>, last_used: usize) -> Found {
+    let mut requested = requested;
+    let all = task.layers.len();
+    let mut found = Found::default();
+    for (count, without_output) in [(all, false), (all.saturating_sub(1), true)] {
+        let layers = task.layers.get(..count).unwrap_or_default();
+        requested = requested.map(|requested| requested.min(count));
+        found.without_output = without_output;
+        let first = if task.spread { devices.len().saturating_sub(1) } else { last_used };
+        for last in first..devices.len() {
+            let set = devices.get(..=last).unwrap_or_default();
+            let is_last_attempt = last + 1 == devices.len();
+            found.entries = fit::best(layers, set, requested, is_last_attempt && !task.require_full);
+            if found.layers() == count || Some(found.layers()) == requested {
+                break;
+            }
+        }
+        if found.layers() == count {
+            break;
+        }
+    }
+    found
+}
+
+fn layout_of(task: &Task<'_>, found: &Found, room: Vec<u64>, requested: Option<usize>) -> Layout {
+    let mut gpu_of = vec![None; task.layers.len()];
+    for entry in &found.entries {
+        for place in gpu_of.get_mut(entry.layers.clone()).into_iter().flatten() {
+            *place = Some(entry.gpu);
+        }
+    }
+    let tried: Vec<usize> = found.entries.iter().map(|entry| entry.gpu).collect();
+    Layout {
+        gpu_of,
+        gave_up_on: tried.first().copied(),
+        tried,
+        tried_before: Vec::new(),
+        room,
+        without_output: found.without_output,
+        requested,
+        refusal: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+use super::*;
+use crate::machine::{Gpu, Origin, Os, Ram};
+
+/// A GPU that has `free` MiB for layers, beyond what the engine keeps back on it.
+fn gpu(backend: Backend, free: u64) -> Gpu {
+    let free = Bytes::mib(free) + minimum_memory(backend);
+    Gpu { name: "card".to_owned(), backend, total: free, free, integrated: false, compute: None, driver_major: None }
+}
+
+fn cuda(free: u64) -> Gpu {
+    gpu(Backend::Cuda, free)
+}
+
+fn machine(gpus: Vec<Gpu>, ram: u64) -> Machine {
+    let ram = Ram { total: Bytes::mib(ram), free: Bytes::mib(ram), swap_free: Bytes::ZERO };
+    Machine { os: Os::Linux, gpus, ram, origin: Origin::Described }
+}
+
+/// Ten layers of 10 MiB; a graph of 25 MiB.
+fn task(machine: &Machine) -> Task<'_> {
+    const LAYER: u64 = 10 << 20;
+    Task {
+        machine,
+        layers: &[LAYER; 10],
+        taken: &[],
+        overhead: 0,
+        graph: 25 << 20,
+        requested: None,
+        spread: false,
+        require_full: false,
+    }
+}
+
+fn counts(layout: &Layout, gpus: usize) -> Vec<usize> {
+    (0..gpus).map(|gpu| layout.gpu_of.iter().filter(|&&place| place == Some(gpu)).count()).collect()
+}
+
+#[test]
+fn the_graph_is_reserved_before_the_last_round() {
+    let enough = machine(vec![cuda(125)], 1000);
+    assert_eq!(place(&task(&enough)).offloaded(), 10);
+    let short = machine(vec![cuda(124)], 1000);
+    let layout = place(&task(&short));
+    assert_eq!((layout.offloaded(), layout.without_output), (9, true));
+    assert_eq!(layout.gpu_of.last(), Some(&None), "the output layer is given up first");
+}
+
+#[test]
+fn as_few_gpus_as_will_do_are_used_the_freest_first() {
+    let layout = place(&task(&machine(vec![cuda(130), cuda(200)], 1000)));
+    assert_eq!((counts(&layout, 2), layout.tried), (vec![0, 10], vec![1]));
+    let layout = place(&task(&machine(vec![cuda(80), cuda(90)], 1000)));
+    assert_eq!(counts(&layout, 2), [5, 5], "the load is as even as it can be");
+}
+
+#[test]
+fn spread_uses_them_all() {
+    let machine = machine(vec![cuda(200), cuda(200)], 1000);
+    let layout = place(&Task { spread: true, ..task(&machine) });
+    assert_eq!(counts(&layout, 2), [5, 5]);
+}
+
+#[test]
+fn one_backend_is_used_at_a_time() {
+    let gpus = |rocm| machine(vec![cuda(60), gpu(Backend::Rocm, rocm), cuda(60)], 1000);
+    let layout = place(&task(&gpus(50)));
+    assert_eq!((counts(&layout, 3), layout.tried_before.len()), (vec![3, 0, 3], 0));
+    // the other backend wins once the graphs are known, and is not asked for its own
+    let layout = place(&task(&gpus(70)));
+    assert_eq!((counts(&layout, 3), layout.tried_before), (vec![0, 7, 0], vec![0, 2]));
+}
+
+#[test]
+fn integrated_gpus_come_after_discrete_ones_unless_a_number_is_asked_for() {
+    let mut shared = cuda(500);
+    shared.integrated = true;
+    let machine = machine(vec![shared, cuda(65)], 1000);
+    let layout = place(&task(&machine));
+    assert_eq!(counts(&layout, 2), [6, 4], "the discrete one is filled, the other takes the rest");
+    let layout = place(&Task { requested: Some(10), ..task(&machine) });
+    assert_eq!(layout.offloaded(), 10);
+    assert!(counts(&layout, 2)[0] > 6, "both fill in proportion to their memory");
+}
+
+#[test]
+fn a_request_is_forced_unless_a_full_fit_is_required() {
+    let machine = machine(vec![cuda(55)], 1000);
+    let layout = place(&Task { requested: Some(8), ..task(&machine) });
+    assert_eq!((layout.offloaded(), layout.gpu_of.last()), (8, Some(&None)));
+    let layout = place(&Task { requested: Some(8), require_full: true, ..task(&machine) });
+    assert_eq!(layout.refusal, Some(Refusal::NotFull { placed: 5, all: 10 }));
+    let layout = place(&Task { requested: Some(0), ..task(&machine) });
+    assert_eq!((layout.offloaded(), layout.tried.len()), (0, 0));
+}
+
+#[test]
+fn what_is_taken_and_kept_free_is_not_used() {
+    let machine = machine(vec![cuda(125)], 1000);
+    let layout = place(&Task { taken: &[20 << 20], overhead: 10 << 20, ..task(&machine) });
+    assert_eq!(layout.offloaded(), 7);
+    let layout = place(&Task { taken: &[u64::MAX], ..task(&machine) });
+    assert_eq!(layout.offloaded(), 0);
+}
+
+#[test]
+fn layouts_that_ram_cannot_hold_are_refused() {
+    let mib = |n: u64| n << 20;
+    let mut machine = machine(vec![cuda(85)], 45);
+    machine.ram.swap_free = Bytes::mib(4);
+    // the first round places eight layers, the second, with the graph, six
+    machine.ram.free = Bytes::mib(35);
+    let layout = place(&task(&machine));
+    assert_eq!(layout.refusal, Some(Refusal::TooLargeForRam { needed: mib(40), free: mib(35), swap: mib(4) }));
+    assert_eq!(layout.offloaded(), 6, "what was tried last is shown");
+    machine.os = Os::MacOs;
+    assert_eq!(place(&task(&machine)).refusal, None);
+    machine.os = Os::Linux;
+    machine.ram.free = Bytes::mib(36);
+    assert_eq!(place(&task(&machine)).refusal, None);
+    machine.gpus.clear();
+    let full = Task { require_full: true, ..task(&machine) };
+    assert_eq!(place(&full).refusal, Some(Refusal::NotFullNorInRam { needed: mib(100), free: mib(36) }));
+}
+
+#[test]
+fn on_macos_a_model_larger_than_all_memory_gets_no_gpu() {
+    let mut machine = machine(vec![gpu(Backend::Metal, 200)], 110);
+    machine.os = Os::MacOs;
+    let layout = place(&task(&machine));
+    // layers alone would fit; with the graph they do not, and the round that learns it is the last
+    assert_eq!((layout.offloaded(), layout.requested), (10, None));
+    machine.ram.total = Bytes::mib(99);
+    let layout = place(&task(&machine));
+    assert_eq!((layout.offloaded(), layout.requested, layout.tried_before), (0, Some(0), vec![0]));
+}
+
+#[test]
+fn refusals_name_their_numbers() {
+    let gib = |n: u64| n << 30;
+    for (refusal, words) in [
+        (Refusal::NotFull { placed: 3, all: 33 }, "every layer is required on GPUs, and 3 of 33 fit there"),
+        (
+            Refusal::TooLargeForRam { needed: gib(60), free: gib(50), swap: 0 },
+            "60.0 GiB would have to go to RAM, where 50.0 GiB are free",
+        ),
+        (
+            Refusal::TooLargeForRam { needed: gib(60), free: gib(50), swap: gib(2) },
+            "60.0 GiB would have to go to RAM, where 52.0 GiB are free, 2.0 GiB of swap included",
+        ),
+    ] {
+        assert_eq!(refusal.to_string(), words);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a layout is refused for.
+//! Source: `llm/server.go`, `verifyLayout`, Ollama, May 2026.
+
+use std::fmt;
+
+use super::{Layout, Task};
+use crate::machine::Os;
+use crate::units::Bytes;
+
+/// Why the real program would not load a layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Refusal {
+    /// Every layer was required on GPUs.
+    NotFull { placed: usize, all: usize },
+    /// Every layer was required on GPUs, and what is left does not even fit in RAM.
+    NotFullNorInRam { needed: u64, free: u64 },
+    /// What is left for RAM exceeds it, swap included.
+    TooLargeForRam { needed: u64, free: u64, swap: u64 },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NotFull { placed, all } => {
+                write!(f, "every layer is required on GPUs, and {placed} of {all} fit there")
+            }
+            Self::NotFullNorInRam { needed, free } => write!(
+                f,
+                "every layer is required on GPUs, and the {} left for RAM are more than the {} that are free",
+                Bytes(needed),
+                Bytes(free)
+            ),
+            Self::TooLargeForRam { needed, free, swap: 0 } => {
+                write!(f, "{} would have to go to RAM, where {} are free", Bytes(needed), Bytes(free))
+            }
+            Self::TooLargeForRam { needed, free, swap } => write!(
+                f,
+                "{} would have to go to RAM, where {} are free, {} of swap included",
+                Bytes(needed),
+                Bytes(free.wrapping_add(swap)),
+                Bytes(swap)
+            ),
+        }
+    }
+}
+
+/// Bytes on either side, as this round sees them.
+pub(super) struct Sums {
+    cpu: u64,
+    gpu: u64,
+}
+
+impl Sums {
+    /// `graphs`: how many of the tried GPUs carry a graph already.
+    pub fn of(task: &Task<'_>, layout: &Layout, graphs: u64) -> Self {
+        let mut sums = Self { cpu: 0, gpu: graphs.wrapping_mul(task.graph) };
+        for (&layer, place) in task.layers.iter().zip(&layout.gpu_of) {
+            let side = if place.is_some() { &mut sums.gpu } else { &mut sums.cpu };
+            *side = side.wrapping_add(layer);
+        }
+        sums
+    }
+}
+
+pub(super) fn refusal(task: &Task<'_>, layout: &Layout, sums: &Sums, requested: Option<usize>) -> Option<Refusal> {
+    let ram = task.machine.ram;
+    let (placed, all) = (layout.offloaded(), task.layers.len());
+    if task.require_full {
+        let short = placed < all && requested.is_none_or(|requested| placed < requested);
+        if short && !task.machine.gpus.is_empty() {
+            return Some(Refusal::NotFull { placed, all });
+        }
+        if sums.cpu > ram.free.0 {
+            return Some(Refusal::NotFullNorInRam { needed: sums.cpu, free: ram.free.0 });
+        }
+    }
+    let (free, swap) = (ram.free.0, ram.swap_free.0);
+    let too_large = task.machine.os != Os::MacOs && sums.cpu > free.wrapping_add(swap);
+    too_large.then_some(Refusal::TooLargeForRam { needed: sums.cpu, free, swap })
+}
+
+/// macOS shares its memory with the GPU: a model larger than all of it gets no GPU in the next round.
+pub(super) fn exceeds_unified_memory(task: &Task<'_>, sums: &Sums) -> bool {
+    task.machine.os == Os::MacOs && sums.gpu > task.machine.ram.total.0
+}

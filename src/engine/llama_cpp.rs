@@ -1,0 +1,195 @@
+//! llama.cpp: what llama-server allocates for a model: weights, caches and the buffers of the compute graph, to the byte.
+//!
+//! The reference is the llama.cpp of package `llama-cpp-sys-2`; which version of it, a [`release::Release`] says.
+
+pub mod architecture;
+pub mod cache;
+pub mod context;
+pub mod error;
+pub mod fit;
+mod graph_plan;
+pub mod hparams;
+pub mod placement;
+mod plan;
+mod probe;
+pub mod release;
+pub mod weights;
+
+use crate::engine::ggml::allocate::{self, Lifetime};
+use crate::engine::ggml::families;
+use crate::engine::ggml::schedule::{Schedule, Scheduler, Trace};
+use crate::engine::ggml::{Backend, Graph};
+use crate::gguf::Header;
+use architecture::Family;
+use cache::Memory;
+use context::{Context, Options};
+use error::Refusal;
+use hparams::Hparams;
+use placement::{Overflow, Placement, Request};
+pub(super) use plan::plan;
+use probe::Parts;
+use release::Release;
+use weights::Weights;
+
+/// A model as llama.cpp sees it, ready to be measured with many settings.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// By which release's rules.
+    pub release: Release,
+    /// Whose graph it has.
+    pub family: Family,
+    /// Its hyperparameters.
+    pub hparams: Hparams,
+    /// Its tensors.
+    pub weights: Weights,
+}
+
+/// A GPU as far as llama.cpp's arithmetic needs it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// What its buffers and operations are like.
+    pub backend: Backend,
+    /// Free bytes.
+    pub free: u64,
+}
+
+/// How layers are to be spread.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spread {
+    /// Layers on GPUs, the output layer counted; none for all.
+    pub gpu_layers: Option<u64>,
+    /// Share of the layers per GPU; empty for the share of free memory.
+    pub tensor_split: Vec<f32>,
+    /// What goes elsewhere than its layer.
+    pub overrides: Vec<Overflow>,
+}
+
+/// What is allocated: bytes per device in the order given, RAM last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Weights.
+    pub model: Vec<u64>,
+    /// KV caches and recurrent states.
+    pub context: Vec<u64>,
+    /// Buffers of the compute graph.
+    pub compute: Vec<u64>,
+    /// The parameters in effect.
+    pub parameters: Context,
+    /// Layers on GPUs, the output layer counted.
+    pub offloaded: usize,
+}
+
+/// How a figure came about, for those who want to watch.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// The graph, with the scheduler's copies.
+    pub graph: Graph,
+    /// Its splits and order.
+    pub schedule: Schedule,
+    /// Every tensor's device after each pass.
+    pub passes: Trace,
+    /// What is alive when.
+    pub lifetimes: Vec<Lifetime>,
+}
+
+/// Where weights and caches are, by which parameters.
+struct Layout {
+    context: Context,
+    placement: Placement,
+    memory: Memory,
+    backends: Vec<Backend>,
+}
+
+impl Loaded {
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// When it lacks what llama.cpp cannot do without.
+    pub fn new(header: &Header, release: Release) -> Result<Self, Refusal> {
+        let family = Family::of(header);
+        let hparams = Hparams::read(header, family.architecture)?;
+        let weights = Weights::read(header, hparams.n_layer_all)?;
+        Ok(Self { release, family, hparams, weights })
+    }
+
+    /// What llama.cpp allocates on `devices` and in RAM.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses these options for this model.
+    pub fn measure(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
+        self.run(devices, spread, options, None)
+    }
+
+    /// The same, and how the compute buffers came about.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses these options for this model.
+    pub fn watch(
+        &self,
+        devices: &[Device],
+        spread: &Spread,
+        options: &Options,
+    ) -> Result<(Measured, Watched), Refusal> {
+        let mut watched = None;
+        let measured = self.run(devices, spread, options, Some(&mut watched))?;
+        watched.map(|watched| (measured, watched)).ok_or_else(|| Refusal::model("the model has no graph".to_owned()))
+    }
+
+    /// Everything but the graph.
+    fn lay_out(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Layout, Refusal> {
+        let Self { release, family, hparams, .. } = self;
+        let mut context = Context::new(options, hparams, release)?;
+        let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
+        let request = Request {
+            gpu_layers: spread.gpu_layers,
+            tensor_split: &spread.tensor_split,
+            free: &free,
+            overrides: &spread.overrides,
+        };
+        let placement = Placement::new(hparams, &request);
+        let backends: Vec<Backend> =
+            devices.iter().map(|device| device.backend.clone()).chain([Backend::CPU]).collect();
+        let memory = Memory::new(hparams, family.architecture, &context, &placement);
+        let parts = Parts { model: self, placement: &placement, memory: &memory, backends: &backends };
+        parts.resolve(&mut context, options)?;
+        Ok(Layout { context, placement, memory, backends })
+    }
+
+    fn run(
+        &self,
+        devices: &[Device],
+        spread: &Spread,
+        options: &Options,
+        watched: Option<&mut Option<Watched>>,
+    ) -> Result<Measured, Refusal> {
+        let Layout { context, placement, memory, backends } = self.lay_out(devices, spread, options)?;
+        let mut graph = families::build(self, &context, context.reserved(), &placement, &memory)?;
+        let pipeline = devices.len() > 1
+            && placement.full_offload
+            && context.offload_kqv
+            && !placement.has_overrides()
+            && devices.iter().all(|device| device.backend.pipelines);
+        let scheduler = Scheduler {
+            backends: &backends,
+            op_offload: context.op_offload,
+            pipeline,
+            pins: false,
+            rules: self.release.rules,
+        };
+        let mut passes = Trace::new();
+        let schedule = scheduler.run(&mut graph, watched.is_some().then_some(&mut passes));
+        let mut lifetimes = Vec::new();
+        let compute = allocate::reserve(&graph, &schedule, &backends, watched.is_some().then_some(&mut lifetimes));
+        let measured = Measured {
+            model: placement.weights(self, &backends),
+            context: memory.bytes(&backends),
+            compute,
+            parameters: context,
+            offloaded: placement.offloaded(),
+        };
+        if let Some(watched) = watched {
+            *watched = Some(Watched { graph, schedule, passes, lifetimes });
+        }
+        Ok(measured)
+    }
+}

@@ -1,0 +1,148 @@
+//! The architectures whose graphs are known, and what follows from the name alone.
+
+use crate::gguf::{Header, Value};
+
+macro_rules! architectures {
+    ($($(#[$doc:meta])* $variant:ident: $($name:literal)|+;)*) => {
+        /// An architecture with a graph of its own.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Architecture { $($(#[$doc])* $variant,)* }
+
+        impl Architecture {
+            /// The architecture that goes by this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Some(match name { $($($name)|+ => Self::$variant,)* _ => return None })
+            }
+        }
+    };
+}
+
+architectures! {
+    /// Llama, Mistral, Mixtral and all who say they are one.
+    Llama: "llama";
+    /// Llama 4.
+    Llama4: "llama4";
+    /// Ministral 3 and its kin.
+    Mistral3: "mistral3";
+    /// Qwen 2 and 2.5.
+    Qwen2: "qwen2";
+    /// The text part of Qwen 2 VL and 2.5 VL.
+    Qwen2Vl: "qwen2vl";
+    /// Qwen 3.
+    Qwen3: "qwen3";
+    /// The text part of Qwen 3 VL.
+    Qwen3Vl: "qwen3vl";
+    /// Qwen 3 with experts.
+    Qwen3Moe: "qwen3moe";
+    /// The text part of Qwen 3 VL with experts.
+    Qwen3VlMoe: "qwen3vlmoe";
+    /// Qwen 3 Next: delta nets and attention.
+    Qwen3Next: "qwen3next";
+    /// Qwen 3.5.
+    Qwen35: "qwen35";
+    /// Qwen 3.5 with experts.
+    Qwen35Moe: "qwen35moe";
+    /// Gemma 2.
+    Gemma2: "gemma2";
+    /// Gemma 3.
+    Gemma3: "gemma3";
+    /// Gemma 4.
+    Gemma4: "gemma4";
+    /// gpt-oss.
+    GptOss: "gpt-oss";
+    /// Phi 2.
+    Phi2: "phi2";
+    /// Phi 3 and 4.
+    Phi3: "phi3";
+    /// Command R.
+    CommandR: "command-r";
+    /// `DeepSeek` 2, 3 and all with compressed caches.
+    DeepSeek2: "deepseek2";
+    /// GLM 4.
+    Glm4: "glm4";
+    /// GLM 4.5 with experts.
+    Glm4Moe: "glm4moe";
+    /// `ChatGLM` 3.
+    ChatGlm: "chatglm";
+    /// Stable LM.
+    StableLm: "stablelm";
+    /// Granite, also with experts.
+    Granite: "granite" | "granitemoe";
+    /// Granite 4 with state-space blocks.
+    GraniteHybrid: "granitehybrid";
+    /// Mamba.
+    Mamba: "mamba";
+    /// Nemotron H, also with experts.
+    NemotronH: "nemotron_h" | "nemotron_h_moe";
+    /// `SmolLM` 3.
+    SmolLm3: "smollm3";
+    /// `OLMo` 2 and 3.
+    Olmo2: "olmo2";
+    /// `StarCoder` 2.
+    StarCoder2: "starcoder2";
+    /// LFM 2.
+    Lfm2: "lfm2" | "lfm2moe";
+}
+
+/// An architecture's graph, and whether it is its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// Whose graph is used.
+    pub architecture: Architecture,
+    /// It is the model's own; else the nearest one's.
+    pub exact: bool,
+}
+
+impl Family {
+    /// The family of a header.
+    pub fn of(header: &Header) -> Self {
+        let name = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
+        Architecture::named(name).map_or_else(
+            || Self { architecture: Self::nearest(header), exact: false },
+            |architecture| Self { architecture, exact: true },
+        )
+    }
+
+    /// By what its blocks hold.
+    fn nearest(header: &Header) -> Architecture {
+        let has = |part: &str| header.tensors.iter().any(|tensor| tensor.name.contains(part));
+        if has("ssm_conv1d") && !has("attn_q") && !has("attn_qkv") {
+            Architecture::Mamba
+        } else if has("ffn_gate_inp") {
+            Architecture::Qwen3Moe
+        } else if has("attn_qkv") && !has("ffn_gate.") {
+            Architecture::Phi3
+        } else {
+            Architecture::Llama
+        }
+    }
+}
+
+impl Architecture {
+    /// Nothing but recurrent blocks.
+    pub const fn is_recurrent(self) -> bool {
+        matches!(self, Self::Mamba)
+    }
+
+    /// Recurrent blocks and blocks with attention.
+    pub const fn is_hybrid(self) -> bool {
+        matches!(
+            self,
+            Self::Qwen3Next | Self::Qwen35 | Self::Qwen35Moe | Self::NemotronH | Self::GraniteHybrid | Self::Lfm2
+        )
+    }
+
+    /// Blocks share the KV caches of earlier ones.
+    pub const fn shares_caches(self) -> bool {
+        matches!(self, Self::Gemma4)
+    }
+
+    /// Tokens have positions on several axes (`llama_model_rope_type`, 0.1.161).
+    pub const fn has_several_positions(self, sections: bool) -> bool {
+        match self {
+            Self::Qwen2Vl | Self::Qwen3Vl | Self::Qwen3VlMoe | Self::Qwen35 | Self::Qwen35Moe => true,
+            Self::Glm4 | Self::Glm4Moe => sections,
+            _ => false,
+        }
+    }
+}

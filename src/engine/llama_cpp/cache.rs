@@ -1,0 +1,208 @@
+//! KV caches and recurrent states: sizes, shapes and homes (`llama-kv-cache*.cpp`, `llama-memory-*.cpp`, 0.1.161).
+
+use super::architecture::Architecture;
+use super::context::Context;
+use super::hparams::Hparams;
+use super::placement::Placement;
+use crate::engine::ggml::tensor::{Place, Tensor, row};
+use crate::engine::ggml::{Backend, Type};
+
+/// The KV cache of some blocks.
+#[derive(Clone, Debug)]
+pub struct KvCache {
+    /// Tokens per stream.
+    pub size: u64,
+    /// Sequences with cells of their own.
+    pub streams: u64,
+    /// V is stored with tokens along rows, which attention without flash attention needs.
+    pub v_transposed: bool,
+    /// Per block, where it has a cache here.
+    pub layers: Vec<Option<KvLayer>>,
+    /// Side of the matrix that K is rotated with before it is quantised; 0 for none.
+    pub rotation_k: u64,
+    /// The same for V.
+    pub rotation_v: u64,
+}
+
+/// One block's cache.
+#[derive(Clone, Copy, Debug)]
+pub struct KvLayer {
+    /// The block that owns it: another one where caches are shared.
+    pub owner: usize,
+    /// Its home.
+    pub place: Place,
+    /// Format of K.
+    pub ty_k: Type,
+    /// Format of V.
+    pub ty_v: Type,
+    /// Elements of K per token.
+    pub k: u64,
+    /// Elements of V per token; none where V is a part of K.
+    pub v: Option<u64>,
+}
+
+/// States of recurrent blocks.
+#[derive(Clone, Debug)]
+pub struct Recurrent {
+    /// One row per sequence.
+    pub rows: u64,
+    /// Elements of the rolling state.
+    pub r: u64,
+    /// Elements of the recurrent state.
+    pub s: u64,
+    /// Per block, the home of its states.
+    pub layers: Vec<Option<Place>>,
+}
+
+/// Everything that a model remembers.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    /// Blocks with full attention.
+    pub full: Option<KvCache>,
+    /// Blocks with a sliding window.
+    pub window: Option<KvCache>,
+    /// Recurrent blocks.
+    pub recurrent: Option<Recurrent>,
+}
+
+impl Memory {
+    /// Lays out what `context` needs.
+    pub fn new(hparams: &Hparams, architecture: Architecture, context: &Context, placement: &Placement) -> Self {
+        let recurrent = (architecture.is_recurrent() || architecture.is_hybrid())
+            .then(|| Recurrent::new(hparams, architecture, context, placement));
+        if architecture.is_recurrent() {
+            return Self { recurrent, ..Self::default() };
+        }
+        let attends = |il: usize| {
+            il < hparams.n_layer()
+                && !hparams.is_recr[il]
+                && (architecture != Architecture::NemotronH || hparams.n_ff[il] == 0)
+        };
+        let cache =
+            |size, holds: &dyn Fn(usize) -> bool| KvCache::new(hparams, architecture, context, placement, size, holds);
+        let Some(window) = hparams.n_swa else {
+            return Self { full: Some(cache(context.n_ctx_seq, &attends)), window: None, recurrent };
+        };
+        let size = if context.swa_full {
+            context.n_ctx_seq
+        } else {
+            let sequences = if context.kv_unified { context.n_seq_max } else { 1 };
+            context.n_ctx_seq.min(window * sequences + context.n_ubatch).next_multiple_of(256)
+        };
+        Self {
+            full: Some(cache(context.n_ctx_seq, &|il| attends(il) && !hparams.is_swa[il])),
+            window: Some(cache(size, &|il| attends(il) && hparams.is_swa[il])),
+            recurrent,
+        }
+    }
+
+    /// Bytes of a block's caches, wherever they are.
+    pub fn of_block(&self, il: usize) -> u64 {
+        let kv = self.full.iter().chain(&self.window).filter_map(|cache| {
+            let layer = cache.layers.get(il).copied().flatten().filter(|layer| layer.owner == il)?;
+            let cells = cache.size * cache.streams;
+            let v = layer.v.map_or(0, |v| row(layer.ty_v, v) * cells);
+            Some(row(layer.ty_k, layer.k) * cells + v)
+        });
+        let states = self.recurrent.iter().filter_map(|recurrent| {
+            recurrent.layers.get(il).copied().flatten()?;
+            Some((row(Type::F32, recurrent.r) + row(Type::F32, recurrent.s)) * recurrent.rows)
+        });
+        kv.sum::<u64>() + states.sum::<u64>()
+    }
+
+    /// Bytes per device, the CPU last.
+    pub fn bytes(&self, backends: &[Backend]) -> Vec<u64> {
+        let mut bytes = vec![0; backends.len()];
+        let mut put = |place: Place, ty: Type, ne: [u64; 4]| {
+            let backend = &backends[usize::from(place)];
+            bytes[usize::from(place)] += backend.align(backend.allocation(&Tensor::new(ty, ne)));
+        };
+        for cache in self.full.iter().chain(&self.window) {
+            for (il, layer) in cache.layers.iter().enumerate() {
+                let Some(layer) = layer.filter(|layer| layer.owner == il) else { continue };
+                put(layer.place, layer.ty_k, [layer.k, cache.size, cache.streams, 1]);
+                if let Some(v) = layer.v {
+                    put(layer.place, layer.ty_v, [v, cache.size, cache.streams, 1]);
+                }
+            }
+        }
+        if let Some(recurrent) = &self.recurrent {
+            for place in recurrent.layers.iter().flatten() {
+                put(*place, Type::F32, [recurrent.r, recurrent.rows, 1, 1]);
+                put(*place, Type::F32, [recurrent.s, recurrent.rows, 1, 1]);
+            }
+        }
+        bytes
+    }
+}
+
+impl Recurrent {
+    fn new(hparams: &Hparams, architecture: Architecture, context: &Context, placement: &Placement) -> Self {
+        let holds =
+            |il: usize| hparams.is_recr[il] && (architecture != Architecture::NemotronH || hparams.n_ff[il] == 0);
+        let home = |il: usize| if context.offload_kqv { placement.layers[il] } else { placement.cpu };
+        Self {
+            rows: context.n_seq_max.max(1),
+            r: hparams.n_embd_r(),
+            s: hparams.n_embd_s(),
+            layers: (0..hparams.n_layer()).map(|il| holds(il).then(|| home(il))).collect(),
+        }
+    }
+}
+
+impl KvCache {
+    fn new(
+        hparams: &Hparams,
+        architecture: Architecture,
+        context: &Context,
+        placement: &Placement,
+        size: u64,
+        holds: &dyn Fn(usize) -> bool,
+    ) -> Self {
+        let v_transposed = !context.flash_attn;
+        let v_max = hparams.v_gqa_max();
+        let own = |il: usize| KvLayer {
+            owner: il,
+            place: if context.offload_kqv { placement.layers[il] } else { placement.cpu },
+            ty_k: context.type_k,
+            ty_v: context.type_v,
+            k: hparams.k_gqa(il),
+            // rows of a transposed cache are equally long in all blocks
+            v: hparams.mla.is_none().then(|| if v_transposed { v_max } else { hparams.v_gqa(il) }),
+        };
+        let owners = hparams.n_layer_kv_from_start.unwrap_or(hparams.n_layer_all);
+        let mut layers: Vec<Option<KvLayer>> =
+            (0..hparams.n_layer_all).map(|il| (il < owners && holds(il)).then(|| own(il))).collect();
+        let heads = |size: &dyn Fn(usize) -> u64| {
+            let mut sizes = (0..owners).filter(|il| holds(*il)).map(size);
+            let first = sizes.next().unwrap_or(0);
+            if sizes.all(|size| size == first) { first } else { 0 }
+        };
+        let (head_k, head_v) = (heads(&|il| hparams.head_k(il)), heads(&|il| hparams.head_v(il)));
+        if architecture.shares_caches() {
+            for il in owners..hparams.n_layer_all {
+                // the last block of its kind that has a cache
+                let owner = owners.saturating_sub(if hparams.is_swa[il] { 2 } else { 1 });
+                layers[il] = if holds(il) { layers[owner] } else { None };
+            }
+        }
+        let rotates = |ty: Type, head: u64, first: u64| ty.block() > 1 && head > 0 && first.is_multiple_of(64);
+        let mut rotation_k = 0;
+        if rotates(context.type_k, head_k, hparams.head_k(0)) {
+            rotation_k = 64;
+            while head_k.is_multiple_of(2 * rotation_k) {
+                rotation_k *= 2;
+            }
+        }
+        let v_rotates = hparams.mla.is_none() && rotates(context.type_v, head_v, hparams.head_v(0));
+        Self {
+            size,
+            streams: if context.kv_unified { 1 } else { context.n_seq_max },
+            v_transposed,
+            layers,
+            rotation_k,
+            rotation_v: if v_rotates { 64 } else { 0 },
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What llama.cpp makes of the numbers that it is given: context, batches, outputs, flash attention
+//! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
+
+use super::error::Refusal;
+use super::hparams::Hparams;
+use super::release::Release;
+use crate::engine::ggml::Type;
+use crate::settings::FlashAttn;
+
+/// llama.cpp's own parameters, before its rules.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub struct Options {
+    /// Tokens of context over all sequences; 0 for what the model was trained for.
+    pub n_ctx: u64,
+    /// Tokens of a logical batch.
+    pub n_batch: u64,
+    /// Tokens of a physical batch; 0 for as many as a logical one.
+    pub n_ubatch: u64,
+    /// Sequences at once.
+    pub n_seq_max: u64,
+    /// Tokens whose logits one batch computes; 0 for as many as it has.
+    pub n_outputs_max: u64,
+    /// Format of the K cache.
+    pub type_k: Type,
+    /// Format of the V cache.
+    pub type_v: Type,
+    /// Flash attention.
+    pub flash_attn: FlashAttn,
+    /// One cache for all sequences.
+    pub kv_unified: bool,
+    /// Caches are where their layers are; else in RAM.
+    pub offload_kqv: bool,
+    /// GPUs may take over operations whose weights are in RAM.
+    pub op_offload: bool,
+    /// Caches of blocks with a window are as large as others.
+    pub swa_full: bool,
+}
+
+impl Default for Options {
+    /// `llama_context_default_params`, 0.1.161, with the batches of llama-server.
+    fn default() -> Self {
+        Self {
+            n_ctx: 0,
+            n_batch: 2048,
+            n_ubatch: 512,
+            n_seq_max: 1,
+            n_outputs_max: 0,
+            type_k: Type::F16,
+            type_v: Type::F16,
+            flash_attn: FlashAttn::Auto,
+            kv_unified: false,
+            offload_kqv: true,
+            op_offload: true,
+            swa_full: false,
+        }
+    }
+}
+
+/// The parameters in effect.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub struct Context {
+    /// Tokens over all sequences.
+    pub n_ctx: u64,
+    /// Tokens per sequence.
+    pub n_ctx_seq: u64,
+    pub n_batch: u64,
+    pub n_ubatch: u64,
+    pub n_seq_max: u64,
+    pub n_outputs_max: u64,
+    pub type_k: Type,
+    pub type_v: Type,
+    pub flash_attn: bool,
+    /// The delta rule is one operation for batches of several tokens per sequence.
+    pub fused_delta_chunks: bool,
+    /// The same for batches of one token per sequence.
+    pub fused_delta_token: bool,
+    pub kv_unified: bool,
+    pub offload_kqv: bool,
+    pub op_offload: bool,
+    pub swa_full: bool,
+}
+
+/// What a graph is built for: as many tokens in every sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Tokens.
+    pub n_tokens: u64,
+    /// Those of them whose logits are computed.
+    pub n_outputs: u64,
+}
+
+/// `LLAMA_MAX_SEQ` (`llama-cparams.h`, 0.1.161).
+const MAX_SEQUENCES: u64 = 256;
+/// What its options, numbers of 32 bits with a sign, can hold.
+const MOST_TOKENS: u64 = i32::MAX as u64;
+
+impl Context {
+    /// Applies llama.cpp's rules.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses these options for this model.
+    pub fn new(options: &Options, hparams: &Hparams, release: &Release) -> Result<Self, Refusal> {
+        check(options, hparams, release)?;
+        let n_seq_max = options.n_seq_max.max(1);
+        let asked = if options.n_ctx == 0 { hparams.n_ctx_train } else { options.n_ctx };
+        let n_batch = if hparams.causal { asked.min(options.n_batch) } else { options.n_batch };
+        let n_ubatch = n_batch.min(if options.n_ubatch == 0 { options.n_batch } else { options.n_ubatch });
+        let mut n_ctx = asked.next_multiple_of(256);
+        let mut n_ctx_seq = n_ctx;
+        if !options.kv_unified {
+            n_ctx_seq = (n_ctx / n_seq_max).next_multiple_of(256);
+            n_ctx = n_ctx_seq * n_seq_max;
+        }
+        if n_ctx_seq == 0 {
+            return Err(Refusal::settings(format!(
+                "a context of {asked} tokens leaves nothing for each of {n_seq_max} sequences: raise it"
+            )));
+        }
+        Ok(Self {
+            n_ctx,
+            n_ctx_seq,
+            n_batch,
+            n_ubatch,
+            n_seq_max,
+            n_outputs_max: if options.n_outputs_max == 0 { n_batch } else { options.n_outputs_max },
+            type_k: options.type_k,
+            type_v: options.type_v,
+            flash_attn: options.flash_attn != FlashAttn::Off,
+            fused_delta_chunks: true,
+            fused_delta_token: true,
+            kv_unified: options.kv_unified,
+            offload_kqv: options.offload_kqv,
+            op_offload: options.op_offload,
+            swa_full: options.swa_full,
+        })
+    }
+
+    /// The batch that memory is reserved for.
+    pub fn reserved(&self) -> Batch {
+        let n_tokens = self.n_ctx.min(self.n_ubatch);
+        Batch { n_tokens: n_tokens.next_multiple_of(self.n_seq_max), n_outputs: n_tokens.min(self.n_outputs_max) }
+    }
+
+    /// A small batch to try things with.
+    pub fn probe(&self, tokens_per_sequence: u64) -> Batch {
+        let n_tokens = tokens_per_sequence * self.n_seq_max;
+        Batch { n_tokens, n_outputs: n_tokens }
+    }
+}
+
+fn check(options: &Options, hparams: &Hparams, release: &Release) -> Result<(), Refusal> {
+    let refuse = |why: String| Err(Refusal::settings(why));
+    if options.n_batch == 0 && options.n_ubatch == 0 {
+        return refuse("batch and ubatch are both 0: set one".to_owned());
+    }
+    for (name, tokens) in [("context", options.n_ctx), ("batch", options.n_batch), ("ubatch", options.n_ubatch)] {
+        if tokens > MOST_TOKENS {
+            return refuse(format!(
+                "a {name} of {tokens} tokens is more than llama.cpp can count: {MOST_TOKENS} at most"
+            ));
+        }
+    }
+    if options.n_ctx == 0 && hparams.n_ctx_train == 0 {
+        return refuse("the model does not say what context it was trained for: set a context".to_owned());
+    }
+    if options.n_seq_max > MAX_SEQUENCES {
+        return refuse(format!(
+            "{} sequences at once are too many: llama.cpp takes {MAX_SEQUENCES}",
+            options.n_seq_max
+        ));
+    }
+    let (type_k, type_v) = (options.type_k, options.type_v);
+    if release.mla_one_type && hparams.mla.is_some() && type_k != type_v {
+        return refuse(format!("this model keeps K and V in one cache: {type_k} and {type_v} must be the same type"));
+    }
+    let flash = options.flash_attn != FlashAttn::Off;
+    if type_v.block() > 1 && !flash {
+        return refuse(format!("a V cache of {type_v} needs flash attention: turn it on or use f16"));
+    }
+    for (name, ty, sizes) in [("K", type_k, &hparams.n_embd_head_k), ("V", type_v, &hparams.n_embd_head_v)] {
+        let block = ty.block();
+        let odd = (0..hparams.n_layer())
+            .map(|il| sizes[usize::from(hparams.is_swa[il])])
+            .find(|head| !head.is_multiple_of(block));
+        if let (true, true, Some(head)) = (flash, block > 1, odd) {
+            return refuse(format!(
+                "a {name} head of {head} elements is no multiple of the {block} that {ty} packs together: use f16"
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! Why llama.cpp would not load a model, or not with these settings.
+
+use crate::engine::EngineError;
+
+/// A refusal, and whose fault it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The header lacks what llama.cpp needs.
+    #[error("{0}")]
+    Model(String),
+    /// The settings contradict the model or each other.
+    #[error("{0}")]
+    Settings(String),
+}
+
+impl Refusal {
+    /// The header is at fault.
+    pub const fn model(why: String) -> Self {
+        Self::Model(why)
+    }
+
+    /// The settings are at fault.
+    pub const fn settings(why: String) -> Self {
+        Self::Settings(why)
+    }
+}
+
+impl From<Refusal> for EngineError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Model(why) => Self::Model(why),
+            Refusal::Settings(why) => Self::Settings(why),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The last two steps of a fit: layers without their experts onto GPUs from the last to the first, then experts back to
+//! their layers from the first GPU on.
+
+use super::Fitter;
+use crate::engine::ggml::tensor::Place;
+use crate::engine::llama_cpp::Spread;
+use crate::engine::llama_cpp::error::Refusal;
+use crate::engine::llama_cpp::placement::{Overflow, Part};
+
+/// What one GPU is given.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    /// Layers.
+    layers: u32,
+    /// Those of them, the last ones, that leave tensors elsewhere.
+    partial: u32,
+    /// What the first of the partial ones leaves elsewhere; the others leave their experts.
+    overflow: Part,
+    /// Where the first partial one leaves it: the next GPU, or RAM.
+    to: Option<Place>,
+}
+
+/// A way to spread the layers, and what it takes per device.
+#[derive(Clone)]
+struct Attempt {
+    shares: Vec<Share>,
+    used: Vec<i64>,
+    /// The first GPU whose layers have no experts.
+    dense_from: usize,
+}
+
+/// The search for the best spread.
+pub struct Filling<'a> {
+    fitter: &'a Fitter<'a>,
+    /// The most that each GPU may take.
+    targets: Vec<i64>,
+    best: Attempt,
+}
+
+impl<'a> Filling<'a> {
+    /// Starts with nothing on GPUs.
+    pub fn new(fitter: &'a Fitter<'a>, targets: Vec<i64>) -> Result<Self, Refusal> {
+        let empty = Share { layers: 0, partial: 0, overflow: Part::Experts, to: None };
+        let shares = vec![empty; targets.len()];
+        let gpus = targets.len();
+        let mut filling = Self { fitter, targets, best: Attempt { shares, used: Vec::new(), dense_from: gpus } };
+        filling.best = filling.attempt(filling.best.shares.clone(), gpus)?;
+        Ok(filling)
+    }
+
+    /// Both steps; the spread that is left.
+    pub fn run(mut self) -> Result<Spread, Refusal> {
+        let surplus = if self.fitter.has_experts() { self.surplus_without_experts()? } else { 0 };
+        for gpu in (0..self.targets.len()).rev() {
+            self.fill_with_layers(gpu)?;
+        }
+        if self.fitter.has_experts() && surplus > 0 {
+            let filled = self.best.shares.iter().rev().take_while(|share| share.layers > 0).count();
+            self.best.dense_from = self.targets.len() - filled;
+            let mut gpu = 0;
+            while gpu <= self.best.dense_from && self.best.dense_from < self.targets.len() {
+                self.give_experts_back(gpu)?;
+                gpu += 1;
+            }
+        }
+        Ok(self.spread(&self.best.shares))
+    }
+
+    /// Bytes left in total when all experts are in RAM.
+    fn surplus_without_experts(&self) -> Result<i64, Refusal> {
+        let blocks = self.fitter.model.hparams.n_layer_all;
+        let overrides = (0..blocks).map(|block| Overflow { block, part: Part::Experts, gpu: None }).collect();
+        let used = self.fitter.measure(&Spread { overrides, ..Spread::default() })?.total;
+        Ok(self.targets.iter().zip(used).map(|(target, used)| target - used).sum())
+    }
+
+    /// The layers that `shares` stand for.
+    fn spread(&self, shares: &[Share]) -> Spread {
+        let layers: u32 = shares.iter().map(|share| share.layers).sum();
+        let mut block = self.fitter.layers() + 1 - layers;
+        let mut overrides = Vec::new();
+        for share in shares {
+            block += share.layers.saturating_sub(share.partial);
+            for i in 0..share.partial {
+                let (part, gpu) = if i == 0 { (share.overflow, share.to) } else { (Part::Experts, None) };
+                overrides.push(Overflow { block: (block + i) as usize, part, gpu });
+            }
+            block += share.partial;
+        }
+        let split = shares.iter().map(|share| share.layers as f32);
+        let tensor_split = if shares.len() > 1 { split.collect() } else { Vec::new() };
+        Spread { gpu_layers: Some(layers.into()), tensor_split, overrides }
+    }
+
+    fn attempt(&self, shares: Vec<Share>, dense_from: usize) -> Result<Attempt, Refusal> {
+        let used = self.fitter.measure(&self.spread(&shares))?.total;
+        Ok(Attempt { shares, used, dense_from })
+    }
+
+    /// As many layers as fit onto `gpu`, those with experts without them; the rest is for the GPUs before it.
+    fn fill_with_layers(&mut self, gpu: usize) -> Result<(), Refusal> {
+        let last = self.targets.len() - 1;
+        let experts = self.fitter.has_experts();
+        let taken: u32 = self.best.shares[gpu + 1..].iter().map(|share| share.layers).sum();
+        let left = self.fitter.layers() + 1 - taken;
+        let mut shares = self.best.shares.clone();
+        shares[gpu].layers = left;
+        if experts {
+            // the output layer has no experts
+            shares[gpu].partial = if gpu < last { left } else { left.saturating_sub(1) };
+        }
+        if left == 0 {
+            return Ok(());
+        }
+        let mut high = self.attempt(shares, self.best.dense_from)?;
+        if high.used[gpu] <= self.targets[gpu] {
+            self.best = high;
+            return Ok(());
+        }
+        while let Some(step) = self.step(&high, gpu, |share| share.layers) {
+            let mut shares = self.best.shares.clone();
+            shares[gpu].layers += step;
+            if experts {
+                let output = gpu == last && shares[gpu].partial == 0;
+                shares[gpu].partial += if output { step - 1 } else { step };
+            }
+            let test = self.attempt(shares, self.best.dense_from)?;
+            self.keep(test, &mut high, gpu);
+        }
+        Ok(())
+    }
+
+    /// How many layers further than the best to try next, by false position: memory is taken to grow evenly up to
+    /// `high`. None when there is nothing between them.
+    fn step(&self, high: &Attempt, gpu: usize, count: impl Fn(&Share) -> u32) -> Option<u32> {
+        let between = count(&high.shares[gpu]).wrapping_sub(count(&self.best.shares[gpu]));
+        if between <= 1 || between > i32::MAX as u32 {
+            return None;
+        }
+        let room = self.targets[gpu] - self.best.used[gpu];
+        let growth = high.used[gpu] - self.best.used[gpu];
+        let guess = if growth == 0 { i64::MAX } else { i64::from(between) * room / growth };
+        // a negative guess is a very large one to llama.cpp, which counts without signs
+        let guess = if guess < 0 { u32::MAX } else { u32::try_from(guess).unwrap_or(u32::MAX) };
+        Some(guess.clamp(1, between - 1))
+    }
+
+    fn keep(&mut self, test: Attempt, high: &mut Attempt, gpu: usize) {
+        if test.used[gpu] <= self.targets[gpu] {
+            self.best = test;
+        } else {
+            *high = test;
+        }
+    }
+
+    /// Layers without experts at the back become full layers on `gpu` until it is full; then part of one more.
+    fn give_experts_back(&mut self, gpu: usize) -> Result<(), Refusal> {
+        let last = self.targets.len() - 1;
+        let mut shares = self.best.shares.clone();
+        for from in self.best.dense_from..=last {
+            let moved = if from < last { shares[from].layers } else { shares[from].layers.saturating_sub(1) };
+            shares[gpu].layers += moved;
+            shares[from].layers -= moved;
+            shares[from].partial = 0;
+        }
+        let mut high = self.attempt(shares, last)?;
+        if high.used[gpu] <= self.targets[gpu] {
+            self.best = high;
+        } else {
+            while let Some(step) = self.step(&high, gpu, |share| share.layers.saturating_sub(share.partial)) {
+                let (shares, dense_from) = self.converted(gpu, step);
+                let test = self.attempt(shares, dense_from)?;
+                self.keep(test, &mut high, gpu);
+            }
+        }
+        self.add_a_part(gpu)
+    }
+
+    /// `step` layers without experts moved to `gpu` as full ones, and the first GPU that still has any.
+    fn converted(&self, gpu: usize, step: u32) -> (Vec<Share>, usize) {
+        let mut shares = self.best.shares.clone();
+        let mut from = self.best.dense_from;
+        let mut moved = 0;
+        while from < shares.len() {
+            let now = (step - moved).min(shares[from].partial);
+            shares[from].layers -= now;
+            shares[from].partial -= now;
+            shares[gpu].layers += now;
+            moved += now;
+            if shares[from].partial > 0 {
+                break;
+            }
+            from += 1;
+        }
+        (shares, from)
+    }
+
+    /// One more layer for `gpu`, as much of it as fits: attention, the first matrix, the gate.
+    fn add_a_part(&mut self, gpu: usize) -> Result<(), Refusal> {
+        let last = self.targets.len() - 1;
+        let from = self.best.dense_from;
+        let spare = u32::from(gpu == last);
+        if self.best.shares.get(from).is_none_or(|share| share.layers <= spare) {
+            return Ok(());
+        }
+        let mut shares = self.best.shares.clone();
+        shares[from].layers -= 1;
+        shares[from].partial = shares[from].partial.wrapping_sub(1);
+        shares[gpu].layers += 1;
+        shares[gpu].partial = shares[gpu].partial.wrapping_add(1);
+        let dense_from = if shares[from].partial == 0 { from + 1 } else { from };
+        if gpu < last {
+            shares[gpu].to = Some(gpu as Place + 1);
+        }
+        let mut fits = |filling: &mut Self, part: Part| -> Result<bool, Refusal> {
+            shares[gpu].overflow = part;
+            let test = filling.attempt(shares.clone(), dense_from)?;
+            let room = |i: usize| test.used[i] < filling.targets[i];
+            let fits = room(gpu) && (gpu == last || room(gpu + 1));
+            if fits {
+                filling.best = test;
+            }
+            Ok(fits)
+        };
+        if fits(self, Part::GateAndDown)? {
+            fits(self, Part::Down)?;
+        } else {
+            fits(self, Part::FeedForward)?;
+        }
+        Ok(())
+    }
+}

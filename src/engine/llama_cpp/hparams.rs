@@ -1,0 +1,210 @@
+//! Hyperparameters as llama.cpp reads them: its keys, its defaults, its rules per architecture
+//! (`llama-model.cpp`, `llama-hparams.cpp` and `models/*.cpp`, 0.1.161).
+
+mod bounds;
+mod keys;
+mod per_architecture;
+
+use super::architecture::Architecture;
+use super::error::Refusal;
+use crate::gguf::Header;
+use keys::Keys;
+
+/// What llama.cpp knows of a model before it looks at tensors. Lists have one entry per block.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
+pub struct Hparams {
+    pub n_ctx_train: u64,
+    pub n_ctx_orig_yarn: u64,
+    pub n_embd: u64,
+    pub n_embd_per_layer: u64,
+    pub n_layer_all: usize,
+    pub n_layer_nextn: usize,
+    /// The first blocks, which have KV caches of their own; others share theirs.
+    pub n_layer_kv_from_start: Option<usize>,
+    pub n_layer_dense_lead: usize,
+    pub n_head: Vec<u64>,
+    pub n_head_kv: Vec<u64>,
+    pub n_ff: Vec<u64>,
+    pub n_expert: u64,
+    pub n_expert_used: Vec<u64>,
+    pub n_expert_groups: u64,
+    pub n_group_used: u64,
+    pub n_ff_shexp: u64,
+    pub moe_latent_size: u64,
+    pub expert_weights_norm: bool,
+    pub expert_weights_scale: f64,
+    pub expert_gating: u64,
+    pub moe_layer_step: u64,
+    pub no_rope_layer_step: u64,
+    /// Head sizes of blocks with full attention and of blocks with a sliding window.
+    pub n_embd_head_k: [u64; 2],
+    pub n_embd_head_v: [u64; 2],
+    pub n_rot: [u64; 2],
+    /// Head sizes of K and V once the compressed cache of MLA is unfolded.
+    pub mla: Option<(u64, u64)>,
+    pub n_lora_q: u64,
+    pub n_lora_kv: u64,
+    /// The sliding window in tokens, where some blocks have one.
+    pub n_swa: Option<u64>,
+    pub is_swa: Vec<bool>,
+    pub is_recr: Vec<bool>,
+    pub ssm: Ssm,
+    pub n_shortconv_l_cache: u64,
+    pub n_deepstack_layers: u64,
+    pub deepstack_mapping: Vec<i64>,
+    pub mrope: bool,
+    pub long_rope: bool,
+    pub has_rope: bool,
+    pub use_kq_norm: bool,
+    pub clamp_kqv: bool,
+    pub attn_soft_cap: bool,
+    pub final_soft_cap: bool,
+    pub logit_scale: bool,
+    pub residual_scale: bool,
+    pub embedding_scale: bool,
+    pub attn_temperature: bool,
+    pub causal: bool,
+}
+
+/// Sizes of a state-space or delta-net block.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Ssm {
+    pub d_conv: u64,
+    pub d_inner: u64,
+    pub d_state: u64,
+    pub dt_rank: u64,
+    pub n_group: u64,
+    pub dt_b_c_rms: bool,
+}
+
+/// `expert_gating_func` values (`llama-hparams.h`, 0.1.161).
+pub mod gating {
+    /// Not told.
+    pub const NONE: u64 = 0;
+    /// Softmax over all experts.
+    pub const SOFTMAX: u64 = 1;
+    /// Sigmoid of each.
+    pub const SIGMOID: u64 = 2;
+    /// Softmax over the chosen ones.
+    pub const SOFTMAX_WEIGHT: u64 = 3;
+}
+
+impl Hparams {
+    /// Reads them from a header.
+    ///
+    /// # Errors
+    /// When a key is missing that llama.cpp cannot do without, or lists are shorter than the number of blocks.
+    pub fn read(header: &Header, architecture: Architecture) -> Result<Self, Refusal> {
+        let keys = Keys::of(header);
+        let n_layer_all = keys.need("block_count")? as usize;
+        let n_embd = keys.need("embedding_length")?;
+        let n_ctx_train = keys.need("context_length")?;
+        if n_layer_all == 0 || n_layer_all > MAX_LAYERS {
+            return Err(Refusal::model(format!("block_count is {n_layer_all}: llama.cpp takes 1 to {MAX_LAYERS}")));
+        }
+        let n_head = keys.each("attention.head_count", n_layer_all)?.unwrap_or_else(|| vec![0; n_layer_all]);
+        let n_head_kv = keys.each("attention.head_count_kv", n_layer_all)?.unwrap_or_else(|| n_head.clone());
+        let (mut k, mut v, mut rot) = (0, 0, 0);
+        if let Some(even) = n_embd.checked_div(n_head[0]) {
+            k = keys.number("attention.key_length").unwrap_or(even);
+            v = keys.number("attention.value_length").unwrap_or(even);
+            rot = keys.number("rope.dimension_count").unwrap_or(k);
+        }
+        let swa = |name, full| keys.number(name).unwrap_or(full);
+        let mut hparams = Self {
+            n_ctx_train,
+            n_ctx_orig_yarn: keys.number("rope.scaling.original_context_length").unwrap_or(n_ctx_train),
+            n_embd,
+            n_layer_all,
+            n_layer_nextn: keys.number("nextn_predict_layers").unwrap_or(0) as usize,
+            n_head,
+            n_head_kv,
+            n_ff: keys.each("feed_forward_length", n_layer_all)?.unwrap_or_else(|| vec![0; n_layer_all]),
+            n_expert: keys.number("expert_count").unwrap_or(0),
+            n_expert_used: keys.each("expert_used_count", n_layer_all)?.unwrap_or_else(|| vec![0; n_layer_all]),
+            n_expert_groups: keys.number("expert_group_count").unwrap_or(0),
+            n_group_used: keys.number("expert_group_used_count").unwrap_or(0),
+            n_embd_head_k: [k, swa("attention.key_length_swa", k)],
+            n_embd_head_v: [v, swa("attention.value_length_swa", v)],
+            n_rot: [rot, swa("rope.dimension_count_swa", rot)],
+            is_swa: vec![false; n_layer_all],
+            is_recr: vec![architecture.is_recurrent(); n_layer_all],
+            deepstack_mapping: vec![-1; n_layer_all],
+            long_rope: keys.text("rope.scaling.type") == Some("longrope"),
+            has_rope: true,
+            causal: keys.flag("attention.causal").unwrap_or(true),
+            ..Self::default()
+        };
+        if hparams.n_layer_nextn >= n_layer_all {
+            return Err(Refusal::model("nextn_predict_layers leaves no block: block_count must be larger".to_owned()));
+        }
+        hparams.read_architecture(&keys, architecture)?;
+        hparams.check_bounds()?;
+        Ok(hparams)
+    }
+
+    /// Blocks that the graph runs through; the rest predict further tokens.
+    pub fn n_layer(&self) -> usize {
+        self.n_layer_all - self.n_layer_nextn
+    }
+
+    /// Size of a K head of block `il`.
+    pub fn head_k(&self, il: usize) -> u64 {
+        self.n_embd_head_k[usize::from(self.is_swa[il])]
+    }
+
+    /// Size of a V head of block `il`.
+    pub fn head_v(&self, il: usize) -> u64 {
+        self.n_embd_head_v[usize::from(self.is_swa[il])]
+    }
+
+    /// Elements of K per token in block `il`.
+    pub fn k_gqa(&self, il: usize) -> u64 {
+        self.head_k(il) * self.n_head_kv[il]
+    }
+
+    /// Elements of V per token in block `il`.
+    pub fn v_gqa(&self, il: usize) -> u64 {
+        self.head_v(il) * self.n_head_kv[il]
+    }
+
+    /// The largest [`Self::v_gqa`] of all blocks.
+    pub fn v_gqa_max(&self) -> u64 {
+        (0..self.n_layer_all).map(|il| self.v_gqa(il)).max().unwrap_or(0)
+    }
+
+    /// Elements of the rolling state of a recurrent block, per sequence.
+    pub fn n_embd_r(&self) -> u64 {
+        if self.n_shortconv_l_cache != 0 {
+            return self.n_embd * (self.n_shortconv_l_cache - 1);
+        }
+        let Ssm { d_conv, d_inner, d_state, n_group, .. } = self.ssm;
+        d_conv.saturating_sub(1) * (d_inner + 2 * n_group * d_state)
+    }
+
+    /// Elements of the recurrent state of a block, per sequence.
+    pub fn n_embd_s(&self) -> u64 {
+        self.ssm.d_state * self.ssm.d_inner
+    }
+
+    /// Elements of an embedding as it comes in, further vision levels included.
+    pub fn n_embd_inp(&self) -> u64 {
+        self.n_embd * (1 + self.n_deepstack_layers)
+    }
+
+    /// Positions per token: several with multi-axis rotary positions.
+    pub fn n_pos_per_embd(&self, architecture: Architecture) -> u64 {
+        if architecture.has_several_positions(self.mrope) { 4 } else { 1 }
+    }
+
+    /// Whether some blocks have a sliding window.
+    pub fn has_swa(&self) -> bool {
+        self.n_swa.is_some()
+    }
+}
+
+/// `LLAMA_MAX_LAYERS` (`llama-hparams.h`, 0.1.161).
+const MAX_LAYERS: usize = 512;

@@ -1,0 +1,69 @@
+//! Keys of a header, below the architecture's name.
+
+use crate::engine::llama_cpp::error::Refusal;
+use crate::gguf::{Elements, Header, Value};
+
+/// A header's keys of one architecture.
+pub struct Keys<'a> {
+    header: &'a Header,
+    architecture: &'a str,
+}
+
+impl<'a> Keys<'a> {
+    pub fn of(header: &'a Header) -> Self {
+        let architecture = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
+        Self { header, architecture }
+    }
+
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.header.metadata.get(&format!("{}.{name}", self.architecture))
+    }
+
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.as_u64()
+    }
+
+    pub fn float(&self, name: &str) -> Option<f64> {
+        self.get(name)?.as_f64()
+    }
+
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        self.get(name)?.as_bool()
+    }
+
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.get(name)?.as_str()
+    }
+
+    pub fn need(&self, name: &str) -> Result<u64, Refusal> {
+        self.number(name).ok_or_else(|| {
+            Refusal::model(format!("the header has no number {}.{name}: convert the model again", self.architecture))
+        })
+    }
+
+    /// The elements of a list of numbers or flags.
+    pub fn list(&self, name: &str) -> Option<Vec<i64>> {
+        Some(match &self.get(name)?.as_array()?.elements {
+            Elements::U32(list) => list.iter().map(|n| i64::from(*n)).collect(),
+            Elements::I32(list) => list.iter().map(|n| i64::from(*n)).collect(),
+            Elements::Bool(list) => list.iter().map(|n| i64::from(*n)).collect(),
+            Elements::F32(_) | Elements::Unread(_) => return None,
+        })
+    }
+
+    /// One number per block: a list, or the same for all.
+    pub fn each(&self, name: &str, count: usize) -> Result<Option<Vec<u64>>, Refusal> {
+        if let Some(number) = self.number(name) {
+            return Ok(Some(vec![number; count]));
+        }
+        let Some(list) = self.list(name) else { return Ok(None) };
+        if list.len() < count {
+            let architecture = self.architecture;
+            return Err(Refusal::model(format!(
+                "{architecture}.{name} has {} elements for {count} blocks: convert the model again",
+                list.len()
+            )));
+        }
+        Ok(Some(list.iter().take(count).map(|n| u64::try_from(*n).unwrap_or(0)).collect()))
+    }
+}

@@ -1,0 +1,187 @@
+//! What each architecture reads beyond the common keys (`load_arch_hparams` in `models/*.cpp`, 0.1.161).
+
+use super::keys::Keys;
+use super::{Hparams, Ssm, gating};
+use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::error::Refusal;
+
+impl Hparams {
+    pub(super) fn read_architecture(&mut self, keys: &Keys<'_>, architecture: Architecture) -> Result<(), Refusal> {
+        use Architecture as A;
+        self.read_experts(keys);
+        match architecture {
+            A::Granite | A::GraniteHybrid => self.granite(keys, architecture),
+            A::Gemma2 => {
+                self.n_swa = Some(keys.number("attention.sliding_window").unwrap_or(4096));
+                self.swa_pattern(keys, 2);
+                (self.attn_soft_cap, self.final_soft_cap) = (true, true);
+            }
+            A::Gemma3 => {
+                self.optional_window(keys, 6);
+                self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(0.0) != 0.0;
+            }
+            A::Gemma4 => self.gemma4(keys)?,
+            A::GptOss => {
+                self.n_swa = Some(keys.need("attention.sliding_window")?);
+                self.swa_pattern(keys, 2);
+            }
+            A::Olmo2 => self.optional_window(keys, 4),
+            A::Llama4 => self.llama4(keys)?,
+            A::SmolLm3 => self.no_rope_layer_step = 4,
+            A::CommandR => self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0,
+            A::Mistral3 => self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0,
+            A::DeepSeek2 => self.deepseek2(keys)?,
+            A::Glm4 | A::Glm4Moe => {
+                let sections = keys.list("rope.dimension_sections").unwrap_or_default();
+                self.mrope = sections.len() > 1 && sections[0] > 0 && sections[1] > 0;
+                if architecture == A::Glm4Moe && self.expert_gating == gating::NONE {
+                    self.expert_gating = gating::SIGMOID;
+                }
+            }
+            A::Qwen3Vl | A::Qwen3VlMoe => self.n_deepstack_layers = keys.number("n_deepstack_layers").unwrap_or(0),
+            A::Mamba => {
+                self.read_ssm(keys)?;
+                self.ssm.n_group = 0;
+            }
+            A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => {
+                self.read_ssm(keys)?;
+                self.recurrent_interval(keys);
+            }
+            A::NemotronH => {
+                self.read_ssm(keys)?;
+                let n_layer = self.n_layer();
+                self.is_recr = (0..self.n_layer_all)
+                    .map(|il| il < n_layer && self.n_head_kv[il] == 0 && self.n_ff[il] == 0)
+                    .collect();
+                self.moe_latent_size = keys.number("moe_latent_size").unwrap_or(0);
+            }
+            A::Lfm2 => {
+                self.n_shortconv_l_cache = keys.need("shortconv.l_cache")?;
+                self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+                if let Some(window) = keys.number("attention.sliding_window").filter(|window| *window > 0) {
+                    self.n_swa = Some(window);
+                    self.is_swa = self.is_recr.iter().map(|recurrent| !recurrent).collect();
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn read_experts(&mut self, keys: &Keys<'_>) {
+        self.n_ff_shexp = keys.number("expert_shared_feed_forward_length").unwrap_or(0);
+        self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(false);
+        self.expert_weights_scale = keys.float("expert_weights_scale").unwrap_or(0.0);
+        self.expert_gating = keys.number("expert_gating_func").unwrap_or(gating::NONE);
+        self.n_layer_dense_lead = keys.number("leading_dense_block_count").unwrap_or(0) as usize;
+    }
+
+    fn read_ssm(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
+        self.ssm = Ssm {
+            d_conv: keys.need("ssm.conv_kernel")?,
+            d_inner: keys.need("ssm.inner_size")?,
+            d_state: keys.need("ssm.state_size")?,
+            dt_rank: keys.need("ssm.time_step_rank")?,
+            n_group: keys.number("ssm.group_count").unwrap_or(0),
+            dt_b_c_rms: keys.flag("ssm.dt_b_c_rms").unwrap_or(false),
+        };
+        Ok(())
+    }
+
+    /// Which blocks have a window: a list in the header, or all but every `period`-th.
+    fn swa_pattern(&mut self, keys: &Keys<'_>, period: u64) {
+        if let Some(list) = keys.list("attention.sliding_window_pattern") {
+            for (il, window) in list.into_iter().take(self.n_layer_all).enumerate() {
+                self.is_swa[il] = window != 0;
+            }
+            return;
+        }
+        let period = keys.number("attention.sliding_window_pattern").unwrap_or(period);
+        for il in 0..self.n_layer() {
+            self.is_swa[il] = period == 0 || il as u64 % period < period - 1;
+        }
+    }
+
+    fn optional_window(&mut self, keys: &Keys<'_>, period: u64) {
+        self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0);
+        if self.n_swa.is_some() {
+            self.swa_pattern(keys, period);
+        }
+    }
+
+    /// Which blocks are recurrent: a list in the header, or all but every n-th.
+    fn recurrent_interval(&mut self, keys: &Keys<'_>) {
+        if let Some(list) = keys.list("attention.recurrent_layers") {
+            for (il, recurrent) in list.into_iter().take(self.n_layer_all).enumerate() {
+                self.is_recr[il] = recurrent != 0;
+            }
+            return;
+        }
+        let interval = keys.number("full_attention_interval").unwrap_or(4).max(1) as usize;
+        for il in 0..self.n_layer() {
+            self.is_recr[il] = !(il + 1).is_multiple_of(interval);
+        }
+    }
+
+    fn granite(&mut self, keys: &Keys<'_>, architecture: Architecture) {
+        self.logit_scale = architecture == Architecture::Granite || keys.float("logit_scale").unwrap_or(0.0) != 0.0;
+        self.residual_scale = keys.float("residual_scale").unwrap_or(0.0) != 0.0;
+        self.embedding_scale = keys.float("embedding_scale").unwrap_or(0.0) != 0.0;
+        self.has_rope = keys.flag("rope.scaling.finetuned").unwrap_or(true);
+        if architecture == Architecture::Granite {
+            if let Some(list) = keys.list("deepstack_mapping") {
+                for (il, level) in list.into_iter().take(self.n_layer_all).enumerate() {
+                    self.deepstack_mapping[il] = level;
+                }
+            }
+            let mut levels: Vec<_> = self.deepstack_mapping.iter().filter(|level| **level >= 0).collect();
+            levels.sort_unstable();
+            levels.dedup();
+            self.n_deepstack_layers = levels.len() as u64;
+        } else if self.read_ssm(keys).is_ok() {
+            self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+        }
+    }
+
+    fn gemma4(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
+        self.n_swa = Some(keys.need("attention.sliding_window")?);
+        self.swa_pattern(keys, 1);
+        let shared = keys.number("attention.shared_kv_layers").unwrap_or(0) as usize;
+        self.n_layer_kv_from_start = Some(self.n_layer_all.saturating_sub(shared));
+        self.n_embd_per_layer = keys.need("embedding_length_per_layer_input")?;
+        // llama.cpp's default is 30, so the cap is there unless the header says 0
+        self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(30.0) != 0.0;
+        Ok(())
+    }
+
+    fn llama4(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
+        self.moe_layer_step = keys.need("interleave_moe_layer_step")?;
+        self.use_kq_norm = self.n_expert != 128;
+        if keys.number("attention.sliding_window") == Some(0) {
+            self.no_rope_layer_step = self.n_layer() as u64;
+        } else {
+            self.n_swa = Some(8192);
+            self.no_rope_layer_step = 4;
+            self.swa_pattern(keys, 4);
+        }
+        Ok(())
+    }
+
+    fn deepseek2(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
+        let n_vocab = keys.number("vocab_size").unwrap_or(0);
+        let n_layer = self.n_layer();
+        let lite = n_layer == 27 || n_layer == 26 || (n_layer == 48 && n_vocab == 128_256);
+        if !lite {
+            self.n_lora_q = keys.need("attention.q_lora_rank")?;
+        }
+        self.n_lora_kv = keys.need("attention.kv_lora_rank")?;
+        let unfolded = |name| keys.number(name).filter(|size| *size > 0);
+        self.mla = unfolded("attention.key_length_mla").zip(unfolded("attention.value_length_mla"));
+        if self.expert_gating == gating::NONE {
+            let glm = (n_layer == 47 || n_layer == 48) && n_vocab == 154_880;
+            self.expert_gating = if glm { gating::SIGMOID } else { gating::SOFTMAX };
+        }
+        self.attn_temperature = keys.float("attention.temperature_scale").unwrap_or(0.0) != 0.0;
+        Ok(())
+    }
+}

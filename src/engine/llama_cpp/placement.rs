@@ -1,0 +1,208 @@
+//! Which device holds which tensor (`load_tensors` in `llama-model.cpp`, `create_tensor` in `llama-model-loader.cpp`,
+//! 0.1.161).
+
+use super::Loaded;
+use super::architecture::Architecture;
+use super::hparams::Hparams;
+use super::weights::{self, Slot, Weight};
+use crate::engine::ggml::Backend;
+use crate::engine::ggml::tensor::{Place, Tensor};
+
+/// Which of a block's tensors go elsewhere than the block (the patterns of `common/fit.cpp`, 0.1.161).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// Its experts.
+    Experts,
+    /// Its feed-forward part, router included: all matrices.
+    FeedForward,
+    /// The same but for the first matrix.
+    GateAndDown,
+    /// The last matrix alone.
+    Down,
+}
+
+/// Tensors of a block that go elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow {
+    /// The block.
+    pub block: usize,
+    /// Which of its tensors.
+    pub part: Part,
+    /// The GPU that takes them; none for RAM.
+    pub gpu: Option<Place>,
+}
+
+/// How layers are to be spread.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// Layers on GPUs, the output layer counted; none for all.
+    pub gpu_layers: Option<u64>,
+    /// Share of the layers per GPU; all zero or empty for the share of free memory.
+    pub tensor_split: &'a [f32],
+    /// Free bytes per GPU.
+    pub free: &'a [u64],
+    /// What goes elsewhere than its layer; of several for one tensor the first counts.
+    pub overrides: &'a [Overflow],
+}
+
+/// The home of every layer.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// Per block.
+    pub layers: Vec<Place>,
+    /// Of the output layer.
+    pub output: Place,
+    /// The CPU.
+    pub cpu: Place,
+    /// Every layer is on a GPU, the output layer too.
+    pub full_offload: bool,
+    overrides: Vec<Overflow>,
+}
+
+impl Placement {
+    /// Spreads the layers.
+    pub fn new(hparams: &Hparams, request: &Request<'_>) -> Self {
+        let gpus = request.free.len();
+        let blocks = hparams.n_layer_all as u64;
+        let asked = request.gpu_layers.unwrap_or(blocks + 1);
+        let first = (blocks + 1).saturating_sub(asked);
+        let count = if gpus == 0 { 0 } else { asked.min(blocks + 1) };
+        let bounds = bounds(request);
+        let cpu = gpus as Place;
+        let place = |il: u64| {
+            if il < first || il - first >= count {
+                return cpu;
+            }
+            let at = (il - first) as f32 / count as f32;
+            // rounding can leave the last bound below 1; the last GPU takes what lies beyond
+            bounds.partition_point(|bound| *bound <= at).min(gpus - 1) as Place
+        };
+        Self {
+            layers: (0..blocks).map(place).collect(),
+            output: place(blocks),
+            cpu,
+            full_offload: asked > blocks,
+            overrides: request.overrides.to_vec(),
+        }
+    }
+
+    /// Layers on GPUs, the output layer counted.
+    pub fn offloaded(&self) -> usize {
+        self.layers.iter().chain([&self.output]).filter(|place| **place != self.cpu).count()
+    }
+
+    /// Whether single tensors were told to stay in RAM.
+    pub fn has_overrides(&self) -> bool {
+        !self.overrides.is_empty()
+    }
+
+    /// The home of the tensor with this role in block `il`.
+    pub fn in_block(&self, il: usize, role: Option<(Slot, weights::Part)>) -> Place {
+        let home = self.layers.get(il).copied().unwrap_or(self.output);
+        let moved = |to: &&Overflow| to.block == il && role.is_some_and(|(slot, _)| to.part.covers(slot));
+        self.overrides.iter().find(moved).map_or(home, |to| to.gpu.unwrap_or(self.cpu))
+    }
+
+    /// The home of a tensor of the whole model; block 0 computes what belongs to no block.
+    pub fn of_model(&self, role: Option<(Slot, weights::Part)>, architecture: Architecture) -> Place {
+        match role.map(|(slot, _)| slot) {
+            Some(Slot::TokenEmbd | Slot::PerLayerTokenEmbd) => self.cpu,
+            Some(Slot::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
+            Some(Slot::Output | Slot::OutputNorm) | None => self.output,
+            Some(_) => self.layers[0],
+        }
+    }
+
+    /// Bytes of weights per device, the CPU last. (What the graph never asks for is not loaded.)
+    pub fn weights(&self, model: &Loaded, backends: &[Backend]) -> Vec<u64> {
+        let Loaded { release, hparams, weights: tensors, .. } = model;
+        let architecture = model.family.architecture;
+        let blocks = if release.loads_drafts.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
+        let mut bytes = vec![0; backends.len()];
+        let mut put = |weight: &Weight, place: Place| {
+            let backend = &backends[usize::from(place)];
+            bytes[usize::from(place)] += backend.align(backend.allocation(&Tensor::new(weight.ty, weight.ne)));
+        };
+        for weight in &tensors.all {
+            match (weight.block, weight.role.map(|role| role.0)) {
+                // blocks that predict further tokens
+                (Some(il), _) if il >= blocks && il < hparams.n_layer_all => {}
+                (Some(il), _) => put(weight, self.in_block(il, weight.role)),
+                (None, Some(Slot::RopeFreqs | Slot::RopeLong | Slot::RopeShort)) => {
+                    self.rope_homes(hparams, architecture).into_iter().for_each(|place| put(weight, place));
+                }
+                (None, _) => put(weight, self.of_model(weight.role, architecture)),
+            }
+        }
+        let tied = tensors.find_global(Slot::Output, weights::Part::Weight).is_none();
+        if let (true, Some(index)) = (tied, tensors.find_global(Slot::TokenEmbd, weights::Part::Weight)) {
+            // Gemma 4 makes the output's copy before the embeddings, and so has both even in RAM
+            if self.output != self.cpu || architecture == Architecture::Gemma4 {
+                put(&tensors.all[index], self.output);
+            }
+        }
+        bytes
+    }
+
+    /// Bytes of the weights of every block and of the output layer, wherever they are.
+    pub fn weights_by_layer(&self, model: &Loaded) -> Vec<u64> {
+        let Loaded { hparams, weights: tensors, .. } = model;
+        let blocks = hparams.n_layer();
+        let mut bytes = vec![0; blocks + 1];
+        let mut has_output = false;
+        for weight in &tensors.all {
+            let size = Tensor::new(weight.ty, weight.ne).bytes();
+            match (weight.block, weight.role.map(|role| role.0)) {
+                (Some(il), _) if il < blocks => bytes[il] += size,
+                (None, Some(Slot::Output | Slot::OutputNorm)) => {
+                    has_output |= weight.role == Some((Slot::Output, weights::Part::Weight));
+                    bytes[blocks] += size;
+                }
+                _ => {}
+            }
+        }
+        if let (false, Some(index)) = (has_output, tensors.find_global(Slot::TokenEmbd, weights::Part::Weight)) {
+            let Weight { ty, ne, .. } = tensors.all[index];
+            bytes[blocks] += Tensor::new(ty, ne).bytes();
+        }
+        bytes
+    }
+
+    /// Every device whose blocks rotate by factors has these of its own.
+    fn rope_homes(&self, hparams: &Hparams, architecture: Architecture) -> Vec<Place> {
+        let uses = |il: &usize| architecture != Architecture::Gemma4 || !hparams.is_swa[*il];
+        let mut homes: Vec<_> = (0..hparams.n_layer()).filter(uses).map(|il| self.layers[il]).collect();
+        homes.sort_unstable();
+        homes.dedup();
+        homes
+    }
+}
+
+impl Part {
+    /// Whether it holds tensors of this role.
+    fn covers(self, slot: Slot) -> bool {
+        let starts = |names: &[&str]| names.iter().any(|name| slot.name().starts_with(name));
+        match self {
+            Self::Experts => starts(&["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps"]),
+            Self::FeedForward => starts(&["ffn_gate", "ffn_up", "ffn_down"]),
+            Self::GateAndDown => starts(&["ffn_gate", "ffn_down"]),
+            Self::Down => starts(&["ffn_down"]),
+        }
+    }
+}
+
+/// Upper bounds of the GPUs' shares, as fractions of all layers that go to GPUs.
+fn bounds(request: &Request<'_>) -> Vec<f32> {
+    let given = request.tensor_split.iter().any(|share| *share != 0.0);
+    let share = |i: usize| {
+        if given { request.tensor_split.get(i).copied().unwrap_or(0.0) } else { request.free[i] as f32 }
+    };
+    let mut sum = 0.0;
+    let sums: Vec<f32> = (0..request.free.len())
+        .map(|i| {
+            sum += share(i);
+            sum
+        })
+        .collect();
+    sums.into_iter().map(|bound| bound / sum).collect()
+}

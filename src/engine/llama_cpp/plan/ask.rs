@@ -1,0 +1,115 @@
+//! What llama-server makes of its command line: its own defaults where nothing is said
+//! (`common/arg.cpp` and `tools/server/server.cpp`, 0.1.161).
+
+use super::super::context::Options;
+use super::super::fit::Limits;
+use super::super::placement::{Overflow, Part};
+use super::super::{Device, Loaded, Spread};
+use crate::engine::ggml::{self, Type};
+use crate::machine::Machine;
+use crate::settings::{CacheType, Context, GpuLayers, Outputs, Settings};
+use crate::units::Bytes;
+
+/// Logical batch, in tokens.
+const BATCH: u64 = 2048;
+/// Physical batch, in tokens.
+const UBATCH: u64 = 512;
+/// Sequences at once, in one cache, where nothing is said.
+const SLOTS: u64 = 4;
+/// What a fit leaves free on each device.
+const MARGIN: Bytes = Bytes::mib(1024);
+/// The smallest context that a fit chooses.
+const LEAST_CONTEXT: u64 = 4096;
+
+/// A request in llama.cpp's own terms.
+pub struct Ask {
+    /// Indices of the machine's GPUs that are used.
+    pub gpus: Vec<usize>,
+    pub devices: Vec<Device>,
+    pub spread: Spread,
+    pub options: Options,
+    pub limits: Limits,
+}
+
+impl Ask {
+    pub fn new(model: &Loaded, machine: &Machine, settings: &Settings) -> Self {
+        let gpus = gpus(machine);
+        let free = |gpu: &usize| machine.gpus.get(*gpu).map_or(0, |gpu| gpu.free.0);
+        let devices: Vec<Device> =
+            gpus.iter().map(|gpu| Device { backend: ggml::Backend::CUDA, free: free(gpu) }).collect();
+        let experts = |block: u64| Overflow { block: block as usize, part: Part::Experts, gpu: None };
+        let blocks = model.hparams.n_layer_all as u64;
+        let spread = Spread {
+            gpu_layers: match settings.gpu_layers {
+                GpuLayers::Auto => None,
+                GpuLayers::All => Some(blocks + 1),
+                GpuLayers::Count(count) => Some(count),
+            },
+            tensor_split: settings.tensor_split.iter().map(|share| *share as f32).collect(),
+            overrides: (0..settings.n_cpu_moe.unwrap_or(0).min(blocks)).map(experts).collect(),
+        };
+        let margin = settings.fit_target.unwrap_or(MARGIN).0;
+        let limits = Limits {
+            margins: vec![margin; gpus.len().max(1)],
+            min_ctx: settings.fit_ctx.unwrap_or(LEAST_CONTEXT),
+            ram: machine.ram.total.0,
+        };
+        Self { gpus, devices, spread, options: options(model, settings), limits }
+    }
+}
+
+/// The machine's GPUs; integrated ones only where there are no others (`llama_prepare_model_devices`, 0.1.161).
+fn gpus(machine: &Machine) -> Vec<usize> {
+    let of = |integrated: bool| -> Vec<usize> {
+        let list = machine.gpus.iter().enumerate();
+        list.filter(|(_, gpu)| gpu.integrated == integrated).map(|(at, _)| at).collect()
+    };
+    let discrete = of(false);
+    if discrete.is_empty() { of(true) } else { discrete }
+}
+
+fn options(model: &Loaded, settings: &Settings) -> Options {
+    let (type_k, type_v) = cache_types(settings);
+    let n_seq_max = settings.parallel.unwrap_or(SLOTS);
+    Options {
+        n_ctx: match settings.ctx {
+            Context::Auto => 0,
+            Context::Tokens(tokens) => tokens,
+            Context::Max => model.hparams.n_ctx_train,
+        },
+        n_batch: settings.batch.unwrap_or(BATCH),
+        n_ubatch: settings.ubatch.unwrap_or(UBATCH),
+        n_seq_max,
+        n_outputs_max: match settings.outputs {
+            Outputs::Parallel => n_seq_max,
+            Outputs::Ubatch => 0,
+            Outputs::Tokens(tokens) => tokens,
+        },
+        type_k: ggml_type(type_k),
+        type_v: ggml_type(type_v),
+        flash_attn: settings.flash_attn,
+        kv_unified: settings.kv_unified || settings.parallel.is_none(),
+        offload_kqv: !settings.no_kv_offload,
+        op_offload: !settings.no_op_offload,
+        swa_full: settings.swa_full,
+    }
+}
+
+/// Formats of K and V.
+pub fn cache_types(settings: &Settings) -> (CacheType, CacheType) {
+    (settings.cache_type_k.unwrap_or(CacheType::F16), settings.cache_type_v.unwrap_or(CacheType::F16))
+}
+
+const fn ggml_type(ty: CacheType) -> Type {
+    match ty {
+        CacheType::F32 => Type::F32,
+        CacheType::F16 => Type::F16,
+        CacheType::Bf16 => Type::Bf16,
+        CacheType::Q8_0 => Type::Q8_0,
+        CacheType::Q5_1 => Type::Q5_1,
+        CacheType::Q5_0 => Type::Q5_0,
+        CacheType::Q4_1 => Type::Q4_1,
+        CacheType::Q4_0 => Type::Q4_0,
+        CacheType::Iq4Nl => Type::Iq4Nl,
+    }
+}

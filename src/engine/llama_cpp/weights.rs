@@ -1,0 +1,192 @@
+//! A model's tensors by what they are for, so that a graph can ask for them by block and role.
+
+use super::error::Refusal;
+use crate::engine::ggml::Type;
+use crate::gguf::Header;
+
+/// What of a tensor's role: the matrix, what is added after it, or what its result is scaled by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Part {
+    Weight,
+    Bias,
+    Scale,
+}
+
+macro_rules! slots {
+    ($($variant:ident = $name:literal,)*) => {
+        /// What a tensor is for. Names are those of GGUF files (`llama-arch.cpp`, 0.1.161).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)]
+        pub enum Slot { $($variant,)* }
+
+        impl Slot {
+            const COUNT: usize = [$($name,)*].len();
+
+            fn named(name: &str) -> Option<Self> {
+                Some(match name { $($name => Self::$variant,)* _ => return None })
+            }
+
+            /// Its name in a file, without block and suffix.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+slots! {
+    TokenEmbd = "token_embd",
+    Output = "output",
+    OutputNorm = "output_norm",
+    TokenEmbdNorm = "token_embd_norm",
+    RopeFreqs = "rope_freqs",
+    RopeLong = "rope_factors_long",
+    RopeShort = "rope_factors_short",
+    PerLayerTokenEmbd = "per_layer_token_embd",
+    PerLayerModelProj = "per_layer_model_proj",
+    PerLayerProjNorm = "per_layer_proj_norm",
+    AttnNorm = "attn_norm",
+    AttnQ = "attn_q",
+    AttnK = "attn_k",
+    AttnV = "attn_v",
+    AttnQkv = "attn_qkv",
+    AttnOutput = "attn_output",
+    AttnQNorm = "attn_q_norm",
+    AttnKNorm = "attn_k_norm",
+    AttnPostNorm = "post_attention_norm",
+    AttnSinks = "attn_sinks",
+    AttnGate = "attn_gate",
+    AttnQA = "attn_q_a",
+    AttnQB = "attn_q_b",
+    AttnKvAMqa = "attn_kv_a_mqa",
+    AttnKvB = "attn_kv_b",
+    AttnKB = "attn_k_b",
+    AttnVB = "attn_v_b",
+    AttnQANorm = "attn_q_a_norm",
+    AttnKvANorm = "attn_kv_a_norm",
+    FfnNorm = "ffn_norm",
+    FfnGate = "ffn_gate",
+    FfnUp = "ffn_up",
+    FfnDown = "ffn_down",
+    FfnPostNorm = "post_ffw_norm",
+    FfnPreNorm2 = "pre_ffw_norm_2",
+    FfnPostNorm1 = "post_ffw_norm_1",
+    FfnPostNorm2 = "post_ffw_norm_2",
+    FfnGateInp = "ffn_gate_inp",
+    FfnGateInpShexp = "ffn_gate_inp_shexp",
+    FfnGateExps = "ffn_gate_exps",
+    FfnUpExps = "ffn_up_exps",
+    FfnGateUpExps = "ffn_gate_up_exps",
+    FfnDownExps = "ffn_down_exps",
+    FfnGateShexp = "ffn_gate_shexp",
+    FfnUpShexp = "ffn_up_shexp",
+    FfnDownShexp = "ffn_down_shexp",
+    FfnLatentDown = "ffn_latent_down",
+    FfnLatentUp = "ffn_latent_up",
+    ExpProbsB = "exp_probs_b",
+    LayerOutScale = "layer_output_scale",
+    PerLayerInpGate = "inp_gate",
+    PerLayerProj = "proj",
+    PerLayerPostNorm = "post_norm",
+    SsmIn = "ssm_in",
+    SsmConv1d = "ssm_conv1d",
+    SsmX = "ssm_x",
+    SsmDt = "ssm_dt",
+    SsmDtNorm = "ssm_dt_norm",
+    SsmBNorm = "ssm_b_norm",
+    SsmCNorm = "ssm_c_norm",
+    SsmA = "ssm_a",
+    SsmD = "ssm_d",
+    SsmNorm = "ssm_norm",
+    SsmOut = "ssm_out",
+    SsmBetaAlpha = "ssm_ba",
+    SsmBeta = "ssm_beta",
+    SsmAlpha = "ssm_alpha",
+    ShortConvConv = "shortconv.conv",
+    ShortConvIn = "shortconv.in_proj",
+    ShortConvOut = "shortconv.out_proj",
+}
+
+/// A tensor of the file.
+#[derive(Clone, Debug)]
+pub struct Weight {
+    /// Its block; none for tensors of the whole model.
+    pub block: Option<usize>,
+    /// What it is for, where that is known.
+    pub role: Option<(Slot, Part)>,
+    /// Its name, index into [`Header::tensors`].
+    pub index: usize,
+    /// Number format.
+    pub ty: Type,
+    /// Shape.
+    pub ne: [u64; 4],
+}
+
+type Row = [[u32; 3]; Slot::COUNT];
+
+/// All tensors of a file.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    /// In file order.
+    pub all: Vec<Weight>,
+    /// Blocks, then the whole model.
+    table: Vec<Row>,
+}
+
+impl Weights {
+    /// Sorts the tensors of `header`, which has `blocks` blocks.
+    ///
+    /// # Errors
+    /// When a tensor has more than four dimensions or an empty one.
+    pub fn read(header: &Header, blocks: usize) -> Result<Self, Refusal> {
+        let mut weights = Self {
+            all: Vec::with_capacity(header.tensors.len()),
+            table: vec![[[u32::MAX; 3]; Slot::COUNT]; blocks + 1],
+        };
+        for (index, tensor) in header.tensors.iter().enumerate() {
+            let (block, rest) = split_block(&tensor.name);
+            let role = role(rest);
+            let mut ne = [1; 4];
+            if tensor.dims.len() > 4 || tensor.dims.contains(&0) {
+                return Err(Refusal::model(format!("tensor {} has a shape that ggml does not know", tensor.name)));
+            }
+            ne[..tensor.dims.len()].copy_from_slice(&tensor.dims);
+            let row = block.unwrap_or(blocks);
+            if let (Some((slot, part)), Some(row)) = (role, weights.table.get_mut(row)) {
+                row[slot as usize][part as usize] = index as u32;
+            }
+            weights.all.push(Weight { block, role, index, ty: tensor.ty, ne });
+        }
+        Ok(weights)
+    }
+
+    /// The tensor of block `il` with this role: an index into [`Self::all`].
+    pub fn find(&self, il: usize, slot: Slot, part: Part) -> Option<usize> {
+        let index = self.table.get(il)?[slot as usize][part as usize];
+        (index != u32::MAX).then_some(index as usize)
+    }
+
+    /// The tensor of the whole model with this role: an index into [`Self::all`].
+    pub fn find_global(&self, slot: Slot, part: Part) -> Option<usize> {
+        self.find(self.table.len() - 1, slot, part)
+    }
+}
+
+/// `blk.7.attn_q.weight` is block 7's `attn_q.weight`.
+fn split_block(name: &str) -> (Option<usize>, &str) {
+    let block = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    match block.and_then(|(number, rest)| Some((number.parse().ok()?, rest))) {
+        Some((number, rest)) => (Some(number), rest),
+        None => (None, name),
+    }
+}
+
+/// The role of a tensor by its name without block.
+fn role(name: &str) -> Option<(Slot, Part)> {
+    let parts = [(".weight", Part::Weight), (".bias", Part::Bias), (".scale", Part::Scale)];
+    parts
+        .into_iter()
+        .find_map(|(suffix, part)| Some((Slot::named(name.strip_suffix(suffix)?)?, part)))
+        .or_else(|| Some((Slot::named(name)?, Part::Weight)))
+}

@@ -1,0 +1,105 @@
+//! How many tokens of a prompt are computed at once. Ollama sends one number for llama-server's batch and ubatch.
+//! Source: `automaticGenerationBatch`, `server/sched.go`, and `embeddingBatchSize`, `llm/llama_server.go`, Ollama,
+//! August 2026.
+
+use super::choice::share;
+use crate::machine::{Backend, Gpu};
+use crate::settings::FlashAttn;
+use crate::units::{Bytes, Tokens};
+
+const DEFAULT: u64 = 512;
+const CONSTRAINED: u64 = 256;
+const EMBEDDING: u64 = 2048;
+
+/// A batch larger than the default, and what it asks for.
+struct Step {
+    batch: u64,
+    /// From more tokens of context than this it is tried.
+    above: u64,
+    /// The prediction may take no more than this of what is available.
+    percent: u64,
+    surcharge: Bytes,
+}
+
+const STEPS: [Step; 2] = [
+    Step { batch: 2048, above: 32_768, percent: 60, surcharge: Bytes::gib(2) },
+    Step { batch: 1024, above: 4096, percent: 75, surcharge: Bytes::mib(768) },
+];
+
+/// What the batch of a model that completes text depends on.
+pub(super) struct Load<'g> {
+    /// Tokens of context over all sequences.
+    pub tokens: u64,
+    /// Bytes that the model is expected to need.
+    pub predicted: u64,
+    /// Bytes available on the chosen GPUs together.
+    pub available: u64,
+    pub flash_attn: FlashAttn,
+    /// The chosen ones.
+    pub gpus: &'g [Gpu],
+}
+
+/// The batch that Ollama chooses, and why, where it is not the 512 that people expect of it.
+pub(super) fn automatic(load: &Load<'_>) -> (u64, Option<String>) {
+    let is_cuda = |gpu: &&Gpu| gpu.backend == Backend::Cuda;
+    if load.flash_attn == FlashAttn::Off && load.gpus.iter().any(|gpu| is_cuda(&gpu)) {
+        let small = load.gpus.iter().filter(is_cuda).find(|gpu| (1..=8 << 30).contains(&memory(gpu).0));
+        return match small {
+            Some(gpu) if load.tokens > 4096 => {
+                let why = format!("without flash attention, and with 8 GiB or less on {}", gpu.name);
+                (CONSTRAINED, Some(format!("batch {CONSTRAINED}: {why}, Ollama keeps the compute buffer small")))
+            }
+            _ if load.tokens > 4096 => {
+                let note = format!("batch {DEFAULT}: Ollama raises it for a long context only with flash attention");
+                (DEFAULT, Some(note))
+            }
+            _ => (DEFAULT, None),
+        };
+    }
+    let Some(first) = STEPS.iter().find(|step| load.tokens > step.above) else { return (DEFAULT, None) };
+    let wanted = first.batch;
+    let batch = STEPS.iter().filter(|step| step.batch <= wanted).find(|step| step.fits(load)).map(|step| step.batch);
+    let context = format!("a context of {} tokens", Tokens(load.tokens));
+    let note = match batch {
+        Some(batch) if batch == wanted => {
+            let room = if load.available > 0 { ", and there is room for its buffers" } else { "" };
+            format!("batch {batch}: Ollama raises it for {context}{room}")
+        }
+        lower => format!(
+            "batch {}, not the {wanted} that Ollama would choose for {context}: it expects to need {} of {} available",
+            lower.unwrap_or(DEFAULT),
+            Bytes(load.predicted),
+            Bytes(load.available),
+        ),
+    };
+    (batch.unwrap_or(DEFAULT), Some(note))
+}
+
+impl Step {
+    fn fits(&self, load: &Load<'_>) -> bool {
+        if load.predicted == 0 || load.available == 0 {
+            return true;
+        }
+        let most = share(load.available, 80);
+        load.predicted <= most
+            && load.predicted <= share(load.available, self.percent)
+            && self.surcharge.0 <= most - load.predicted
+    }
+}
+
+/// What a GPU has free, or all of it where nothing is said to be free.
+pub(super) fn memory(gpu: &Gpu) -> Bytes {
+    let less = gpu.total > Bytes::ZERO && gpu.total < gpu.free;
+    if gpu.free == Bytes::ZERO || less { gpu.total } else { gpu.free }
+}
+
+/// The batch of an embedding model, `asked` or its own: never more than the whole context, of `tokens`.
+pub(super) fn of_embeddings(asked: Option<u64>, tokens: u64) -> (u64, Option<String>) {
+    let batch = asked.unwrap_or(EMBEDDING).min(tokens);
+    let note = match asked {
+        Some(asked) if batch < asked => format!("batch lowered to {}: it cannot exceed the context", Tokens(batch)),
+        Some(_) => return (batch, None),
+        None => format!("batch {batch}: Ollama reads up to {EMBEDDING} tokens at once with an embedding model"),
+    };
+    (batch, Some(note))
+}

@@ -1,0 +1,215 @@
+//! What Ollama decides by itself, in its own order: context, parallelism, GPUs, flash attention, batch, projector. What
+//! comes out is what it starts llama-server with.
+//! Source: `server/routes.go`, `server/sched.go` and `llm/llama_server.go`, Ollama, August 2026.
+
+use super::choice::{Choice, available, choose};
+use super::{batch, predict, projector};
+use crate::engine::graph_size::{Keys, Release};
+use crate::engine::ollama_024::rules::supports_flash;
+use crate::engine::{EngineError, EngineId, request};
+use crate::machine::{Gpu, Machine};
+use crate::model::Model;
+use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Settings};
+use crate::units::{Bytes, Tokens};
+
+/// llama-server reads its numbers as C's `int`.
+const LARGEST: u64 = i32::MAX as u64;
+
+/// How llama-server is started, and what was decided on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Start {
+    /// Tokens of context per sequence.
+    pub ctx: u64,
+    /// The options of llama-server.
+    pub options: Settings,
+    /// The GPUs that it sees, by their places in the machine.
+    pub gpus: Vec<usize>,
+    /// The machine with these alone.
+    pub machine: Machine,
+    /// One sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Decides. `lowered` is the context after a start that ran out of memory.
+///
+/// # Errors
+/// When the settings are none that llama-server could read, or the header cannot be read by Ollama's rules.
+pub(super) fn start(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    lowered: Option<u64>,
+) -> Result<Start, EngineError> {
+    let mut notes = Vec::new();
+    let embedding = Keys { model, release: Release::August2026 }.has("pooling_type");
+    let ctx = context(model, machine, settings, lowered, &mut notes)?;
+    let parallel = request::at_least_one(settings.parallel, 1, "--parallel")?;
+    let one_at_a_time = embedding || request::ONE_SEQUENCE.contains(&model.architecture.as_str());
+    let parallel = request::sequences(parallel, one_at_a_time && !settings.raw, embedding, &mut notes);
+    let tokens = readable(ctx.saturating_mul(parallel), "tokens of context over all sequences")?;
+
+    let predicted = predict::predicted(model, tokens)?;
+    let Choice { gpus, note } = match settings.gpu_layers {
+        GpuLayers::Count(0) if !settings.raw => {
+            let note = "no GPU is considered: no layer was asked onto one".to_owned();
+            Choice { gpus: Vec::new(), note: (!machine.gpus.is_empty()).then_some(note) }
+        }
+        _ if settings.raw => Choice { gpus: (0..machine.gpus.len()).collect(), note: None },
+        _ => choose(machine, predicted, settings.spread),
+    };
+    notes.extend(note);
+    let seen: Vec<Gpu> = gpus.iter().filter_map(|&index| machine.gpus.get(index).cloned()).collect();
+
+    let flash_attn = if settings.raw { settings.flash_attn } else { flash_attention(settings, &seen, &mut notes) };
+    let asked = settings.batch.map(|_| request::at_least_one(settings.batch, 0, "--batch")).transpose()?;
+    let (batch, note) = match asked {
+        _ if embedding => batch::of_embeddings(asked, tokens),
+        Some(batch) => (batch, None),
+        None if settings.raw => (request::DEFAULT_BATCH, None),
+        None => {
+            let available = available(&seen, machine.ram.free);
+            batch::automatic(&batch::Load { tokens, predicted, available, flash_attn, gpus: &seen })
+        }
+    };
+    notes.extend(note);
+    let batch = readable(batch, "tokens of a batch")?;
+
+    let margin = if settings.raw { None } else { projector_margin(model, settings, &seen, &mut notes) };
+    if !settings.raw {
+        notes.extend(aside(settings));
+    }
+    if settings.adapters > Bytes::ZERO {
+        let adapters = settings.adapters;
+        notes.push(format!(
+            "the adapters ({adapters}) come on top: llama-server loads them after the layers are placed"
+        ));
+    }
+    let asked_in_vain = |asked: bool| asked && settings.raw;
+    let options = Settings {
+        ctx: Context::Tokens(tokens),
+        parallel: Some(parallel),
+        batch: Some(batch),
+        ubatch: Some(settings.ubatch.filter(|_| settings.raw).unwrap_or(batch)),
+        flash_attn,
+        fit_target: settings.fit_target.or(margin),
+        no_op_offload: asked_in_vain(settings.no_op_offload),
+        outputs: if settings.raw { settings.outputs } else { Outputs::default() },
+        gpu_overhead: Bytes::ZERO,
+        adapters: Bytes::ZERO,
+        projector: Bytes::ZERO,
+        spread: false,
+        raw: false,
+        require_full: asked_in_vain(settings.require_full),
+        ..settings.clone()
+    };
+    let machine = Machine { gpus: seen, ..machine.clone() };
+    Ok(Start { ctx, options, gpus, machine, notes })
+}
+
+/// Tokens per sequence.
+fn context(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    lowered: Option<u64>,
+    notes: &mut Vec<String>,
+) -> Result<u64, EngineError> {
+    if let Some(lowered) = lowered {
+        return Ok(lowered);
+    }
+    let keys = Keys { model, release: Release::August2026 };
+    let vision = keys.has("vision.block_count") || settings.projector > Bytes::ZERO;
+    let default = || request::default_context(machine, settings.gpu_overhead);
+    let ctx = request::context(settings.ctx, model, Release::August2026, default)?;
+    if settings.raw {
+        return Ok(ctx);
+    }
+    if settings.ctx == Context::Auto {
+        let together = match machine.gpus.as_slice() {
+            [] => "there is no GPU".to_owned(),
+            gpus => format!("the GPUs have {} in all", gpus.iter().map(|gpu| gpu.total).sum::<Bytes>()),
+        };
+        notes.push(format!("context {}: Ollama chooses it by VRAM, and {together}", Tokens(ctx)));
+    }
+    Ok(request::context_in_bounds(ctx, model, Release::August2026, vision, notes))
+}
+
+/// The context of a second attempt, after one with `ctx` tokens per sequence ran out of memory; none where a person
+/// chose the context, or it is small already. Source: `nextLowerAutoNumCtx`, `server/sched.go`.
+pub(super) fn lower_context(settings: &Settings, ctx: u64) -> Option<u64> {
+    let automatic = settings.ctx == Context::Auto && !settings.raw;
+    [32_768, 4096].into_iter().find(|&lower| automatic && ctx > lower)
+}
+
+/// As `LlamaServerFlashAttention` in `llm/llama_server.go` and `FlashAttentionSupported` in `ml/device.go`. What is not
+/// known of a described GPU is taken to be good enough.
+fn flash_attention(settings: &Settings, gpus: &[Gpu], notes: &mut Vec<String>) -> FlashAttn {
+    let too_old = |gpu: &Gpu| gpu.compute.is_some_and(|(major, _)| major < 6);
+    match settings.flash_attn {
+        FlashAttn::Auto => match gpus.iter().find(|gpu| !supports_flash(gpu) || too_old(gpu)) {
+            Some(gpu) => {
+                notes.push(format!("flash attention is off: {} does not support it", gpu.name));
+                FlashAttn::Off
+            }
+            None => FlashAttn::Auto,
+        },
+        asked => asked,
+    }
+}
+
+/// The fit's margin on every GPU, where there is a projector on one.
+fn projector_margin(model: &Model, settings: &Settings, gpus: &[Gpu], notes: &mut Vec<String>) -> Option<Bytes> {
+    let bytes = projector::bytes(model, settings);
+    if bytes == Bytes::ZERO || gpus.is_empty() {
+        return None;
+    }
+    if let Some(why) = projector::in_ram(bytes, settings.gpu_layers, model.block_count(), gpus) {
+        notes.push(format!("the projector ({bytes}) stays in RAM: {why}"));
+        return None;
+    }
+    let margin = projector::margin(bytes);
+    notes.push(match settings.fit_target {
+        Some(given) => {
+            format!("--fit-target ({given}) goes before the {margin} that Ollama keeps free for a projector")
+        }
+        None => format!("{margin} is kept free on each GPU, not 1 GiB, for the projector ({bytes}) and its buffers"),
+    });
+    Some(margin)
+}
+
+/// What Ollama has no option for: some of it reaches llama-server by its own variables all the same, the rest is ignored.
+fn aside(settings: &Settings) -> Vec<String> {
+    let apart = settings.cache_type_k != settings.cache_type_v;
+    let by_variable = [
+        ("K and V caches of two types", apart, "LLAMA_ARG_CACHE_TYPE_K and LLAMA_ARG_CACHE_TYPE_V"),
+        ("--kv-unified", settings.kv_unified, "LLAMA_ARG_KV_UNIFIED"),
+        ("--no-kv-offload", settings.no_kv_offload, "LLAMA_ARG_NO_KV_OFFLOAD"),
+        ("--swa-full", settings.swa_full, "LLAMA_ARG_SWA_FULL"),
+        ("--tensor-split", !settings.tensor_split.is_empty(), "LLAMA_ARG_TENSOR_SPLIT"),
+        ("--fit-target", settings.fit_target.is_some(), "LLAMA_ARG_FIT_TARGET"),
+        ("--n-cpu-moe", settings.n_cpu_moe.is_some(), "LLAMA_ARG_N_CPU_MOE"),
+    ];
+    let mut notes: Vec<String> = by_variable
+        .into_iter()
+        .filter(|(_, given, _)| *given)
+        .map(|(what, _, variable)| {
+            format!("{what}: Ollama has no option for it, but llama-server reads {variable} from its environment")
+        })
+        .collect();
+    if settings.gpu_overhead > Bytes::ZERO {
+        notes.push(
+            "OLLAMA_GPU_OVERHEAD keeps nothing free any more: it only counts in the choice of a context".to_owned(),
+        );
+    }
+    let ignored = EngineId::Ollama.ignored(settings).into_iter();
+    notes.extend(ignored.map(|option| format!("{option} is ignored: Ollama has no such option")));
+    notes
+}
+
+fn readable(number: u64, what: &str) -> Result<u64, EngineError> {
+    if number > LARGEST {
+        let sentence = format!("{} {what} are more than llama-server can read: ask for fewer", Tokens(number));
+        return Err(EngineError::Settings(sentence));
+    }
+    Ok(number)
+}

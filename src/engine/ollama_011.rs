@@ -1,0 +1,110 @@
+//! Ollama up to 0.11, whose estimator counts layers GPU by GPU: the one of commit d5a0d8d904, 14 August 2025.
+
+mod assemble;
+mod estimate;
+mod pick;
+mod rules;
+mod runs;
+mod traits;
+
+use super::EngineError;
+use super::graph_size::{self, Facts, Knobs, Release, Sizes, Vision};
+use crate::machine::{Backend, Machine};
+use crate::model::{Group, Model};
+use crate::plan::Plan;
+use crate::settings::{FlashAttn, Settings};
+use crate::units::Bytes;
+use estimate::{Block, Device, Task};
+use rules::Effect;
+
+pub use super::request::supports_cache_type;
+pub use traits::{Traits, bytes_per_element};
+
+const RELEASE: Release = Release::August2025;
+
+/// What the engine's rules ask of `model`.
+///
+/// # Errors
+/// When the header lacks a key that the engine cannot do without.
+pub fn traits(model: &Model) -> Result<Traits, EngineError> {
+    Ok(Traits::of(model, &Facts::of(model, RELEASE)?))
+}
+
+/// Whether all that is asked for fits on the GPUs of one library together, and the bytes that it takes there, or would
+/// on those tried last: what the scheduler asks before it unloads another model.
+///
+/// # Errors
+/// As for a plan.
+pub fn predict(model: &Model, machine: &Machine, settings: &Settings) -> Result<(bool, Bytes), EngineError> {
+    let case = Case::of(model, machine, settings)?;
+    let (fits, vram) = pick::predict(&case.task, &case.devices);
+    Ok((fits, Bytes(vram)))
+}
+
+pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    let Case { traits, effect, mut sizes, vision, task, devices } = Case::of(model, machine, settings)?;
+    let picked = pick::pick(&task, &devices, settings.spread, settings.require_full);
+    match picked.estimate.slots.as_slice() {
+        [first, ..] if first.device.backend == Some(Backend::Metal) => sizes.on_metal(),
+        [_, _, ..] => sizes.on_several_gpus(),
+        _ => {}
+    }
+    Ok(assemble::plan(assemble::Parts { model, machine, settings, traits, effect, sizes, vision, task, picked }))
+}
+
+/// All that the estimate is made of.
+struct Case {
+    traits: Traits,
+    effect: Effect,
+    sizes: Sizes,
+    vision: Vision,
+    task: Task,
+    devices: Vec<Device>,
+}
+
+impl Case {
+    fn of(model: &Model, machine: &Machine, settings: &Settings) -> Result<Self, EngineError> {
+        let facts = Facts::of(model, RELEASE)?;
+        let traits = Traits::of(model, &facts);
+        let effect = rules::effect(model, traits, machine, settings)?;
+        let knobs = Knobs {
+            ctx: effect.settings.ctx,
+            batch: effect.settings.batch,
+            parallel: effect.settings.parallel,
+            bytes_per_element: bytes_per_element(effect.settings.cache_type_k),
+            flash: effect.settings.flash_attn == FlashAttn::On,
+        };
+        let sizes = graph_size::sizes(model, &facts, knobs)?;
+        // only the llama.cpp of its time loads a separate projector
+        let projector = if traits.own_engine { 0 } else { settings.projector.0 };
+        let vision = if projector > 0 { Vision::none() } else { Vision::of(model, &facts)? };
+        let blocks = sizes.caches.iter().enumerate().map(|(index, cache)| block(model, index, cache.bytes.0)).collect();
+        let task = Task {
+            blocks,
+            output: sum(model.output_tensors()),
+            vision_weights: vision.weights.0,
+            vision_graph: vision.graph.bytes.0,
+            projector,
+            overhead: settings.gpu_overhead.0,
+            partial: sizes.partial.bytes.0,
+            full: sizes.full.bytes.0,
+            requested: effect.requested,
+        };
+        let devices = if effect.gpus {
+            Device::all_of(machine)
+        } else {
+            Device::all_of(&Machine { gpus: Vec::new(), ..machine.clone() })
+        };
+        Ok(Self { traits, effect, sizes, vision, task, devices })
+    }
+}
+
+fn block(model: &Model, index: usize, cache: u64) -> Block {
+    let mut tensors = model.tensors(Group::Block(index)).peekable();
+    let weights = tensors.peek().is_some().then(|| sum(tensors));
+    Block { weights, cache }
+}
+
+fn sum<'m>(tensors: impl Iterator<Item = &'m crate::gguf::Tensor>) -> u64 {
+    tensors.map(|tensor| RELEASE.tensor_bytes(tensor)).fold(0, u64::wrapping_add)
+}

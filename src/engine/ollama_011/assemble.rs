@@ -1,0 +1,250 @@
+//! A plan from what was found out.
+
+mod notes;
+
+use std::sync::Arc;
+
+use super::estimate::{Slot, Task};
+use super::pick::Picked;
+use super::rules::Effect;
+use super::traits::Traits;
+use crate::engine::EngineId;
+use crate::engine::graph_size::{Sizes, Vision};
+use crate::engine::layout::Refusal;
+use crate::machine::{Backend, Machine, Os};
+use crate::model::Model;
+use crate::plan::{
+    Confidence, DevicePlan, Estimate, GraphPlan, GraphUse, LayerPlan, Plan, Reserve, Term, Totals, Verdict, Why,
+};
+use crate::settings::Settings;
+use crate::units::Bytes;
+
+pub(super) struct Parts<'a> {
+    pub model: &'a Model,
+    pub machine: &'a Machine,
+    pub settings: &'a Settings,
+    pub traits: Traits,
+    pub effect: Effect,
+    pub sizes: Sizes,
+    pub vision: Vision,
+    pub task: Task,
+    pub picked: Picked,
+}
+
+pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
+    let layers = parts.layers();
+    let offloaded = if parts.loads_on_gpus() { parts.picked.estimate.placed } else { 0 };
+    let devices = parts.devices(&layers);
+    let refusal = parts.refusal().map(|refusal| refusal.to_string());
+    let totals = Totals::of(&devices);
+    let verdict = Verdict::of(&devices, offloaded, layers.len(), refusal.is_some());
+    let mut notes = std::mem::take(&mut parts.effect.notes);
+    notes.extend(parts.notes(&devices));
+    Plan {
+        engine: EngineId::Ollama011,
+        confidence: Confidence::Exact,
+        origin: parts.machine.origin,
+        model: parts.model.summary(),
+        estimate: Some(parts.estimate(&devices)),
+        graph: parts.graph(),
+        settings: parts.effect.settings,
+        devices,
+        layers,
+        totals,
+        offloaded,
+        verdict,
+        refusal,
+        listing: None,
+        notes,
+    }
+}
+
+impl Parts<'_> {
+    fn cpu(&self) -> usize {
+        self.machine.gpus.len()
+    }
+
+    /// Layers are loaded on GPUs: some were placed there, and on a machine that shares its memory they do not exceed it.
+    fn loads_on_gpus(&self) -> bool {
+        self.picked.estimate.layers() > 0 && !self.exceeds_unified_memory()
+    }
+
+    /// `llm/server.go`, `llamaServer.Load`: on Metal a model larger than all memory gets no GPU after all.
+    fn exceeds_unified_memory(&self) -> bool {
+        let metal = self.picked.estimate.slots.first().is_some_and(|slot| slot.device.backend == Some(Backend::Metal));
+        metal && self.picked.estimate.vram() > self.machine.ram.total.0
+    }
+
+    /// The device of a layer, as an index into the plan's devices.
+    fn home(&self, layer: usize) -> usize {
+        let home = self.picked.estimate.homes.get(layer).copied().flatten();
+        let slot = home.and_then(|index| self.picked.estimate.slots.get(index));
+        slot.and_then(|slot| slot.device.gpu).filter(|_| self.loads_on_gpus()).unwrap_or_else(|| self.cpu())
+    }
+
+    fn layers(&self) -> Vec<LayerPlan> {
+        let no_cache = Arc::new(Term {
+            name: "no cache".to_owned(),
+            formula: "0".to_owned(),
+            numbers: "0".to_owned(),
+            bytes: Bytes::ZERO,
+        });
+        let blocks = self.task.blocks.iter().zip(&self.sizes.caches).map(|(block, cache)| {
+            let own_cache = if block.weights.is_some() { block.cache } else { 0 };
+            (block.weights.unwrap_or(0), own_cache, Arc::clone(cache))
+        });
+        let all = blocks.chain([(self.task.output, 0, no_cache)]).enumerate();
+        all.map(|(index, (weights, cache, cache_from))| {
+            let why = if self.exceeds_unified_memory() { None } else { self.picked.estimate.whys.get(index) };
+            LayerPlan {
+                index,
+                device: self.home(index),
+                weights: Bytes(weights),
+                cache: Bytes(cache),
+                cache_from,
+                why: why.cloned().filter(|why| self.is_fitting(why)).unwrap_or(Why::NoGpu),
+            }
+        })
+        .collect()
+    }
+
+    /// A layer that fits in RAM, where RAM is counted like a GPU, is there because there is no GPU.
+    fn is_fitting(&self, why: &Why) -> bool {
+        !matches!(why, Why::Fits { .. }) || self.loads_on_gpus()
+    }
+
+    fn graph(&mut self) -> GraphPlan {
+        let found = &self.picked.estimate;
+        let used = if found.full_graph { GraphUse::Full } else { GraphUse::Partial };
+        let because = match used {
+            GraphUse::Full => self.sizes.full_because,
+            GraphUse::Partial => self.sizes.partial_because,
+        };
+        let in_ram = found.layers() == 0 && found.placed > 0;
+        let mut why = match used {
+            _ if in_ram => "there is no GPU, and RAM is counted like one",
+            _ if !self.loads_on_gpus() => "no layer is on a GPU, so none is allocated",
+            GraphUse::Full => "every layer is on GPUs",
+            GraphUse::Partial => "some layers are in RAM",
+        }
+        .to_owned();
+        if let Some(because) = because {
+            why.push_str("; ");
+            why.push_str(because);
+        }
+        let mut legend = std::mem::take(&mut self.sizes.legend);
+        legend.append(&mut self.vision.legend);
+        GraphPlan { partial: self.sizes.partial.clone(), full: self.sizes.full.clone(), used, why, legend }
+    }
+
+    fn devices(&self, layers: &[LayerPlan]) -> Vec<DevicePlan> {
+        let gpus = self.machine.gpus.iter().enumerate().map(|(index, gpu)| DevicePlan::of_gpu(index, gpu));
+        let mut devices: Vec<DevicePlan> = gpus.chain([DevicePlan::of_ram(self.machine.ram)]).collect();
+        for layer in layers {
+            if let Some(device) = devices.get_mut(layer.device) {
+                device.weights += layer.weights;
+                device.cache += layer.cache;
+                device.layers.push(layer.index);
+            }
+        }
+        for (index, slot) in self.picked.estimate.slots.iter().enumerate() {
+            let in_ram = slot.device.gpu.is_none();
+            if !in_ram && !self.loads_on_gpus() {
+                continue;
+            }
+            if let Some(device) = devices.get_mut(slot.device.gpu.unwrap_or_else(|| self.cpu())) {
+                if slot.layers > 0 {
+                    device.graph = Bytes(self.picked.estimate.graph);
+                }
+                device.reserves = self.reserves(Some(index), slot);
+            }
+        }
+        if let Some(ram) = devices.last_mut() {
+            let beside = self.reserves_beside();
+            ram.reserves.extend(beside);
+        }
+        devices
+    }
+
+    /// What is counted in a slot beside its layers and the graph.
+    fn reserves(&self, index: Option<usize>, slot: &Slot) -> Vec<Reserve> {
+        let (task, found) = (&self.task, &self.picked.estimate);
+        let kept = if slot.usable { (slot.device.minimum, task.buffer()) } else { (0, 0) };
+        let with_output = found.homes.last().copied().flatten() == index;
+        let overhead = if slot.device.gpu.is_some() { task.overhead } else { 0 };
+        named([
+            ("minimum memory", kept.0),
+            ("one layer's buffer", kept.1),
+            (OVERHEAD, overhead),
+            ("projector weights", if found.first_usable == index { task.projector } else { 0 }),
+            ("projector weights", if with_output { task.vision_weights } else { 0 }),
+            ("projector graph", if with_output { task.vision_graph } else { 0 }),
+            ("blocks without tensors", self.missing(index)),
+        ])
+    }
+
+    /// What is counted beside the slots, and in them where they are not loaded after all.
+    fn reserves_beside(&self) -> Vec<Reserve> {
+        let (task, found) = (&self.task, &self.picked.estimate);
+        let beside = found.homes.last().is_none_or(Option::is_none);
+        let on_gpus = found.slots.iter().all(|slot| slot.device.gpu.is_some());
+        let unused = if on_gpus && found.placed == 0 { found.in_slots } else { 0 };
+        named([
+            ("projector weights", if found.first_usable.is_none() { task.projector } else { 0 }),
+            ("projector weights", if beside { task.vision_weights } else { 0 }),
+            ("projector graph", if beside { task.vision_graph } else { 0 }),
+            ("blocks without tensors", self.missing(None)),
+            ("kept back on GPUs that get no layer", unused),
+        ])
+    }
+
+    /// What is counted in a slot, or beside them, for blocks without tensors.
+    fn missing(&self, slot: Option<usize>) -> u64 {
+        let found = &self.picked.estimate;
+        let all = self.task.blocks.iter().zip(&found.counted).zip(&found.homes);
+        all.filter(|((block, _), home)| block.weights.is_none() && **home == slot)
+            .fold(0, |sum, ((_, &counted), _)| sum.wrapping_add(counted))
+    }
+
+    fn estimate(&self, devices: &[DevicePlan]) -> Estimate {
+        let found = &self.picked.estimate;
+        let id =
+            |slot: &Slot| devices.get(slot.device.gpu.unwrap_or_else(|| self.cpu())).map(|device| device.id.clone());
+        let loaded = if found.layers() > 0 { found.slots.as_slice() } else { &[] };
+        Estimate {
+            devices: found.slots.iter().filter_map(id).collect(),
+            layers: found.layers(),
+            graph: Bytes(if found.layers() > 0 { found.graph } else { 0 }),
+            vram_size: Bytes(found.vram()),
+            total_size: Bytes(found.total()),
+            tensor_split: loaded.iter().map(|slot| slot.layers).collect(),
+            gpu_sizes: loaded.iter().map(|slot| Bytes(slot.size)).collect(),
+            projector_weights: Bytes(self.task.projector.wrapping_add(self.task.vision_weights)),
+            projector_graph: Bytes(self.task.vision_graph),
+            projector_terms: self.vision.graph.terms().to_vec(),
+        }
+    }
+
+    /// `llm/server.go`, `llamaServer.Load`, Ollama, August 2025.
+    fn refusal(&self) -> Option<Refusal> {
+        let found = &self.picked.estimate;
+        if self.picked.refused {
+            return Some(Refusal::NotFull { placed: found.layers(), all: self.task.layer_count() });
+        }
+        let ram = self.machine.ram;
+        let needed = found.total().wrapping_sub(found.vram());
+        let too_large = self.machine.os != Os::MacOs && needed > ram.free.0.wrapping_add(ram.swap_free.0);
+        too_large.then_some(Refusal::TooLargeForRam { needed, free: ram.free.0, swap: ram.swap_free.0 })
+    }
+}
+
+const OVERHEAD: &str = "GPU overhead";
+
+/// Those that are not zero.
+fn named<const N: usize>(parts: [(&'static str, u64); N]) -> Vec<Reserve> {
+    parts
+        .into_iter()
+        .filter(|&(_, bytes)| bytes > 0)
+        .map(|(name, bytes)| Reserve { name, bytes: Bytes(bytes) })
+        .collect()
+}

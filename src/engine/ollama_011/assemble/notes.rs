@@ -1,0 +1,120 @@
+//! What is worth knowing beside the figures.
+
+use super::Parts;
+use crate::engine::EngineId;
+use crate::engine::ollama_011::runs::runs;
+use crate::machine::{Backend, Os};
+use crate::plan::DevicePlan;
+use crate::units::Bytes;
+
+impl Parts<'_> {
+    pub(super) fn notes(&self, devices: &[DevicePlan]) -> Vec<String> {
+        let mut notes = self.model.header.notes.clone();
+        let mut say = |note: String| notes.push(note);
+        if self.traits.own_engine {
+            say(format!(
+                "Ollama 0.11 runs {} in its own engine, which measures its graph; these figures are its estimator's",
+                self.model.architecture
+            ));
+        }
+        self.own_count().into_iter().for_each(&mut say);
+        if self.vision.weights > Bytes::ZERO {
+            say(format!(
+                "the output layer brings the vision part along: {} of weights and a graph of {}",
+                self.vision.weights, self.vision.graph.bytes
+            ));
+        }
+        if self.vision.unknown_patch {
+            say("the header gives no size of an image's patch, so no graph is counted for images".to_owned());
+        }
+        if self.settings.projector > Bytes::ZERO && self.traits.own_engine {
+            say(format!("the separate projector is not counted: {} has its own", self.model.architecture));
+        }
+        if self.settings.adapters > Bytes::ZERO {
+            say("adapters are not counted by this estimator".to_owned());
+        }
+        if self.exceeds_unified_memory() {
+            say("no layer goes to the GPU: the model is larger than the memory it shares".to_owned());
+        }
+        if self.task.blocks.iter().any(|block| block.weights.is_none()) {
+            say("some blocks have no tensors, and the estimate counts them like the block placed before".to_owned());
+        }
+        self.more_than_fits().into_iter().for_each(&mut say);
+        self.runs(devices).into_iter().for_each(&mut say);
+        self.why_not_mapped().into_iter().for_each(|why| say(format!("weights are read, not mapped: {why}")));
+        for option in EngineId::Ollama011.ignored(self.settings) {
+            say(format!("{option} has no meaning for this engine and is ignored"));
+        }
+        notes
+    }
+
+    /// What `ollama ps` shows: the estimate with all that is kept back.
+    fn own_count(&self) -> Option<String> {
+        if self.picked.refused {
+            return None;
+        }
+        let found = &self.picked.estimate;
+        let (all, gpus) = (Bytes(found.total()), Bytes(found.vram()));
+        let share = match gpus {
+            Bytes::ZERO => "none of it".to_owned(),
+            gpus if gpus == all => "all of it".to_owned(),
+            gpus => format!("{gpus} of it"),
+        };
+        Some(format!("'ollama ps' counts {all}, {share} on GPUs: it adds what is kept back"))
+    }
+
+    /// The runner's `num_gpu`: what was asked for, even where less fits.
+    fn num_gpu(&self) -> usize {
+        if self.loads_on_gpus() { self.task.requested.unwrap_or(self.picked.estimate.placed) } else { 0 }
+    }
+
+    fn more_than_fits(&self) -> Option<String> {
+        let (asked, all) = (self.num_gpu().min(self.task.layer_count()), self.picked.estimate.placed);
+        (asked > all).then(|| format!("{asked} layers are loaded on GPUs as asked, though by the estimate {all} fit"))
+    }
+
+    /// Where the runner's layers are not the estimate's.
+    fn runs(&self, devices: &[DevicePlan]) -> Option<String> {
+        if !self.loads_on_gpus() {
+            return None;
+        }
+        let slots = &self.picked.estimate.slots;
+        let split: Vec<usize> = slots.iter().map(|slot| slot.layers).collect();
+        let runs = runs(&split, self.task.blocks.len(), self.num_gpu());
+        let used = slots.iter().zip(runs).filter_map(|(slot, run)| Some((devices.get(slot.device.gpu?)?, run)));
+        let used: Vec<_> = used.filter(|(device, run)| !(run.is_empty() && device.layers.is_empty())).collect();
+        if used.iter().all(|(device, run)| device.layers.iter().copied().eq(run.clone())) {
+            return None;
+        }
+        let texts: Vec<String> = used
+            .into_iter()
+            .map(|(device, run)| match (run.start, run.end) {
+                (first, end) if end == first => format!("none on {}", device.id),
+                (first, end) => format!("{first} to {} on {}", end - 1, device.id),
+            })
+            .collect();
+        Some(format!("the runner loads layers in runs, {}; the estimate counts them in turn", texts.join(", ")))
+    }
+
+    /// `llm/server.go`, the end of `llamaServer.Load`; the own engine never maps.
+    fn why_not_mapped(&self) -> Option<&'static str> {
+        if self.traits.own_engine {
+            return None;
+        }
+        let found = &self.picked.estimate;
+        let first = found.slots.first().and_then(|slot| slot.device.backend);
+        let metal = first == Some(Backend::Metal);
+        let (asked, all) = (self.num_gpu(), self.task.layer_count());
+        if first.is_none() || (!metal && found.layers() == 0) {
+            Some("no layer is on a GPU")
+        } else if metal && asked > 0 && asked < all {
+            Some("on Metal a split model cannot be")
+        } else if self.machine.os == Os::Windows && first == Some(Backend::Cuda) {
+            Some("on Windows CUDA is faster so")
+        } else if self.machine.os == Os::Linux && self.machine.ram.free < Bytes(found.total()) {
+            Some("the model is larger than free RAM")
+        } else {
+            None
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! How many layers a set of GPUs holds: from the last block to the first, GPU by GPU in turn.
+//!
+//! Source: `llm/memory.go`, `estimateGPULayers`, Ollama, August 2025. Arithmetic on bytes wraps as Go's does.
+
+use crate::engine::backend;
+use crate::machine::{Backend, Machine};
+use crate::plan::Why;
+use crate::units::Bytes;
+
+/// A block's bytes; none where it has no tensors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    pub weights: Option<u64>,
+    pub cache: u64,
+}
+
+/// What is to be placed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Task {
+    pub blocks: Vec<Block>,
+    /// Weights of the output layer.
+    pub output: u64,
+    /// Weights of the vision part, which go where the output layer goes.
+    pub vision_weights: u64,
+    /// Its graph.
+    pub vision_graph: u64,
+    /// Weights of a separate projector, which the first GPU with room takes.
+    pub projector: u64,
+    /// Kept free on every GPU.
+    pub overhead: u64,
+    /// The graph when some layer is in RAM.
+    pub partial: u64,
+    /// The graph when every layer is on GPUs.
+    pub full: u64,
+    /// Layers asked onto GPUs; none where the engine chooses.
+    pub requested: Option<usize>,
+}
+
+impl Task {
+    /// One layer kept free as a buffer: the first block, or its cache alone where it has no tensors.
+    pub fn buffer(&self) -> u64 {
+        self.blocks.first().map_or(0, |block| block.weights.unwrap_or(0).wrapping_add(block.cache))
+    }
+
+    /// The output layer and what goes with it.
+    fn last_layer(&self) -> u64 {
+        self.output.wrapping_add(self.vision_weights).wrapping_add(self.vision_graph)
+    }
+
+    /// All layers, the output layer counted.
+    pub fn layer_count(&self) -> usize {
+        self.blocks.len() + 1
+    }
+}
+
+/// A GPU, or RAM where there is none: it is counted in the same way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Device {
+    /// Its index in the machine; none for RAM.
+    pub gpu: Option<usize>,
+    /// The library behind it; none for RAM.
+    pub backend: Option<Backend>,
+    pub free: u64,
+    /// What the engine takes away before it gives layers to it.
+    pub minimum: u64,
+}
+
+impl Device {
+    /// The GPUs of `machine`, or RAM where it has none.
+    pub fn all_of(machine: &Machine) -> Vec<Self> {
+        if machine.gpus.is_empty() {
+            return vec![Self { gpu: None, backend: None, free: machine.ram.free.0, minimum: 0 }];
+        }
+        let gpu = |(index, gpu): (usize, &crate::machine::Gpu)| Self {
+            gpu: Some(index),
+            backend: Some(gpu.backend),
+            free: gpu.free.0,
+            minimum: backend::of(gpu.backend).minimum_ollama_011.0,
+        };
+        machine.gpus.iter().enumerate().map(gpu).collect()
+    }
+}
+
+/// One device, filled.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    pub device: Device,
+    /// It has room for what is kept back and two layers at least.
+    pub usable: bool,
+    /// Layers on it.
+    pub layers: usize,
+    /// Bytes counted on it: what is kept back, layers and, at the end, the graph.
+    pub size: u64,
+}
+
+/// Where the layers went.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Estimate {
+    pub slots: Vec<Slot>,
+    /// Index into `slots` for each block, then the output layer.
+    pub homes: Vec<Option<usize>>,
+    /// Why each is there.
+    pub whys: Vec<Why>,
+    /// What is counted for each block; one without tensors counts as much as the one placed before it.
+    pub counted: Vec<u64>,
+    /// The slot that takes a separate projector.
+    pub first_usable: Option<usize>,
+    /// Layers in all slots.
+    pub placed: usize,
+    /// The full graph is in force.
+    pub full_graph: bool,
+    /// The graph in force.
+    pub graph: u64,
+    /// Bytes in all slots together.
+    pub in_slots: u64,
+    /// Bytes beside them.
+    pub overflow: u64,
+}
+
+impl Estimate {
+    /// Layers on GPUs; RAM does not count.
+    pub fn layers(&self) -> usize {
+        if self.slots.iter().any(|slot| slot.device.gpu.is_none()) { 0 } else { self.placed }
+    }
+
+    /// Bytes on GPUs.
+    pub fn vram(&self) -> u64 {
+        if self.layers() == 0 { 0 } else { self.in_slots }
+    }
+
+    /// Every byte that it counts.
+    pub fn total(&self) -> u64 {
+        self.in_slots.wrapping_add(self.overflow)
+    }
+}
+
+/// The estimate for `devices`, which share one library.
+pub(super) fn estimate(task: &Task, devices: &[Device]) -> Estimate {
+    let (partial, full) = graphs(task, devices);
+    let mut filling = Filling {
+        task,
+        graph: partial.max(full),
+        open: Vec::with_capacity(devices.len()),
+        given_up: None,
+        found: Estimate::default(),
+    };
+    filling.prepare(devices);
+    filling.blocks();
+    filling.output();
+    filling.finish(partial, full)
+}
+
+/// Metal splits at no cost; several GPUs always take the partial size.
+fn graphs(task: &Task, devices: &[Device]) -> (u64, u64) {
+    if devices.first().is_some_and(|device| device.backend.is_some_and(|backend| backend::of(backend).partial_is_full))
+    {
+        (task.full, task.full)
+    } else if devices.len() > 1 {
+        (task.partial, task.partial)
+    } else {
+        (task.partial, task.full)
+    }
+}
+
+struct Filling<'t> {
+    task: &'t Task,
+    /// The larger graph, for which room is kept.
+    graph: u64,
+    /// Slots that are still being filled.
+    open: Vec<usize>,
+    /// The slot that was given up last, and the block that had no room there.
+    given_up: Option<(usize, usize)>,
+    found: Estimate,
+}
+
+impl Filling<'_> {
+    /// A device without room for two layers beside all that is kept back is left out.
+    fn prepare(&mut self, devices: &[Device]) {
+        let buffer = self.task.buffer();
+        for (index, &device) in devices.iter().enumerate() {
+            let projector = if self.open.is_empty() { self.task.projector } else { 0 };
+            let least = [projector, self.graph, device.minimum, buffer.wrapping_mul(2)]
+                .into_iter()
+                .fold(self.task.overhead, u64::wrapping_add);
+            let usable = device.free >= least;
+            let mut size = 0;
+            if usable {
+                size = device.minimum.wrapping_add(buffer).wrapping_add(projector);
+                self.open.push(index);
+            }
+            self.found.slots.push(Slot { device, usable, layers: 0, size });
+        }
+        self.found.first_usable = self.open.first().copied();
+        if self.found.first_usable.is_none() {
+            self.found.overflow = self.task.projector;
+        }
+    }
+
+    fn blocks(&mut self) {
+        let count = self.task.blocks.len();
+        self.found.homes = vec![None; count + 1];
+        self.found.whys = vec![Why::NotAskedFor; count + 1];
+        self.found.counted = vec![0; count];
+        let mut size = self.task.buffer();
+        for (index, block) in self.task.blocks.iter().enumerate().rev() {
+            if let Some(weights) = block.weights {
+                size = weights.wrapping_add(block.cache);
+            }
+            if let Some(counted) = self.found.counted.get_mut(index) {
+                *counted = size;
+            }
+            let enough = self.enough();
+            let (home, why) = if enough { (None, Why::NotAskedFor) } else { self.place(index, size) };
+            if home.is_none() {
+                self.found.overflow = self.found.overflow.wrapping_add(size);
+            }
+            self.set(index, home, why);
+        }
+    }
+
+    /// The open slots in turn, beginning with the block's own; one without room is given up for good.
+    fn place(&mut self, block: usize, size: u64) -> (Option<usize>, Why) {
+        if self.open.is_empty() {
+            return (None, self.why_closed(size));
+        }
+        let mut refused = None;
+        while !self.open.is_empty() {
+            let turn = block % self.open.len();
+            let Some(&index) = self.open.get(turn) else { break };
+            let (fits, room) = self.room(index, size);
+            if fits {
+                self.put(index, size);
+                return (Some(index), Why::Fits { needed: Bytes(size), room });
+            }
+            refused = Some((index, room));
+            self.given_up = Some((index, block));
+            self.open.remove(turn);
+        }
+        (None, self.no_room(size, refused))
+    }
+
+    /// The output layer: like a block, but nothing is given up any more.
+    fn output(&mut self) {
+        let (size, at) = (self.task.last_layer(), self.task.blocks.len());
+        self.found.full_graph = self.found.placed >= at;
+        if size == 0 {
+            self.set(at, None, Why::Nothing);
+            return;
+        }
+        let mut home = None;
+        let mut why = Why::NotAskedFor;
+        if !self.enough() {
+            let mut refused = None;
+            for open in (1..=self.open.len()).rev() {
+                let Some(&index) = self.open.get(self.found.placed % open) else { break };
+                let (fits, room) = self.room(index, size);
+                if fits {
+                    self.put(index, size);
+                    home = Some(index);
+                    refused = Some((index, room));
+                    break;
+                }
+                refused = Some((index, room));
+            }
+            why = match (home, refused) {
+                (Some(_), Some((_, room))) => Why::Fits { needed: Bytes(size), room },
+                (_, None) => self.why_closed(size),
+                (None, refused) => self.no_room(size, refused),
+            };
+        }
+        if self.found.placed < self.task.layer_count() {
+            self.found.full_graph = false;
+            self.found.overflow = self.found.overflow.wrapping_add(size);
+        }
+        self.set(at, home, why);
+    }
+
+    fn finish(mut self, partial: u64, full: u64) -> Estimate {
+        self.found.graph = if self.found.full_graph { full } else { partial };
+        for slot in &mut self.found.slots {
+            if slot.layers > 0 {
+                slot.size = slot.size.wrapping_add(self.found.graph);
+            }
+            self.found.in_slots = self.found.in_slots.wrapping_add(slot.size);
+        }
+        self.found
+    }
+
+    /// As many layers are placed as were asked for.
+    fn enough(&self) -> bool {
+        self.task.requested.is_some_and(|requested| self.found.placed >= requested)
+    }
+
+    /// Whether `size` fits on a slot, and the bytes left there.
+    fn room(&self, index: usize, size: u64) -> (bool, Bytes) {
+        let Some(slot) = self.found.slots.get(index) else { return (false, Bytes::ZERO) };
+        let used = self.task.overhead.wrapping_add(slot.size.wrapping_add(self.graph));
+        (slot.device.free > used.wrapping_add(size), Bytes(slot.device.free.saturating_sub(used)))
+    }
+
+    fn put(&mut self, index: usize, size: u64) {
+        if let Some(slot) = self.found.slots.get_mut(index) {
+            slot.size = slot.size.wrapping_add(size);
+            slot.layers += 1;
+            self.found.placed += 1;
+        }
+    }
+
+    fn set(&mut self, layer: usize, home: Option<usize>, why: Why) {
+        if let (Some(place), Some(reason)) = (self.found.homes.get_mut(layer), self.found.whys.get_mut(layer)) {
+            *place = home;
+            *reason = why;
+        }
+    }
+
+    fn no_room(&self, size: u64, refused: Option<(usize, Bytes)>) -> Why {
+        let device = |index: usize| self.found.slots.get(index).and_then(|slot| slot.device.gpu);
+        match refused.and_then(|(index, room)| Some((device(index)?, room))) {
+            Some((device, room)) => Why::NoRoom { needed: Bytes(size), room, device },
+            None => Why::NoGpu,
+        }
+    }
+
+    /// Why nothing is tried any more.
+    fn why_closed(&self, size: u64) -> Why {
+        let gpu = |index: usize| self.found.slots.get(index).and_then(|slot| slot.device.gpu);
+        if let Some((index, layer)) = self.given_up {
+            return gpu(index).map_or(Why::NoGpu, |device| Why::GivenUp { device, layer });
+        }
+        // none was usable: the roomiest lacks room for a buffer and a layer as large as the first
+        let left = |slot: &Slot| {
+            let kept = [self.graph, slot.device.minimum, self.task.buffer(), self.task.projector]
+                .into_iter()
+                .fold(self.task.overhead, u64::saturating_add);
+            slot.device.free.saturating_sub(kept)
+        };
+        let roomiest = self.found.slots.iter().max_by_key(|slot| left(slot));
+        match roomiest.and_then(|slot| Some((slot.device.gpu?, left(slot)))) {
+            Some((device, room)) => {
+                Why::NoRoom { needed: Bytes(size.max(self.task.buffer())), room: Bytes(room), device }
+            }
+            None => Why::NoGpu,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

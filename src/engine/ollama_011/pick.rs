@@ -1,0 +1,76 @@
+//! Which GPUs a model is estimated for: as few of one library as hold all of it, else the library that holds most.
+//! Source: `llm/memory.go`, `pickBestFullFitByLibrary`, `pickBestPartialFitByLibrary` and `PredictServerFit`, Ollama,
+//! August 2025.
+
+use super::estimate::{Device, Estimate, Task, estimate};
+
+/// The estimate that counts.
+pub(super) struct Picked {
+    pub estimate: Estimate,
+    /// Not everything that was asked for is on GPUs, and anything less is refused.
+    pub refused: bool,
+}
+
+/// Picks among `devices`, of which there is at least one.
+pub(super) fn pick(task: &Task, devices: &[Device], spread: bool, require_full: bool) -> Picked {
+    let mut last_tried = None;
+    for mut group in by_library(devices) {
+        // most free first; equals stay in the machine's order
+        group.sort_by_key(|device| std::cmp::Reverse(device.free));
+        let first = if spread { group.len() } else { 1 };
+        for count in first..=group.len() {
+            let found = estimate(task, group.get(..count).unwrap_or_default());
+            if is_enough(task, &found) {
+                return Picked { estimate: found, refused: false };
+            }
+            last_tried = Some(found);
+        }
+    }
+    if require_full {
+        return Picked { estimate: last_tried.unwrap_or_default(), refused: true };
+    }
+    Picked { estimate: most(task, devices), refused: false }
+}
+
+/// The library whose GPUs together take most bytes; the first where none takes any.
+fn most(task: &Task, devices: &[Device]) -> Estimate {
+    let mut best: Option<Estimate> = None;
+    for group in by_library(devices) {
+        let found = estimate(task, &group);
+        if best.as_ref().is_none_or(|best| found.vram() > best.vram()) {
+            best = Some(found);
+        }
+    }
+    best.unwrap_or_default()
+}
+
+/// Whether everything that was asked for fits on the GPUs of one library, and what it or the last library takes.
+pub(super) fn predict(task: &Task, devices: &[Device]) -> (bool, u64) {
+    let mut vram = 0;
+    for group in by_library(devices) {
+        let found = estimate(task, &group);
+        vram = found.vram();
+        if is_enough(task, &found) {
+            return (true, vram);
+        }
+    }
+    (false, vram)
+}
+
+fn is_enough(task: &Task, found: &Estimate) -> bool {
+    let layers = found.layers();
+    layers > 0 && layers >= task.requested.unwrap_or(task.layer_count())
+}
+
+/// Groups by library, in the order in which each first appears.
+fn by_library(devices: &[Device]) -> Vec<Vec<Device>> {
+    let mut groups: Vec<Vec<Device>> = Vec::new();
+    for &device in devices {
+        let same = |group: &&mut Vec<Device>| group.first().is_some_and(|first| first.backend == device.backend);
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(device),
+            None => groups.push(vec![device]),
+        }
+    }
+    groups
+}

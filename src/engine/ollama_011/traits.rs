@@ -1,0 +1,50 @@
+//! What Ollama up to 0.11 knows of architectures.
+//! Source: `fs/ggml/ggml.go` and `server/sched.go`, Ollama, August 2025.
+
+use super::super::graph_size::{Facts, Keys, Letter};
+use crate::model::Model;
+use crate::settings::CacheType;
+
+/// Architectures that only Ollama's own engine runs; the others run in the llama.cpp of its time.
+const OWN_ENGINE: [&str; 8] = ["gemma3", "gemma3n", "gpt-oss", "gptoss", "llama4", "mistral3", "mllama", "qwen25vl"];
+
+/// What the engine's rules ask of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // answers to independent questions
+pub struct Traits {
+    /// It turns text into embeddings and completes nothing.
+    pub embedding: bool,
+    /// It sees images by itself, without a separate projector.
+    pub vision: bool,
+    /// It runs in Ollama's own engine.
+    pub own_engine: bool,
+    /// It can use flash attention.
+    pub supports_flash: bool,
+    /// It serves one sequence at a time, whatever is asked.
+    pub one_sequence: bool,
+}
+
+impl Traits {
+    pub(super) fn of(model: &Model, facts: &Facts) -> Self {
+        let keys = Keys { model, release: facts.release };
+        let architecture = model.architecture.as_str();
+        let embedding = keys.has("pooling_type");
+        let (key, value) = (facts.values.get(Letter::Dk), facts.values.get(Letter::Dv));
+        Self {
+            embedding,
+            vision: keys.has("vision.block_count"),
+            own_engine: OWN_ENGINE.contains(&architecture),
+            supports_flash: !embedding && key != 0 && key == value,
+            one_sequence: embedding || architecture == "mllama",
+        }
+    }
+}
+
+/// Bytes per element of a cache, as `GraphSize` counts them: `kvCacheBytesPerElement`, `fs/ggml/ggml.go`.
+pub const fn bytes_per_element(ty: CacheType) -> f64 {
+    match ty {
+        CacheType::Q8_0 => 1.0,
+        CacheType::Q4_0 => 0.5,
+        _ => 2.0,
+    }
+}

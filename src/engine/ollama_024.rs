@@ -1,0 +1,112 @@
+//! Ollama up to 0.24, which estimates what a model needs and lays it out by that estimate.
+
+mod assemble;
+pub(super) mod rules;
+mod traits;
+
+use super::graph_size::{self, Facts, Knobs, Release};
+use super::layout::{self, Task};
+use super::{EngineError, backend};
+use crate::machine::Machine;
+use crate::model::{Group, Model};
+use crate::plan::Plan;
+use crate::settings::{FlashAttn, Settings};
+
+pub use super::request::supports_cache_type;
+pub use traits::{Traits, bytes_per_element};
+
+/// What the engine's rules ask of `model`.
+///
+/// # Errors
+/// When the header lacks a key that the engine cannot do without.
+pub fn traits(model: &Model) -> Result<Traits, EngineError> {
+    Ok(Traits::of(model, &Facts::of(model, Release::May2026)?))
+}
+
+/// Bytes of each layer; the output layer is the last.
+struct Layers {
+    weights: Vec<u64>,
+    caches: Vec<u64>,
+    /// Weights and cache.
+    both: Vec<u64>,
+}
+
+pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    let facts = Facts::of(model, Release::May2026)?;
+    let traits = Traits::of(model, &facts);
+    let mut effect = rules::effect(model, traits, machine, settings)?;
+    let nothing = Machine { gpus: Vec::new(), ..machine.clone() };
+    let considered = if effect.gpus { machine } else { &nothing };
+
+    let knobs = Knobs {
+        ctx: effect.settings.ctx,
+        batch: effect.settings.batch,
+        parallel: effect.settings.parallel,
+        bytes_per_element: bytes_per_element(effect.settings.cache_type_k),
+        flash: effect.settings.flash_attn == FlashAttn::On,
+    };
+    let mut sizes = graph_size::sizes(model, &facts, knobs)?;
+    if considered.gpus.first().is_some_and(|gpu| backend::of(gpu.backend).partial_is_full) {
+        sizes.on_metal();
+    }
+    let layers = Layers::of(model, &sizes.caches.iter().map(|cache| cache.bytes.0).collect::<Vec<_>>());
+
+    let buffer = if model.tensors(Group::Block(0)).next().is_some() {
+        let cache = sizes.caches.first().map_or(0, |cache| cache.bytes.0);
+        layers.weights.first().map_or(0, |weights| weights.wrapping_add(cache))
+    } else {
+        effect.notes.push("the model has no tensors for block 0, so no buffer of one layer is kept back".to_owned());
+        0
+    };
+    let adapter_gpu = adapter_gpu(considered);
+    let adapter = |gpu: usize| if Some(gpu) == adapter_gpu { settings.adapters.0 } else { 0 };
+    // one after the other, and not below nothing each time: together that is one subtraction
+    let taken: Vec<u64> = (0..considered.gpus.len()).map(|gpu| buffer.saturating_add(adapter(gpu))).collect();
+    let layout = layout::place(&Task {
+        machine: considered,
+        layers: &layers.both,
+        taken: &taken,
+        overhead: settings.gpu_overhead.0,
+        graph: sizes.partial.bytes.max(sizes.full.bytes).0,
+        requested: effect.requested,
+        spread: settings.spread,
+        require_full: settings.require_full,
+    });
+    Ok(assemble::plan(assemble::Parts {
+        model,
+        machine,
+        settings,
+        traits,
+        effect,
+        sizes,
+        layers,
+        layout,
+        buffer,
+        adapter_gpu,
+    }))
+}
+
+impl Layers {
+    /// A block without tensors counts for nothing, not even its cache; input embeddings are not counted.
+    fn of(model: &Model, block_caches: &[u64]) -> Self {
+        let sum = |bytes: u64, more: u64| bytes.wrapping_add(more);
+        let tensor_bytes = |tensor| Release::May2026.tensor_bytes(tensor);
+        let mut weights = Vec::with_capacity(block_caches.len() + 1);
+        let mut caches = Vec::with_capacity(block_caches.len() + 1);
+        for (block, &cache) in block_caches.iter().enumerate() {
+            let mut tensors = model.tensors(Group::Block(block)).peekable();
+            caches.push(if tensors.peek().is_some() { cache } else { 0 });
+            weights.push(tensors.map(tensor_bytes).fold(0, sum));
+        }
+        weights.push(model.output_tensors().map(tensor_bytes).fold(0, sum));
+        caches.push(0);
+        let both = weights.iter().zip(&caches).map(|(&weights, &cache)| sum(weights, cache)).collect();
+        Self { weights, caches, both }
+    }
+}
+
+/// The GPU that adapters are loaded on: the first discrete one, else the first.
+fn adapter_gpu(machine: &Machine) -> Option<usize> {
+    let discrete = machine.gpus.iter().position(|gpu| !gpu.integrated);
+    discrete.or((!machine.gpus.is_empty()).then_some(0))
+}

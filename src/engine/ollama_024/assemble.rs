@@ -1,0 +1,234 @@
+//! A plan from what was found out.
+
+use std::sync::Arc;
+
+use super::Layers;
+use super::rules::Effect;
+use super::traits::Traits;
+use crate::engine::EngineId;
+use crate::engine::graph_size::Sizes;
+use crate::engine::layout::{Layout, minimum_memory};
+use crate::machine::{Backend, Machine, Os};
+use crate::model::Model;
+use crate::plan::{Confidence, DevicePlan, GraphPlan, GraphUse, LayerPlan, Plan, Reserve, Term, Totals, Verdict, Why};
+use crate::settings::Settings;
+use crate::units::Bytes;
+
+pub(super) struct Parts<'a> {
+    pub model: &'a Model,
+    pub machine: &'a Machine,
+    pub settings: &'a Settings,
+    pub traits: Traits,
+    pub effect: Effect,
+    pub sizes: Sizes,
+    pub layers: Layers,
+    pub layout: Layout,
+    pub buffer: u64,
+    pub adapter_gpu: Option<usize>,
+}
+
+pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
+    let offloaded = parts.layout.offloaded();
+    let layers = parts.layers();
+    let graph = parts.graph(offloaded);
+    let devices = parts.devices(&layers, graph.in_force().bytes);
+    let totals = Totals::of(&devices);
+    let refusal = parts.layout.refusal.map(|refusal| refusal.to_string());
+    let verdict = Verdict::of(&devices, offloaded, layers.len(), refusal.is_some());
+    let mut notes = std::mem::take(&mut parts.effect.notes);
+    notes.extend(parts.notes(&totals));
+    Plan {
+        engine: EngineId::Ollama024,
+        confidence: Confidence::Exact,
+        origin: parts.machine.origin,
+        model: parts.model.summary(),
+        settings: parts.effect.settings,
+        devices,
+        layers,
+        graph,
+        totals,
+        estimate: None,
+        offloaded,
+        verdict,
+        refusal,
+        listing: None,
+        notes,
+    }
+}
+
+impl Parts<'_> {
+    fn cpu(&self) -> usize {
+        self.machine.gpus.len()
+    }
+
+    fn layers(&self) -> Vec<LayerPlan> {
+        let mut room = self.layout.room.clone();
+        let count = self.layers.both.len();
+        let mut layers = Vec::with_capacity(count);
+        let no_cache = Arc::new(Term {
+            name: "no cache".to_owned(),
+            formula: "0".to_owned(),
+            numbers: "0".to_owned(),
+            bytes: Bytes::ZERO,
+        });
+        // from the last to the first, as they were placed
+        for index in (0..count).rev() {
+            let at = |list: &[u64]| list.get(index).copied().unwrap_or(0);
+            let needed = at(&self.layers.both);
+            let gpu = self.layout.gpu_of.get(index).copied().flatten();
+            let why = match gpu {
+                Some(gpu) => {
+                    let left = room.get(gpu).copied().unwrap_or(0);
+                    if let Some(room) = room.get_mut(gpu) {
+                        *room = left.saturating_sub(needed);
+                    }
+                    let forced = self.layout.requested.is_some() && needed > left;
+                    if forced { Why::AskedFor } else { Why::Fits { needed: Bytes(needed), room: Bytes(left) } }
+                }
+                None => self.why_in_ram(index, needed, &room),
+            };
+            layers.push(LayerPlan {
+                index,
+                device: gpu.unwrap_or_else(|| self.cpu()),
+                weights: Bytes(at(&self.layers.weights)),
+                cache: Bytes(at(&self.layers.caches)),
+                cache_from: Arc::clone(self.sizes.caches.get(index).unwrap_or(&no_cache)),
+                why,
+            });
+        }
+        layers.reverse();
+        layers
+    }
+
+    fn why_in_ram(&self, index: usize, needed: u64, room: &[u64]) -> Why {
+        let count = self.layers.both.len();
+        let Some(requested) = self.layout.requested else {
+            if self.layout.without_output && index + 1 == count && self.layout.offloaded() > 0 {
+                return Why::OutputDropped;
+            }
+            return self.no_room(needed, room);
+        };
+        // counted from the last block back, because the output layer stays unless everything was asked for
+        if requested == 0 && !self.machine.gpus.is_empty() {
+            Why::NotAskedFor
+        } else if self.layout.room.is_empty() {
+            Why::NoGpu
+        } else if requested < count && (index + 1 == count || index + 1 + requested < count) {
+            Why::NotAskedFor
+        } else if index + 1 == count {
+            Why::OutputDropped
+        } else {
+            self.no_room(needed, room)
+        }
+    }
+
+    fn no_room(&self, needed: u64, room: &[u64]) -> Why {
+        let roomiest = || (0..room.len()).max_by_key(|&gpu| room.get(gpu));
+        let Some(device) = self.layout.gave_up_on.or_else(roomiest) else { return Why::NoGpu };
+        Why::NoRoom { needed: Bytes(needed), room: Bytes(room.get(device).copied().unwrap_or(0)), device }
+    }
+
+    fn graph(&mut self, offloaded: usize) -> GraphPlan {
+        let used = if offloaded < self.layers.both.len() { GraphUse::Partial } else { GraphUse::Full };
+        let (mut why, because) = match used {
+            GraphUse::Full => ("every layer is on GPUs".to_owned(), self.sizes.full_because),
+            GraphUse::Partial if offloaded == 0 => {
+                ("no layer is on a GPU, so none is allocated".to_owned(), self.sizes.partial_because)
+            }
+            GraphUse::Partial => ("some layers are in RAM".to_owned(), self.sizes.partial_because),
+        };
+        if let Some(because) = because {
+            why.push_str("; ");
+            why.push_str(because);
+        }
+        GraphPlan {
+            partial: self.sizes.partial.clone(),
+            full: self.sizes.full.clone(),
+            used,
+            why,
+            legend: std::mem::take(&mut self.sizes.legend),
+        }
+    }
+
+    fn devices(&self, layers: &[LayerPlan], graph: Bytes) -> Vec<DevicePlan> {
+        let mut devices: Vec<DevicePlan> = Vec::with_capacity(self.cpu() + 1);
+        for (index, gpu) in self.machine.gpus.iter().enumerate() {
+            let graph = match index {
+                used if self.layout.tried.contains(&used) => graph,
+                unused if self.layout.tried_before.contains(&unused) => self.larger_graph(),
+                _ => Bytes::ZERO,
+            };
+            let reserves = if self.effect.gpus { self.reserves(index, gpu.backend) } else { Vec::new() };
+            devices.push(DevicePlan { graph, reserves, ..DevicePlan::of_gpu(index, gpu) });
+        }
+        devices.push(DevicePlan::of_ram(self.machine.ram));
+        for layer in layers {
+            if let Some(device) = devices.get_mut(layer.device) {
+                device.weights += layer.weights;
+                device.cache += layer.cache;
+                device.layers.push(layer.index);
+            }
+        }
+        devices
+    }
+
+    /// What is reserved while layers are placed.
+    fn larger_graph(&self) -> Bytes {
+        self.sizes.partial.bytes.max(self.sizes.full.bytes)
+    }
+
+    fn reserves(&self, gpu: usize, backend: Backend) -> Vec<Reserve> {
+        let adapters = if self.adapter_gpu == Some(gpu) { self.settings.adapters } else { Bytes::ZERO };
+        [
+            ("minimum memory", minimum_memory(backend)),
+            ("one layer's buffer", Bytes(self.buffer)),
+            ("GPU overhead", self.settings.gpu_overhead),
+            ("adapters", adapters),
+        ]
+        .into_iter()
+        .filter(|&(_, bytes)| bytes > Bytes::ZERO)
+        .map(|(name, bytes)| Reserve { name, bytes })
+        .collect()
+    }
+
+    fn notes(&self, totals: &Totals) -> Vec<String> {
+        let mut notes = self.model.header.notes.clone();
+        for option in EngineId::Ollama024.ignored(self.settings) {
+            notes.push(format!("{option} is ignored: ollama-0.24 has no such option"));
+        }
+        if self.traits.own_engine {
+            notes.push(format!(
+                "Ollama 0.24 runs {} in its own engine, which measures its graph; these figures are its estimator's",
+                self.model.architecture
+            ));
+        }
+        if self.layout.requested != self.effect.requested {
+            notes.push("no layer goes to the GPU: the model is larger than the memory it shares".to_owned());
+        }
+        for gpu in &self.layout.tried_before {
+            notes.push(format!("GPU{gpu} was tried and given up, and keeps the memory reserved for its graph"));
+        }
+        notes.extend(self.why_not_mapped(totals.all).map(|why| format!("weights are read, not mapped: {why}")));
+        notes
+    }
+
+    /// `llm/server.go`, the end of `llamaServer.Load`, Ollama, May 2026.
+    fn why_not_mapped(&self, all: Bytes) -> Option<&'static str> {
+        let gpus = if self.effect.gpus { self.machine.gpus.as_slice() } else { &[] };
+        let first = gpus.first().map(|gpu| gpu.backend);
+        let split = self.layout.requested.is_some_and(|asked| asked > 0 && asked < self.layers.both.len());
+        if gpus.is_empty() {
+            Some("there is no GPU")
+        } else if first == Some(Backend::Vulkan) {
+            Some("the first GPU is Vulkan's")
+        } else if self.machine.os == Os::Windows && first == Some(Backend::Cuda) {
+            Some("on Windows CUDA is faster so")
+        } else if self.machine.os == Os::Linux && self.machine.ram.free < all {
+            Some("the model is larger than free RAM")
+        } else if split && gpus.iter().any(|gpu| gpu.backend == Backend::Metal) {
+            Some("on Metal a split model cannot be")
+        } else {
+            None
+        }
+    }
+}

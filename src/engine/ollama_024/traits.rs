@@ -1,0 +1,121 @@
+//! What Ollama up to 0.24 knows of architectures.
+//! Source: `fs/ggml/ggml.go` and `server/sched.go`, Ollama, May 2026.
+
+use super::super::graph_size::{Facts, Keys, Letter};
+use super::super::request::ONE_SEQUENCE;
+use crate::model::Model;
+use crate::settings::CacheType;
+
+/// Architectures that only Ollama's own engine runs; the others run in the llama.cpp of its time.
+const OWN_ENGINE: [&str; 29] = [
+    "bert",
+    "deepseek2",
+    "deepseekocr",
+    "gemma3",
+    "gemma3n",
+    "gemma4",
+    "glm4moelite",
+    "glmocr",
+    "gpt-oss",
+    "gptoss",
+    "laguna",
+    "lfm2",
+    "lfm2moe",
+    "llama4",
+    "mistral3",
+    "mllama",
+    "nemotron_h",
+    "nemotron_h_moe",
+    "nemotron_h_omni",
+    "nomic-bert",
+    "olmo3",
+    "qwen25vl",
+    "qwen3",
+    "qwen35",
+    "qwen35moe",
+    "qwen3moe",
+    "qwen3next",
+    "qwen3vl",
+    "qwen3vlmoe",
+];
+
+/// Architectures that use flash attention unless told otherwise.
+const FLASH_BY_DEFAULT: [&str; 21] = [
+    "bert",
+    "gemma3",
+    "gemma4",
+    "glm4moelite",
+    "glmocr",
+    "gpt-oss",
+    "gptoss",
+    "lfm2",
+    "lfm2moe",
+    "mistral3",
+    "nemotron_h",
+    "nemotron_h_moe",
+    "nemotron_h_omni",
+    "olmo3",
+    "qwen3",
+    "qwen35",
+    "qwen35moe",
+    "qwen3moe",
+    "qwen3next",
+    "qwen3vl",
+    "qwen3vlmoe",
+];
+
+/// What the engine's rules ask of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // answers to independent questions
+pub struct Traits {
+    /// It turns text into embeddings and completes nothing.
+    pub embedding: bool,
+    /// It sees images.
+    pub vision: bool,
+    /// It runs in Ollama's own engine.
+    pub own_engine: bool,
+    /// It can use flash attention.
+    pub supports_flash: bool,
+    /// It uses flash attention unless told otherwise.
+    pub flash_by_default: bool,
+    /// It serves one sequence at a time, whatever is asked.
+    pub one_sequence: bool,
+}
+
+impl Traits {
+    pub(in crate::engine) fn of(model: &Model, facts: &Facts) -> Self {
+        let keys = Keys { model, release: facts.release };
+        let architecture = model.architecture.as_str();
+        let embedding = keys.has("pooling_type");
+        let (key, value) = (facts.values.get(Letter::Dk), facts.values.get(Letter::Dv));
+        let supports_flash = !embedding
+            && match architecture {
+                "qwen35" | "qwen35moe" | "qwen3next" => true,
+                "gemma2" | "grok" => false,
+                _ => key != 0 && key == value,
+            };
+        Self {
+            embedding,
+            vision: keys.has("vision.block_count"),
+            own_engine: OWN_ENGINE.contains(&architecture),
+            supports_flash,
+            flash_by_default: FLASH_BY_DEFAULT.contains(&architecture),
+            one_sequence: embedding || ONE_SEQUENCE.contains(&architecture),
+        }
+    }
+}
+
+/// Bytes per element of a cache, as `GraphSize` counts them: `kvCacheBytesPerElement`, `fs/ggml/ggml.go`.
+pub const fn bytes_per_element(ty: CacheType) -> f64 {
+    match ty {
+        CacheType::Q8_0 => 1.0,
+        CacheType::Q4_0 => 0.5,
+        CacheType::F32 => 4.0,
+        _ => 2.0,
+    }
+}
+
+#[cfg(test)]
+pub(super) fn facts(model: &Model) -> Facts {
+    Facts::of(model, super::super::graph_size::Release::May2026).unwrap()
+}

@@ -1,0 +1,161 @@
+//! What every Ollama makes of a request before it looks at the machine closely.
+//! Source: `server/routes.go`, `server/sched.go` and `llm/server.go`, Ollama, August 2025 and May 2026.
+
+use super::graph_size::{Keys, Release};
+use super::{EngineError, EngineId};
+use crate::machine::Machine;
+use crate::model::Model;
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use crate::units::{Bytes, Tokens};
+
+/// Tokens of a prompt that are computed at once, where nothing is said.
+pub(super) const DEFAULT_BATCH: u64 = 512;
+const LEAST_CONTEXT: u64 = 4;
+const LEAST_CONTEXT_FOR_VISION: u64 = 2048;
+
+/// The value of `flag`, or its default.
+///
+/// # Errors
+/// When it is 0.
+pub(super) fn at_least_one(value: Option<u64>, default: u64, flag: &str) -> Result<u64, EngineError> {
+    match value.unwrap_or(default) {
+        0 => Err(EngineError::Settings(format!("{flag} is 0, and nothing can run so: give it 1 or more"))),
+        value => Ok(value),
+    }
+}
+
+/// The context by all memory on all GPUs, less the overhead on each; the difference wraps, as the real one does.
+/// Source: `server/routes.go`, `Serve`, Ollama, May and August 2026.
+pub(super) fn default_context(machine: &Machine, overhead: Bytes) -> u64 {
+    let total = machine.gpus.iter().fold(0u64, |sum, gpu| sum.wrapping_add(gpu.total.0.wrapping_sub(overhead.0)));
+    match Bytes(total) {
+        much if much >= Bytes::gib(47) => 262_144,
+        some if some >= Bytes::gib(23) => 32_768,
+        _ => 4096,
+    }
+}
+
+/// Architectures that serve one sequence at a time. Source: `server/sched.go`, `load`, Ollama, May and August 2026.
+pub(super) const ONE_SEQUENCE: [&str; 11] = [
+    "lfm2",
+    "lfm2moe",
+    "mllama",
+    "nemotron_h",
+    "nemotron_h_moe",
+    "nemotron_h_omni",
+    "qwen35",
+    "qwen35moe",
+    "qwen3next",
+    "qwen3vl",
+    "qwen3vlmoe",
+];
+
+/// Tokens of context that were asked for, or the engine's own number of them.
+///
+/// # Errors
+/// When all of the trained context is asked for, and the header does not tell it.
+pub(super) fn context(
+    asked: Context,
+    model: &Model,
+    release: Release,
+    default: impl FnOnce() -> u64,
+) -> Result<u64, EngineError> {
+    match asked {
+        Context::Auto => Ok(default()),
+        Context::Tokens(tokens) => Ok(tokens),
+        Context::Max => trained_context(model, release).ok_or_else(|| {
+            EngineError::Settings(format!(
+                "the header has no '{}.context_length', so --ctx max has no meaning: give a number of tokens",
+                model.architecture
+            ))
+        }),
+    }
+}
+
+/// `tokens`, raised to the least that is accepted and lowered to what the model was trained for.
+pub(super) fn context_in_bounds(
+    mut tokens: u64,
+    model: &Model,
+    release: Release,
+    vision: bool,
+    notes: &mut Vec<String>,
+) -> u64 {
+    if tokens < LEAST_CONTEXT {
+        tokens = LEAST_CONTEXT;
+        notes.push(format!("context raised to {LEAST_CONTEXT}, the least that Ollama accepts"));
+    }
+    if vision && tokens < LEAST_CONTEXT_FOR_VISION {
+        tokens = LEAST_CONTEXT_FOR_VISION;
+        let least = Tokens(LEAST_CONTEXT_FOR_VISION);
+        notes.push(format!("context raised to {least}, the least for a model that sees images"));
+    }
+    if let Some(trained) = trained_context(model, release).filter(|&trained| tokens > trained) {
+        tokens = trained;
+        notes.push(format!("context lowered to {}: the model was trained for no more", Tokens(trained)));
+    }
+    tokens
+}
+
+/// The trained context in the type that the engine reads.
+fn trained_context(model: &Model, release: Release) -> Option<u64> {
+    Some(Keys { model, release }.number("context_length")).filter(|&tokens| tokens > 0)
+}
+
+/// `batch`, no larger than the context.
+pub(super) fn batch_within(batch: u64, context: u64, notes: &mut Vec<String>) -> u64 {
+    if batch > context {
+        notes.push(format!("batch lowered to {}: it cannot exceed the context", Tokens(context)));
+    }
+    batch.min(context)
+}
+
+/// Sequences at once: some models take one at a time, whatever is asked.
+pub(super) fn sequences(asked: u64, one_at_a_time: bool, embedding: bool, notes: &mut Vec<String>) -> u64 {
+    if !one_at_a_time || asked <= 1 {
+        return asked;
+    }
+    let why = if embedding { "an embedding model" } else { "this architecture" };
+    notes.push(format!("parallel lowered to 1: {why} serves one sequence at a time"));
+    1
+}
+
+/// Layers asked onto GPUs, `num_gpu`; none where the engine chooses.
+pub(super) fn layers_on_gpus(asked: GpuLayers, model: &Model) -> Option<usize> {
+    match asked {
+        GpuLayers::Auto => None,
+        GpuLayers::All => Some(model.block_count() + 1),
+        GpuLayers::Count(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
+    }
+}
+
+/// The type that K and V share.
+///
+/// # Errors
+/// When two different ones are asked for.
+pub(super) fn cache_type(settings: &Settings, engine: EngineId) -> Result<Option<CacheType>, EngineError> {
+    match (settings.cache_type_k, settings.cache_type_v) {
+        (Some(k), Some(v)) if k != v => Err(EngineError::Settings(format!(
+            "{engine} keeps K and V in one type: give {k} or {v} for both with --kv-type"
+        ))),
+        (k, v) => Ok(k.or(v)),
+    }
+}
+
+/// The cache types that Ollama accepts.
+pub const fn supports_cache_type(ty: CacheType) -> bool {
+    matches!(ty, CacheType::F16 | CacheType::Q8_0 | CacheType::Q4_0)
+}
+
+/// The type of the cache: a narrow one needs flash attention.
+pub(super) fn cache_in_effect(asked: Option<CacheType>, flash: FlashAttn, notes: &mut Vec<String>) -> CacheType {
+    let Some(asked) = asked else { return CacheType::F16 };
+    if !supports_cache_type(asked) {
+        notes.push(format!("the KV cache is f16: Ollama accepts f16, q8_0 and q4_0, not {asked}"));
+        CacheType::F16
+    } else if asked != CacheType::F16 && flash != FlashAttn::On {
+        notes.push(format!("the KV cache is f16: {asked} needs flash attention switched on"));
+        CacheType::F16
+    } else {
+        asked
+    }
+}

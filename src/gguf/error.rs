@@ -1,0 +1,169 @@
+//! Why bytes are no header: what, where, and what to do.
+
+use std::fmt;
+use std::io;
+
+use super::ggml_type::GgmlType;
+use super::value::ElementType;
+
+/// Why a file is refused. `field` says which part of the header in words (`the value of key 'llama.block_count'`),
+/// `offset` at which byte of the file it begins.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum GgufError {
+    #[error("the file is empty: its download never began or failed; fetch it again")]
+    Empty,
+    #[error("this is no GGUF file but {what}; {advice}")]
+    Foreign { what: String, advice: &'static str },
+    #[error("GGUF version {version} at byte 4 {advice}")]
+    Version { version: u32, advice: &'static str },
+    #[error(
+        "the file ends inside {field}: {needed} bytes are needed from byte {offset} on and {left} are there; fetch the \
+         file again, its header is not complete"
+    )]
+    Cut { field: String, offset: u64, needed: u64, left: u64 },
+    #[error(
+        "{field} at byte {offset} is {value}, more than the {limit} that are taken: the header is damaged or forged"
+    )]
+    Budget { field: String, offset: u64, value: u64, limit: u64 },
+    #[error("{field} at byte {offset} makes a number beyond 2^63: the header is damaged or forged")]
+    Overflow { field: String, offset: u64 },
+    #[error("{field} at byte {offset} is not UTF-8 text: the header is damaged; fetch the file again")]
+    Text { field: String, offset: u64 },
+    #[error("{field} at byte {offset} is empty: the header is damaged; fetch the file again")]
+    Unnamed { field: String, offset: u64 },
+    #[error("{field} at byte {offset} is there twice: convert the model again, llama.cpp refuses this file too")]
+    Twice { field: String, offset: u64 },
+    #[error(
+        "{field} at byte {offset} has type {number}, which GGUF does not have (0 to 12 exist): the header is damaged"
+    )]
+    ValueType { field: String, offset: u64, number: u32 },
+    #[error("tensor '{}' at byte {offset} has number format {number}{}", Name(.tensor), format_advice(*.number))]
+    TensorType { tensor: String, offset: u64, number: u32 },
+    #[error("tensor '{}' at byte {offset} has {dims} dimensions; ggml has four at most: the header is damaged", Name(.tensor))]
+    Dims { tensor: String, offset: u64, dims: u32 },
+    #[error(
+        "tensor '{}' at byte {offset} has rows of {row} elements, not a multiple of the {} in a block of {ty}: the \
+         header is damaged",
+        Name(.tensor),
+        .ty.block()
+    )]
+    Row { tensor: String, offset: u64, row: u64, ty: GgmlType },
+    #[error("tensor '{}' at byte {offset} has data at {start}, not a multiple of the alignment {alignment}: the header is damaged", Name(.tensor))]
+    Unaligned { tensor: String, offset: u64, start: u64, alignment: u64 },
+    #[error(
+        "key 'general.alignment' at byte {offset} must be a u32 power of two but is {found}: convert the model again"
+    )]
+    Alignment { offset: u64, found: String },
+    #[error("{field} must be a number that is not negative but is {found}: the file was split wrongly; split it again")]
+    SplitKey { field: String, found: String },
+    #[error("{0}")]
+    Split(String),
+    #[error("reading at byte {offset} failed: {error}")]
+    Read { offset: u64, error: io::Error },
+    #[error("stopped, as asked")]
+    Stopped,
+}
+
+fn format_advice(number: u32) -> String {
+    match GgmlType::removed(number) {
+        Some(was) => format!(", once {was}: fetch or convert the model anew"),
+        None => {
+            ", which this version does not know: update plimsoll, or fetch the file again if it may be damaged".into()
+        }
+    }
+}
+
+/// A part of a header, in words.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Field<'a> {
+    Version,
+    TensorCount,
+    KeyCount,
+    /// The descriptions of so many tensors.
+    Tensors(u64),
+    /// So many keys and their values.
+    Keys(u64),
+    /// The key with this index.
+    Key(u64),
+    KeyLength(u64),
+    ValueType(&'a str),
+    Value(&'a str),
+    ArrayLength(&'a str),
+    ArrayType(&'a str),
+    ArrayDepth(&'a str),
+    StringLength(&'a str),
+    /// The name of the tensor with this index.
+    TensorName(u64),
+    TensorNameLength(u64),
+    DimCount(&'a str),
+    Dim(&'a str, u32),
+    Elements(&'a str),
+    TensorType(&'a str),
+    TensorOffset(&'a str),
+    Kept,
+    Steps,
+}
+
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Version => write!(f, "the version"),
+            Self::TensorCount => write!(f, "the number of tensors"),
+            Self::KeyCount => write!(f, "the number of metadata keys"),
+            Self::Tensors(count) => write!(f, "the descriptions of its {count} tensors"),
+            Self::Keys(count) => write!(f, "its {count} metadata keys"),
+            Self::KeyLength(index) => write!(f, "the length of metadata key {index}"),
+            Self::Key(index) => write!(f, "metadata key {index}"),
+            Self::ValueType(key) | Self::Value(key) => write!(f, "the value of key '{}'", Name(key)),
+            Self::ArrayLength(key) => write!(f, "the array length of key '{}'", Name(key)),
+            Self::ArrayType(key) => write!(f, "the array of key '{}'", Name(key)),
+            Self::ArrayDepth(key) => write!(f, "the depth of arrays in arrays of key '{}'", Name(key)),
+            Self::StringLength(key) => write!(f, "a string's length in key '{}'", Name(key)),
+            Self::TensorName(index) => write!(f, "the name of tensor {index}"),
+            Self::TensorNameLength(index) => write!(f, "the length of the name of tensor {index}"),
+            Self::DimCount(tensor) => write!(f, "the number of dimensions of tensor '{}'", Name(tensor)),
+            Self::Dim(tensor, index) => write!(f, "dimension {index} of tensor '{}'", Name(tensor)),
+            Self::Elements(tensor) => write!(f, "the size of tensor '{}'", Name(tensor)),
+            Self::TensorType(tensor) => write!(f, "the number format of tensor '{}'", Name(tensor)),
+            Self::TensorOffset(tensor) => write!(f, "the data offset of tensor '{}'", Name(tensor)),
+            Self::Steps => write!(f, "the number of strings and arrays in the header's arrays"),
+            Self::Kept => write!(f, "the text and numbers of the header together"),
+        }
+    }
+}
+
+/// An untrusted name, fit for a sentence: control characters escaped, cut after 96 characters.
+pub(super) struct Name<'a>(pub &'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 96;
+        for c in self.0.chars().take(SHOWN) {
+            if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
+        }
+        if self.0.chars().nth(SHOWN).is_some() { write!(f, "…") } else { Ok(()) }
+    }
+}
+
+impl GgufError {
+    /// What a source said at `offset`.
+    pub(super) fn reading(offset: u64, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::Interrupted => Self::Stopped,
+            _ => Self::Read { offset, error },
+        }
+    }
+
+    pub(super) fn value_type(field: Field<'_>, offset: u64, number: u32) -> Self {
+        Self::ValueType { field: field.to_string(), offset, number }
+    }
+
+    pub(super) fn alignment(offset: u64, kind: ElementType, value: Option<u64>) -> Self {
+        let found = match value {
+            Some(value) => format!("the {kind} {value}"),
+            None => format!("of type {kind}"),
+        };
+        Self::Alignment { offset, found }
+    }
+}

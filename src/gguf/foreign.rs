@@ -1,0 +1,76 @@
+//! Files that are taken for GGUF and are something else, told by their first bytes.
+
+use super::error::GgufError;
+use super::source::Source;
+
+const FETCH: &str = "fetch the model's .gguf file itself";
+const OLD: &str = "this format ended in 2023; fetch or convert the model as GGUF";
+const CONVERT: &str = "fetch its GGUF edition, or convert it with llama.cpp's convert_hf_to_gguf.py";
+
+/// Looks whether `source` begins as a GGUF file does; only its first bytes are read.
+///
+/// # Errors
+/// When it is empty or something else, or cannot be read.
+pub fn check(source: &mut dyn Source) -> Result<(), GgufError> {
+    // enough for the longest mark below
+    let mut start = Vec::with_capacity(64);
+    while start.len() < 64 {
+        let offset = start.len() as u64;
+        let window = source.window(offset).map_err(|error| GgufError::reading(offset, error))?;
+        if window.is_empty() {
+            break;
+        }
+        start.extend(window.iter().take(64 - start.len()));
+    }
+    if start.is_empty() {
+        return Err(GgufError::Empty);
+    }
+    if start.starts_with(b"GGUF") || start.starts_with(b"FUGG") { Ok(()) } else { Err(named(&start)) }
+}
+
+/// What a file that begins with `start` is.
+pub(super) fn named(start: &[u8]) -> GgufError {
+    let (what, advice) = known(start).map_or_else(
+        || (format!("something else, which begins with the bytes {}", hex(start)), FETCH),
+        |(what, advice)| (what.to_owned(), advice),
+    );
+    GgufError::Foreign { what, advice }
+}
+
+fn known(start: &[u8]) -> Option<(&'static str, &'static str)> {
+    let text = String::from_utf8_lossy(start).trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
+    // magics of llama.cpp before GGUF, a little-endian u32 each: ggml, ggmf, ggjt and, for adapters, ggla
+    match start.get(..4)? {
+        b"lmgg" | b"ggml" => return Some(("a GGML file", OLD)),
+        b"fmgg" | b"ggmf" => return Some(("a GGMF file", OLD)),
+        b"tjgg" | b"ggjt" => return Some(("a GGJT file", OLD)),
+        b"algg" | b"ggla" => return Some(("a GGLA adapter", OLD)),
+        b"PK\x03\x04" => return Some(("a zip archive, perhaps a PyTorch checkpoint", CONVERT)),
+        b"MZqF" => return Some(("a llamafile", "unpack the .gguf file in it with unzip")),
+        [0x1f, 0x8b, ..] => return Some(("a gzip archive", "unpack it first")),
+        [0x80, 2..=5, ..] => return Some(("a Python pickle, perhaps a PyTorch checkpoint", CONVERT)),
+        [0, 0, 0, 0] => {
+            return Some(("a file of zeros, such as a download that reserved its space first", "fetch it again"));
+        }
+        _ => {}
+    }
+    if text.starts_with("version https://git-lfs") {
+        return Some(("a git-lfs pointer to one", "run 'git lfs pull' where it lies, or fetch the file itself"));
+    }
+    if ["<!doctype html", "<html", "<?xml", "<head"].iter().any(|mark| text.starts_with(mark)) {
+        return Some(("a web page, perhaps a login or an error", FETCH));
+    }
+    // safetensors: the length of a JSON header in eight bytes, then the header
+    if start.get(8) == Some(&b'{') && start.get(6..8) == Some(&[0, 0]) {
+        return Some(("a safetensors file", CONVERT));
+    }
+    if text.starts_with('{') || text.starts_with("[{") {
+        return Some(("JSON text, perhaps a server's error or an index", FETCH));
+    }
+    None
+}
+
+fn hex(start: &[u8]) -> String {
+    let bytes: Vec<_> = start.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(" ")
+}

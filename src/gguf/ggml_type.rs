@@ -1,0 +1,186 @@
+//! ggml's number formats: their numbers in a file, their names, and what a block of each holds and takes.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Writes the enum and its table from one list.
+macro_rules! ggml_types {
+    ($($variant:ident = $id:literal, $name:literal, $block:literal, $bytes:literal;)*) => {
+        /// A number format of tensors, as ggml knows it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs)]
+        pub enum GgmlType { $($variant,)* }
+
+        impl GgmlType {
+            /// Every format, in the order of their numbers.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The format with this number in a file; none for numbers that are unknown or no longer in use.
+            pub const fn from_id(id: u32) -> Option<Self> {
+                match id { $($id => Some(Self::$variant),)* _ => None }
+            }
+
+            /// Its number in a file.
+            pub const fn id(self) -> u32 {
+                match self { $(Self::$variant => $id,)* }
+            }
+
+            /// ggml's name of it: `q4_K`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Elements in a block; a row is a whole number of blocks.
+            pub const fn block(self) -> u64 {
+                match self { $(Self::$variant => $block,)* }
+            }
+
+            /// Bytes of a block.
+            pub const fn block_bytes(self) -> u64 {
+                match self { $(Self::$variant => $bytes,)* }
+            }
+        }
+    };
+}
+
+// Numbers: `enum ggml_type` in ggml/include/ggml.h. Names: `type_traits` in ggml/src/ggml.c. Sizes: the block
+// structures in ggml/src/ggml-common.h. All as in the llama.cpp of crate llama-cpp-sys-2 0.1.161.
+ggml_types! {
+    F32 = 0, "f32", 1, 4;
+    F16 = 1, "f16", 1, 2;
+    Q4_0 = 2, "q4_0", 32, 18;
+    Q4_1 = 3, "q4_1", 32, 20;
+    Q5_0 = 6, "q5_0", 32, 22;
+    Q5_1 = 7, "q5_1", 32, 24;
+    Q8_0 = 8, "q8_0", 32, 34;
+    Q8_1 = 9, "q8_1", 32, 36;
+    Q2K = 10, "q2_K", 256, 84;
+    Q3K = 11, "q3_K", 256, 110;
+    Q4K = 12, "q4_K", 256, 144;
+    Q5K = 13, "q5_K", 256, 176;
+    Q6K = 14, "q6_K", 256, 210;
+    Q8K = 15, "q8_K", 256, 292;
+    Iq2Xxs = 16, "iq2_xxs", 256, 66;
+    Iq2Xs = 17, "iq2_xs", 256, 74;
+    Iq3Xxs = 18, "iq3_xxs", 256, 98;
+    Iq1S = 19, "iq1_s", 256, 50;
+    Iq4Nl = 20, "iq4_nl", 32, 18;
+    Iq3S = 21, "iq3_s", 256, 110;
+    Iq2S = 22, "iq2_s", 256, 82;
+    Iq4Xs = 23, "iq4_xs", 256, 136;
+    I8 = 24, "i8", 1, 1;
+    I16 = 25, "i16", 1, 2;
+    I32 = 26, "i32", 1, 4;
+    I64 = 27, "i64", 1, 8;
+    F64 = 28, "f64", 1, 8;
+    Iq1M = 29, "iq1_m", 256, 56;
+    Bf16 = 30, "bf16", 1, 2;
+    Tq1_0 = 34, "tq1_0", 256, 54;
+    Tq2_0 = 35, "tq2_0", 256, 66;
+    Mxfp4 = 39, "mxfp4", 32, 17;
+    Nvfp4 = 40, "nvfp4", 64, 36;
+    Q1_0 = 41, "q1_0", 128, 18;
+    Q2_0 = 42, "q2_0", 64, 18;
+}
+
+impl GgmlType {
+    /// Bytes that `elements` of this format take, whole blocks only; none when that is more than 2^64.
+    pub const fn bytes(self, elements: u64) -> Option<u64> {
+        (elements / self.block()).checked_mul(self.block_bytes())
+    }
+
+    /// What a number stood for that ggml has since taken out of the format, and what replaced it.
+    pub const fn removed(id: u32) -> Option<&'static str> {
+        Some(match id {
+            4 => "q4_2, which ggml removed in 2023",
+            5 => "q4_3, which ggml removed in 2023",
+            31 => "q4_0_4_4, which ggml replaced by repacking q4_0 while loading",
+            32 => "q4_0_4_8, which ggml replaced by repacking q4_0 while loading",
+            33 => "q4_0_8_8, which ggml replaced by repacking q4_0 while loading",
+            36 => "iq4_nl_4_4, which ggml replaced by repacking iq4_nl while loading",
+            37 => "iq4_nl_4_8, which ggml replaced by repacking iq4_nl while loading",
+            38 => "iq4_nl_8_8, which ggml replaced by repacking iq4_nl while loading",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for GgmlType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for GgmlType {
+    type Err = String;
+
+    /// Reads ggml's name of a format, in any letter case.
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|ty| ty.name().eq_ignore_ascii_case(text))
+            .ok_or_else(|| format!("'{text}' is not one of ggml's number formats, such as f16, q8_0 or q4_K"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ggml's own arithmetic of block sizes (ggml-common.h), from fields instead of sums.
+    #[test]
+    fn blocks_have_the_sizes_of_their_parts() {
+        const HALF: u64 = 2;
+        const K: u64 = 256;
+        for (ty, bytes) in [
+            (GgmlType::Q4_0, HALF + 16),
+            (GgmlType::Q4_1, 2 * HALF + 16),
+            (GgmlType::Q5_0, HALF + 4 + 16),
+            (GgmlType::Q5_1, 2 * HALF + 4 + 16),
+            (GgmlType::Q8_0, HALF + 32),
+            (GgmlType::Q8_1, 2 * HALF + 32),
+            (GgmlType::Q2K, 2 * HALF + K / 16 + K / 4),
+            (GgmlType::Q3K, HALF + K / 4 + K / 8 + 12),
+            (GgmlType::Q4K, 2 * HALF + 12 + K / 2),
+            (GgmlType::Q5K, 2 * HALF + 12 + K / 2 + K / 8),
+            (GgmlType::Q6K, HALF + K / 16 + 3 * K / 4),
+            (GgmlType::Q8K, 4 + K + K / 16 * 2),
+            (GgmlType::Iq2Xxs, HALF + K / 8 * 2),
+            (GgmlType::Iq2Xs, HALF + K / 8 * 2 + K / 32),
+            (GgmlType::Iq2S, HALF + K / 4 + K / 16),
+            (GgmlType::Iq3Xxs, HALF + 3 * (K / 8)),
+            (GgmlType::Iq3S, HALF + 13 * (K / 32) + K / 64),
+            (GgmlType::Iq1S, HALF + K / 8 + K / 16),
+            (GgmlType::Iq1M, K / 8 + K / 16 + K / 32),
+            (GgmlType::Iq4Nl, HALF + 16),
+            (GgmlType::Iq4Xs, HALF + 2 + K / 64 + K / 2),
+            (GgmlType::Tq1_0, HALF + K / 64 + (K - 4 * K / 64) / 5),
+            (GgmlType::Tq2_0, HALF + K / 4),
+            (GgmlType::Mxfp4, 1 + 16),
+            (GgmlType::Nvfp4, 4 + 32),
+            (GgmlType::Q1_0, HALF + 128 / 8),
+            (GgmlType::Q2_0, HALF + 64 / 4),
+        ] {
+            assert_eq!(ty.block_bytes(), bytes, "{ty}");
+        }
+    }
+
+    #[test]
+    fn every_number_is_known_removed_or_unknown() {
+        for id in 0..43 {
+            let known = GgmlType::from_id(id);
+            assert_ne!(known.is_some(), GgmlType::removed(id).is_some(), "{id}");
+            assert!(known.is_none_or(|ty| ty.id() == id && ty.name().parse() == Ok(ty)));
+        }
+        assert_eq!(GgmlType::from_id(43), None);
+        assert_eq!(GgmlType::removed(43), None);
+        assert_eq!(GgmlType::ALL.len(), 43 - 8);
+    }
+
+    #[test]
+    fn sizes_that_do_not_fit_are_none() {
+        assert_eq!(GgmlType::Q4K.bytes(512), Some(288));
+        assert_eq!(GgmlType::F64.bytes(u64::MAX), None);
+    }
+}

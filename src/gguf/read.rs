@@ -1,0 +1,328 @@
+//! The parser: one walk through magic, counts, metadata and tensor descriptions.
+
+use std::collections::HashSet;
+
+use super::cursor::{Cursor, Endian};
+use super::error::{Field, GgufError, Name};
+use super::foreign;
+use super::ggml_type::GgmlType;
+use super::limits::Limits;
+use super::source::Source;
+use super::value::{Array, ElementType, Elements, Value};
+use super::{Header, Metadata, Tensor};
+use crate::units::Bytes;
+
+/// Where data begins when a file does not say: `GGUF_DEFAULT_ALIGNMENT` in ggml/include/gguf.h (llama-cpp-sys-2 0.1.161).
+pub(super) const DEFAULT_ALIGNMENT: u64 = 32;
+/// `GGML_MAX_DIMS` in ggml/include/ggml.h (same version).
+const MAX_DIMS: u32 = 4;
+/// Ollama's own number for mxfp4, before ggml gave it 39: `fs/ggml/type.go`, Ollama 0.11.
+const OLD_MXFP4: u32 = 4;
+/// Bytes that describe a tensor, about: a name such as `blk.0.attn_norm.weight`, one dimension, format and offset.
+const TENSOR: u64 = 54;
+
+/// Reads the header at the beginning of `source`.
+///
+/// # Errors
+/// When the bytes are no GGUF header, or one that asks for more than `limits`; or reading them fails.
+pub fn read(source: &mut dyn Source, limits: &Limits) -> Result<Header, GgufError> {
+    foreign::check(source)?;
+    let mut reader = Reader { cursor: Cursor::new(source, limits), limits, notes: Vec::new(), follow: 0 };
+    let version = reader.version()?;
+    let offset = reader.cursor.at();
+    let tensor_count = reader.count(Field::TensorCount, limits.tensors)?;
+    let key_count = reader.count(Field::KeyCount, limits.keys)?;
+    // name length, dimension count, format and offset; key length, one letter, type and value
+    reader.cursor.need_each(Field::Tensors(tensor_count), tensor_count, 24)?;
+    reader.cursor.need_each(Field::Keys(key_count), key_count, 14)?;
+    reader.follow = tensor_count.saturating_mul(TENSOR);
+    reader.cursor.follow = reader.follow;
+    let (metadata, alignment) = reader.metadata(key_count)?;
+    reader.cursor.foresee(0);
+    let tensors = reader.tensors(tensor_count, alignment, &metadata)?;
+    let data_start = reader
+        .cursor
+        .at()
+        .checked_next_multiple_of(alignment)
+        .ok_or_else(|| GgufError::Overflow { field: Field::TensorCount.to_string(), offset })?;
+    reader.note_missing_data(data_start, &tensors)?;
+    let tensors = tensors.into_iter().map(|placed| placed.tensor).collect();
+    Ok(Header { version, metadata, tensors, data_start, notes: reader.notes })
+}
+
+/// A tensor and where its data begins, counted from the first byte of all data.
+struct Placed {
+    tensor: Tensor,
+    start: u64,
+}
+
+struct Reader<'s> {
+    cursor: Cursor<'s>,
+    limits: &'s Limits,
+    notes: Vec<String>,
+    /// Bytes that the tensors' descriptions take, about.
+    follow: u64,
+}
+
+impl<'s> Reader<'s> {
+    /// Magic and version. A version whose low half is zero was written in the other order of bytes, as llama.cpp tells.
+    fn version(&mut self) -> Result<u32, GgufError> {
+        self.cursor.endian = match &self.cursor.take::<4>(Field::Version)? {
+            b"GGUF" => Endian::Little,
+            b"FUGG" => Endian::Big,
+            other => return Err(foreign::named(other)),
+        };
+        let mut version = self.cursor.u32(Field::Version)?;
+        if version != 0 && version.trailing_zeros() >= 16 {
+            self.cursor.endian = if self.cursor.endian == Endian::Little { Endian::Big } else { Endian::Little };
+            version = version.swap_bytes();
+        }
+        match version {
+            2 | 3 => Ok(version),
+            0 | 100.. => Err(GgufError::Version {
+                version,
+                advice: "does not exist: the header is damaged; fetch the file again",
+            }),
+            1 => Err(GgufError::Version {
+                version,
+                advice: "is too old for this program and for llama.cpp: fetch or convert the model anew",
+            }),
+            _ => Err(GgufError::Version {
+                version,
+                advice: "is newer than 3, the newest that this version knows: update plimsoll",
+            }),
+        }
+    }
+
+    fn count(&mut self, field: Field<'_>, limit: u64) -> Result<u64, GgufError> {
+        self.cursor.length(field, limit)
+    }
+
+    fn metadata(&mut self, count: u64) -> Result<(Metadata, u64), GgufError> {
+        let mut entries = Vec::new();
+        let mut seen = HashSet::new();
+        let mut alignment = DEFAULT_ALIGNMENT;
+        for index in 0..count {
+            let offset = self.cursor.at();
+            let key = self.cursor.name(Field::KeyLength(index), Field::Key(index), self.limits.name)?;
+            if !seen.insert(key.clone()) {
+                return Err(GgufError::Twice { field: format!("key '{}'", Name(&key)), offset });
+            }
+            let offset = self.cursor.at();
+            let number = self.cursor.u32(Field::ValueType(&key))?;
+            let kind = ElementType::from_id(number)
+                .ok_or_else(|| GgufError::value_type(Field::ValueType(&key), offset, number))?;
+            let offset = self.cursor.at();
+            let value = self.value(&key, kind)?;
+            if &*key == "general.alignment" {
+                alignment = power_of_two(&value, offset)?;
+            }
+            entries.push((key, value));
+        }
+        Ok((entries.into_iter().collect(), alignment))
+    }
+
+    fn value(&mut self, key: &str, kind: ElementType) -> Result<Value, GgufError> {
+        let field = Field::Value(key);
+        Ok(match kind {
+            ElementType::U8 => Value::U8(self.cursor.u8(field)?),
+            ElementType::I8 => Value::I8(self.cursor.i8(field)?),
+            ElementType::U16 => Value::U16(self.cursor.u16(field)?),
+            ElementType::I16 => Value::I16(self.cursor.i16(field)?),
+            ElementType::U32 => Value::U32(self.cursor.u32(field)?),
+            ElementType::I32 => Value::I32(self.cursor.i32(field)?),
+            ElementType::F32 => Value::F32(self.cursor.f32(field)?),
+            ElementType::U64 => Value::U64(self.cursor.u64(field)?),
+            ElementType::I64 => Value::I64(self.cursor.i64(field)?),
+            ElementType::F64 => Value::F64(self.cursor.f64(field)?),
+            ElementType::Bool => Value::Bool(self.bool(key)?),
+            ElementType::String => self.string(key)?,
+            ElementType::Array => Value::Array(self.array(key, 1)?),
+        })
+    }
+
+    /// Any byte but zero is true, as llama.cpp and Ollama take it; the format knows only 0 and 1.
+    fn bool(&mut self, key: &str) -> Result<bool, GgufError> {
+        let byte = self.cursor.u8(Field::Value(key))?;
+        if byte > 1 {
+            self.note(format!("Key '{}' holds {byte} where 0 or 1 belongs; it counts as true.", Name(key)));
+        }
+        Ok(byte != 0)
+    }
+
+    fn string(&mut self, key: &str) -> Result<Value, GgufError> {
+        let len = self.cursor.length(Field::StringLength(key), self.limits.string)?;
+        let start = self.cursor.at();
+        if len > self.limits.kept_string {
+            self.cursor.skip(Field::Value(key), len)?;
+            return Ok(Value::LongString(start..self.cursor.at()));
+        }
+        let bytes = self.cursor.bytes(Field::Value(key), len)?;
+        let text = String::from_utf8(bytes).unwrap_or_else(|error| {
+            self.note(format!("The text of key '{}' is not UTF-8; what could not be read shows as �.", Name(key)));
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        });
+        Ok(Value::String(text.into_boxed_str()))
+    }
+
+    fn array(&mut self, key: &str, depth: u32) -> Result<Array, GgufError> {
+        let offset = self.cursor.at();
+        if depth > self.limits.depth {
+            let (value, limit) = (depth.into(), self.limits.depth.into());
+            return Err(GgufError::Budget { field: Field::ArrayDepth(key).to_string(), offset, value, limit });
+        }
+        let number = self.cursor.u32(Field::ArrayType(key))?;
+        let kind =
+            ElementType::from_id(number).ok_or_else(|| GgufError::value_type(Field::ArrayType(key), offset, number))?;
+        let len = self.cursor.length(Field::ArrayLength(key), self.limits.elements)?;
+        let least = self.cursor.need_each(Field::Value(key), len, kind.least_width())?;
+        if kind.width().is_none() {
+            self.cursor.step(len)?;
+        }
+        // every tokenizer has a number of four bytes for each of its tokens, its type, and it is written behind them
+        match key {
+            "tokenizer.ggml.tokens" => self.cursor.follow = self.follow.saturating_add(len.saturating_mul(4)),
+            "tokenizer.ggml.token_type" => self.cursor.follow = self.follow,
+            _ => {}
+        }
+        self.cursor.foresee(least);
+        let start = self.cursor.at();
+        let wanted = depth == 1 && len <= self.limits.kept_elements && !key.starts_with("tokenizer.");
+        let elements = match kind {
+            ElementType::U32 if wanted => Elements::U32(self.elements(key, len, Cursor::u32)?),
+            ElementType::I32 if wanted => Elements::I32(self.elements(key, len, Cursor::i32)?),
+            ElementType::F32 if wanted => Elements::F32(self.elements(key, len, Cursor::f32)?),
+            ElementType::Bool if wanted => {
+                self.cursor.keep(len)?;
+                Elements::Bool((0..len).map(|_| self.bool(key)).collect::<Result<_, _>>()?)
+            }
+            ElementType::String => {
+                self.cursor.skip_strings(key, len, self.limits.string)?;
+                Elements::Unread(kind)
+            }
+            ElementType::Array => {
+                for _ in 0..len {
+                    self.array(key, depth + 1)?;
+                }
+                Elements::Unread(kind)
+            }
+            _ => {
+                self.cursor.skip(Field::Value(key), least)?;
+                Elements::Unread(kind)
+            }
+        };
+        Ok(Array { len, range: start..self.cursor.at(), elements })
+    }
+
+    /// `len` elements of four bytes that `read` takes one by one; `len` was checked against the file and the limits.
+    fn elements<T>(
+        &mut self,
+        key: &str,
+        len: u64,
+        read: impl Fn(&mut Cursor<'s>, Field<'_>) -> Result<T, GgufError>,
+    ) -> Result<Vec<T>, GgufError> {
+        self.cursor.keep(len.saturating_mul(4))?;
+        (0..len).map(|_| read(&mut self.cursor, Field::Value(key))).collect()
+    }
+
+    fn tensors(&mut self, count: u64, alignment: u64, metadata: &Metadata) -> Result<Vec<Placed>, GgufError> {
+        let own_mxfp4 = writes_mxfp4_as_4(metadata);
+        let mut tensors = Vec::new();
+        let mut seen = HashSet::new();
+        for index in 0..count {
+            let offset = self.cursor.at();
+            let name = self.cursor.name(Field::TensorNameLength(index), Field::TensorName(index), self.limits.name)?;
+            if !seen.insert(name.clone()) {
+                return Err(GgufError::Twice { field: format!("tensor '{}'", Name(&name)), offset });
+            }
+            tensors.push(self.tensor(name, alignment, own_mxfp4)?);
+        }
+        Ok(tensors)
+    }
+
+    fn tensor(&mut self, name: Box<str>, alignment: u64, own_mxfp4: bool) -> Result<Placed, GgufError> {
+        let offset = self.cursor.at();
+        let dim_count = self.cursor.u32(Field::DimCount(&name))?;
+        if dim_count > MAX_DIMS {
+            return Err(GgufError::Dims { tensor: name.into(), offset, dims: dim_count });
+        }
+        let (dims, elements) = self.dims(&name, dim_count)?;
+        let offset = self.cursor.at();
+        let number = self.cursor.u32(Field::TensorType(&name))?;
+        let old_mxfp4 = number == OLD_MXFP4 && own_mxfp4;
+        let ty = match GgmlType::from_id(number) {
+            Some(ty) => ty,
+            None if old_mxfp4 => GgmlType::Mxfp4,
+            None => return Err(GgufError::TensorType { tensor: name.into(), offset, number }),
+        };
+        let row = dims.first().copied().unwrap_or(1);
+        if !row.is_multiple_of(ty.block()) {
+            return Err(GgufError::Row { tensor: name.into(), offset, row, ty });
+        }
+        let too_big = |field: Field<'_>, offset| GgufError::Overflow { field: field.to_string(), offset };
+        let bytes = ty.bytes(elements).filter(|bytes| i64::try_from(*bytes).is_ok());
+        let bytes = bytes.ok_or_else(|| too_big(Field::Elements(&name), offset))?;
+        let offset = self.cursor.at();
+        let start = self.cursor.u64(Field::TensorOffset(&name))?;
+        if start.checked_add(bytes).is_none_or(|end| i64::try_from(end).is_err()) {
+            return Err(too_big(Field::TensorOffset(&name), offset));
+        }
+        if !start.is_multiple_of(alignment) {
+            return Err(GgufError::Unaligned { tensor: name.into(), offset, start, alignment });
+        }
+        Ok(Placed { tensor: Tensor { name, dims, ty, bytes: Bytes(bytes), old_mxfp4 }, start })
+    }
+
+    /// Elements per dimension, and all of them together: at most 2^63, as in llama.cpp.
+    fn dims(&mut self, tensor: &str, count: u32) -> Result<(Vec<u64>, u64), GgufError> {
+        let mut dims = Vec::with_capacity(MAX_DIMS as usize);
+        let mut elements: u64 = 1;
+        for index in 0..count {
+            let offset = self.cursor.at();
+            let dim = self.cursor.u64(Field::Dim(tensor, index))?;
+            elements = i64::try_from(dim)
+                .ok()
+                .and_then(|_| elements.checked_mul(dim))
+                .filter(|product| i64::try_from(*product).is_ok())
+                .ok_or_else(|| GgufError::Overflow { field: Field::Dim(tensor, index).to_string(), offset })?;
+            dims.push(dim);
+        }
+        Ok((dims, elements))
+    }
+
+    /// A file that is shorter than its tensors claim still plans: planning needs no weights.
+    fn note_missing_data(&mut self, data_start: u64, tensors: &[Placed]) -> Result<(), GgufError> {
+        let Some(size) = self.cursor.size() else { return Ok(()) };
+        let end = tensors.iter().map(|placed| placed.start.saturating_add(placed.tensor.bytes.0)).max().unwrap_or(0);
+        let end = data_start
+            .checked_add(end)
+            .ok_or_else(|| GgufError::Overflow { field: Field::TensorCount.to_string(), offset: self.cursor.at() })?;
+        if end > size && !tensors.is_empty() {
+            self.note(format!(
+                "The file is {} shorter than its tensors claim: its download is not complete. The plan needs no weights, so it holds.",
+                Bytes(end - size)
+            ));
+        }
+        Ok(())
+    }
+
+    /// Adds a note; a forged header cannot make more than a few.
+    fn note(&mut self, note: String) {
+        const MOST: usize = 16;
+        if self.notes.len() < MOST && !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+}
+
+fn power_of_two(value: &Value, offset: u64) -> Result<u64, GgufError> {
+    match *value {
+        Value::U32(alignment) if alignment.is_power_of_two() => Ok(alignment.into()),
+        _ => Err(GgufError::alignment(offset, value.kind(), value.as_u64())),
+    }
+}
+
+/// Ollama wrote gpt-oss with [`OLD_MXFP4`]; everywhere else the number stands for a removed format.
+fn writes_mxfp4_as_4(metadata: &Metadata) -> bool {
+    matches!(metadata.get("general.architecture").and_then(Value::as_str), Some("gptoss" | "gpt-oss"))
+}

@@ -1,0 +1,217 @@
+//! Metadata values.
+
+use std::fmt;
+use std::ops::Range;
+
+/// A metadata value.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Value {
+    U8(u8),
+    I8(i8),
+    U16(u16),
+    I16(i16),
+    U32(u32),
+    I32(i32),
+    U64(u64),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+    Bool(bool),
+    String(Box<str>),
+    /// A string too long to keep: the byte offsets of its text in its file.
+    LongString(Range<u64>),
+    Array(Array),
+}
+
+impl Value {
+    /// An integer of any width that is not negative.
+    pub fn as_u64(&self) -> Option<u64> {
+        match *self {
+            Self::U64(n) => Some(n),
+            _ => self.as_i64().and_then(|n| u64::try_from(n).ok()),
+        }
+    }
+
+    /// An integer of any width that fits.
+    pub fn as_i64(&self) -> Option<i64> {
+        match *self {
+            Self::U8(n) => Some(n.into()),
+            Self::I8(n) => Some(n.into()),
+            Self::U16(n) => Some(n.into()),
+            Self::I16(n) => Some(n.into()),
+            Self::U32(n) => Some(n.into()),
+            Self::I32(n) => Some(n.into()),
+            Self::I64(n) => Some(n),
+            Self::U64(n) => i64::try_from(n).ok(),
+            _ => None,
+        }
+    }
+
+    /// A number with a point, of either width.
+    pub fn as_f64(&self) -> Option<f64> {
+        match *self {
+            Self::F32(x) => Some(x.into()),
+            Self::F64(x) => Some(x),
+            _ => None,
+        }
+    }
+
+    /// True or false.
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Self::Bool(flag) = *self { Some(flag) } else { None }
+    }
+
+    /// A text that was kept.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Self::String(text) = self { Some(text) } else { None }
+    }
+
+    /// An array.
+    pub fn as_array(&self) -> Option<&Array> {
+        if let Self::Array(array) = self { Some(array) } else { None }
+    }
+
+    /// The type that it has in the file.
+    pub fn kind(&self) -> ElementType {
+        match self {
+            Self::U8(_) => ElementType::U8,
+            Self::I8(_) => ElementType::I8,
+            Self::U16(_) => ElementType::U16,
+            Self::I16(_) => ElementType::I16,
+            Self::U32(_) => ElementType::U32,
+            Self::I32(_) => ElementType::I32,
+            Self::U64(_) => ElementType::U64,
+            Self::I64(_) => ElementType::I64,
+            Self::F32(_) => ElementType::F32,
+            Self::F64(_) => ElementType::F64,
+            Self::Bool(_) => ElementType::Bool,
+            Self::String(_) | Self::LongString(_) => ElementType::String,
+            Self::Array(_) => ElementType::Array,
+        }
+    }
+}
+
+/// An array: its length and where it lies always, its elements only when they are few numbers that a plan may need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// Number of elements.
+    pub len: u64,
+    /// Byte offset of the first element in its file, and of the byte after the last.
+    pub range: Range<u64>,
+    /// The elements, or only their kind.
+    pub elements: Elements,
+}
+
+/// Elements of an array.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Elements {
+    U32(Vec<u32>),
+    I32(Vec<i32>),
+    Bool(Vec<bool>),
+    F32(Vec<f32>),
+    /// Left in the file.
+    Unread(ElementType),
+}
+
+impl Elements {
+    /// The type that they have in the file.
+    pub const fn kind(&self) -> ElementType {
+        match self {
+            Self::U32(_) => ElementType::U32,
+            Self::I32(_) => ElementType::I32,
+            Self::Bool(_) => ElementType::Bool,
+            Self::F32(_) => ElementType::F32,
+            Self::Unread(kind) => *kind,
+        }
+    }
+}
+
+/// Types of a metadata value or an array's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum ElementType {
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    F32,
+    Bool,
+    String,
+    Array,
+    U64,
+    I64,
+    F64,
+}
+
+impl ElementType {
+    /// Every type, at its number in a file: `enum gguf_type` in ggml/include/gguf.h (llama-cpp-sys-2 0.1.161).
+    pub const ALL: [Self; 13] = [
+        Self::U8,
+        Self::I8,
+        Self::U16,
+        Self::I16,
+        Self::U32,
+        Self::I32,
+        Self::F32,
+        Self::Bool,
+        Self::String,
+        Self::Array,
+        Self::U64,
+        Self::I64,
+        Self::F64,
+    ];
+
+    /// The type with this number in a file.
+    pub fn from_id(id: u32) -> Option<Self> {
+        Self::ALL.get(usize::try_from(id).ok()?).copied()
+    }
+
+    /// Its number in a file.
+    pub const fn id(self) -> u32 {
+        self as u32
+    }
+
+    /// Bytes of one value; none where that depends on the value.
+    pub const fn width(self) -> Option<u64> {
+        match self {
+            Self::U8 | Self::I8 | Self::Bool => Some(1),
+            Self::U16 | Self::I16 => Some(2),
+            Self::U32 | Self::I32 | Self::F32 => Some(4),
+            Self::U64 | Self::I64 | Self::F64 => Some(8),
+            Self::String | Self::Array => None,
+        }
+    }
+
+    /// The fewest bytes that one value can take: a string has its length before it, an array also its elements' type.
+    pub const fn least_width(self) -> u64 {
+        match (self, self.width()) {
+            (_, Some(width)) => width,
+            (Self::Array, None) => 12,
+            (_, None) => 8,
+        }
+    }
+}
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::U8 => "u8",
+            Self::I8 => "i8",
+            Self::U16 => "u16",
+            Self::I16 => "i16",
+            Self::U32 => "u32",
+            Self::I32 => "i32",
+            Self::F32 => "f32",
+            Self::Bool => "bool",
+            Self::String => "string",
+            Self::Array => "array",
+            Self::U64 => "u64",
+            Self::I64 => "i64",
+            Self::F64 => "f64",
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! GGUF bytes from a description of a header, for headers that are made rather than found.
+
+use super::cursor::Endian;
+use super::ggml_type::GgmlType;
+use super::read::DEFAULT_ALIGNMENT;
+use super::value::ElementType;
+
+/// A header to be written.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Draft {
+    /// Keys and values in order.
+    pub metadata: Vec<(String, Draw)>,
+    /// Name, number format and elements per dimension of each tensor; their data follow one another.
+    pub tensors: Vec<(String, GgmlType, Vec<u64>)>,
+}
+
+/// A metadata value to be written.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Draw {
+    U8(u8),
+    I8(i8),
+    U16(u16),
+    I16(i16),
+    U32(u32),
+    I32(i32),
+    U64(u64),
+    I64(i64),
+    F32(f32),
+    F64(f64),
+    Bool(bool),
+    String(String),
+    /// Values of one type; it is named for the sake of empty arrays.
+    Array(ElementType, Vec<Draw>),
+    /// So many empty strings: they stand for tokens of which only the number matters.
+    Blanks(u64),
+}
+
+/// Version and byte order of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// 2 or 3: they differ in this number only.
+    pub version: u32,
+    /// The order of bytes.
+    pub endian: Endian,
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self { version: 3, endian: Endian::Little }
+    }
+}
+
+/// Writes `draft` up to where the tensors' data begin. An array's values are written as they are, whatever its type says.
+pub fn write(draft: &Draft, form: Form) -> Vec<u8> {
+    let mut out = Writer { bytes: b"GGUF".to_vec(), endian: form.endian };
+    out.u32(form.version);
+    out.u64(draft.tensors.len() as u64);
+    out.u64(draft.metadata.len() as u64);
+    let mut alignment = DEFAULT_ALIGNMENT;
+    for (key, value) in &draft.metadata {
+        out.string(key);
+        out.u32(value.kind().id());
+        out.value(value);
+        if let ("general.alignment", Draw::U32(bytes @ 1..)) = (key.as_str(), value) {
+            alignment = u64::from(*bytes);
+        }
+    }
+    let mut offset: u64 = 0;
+    for (name, ty, dims) in &draft.tensors {
+        out.string(name);
+        out.u32(dims.len() as u32);
+        for dim in dims {
+            out.u64(*dim);
+        }
+        out.u32(ty.id());
+        out.u64(offset);
+        let elements = dims.iter().fold(1, |product: u64, dim| product.saturating_mul(*dim));
+        let end = offset.saturating_add(ty.bytes(elements).unwrap_or(u64::MAX));
+        offset = end.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+    }
+    let padded = (out.bytes.len() as u64).next_multiple_of(alignment);
+    out.bytes.resize(padded as usize, 0);
+    out.bytes
+}
+
+impl Draw {
+    fn kind(&self) -> ElementType {
+        match self {
+            Self::U8(_) => ElementType::U8,
+            Self::I8(_) => ElementType::I8,
+            Self::U16(_) => ElementType::U16,
+            Self::I16(_) => ElementType::I16,
+            Self::U32(_) => ElementType::U32,
+            Self::I32(_) => ElementType::I32,
+            Self::U64(_) => ElementType::U64,
+            Self::I64(_) => ElementType::I64,
+            Self::F32(_) => ElementType::F32,
+            Self::F64(_) => ElementType::F64,
+            Self::Bool(_) => ElementType::Bool,
+            Self::String(_) => ElementType::String,
+            Self::Array(..) | Self::Blanks(_) => ElementType::Array,
+        }
+    }
+}
+
+struct Writer {
+    bytes: Vec<u8>,
+    endian: Endian,
+}
+
+impl Writer {
+    fn put<const N: usize>(&mut self, mut little: [u8; N]) {
+        if self.endian == Endian::Big {
+            little.reverse();
+        }
+        self.bytes.extend(little);
+    }
+
+    fn u32(&mut self, n: u32) {
+        self.put(n.to_le_bytes());
+    }
+
+    fn u64(&mut self, n: u64) {
+        self.put(n.to_le_bytes());
+    }
+
+    fn string(&mut self, text: &str) {
+        self.u64(text.len() as u64);
+        self.bytes.extend(text.as_bytes());
+    }
+
+    fn value(&mut self, value: &Draw) {
+        match value {
+            Draw::U8(n) => self.put([*n]),
+            Draw::I8(n) => self.put(n.to_le_bytes()),
+            Draw::U16(n) => self.put(n.to_le_bytes()),
+            Draw::I16(n) => self.put(n.to_le_bytes()),
+            Draw::U32(n) => self.u32(*n),
+            Draw::I32(n) => self.put(n.to_le_bytes()),
+            Draw::U64(n) => self.u64(*n),
+            Draw::I64(n) => self.put(n.to_le_bytes()),
+            Draw::F32(x) => self.put(x.to_le_bytes()),
+            Draw::F64(x) => self.put(x.to_le_bytes()),
+            Draw::Bool(flag) => self.put([u8::from(*flag)]),
+            Draw::String(text) => self.string(text),
+            Draw::Array(kind, values) => {
+                self.u32(kind.id());
+                self.u64(values.len() as u64);
+                for value in values {
+                    self.value(value);
+                }
+            }
+            Draw::Blanks(count) => {
+                self.u32(ElementType::String.id());
+                self.u64(*count);
+                // each is its length alone, which is zero in either order of bytes
+                self.bytes.resize(self.bytes.len() + 8 * *count as usize, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! AMD's GPUs, as the Linux driver amdgpu tells of them in sysfs.
+//!
+//! Files and their meaning: the kernel's `Documentation/gpu/amdgpu/driver-misc.rst` (memory) and
+//! `drivers/gpu/drm/amd/include/kgd_pp_interface.h` (`gpu_metrics`), Linux 6.12.
+
+mod names;
+
+use super::sysfs::{self, Card, Tree};
+use super::visible::{Rule, visible};
+use super::{Found, Gpus, Search, Tried};
+use crate::machine::{Backend, Gpu, Ram};
+use crate::units::Bytes;
+
+const AMD: u32 = 0x1002;
+/// A carve-out of main memory is smaller than any card's own memory, where nothing else tells them apart.
+const LARGEST_CARVE_OUT: Bytes = Bytes::gib(2);
+
+pub(super) fn collect(search: &Search, tree: &Tree) -> Gpus {
+    let tried = |outcome| Tried { collector: "amd", outcome };
+    let cards = match tree.cards() {
+        Ok(cards) => cards,
+        Err(reason) => {
+            return Gpus { tried: vec![tried(format!("no graphics cards in sysfs ({reason})"))], ..Gpus::default() };
+        }
+    };
+    let cards: Vec<Card> =
+        cards.into_iter().filter(|card| card.vendor == Some(AMD) || card.has("mem_info_vram_total")).collect();
+    let place = tree.place();
+    if cards.is_empty() {
+        return Gpus { tried: vec![tried(format!("no AMD GPU in {}", place.display()))], ..Gpus::default() };
+    }
+    let mut gpus = Gpus::default();
+    let mut found: Vec<Option<Found>> = Vec::new();
+    let mut uuids = Vec::new();
+    for (index, card) in cards.iter().enumerate() {
+        uuids.push(card.text("unique_id").map_or_else(String::new, |id| format!("GPU-{id}")));
+        found.push(match read(card) {
+            Ok(gpu) => Some(gpu),
+            Err(reason) => {
+                let sentence = format!("GPU {index} at {} is left out: {reason}", card.place());
+                gpus.tried.push(tried(sentence));
+                None
+            }
+        });
+    }
+    for index in chosen(search, &uuids, &mut gpus.tried) {
+        gpus.list.extend(found.get_mut(index).and_then(Option::take));
+    }
+    let count = match gpus.list.len() {
+        1 => "1 GPU".to_owned(),
+        n => format!("{n} GPUs"),
+    };
+    let drivers: Vec<&str> = cards.iter().filter_map(|card| card.driver.as_deref()).collect();
+    let driver = drivers.first().map(|driver| format!(", driver {driver}")).unwrap_or_default();
+    gpus.tried.insert(0, tried(format!("{count} through {}{driver}", place.display())));
+    gpus
+}
+
+/// What the two variables leave, in the order of use. `HIP_VISIBLE_DEVICES` chooses among those that
+/// `ROCR_VISIBLE_DEVICES` leaves, and where it is not set HIP listens to `CUDA_VISIBLE_DEVICES`.
+///
+/// ROCm's documentation, "GPU isolation techniques" (ROCm 6.3). Numbers are taken to follow the PCI addresses.
+fn chosen(search: &Search, uuids: &[String], tried: &mut Vec<Tried>) -> Vec<usize> {
+    let mut left: Vec<usize> = (0..uuids.len()).collect();
+    let hip = match &search.hip_visible_devices {
+        Some(value) => ("HIP_VISIBLE_DEVICES", Some(value)),
+        None => ("CUDA_VISIBLE_DEVICES", search.cuda_visible_devices.as_ref()),
+    };
+    for (name, value) in [("ROCR_VISIBLE_DEVICES", search.rocr_visible_devices.as_ref()), hip] {
+        let names: Vec<&str> = left.iter().filter_map(|&index| uuids.get(index)).map(String::as_str).collect();
+        let rule = Rule { name, program: "ROCm", prefixes: &["GPU-"], countable: names.len() };
+        let visible = visible(&rule, value.map(String::as_str), &names);
+        tried.extend(visible.note.map(|outcome| Tried { collector: "amd", outcome }));
+        left = visible.indices.iter().filter_map(|&index| left.get(index).copied()).collect();
+    }
+    left
+}
+
+fn read(card: &Card) -> Result<Found, String> {
+    let memory = |kind: &str| -> Result<(Bytes, Bytes), String> {
+        let total = card.number(&format!("mem_info_{kind}_total"))?;
+        let used = card.number(&format!("mem_info_{kind}_used"))?;
+        if used > total {
+            return Err(format!("mem_info_{kind}_used is {used}, more than mem_info_{kind}_total, {total}"));
+        }
+        Ok((Bytes(total), Bytes(total - used)))
+    };
+    let (vram, vram_free) = memory("vram")?;
+    let gtt = memory("gtt").ok();
+    let known = names::of(card);
+    let (integrated, because) = is_integrated(card, known.as_ref(), vram, gtt.map(|(total, _)| total));
+    let (mut total, mut free) = (vram, vram_free);
+    let mut facts = Vec::new();
+    facts.extend(card.pci.clone().map(|pci| ("PCI", pci)));
+    facts.extend(card.driver.clone().map(|driver| ("driver", driver)));
+    facts.extend(card.text("unique_id").map(|id| ("UUID", format!("GPU-{id}"))));
+    facts.extend(card.text("vbios_version").map(|version| ("VBIOS", version)));
+    if integrated {
+        let shared = gtt.map_or_else(
+            || "no GTT is told".to_owned(),
+            |(gtt, gtt_free)| {
+                total += gtt;
+                free += gtt_free;
+                format!("{gtt} (GTT) that it may borrow of RAM, {gtt_free} of it free")
+            },
+        );
+        facts.push(("integrated", because.to_owned()));
+        facts.push(("pool", format!("a carve-out of {vram}, {vram_free} of it free, and {shared}")));
+    } else if let Some((gtt, _)) = gtt {
+        facts.push(("GTT", format!("{gtt} of RAM, not counted")));
+    }
+    let mut files = vec![(card.path("mem_info_vram_total"), card.path("mem_info_vram_used"))];
+    if integrated && gtt.is_some() {
+        files.push((card.path("mem_info_gtt_total"), card.path("mem_info_gtt_used")));
+    }
+    let meter = move |_: &Ram| {
+        let mut free = Bytes::ZERO;
+        for (total, used) in &files {
+            free += Bytes(sysfs::number(total)?) - Bytes(sysfs::number(used)?);
+        }
+        Ok(free)
+    };
+    let name = known.map_or_else(|| "AMD GPU".to_owned(), |known| known.name);
+    let gpu = Gpu { name, backend: Backend::Rocm, total, free, integrated, compute: None, driver_major: None };
+    Ok(Found { gpu, facts, processes: Vec::new(), meter: Box::new(meter) })
+}
+
+/// Whether the GPU is part of the processor, and what tells so.
+fn is_integrated(card: &Card, known: Option<&names::Known>, vram: Bytes, gtt: Option<Bytes>) -> (bool, &'static str) {
+    // the second byte after the length: 1 for cards, 2 and 3 for processors with a GPU
+    if let Some(revision) = card.bytes("gpu_metrics").and_then(|bytes| bytes.get(2).copied()) {
+        return (revision >= 2, "yes, as the form of its gpu_metrics tells");
+    }
+    if let Some(integrated) = known.and_then(|known| known.integrated) {
+        return (integrated, "yes, as its PCI number tells");
+    }
+    let small = vram < LARGEST_CARVE_OUT && gtt.is_some_and(|gtt| gtt > vram);
+    (small, "taken to be: it has little memory of its own and may borrow more of RAM")
+}

@@ -1,0 +1,121 @@
+//! Apple's GPUs: they share all memory with the CPU, and Metal says how much of it a program should use at most.
+#![cfg_attr(
+    not(all(target_os = "macos", target_arch = "aarch64")),
+    allow(dead_code, reason = "there is no Metal here")
+)]
+
+use super::{Found, Gpus, Tried};
+use crate::machine::apple::working_set;
+use crate::machine::{Backend, Gpu, Ram};
+use crate::units::Bytes;
+
+/// What Metal answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Metal {
+    /// `recommendedMaxWorkingSetSize`
+    pub working_set: Bytes,
+    /// `currentAllocatedSize`: what this process holds itself.
+    pub allocated: Bytes,
+}
+
+/// The GPU of a Mac with `ram`, whose processor is called `chip`, by what Metal answers or by the rule.
+pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> Gpus {
+    let rule = Metal { working_set: working_set(ram.total), allocated: Bytes::ZERO };
+    let Metal { working_set, allocated } = metal.unwrap_or(rule);
+    let how = if metal.is_some() {
+        "as Metal recommends"
+    } else {
+        "assumed by the usual share, because Metal does not answer"
+    };
+    let facts = vec![
+        ("integrated", "yes, CPU and GPU share one memory".to_owned()),
+        ("pool", format!("{working_set} of {} {how}; sysctl iogpu.wired_limit_mb changes it", ram.total)),
+    ];
+    let gpu = Gpu {
+        name: chip.to_owned(),
+        backend: Backend::Metal,
+        total: working_set,
+        free: working_set - allocated,
+        integrated: true,
+        compute: None,
+        driver_major: None,
+    };
+    let meter = move |_: &Ram| Ok(working_set - ask().map_or(allocated, |metal| metal.allocated));
+    let outcome = format!("1 GPU, {working_set} {how}");
+    let found = Found { gpu, facts, processes: Vec::new(), meter: Box::new(meter) };
+    Gpus { list: vec![found], tried: vec![Tried { collector: "metal", outcome }] }
+}
+
+/// Asks Metal; none where it has no device.
+#[cfg(all(target_os = "macos", target_arch = "aarch64"))]
+pub(super) fn ask() -> Option<Metal> {
+    metal::ask()
+}
+
+#[cfg(not(all(target_os = "macos", target_arch = "aarch64")))]
+pub(super) const fn ask() -> Option<Metal> {
+    None
+}
+
+#[cfg(all(target_os = "macos", target_arch = "aarch64"))]
+mod metal {
+    use std::ffi::{CStr, c_char, c_void};
+
+    use super::Metal;
+    use crate::units::Bytes;
+
+    type Object = *mut c_void;
+
+    #[link(name = "Metal", kind = "framework")]
+    unsafe extern "C" {
+        fn MTLCreateSystemDefaultDevice() -> Object;
+    }
+    // without it a program that draws nothing is given no device
+    #[link(name = "CoreGraphics", kind = "framework")]
+    unsafe extern "C" {}
+    #[link(name = "objc")]
+    unsafe extern "C" {
+        fn sel_registerName(name: *const c_char) -> Object;
+        fn objc_msgSend();
+    }
+
+    fn send(device: Object, message: &CStr) -> u64 {
+        // SAFETY: `objc_msgSend` is called with the signature of the method that it finds: an object and a selector
+        // in, an unsigned 64-bit number out (`release` leaves that register alone, and its value is not looked at).
+        // `device` is a live object that understands `message`.
+        unsafe {
+            let call: unsafe extern "C" fn(Object, Object) -> u64 =
+                std::mem::transmute::<unsafe extern "C" fn(), _>(objc_msgSend);
+            call(device, sel_registerName(message.as_ptr()))
+        }
+    }
+
+    pub(super) fn ask() -> Option<Metal> {
+        // SAFETY: it takes nothing and gives an object of ours, or null.
+        let device = unsafe { MTLCreateSystemDefaultDevice() };
+        if device.is_null() {
+            return None;
+        }
+        let working_set = Bytes(send(device, c"recommendedMaxWorkingSetSize"));
+        let allocated = Bytes(send(device, c"currentAllocatedSize"));
+        send(device, c"release");
+        Some(Metal { working_set, allocated }).filter(|metal| metal.working_set > Bytes::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RAM: Ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
+
+    #[test]
+    fn metal_is_believed_and_the_rule_stands_in_for_it() {
+        let metal = Metal { working_set: Bytes::gib(56), allocated: Bytes::gib(1) };
+        let gpu = &collect(RAM, "Apple M4 Max", Some(metal)).list[0].gpu;
+        assert_eq!((gpu.total, gpu.free, gpu.integrated), (Bytes::gib(56), Bytes::gib(55), true));
+        let gpus = collect(RAM, "Apple M4 Max", None);
+        assert_eq!(gpus.list[0].gpu.total, Bytes::gib(48));
+        assert!(gpus.tried[0].outcome.contains("assumed"));
+    }
+}

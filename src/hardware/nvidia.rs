@@ -1,0 +1,230 @@
+//! NVIDIA's GPUs, through the driver's own library NVML, loaded when it is asked for: without the library or the driver
+//! there is no GPU, and that is said.
+
+mod card;
+mod library;
+
+use std::sync::Arc;
+
+use nvml_wrapper::Nvml;
+
+use self::card::Card;
+use super::visible::{Rule, visible};
+use super::{Found, Gpus, Meter, Search, Tried};
+use crate::machine::Ram;
+use crate::units::Bytes;
+
+/// A GPU, or an instance of it, that programs may use: index of the card, index among its instances.
+type Pick = (usize, Option<usize>);
+
+pub(super) fn collect(search: &Search, ram: Ram) -> Gpus {
+    let (nvml, place) = match library::load(search.nvml.as_deref()) {
+        Ok(loaded) => loaded,
+        Err(reason) => return Gpus { tried: vec![tried(reason)], ..Gpus::default() },
+    };
+    let driver = nvml.sys_driver_version().ok();
+    let cuda = nvml.sys_cuda_driver_version().ok();
+    let driver = driver.map(|version| format!(", driver {version}")).unwrap_or_default();
+    let version = cuda.map(|cuda| format!(", CUDA {}.{}", cuda / 1000, cuda % 1000 / 10)).unwrap_or_default();
+    let through = format!("through {place}{driver}{version}");
+    let cards: Vec<Card> = match nvml.device_count() {
+        Ok(count) => (0..count).map(|index| card::card(&nvml, index, cuda, ram)).collect(),
+        Err(error) => return Gpus { tried: vec![tried(format!("no GPU {through}: {error}"))], ..Gpus::default() },
+    };
+    let nvml = Arc::new(nvml);
+    let (picks, mut said) = choose(&cards, search);
+    let list: Vec<Found> = picks.into_iter().filter_map(|pick| found(&cards, pick, &nvml)).collect();
+    let outcome = match list.len() {
+        1 => format!("1 GPU {through}"),
+        n => format!("{n} GPUs {through}"),
+    };
+    said.insert(0, tried(outcome));
+    Gpus { list, tried: said }
+}
+
+fn tried(outcome: String) -> Tried {
+    Tried { collector: "nvml", outcome }
+}
+
+/// What is known of a pick, and what asks for its free memory again.
+fn found(cards: &[Card], (index, instance): Pick, nvml: &Arc<Nvml>) -> Option<Found> {
+    let card = cards.get(index)?;
+    let picked = instance.and_then(|instance| card.instances.get(instance));
+    let of = picked.map_or(card, |(_, instance)| instance);
+    let mut facts = of.facts.clone();
+    if picked.is_some() {
+        facts.extend(card.facts.iter().filter(|(what, _)| *what != "UUID").cloned());
+    }
+    let number = picked.map(|&(number, _)| number);
+    let meter = meter(Arc::clone(nvml), u32::try_from(index).ok()?, number, of.shares_ram);
+    Some(Found { gpu: of.gpu.as_ref().ok()?.clone(), facts, processes: card.processes.clone(), meter })
+}
+
+fn meter(nvml: Arc<Nvml>, index: u32, instance: Option<u32>, shares_ram: bool) -> Meter {
+    if shares_ram {
+        return Box::new(|ram| Ok(ram.free));
+    }
+    Box::new(move |_| {
+        let free = || {
+            let device = nvml.device_by_index(index)?;
+            let device =
+                instance.map_or(Ok(device), |number| nvml.device_by_index(index)?.mig_device_by_index(number))?;
+            Ok(Bytes(device.memory_info()?.free))
+        };
+        free().map_err(|error: nvml_wrapper::error::NvmlError| error.to_string())
+    })
+}
+
+/// Those that may be used and answered, in the order of use, and what is to be said of it.
+fn choose(cards: &[Card], search: &Search) -> (Vec<Pick>, Vec<Tried>) {
+    let instances =
+        cards.iter().enumerate().flat_map(|(card, of)| (0..of.instances.len()).map(move |i| (card, Some(i))));
+    let all: Vec<Pick> = (0..cards.len()).map(|card| (card, None)).chain(instances).collect();
+    let uuid = |&(card, instance): &Pick| {
+        let card = cards.get(card)?;
+        let of = instance.map_or(Some(card), |instance| Some(&card.instances.get(instance)?.1))?;
+        Some(of.uuid.as_str())
+    };
+    let uuids: Vec<&str> = all.iter().filter_map(uuid).collect();
+    let rule =
+        Rule { name: "CUDA_VISIBLE_DEVICES", program: "CUDA", prefixes: &["GPU-", "MIG-"], countable: cards.len() };
+    let visible = visible(&rule, search.cuda_visible_devices.as_deref(), &uuids);
+    let mut said: Vec<Tried> = visible.note.map(tried).into_iter().collect();
+    if by_number(search) && differ(cards) && search.cuda_device_order.as_deref() != Some("PCI_BUS_ID") {
+        said.push(tried(
+            "CUDA numbers different GPUs by speed and the driver by PCI address: name them by UUID, or set \
+             CUDA_DEVICE_ORDER=PCI_BUS_ID"
+                .to_owned(),
+        ));
+    }
+    for (index, card) in cards.iter().enumerate() {
+        if let Err(reason) = &card.gpu {
+            said.push(tried(format!("GPU {index} of the driver is left out: {reason}")));
+        }
+    }
+    let picks = visible.indices.iter().filter_map(|&index| all.get(index).copied());
+    let picks: Vec<Pick> = picks.filter(|&(card, _)| cards.get(card).is_some_and(|card| card.gpu.is_ok())).collect();
+    (undivided(cards, &picks, &mut said), said)
+}
+
+/// What CUDA makes of divided GPUs: one instance is all that a program sees, and then no whole GPU.
+/// NVIDIA Multi-Instance GPU User Guide r570, "CUDA Device Enumeration".
+fn undivided(cards: &[Card], picks: &[Pick], said: &mut Vec<Tried>) -> Vec<Pick> {
+    let is_divided = |card: usize| cards.get(card).is_some_and(|card| card.divided);
+    let usable = |&(card, instance): &Pick| {
+        let own = cards.get(card).map_or(0, |card| card.instances.len());
+        match instance {
+            Some(instance) => Some((card, Some(instance))),
+            None if !is_divided(card) => Some((card, None)),
+            None => (own > 0).then_some((card, Some(0))),
+        }
+    };
+    for (card, _) in picks.iter().filter(|pick| usable(pick).is_none()) {
+        said.push(tried(format!("GPU {card} of the driver is left out: MIG is on and it has no instance")));
+    }
+    let picks: Vec<Pick> = picks.iter().filter_map(usable).collect();
+    let Some(&instance) = picks.iter().find(|(_, instance)| instance.is_some()) else { return picks };
+    let others: usize = cards.iter().map(|card| card.instances.len().max(usize::from(!card.divided))).sum();
+    if others > 1 {
+        said.push(tried(format!(
+            "a CUDA program sees one MIG instance and no whole GPU beside it; the other {} are left out: name one by \
+             its UUID in CUDA_VISIBLE_DEVICES",
+            others - 1
+        )));
+    }
+    vec![instance]
+}
+
+fn by_number(search: &Search) -> bool {
+    search.cuda_visible_devices.as_deref().is_some_and(|list| {
+        list.contains(|c: char| c.is_ascii_digit()) && !list.contains("GPU-") && !list.contains("MIG-")
+    })
+}
+
+fn differ(cards: &[Card]) -> bool {
+    let names: Vec<_> = cards.iter().filter_map(|card| card.gpu.as_ref().ok()).map(|gpu| &gpu.name).collect();
+    names.windows(2).any(|pair| pair.first() != pair.last())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Backend, Gpu};
+
+    fn a_card(name: &str, free: Result<u64, &str>) -> Card {
+        let gpu = free.map_err(str::to_owned).map(|free| Gpu {
+            name: name.to_owned(),
+            backend: Backend::Cuda,
+            total: Bytes::gib(24),
+            free: Bytes::gib(free),
+            integrated: false,
+            compute: Some((8, 6)),
+            driver_major: Some(12),
+        });
+        Card {
+            uuid: format!("GPU-{name}"),
+            gpu,
+            facts: Vec::new(),
+            processes: Vec::new(),
+            shares_ram: false,
+            divided: false,
+            instances: Vec::new(),
+        }
+    }
+
+    fn divided(name: &str, instances: &[&str]) -> Card {
+        let instance = |(number, name): (usize, &&str)| {
+            (number as u32, Card { uuid: format!("MIG-{name}"), ..a_card(name, Ok(4)) })
+        };
+        let instances = instances.iter().enumerate().map(instance).collect();
+        Card { divided: true, instances, ..a_card(name, Ok(1)) }
+    }
+
+    fn search(list: Option<&str>) -> Search {
+        let cuda_visible_devices = list.map(str::to_owned);
+        Search { cuda_visible_devices, cuda_device_order: None, ..Search::here() }
+    }
+
+    #[test]
+    fn a_gpu_that_does_not_answer_is_left_out_and_said() {
+        let cards = vec![a_card("a", Ok(1)), a_card("b", Err("GPU is lost")), a_card("c", Ok(3))];
+        let (picks, said) = choose(&cards, &search(None));
+        assert_eq!(picks, [(0, None), (2, None)]);
+        assert!(said.iter().any(|tried| tried.outcome.contains("GPU 1 of the driver is left out: GPU is lost")));
+    }
+
+    #[test]
+    fn the_list_of_visible_gpus_counts_those_that_do_not_answer() {
+        let cards = [a_card("a", Err("lost")), a_card("b", Ok(2)), a_card("c", Ok(3))];
+        let picks = |list| choose(&cards, &search(Some(list))).0.into_iter().map(|(card, _)| card).collect::<Vec<_>>();
+        assert_eq!(picks("2,1"), [2, 1]);
+        assert_eq!(picks("0"), Vec::<usize>::new());
+        assert_eq!(picks("GPU-b"), [1]);
+    }
+
+    #[test]
+    fn of_divided_gpus_a_program_sees_one_instance() {
+        let cards = [divided("a", &["x", "y"]), a_card("b", Ok(2)), divided("c", &[])];
+        let (picks, said) = choose(&cards, &search(None));
+        assert_eq!(picks, [(0, Some(0))]);
+        let said: String = said.into_iter().map(|tried| tried.outcome + "\n").collect();
+        assert!(said.contains("the other 2 are") && said.contains("GPU 2 of the driver is left out: MIG"), "{said}");
+        assert_eq!(choose(&cards, &search(Some("MIG-y"))).0, [(0, Some(1))]);
+        assert_eq!(choose(&cards, &search(Some("1"))).0, [(1, None)]);
+        assert_eq!(choose(&cards, &search(Some("2"))).0, []);
+    }
+
+    #[test]
+    fn numbers_that_two_programs_count_differently_are_warned_of() {
+        let warned = |search: &Search, other| {
+            let (_, said) = choose(&[a_card("a", Ok(1)), a_card(other, Ok(1))], search);
+            said.iter().any(|tried| tried.outcome.contains("PCI_BUS_ID"))
+        };
+        assert!(warned(&search(Some("1")), "b"));
+        assert!(
+            !warned(&search(Some("1")), "a") && !warned(&search(None), "b") && !warned(&search(Some("GPU-b")), "b")
+        );
+        let ordered = Search { cuda_device_order: Some("PCI_BUS_ID".to_owned()), ..search(Some("1")) };
+        assert!(!warned(&ordered, "b"));
+    }
+}

@@ -1,0 +1,71 @@
+//! The driver's library: where it is, and why it does not answer.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::error::NvmlError;
+
+/// Where the library is, best first: by name in the loader's own search, then where WSL puts it.
+#[cfg(not(windows))]
+const PLACES: [&str; 3] = ["libnvidia-ml.so.1", "libnvidia-ml.so", "/usr/lib/wsl/lib/libnvidia-ml.so.1"];
+#[cfg(windows)]
+const PLACES: [&str; 2] = ["nvml.dll", "C:\\Program Files\\NVIDIA Corporation\\NVSMI\\nvml.dll"];
+
+/// The library that answers first, and what it was called.
+pub(super) fn load(path: Option<&Path>) -> Result<(Nvml, String), String> {
+    let places: Vec<&OsStr> = match path {
+        Some(path) => vec![path.as_os_str()],
+        None => PLACES.iter().map(|place| OsStr::new(*place)).collect(),
+    };
+    let mut reasons = Vec::new();
+    for place in places {
+        let name = place.to_string_lossy().into_owned();
+        match Nvml::builder().lib_path(place).init() {
+            Ok(nvml) => return Ok((nvml, name)),
+            // the library is there, so another of its names would say the same
+            Err(error) if !matches!(error, NvmlError::LibloadingError(_)) => {
+                return Err(format!("{name}: {}", driver_says(&error)));
+            }
+            Err(error) => reasons.push(format!("{name}: {}", loader_says(&error, &name))),
+        }
+    }
+    Err(format!("no NVIDIA driver library ({})", reasons.join("; ")))
+}
+
+/// The driver's reason, with what to do about the two that people meet.
+fn driver_says(error: &NvmlError) -> String {
+    match error {
+        NvmlError::DriverNotLoaded => "the NVIDIA driver is not loaded: load it, or restart the computer".to_owned(),
+        NvmlError::LibRmVersionMismatch => {
+            "this library and the loaded driver are of different versions: restart the computer after an update"
+                .to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The loader's reason without its preface and without the name, which stands before it already.
+fn loader_says(error: &NvmlError, name: &str) -> String {
+    let text = error.to_string();
+    let reason = text.strip_prefix("a libloading error occurred: ").unwrap_or(&text);
+    let reason = reason.strip_prefix(name).map_or(reason, |rest| rest.trim_start_matches([':', ' ']));
+    if reason.contains("No such file") {
+        return "not found".to_owned();
+    }
+    reason.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_of_something_else_is_refused_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libnvidia-ml.so.1");
+        std::fs::write(&path, b"not a library").unwrap();
+        let reason = load(Some(&path)).map(|_| ()).unwrap_err();
+        assert!(reason.contains("libnvidia-ml.so.1") && !reason.contains('\n'), "{reason}");
+    }
+}

@@ -1,0 +1,154 @@
+//! Main memory, swap, and the limit that a container sets.
+
+use sysinfo::{CpuRefreshKind, ProcessRefreshKind, ProcessesToUpdate, System};
+
+use super::{Fact, Tried};
+use crate::machine::Ram;
+use crate::units::Bytes;
+
+/// What asks for main memory; none where the operating system does not answer.
+pub(super) struct Memory {
+    system: Result<System, String>,
+}
+
+/// What is known of main memory.
+pub(super) struct About {
+    pub ram: Ram,
+    /// What the processor is called.
+    pub chip: String,
+    pub facts: Vec<Fact>,
+    pub tried: Vec<Tried>,
+}
+
+impl Memory {
+    /// What is free now.
+    pub(super) fn now(&mut self) -> Result<Ram, String> {
+        let system = self.system.as_mut().map_err(|reason| reason.clone())?;
+        system.refresh_memory();
+        let limit = limit(system);
+        Ok(within(host(system), limit))
+    }
+}
+
+/// What a control group leaves of the computer's memory, in bytes.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    total: u64,
+    free: u64,
+    swap_free: u64,
+}
+
+pub(super) fn collect() -> (Memory, About) {
+    match System::new() {
+        Ok(mut system) => {
+            let about = ask(&mut system);
+            (Memory { system: Ok(system) }, about)
+        }
+        Err(error) => {
+            let ram = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO };
+            let outcome = format!("the operating system does not tell how much memory there is: {error}");
+            let tried = vec![Tried { collector: "ram", outcome }];
+            let memory = Memory { system: Err(error.to_string()) };
+            (memory, About { ram, chip: "GPU".to_owned(), facts: Vec::new(), tried })
+        }
+    }
+}
+
+fn host(system: &System) -> Ram {
+    Ram {
+        total: Bytes(system.total_memory()),
+        free: Bytes(system.available_memory()),
+        swap_free: Bytes(system.free_swap()),
+    }
+}
+
+fn ask(system: &mut System) -> About {
+    system.refresh_memory();
+    system.refresh_cpu_list(CpuRefreshKind::nothing());
+    let host = host(system);
+    let limit = limit(system);
+    let ram = within(host, limit);
+    let mut facts = Vec::new();
+    let mut fact = |what, value| facts.push(Fact { device: "CPU".to_owned(), what, value });
+    let chip = system.cpus().first().map_or("", |cpu| cpu.brand().trim()).to_owned();
+    if !chip.is_empty() {
+        fact("processor", chip.clone());
+    }
+    let swap = Bytes(system.total_swap());
+    if swap > Bytes::ZERO {
+        fact("swap", format!("{} free of {swap}", ram.swap_free));
+    } else {
+        fact("swap", "none".to_owned());
+    }
+    let source = if cfg!(target_os = "linux") { "/proc/meminfo" } else { "the operating system" };
+    let asked = if host.total > Bytes::ZERO {
+        format!("{} available of {}, as {source} says", host.free, host.total)
+    } else {
+        format!("{source} does not tell how much memory there is")
+    };
+    let mut tried = vec![Tried { collector: "ram", outcome: asked }];
+    if cfg!(target_os = "linux") {
+        let outcome = match limit {
+            Some(limit) if limit.total < host.total.0 => {
+                format!("this process may use {} in all, {} of it is left", Bytes(limit.total), Bytes(limit.free))
+            }
+            _ => "no memory limit below the computer's own".to_owned(),
+        };
+        tried.push(Tried { collector: "cgroup", outcome });
+    }
+    About { ram, chip, facts, tried }
+}
+
+/// The tightest limit on this process's control group and those above it, v1 or v2.
+fn limit(system: &mut System) -> Option<Limit> {
+    let pid = sysinfo::get_current_pid().ok()?;
+    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, ProcessRefreshKind::nothing());
+    let limits = system.process(pid).and_then(sysinfo::Process::cgroup_limits).or_else(|| system.cgroup_limits())?;
+    Some(Limit { total: limits.total_memory, free: limits.free_memory, swap_free: limits.free_swap })
+}
+
+/// `host` within `limit`; a control group without a limit names a number beyond any computer's memory (v1: 2^63 less a
+/// page), which then means nothing.
+fn within(host: Ram, limit: Option<Limit>) -> Ram {
+    match limit {
+        Some(limit) if limit.total < host.total.0 => Ram {
+            total: Bytes(limit.total),
+            free: host.free.min(Bytes(limit.free)).min(Bytes(limit.total)),
+            swap_free: host.swap_free.min(Bytes(limit.swap_free)),
+        },
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: Ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2) };
+
+    #[test]
+    fn a_container_has_no_more_than_its_limit() {
+        let gib = |n: u64| n << 30;
+        let limit = Limit { total: gib(8), free: gib(5), swap_free: 0 };
+        let expected = Ram { total: Bytes::gib(8), free: Bytes::gib(5), swap_free: Bytes::ZERO };
+        assert_eq!(within(HOST, Some(limit)), expected);
+        let busy_host = Ram { free: Bytes::gib(1), ..HOST };
+        assert_eq!(within(busy_host, Some(limit)).free, Bytes::gib(1));
+    }
+
+    #[test]
+    fn no_limit_is_no_limit_however_it_is_written() {
+        let unlimited = Limit { total: 9_223_372_036_854_771_712, free: 9_223_372_036_854_000_000, swap_free: 0 };
+        assert_eq!(within(HOST, Some(unlimited)), HOST);
+        assert_eq!(within(HOST, None), HOST);
+    }
+
+    #[test]
+    fn this_computer_has_memory() {
+        let (mut memory, about) = collect();
+        assert_eq!(memory.now().map(|ram| ram.total), Ok(about.ram.total));
+        let memory = about;
+        assert!(memory.ram.total >= memory.ram.free && memory.ram.total > Bytes::mib(64));
+        assert_eq!(memory.tried.first().map(|tried| tried.collector), Some("ram"));
+    }
+}

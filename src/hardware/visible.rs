@@ -1,0 +1,105 @@
+//! `CUDA_VISIBLE_DEVICES` and its kin: which GPUs a program may use, and in which order.
+//!
+//! CUDA C++ Programming Guide, "CUDA Environment Variables": a list of numbers or of UUIDs (a unique beginning will
+//! do); what comes after the first entry that names no GPU is ignored, and an empty list hides every GPU. That a GPU
+//! named twice hides all of them, that a number ends at its last digit, and that numbers and UUIDs do not mix, is as in
+//! `torch/cuda/__init__.py` of torch 2.5, `_parse_visible_devices`, which follows the driver. ROCm's variables are
+//! taken to be read alike.
+
+/// A variable and what may stand in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Who reads it.
+    pub program: &'a str,
+    /// How UUIDs begin.
+    pub prefixes: &'a [&'a str],
+    /// How many of the names have a number.
+    pub countable: usize,
+}
+
+/// What the variable leaves.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Visible {
+    /// Indices of the GPUs that may be used, in the order of use.
+    pub indices: Vec<usize>,
+    /// What is worth saying of it, in one sentence.
+    pub note: Option<String>,
+}
+
+/// Reads `value` on a computer whose GPUs have these UUIDs, in the driver's order.
+pub(super) fn visible(rule: &Rule<'_>, value: Option<&str>, uuids: &[&str]) -> Visible {
+    let Some(value) = value else { return Visible { indices: (0..rule.countable).collect(), note: None } };
+    let shown = format!("{}={value}", rule.name);
+    if value.trim().is_empty() {
+        return Visible { indices: Vec::new(), note: Some(format!("{} is empty, which hides every GPU", rule.name)) };
+    }
+    let mut indices = Vec::new();
+    let by_uuid = rule.prefixes.iter().any(|prefix| value.trim_start().starts_with(prefix));
+    for entry in value.split(',').map(str::trim) {
+        match if by_uuid { by_beginning(rule, entry, uuids) } else { by_number(entry, rule.countable) } {
+            Some(index) if indices.contains(&index) => {
+                let note = format!("{shown} names a GPU twice, which {} answers by hiding every GPU", rule.program);
+                return Visible { indices: Vec::new(), note: Some(note) };
+            }
+            Some(index) => indices.push(index),
+            None => {
+                let rest = if entry.is_empty() { "an empty entry".to_owned() } else { format!("'{entry}'") };
+                let note = format!("{shown}: {rest} names no GPU, so it and what follows are ignored");
+                return Visible { indices, note: Some(note) };
+            }
+        }
+    }
+    let note = format!("{shown} leaves {} of {}", indices.len(), rule.countable);
+    Visible { indices, note: Some(note) }
+}
+
+fn by_beginning(rule: &Rule<'_>, entry: &str, uuids: &[&str]) -> Option<usize> {
+    let is_uuid = rule.prefixes.iter().any(|prefix| entry.starts_with(prefix));
+    let mut named = uuids.iter().enumerate().filter(|(_, uuid)| is_uuid && uuid.starts_with(entry));
+    named.next().filter(|_| named.next().is_none()).map(|(index, _)| index)
+}
+
+fn by_number(entry: &str, count: usize) -> Option<usize> {
+    let digits = entry.strip_prefix('+').unwrap_or(entry);
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits.get(..end)?.parse().ok().filter(|&index| index < count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    const UUIDS: [&str; 4] = ["GPU-aa11", "GPU-aa22", "GPU-bb33", "MIG-cc44"];
+    const CUDA: Rule<'static> =
+        Rule { name: "CUDA_VISIBLE_DEVICES", program: "CUDA", prefixes: &["GPU-", "MIG-"], countable: 3 };
+
+    #[rstest]
+    #[case(None, &[0, 1, 2])]
+    #[case(Some(""), &[])]
+    #[case(Some("-1"), &[])]
+    #[case(Some("1"), &[1])]
+    #[case(Some("2, 0"), &[2, 0])]
+    #[case(Some("0,7,1"), &[0])]
+    #[case(Some("0,-1,1"), &[0])]
+    #[case(Some("1,1"), &[])]
+    #[case(Some("GPU-bb,GPU-aa11"), &[2, 0])]
+    #[case(Some("GPU-aa"), &[])]
+    #[case(Some("GPU-cc,0"), &[])]
+    #[case(Some("GPU-bb,0"), &[2])]
+    #[case(Some("0,GPU-bb"), &[0])]
+    #[case(Some("MIG-cc44"), &[3])]
+    #[case(Some("3"), &[])]
+    #[case(Some("GPU-"), &[])]
+    #[case(Some("+1,2nd"), &[1, 2])]
+    #[case(Some(",0"), &[])]
+    #[case(Some("none"), &[])]
+    #[case(Some("99999999999999999999"), &[])]
+    fn the_list_chooses_and_orders(#[case] value: Option<&str>, #[case] expected: &[usize]) {
+        let visible = visible(&CUDA, value, &UUIDS);
+        assert_eq!(visible.indices, expected);
+        assert_eq!(visible.note.is_some(), value.is_some());
+    }
+}

@@ -1,0 +1,40 @@
+//! plimsoll: how far a machine may be loaded with a language model.
+//!
+//! The rooms, in the order in which data walks through them:
+//!
+//! - [`units`]: every number carries its unit.
+//! - [`gguf`]: untrusted bytes become a [`gguf::Header`].
+//! - [`model`]: a header becomes a [`model::Model`]: hyperparameters and weights per layer.
+//! - [`machine`]: GPUs and RAM as plain values.
+//! - [`settings`]: the knobs, their ranges and their snapping points.
+//! - [`engine`]: who decides where things go. `(Model, Machine, Settings) -> Plan`, a pure function.
+//! - [`plan`]: what every view, export and answer reads. Nothing after it does arithmetic on memory.
+//! - [`answer`]: questions put to an engine: how far a knob can go, why a layer spilled, what brings it back, what fits
+//!   where, what can live together, and the verdict in words.
+//! - [`export`]: a plan as JSON.
+//!
+//! Behind cargo features, the doors to the world:
+//!
+//! - [`hardware`]: the world becomes a `Machine`.
+//! - [`source`]: the world becomes the bytes of a header.
+//! - [`cli`]: arguments and text reports.
+//! - [`tui`]: the planner's screen.
+
+pub mod answer;
+pub mod engine;
+pub mod export;
+pub mod gguf;
+pub mod machine;
+pub mod model;
+pub mod plan;
+pub mod settings;
+pub mod units;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "hardware")]
+pub mod hardware;
+#[cfg(feature = "source")]
+pub mod source;
+#[cfg(feature = "tui")]
+pub mod tui;

@@ -1,0 +1,271 @@
+//! A machine as a file: what `plimsoll devices --json` prints on one computer is planned for on another.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Backend, Gpu, Machine, Origin, Os, Ram};
+use crate::plan::DeviceKind;
+use crate::units::Bytes;
+
+/// More memory than any device has: 1 PiB. A larger figure is a slip of the pen.
+pub const LARGEST: Bytes = Bytes(1 << 50);
+
+/// More GPUs than any computer has.
+const MOST_GPUS: usize = 256;
+
+/// A machine as an object: the keys of a plan's devices, GPUs in order, the CPU last.
+#[derive(Debug, Serialize)]
+pub struct Object<'a> {
+    /// The version that wrote it.
+    pub plimsoll: &'static str,
+    /// Whether this machine was in front of us.
+    pub origin: Origin,
+    /// Its operating system.
+    pub os: Os,
+    /// Its devices.
+    pub devices: Vec<Device<'a>>,
+}
+
+/// One device with the keys that it has in a plan; nothing is asked of it here.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct Device<'a> {
+    pub id: String,
+    pub kind: DeviceKind,
+    pub name: &'a str,
+    pub backend: Option<Backend>,
+    pub total: Bytes,
+    pub free: Bytes,
+    pub swap_free: Bytes,
+    pub weights: Bytes,
+    pub cache: Bytes,
+    pub graph: Bytes,
+    pub reserved: Bytes,
+    pub layers: [usize; 0],
+    pub integrated: bool,
+    pub compute: Option<String>,
+    pub driver_major: Option<u32>,
+}
+
+impl<'a> Object<'a> {
+    /// `machine` as it is written.
+    pub fn of(machine: &'a Machine) -> Self {
+        let gpus = machine.gpus.iter().enumerate().map(|(index, gpu)| Device::gpu(index, gpu));
+        let devices = gpus.chain([Device::cpu(machine.ram)]).collect();
+        Self { plimsoll: env!("CARGO_PKG_VERSION"), origin: machine.origin, os: machine.os, devices }
+    }
+}
+
+impl<'a> Device<'a> {
+    fn cpu(ram: Ram) -> Self {
+        Self {
+            id: "CPU".to_owned(),
+            kind: DeviceKind::Cpu,
+            name: "RAM",
+            backend: None,
+            total: ram.total,
+            free: ram.free,
+            swap_free: ram.swap_free,
+            weights: Bytes::ZERO,
+            cache: Bytes::ZERO,
+            graph: Bytes::ZERO,
+            reserved: Bytes::ZERO,
+            layers: [],
+            integrated: false,
+            compute: None,
+            driver_major: None,
+        }
+    }
+
+    fn gpu(index: usize, gpu: &'a Gpu) -> Self {
+        let memory = Ram { total: gpu.total, free: gpu.free, swap_free: Bytes::ZERO };
+        Self {
+            id: format!("GPU{index}"),
+            kind: DeviceKind::Gpu,
+            name: &gpu.name,
+            backend: Some(gpu.backend),
+            integrated: gpu.integrated,
+            compute: gpu.compute.map(|(major, minor)| format!("{major}.{minor}")),
+            driver_major: gpu.driver_major,
+            ..Self::cpu(memory)
+        }
+    }
+}
+
+/// `machine` as text.
+///
+/// # Errors
+/// None that a machine can cause.
+pub fn write(machine: &Machine) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&Object::of(machine)).map(|text| text + "\n")
+}
+
+#[derive(Deserialize)]
+struct Read {
+    os: Option<Os>,
+    devices: Vec<ReadDevice>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ReadKind {
+    Gpu,
+    Cpu,
+}
+
+#[derive(Deserialize)]
+struct ReadDevice {
+    kind: ReadKind,
+    name: Option<String>,
+    backend: Option<Backend>,
+    total: u64,
+    free: Option<u64>,
+    #[serde(default)]
+    swap_free: u64,
+    #[serde(default)]
+    integrated: bool,
+    compute: Option<String>,
+    driver_major: Option<u32>,
+}
+
+/// The machine that `text` describes. It is not the one in front of us, whatever it was where it was written.
+///
+/// # Errors
+/// One sentence: what is wrong, with the device or the line, and what to do.
+pub fn read(text: &str) -> Result<Machine, String> {
+    let read: Read = serde_json::from_str(text).map_err(|error| {
+        format!("this is no machine as 'plimsoll devices --json' writes one: {error}; write it anew there")
+    })?;
+    let mut gpus = Vec::new();
+    let mut ram = None;
+    for (index, device) in read.devices.into_iter().enumerate() {
+        let memory = device.memory().map_err(|what| format!("device {index}: {what}"))?;
+        match device.kind {
+            ReadKind::Gpu if gpus.len() == MOST_GPUS => {
+                return Err(format!("there are more than {MOST_GPUS} GPUs: leave out those that no computer has"));
+            }
+            ReadKind::Gpu => gpus.push(device.gpu(memory).map_err(|what| format!("device {index}: {what}"))?),
+            ReadKind::Cpu if ram.is_some() => {
+                return Err(format!("device {index}: main memory is described twice: leave one out"));
+            }
+            ReadKind::Cpu => ram = Some(memory),
+        }
+    }
+    let ram = ram.ok_or("no device is of kind \"cpu\", so there is no main memory: add one with its total")?;
+    let os = read.os.unwrap_or_else(|| Os::for_gpus(&gpus));
+    Ok(Machine { os, gpus, ram, origin: Origin::Described })
+}
+
+impl ReadDevice {
+    fn memory(&self) -> Result<Ram, String> {
+        let free = self.free.unwrap_or(self.total);
+        for (key, bytes) in [("total", self.total), ("swap_free", self.swap_free)] {
+            plausible(key, Bytes(bytes))?;
+        }
+        if free > self.total {
+            return Err(format!("free {free} is more than total {}: there is no more free than in all", self.total));
+        }
+        Ok(Ram { total: Bytes(self.total), free: Bytes(free), swap_free: Bytes(self.swap_free) })
+    }
+
+    fn gpu(self, memory: Ram) -> Result<Gpu, String> {
+        if memory.total < Bytes::mib(1) {
+            return Err(format!("a GPU with {} bytes in all is none: leave it out", memory.total.0));
+        }
+        let compute = self.compute.as_deref().map(super::described::capability).transpose()?;
+        Ok(Gpu {
+            name: self.name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("{} GPU", memory.total)),
+            backend: self.backend.unwrap_or(Backend::Cuda),
+            total: memory.total,
+            free: memory.free,
+            integrated: self.integrated,
+            compute,
+            driver_major: self.driver_major,
+        })
+    }
+}
+
+/// Refuses what no computer has.
+pub(super) fn plausible(key: &str, bytes: Bytes) -> Result<(), String> {
+    if bytes > LARGEST {
+        return Err(format!(
+            "{key}: {} bytes are more than any computer has: 1 PiB ({}) is the most",
+            bytes.0, LARGEST.0
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn machine(gpus: usize) -> Machine {
+        let gpu = |n: usize| Gpu {
+            name: format!("card {n}"),
+            backend: Backend::ALL[n % Backend::ALL.len()],
+            total: Bytes::gib(24),
+            free: Bytes(25_000_000_000 + n as u64),
+            integrated: n % 3 == 1,
+            compute: n.is_multiple_of(2).then_some((8, 6)),
+            driver_major: n.is_multiple_of(2).then_some(12),
+        };
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2) };
+        Machine { os: Os::Windows, gpus: (0..gpus).map(gpu).collect(), ram, origin: Origin::Described }
+    }
+
+    #[rstest]
+    #[case(0)]
+    #[case(1)]
+    #[case(64)]
+    fn what_is_written_is_read(#[case] gpus: usize) {
+        let machine = machine(gpus);
+        assert_eq!(read(&write(&machine).unwrap()), Ok(machine));
+    }
+
+    #[test]
+    fn what_was_detected_elsewhere_is_not_in_front_of_us() {
+        let there = Machine { origin: Origin::Detected, ..machine(1) };
+        let text = write(&there).unwrap();
+        assert!(text.contains("\"origin\": \"detected\""), "{text}");
+        assert_eq!(read(&text).unwrap().origin, Origin::Described);
+    }
+
+    #[test]
+    fn little_is_enough() {
+        let text = r#"{"devices":[{"kind":"gpu","total":25769803776},{"kind":"cpu","total":68719476736}]}"#;
+        let machine = read(text).unwrap();
+        let gpu = &machine.gpus[0];
+        assert_eq!((gpu.free, gpu.backend, gpu.name.as_str()), (Bytes::gib(24), Backend::Cuda, "24.0 GiB GPU"));
+        assert_eq!(machine.ram.total, Bytes::gib(64));
+    }
+
+    #[rstest]
+    #[case("", "line 1")]
+    #[case("not json", "line 1")]
+    #[case("[]", "no machine")]
+    #[case("{}", "devices")]
+    #[case(r#"{"devices":[]}"#, "main memory")]
+    #[case(r#"{"devices":[{"kind":"gpu","total":1073741824}]}"#, "main memory")]
+    #[case(r#"{"devices":[{"kind":"cpu","total":-1}]}"#, "-1")]
+    #[case(r#"{"devices":[{"kind":"cpu","total":1.5}]}"#, "1.5")]
+    #[case(r#"{"devices":[{"kind":"cpu"}]}"#, "total")]
+    #[case(r#"{"devices":[{"kind":"npu","total":1}]}"#, "npu")]
+    #[case(r#"{"devices":[{"kind":"cpu","total":1,"free":2}]}"#, "device 0: free 2 is more than total 1")]
+    #[case(r#"{"devices":[{"kind":"cpu","total":1125899906842625}]}"#, "1 PiB")]
+    #[case(r#"{"devices":[{"kind":"cpu","total":1,"swap_free":18446744073709551615}]}"#, "swap_free")]
+    #[case(r#"{"devices":[{"kind":"cpu","total":1},{"kind":"cpu","total":1}]}"#, "device 1: main memory")]
+    #[case(r#"{"devices":[{"kind":"gpu","total":0},{"kind":"cpu","total":1}]}"#, "device 0: a GPU with 0 bytes")]
+    #[case(r#"{"devices":[{"kind":"gpu","total":2097152,"compute":"x"}]}"#, "compute capability")]
+    #[case(r#"{"devices":[{"kind":"gpu","total":2097152,"backend":"OpenGL"}]}"#, "OpenGL")]
+    #[case(r#"{"os":"beos","devices":[{"kind":"cpu","total":1}]}"#, "beos")]
+    fn a_file_that_is_none_is_answered_with_what_is_wrong(#[case] text: &str, #[case] part: &str) {
+        let error = read(text).unwrap_err();
+        assert!(error.contains(part) && !error.contains('\n'), "{text}: {error}");
+    }
+
+    #[test]
+    fn a_thousand_gpus_are_no_machine() {
+        assert!(read(&write(&machine(257)).unwrap()).unwrap_err().contains("256"));
+    }
+}

@@ -1,0 +1,119 @@
+//! Cards and systems by the names that people type, from `assets/gpus.toml`: `RTX 4090`, `4090`, `a100-80gb`,
+//! `M4 Max 64GB`.
+
+mod names;
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::{Backend, Gpu, Ram, apple};
+use crate::units::Bytes;
+
+pub use names::{find, matching, nearest};
+
+/// The share of a system's main memory that is free before a model is loaded. Assumed, not measured.
+pub const FREE_RAM: f64 = 0.85;
+
+/// A GPU, or a whole system, that can be named instead of described.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    /// `RTX 4090`
+    pub name: String,
+    /// All of its memory in MiB, as its driver reports it; none where Metal's rule says it.
+    #[serde(default)]
+    mib: Option<u64>,
+    /// Main memory that comes with a system, in MiB.
+    #[serde(default)]
+    ram: Option<u64>,
+    /// The share of its memory that is free before a model is loaded. Assumed, not measured.
+    pub free: f64,
+    /// The library that computes on it.
+    pub backend: Backend,
+    /// CUDA's compute capability (major, minor).
+    #[serde(default)]
+    pub compute: Option<(u32, u32)>,
+    /// Memory bandwidth in GB/s (10^9 bytes a second), as its maker states it.
+    pub gbps: u32,
+    /// It shares its memory with the CPU.
+    #[serde(default)]
+    pub integrated: bool,
+}
+
+impl Preset {
+    /// All of the GPU's memory.
+    pub fn total(&self) -> Bytes {
+        let of_apple = || self.ram.map_or(Bytes::ZERO, |ram| apple::working_set(Bytes::mib(ram)));
+        self.mib.map_or_else(of_apple, Bytes::mib)
+    }
+
+    /// This GPU, with as much memory free as is assumed.
+    pub fn gpu(&self) -> Gpu {
+        let total = self.total();
+        Gpu {
+            name: self.name.clone(),
+            backend: self.backend,
+            total,
+            free: share(total, self.free),
+            integrated: self.integrated,
+            compute: self.compute,
+            driver_major: None,
+        }
+    }
+
+    /// The main memory of a system, with as much free as is assumed; none for a card.
+    pub fn ram(&self) -> Option<Ram> {
+        let total = Bytes::mib(self.ram?);
+        Some(Ram { total, free: share(total, FREE_RAM), swap_free: Bytes::ZERO })
+    }
+}
+
+fn share(total: Bytes, share: f64) -> Bytes {
+    Bytes(((total.0 as f64 * share) as u64).min(total.0))
+}
+
+#[derive(Deserialize)]
+struct Asset {
+    cards: Vec<Preset>,
+}
+
+/// Every preset, in the order of `assets/gpus.toml`.
+///
+/// # Panics
+/// Never: the asset is part of the program and a test reads it.
+#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
+pub fn all() -> &'static [Preset] {
+    static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
+        toml::from_str::<Asset>(include_str!("../../assets/gpus.toml")).expect("assets/gpus.toml is well formed").cards
+    });
+    &PRESETS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_a_machine_that_can_be_named() {
+        assert!(all().len() >= 80);
+        for preset in all() {
+            let gpu = preset.gpu();
+            assert!(gpu.free <= gpu.total && gpu.free.0 * 10 >= gpu.total.0 * 9 - 10, "{}", preset.name);
+            assert!(gpu.total >= Bytes::gib(4) && gpu.total <= Bytes::gib(512), "{}", preset.name);
+            assert_eq!(gpu.compute.is_some(), gpu.backend == Backend::Cuda, "{}", preset.name);
+            assert_eq!(gpu.integrated, preset.ram().is_some(), "{}", preset.name);
+            assert_eq!(preset.mib.is_none(), gpu.backend == Backend::Metal, "{}", preset.name);
+            assert!((60..=8000).contains(&preset.gbps), "{}", preset.name);
+            assert_eq!(find(&preset.name), Some(preset), "{} has a double", preset.name);
+        }
+    }
+
+    #[test]
+    fn a_system_brings_its_memory() {
+        let system = find("M4 Max 64GB").unwrap();
+        assert_eq!((system.total(), system.gpu().free), (Bytes::gib(48), Bytes::gib(48)));
+        assert_eq!(system.ram().unwrap().total, Bytes::gib(64));
+        assert_eq!(find("RTX 4090").unwrap().ram(), None);
+    }
+}

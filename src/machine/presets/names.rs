@@ -1,0 +1,127 @@
+//! Names as people write them, and those that are near.
+
+use super::{Preset, all};
+
+/// The preset that `text` names. Letter case, spaces, the maker's name and the series' letters may be left out:
+/// `NVIDIA GeForce RTX 4090`, `rtx4090` and `4090` are one card.
+pub fn find(text: &str) -> Option<&'static Preset> {
+    let wanted = compact(text);
+    let exact = all().iter().find(|preset| compact(&preset.name) == wanted);
+    let only = |like: &dyn Fn(&str) -> bool| {
+        let mut like = all().iter().filter(|preset| like(&compact(&preset.name)));
+        like.next().filter(|_| like.next().is_none())
+    };
+    let bare = |name: &str| without_series(name) == wanted;
+    let unitless = |name: &str| name.strip_suffix("gb").is_some_and(|start| start == wanted);
+    exact.or_else(|| only(&bare)).or_else(|| only(&unitless))
+}
+
+/// The presets whose names hold the letters of `text` in their order, those that hold them in one piece first; all of
+/// them when it is empty. What a person searches as they type.
+pub fn matching(text: &str) -> Vec<&'static Preset> {
+    let wanted = compact(text);
+    let mut found: Vec<_> = all()
+        .iter()
+        .filter_map(|preset| {
+            let name = compact(&preset.name);
+            let mut letters = name.chars();
+            let held = wanted.chars().all(|wanted| letters.any(|letter| letter == wanted));
+            held.then_some((!name.contains(&wanted), preset))
+        })
+        .collect();
+    found.sort_by_key(|&(scattered, _)| scattered);
+    found.into_iter().map(|(_, preset)| preset).collect()
+}
+
+/// The names nearest to `text`, best first; at most three, none when nothing is near.
+pub fn nearest(text: &str) -> Vec<&'static str> {
+    let wanted = compact(text);
+    let mut near: Vec<_> = all()
+        .iter()
+        .filter_map(|preset| {
+            let name = compact(&preset.name);
+            let part = wanted.len() >= 2 && (name.contains(&wanted) || name.len() >= 4 && wanted.contains(&name));
+            let distance = distance(&wanted, &name).min(distance(&wanted, without_series(&name)));
+            (part || distance <= 2).then_some((!part, distance, preset.name.as_str()))
+        })
+        .collect();
+    near.sort_by_key(|&(other, distance, _)| (other, distance));
+    near.into_iter().take(3).map(|(_, _, name)| name).collect()
+}
+
+/// Words that say nothing of which card it is.
+const MAKERS: [&str; 9] = ["nvidia", "geforce", "amd", "radeon", "instinct", "tesla", "apple", "intel", "gpu"];
+
+/// Lower case letters and digits, without the makers' names.
+fn compact(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    words.filter(|word| !MAKERS.contains(word)).collect()
+}
+
+fn without_series(name: &str) -> &str {
+    ["rtx", "gtx", "rx"].iter().find_map(|series| name.strip_prefix(series)).unwrap_or(name)
+}
+
+/// Levenshtein's: how many letters must be put in, taken out or changed.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
+            let above = *cell;
+            *cell = (above + 1).min(left + 1).min(diagonal + usize::from(x != y));
+            diagonal = above;
+            left = *cell;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_people_write_them() {
+        for text in ["RTX 4090", "rtx4090", "4090", "NVIDIA GeForce RTX 4090", "RTX-4090"] {
+            assert_eq!(find(text).map(|preset| preset.name.as_str()), Some("RTX 4090"), "{text}");
+        }
+        assert_eq!(find("7900 xtx").map(|preset| preset.name.as_str()), Some("RX 7900 XTX"));
+        assert_eq!(find("a100 80gb").map(|preset| preset.name.as_str()), Some("A100 80GB"));
+        assert_eq!(find("Apple M4 Max 128").map(|preset| preset.name.as_str()), Some("M4 Max 128GB"));
+        let laptop = find("NVIDIA GeForce RTX 4090 Laptop GPU").map(|preset| preset.name.as_str());
+        assert_eq!(laptop, Some("RTX 4090 Laptop"));
+        assert_eq!((find("RTX 4095"), find(""), find("RTX"), find("64")), (None, None, None, None));
+    }
+
+    #[test]
+    fn near_names_are_offered() {
+        assert!(nearest("RTX 4091").contains(&"RTX 4090"));
+        assert!(nearest("a100").starts_with(&["A100 40GB", "A100 80GB"]));
+        assert!(nearest("4060 ti").contains(&"RTX 4060 Ti 16GB"));
+        assert!(nearest("Voodoo 2").is_empty());
+    }
+
+    #[test]
+    fn distances_are_counted_in_letters() {
+        for (a, b, letters) in
+            [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("4090", "4080", 1)]
+        {
+            assert_eq!(distance(a, b), letters, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn letters_in_order_find_a_card() {
+        let names = |text| matching(text).into_iter().map(|preset| preset.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(names("").len(), all().len());
+        assert_eq!(names("sprk"), ["DGX Spark"]);
+        assert_eq!(names("halo 128"), ["Strix Halo 128GB"]);
+        assert!(names("4090").starts_with(&["RTX 4090"]) && names("Voodoo 2").is_empty());
+    }
+}

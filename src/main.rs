@@ -1,0 +1,5 @@
+//! The program's front door; everything is in the library.
+
+fn main() -> std::process::ExitCode {
+    plimsoll::cli::main()
+}

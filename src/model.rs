@@ -1,0 +1,146 @@
+//! A header becomes a [`Model`]: hyperparameters, weights per layer, architecture and quantisation.
+
+mod groups;
+mod hyper;
+pub mod quantise;
+
+use crate::gguf::{Header, Tensor, Value, file_type_name};
+use crate::plan::ModelSummary;
+use crate::units::Bytes;
+use groups::Groups;
+
+pub use groups::Group;
+pub use hyper::{Experts, Hyper, Ssm};
+
+/// The most blocks that a model may have: over a hundred times what the largest published ones have.
+pub const MOST_BLOCKS: u64 = 1 << 14;
+
+/// A model as engines and views see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// The header that it was made of.
+    pub header: Header,
+    /// `general.name`, else the name that its source gave it.
+    pub name: String,
+    /// `general.architecture`.
+    pub architecture: String,
+    /// The quantisation mix, `Q4_K_M`; absent when the header does not tell.
+    pub file_type: Option<&'static str>,
+    /// Number of weights.
+    pub parameters: u64,
+    /// Sum of the tensors' bytes.
+    pub bytes: Bytes,
+    /// Hyperparameters.
+    pub hyper: Hyper,
+    groups: Groups,
+}
+
+/// What a header must say and does not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// Nothing can be planned without this key.
+    #[error("the header has no key '{0}' with a {1} in it: this is not a language model that can be planned")]
+    MissingKey(String, &'static str),
+    /// A number of blocks that no file can hold.
+    #[error("key '{key}' says {count} blocks, and more than {MOST_BLOCKS} are not planned")]
+    TooManyBlocks {
+        /// The key.
+        key: String,
+        /// Its value.
+        count: u64,
+    },
+}
+
+impl Model {
+    /// Understands `header`; `fallback_name` serves where it has no `general.name`.
+    ///
+    /// # Errors
+    /// When `general.architecture` or the architecture's `block_count` is missing or absurd.
+    pub fn from_header(header: Header, fallback_name: &str) -> Result<Self, ModelError> {
+        let text = |key: &str| header.metadata.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+        let architecture = text("general.architecture")
+            .ok_or_else(|| ModelError::MissingKey("general.architecture".to_owned(), "text"))?
+            .to_owned();
+        let name = text("general.name").unwrap_or(fallback_name).to_owned();
+        let file_type = header.metadata.get("general.file_type").and_then(Value::as_u64).and_then(file_type_name);
+
+        let key = format!("{architecture}.block_count");
+        let count = header.metadata.get(&key).and_then(Value::as_u64);
+        let count = count.ok_or_else(|| ModelError::MissingKey(key.clone(), "number"))?;
+        if count > MOST_BLOCKS {
+            return Err(ModelError::TooManyBlocks { key, count });
+        }
+        let blocks = count as usize;
+
+        let hyper = Hyper::read(&header.metadata, &architecture, blocks);
+        let groups = Groups::of(&header.tensors, blocks);
+        let elements = |tensor: &Tensor| tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
+        let parameters = header.tensors.iter().map(elements).fold(0, u64::saturating_add);
+        let bytes = header.tensors.iter().map(|tensor| tensor.bytes).sum();
+        Ok(Self { header, name, architecture, file_type, parameters, bytes, hyper, groups })
+    }
+
+    /// Number of blocks.
+    pub fn block_count(&self) -> usize {
+        self.groups.block_count()
+    }
+
+    /// The value of `key`; a key that begins with neither `general.` nor `tokenizer.` is the architecture's own.
+    pub fn value(&self, key: &str) -> Option<&Value> {
+        if key.starts_with("general.") || key.starts_with("tokenizer.") {
+            return self.header.metadata.get(key);
+        }
+        self.header.metadata.iter().find_map(|(name, value)| {
+            let own = name.strip_prefix(self.architecture.as_str())?.strip_prefix('.')?;
+            (own == key).then_some(value)
+        })
+    }
+
+    /// The tensors of `group`, in file order.
+    pub fn tensors(&self, group: Group) -> impl Iterator<Item = &Tensor> {
+        self.groups.of_group(group).iter().filter_map(|&index| self.header.tensors.get(index))
+    }
+
+    /// The tensors that compute the output: the output group, and the token embeddings where there is no output tensor.
+    pub fn output_tensors(&self) -> impl Iterator<Item = &Tensor> {
+        let tied = self.is_output_tied();
+        let embeddings =
+            self.tensors(Group::Input).filter(move |tensor| tied && first_part(&tensor.name) == "token_embd");
+        self.tensors(Group::Output).chain(embeddings)
+    }
+
+    /// The token embeddings serve as output weights too.
+    pub fn is_output_tied(&self) -> bool {
+        !self.tensors(Group::Output).any(|tensor| first_part(&tensor.name) == "output")
+    }
+
+    /// Bytes of the tensors of `group`.
+    pub fn weights(&self, group: Group) -> Bytes {
+        self.tensors(group).map(|tensor| tensor.bytes).sum()
+    }
+
+    /// The tensor of this name.
+    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+        self.header.tensors.iter().find(|tensor| &*tensor.name == name)
+    }
+
+    /// The model in a few words.
+    pub fn summary(&self) -> ModelSummary {
+        ModelSummary {
+            name: self.name.clone(),
+            architecture: self.architecture.clone(),
+            file_type: self.file_type.map(str::to_owned),
+            parameters: self.parameters,
+            bytes: self.bytes,
+            layers: self.block_count(),
+            context_train: self.hyper.context_train,
+        }
+    }
+}
+
+fn first_part(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Tensors by the part of the model that they belong to.
+
+use crate::gguf::Tensor;
+
+/// A part of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// The block of this number: `blk.N.…`.
+    Block(usize),
+    /// `output_norm` and `output`.
+    Output,
+    /// `token_embd` and what else feeds the first block or all of them.
+    Input,
+    /// What turns images or sound into embeddings: `v`, `mm`, `a`.
+    Projector,
+    /// Blocks beyond the number that the header declares.
+    Beyond,
+}
+
+/// Indices of tensors, per part.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Groups {
+    blocks: Vec<Vec<usize>>,
+    output: Vec<usize>,
+    input: Vec<usize>,
+    projector: Vec<usize>,
+    beyond: Vec<usize>,
+}
+
+impl Groups {
+    pub(super) fn of(tensors: &[Tensor], blocks: usize) -> Self {
+        let mut groups = Self { blocks: vec![Vec::new(); blocks], ..Self::default() };
+        for (index, tensor) in tensors.iter().enumerate() {
+            groups.push(group_of(&tensor.name), index);
+        }
+        groups
+    }
+
+    fn push(&mut self, group: Group, index: usize) {
+        let list = match group {
+            Group::Block(number) => self.blocks.get_mut(number).unwrap_or(&mut self.beyond),
+            Group::Output => &mut self.output,
+            Group::Input => &mut self.input,
+            Group::Projector => &mut self.projector,
+            Group::Beyond => &mut self.beyond,
+        };
+        list.push(index);
+    }
+
+    pub(super) fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(super) fn of_group(&self, group: Group) -> &[usize] {
+        match group {
+            Group::Block(number) => self.blocks.get(number).map_or(&[], Vec::as_slice),
+            Group::Output => &self.output,
+            Group::Input => &self.input,
+            Group::Projector => &self.projector,
+            Group::Beyond => &self.beyond,
+        }
+    }
+}
+
+/// By name alone: `blk.N.` makes a block only where N is written as a plain number and a tensor's own name follows.
+fn group_of(name: &str) -> Group {
+    let mut parts = name.split('.');
+    match parts.next().unwrap_or_default() {
+        "blk" => match (parts.next().and_then(plain_number), parts.next()) {
+            (Some(number), Some(_)) => Group::Block(number),
+            _ => Group::Beyond,
+        },
+        "output_norm" | "output" => Group::Output,
+        "v" | "mm" | "a" => Group::Projector,
+        _ => Group::Input,
+    }
+}
+
+/// `7`, but not `07` or `+7`.
+fn plain_number(text: &str) -> Option<usize> {
+    let plain = text == "0" || (!text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit()));
+    text.parse().ok().filter(|_| plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_part() {
+        for (name, group) in [
+            ("blk.0.attn_q.weight", Group::Block(0)),
+            ("blk.93.ffn_gate.7.weight", Group::Block(93)),
+            ("blk.07.attn_q.weight", Group::Beyond),
+            ("blk.1", Group::Beyond),
+            ("blk.x.attn_q.weight", Group::Beyond),
+            ("output.weight", Group::Output),
+            ("output_norm.weight", Group::Output),
+            ("token_embd.weight", Group::Input),
+            ("rope_freqs.weight", Group::Input),
+            ("v.blk.0.attn_q.weight", Group::Projector),
+            ("mm.0.weight", Group::Projector),
+            ("a.conv1d.weight", Group::Projector),
+            ("", Group::Input),
+        ] {
+            assert_eq!(group_of(name), group, "{name}");
+        }
+    }
+}

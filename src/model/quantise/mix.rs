@@ -1,0 +1,252 @@
+//! The mixes: for each file type, which formats it spends on what.
+//!
+//! All of it: `llama_ftype_get_default_type` and `llama_tensor_get_type_impl` in src/llama-quant.cpp (llama-cpp-sys-2
+//! 0.1.161), as they are without an importance matrix.
+
+// a table of formats and places is read by their names alone
+#![allow(clippy::enum_glob_use)]
+
+use super::role::Role;
+use super::traits::{Family, Traits};
+use crate::gguf::FileType;
+use crate::gguf::GgmlType::{self, *};
+use When::*;
+
+/// A place where a mix spends something else than its base. `i` is a tensor's place among `n`, as `Place` has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum When {
+    Always,
+    /// `i` is one of the first so many.
+    First(u64),
+    /// `i` is in the first one of so many parts of `n`.
+    FirstPart(u64),
+    /// Neither in the first eighth nor in the last.
+    Middle,
+    /// In the first eighth, the last eighth, or every third between.
+    MoreBits,
+    /// At least four attention heads share a KV head.
+    SharedHeads,
+    /// At least four experts.
+    FourExperts,
+}
+
+/// The format of the first place that applies, else the mix's base.
+pub(super) type Rule = &'static [(When, GgmlType)];
+
+/// How a mix tells where in the model a tensor stands, and which of the later adjustments speak of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Usual,
+    /// The mixes of one and two bits: experts do not tell the block, and 70B models get nothing more.
+    Low,
+    /// One format for experts, one for all else.
+    Experts(GgmlType),
+}
+
+/// What a file type spends on what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mix {
+    pub scheme: Scheme,
+    pub base: GgmlType,
+    pub output: GgmlType,
+    pub embedding: Rule,
+    pub value: Rule,
+    pub key: Rule,
+    pub query: Rule,
+    pub attn_output: Rule,
+    pub ffn_down: Rule,
+    pub ffn_gate_and_up: Rule,
+}
+
+impl Mix {
+    /// The mix of `to` for a model of these traits; none where the quantiser has none.
+    pub(super) fn of(to: FileType, traits: &Traits) -> Option<Self> {
+        let mut mix = mix(to)?;
+        if traits.family == Family::Falcon {
+            mix.adjust_to_falcon(to);
+        }
+        if traits.experts == 8 {
+            mix.adjust_to_eight_experts(to, traits.family);
+        }
+        Some(mix)
+    }
+
+    pub(super) const fn rule(&self, role: Role) -> Rule {
+        match role {
+            Role::Output | Role::Other => &[],
+            Role::Embedding => self.embedding,
+            Role::Value => self.value,
+            Role::Key => self.key,
+            Role::Query => self.query,
+            Role::AttnOutput => self.attn_output,
+            Role::FfnUp | Role::FfnGate => self.ffn_gate_and_up,
+            Role::FfnDown => self.ffn_down,
+        }
+    }
+
+    fn adjust_to_falcon(&mut self, to: FileType) {
+        self.output = Q8_0;
+        if self.scheme != Scheme::Usual {
+            return;
+        }
+        self.attn_output = if to == FileType::Q3KL { &[(Always, Q4K)] } else { &[] };
+        self.ffn_down = match to {
+            FileType::Q3KM => &[(FirstPart(16), Q5K), (MoreBits, Q4K)],
+            FileType::Q3KL => &[(Always, Q4K)],
+            FileType::Q4KS => &[],
+            FileType::Q4KM => &[(FirstPart(16), Q6K), (MoreBits, Q5K)],
+            _ => self.ffn_down,
+        };
+    }
+
+    /// With eight experts, attention is so small a part of the model that it may have more bits.
+    fn adjust_to_eight_experts(&mut self, to: FileType, family: Family) {
+        match self.scheme {
+            Scheme::Usual => {
+                self.value = &[(Always, Q8_0)];
+                self.key = &[(Always, Q8_0)];
+                if to == FileType::Iq3M {
+                    self.ffn_down = &[(FirstPart(8), Q4K), (MoreBits, Q4K)];
+                }
+                if family != Family::Falcon {
+                    self.attn_output = if gives_attn_output_more(to) { &[(Always, Q5K)] } else { &[] };
+                }
+            }
+            Scheme::Low => {
+                self.key = &[(Always, Q4K)];
+                self.attn_output = &[(Always, Q5K)];
+            }
+            Scheme::Experts(_) => {}
+        }
+    }
+}
+
+/// Which mixes give `attn_output` more bits when there are eight experts.
+const fn gives_attn_output_more(to: FileType) -> bool {
+    use FileType as T;
+    matches!(
+        to,
+        T::Q2K | T::Q3KS | T::Q3KM | T::Q4KS | T::Q4KM | T::Iq3Xxs | T::Iq3Xs | T::Iq3S | T::Iq3M | T::Iq4Nl | T::Iq4Xs
+    )
+}
+
+const fn plain(base: GgmlType) -> Mix {
+    Mix {
+        scheme: Scheme::Usual,
+        base,
+        output: if matches!(base, Q8_0) { Q8_0 } else { Q6K },
+        embedding: &[],
+        value: &[],
+        key: &[],
+        query: &[],
+        attn_output: &[],
+        ffn_down: &[],
+        ffn_gate_and_up: &[],
+    }
+}
+
+const fn low(base: GgmlType) -> Mix {
+    Mix {
+        scheme: Scheme::Low,
+        output: Q5K,
+        embedding: &[(Always, Q2K)],
+        value: &[(SharedHeads, Q4K), (FourExperts, Q4K), (Always, Q2K)],
+        ffn_down: &[(FirstPart(8), Q2K)],
+        ..plain(base)
+    }
+}
+
+/// The richer two of the low ones.
+const fn less_low(base: GgmlType) -> Mix {
+    Mix {
+        embedding: &[(Always, Iq3S)],
+        value: &[(SharedHeads, Q4K), (FourExperts, Q4K), (Always, Iq3S)],
+        attn_output: &[(Always, Iq3S)],
+        ffn_down: &[(FirstPart(8), Iq3S)],
+        ..low(base)
+    }
+}
+
+const fn iq4(base: GgmlType) -> Mix {
+    Mix { value: &[(SharedHeads, Q5K)], ffn_down: &[(FirstPart(8), Q5K)], ..plain(base) }
+}
+
+const fn k_m(base: GgmlType) -> Mix {
+    Mix { value: &[(MoreBits, Q6K)], ffn_down: &[(MoreBits, Q6K)], ..plain(base) }
+}
+
+const fn mix(to: FileType) -> Option<Mix> {
+    use FileType as T;
+    Some(match to {
+        T::F32 => plain(F32),
+        T::F16 => plain(F16),
+        T::Bf16 => plain(Bf16),
+        T::Q4_0 => plain(Q4_0),
+        T::Q4_1 => plain(Q4_1),
+        T::Q5_0 => plain(Q5_0),
+        T::Q5_1 => plain(Q5_1),
+        T::Q8_0 => plain(Q8_0),
+        T::Q1_0 => plain(Q1_0),
+        T::Q2_0 => Mix { embedding: &[(Always, Q4K)], ..plain(Q2_0) },
+        T::Tq1_0 => Mix { embedding: &[(Always, Q4K)], ..plain(Tq1_0) },
+        T::Tq2_0 => Mix { embedding: &[(Always, Q4K)], ..plain(Tq2_0) },
+        T::Mxfp4 => Mix { scheme: Scheme::Experts(Mxfp4), ..plain(Q8_0) },
+        T::Nvfp4 => return None,
+
+        T::Q2K => Mix {
+            value: &[(SharedHeads, Q4K), (Always, Q3K)],
+            attn_output: &[(Always, Q3K)],
+            ffn_down: &[(Always, Q3K)],
+            ..plain(Q2K)
+        },
+        T::Q2KS => Mix { value: &[(SharedHeads, Q4K)], ffn_down: &[(FirstPart(8), Q4K)], ..plain(Q2K) },
+        T::Q3KS => plain(Q3K),
+        T::Q3KM => Mix {
+            value: &[(First(2), Q5K), (Always, Q4K)],
+            attn_output: &[(Always, Q4K)],
+            ffn_down: &[(FirstPart(16), Q5K), (Always, Q4K)],
+            ..plain(Q3K)
+        },
+        T::Q3KL => {
+            Mix { value: &[(Always, Q5K)], attn_output: &[(Always, Q5K)], ffn_down: &[(Always, Q5K)], ..plain(Q3K) }
+        }
+        T::Q4KS => Mix { value: &[(First(4), Q5K)], ffn_down: &[(FirstPart(8), Q5K)], ..plain(Q4K) },
+        T::Q4KM => k_m(Q4K),
+        T::Q5KS => plain(Q5K),
+        T::Q5KM => k_m(Q5K),
+        T::Q6K => plain(Q6K),
+
+        T::Iq1S => Mix { attn_output: &[(Always, Iq2Xxs)], ..low(Iq1S) },
+        T::Iq1M => Mix { attn_output: &[(Always, Iq2Xxs)], ..low(Iq1M) },
+        T::Iq2Xxs => low(Iq2Xxs),
+        T::Iq2Xs => low(Iq2Xs),
+        T::Iq2S => less_low(Iq2Xs),
+        T::Iq2M => less_low(Iq2S),
+        T::Iq3Xxs => Mix {
+            output: Q5K,
+            embedding: &[(Always, Iq3S)],
+            value: &[(SharedHeads, Q4K), (Always, Iq3S)],
+            key: &[(Always, Iq2S)],
+            query: &[(Always, Iq2S)],
+            attn_output: &[(Always, Iq3S)],
+            ffn_down: &[(FirstPart(8), Q4K), (Always, Q3K)],
+            ..plain(Iq3Xxs)
+        },
+        T::Iq3Xs => Mix {
+            value: &[(SharedHeads, Q4K)],
+            key: &[(Always, Iq3Xxs)],
+            query: &[(Always, Iq3Xxs)],
+            ffn_gate_and_up: &[(Middle, Iq3Xxs)],
+            ..plain(Iq3S)
+        },
+        T::Iq3S => Mix { value: &[(SharedHeads, Q4K)], ..plain(Iq3S) },
+        T::Iq3M => Mix {
+            value: &[(Always, Q4K)],
+            attn_output: &[(Always, Q4K)],
+            ffn_down: &[(FirstPart(8), Q4K)],
+            ..plain(Iq3S)
+        },
+        T::Iq4Nl => iq4(Iq4Nl),
+        T::Iq4Xs => iq4(Iq4Xs),
+    })
+}

@@ -1,0 +1,192 @@
+//! The knobs as a person sets them. What an engine makes of them is in [`crate::plan::InEffect`].
+
+pub mod knob;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::engine::llama_cpp::release::Release;
+use crate::units::Bytes;
+
+/// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
+#[derive(Clone, Debug, PartialEq, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is an option of its own
+pub struct Settings {
+    /// Context: per sequence (`num_ctx`) for the Ollama engines, in total (`-c`) for llama.cpp.
+    pub ctx: Context,
+    /// Sequences served at once.
+    pub parallel: Option<u64>,
+    /// Logical batch, in tokens.
+    pub batch: Option<u64>,
+    /// Physical batch, in tokens.
+    pub ubatch: Option<u64>,
+    /// Type of the K cache.
+    pub cache_type_k: Option<CacheType>,
+    /// Type of the V cache.
+    pub cache_type_v: Option<CacheType>,
+    /// Flash attention.
+    pub flash_attn: FlashAttn,
+    /// How many layers go to GPUs.
+    pub gpu_layers: GpuLayers,
+    /// One KV cache for all sequences instead of one each.
+    pub kv_unified: bool,
+    /// Keep the KV cache in RAM.
+    pub no_kv_offload: bool,
+    /// Never copy weights to a GPU for one operation.
+    pub no_op_offload: bool,
+    /// Full-size caches for sliding-window layers.
+    pub swa_full: bool,
+    /// Share of the layers per GPU.
+    pub tensor_split: Vec<f64>,
+    /// Tokens whose logits one ubatch computes.
+    pub outputs: Outputs,
+    /// Memory that `--fit` leaves free on each device.
+    pub fit_target: Option<Bytes>,
+    /// Smallest context that `--fit` may choose, in tokens.
+    pub fit_ctx: Option<u64>,
+    /// Memory kept free on each GPU (`OLLAMA_GPU_OVERHEAD`).
+    pub gpu_overhead: Bytes,
+    /// Bytes of the `LoRA` adapters' tensors that are loaded with the model.
+    pub adapters: Bytes,
+    /// Bytes of the tensors of a separate projector file that is loaded with the model (`--mmproj`).
+    pub projector: Bytes,
+    /// Spread over all GPUs (`OLLAMA_SCHED_SPREAD`).
+    pub spread: bool,
+    /// Refuse anything less than every layer on GPUs.
+    pub require_full: bool,
+    /// Layers whose experts stay in RAM.
+    pub n_cpu_moe: Option<u64>,
+    /// The release of llama.cpp that is meant; none for the newest.
+    pub release: Option<Release>,
+    /// Take the knobs as given, without the engine's own adjustments.
+    pub raw: bool,
+}
+
+/// How much context is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Context {
+    /// The engine's default.
+    #[default]
+    Auto,
+    /// So many tokens.
+    Tokens(u64),
+    /// What the model was trained for.
+    Max,
+}
+
+/// Whether flash attention is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FlashAttn {
+    /// The engine decides.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+impl fmt::Display for FlashAttn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        })
+    }
+}
+
+/// How many layers go to GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum GpuLayers {
+    /// The engine decides.
+    #[default]
+    Auto,
+    /// Every layer, the output layer too.
+    All,
+    /// So many, counted from the output layer back.
+    Count(u64),
+}
+
+impl GpuLayers {
+    /// The number that was asked for, or the word that stands instead of one.
+    ///
+    /// # Errors
+    /// The word: `auto` or `all`.
+    pub const fn word(self) -> Result<u64, &'static str> {
+        match self {
+            Self::Count(count) => Ok(count),
+            Self::Auto => Err("auto"),
+            Self::All => Err("all"),
+        }
+    }
+}
+
+/// Tokens whose logits one ubatch computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Outputs {
+    /// One per sequence, as llama-server does.
+    #[default]
+    Parallel,
+    /// As many as the ubatch has tokens.
+    Ubatch,
+    /// So many.
+    Tokens(u64),
+}
+
+/// Number formats that a KV cache may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum CacheType {
+    F32,
+    F16,
+    Bf16,
+    Q8_0,
+    Q5_1,
+    Q5_0,
+    Q4_1,
+    Q4_0,
+    Iq4Nl,
+}
+
+impl CacheType {
+    /// Every format, widest first.
+    pub const ALL: [Self; 9] =
+        [Self::F32, Self::F16, Self::Bf16, Self::Q8_0, Self::Q5_1, Self::Q5_0, Self::Q4_1, Self::Q4_0, Self::Iq4Nl];
+
+    /// ggml's name of it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Q8_0 => "q8_0",
+            Self::Q5_1 => "q5_1",
+            Self::Q5_0 => "q5_0",
+            Self::Q4_1 => "q4_1",
+            Self::Q4_0 => "q4_0",
+            Self::Iq4Nl => "iq4_nl",
+        }
+    }
+}
+
+impl fmt::Display for CacheType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for CacheType {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|t| t.name().eq_ignore_ascii_case(text.trim())).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|t| t.name()).collect();
+            format!("'{text}' is not a cache type: write one of {}", names.join(", "))
+        })
+    }
+}

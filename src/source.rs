@@ -1,0 +1,56 @@
+//! The world becomes the bytes of a header: files, what other programs have stored, servers, the built-in catalogue.
+//!
+//! [`load`] takes what a person writes, [`open`] a path, [`store::list`] shows what is there. The places that are
+//! looked at are a value, [`Roots`]; only [`Roots::of_this_machine`] asks the environment. With the feature `net`, a
+//! name may also be that of a model in Ollama's registry, on Hugging Face, in a running Ollama, or an address.
+
+#[cfg(feature = "net")]
+pub mod cache;
+pub mod catalogue;
+pub mod description;
+mod error;
+mod file;
+#[cfg(feature = "net")]
+pub mod http;
+#[cfg(feature = "net")]
+mod hugging_face;
+#[cfg(feature = "net")]
+mod network;
+mod open;
+mod reference;
+#[cfg(feature = "net")]
+mod registry;
+#[cfg(feature = "net")]
+mod remote;
+mod roots;
+#[cfg(feature = "net")]
+pub mod running;
+#[cfg(feature = "net")]
+mod sign_in;
+pub mod store;
+mod tag;
+mod watch;
+
+use crate::gguf::Header;
+
+pub use catalogue::CatalogueError;
+pub use description::DescriptionError;
+pub use error::SourceError;
+pub use file::LocalFile;
+#[cfg(feature = "net")]
+pub use network::Network;
+pub use open::{Opened, open};
+pub use reference::load;
+#[cfg(feature = "net")]
+pub use remote::ago;
+pub use roots::Roots;
+pub use tag::TagKnobs;
+pub use watch::{Progress, Watch, unwatched};
+
+/// The header of the model that the planner opens on when none is named: Llama 3.1 8B in `Q4_K_M`.
+///
+/// # Errors
+/// When the catalogue is broken, which the tests rule out.
+pub fn default_header() -> Result<Header, SourceError> {
+    Ok(reference::built_in(catalogue::DEFAULT)?.header)
+}

@@ -1,0 +1,180 @@
+//! Models that need no file and no network: their hyperparameters are built in, and the header follows from them.
+//!
+//! - `assets/catalogue.jsonl`: one model a line.
+//! - `assets/architectures.txt`: which tensors a model of each architecture has; read by `template`.
+//! - `words`: what a template's words stand for in one block of one model.
+//!
+//! A header is written as the bytes of an F32 file and read by the one parser; llama.cpp's own rules of mixing then give
+//! every tensor its format. The tokens are not kept, only their number.
+
+mod template;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use crate::gguf::write::{Draft, Draw, Form, write};
+use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderAlone, Limits, read};
+use crate::model::quantise::QuantiseError;
+use crate::model::{Model, ModelError};
+
+/// The model that the planner opens on when none is named.
+pub const DEFAULT: &str = "llama3.1-8b";
+
+/// A model of the catalogue.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// What it is called here: `qwen3-8b`.
+    pub name: String,
+    /// What its makers call it: `Qwen3 8B`.
+    pub title: String,
+    /// What Ollama's library calls it: `qwen3:8b`, and `qwen3` where that is the tag that one gets.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// `general.architecture`.
+    pub architecture: String,
+    /// Tokens in the vocabulary.
+    vocab: u64,
+    /// What it has of the things that models of its architecture may have: `tied`, `rope_freqs`.
+    #[serde(default)]
+    marks: Vec<String>,
+    /// The quantisation that people mostly run it in.
+    #[serde(default = "usual", deserialize_with = "file_type")]
+    pub quantisation: FileType,
+    /// Its hyperparameters, without the architecture before the key.
+    keys: BTreeMap<String, Json>,
+}
+
+fn usual() -> FileType {
+    FileType::Q4KM
+}
+
+fn file_type<'de, D: serde::Deserializer<'de>>(from: D) -> Result<FileType, D::Error> {
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+}
+
+/// Why an entry makes no model.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum CatalogueError {
+    #[error("the catalogue has no tensors for architecture '{0}'")]
+    Architecture(String),
+    #[error("key '{0}' of the catalogue is of no type that a header can hold")]
+    Key(String),
+    #[error("tensor '{tensor}' of the catalogue: {what}")]
+    Tensor { tensor: String, what: String },
+    #[error(transparent)]
+    Gguf(#[from] GgufError),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error(transparent)]
+    Quantise(#[from] QuantiseError),
+}
+
+/// Every entry, families together.
+///
+/// # Panics
+/// Never: the asset is part of the program and a test reads it.
+#[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
+pub fn all() -> &'static [Entry] {
+    static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+        let lines = include_str!("../../assets/catalogue.jsonl").lines();
+        lines.map(|line| serde_json::from_str(line).expect("assets/catalogue.jsonl is well formed")).collect()
+    });
+    &ENTRIES
+}
+
+/// The entry that goes by `name`: here, or in Ollama's library. Letter case and the marks between letters do not count.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    let wanted = plain(name);
+    all().iter().find(|entry| entry.names().any(|name| plain(name) == wanted))
+}
+
+/// The entries nearest to `name`, which none goes by: those that its first letters, or its longest word, stand in.
+pub fn nearest(name: &str) -> Vec<&'static Entry> {
+    let wanted = plain(name);
+    let word = name.split(|c: char| !c.is_alphanumeric()).max_by_key(|word| word.len()).map(plain).unwrap_or_default();
+    [wanted.as_str(), word.as_str()]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .map(|part| {
+            all().iter().filter(|entry| entry.names().any(|name| plain(name).contains(part))).collect::<Vec<_>>()
+        })
+        .find(|near| !near.is_empty())
+        .unwrap_or_default()
+}
+
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+impl Entry {
+    /// All that it is called.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.name.as_str()).chain(self.tags.iter().map(String::as_str))
+    }
+
+    /// The model as llama.cpp's quantiser would make it.
+    ///
+    /// # Errors
+    /// When the quantiser would refuse; that an entry describes no model, the tests rule out.
+    pub fn model(&self, quantisation: FileType) -> Result<Model, CatalogueError> {
+        let bytes = write(&self.draft()?, Form::default());
+        let header = read(&mut HeaderAlone(&bytes), &Limits::default())?;
+        Ok(Model::from_header(header, &self.title)?.quantised(quantisation)?)
+    }
+
+    fn draft(&self) -> Result<Draft, CatalogueError> {
+        let text = |text: &str| Draw::String(text.to_owned());
+        let mut metadata = vec![
+            ("general.architecture".to_owned(), text(&self.architecture)),
+            ("general.name".to_owned(), text(&self.title)),
+            ("general.type".to_owned(), text("model")),
+        ];
+        for (key, value) in &self.keys {
+            let value = draw(value).ok_or_else(|| CatalogueError::Key(key.clone()))?;
+            let prefix = if key.starts_with("tokenizer.") { "" } else { &format!("{}.", self.architecture) };
+            metadata.push((format!("{prefix}{key}"), value));
+        }
+        // a header holds no more than 2^32 tokens: they are counted in memory
+        metadata.push((format!("{}.vocab_size", self.architecture), Draw::U32(self.vocab as u32)));
+        metadata.push(("tokenizer.ggml.model".to_owned(), text("none")));
+        metadata.push(("tokenizer.ggml.tokens".to_owned(), Draw::Blanks(self.vocab)));
+        let tensors = template::tensors(self)?;
+        Ok(Draft { metadata, tensors: tensors.into_iter().map(|(name, dims)| (name, GgmlType::F32, dims)).collect() })
+    }
+}
+
+/// A hyperparameter in the type that llama.cpp's converters give it.
+fn draw(value: &Json) -> Option<Draw> {
+    Some(match value {
+        Json::Bool(flag) => Draw::Bool(*flag),
+        Json::String(text) => Draw::String(text.clone()),
+        Json::Number(number) => match number.as_u64() {
+            Some(whole) => Draw::U32(u32::try_from(whole).ok()?),
+            None => Draw::F32(number.as_f64()? as f32),
+        },
+        Json::Array(values) => {
+            let values = values.iter().map(element).collect::<Option<Vec<_>>>()?;
+            let kind = match values.first()? {
+                Draw::Bool(_) => ElementType::Bool,
+                Draw::F32(_) => ElementType::F32,
+                _ => ElementType::I32,
+            };
+            Draw::Array(kind, values)
+        }
+        Json::Null | Json::Object(_) => return None,
+    })
+}
+
+fn element(value: &Json) -> Option<Draw> {
+    Some(match draw(value)? {
+        Draw::U32(number) => Draw::I32(i32::try_from(number).ok()?),
+        value @ (Draw::Bool(_) | Draw::F32(_)) => value,
+        _ => return None,
+    })
+}

@@ -1,0 +1,138 @@
+//! What the words of a template stand for, in one block of one model.
+
+use serde_json::Value as Json;
+
+use super::Entry;
+
+/// The short words, in the order of [`Facts`].
+const SHORT: [&str; 19] = [
+    "embd",
+    "vocab",
+    "ff",
+    "heads",
+    "kv_heads",
+    "key",
+    "value",
+    "key_mla",
+    "value_mla",
+    "rope",
+    "expert_ff",
+    "shared_ff",
+    "moe",
+    "dense",
+    "slides",
+    "nextn",
+    "recurrent",
+    "attends",
+    "block",
+];
+
+/// A word of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// A number that stands for itself.
+    Number(u64),
+    /// One of [`SHORT`].
+    Short(usize),
+    /// A key of the metadata, or a mark of the model.
+    Named(&'static str),
+}
+
+impl Word {
+    pub(super) fn read(text: &'static str) -> Self {
+        match (text.parse(), SHORT.iter().position(|&short| short == text)) {
+            (Ok(number), _) => Self::Number(number),
+            (_, Some(index)) => Self::Short(index),
+            _ => Self::Named(text),
+        }
+    }
+}
+
+/// The numbers behind [`SHORT`] in one block; outside of blocks they are those of the first.
+pub(super) struct Facts<'e> {
+    entry: &'e Entry,
+    short: [Option<u64>; SHORT.len()],
+}
+
+impl<'e> Facts<'e> {
+    pub(super) fn new(entry: &'e Entry, block: u64) -> Self {
+        let number = |key: &str| entry.number(key, block);
+        let or_one = |key: &str| number(key).unwrap_or(1);
+        let or_none = |key: &str| number(key).unwrap_or(0);
+
+        let (embd, ff, heads) =
+            (number("embedding_length"), number("feed_forward_length"), number("attention.head_count"));
+        let kv_heads = number("attention.head_count_kv").or(heads);
+        let slides = number("attention.sliding_window_pattern").unwrap_or(0);
+        let head = |key: &str| {
+            let sliding = number(&format!("{key}_swa")).filter(|_| slides > 0);
+            let even = || embd?.checked_div(heads.filter(|&heads| heads > 0)?);
+            sliding.or_else(|| number(key)).or_else(even)
+        };
+        let (key, value) = (head("attention.key_length"), head("attention.value_length"));
+        let expert_ff = number("expert_feed_forward_length").or(ff);
+        let shared = expert_ff.map(|ff| ff.saturating_mul(or_none("expert_shared_count").max(1)));
+
+        let last = or_none("block_count") - or_none("nextn_predict_layers").min(or_none("block_count"));
+        let nextn = block >= last;
+        let moe = or_none("expert_count") > 0
+            && block >= or_none("leading_dense_block_count")
+            && (block + 1).is_multiple_of(or_one("interleave_moe_layer_step"));
+        // the interval at which blocks of attention come: 4 where the header does not tell (src/models/qwen3next.cpp)
+        let interval = number("full_attention_interval").unwrap_or(4);
+        let recurrent = !nextn && !(block + 1).is_multiple_of(interval);
+
+        let flag = |flag: bool| Some(u64::from(flag));
+        let short = [
+            embd,
+            Some(entry.vocab),
+            ff,
+            heads,
+            kv_heads,
+            key,
+            value,
+            number("attention.key_length_mla").or(key),
+            number("attention.value_length_mla").or(value),
+            number("rope.dimension_count").or(key),
+            expert_ff,
+            number("expert_shared_feed_forward_length").or(shared),
+            flag(moe),
+            flag(!moe),
+            Some(slides),
+            flag(nextn),
+            flag(recurrent),
+            flag(!recurrent),
+            Some(block),
+        ];
+        Self { entry, short }
+    }
+
+    /// The number behind `word`; none where the model has no such thing. Marks that it has are 1.
+    pub(super) fn of(&self, word: Word) -> Option<u64> {
+        match word {
+            Word::Number(number) => Some(number),
+            Word::Short(index) => self.short.get(index).copied().flatten(),
+            Word::Named(name) if self.entry.marks.iter().any(|mark| mark == name) => Some(1),
+            Word::Named(name) => self.entry.number(name, self.short.last().copied().flatten().unwrap_or(0)),
+        }
+    }
+}
+
+impl Entry {
+    /// The hyperparameter `key` of `block`: lists have one for each. Truths are 1, fractions are cut off.
+    fn number(&self, key: &str, block: u64) -> Option<u64> {
+        let value = match self.keys.get(key)? {
+            Json::Array(values) => values.get(usize::try_from(block).ok()?)?,
+            value => value,
+        };
+        match value {
+            Json::Bool(flag) => Some(u64::from(*flag)),
+            value => value.as_u64().or_else(|| value.as_f64().map(|number| number as u64)),
+        }
+    }
+
+    /// Number of blocks.
+    pub(super) fn blocks(&self) -> u64 {
+        self.number("block_count", 0).unwrap_or(0)
+    }
+}

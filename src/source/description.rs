@@ -1,0 +1,136 @@
+//! A header described in JSON: what the built-in models are kept as.
+//!
+//! ```json
+//! { "kv": {"general.architecture": ["string", "llama"]}, "n_vocab": 128256,
+//!   "tensors": [["output.weight", "q6_K", [4096, 128256]],
+//!               {"blocks": 32, "tensors": [["attn_v.weight", "q4_K", [4096, 1024], {"q6_K": [0, 1, 31]}]]}] }
+//! ```
+//!
+//! The tokens are not kept, only their number: a tokenizer of so many empty strings is written in their place. Tensors
+//! of a `blocks` entry stand once for every block, where `blk.N.` comes before the name; a fourth member names the
+//! blocks in which a tensor has another format.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use crate::gguf::write::{Draft, Draw, Form, write};
+use crate::gguf::{ElementType, GgmlType, GgufError, Header, HeaderAlone, Limits, read};
+
+/// Why a description makes no header.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum DescriptionError {
+    #[error("the description is not the JSON that it should be: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("key '{key}' of the description has a value that is not of its type {kind}")]
+    Key { key: String, kind: String },
+    #[error("tensor '{tensor}' of the description: {what}")]
+    Tensor { tensor: String, what: String },
+    #[error("the described header is refused: {0}")]
+    Gguf(#[from] GgufError),
+}
+
+#[derive(Deserialize)]
+struct Description {
+    kv: BTreeMap<String, (String, Json)>,
+    n_vocab: usize,
+    tensors: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Entry {
+    One(String, String, Vec<u64>),
+    Blocks { blocks: u64, tensors: Vec<InBlock> },
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum InBlock {
+    Same(String, String, Vec<u64>),
+    Mixed(String, String, Vec<u64>, BTreeMap<String, Vec<u64>>),
+}
+
+/// Builds a header from its description: through the bytes of a file in memory, so that there is one parser only.
+///
+/// # Errors
+/// When the text is no description, or describes a header that the parser refuses.
+pub fn header(json: &str) -> Result<Header, DescriptionError> {
+    Ok(read(&mut HeaderAlone(&bytes(json, Form::default())?), &Limits::default())?)
+}
+
+/// The bytes of the header that `json` describes.
+///
+/// # Errors
+/// When the text is no description.
+pub fn bytes(json: &str, form: Form) -> Result<Vec<u8>, DescriptionError> {
+    Ok(write(&draft(json)?, form))
+}
+
+fn draft(json: &str) -> Result<Draft, DescriptionError> {
+    let description: Description = serde_json::from_str(json)?;
+    let mut draft = Draft::default();
+    for (key, (kind, value)) in description.kv {
+        let value = draw(&kind, &value).ok_or_else(|| DescriptionError::Key { key: key.clone(), kind })?;
+        draft.metadata.push((key, value));
+    }
+    let tokens = vec![Draw::String(String::new()); description.n_vocab];
+    draft.metadata.push(("tokenizer.ggml.tokens".to_owned(), Draw::Array(ElementType::String, tokens)));
+    for entry in description.tensors {
+        match entry {
+            Entry::One(name, ty, dims) => draft.tensors.push(tensor(name, &ty, dims)?),
+            Entry::Blocks { blocks, tensors } => {
+                for block in 0..blocks {
+                    for in_block in &tensors {
+                        draft.tensors.push(in_block.of(block)?);
+                    }
+                }
+            }
+        }
+    }
+    Ok(draft)
+}
+
+impl InBlock {
+    fn of(&self, block: u64) -> Result<(String, GgmlType, Vec<u64>), DescriptionError> {
+        let (name, usual, dims, others) = match self {
+            Self::Same(name, ty, dims) => (name, ty, dims, None),
+            Self::Mixed(name, ty, dims, others) => (name, ty, dims, Some(others)),
+        };
+        let other = others.and_then(|others| others.iter().find(|(_, blocks)| blocks.contains(&block)));
+        tensor(format!("blk.{block}.{name}"), other.map_or(usual, |(ty, _)| ty), dims.clone())
+    }
+}
+
+fn tensor(name: String, ty: &str, dims: Vec<u64>) -> Result<(String, GgmlType, Vec<u64>), DescriptionError> {
+    match ty.parse() {
+        Ok(ty) => Ok((name, ty, dims)),
+        Err(what) => Err(DescriptionError::Tensor { tensor: name, what }),
+    }
+}
+
+/// A value of the type that is called `kind`; none where it is not of that type.
+fn draw(kind: &str, value: &Json) -> Option<Draw> {
+    if let Some(kind) = kind.strip_prefix("array:") {
+        let of = ElementType::ALL.into_iter().find(|of| of.to_string() == kind)?;
+        let values = value.as_array()?.iter().map(|value| draw(kind, value)).collect::<Option<_>>()?;
+        return Some(Draw::Array(of, values));
+    }
+    Some(match kind {
+        "u8" => Draw::U8(value.as_u64()?.try_into().ok()?),
+        "i8" => Draw::I8(value.as_i64()?.try_into().ok()?),
+        "u16" => Draw::U16(value.as_u64()?.try_into().ok()?),
+        "i16" => Draw::I16(value.as_i64()?.try_into().ok()?),
+        "u32" => Draw::U32(value.as_u64()?.try_into().ok()?),
+        "i32" => Draw::I32(value.as_i64()?.try_into().ok()?),
+        "u64" => Draw::U64(value.as_u64()?),
+        "i64" => Draw::I64(value.as_i64()?),
+        "f32" => Draw::F32(value.as_f64()? as f32),
+        "f64" => Draw::F64(value.as_f64()?),
+        "bool" => Draw::Bool(value.as_bool()?),
+        "string" => Draw::String(value.as_str()?.to_owned()),
+        _ => return None,
+    })
+}

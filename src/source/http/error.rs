@@ -1,0 +1,147 @@
+//! What goes wrong on the wire.
+
+use std::io;
+use std::time::Duration;
+
+use super::url::Url;
+
+/// Why a server did not give what was asked of it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum WireError {
+    #[error("the name of the host '{host}' is not found: check the address, and that there is a network")]
+    NoHost { host: String },
+    #[error("'{host}' cannot be reached ({why}): check that it runs, and that there is a network")]
+    Unreachable { host: String, why: String },
+    #[error(
+        "'{host}' shows a certificate that this system does not trust ({why}): check the address, the clock, and the \
+         system's certificates"
+    )]
+    Certificate { host: String, why: String },
+    #[error("'{host}' said nothing for {} s: try again later", .after.as_secs_f32())]
+    Silent { host: String, after: Duration },
+    #[error("'{host}' sends so slowly ({bytes} bytes in {} s) that the load was given up: try again later", .after.as_secs_f32().round())]
+    Slow { host: String, bytes: u64, after: Duration },
+    #[error("'{host}' broke the connection {tries} times, the last time at byte {at}: try again later")]
+    Broken { host: String, tries: u32, at: u64 },
+    #[error("'{host}' does not answer in proper HTTP or HTTPS ({why}): check the address")]
+    Garbled { host: String, why: String },
+    #[error("'{url}' redirects more than {limit} times: check the address")]
+    Redirects { url: Url, limit: u32 },
+    #[error("'{url}' redirects to '{to}', which is not followed: models are fetched over http and https only")]
+    RedirectsAway { url: Url, to: String },
+    #[error("'{url}' redirects from https to http, which is not followed: ask whoever runs the server")]
+    Downgrade { url: Url },
+    #[error("'{host}' is busy (status {status}) after {tries} tries: try again later")]
+    Busy { host: String, status: u16, tries: u32, wait: Option<Duration> },
+    #[error("'{url}' answers with status {status}{}", advice(*.status))]
+    Status { url: Url, status: u16, code: Option<String> },
+    #[error(
+        "'{url}' was asked for bytes from {asked} on and answers with others ({found}): it is broken, or a proxy on the way is"
+    )]
+    OtherBytes { url: Url, asked: u64, found: String },
+    #[error("'{url}' changed while it was read: open it again")]
+    Changed { url: Url },
+    #[error("'{url}' answers compressed ({encoding}), although that was ruled out: a proxy on the way may be at fault")]
+    Compressed { url: Url, encoding: String },
+    #[error("'{url}' sends more than {limit} bytes where a few were expected: check the address")]
+    TooLong { url: Url, limit: u64 },
+    #[error("the header goes on beyond byte {limit}, which no model needs: it is damaged or forged")]
+    LongHeader { limit: u64 },
+    #[error("stopped, as asked")]
+    Stopped,
+}
+
+fn advice(status: u16) -> &'static str {
+    match status {
+        401 => " (a login is needed): models that need one are named by hf://… or by their name in Ollama's registry",
+        403 => " (forbidden): ask its owner for access",
+        404 | 410 => " (not found): check the address",
+        _ => ": check the address",
+    }
+}
+
+impl WireError {
+    /// The error that the client library reports while it talks to `url`.
+    pub(super) fn of(error: ureq::Error, url: &Url) -> Self {
+        let host = url.host().to_owned();
+        match error {
+            ureq::Error::HostNotFound => Self::NoHost { host },
+            ureq::Error::ConnectionFailed => Self::Unreachable { host, why: "no connection".to_owned() },
+            ureq::Error::ConnectProxyFailed(why) => {
+                Self::Unreachable { host, why: format!("the proxy refuses: {why}") }
+            }
+            ureq::Error::InvalidProxyUrl => Self::Unreachable { host, why: "the proxy's address is wrong".to_owned() },
+            ureq::Error::Timeout(_) => Self::Silent { host, after: Duration::ZERO },
+            ureq::Error::Tls(why) => Self::of_tls(host, why),
+            ureq::Error::Rustls(why) => Self::of_tls(host, &why.to_string()),
+            ureq::Error::Io(error) => Self::of_io(error, host, 0),
+            // the server went away before its answer was complete
+            ureq::Error::BodyStalled => Self::Broken { host, tries: 1, at: 0 },
+            other => Self::Garbled { host, why: other.to_string() },
+        }
+    }
+
+    /// The error that reading an answer of `host` gives after `at` bytes.
+    pub(super) fn of_io(error: io::Error, host: String, at: u64) -> Self {
+        use io::ErrorKind as Kind;
+        match error.kind() {
+            Kind::TimedOut | Kind::WouldBlock => Self::Silent { host, after: Duration::ZERO },
+            Kind::ConnectionReset
+            | Kind::ConnectionAborted
+            | Kind::BrokenPipe
+            | Kind::UnexpectedEof
+            | Kind::NotConnected => Self::Broken { host, tries: 1, at },
+            Kind::ConnectionRefused => Self::Unreachable { host, why: "it refuses the connection".to_owned() },
+            Kind::InvalidData => Self::of_tls(host, &error.to_string()),
+            _ => match error.downcast::<ureq::Error>() {
+                Ok(ureq::Error::Timeout(_)) => Self::Silent { host, after: Duration::ZERO },
+                Ok(ureq::Error::Io(error)) => Self::of_io(error, host, at),
+                Ok(error) => Self::Broken { host, tries: 1, at }.unless_garbled(&error),
+                Err(error) => Self::Unreachable { host, why: error.to_string() },
+            },
+        }
+    }
+
+    /// What went wrong with the encryption: the certificate, or all of it.
+    fn of_tls(host: String, why: &str) -> Self {
+        let why = why.to_owned();
+        if why.to_lowercase().contains("certificate") {
+            Self::Certificate { host, why }
+        } else {
+            Self::Garbled { host, why: format!("no encryption: {why}") }
+        }
+    }
+
+    /// Itself, or that the server does not speak HTTP where `error` says so.
+    fn unless_garbled(self, error: &ureq::Error) -> Self {
+        match (self, error) {
+            (Self::Broken { host, .. }, ureq::Error::Protocol(_)) => Self::Garbled { host, why: error.to_string() },
+            (broken, _) => broken,
+        }
+    }
+
+    /// Whether the server could not be asked at all, so that what was kept of it earlier is the best there is.
+    pub fn is_away(&self) -> bool {
+        matches!(
+            self,
+            Self::NoHost { .. }
+                | Self::Unreachable { .. }
+                | Self::Silent { .. }
+                | Self::Slow { .. }
+                | Self::Broken { .. }
+                | Self::Busy { .. }
+                | Self::Certificate { .. }
+        )
+    }
+}
+
+/// A source of bytes reports as [`io::Error`]; [`WireError`] comes out of it again at the other end.
+impl From<WireError> for io::Error {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Stopped => io::ErrorKind::Interrupted.into(),
+            error => io::Error::other(error),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Hugging Face: a repository's GGUF files, one of them chosen, and its header.
+//!
+//! Addresses and error codes: `huggingface_hub` 0.26 (`hf_hub_url`, `model_info`, utils/_http.py); the choice of
+//! `Q4_K_M` where nothing is named is that of llama.cpp (common/download.cpp, llama-cpp-sys-2 0.1.161) and of Ollama.
+
+mod choose;
+mod wanted;
+
+use serde::Deserialize;
+
+use super::error::SourceError;
+use super::http::{Ask, Document, Url, WireError};
+use super::open::Opened;
+use super::remote::{Desk, Place};
+use super::store::files::projector_of;
+use super::watch::Watch;
+use choose::{Group, groups};
+
+pub use wanted::Wanted;
+
+#[derive(Deserialize)]
+struct Repository {
+    siblings: Option<Vec<Sibling>>,
+}
+
+#[derive(Deserialize)]
+struct Sibling {
+    rfilename: String,
+}
+
+#[derive(Deserialize)]
+struct InTree {
+    path: String,
+}
+
+/// Opens what `wanted` names.
+pub(super) fn open(desk: &mut Desk<'_>, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
+    let server = desk.network.hugging_face.clone();
+    let server = Url::parse(&server).map_err(|why| SourceError::Broken {
+        name: wanted.to_string(),
+        reason: format!("Hugging Face's address '{server}' is wrong: {why}"),
+    })?;
+    let (file, projector) = if let Some(file) = &wanted.file {
+        (file.clone(), None)
+    } else {
+        let files = list(desk, &server, wanted, watch)?;
+        let file = choose(desk, wanted, &files)?;
+        let projector = projector(&file, &files);
+        (file, projector)
+    };
+    let token = desk.network.hf_token.clone();
+    let place = |file: &str| {
+        let url = server.at(&format!("{}/resolve/{}/{}", wanted.repository, wanted.revision(), wanted::in_path(file)));
+        Place { ask: Ask { bearer: token.clone(), ..Ask::get(url) }, digest: None }
+    };
+    let folder = file.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
+    let sibling = |name: &str| place(&format!("{folder}{name}"));
+    let refused = |error| match error {
+        SourceError::Wire(WireError::Status { status, code, .. }) => {
+            refusal(wanted, status, code.as_deref(), token.is_some())
+        }
+        other => other,
+    };
+    let header = desk.open(&place(&file), &sibling, watch).map_err(refused)?;
+    let name = file.rsplit('/').next().unwrap_or(&file);
+    let mut opened = Opened::new(header, name.strip_suffix(".gguf").unwrap_or(name).to_owned());
+    if let Some(projector) = projector {
+        opened.remote_projector = desk.tensor_bytes(&place(&projector), watch).map_err(refused)?;
+    }
+    Ok(opened)
+}
+
+/// The projector that belongs to `file`, of those in its folder.
+fn projector(file: &str, files: &[String]) -> Option<String> {
+    let folder = |file: &str| file.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+    let name = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
+    let beside: Vec<String> =
+        files.iter().filter(|other| folder(other) == folder(file)).map(|file| name(file)).collect();
+    let beside: Vec<&String> = beside.iter().filter(|file| file.to_lowercase().ends_with(".gguf")).collect();
+    let found = projector_of(&name(file), &beside)?;
+    Some(folder(file).map_or_else(|| found.clone(), |folder| format!("{folder}/{found}")))
+}
+
+/// The files of a repository.
+fn list(desk: &mut Desk<'_>, server: &Url, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Vec<String>, SourceError> {
+    let api = server.at(&format!("api/models/{}", wanted.repository));
+    let about =
+        wanted.revision.as_ref().map_or_else(|| api.clone(), |revision| api.at(&format!("revision/{revision}")));
+    let token = desk.network.hf_token.clone();
+    let ask = |url| Ask { bearer: token.clone(), ..Ask::get(url) };
+    let document = desk.small(&ask(about), watch)?;
+    if let Ok(Repository { siblings: Some(files) }) = serde_json::from_slice(&document.bytes)
+        && document.status == 200
+    {
+        return Ok(files.into_iter().map(|file| file.rfilename).collect());
+    }
+    let refused = |document: &Document| refusal(wanted, document.status, document.code.as_deref(), token.is_some());
+    if document.status != 200 && document.status != 404 {
+        return Err(refused(&document));
+    }
+    // a mirror may know the tree only
+    let tree = desk.small(&ask(api.at(&format!("tree/{}", wanted.revision())).with_query("recursive=true")), watch)?;
+    if tree.status != 200 {
+        return Err(refused(if document.status == 200 { &tree } else { &document }));
+    }
+    let files: Vec<InTree> = serde_json::from_slice(&tree.bytes).map_err(|_| SourceError::Broken {
+        name: wanted.to_string(),
+        reason: format!("what '{}' answers is no list of files: check HF_ENDPOINT", tree.url.host()),
+    })?;
+    Ok(files.into_iter().map(|file| file.path).collect())
+}
+
+/// The file to open, its first shard where it is split.
+fn choose(desk: &mut Desk<'_>, wanted: &Wanted, files: &[String]) -> Result<String, SourceError> {
+    let broken = |reason: String| SourceError::Broken { name: wanted.to_string(), reason };
+    let groups = groups(files, wanted.folder.as_deref());
+    let labels: Vec<_> = groups.iter().map(|group| group.label.as_str()).collect();
+    if groups.is_empty() {
+        let safetensors = files.iter().any(|file| file.ends_with(".safetensors"));
+        let advice =
+            if safetensors { "it holds safetensors; look for the same model as GGUF" } else { "look for another" };
+        return Err(broken(format!("the repository has no GGUF files: {advice}")));
+    }
+    let group = if let Some(quant) = &wanted.quant {
+        let named = choose::named(&groups, quant);
+        named.ok_or_else(|| broken(format!("the repository has no '{quant}'; it has {}", choose::listed(&labels))))?
+    } else {
+        let usual = ["Q4_K_M", "Q8_0"].iter().find_map(|usual| choose::named(&groups, usual));
+        let group = usual.or(groups.first()).ok_or_else(|| broken("it has no files".to_owned()))?;
+        if let Some(other) = labels.iter().find(|label| **label != group.label) {
+            desk.note(format!(
+                "'{}' is taken of {} quantisations; name another one as {wanted}:{other}",
+                group.label,
+                groups.len(),
+            ));
+        }
+        group
+    };
+    complete(group).map_err(broken)
+}
+
+/// The first file of `group`, if no shard is missing.
+fn complete(group: &Group) -> Result<String, String> {
+    if let Some(missing) = group.missing {
+        return Err(format!(
+            "shard {missing} of {} of '{}' is missing in the repository: choose another quantisation",
+            group.shards, group.label
+        ));
+    }
+    group.files.first().cloned().ok_or_else(|| "it has no files".to_owned())
+}
+
+/// What a status means here. Hugging Face answers 401 for what does not exist, so as not to tell what is private.
+fn refusal(wanted: &Wanted, status: u16, code: Option<&str>, with_token: bool) -> SourceError {
+    let page = format!("https://huggingface.co/{}", wanted.repository);
+    let reason = match (code, status) {
+        (Some("GatedRepo"), _) | (None, 403) => {
+            let token = if with_token { "the token in use has not been granted it" } else { "then set HF_TOKEN" };
+            format!("the repository is gated: accept its terms on {page}, {token}")
+        }
+        (Some("RevisionNotFound"), _) => format!("the repository has no revision '{}'", wanted.revision()),
+        (Some("EntryNotFound"), _) => match &wanted.file {
+            Some(file) => format!("the repository has no file '{file}'"),
+            None => "the repository lists a file that it does not have: try again later".to_owned(),
+        },
+        (_, 404) if wanted.file.is_some() => "there is no such repository, or it has no such file: check the name".to_owned(),
+        (_, 404) => "there is no such repository: check the name".to_owned(),
+        (_, 401) if with_token => {
+            "there is no such repository, or it is private and the token in use may not see it: check the name and HF_TOKEN"
+                .to_owned()
+        }
+        (_, 401) => "there is no such repository, or it is private or gated: check the name, or set HF_TOKEN".to_owned(),
+        (_, 403) => "access is denied: check what HF_TOKEN may see".to_owned(),
+        (_, status) => format!("the server answers with status {status}: check the name"),
+    };
+    SourceError::NotThere { reference: wanted.to_string(), reason }
+}

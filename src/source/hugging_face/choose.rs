@@ -1,0 +1,135 @@
+//! Files of a repository as models: shards together, projectors apart, each under the name of its quantisation.
+
+use std::collections::BTreeMap;
+
+use crate::gguf::split::ShardName;
+
+/// A model of a repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// `Q4_K_M`, or the file's name where it says no quantisation.
+    pub label: String,
+    /// Its files in order.
+    pub files: Vec<String>,
+    /// How many there should be.
+    pub shards: u64,
+    /// The first that is not there, from one.
+    pub missing: Option<u64>,
+    stem: String,
+}
+
+/// The models among `files`, of those in `folder` where one is named.
+pub(super) fn groups(files: &[String], folder: Option<&str>) -> Vec<Group> {
+    let inside = |file: &&String| folder.is_none_or(|folder| file.starts_with(&format!("{folder}/")));
+    let is_model = |file: &&String| {
+        let name = file.rsplit('/').next().unwrap_or(file).to_lowercase();
+        std::path::Path::new(&name).extension().is_some_and(|ending| ending == "gguf")
+            && !name.contains("mmproj")
+            && !name.contains("imatrix")
+    };
+    let mut shards: BTreeMap<(String, u64), Vec<String>> = BTreeMap::new();
+    for file in files.iter().filter(inside).filter(is_model) {
+        let stem = ShardName::parse(file).map_or_else(
+            || (file.get(..file.len() - ".gguf".len()).unwrap_or(file).to_owned(), 1),
+            |name| (name.stem, name.count),
+        );
+        shards.entry(stem).or_default().push(file.clone());
+    }
+    let group = |((stem, count), mut files): ((String, u64), Vec<String>)| {
+        files.sort();
+        let there =
+            |number: u64| files.iter().any(|file| ShardName::parse(file).is_some_and(|name| name.index + 1 == number));
+        let missing =
+            (count > 1).then(|| (1..=count.min(files.len() as u64 + 1)).find(|number| !there(*number))).flatten();
+        Group { label: label(&stem), files, shards: count, missing, stem }
+    };
+    shards.into_iter().map(group).collect()
+}
+
+/// The group that a person means by `quant`, in any letter case.
+pub(super) fn named<'g>(groups: &'g [Group], quant: &str) -> Option<&'g Group> {
+    let wanted = quant.to_lowercase();
+    let exact = groups.iter().find(|group| group.label.to_lowercase() == wanted);
+    let ends = |group: &&Group| {
+        let stem = group.stem.to_lowercase();
+        stem.strip_suffix(&wanted).is_some_and(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_', '/']))
+    };
+    // `q4_k_m` also means `UD-Q4_K_M`, where there is no plain one
+    let file = format!("{}.gguf", wanted.trim_end_matches(".gguf"));
+    let by_file = |group: &&Group| group.files.iter().any(|name| name.to_lowercase().rsplit('/').next() == Some(&file));
+    exact.or_else(|| groups.iter().find(ends)).or_else(|| groups.iter().find(by_file))
+}
+
+/// A few names as a list.
+pub(super) fn listed(labels: &[&str]) -> String {
+    const SHOWN: usize = 24;
+    let shown = labels.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if labels.len() > SHOWN { format!("{shown} and {} more", labels.len() - SHOWN) } else { shown }
+}
+
+/// The quantisation that a file's name says, else its folder's, else the name itself.
+fn label(stem: &str) -> String {
+    let name = stem.rsplit('/').next().unwrap_or(stem);
+    let mut parts = stem.rsplit('/');
+    let found = parts.next().and_then(quant_in).or_else(|| parts.next().and_then(quant_in));
+    found.unwrap_or(name).to_owned()
+}
+
+/// The last part of `text` that begins as a quantisation does, with all that follows.
+fn quant_in(text: &str) -> Option<&str> {
+    let starts = text.char_indices().filter(|(at, _)| *at == 0 || text[..*at].ends_with(['-', '.', '_']));
+    let at = starts.map(|(at, _)| at).rfind(|at| is_quant(&text[*at..]))?;
+    let before = text[..at].strip_suffix("UD-").filter(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_']));
+    Some(&text[before.map_or(at, str::len)..])
+}
+
+/// Whether `text` begins with `Q4_`, `IQ2_`, `TQ1_`, `F16`, `BF16`, `F32` or `MXFP4`.
+fn is_quant(text: &str) -> bool {
+    let text = text.to_ascii_uppercase();
+    let digit = |rest: &str| {
+        let mut chars = rest.chars();
+        chars.next().is_some_and(|c| c.is_ascii_digit()) && matches!(chars.next(), Some('_') | None)
+    };
+    ["IQ", "TQ", "Q"].iter().any(|start| text.strip_prefix(start).is_some_and(digit))
+        || ["BF16", "F16", "F32", "FP16", "MXFP4", "NVFP4"].iter().any(|start| {
+            text.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.', '_']))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("Qwen3-8B-Q4_K_M", "Q4_K_M")]
+    #[case("model.q8_0", "q8_0")]
+    #[case("gpt-oss-20b-mxfp4", "mxfp4")]
+    #[case("M-UD-Q4_K_XL", "UD-Q4_K_XL")]
+    #[case("BF16/M-BF16", "BF16")]
+    #[case("UD-IQ1_S/model", "UD-IQ1_S")]
+    #[case("Qwen3-8B", "Qwen3-8B")]
+    #[case("llama-2-7b.Q4_0", "Q4_0")]
+    fn labels_are_quantisations(#[case] stem: &str, #[case] says: &str) {
+        assert_eq!(label(stem), says);
+    }
+
+    #[test]
+    fn shards_are_one_model_and_projectors_none() {
+        let files = [
+            "b/M-Q8_0-00002-of-00002.gguf",
+            "b/M-Q8_0-00001-of-00002.gguf",
+            "M-Q4_K_M.gguf",
+            "mmproj-F16.gguf",
+            "README.md",
+            "M-F16-00001-of-00003.gguf",
+        ];
+        let groups = groups(&files.map(str::to_owned), None);
+        let shown: Vec<_> =
+            groups.iter().map(|group| (group.label.as_str(), group.files.len(), group.missing)).collect();
+        assert_eq!(shown, [("F16", 1, Some(2)), ("Q4_K_M", 1, None), ("Q8_0", 2, None)]);
+        assert_eq!(named(&groups, "q8_0").unwrap().files[0], "b/M-Q8_0-00001-of-00002.gguf");
+        assert_eq!(named(&groups, "m-q4_k_m.gguf").unwrap().label, "Q4_K_M");
+        assert_eq!(named(&groups, "Q4_0"), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! Servers, tokens and manners: what there is of a network, as a value.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::http::{Patience, Secret};
+
+/// The servers that references are looked up on, and what is known to them of this person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Ollama's registry.
+    pub registry: String,
+    /// Hugging Face, or a mirror of it.
+    pub hugging_face: String,
+    /// What Hugging Face knows this person by; sent there and to no other host.
+    pub hf_token: Option<Secret>,
+    /// A running Ollama.
+    pub ollama: Option<String>,
+    /// Whether a person named that Ollama: then it is said when it does not answer.
+    pub ollama_is_named: bool,
+    /// The private key that Ollama signs in with.
+    pub ollama_key: Option<PathBuf>,
+    /// Where headers are kept.
+    pub cache: Option<PathBuf>,
+    /// Whether the proxies of the environment's usual variables are used.
+    pub proxies: bool,
+    /// How long to wait for what.
+    pub patience: Patience,
+}
+
+impl Default for Network {
+    /// The public servers, with no token, no running Ollama, no cache and no proxy.
+    fn default() -> Self {
+        Self {
+            registry: "https://registry.ollama.ai".to_owned(),
+            hugging_face: "https://huggingface.co".to_owned(),
+            hf_token: None,
+            ollama: None,
+            ollama_is_named: false,
+            ollama_key: None,
+            cache: None,
+            proxies: false,
+            patience: Patience::default(),
+        }
+    }
+}
+
+impl Network {
+    /// What an environment names, else the usual servers; `home` and `cache` are this person's folders.
+    ///
+    /// `OLLAMA_HOST` as `envconfig.Host` of Ollama 0.24 reads it; `HF_ENDPOINT`, `HF_TOKEN`, `HF_TOKEN_PATH` and
+    /// `HF_HOME` as `huggingface_hub`'s constants do. `OLLAMA_REGISTRY` is plimsoll's own.
+    pub fn of(env: &dyn Fn(&str) -> Option<OsString>, home: Option<&Path>, cache: Option<&Path>) -> Self {
+        let text = |name: &str| {
+            let value = env(name)?.to_string_lossy().trim().trim_matches(['"', '\'']).to_owned();
+            (!value.is_empty()).then_some(value)
+        };
+        let usual = Self::default();
+        let server = |name: &str, usual: String| text(name).map_or(usual, |server| with_scheme(&server));
+        let token_file = || {
+            let path = text("HF_TOKEN_PATH").map(PathBuf::from);
+            let path = path.or_else(|| Some(PathBuf::from(text("HF_HOME")?).join("token")));
+            let path = path.or_else(|| Some(home?.join(".cache/huggingface/token")))?;
+            fs::read_to_string(path).ok()
+        };
+        let token = text("HF_TOKEN").or_else(|| text("HUGGING_FACE_HUB_TOKEN")).or_else(token_file);
+        let named = text("OLLAMA_HOST");
+        Self {
+            registry: server("OLLAMA_REGISTRY", usual.registry),
+            hugging_face: server("HF_ENDPOINT", usual.hugging_face),
+            hf_token: token.as_deref().and_then(Secret::new),
+            ollama_is_named: named.is_some(),
+            ollama: Some(ollama_host(named.as_deref().unwrap_or_default())),
+            ollama_key: home.map(|home| home.join(".ollama/id_ed25519")),
+            cache: cache.map(|cache| cache.join("plimsoll/headers")),
+            proxies: true,
+            patience: usual.patience,
+        }
+    }
+}
+
+/// A server's address; one without a scheme is encrypted, unless it is this machine.
+fn with_scheme(server: &str) -> String {
+    let server = server.trim_end_matches('/');
+    if server.contains("://") {
+        return server.to_owned();
+    }
+    let local = ["localhost", "127.", "[::1]"].iter().any(|start| server.starts_with(start));
+    format!("{}://{server}", if local { "http" } else { "https" })
+}
+
+/// The address of a running Ollama: scheme http, host 127.0.0.1 and port 11434 go without saying.
+fn ollama_host(text: &str) -> String {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+    let usual_port = match (scheme, text.contains("://")) {
+        ("https", _) => "443",
+        ("http", true) => "80",
+        _ => "11434",
+    };
+    let (host, path) = rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, port),
+        _ => (host, usual_port),
+    };
+    let port = if port.parse::<u16>().is_ok() { port } else { usual_port };
+    // a server listens on all addresses, a client calls one
+    let name = match name {
+        "" | "0.0.0.0" => "127.0.0.1",
+        "[::]" => "[::1]",
+        name => name,
+    };
+    format!("{scheme}://{name}:{port}{}", path.trim_end_matches('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case("", "http://127.0.0.1:11434")]
+    #[case("0.0.0.0", "http://127.0.0.1:11434")]
+    #[case("box:8080", "http://box:8080")]
+    #[case("https://box.example/ollama/", "https://box.example:443/ollama")]
+    #[case("http://box", "http://box:80")]
+    #[case("[::1]", "http://[::1]:11434")]
+    #[case("box:nonsense", "http://box:11434")]
+    fn ollama_host_is_read_as_ollama_does(#[case] text: &str, #[case] address: &str) {
+        assert_eq!(ollama_host(text), address);
+    }
+
+    #[test]
+    fn the_environment_names_servers_and_the_token_stays_unseen() {
+        let env = |name: &str| {
+            let value = match name {
+                "OLLAMA_REGISTRY" => "localhost:5000/",
+                "HF_ENDPOINT" => "hf-mirror.example",
+                "HF_TOKEN" => " hf_secret\n",
+                _ => return None,
+            };
+            Some(OsString::from(value))
+        };
+        let network = Network::of(&env, None, Some(Path::new("/cache")));
+        assert_eq!(network.registry, "http://localhost:5000");
+        assert_eq!(network.hugging_face, "https://hf-mirror.example");
+        assert_eq!(network.hf_token, Secret::new("hf_secret"));
+        assert!(!format!("{network:?}").contains("hf_secret"));
+        assert_eq!(network.cache.as_deref(), Some(Path::new("/cache/plimsoll/headers")));
+    }
+}

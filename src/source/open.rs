@@ -1,0 +1,126 @@
+//! A path becomes a header: one file, or all shards of a split one.
+
+use std::path::{Path, PathBuf};
+
+use super::error::SourceError;
+use super::file::LocalFile;
+use super::tag::TagKnobs;
+use super::watch::{Progress, Watch, Watched};
+use crate::gguf::split::{self, Shard, ShardName};
+use crate::gguf::{GgufError, Header, Limits, read};
+use crate::units::Bytes;
+
+/// A model that was opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    /// What it says of itself.
+    pub header: Header,
+    /// What to call it where its header has no name: the file's name without its ending, or the reference.
+    pub name: String,
+    /// Its file, or all shards in order.
+    pub paths: Vec<PathBuf>,
+    /// The file of its vision or audio projector, where the place that it was found in names one.
+    pub projector: Option<PathBuf>,
+    /// Adapters (LoRA) that the place names beside it.
+    pub adapters: Vec<PathBuf>,
+    /// Bytes of the tensors of adapters that lie on a server.
+    pub remote_adapters: Bytes,
+    /// Bytes of the tensors of a projector that lies on a server.
+    pub remote_projector: Bytes,
+    /// What its tag sets of its own.
+    pub knobs: TagKnobs,
+}
+
+impl Opened {
+    /// A model with nothing beside it.
+    pub(super) fn new(header: Header, name: String) -> Self {
+        Self {
+            header,
+            name,
+            paths: Vec::new(),
+            projector: None,
+            adapters: Vec::new(),
+            remote_adapters: Bytes::ZERO,
+            remote_projector: Bytes::ZERO,
+            knobs: TagKnobs::default(),
+        }
+    }
+
+    /// Bytes of its adapters' tensors.
+    ///
+    /// # Errors
+    /// As [`open`], for the first adapter that cannot be read.
+    pub fn adapter_bytes(&self, watch: &mut Watch<'_>) -> Result<Bytes, SourceError> {
+        let mut sum = self.remote_adapters;
+        for path in &self.adapters {
+            sum += open(path, watch)?.tensor_bytes();
+        }
+        Ok(sum)
+    }
+
+    /// Bytes of its projector's tensors; none where it has no projector.
+    ///
+    /// # Errors
+    /// As [`open`], for the projector.
+    pub fn projector_bytes(&self, watch: &mut Watch<'_>) -> Result<Bytes, SourceError> {
+        self.projector.as_ref().map_or(Ok(self.remote_projector), |path| Ok(open(path, watch)?.tensor_bytes()))
+    }
+
+    /// Bytes of its own tensors.
+    pub fn tensor_bytes(&self) -> Bytes {
+        self.header.tensors.iter().map(|tensor| tensor.bytes).sum()
+    }
+}
+
+/// Opens the GGUF file at `path`; for any shard of a split file, all of them.
+///
+/// # Errors
+/// When a file cannot be read, is no GGUF file, or a shard is missing; [`SourceError::Stopped`] when `watch` says so.
+pub fn open(path: &Path, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
+    let limits = Limits::default();
+    let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
+    let header = read_one(path, watch, &limits, &mut progress)?;
+    let refused = |error| SourceError::header(path, error);
+    let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let Some(shard) = Shard::of(&header.metadata, &limits).map_err(refused)? else {
+        let name = file_name.strip_suffix(".gguf").unwrap_or(&file_name).to_owned();
+        return Ok(Opened { paths: vec![path.to_owned()], ..Opened::new(header, name) });
+    };
+    let name = ShardName::parse(&file_name)
+        .filter(|name| name.index == shard.index && name.count == shard.count)
+        .ok_or_else(|| SourceError::ShardName { path: path.into(), number: shard.index + 1, count: shard.count })?;
+    let paths: Vec<_> = (0..shard.count).map(|index| path.with_file_name(name.sibling(index))).collect();
+    // all are looked for before any is read
+    if let Some((number, missing)) = (1..).zip(&paths).find(|(_, path)| !path.exists()) {
+        return Err(SourceError::MissingShard { path: missing.clone(), number, count: shard.count });
+    }
+    progress.shards = shard.count;
+    let mut opened = Some(header);
+    let mut headers = Vec::with_capacity(paths.len());
+    for (index, path) in (0..).zip(&paths) {
+        progress.shard = index;
+        headers.push(match opened.take_if(|_| index == shard.index) {
+            Some(header) => header,
+            None => read_one(path, watch, &limits, &mut progress)?,
+        });
+    }
+    let header = split::join(headers, &limits).map_err(refused)?;
+    Ok(Opened { paths, ..Opened::new(header, name.stem) })
+}
+
+fn read_one(
+    path: &Path,
+    watch: &mut Watch<'_>,
+    limits: &Limits,
+    progress: &mut Progress,
+) -> Result<Header, SourceError> {
+    let mut file = LocalFile::open(path)?;
+    let mut watched = Watched::new(&mut file, watch, *progress);
+    let header = read(&mut watched, limits).map_err(|error| match error {
+        // what the file system says has its own sentences
+        GgufError::Read { error, .. } => SourceError::system(path, error),
+        error => SourceError::header(path, error),
+    })?;
+    progress.done = progress.done.saturating_add(watched.reached());
+    Ok(header)
+}

@@ -1,0 +1,123 @@
+//! What a person writes to name a model: a path, a name in an Ollama store on this machine, a name on a server, or one in
+//! the catalogue.
+
+use std::path::{Path, PathBuf};
+
+use super::catalogue;
+use super::error::SourceError;
+use super::open::{Opened, open};
+use super::roots::Roots;
+use super::store::{State, ollama};
+use super::watch::Watch;
+use crate::gguf::NotAFileType;
+
+/// The beginning of references to the catalogue.
+const CATALOGUE: &str = "catalogue:";
+
+/// Opens the model that `reference` names: a path (`~/` is the home folder), a name such as `llama3.1:8b` in one of the
+/// Ollama stores of `roots`, then one on its servers, or an entry of the catalogue (`catalogue:qwen3-8b@q4_K_M`; its
+/// beginning may be left out). A file of that name goes first, a folder before the servers, the catalogue last.
+///
+/// # Errors
+/// When nothing goes by this name, or it cannot be opened; [`SourceError::Stopped`] when `watch` says so.
+pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
+    let path = in_home(reference, roots);
+    if path.is_file() {
+        return open(&path, watch);
+    }
+    let name = ollama::Name::parse(reference);
+    if let Some(name) = &name
+        && let Some(found) = roots.ollama.iter().find_map(|root| ollama::find(root, name))
+    {
+        return match found.state {
+            State::Whole { projector, adapters, knobs, .. } => {
+                Ok(Opened { name: found.name, projector, adapters, knobs, ..open(&found.path, watch)? })
+            }
+            State::Broken(reason) => Err(SourceError::Broken { name: found.name, reason }),
+        };
+    }
+    if let Some(entry) = reference.strip_prefix(CATALOGUE) {
+        return built_in(entry);
+    }
+    if far::is_far(reference) {
+        return far::load(reference, roots, watch);
+    }
+    if is_path(reference) || path.exists() {
+        return open(&path, watch);
+    }
+    let unknown = match name {
+        Some(name) => match far::name(reference, &name, roots, watch) {
+            Err(error @ SourceError::Stopped) => return Err(error),
+            Err(error) => error,
+            found => return found,
+        },
+        None => SourceError::Unknown { reference: reference.to_owned() },
+    };
+    match built_in(reference) {
+        Ok(mut found) => {
+            found.header.notes.push(format!("This is what the catalogue knows of it: {unknown}"));
+            Ok(found)
+        }
+        Err(SourceError::NoEntry { .. }) => Err(unknown),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(feature = "net")]
+mod far;
+
+/// Without a network.
+#[cfg(not(feature = "net"))]
+mod far {
+    use super::{Opened, Roots, SourceError, Watch, ollama};
+
+    pub(super) fn is_far(reference: &str) -> bool {
+        ["http://", "https://", "hf://", "hf.co/", "huggingface.co/"].iter().any(|scheme| reference.starts_with(scheme))
+    }
+
+    pub(super) fn load(reference: &str, _: &Roots, _: &mut Watch<'_>) -> Result<Opened, SourceError> {
+        Err(SourceError::Remote { reference: reference.to_owned() })
+    }
+
+    pub(super) fn name(reference: &str, _: &ollama::Name, _: &Roots, _: &mut Watch<'_>) -> Result<Opened, SourceError> {
+        Err(SourceError::Unknown { reference: reference.to_owned() })
+    }
+}
+
+/// Opens an entry of the catalogue: `qwen3-8b`, in the quantisation that people mostly run it in, or `qwen3-8b@Q8_0`.
+///
+/// # Errors
+/// When the catalogue has no such model, or the quantiser makes no such file of it.
+pub(super) fn built_in(reference: &str) -> Result<Opened, SourceError> {
+    let (name, quantisation) = match reference.rsplit_once('@') {
+        Some((name, quantisation)) => (name, Some(quantisation)),
+        None => (reference, None),
+    };
+    let entry = catalogue::find(name).ok_or_else(|| {
+        let near: Vec<_> = catalogue::nearest(name).into_iter().map(|entry| entry.name.as_str()).collect();
+        SourceError::NoEntry { name: name.to_owned(), near: near.join(", ") }
+    })?;
+    let refused = |reason: String| SourceError::Broken { name: format!("{CATALOGUE}{reference}"), reason };
+    let quantisation = match quantisation {
+        Some(text) => text.parse().map_err(|error: NotAFileType| refused(error.to_string()))?,
+        None => entry.quantisation,
+    };
+    let model = entry.model(quantisation).map_err(|error| refused(error.to_string()))?;
+    Ok(Opened::new(model.header, entry.title.clone()))
+}
+
+/// Whether a text can only be meant as a path.
+fn is_path(text: &str) -> bool {
+    let gguf = Path::new(text).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
+    gguf || text.contains('\\') || ["/", "./", "../", "~"].iter().any(|start| text.starts_with(start))
+}
+
+/// A path whose `~/` is the home folder.
+fn in_home(text: &str, roots: &Roots) -> PathBuf {
+    match (text.strip_prefix('~'), &roots.home) {
+        (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with(['/', '\\']) => {
+            home.join(rest.trim_start_matches(['/', '\\']))
+        }
+        _ => PathBuf::from(text),
+    }
+}

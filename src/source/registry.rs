@@ -1,0 +1,108 @@
+//! Ollama's registry: a manifest names the layers of a model, each a blob that is fetched by its digest.
+//!
+//! Paths and media types: server/images.go and server/download.go, Ollama 0.24.
+
+use serde::Deserialize;
+
+use super::error::SourceError;
+use super::http::{Ask, Document, Url};
+use super::open::Opened;
+use super::remote::{Desk, Place};
+use super::store::ollama::{HOSTS, Name};
+use super::tag::TagKnobs;
+use super::watch::Watch;
+
+const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+
+#[derive(Deserialize)]
+struct Manifest {
+    #[serde(default)]
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Layer {
+    media_type: String,
+    digest: String,
+}
+
+impl Manifest {
+    fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Layer> {
+        let kind = format!("application/vnd.ollama.image.{kind}");
+        self.layers.iter().filter(move |layer| layer.media_type == kind)
+    }
+}
+
+/// Opens the model `name` of its registry; none where the registry has no such model or tag.
+pub(super) fn open(desk: &mut Desk<'_>, name: &Name, watch: &mut Watch<'_>) -> Result<Option<Opened>, SourceError> {
+    let short = name.short();
+    let wrong = |reason: &str| SourceError::Broken { name: short.clone(), reason: reason.to_owned() };
+    let server = if HOSTS.contains(&name.host.as_str()) {
+        desk.network.registry.clone()
+    } else {
+        format!("https://{}", name.host)
+    };
+    let server =
+        Url::parse(&server).map_err(|why| wrong(&format!("the registry's address '{server}' is wrong: {why}")))?;
+    let model = server.at(&format!("v2/{}/{}", name.namespace, name.model));
+    let mut ask = Ask::get(model.at(&format!("manifests/{}", name.tag)));
+    ask.fields.push(("accept", MANIFEST.to_owned()));
+    let document = desk.small(&ask, watch)?;
+    let document = match document.status {
+        401 => super::sign_in::again(desk, &mut ask, &document, watch).map_err(|reason| wrong(&reason))?,
+        _ => document,
+    };
+    if document.status == 404 {
+        return Ok(None);
+    }
+    let manifest = manifest(&document, &short)?;
+    let Some(layer) = manifest.of_kind("model").next() else {
+        let tensors = manifest.of_kind("tensor").next().is_some();
+        let why = if tensors { "it is kept as safetensors, not as GGUF" } else { "its manifest names no model file" };
+        return Err(wrong(&format!("{why}: nothing here can be planned from it")));
+    };
+    let place = |layer: &Layer| -> Result<Place, SourceError> {
+        let digest = digest(&layer.digest).ok_or_else(|| wrong("its manifest has a digest that is none"))?;
+        let ask = Ask { bearer: ask.bearer.clone(), ..Ask::get(model.at(&format!("blobs/{digest}"))) };
+        Ok(Place { ask, digest: Some(digest) })
+    };
+    let knobs = match manifest.of_kind("params").next() {
+        Some(layer) => params(&desk.small(&place(layer)?.ask, watch)?),
+        None => TagKnobs::default(),
+    };
+    let first = place(layer)?;
+    let header = desk.open(&first, &|_| first.clone(), watch)?;
+    let mut opened = Opened::new(header, short.clone());
+    opened.knobs = knobs;
+    if let Some(layer) = manifest.of_kind("projector").next() {
+        opened.remote_projector = desk.tensor_bytes(&place(layer)?, watch)?;
+    }
+    for layer in manifest.of_kind("adapter") {
+        opened.remote_adapters += desk.tensor_bytes(&place(layer)?, watch)?;
+    }
+    Ok(Some(opened))
+}
+
+fn manifest(document: &Document, name: &str) -> Result<Manifest, SourceError> {
+    let wrong = |reason: String| SourceError::Broken { name: name.to_owned(), reason };
+    let host = document.url.host();
+    match document.status {
+        200 => serde_json::from_slice(&document.bytes)
+            .map_err(|_| wrong(format!("what '{host}' answers is no manifest: check the registry's address"))),
+        401 | 403 => Err(wrong(format!("'{host}' does not let this user have it: ask its owner"))),
+        status => Err(wrong(format!("'{host}' answers with status {status}: try again later"))),
+    }
+}
+
+/// A digest such as `sha256:` and 64 hexadecimal digits; nothing else becomes part of an address.
+fn digest(text: &str) -> Option<String> {
+    let hex = text.strip_prefix("sha256:").or_else(|| text.strip_prefix("sha256-"))?;
+    let fits = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    fits.then(|| format!("sha256:{hex}"))
+}
+
+/// What a tag sets of its own; a layer that cannot be had or read sets nothing.
+fn params(document: &Document) -> TagKnobs {
+    if document.status == 200 { TagKnobs::of_json(&document.bytes) } else { TagKnobs::default() }
+}

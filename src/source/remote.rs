@@ -1,0 +1,259 @@
+//! Files on servers become a header: one file or all shards, from the cache where that is as good.
+
+use std::time::{Duration, SystemTime};
+
+use super::cache::{About, Cache};
+use super::error::SourceError;
+use super::http::{Ask, Client, Document, Line, RemoteFile, Url, WireError, attend};
+use super::network::Network;
+use super::watch::{Progress, Watch};
+use crate::gguf::split::{self, Shard, ShardName};
+use crate::gguf::{GgufError, Header, HeaderAlone, Limits, read};
+use crate::units::Bytes;
+
+/// The longest answer that is taken as a small one: manifests and lists of files.
+const SMALL: u64 = 8 << 20;
+
+/// A network at work: one client, one cache, and what is to be said of how it went.
+pub(super) struct Desk<'n> {
+    pub network: &'n Network,
+    pub client: Client,
+    cache: Option<Cache>,
+    /// What is to be kept once the load as a whole has succeeded.
+    fresh: Vec<Fresh>,
+    /// One sentence each, without its full stop.
+    pub notes: Vec<String>,
+}
+
+/// Something that was fetched and is worth keeping.
+struct Fresh {
+    key: String,
+    name: String,
+    validator: Option<String>,
+    total: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+/// A file on a server.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub ask: Ask,
+    /// The digest of its bytes, where they are known by one: what is kept of them never changes.
+    pub digest: Option<String>,
+}
+
+impl<'n> Desk<'n> {
+    pub fn new(network: &'n Network) -> Self {
+        let client = Client::new(network.patience.clone(), network.proxies);
+        Self { network, client, cache: network.cache.as_deref().map(Cache::new), fresh: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Notes `sentence`, once.
+    pub fn note(&mut self, sentence: String) {
+        if !self.notes.contains(&sentence) {
+            self.notes.push(sentence);
+        }
+    }
+
+    /// Fetches a small answer, whatever its status. One that is fine is kept; where the server is away, what was kept
+    /// serves, and is said to be old.
+    pub fn small(&mut self, ask: &Ask, watch: &mut Watch<'_>) -> Result<Document, WireError> {
+        let asked = self.ask(ask, SMALL, watch);
+        let key = format!("small {}", ask.url.whole());
+        match asked {
+            Ok(document) => {
+                if document.status == 200 {
+                    self.keep(&key, &ask.url, None, None, &document.bytes);
+                }
+                Ok(document)
+            }
+            Err(error) if error.is_away() => match self.kept(&key) {
+                Some((about, bytes)) => {
+                    self.note_old(&about, &error);
+                    Ok(Document { status: 200, code: None, challenge: None, url: ask.url.clone(), bytes })
+                }
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fetches an answer of at most `limit` bytes, whatever its status.
+    pub fn ask(&self, ask: &Ask, limit: u64, watch: &mut Watch<'_>) -> Result<Document, WireError> {
+        let (client, ask, line) = (self.client.clone(), ask.clone(), Line::default());
+        let mine = line.clone();
+        attend(watch, Progress { done: 0, total: None, shard: 0, shards: 1 }, &mine, move || {
+            client.document(&ask, limit, &line)
+        })?
+    }
+
+    /// Opens the file at `place`, and all other shards where it is one of several; `sibling` names them.
+    pub fn open(
+        &mut self,
+        place: &Place,
+        sibling: &dyn Fn(&str) -> Place,
+        watch: &mut Watch<'_>,
+    ) -> Result<Header, SourceError> {
+        let limits = Limits::default();
+        let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
+        let header = self.header(place, watch, &mut progress)?;
+        let refused = |error| SourceError::at(&place.ask.url, error);
+        let Some(shard) = Shard::of(&header.metadata, &limits).map_err(refused)? else { return Ok(header) };
+        let name = ShardName::parse(place.ask.url.file_name())
+            .filter(|name| name.index == shard.index && name.count == shard.count)
+            .ok_or_else(|| SourceError::ShardName {
+                path: place.ask.url.to_string().into(),
+                number: shard.index + 1,
+                count: shard.count,
+            })?;
+        progress.shards = shard.count;
+        let mut first = Some(header);
+        let mut headers = Vec::new();
+        for index in 0..shard.count {
+            progress.shard = index;
+            headers.push(match first.take_if(|_| index == shard.index) {
+                Some(header) => header,
+                None => self.header(&sibling(&name.sibling(index)), watch, &mut progress)?,
+            });
+        }
+        split::join(headers, &limits).map_err(refused)
+    }
+
+    /// The header of one file.
+    fn header(&mut self, place: &Place, watch: &mut Watch<'_>, progress: &mut Progress) -> Result<Header, SourceError> {
+        let url = &place.ask.url;
+        let key = place.digest.clone().unwrap_or_else(|| url.whole());
+        let mut kept = self.kept(&key);
+        if place.digest.is_some()
+            && let Some((about, bytes)) = &kept
+        {
+            return parse_kept(url, about, bytes);
+        }
+        let validator = kept.as_ref().and_then(|(about, _)| about.validator.clone());
+        let mut file = RemoteFile::new(&self.client, place.ask.clone(), watch, *progress);
+        let unchanged = match file.begin(validator.as_deref()) {
+            Ok(unchanged) => unchanged,
+            Err(error) if error.is_away() && kept.is_some() => {
+                if let Some((about, bytes)) = kept.take() {
+                    self.note_old(&about, &error);
+                    return parse_kept(url, &about, &bytes);
+                }
+                return Err(error.into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if let (true, Some((about, bytes))) = (unchanged, kept) {
+            let header = parse_kept(url, &about, &bytes)?;
+            // it was seen today
+            self.keep(&key, url, about.validator.as_deref(), about.total, &bytes);
+            return Ok(header);
+        }
+        let header = read(&mut file, &Limits::default()).map_err(|error| SourceError::at(url, error))?;
+        let end = usize::try_from(header.data_start).unwrap_or(usize::MAX).min(file.bytes().len());
+        progress.done = progress.done.saturating_add(end as u64);
+        let bytes = file.bytes().get(..end).unwrap_or_default().to_vec();
+        let (validator, total) = (file.validator().map(str::to_owned), file.total());
+        if file.ignores_ranges() {
+            self.note(format!(
+                "'{}' sends whole files only: reading stopped behind the header, at {}",
+                url.host(),
+                Bytes(header.data_start)
+            ));
+        }
+        self.keep(&key, url, validator.as_deref(), total, &bytes);
+        Ok(header)
+    }
+
+    /// Bytes of the tensors of the file at `place`.
+    pub fn tensor_bytes(&mut self, place: &Place, watch: &mut Watch<'_>) -> Result<Bytes, SourceError> {
+        let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
+        Ok(self.header(place, watch, &mut progress)?.tensors.iter().map(|tensor| tensor.bytes).sum())
+    }
+
+    fn kept(&self, key: &str) -> Option<(About, Vec<u8>)> {
+        self.cache.as_ref()?.get(key)
+    }
+
+    fn keep(&mut self, key: &str, url: &Url, validator: Option<&str>, total: Option<u64>, bytes: &[u8]) {
+        let (key, name, validator) = (key.to_owned(), url.to_string(), validator.map(str::to_owned));
+        self.fresh.push(Fresh { key, name, validator, total, bytes: bytes.to_vec() });
+    }
+
+    /// Keeps what was fetched: the load has succeeded.
+    pub fn settle(&mut self) {
+        let Some(cache) = &self.cache else { return };
+        let mut put = self
+            .fresh
+            .drain(..)
+            .map(|fresh| cache.put(&fresh.key, &fresh.name, fresh.validator.as_deref(), fresh.total, &fresh.bytes));
+        if let Some(Err(error)) = put.find(Result::is_err) {
+            drop(put);
+            let folder = cache.folder().display().to_string();
+            self.note(format!("what was fetched could not be kept in '{folder}' for the next time: {error}"));
+        }
+    }
+
+    fn note_old(&mut self, about: &About, error: &WireError) {
+        let age = ago(about.age(SystemTime::now()));
+        self.note(format!("'{}' comes from the cache, last seen {age}: {error}", about.name));
+    }
+}
+
+/// The header in bytes that were kept.
+fn parse_kept(url: &Url, about: &About, bytes: &[u8]) -> Result<Header, SourceError> {
+    let refused = |error| SourceError::at(url, error);
+    match about.total {
+        Some(total) => read(&mut Kept { bytes, total }, &Limits::default()).map_err(refused),
+        None => read(&mut HeaderAlone(bytes), &Limits::default()).map_err(refused),
+    }
+}
+
+/// The beginning of a file of known length.
+struct Kept<'b> {
+    bytes: &'b [u8],
+    total: u64,
+}
+
+impl crate::gguf::Source for Kept<'_> {
+    fn size(&self) -> Option<u64> {
+        Some(self.total)
+    }
+
+    fn window(&mut self, offset: u64) -> std::io::Result<&[u8]> {
+        self.bytes.window(offset)
+    }
+}
+
+/// A span of time, for people.
+pub fn ago(age: Duration) -> String {
+    let some = |count: u64, unit: &str| format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" });
+    match age.as_secs() {
+        0..60 => "just now".to_owned(),
+        seconds @ 60..3600 => some(seconds / 60, "minute"),
+        seconds @ 3600..86_400 => some(seconds / 3600, "hour"),
+        seconds => some(seconds / 86_400, "day"),
+    }
+}
+
+impl SourceError {
+    /// What the parser says of the file at `url`; what the wire says keeps its own sentence.
+    pub(super) fn at(url: &Url, error: GgufError) -> Self {
+        match error {
+            GgufError::Stopped => Self::Stopped,
+            GgufError::Read { error, offset } => match error.downcast::<WireError>() {
+                Ok(error) => error.into(),
+                Err(error) => Self::Header { path: url.to_string().into(), error: GgufError::Read { offset, error } },
+            },
+            error => Self::Header { path: url.to_string().into(), error },
+        }
+    }
+}
+
+impl From<WireError> for SourceError {
+    fn from(error: WireError) -> Self {
+        match error {
+            WireError::Stopped => Self::Stopped,
+            error => Self::Wire(error),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Ollama's key: Ed25519 in OpenSSH's format (PROTOCOL.key of OpenSSH 9.9), which Ollama writes without a password.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::signature::Ed25519KeyPair;
+
+const KIND: &[u8] = b"ssh-ed25519";
+
+/// A private key that can sign.
+pub(super) struct Key {
+    pair: Ed25519KeyPair,
+    public: String,
+}
+
+impl Key {
+    /// Reads the key in the file at `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read or is of another kind: one sentence without its full stop.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let text = fs::read_to_string(path).map_err(|error| format!("the key '{shown}' cannot be read: {error}"))?;
+        Self::read(&text).ok_or_else(|| {
+            format!("the key '{shown}' is no Ed25519 key without a password: sign in with 'ollama signin'")
+        })
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let packed: String = text.lines().map(str::trim).filter(|line| !line.starts_with("-----")).collect();
+        let bytes = STANDARD.decode(packed).ok()?;
+        let mut rest = Fields(bytes.strip_prefix(b"openssh-key-v1\0")?);
+        // cipher and key derivation: without a password there is neither, and the derivation has no options
+        let open = rest.field()? == b"none" && rest.field()? == b"none" && rest.field()?.is_empty();
+        if !open || rest.number()? != 1 {
+            return None;
+        }
+        let public = rest.field()?;
+        let mut private = Fields(rest.field()?);
+        if private.number()? != private.number()? || private.field()? != KIND {
+            return None;
+        }
+        let (point, secret) = (private.field()?, private.field()?);
+        let seed = secret.get(..32)?;
+        let pair = Ed25519KeyPair::from_seed_and_public_key(seed, point).ok()?;
+        Some(Self { pair, public: STANDARD.encode(public) })
+    }
+
+    /// The public key as `id_ed25519.pub` has it, without its kind and comment.
+    pub fn public(&self) -> &str {
+        &self.public
+    }
+
+    /// The signature of `text`, as base64.
+    pub fn sign(&self, text: &[u8]) -> String {
+        STANDARD.encode(self.pair.sign(text))
+    }
+}
+
+/// Numbers and texts as SSH packs them: big-endian, each text after its length.
+struct Fields<'b>(&'b [u8]);
+
+impl<'b> Fields<'b> {
+    fn number(&mut self) -> Option<u32> {
+        let (number, rest) = self.0.split_first_chunk::<4>()?;
+        self.0 = rest;
+        Some(u32::from_be_bytes(*number))
+    }
+
+    fn field(&mut self) -> Option<&'b [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (field, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(field)
+    }
+}

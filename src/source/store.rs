@@ -1,0 +1,105 @@
+//! Models that are already on this machine: what other programs have fetched, found without a network.
+
+pub(super) mod files;
+mod hugging_face;
+pub mod ollama;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::roots::Roots;
+use super::tag::TagKnobs;
+use crate::units::Bytes;
+
+/// The program that keeps a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum Store {
+    Ollama,
+    HuggingFace,
+    LmStudio,
+    LlamaCpp,
+}
+
+impl Store {
+    /// Its own spelling of its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ollama => "Ollama",
+            Self::HuggingFace => "Hugging Face",
+            Self::LmStudio => "LM Studio",
+            Self::LlamaCpp => "llama.cpp",
+        }
+    }
+}
+
+impl fmt::Display for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A model on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What to call it: `llama3.1:8b` for Ollama, `owner/repository/file` for files.
+    pub name: String,
+    /// Who keeps it.
+    pub store: Store,
+    /// Its file, or the first shard; for a broken entry the file that is at fault.
+    pub path: PathBuf,
+    /// What can be said of it.
+    pub state: State,
+}
+
+/// Whether an entry can be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It can.
+    Whole {
+        /// Of all its files on the disk, shards and projector too.
+        size: Bytes,
+        /// Its vision or audio projector.
+        projector: Option<PathBuf>,
+        /// Its adapters (LoRA), in order.
+        adapters: Vec<PathBuf>,
+        /// What its tag sets by itself.
+        knobs: TagKnobs,
+    },
+    /// It cannot, for this reason: one sentence without its full stop.
+    Broken(String),
+}
+
+impl Entry {
+    fn broken(name: impl Into<String>, store: Store, path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+        Self { name: name.into(), store, path: path.into(), state: State::Broken(reason.into()) }
+    }
+}
+
+/// Lists the models below `roots`: by store, then by name; each file once. Nothing but names, sizes, Ollama's manifests
+/// and the first bytes of each file is read.
+pub fn list(roots: &Roots) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for root in &roots.ollama {
+        ollama::list(root, &mut entries);
+    }
+    for (store, folders) in [(Store::HuggingFace, &roots.hugging_face), (Store::LlamaCpp, &roots.llama_cpp)] {
+        for root in folders {
+            hugging_face::list(root, store, &mut entries);
+        }
+    }
+    for (store, folders) in [(Store::LmStudio, &roots.lm_studio), (Store::LlamaCpp, &roots.llama_cpp)] {
+        for root in folders {
+            files::list(root, store, &mut entries);
+        }
+    }
+    entries.sort_by(|a, b| (a.store, &a.name, &a.path).cmp(&(b.store, &b.name, &b.path)));
+    // two roots may be the same folder under two names
+    entries.dedup_by(|a, b| (a.store, &a.name) == (b.store, &b.name) && same_file(a, b));
+    entries
+}
+
+fn same_file(a: &Entry, b: &Entry) -> bool {
+    let place = |entry: &Entry| entry.path.canonicalize().unwrap_or_else(|_| entry.path.clone());
+    place(a) == place(b)
+}

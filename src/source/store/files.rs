@@ -1,0 +1,151 @@
+//! Folders of GGUF files: shards counted as one model, projectors given to the models beside them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Entry, State, Store};
+use crate::gguf::split::ShardName;
+use crate::gguf::{GgufError, check};
+use crate::source::file::LocalFile;
+use crate::source::tag::TagKnobs;
+use crate::units::Bytes;
+
+/// Folders inside folders that are looked into; LM Studio and snapshots need three.
+const DEPTH: usize = 5;
+/// Files and folders that are looked at below one root.
+const MOST: usize = 50_000;
+
+/// Lists the GGUF files below `root`; a root that does not exist has none.
+pub(super) fn list(root: &Path, store: Store, entries: &mut Vec<Entry>) {
+    let mut walk = Walk { left: MOST, folders: Vec::new(), failed: Vec::new() };
+    walk.folder(root, DEPTH);
+    for (path, error) in walk.failed {
+        entries.push(Entry::broken(
+            name_below(root, &path),
+            store,
+            path,
+            format!("the folder cannot be read: {error}"),
+        ));
+    }
+    for (folder, files) in walk.folders {
+        models(&files, |file| name_below(root, &folder.join(file)), store, &folder, entries);
+    }
+}
+
+/// A path below `root`, with slashes.
+fn name_below(root: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(root).ok().filter(|below| !below.as_os_str().is_empty()).unwrap_or(path);
+    let parts: Vec<_> = below.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    parts.join("/")
+}
+
+/// Finds GGUF files, folder by folder.
+struct Walk {
+    left: usize,
+    folders: Vec<(PathBuf, Vec<String>)>,
+    failed: Vec<(PathBuf, io::Error)>,
+}
+
+impl Walk {
+    fn folder(&mut self, folder: &Path, depth: usize) {
+        let listing = match fs::read_dir(folder) {
+            Ok(listing) => listing,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return self.failed.push((folder.to_owned(), error)),
+        };
+        let mut files = Vec::new();
+        for entry in listing {
+            if self.left == 0 {
+                break;
+            }
+            self.left -= 1;
+            let Ok(entry) = entry else { continue };
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if name.to_ascii_lowercase().ends_with(".gguf") && !path.is_dir() {
+                files.push(name);
+            } else if path.is_dir() && depth > 0 && !name.starts_with("models--") {
+                self.folder(&path, depth - 1);
+            }
+        }
+        if !files.is_empty() {
+            files.sort();
+            self.folders.push((folder.to_owned(), files));
+        }
+    }
+}
+
+/// Makes entries of the GGUF `files` of one folder; `named` gives a file's name in the list.
+pub(super) fn models(
+    files: &[String],
+    named: impl Fn(&str) -> String,
+    store: Store,
+    folder: &Path,
+    entries: &mut Vec<Entry>,
+) {
+    let (projectors, models): (Vec<_>, Vec<_>) = files.iter().partition(|file| mmproj(file).is_some());
+    let mut grouped: BTreeMap<(String, u64), Vec<&String>> = BTreeMap::new();
+    for file in models {
+        let group = ShardName::parse(file).map_or_else(|| (file.clone(), 0), |name| (name.stem, name.count));
+        grouped.entry(group).or_default().push(file);
+    }
+    for ((stem, count), shards) in grouped {
+        let Some(first) = shards.first() else { continue };
+        let name = if count == 0 { named(first) } else { named(&format!("{stem}.gguf")) };
+        let projector = projector_of(&stem, &projectors).map(|file| folder.join(file));
+        entries.push(Entry {
+            name,
+            store,
+            path: folder.join(first),
+            state: state(folder, &shards, count, projector).unwrap_or_else(State::Broken),
+        });
+    }
+}
+
+/// Looks at a model's files: the reason why it is broken, or their size.
+fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBuf>) -> Result<State, String> {
+    for number in 1..=count.min(shards.len() as u64 + 1) {
+        let there = |shard: &&&String| ShardName::parse(shard).is_some_and(|name| name.index + 1 == number);
+        if !shards.iter().any(|shard| there(&shard)) {
+            return Err(format!("shard {number} of {count} is missing: fetch it into the folder of the others"));
+        }
+    }
+    let mut size = Bytes::ZERO;
+    for shard in shards {
+        size += size_of(&folder.join(shard.as_str()))?;
+    }
+    if let Some(projector) = &projector {
+        size += size_of(projector)?;
+    }
+    Ok(State::Whole { size, projector, adapters: Vec::new(), knobs: TagKnobs::default() })
+}
+
+/// The size of a GGUF file; the reason why it is none where its first bytes say so.
+pub(super) fn size_of(path: &Path) -> Result<Bytes, String> {
+    if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) && !path.exists() {
+        return Err("the link leads to nothing: its download is not complete, or its blob was deleted".to_owned());
+    }
+    let mut file = LocalFile::open(path).map_err(|error| error.to_string())?;
+    match check(&mut file) {
+        Ok(()) => Ok(Bytes(file.len())),
+        Err(GgufError::Read { error, .. }) => Err(format!("it cannot be read: {error}")),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// What stands before `mmproj` in a projector's file name.
+fn mmproj(file: &str) -> Option<&str> {
+    file.to_ascii_lowercase().find("mmproj").and_then(|at| file.get(..at))
+}
+
+/// The projector that belongs to the model `stem`: the one whose name shares most of its beginning, and of those the
+/// first in alphabetical order. In llama.cpp's cache the repository stands before the name of either.
+pub(in crate::source) fn projector_of<'f>(stem: &str, projectors: &[&'f String]) -> Option<&'f String> {
+    projectors
+        .iter()
+        .copied()
+        .filter_map(|file| mmproj(file).filter(|before| stem.starts_with(before)).map(|before| (before.len(), file)))
+        .reduce(|best, other| if other.0 > best.0 { other } else { best })
+        .map(|(_, file)| file)
+}

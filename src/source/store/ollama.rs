@@ -1,0 +1,196 @@
+//! Ollama's store: `manifests/HOST/NAMESPACE/NAME/TAG`, a JSON manifest each, that names blobs by digest.
+//!
+//! Media types and default names: server/images.go and types/model/name.go, Ollama 0.24.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::files::size_of;
+use super::{Entry, State, Store};
+use crate::source::tag::TagKnobs;
+use crate::units::Bytes;
+
+/// Where manifests lie: Ollama's own folder, and the one that it is moving to.
+const MANIFESTS: [&str; 2] = ["manifests", "manifests-v2"];
+/// Hosts that go without saying; the first is the one that names are completed with.
+pub(in crate::source) const HOSTS: [&str; 2] = ["registry.ollama.ai", "ollama.com"];
+const NAMESPACE: &str = "library";
+const TAG: &str = "latest";
+/// A manifest has some ten layers; one beyond this size is not read.
+const LONGEST_MANIFEST: u64 = 1 << 20;
+
+/// A model's full name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct Name {
+    pub host: String,
+    pub namespace: String,
+    pub model: String,
+    pub tag: String,
+}
+
+impl Name {
+    /// Completes what a person writes: `llama3.1`, `llama3.1:8b`, `owner/model:tag`, `host/owner/model:tag`, each also
+    /// after `ollama://`. None where it cannot be such a name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix("ollama://").unwrap_or(text);
+        let mut parts: Vec<&str> = text.split('/').collect();
+        let (model, tag) = parts.pop().map(|last| last.split_once(':').unwrap_or((last, TAG)))?;
+        let namespace = parts.pop().unwrap_or(NAMESPACE);
+        let host = parts.pop().unwrap_or(HOSTS[0]);
+        let fit = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        };
+        let host_fits = host.split(':').all(&fit) && host.matches(':').count() < 2;
+        (parts.is_empty() && host_fits && [namespace, model, tag].into_iter().all(fit)).then(|| Self {
+            host: host.to_owned(),
+            namespace: namespace.to_owned(),
+            model: model.to_owned(),
+            tag: tag.to_owned(),
+        })
+    }
+
+    /// As people write it: without the parts that go without saying.
+    pub fn short(&self) -> String {
+        let Self { host, namespace, model, tag } = self;
+        match (HOSTS.contains(&host.as_str()), namespace == NAMESPACE) {
+            (true, true) => format!("{model}:{tag}"),
+            (true, false) => format!("{namespace}/{model}:{tag}"),
+            (false, _) => format!("{host}/{namespace}/{model}:{tag}"),
+        }
+    }
+}
+
+/// Finds the model called `name` in the store `root`; none where the store has no such manifest.
+pub fn find(root: &Path, name: &Name) -> Option<Entry> {
+    let hosts = if HOSTS.contains(&name.host.as_str()) { HOSTS.to_vec() } else { vec![name.host.as_str()] };
+    let places = MANIFESTS.iter().flat_map(|folder| hosts.iter().map(move |host| root.join(folder).join(host)));
+    places
+        .map(|place| place.join(&name.namespace).join(&name.model).join(&name.tag))
+        .find(|path| path.is_file())
+        .map(|path| entry(root, name, path))
+}
+
+/// Lists the models of the store `root`; a root that does not exist has none.
+pub(super) fn list(root: &Path, entries: &mut Vec<Entry>) {
+    for manifests in MANIFESTS.map(|folder| root.join(folder)) {
+        let mut paths = Vec::new();
+        if let Err((folder, error)) = tags(&manifests, 4, &mut paths) {
+            let name = folder.display().to_string();
+            entries.push(Entry::broken(name, Store::Ollama, folder, format!("the folder cannot be read: {error}")));
+        }
+        for path in paths {
+            let parts: Vec<_> =
+                path.strip_prefix(&manifests).into_iter().flatten().map(|part| part.to_string_lossy()).collect();
+            let [host, namespace, model, tag] = parts.as_slice() else { continue };
+            let name = Name {
+                host: host.to_string(),
+                namespace: namespace.to_string(),
+                model: model.to_string(),
+                tag: tag.to_string(),
+            };
+            if !entries.iter().any(|entry| entry.store == Store::Ollama && entry.name == name.short()) {
+                entries.push(entry(root, &name, path));
+            }
+        }
+    }
+}
+
+/// Collects the files that lie `depth` levels down: host, namespace, model, tag.
+fn tags(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Error)> {
+    let listing = match fs::read_dir(folder) {
+        Ok(listing) => listing,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err((folder.to_owned(), error)),
+    };
+    for entry in listing.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
+        let path = entry.path();
+        match (depth, path.is_dir()) {
+            (1, false) => paths.push(path),
+            (2.., true) => tags(&path, depth - 1, paths)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    #[serde(default)]
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Layer {
+    media_type: String,
+    digest: String,
+}
+
+fn entry(root: &Path, name: &Name, manifest: PathBuf) -> Entry {
+    let short = name.short();
+    match open_manifest(root, &short, &manifest) {
+        Ok((path, state)) => Entry { name: short, store: Store::Ollama, path, state },
+        Err(reason) => Entry::broken(short, Store::Ollama, manifest, reason),
+    }
+}
+
+fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, State), String> {
+    let again = format!("'ollama pull {name}' fetches it again");
+    let size = fs::metadata(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?.len();
+    if size > LONGEST_MANIFEST {
+        return Err(format!("its manifest is {} long, which no manifest is: {again}", Bytes(size)));
+    }
+    let json = fs::read(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?;
+    let manifest: Manifest =
+        serde_json::from_slice(&json).map_err(|error| format!("its manifest is damaged ({error}): {again}"))?;
+    let of_kind = |kind: &str| {
+        let kind = format!("application/vnd.ollama.image.{kind}");
+        let layers: Vec<_> = manifest.layers.iter().filter(|layer| layer.media_type == kind).collect();
+        layers
+            .into_iter()
+            .map(|layer| {
+                blob(root, &layer.digest).ok_or_else(|| format!("its manifest has a digest that is none: {again}"))
+            })
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let models = of_kind("model")?;
+    let Some(model) = models.first() else {
+        let tensors = !of_kind("tensor")?.is_empty();
+        let why = if tensors { "it is kept as safetensors, not as GGUF" } else { "its manifest names no model file" };
+        return Err(format!("{why}: nothing here can be planned from it"));
+    };
+    let (projectors, adapters) = (of_kind("projector")?, of_kind("adapter")?);
+    let mut size = Bytes::ZERO;
+    let ggufs = models.iter().chain(&projectors);
+    for (path, is_gguf) in ggufs.map(|path| (path, true)).chain(adapters.iter().map(|path| (path, false))) {
+        if !path.exists() {
+            let blob = path.file_name().unwrap_or_default().to_string_lossy();
+            return Err(format!("its blob {} is missing: {again}", blob.get(..19).unwrap_or(&blob)));
+        }
+        // adapters may be in older formats
+        size += if is_gguf { size_of(path)? } else { Bytes(fs::metadata(path).map_or(0, |about| about.len())) };
+    }
+    let knobs = of_kind("params")?.first().map(|path| params(path)).transpose()?.unwrap_or_default();
+    Ok((model.clone(), State::Whole { size, projector: projectors.into_iter().next(), adapters, knobs }))
+}
+
+/// What the params layer at `path` sets.
+fn params(path: &Path) -> Result<TagKnobs, String> {
+    let failed = |error: io::Error| format!("its parameters in '{}' cannot be read: {error}", path.display());
+    if fs::metadata(path).map_err(failed)?.len() > LONGEST_MANIFEST {
+        return Ok(TagKnobs::default());
+    }
+    Ok(TagKnobs::of_json(&fs::read(path).map_err(failed)?))
+}
+
+/// The file of a digest such as `sha256:` and 64 hexadecimal digits; nothing else may become part of a path.
+fn blob(root: &Path, digest: &str) -> Option<PathBuf> {
+    let hex = digest.strip_prefix("sha256:").or_else(|| digest.strip_prefix("sha256-"))?;
+    let fits = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    fits.then(|| root.join("blobs").join(format!("sha256-{hex}")))
+}

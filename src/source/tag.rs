@@ -1,0 +1,38 @@
+//! What an Ollama tag sets by itself (`PARAMETER` in its Modelfile).
+
+use serde_json::Value as Json;
+
+/// Knobs that a tag sets by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TagKnobs {
+    /// Context, in tokens.
+    pub num_ctx: Option<u64>,
+    /// Layers on GPUs; negative for: as many as fit.
+    pub num_gpu: Option<i64>,
+}
+
+impl TagKnobs {
+    /// Reads a params layer, a JSON object; anything else sets nothing.
+    pub(super) fn of_json(json: &[u8]) -> Self {
+        let Ok(Json::Object(params)) = serde_json::from_slice(json) else { return Self::default() };
+        // Go writes a whole float as an integer, other tools may not
+        let number = |value: &Json| value.as_i64().or_else(|| value.as_f64().map(|x| x as i64));
+        Self::of(&|key| params.get(key).and_then(number))
+    }
+
+    /// Reads parameters as Ollama prints them: a name and its value on each line.
+    #[cfg(feature = "net")]
+    pub(super) fn of_text(text: &str) -> Self {
+        Self::of(&|key| {
+            text.lines().find_map(|line| {
+                let mut words = line.split_whitespace();
+                words.next().filter(|name| *name == key).and_then(|_| words.next()?.parse().ok())
+            })
+        })
+    }
+
+    fn of(number: &dyn Fn(&str) -> Option<i64>) -> Self {
+        let num_ctx = number("num_ctx").and_then(|tokens| u64::try_from(tokens).ok()).filter(|tokens| *tokens > 0);
+        Self { num_ctx, num_gpu: number("num_gpu") }
+    }
+}

@@ -1,0 +1,206 @@
+//! The planner's screen: `event -> keymap -> Action -> App::update -> effects`, then one drawing.
+
+pub mod action;
+pub mod app;
+pub mod effect;
+pub mod event;
+pub mod keymap;
+pub mod picture;
+pub mod regions;
+mod terminal;
+pub mod theme;
+pub mod view;
+pub mod widget;
+pub mod world;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{Event, read};
+
+use action::{Action, Detected};
+use app::{App, Beginning, Known};
+use effect::{Effect, Runner};
+use terminal::Screen;
+use theme::{Look, Theme};
+
+pub use action::Leave;
+
+use crate::engine::EngineId;
+use crate::machine::Machine;
+use crate::model::Model;
+use crate::settings::Settings;
+
+/// Shortest time between two drawings: at most 60 a second.
+const FRAME: Duration = Duration::from_micros(16_667);
+
+/// A job that finds out about the machine; it may take seconds.
+pub type Detection = Box<dyn FnOnce() -> Detected + Send>;
+
+/// What the planner opens on.
+pub struct Start {
+    /// Who decides.
+    pub engine: EngineId,
+    /// The knobs.
+    pub settings: Settings,
+    /// A model that is already read.
+    pub model: Option<Arc<Model>>,
+    /// A model to read once the planner is open.
+    pub open: Option<PathBuf>,
+    /// The machine, as far as it is known at once.
+    pub machine: Machine,
+    /// What finds out the rest, on a thread of its own; none when the machine is as described.
+    pub detection: Option<Detection>,
+    /// Colours and characters.
+    pub look: Look,
+    /// Say which keys to try: nobody named a model.
+    pub greet: bool,
+}
+
+/// Opens the planner and returns when it is left. The terminal is given back on every way out: at the end, on an
+/// error, on a panic, and on SIGTERM, SIGINT and SIGHUP.
+///
+/// # Errors
+/// When the terminal cannot be taken or is gone.
+pub fn run(start: Start) -> io::Result<Leave> {
+    let size = Screen::size()?;
+    let (send, news) = channel();
+    let runner = Runner::new(Arc::new(world::ThisComputer), tell(&send));
+    let known = if start.detection.is_some() { Known::Asking } else { Known::All };
+    let mut app = App::new(Beginning {
+        engine: start.engine,
+        settings: start.settings,
+        model: start.model,
+        machine: start.machine,
+        known,
+        theme: Theme::new(start.look),
+        size,
+    });
+    if start.greet {
+        app.greet();
+    }
+    if let Some(detection) = start.detection {
+        runner.spawn(move || Action::Detected(detection()));
+    }
+    if let Some(path) = start.open {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        app.begin_load(name, path).into_iter().for_each(|effect| runner.start(effect));
+    }
+    watch_signals(&send)?;
+    let mut screen = Screen::take()?;
+    watch_input(send);
+    turn(&mut app, &mut screen, &runner, &news)
+}
+
+/// What wakes the loop.
+enum News {
+    /// The terminal says something.
+    Terminal(Event),
+    /// An effect or a signal answers.
+    Action(Action),
+}
+
+/// The loop: everything that waits is taken, then there is one plan and one drawing.
+fn turn(app: &mut App, screen: &mut Screen, runner: &Runner, news: &Receiver<News>) -> io::Result<Leave> {
+    loop {
+        app.settle().into_iter().for_each(|effect| runner.start(effect));
+        screen.draw(app)?;
+        fail_on_request();
+        let drawn = Instant::now();
+        // much of what comes means nothing, a moving mouse above all: that is no reason to draw
+        while !gather(app, screen, runner, news, drawn)? {}
+        if let Some(leave) = app.leave {
+            return Ok(leave);
+        }
+    }
+}
+
+/// Waits for news and takes all there is until the next drawing is due. Whether anything had a meaning.
+fn gather(
+    app: &mut App,
+    screen: &mut Screen,
+    runner: &Runner,
+    news: &Receiver<News>,
+    drawn: Instant,
+) -> io::Result<bool> {
+    let Ok(first) = news.recv() else {
+        app.leave = Some(Leave::InputClosed);
+        return Ok(true);
+    };
+    let (mut next, mut meant) = (Some(first), false);
+    while let Some(one) = next {
+        let action = match one {
+            News::Terminal(event) => event::action(&event, app),
+            News::Action(action) => Some(action),
+        };
+        meant |= action.is_some();
+        for effect in action.map(|action| app.update(action)).unwrap_or_default() {
+            if matches!(effect, Effect::Suspend) {
+                screen.suspend()?;
+                let (columns, rows) = Screen::size()?;
+                app.update(Action::Resize(columns, rows));
+            } else {
+                runner.start(effect);
+            }
+        }
+        if app.leave.is_some() {
+            return Ok(true);
+        }
+        next = news.recv_timeout(FRAME.saturating_sub(drawn.elapsed())).ok();
+    }
+    Ok(meant)
+}
+
+/// Passes actions on into the loop's one stream of news.
+fn tell(news: &Sender<News>) -> Sender<Action> {
+    let (send, actions) = channel();
+    let news = news.clone();
+    thread::spawn(move || actions.into_iter().try_for_each(|action| news.send(News::Action(action))));
+    send
+}
+
+fn watch_input(news: Sender<News>) {
+    thread::spawn(move || {
+        loop {
+            let Ok(event) = read() else {
+                // the loop is gone already, or learns from this that the terminal is
+                drop(news.send(News::Action(Action::Leave(Leave::InputClosed))));
+                return;
+            };
+            if news.send(News::Terminal(event)).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+#[cfg(unix)]
+fn watch_signals(news: &Sender<News>) -> io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let news = news.clone();
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            if news.send(News::Action(Action::Leave(Leave::Signal(signal)))).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+#[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps, reason = "the same door on every system")]
+fn watch_signals(_: &Sender<News>) -> io::Result<()> {
+    Ok(())
+}
+
+/// Panics when a debug build is asked to, so that the tests can see the terminal given back.
+fn fail_on_request() {
+    #[cfg(debug_assertions)]
+    assert!(std::env::var_os("PLIMSOLL_TEST_PANIC").is_none(), "asked to panic by PLIMSOLL_TEST_PANIC");
+}

@@ -1,0 +1,327 @@
+//! What the planner knows and shows. [`App::update`] is its only way forward: pure, without IO, clock or environment.
+
+mod adjust;
+mod mouse;
+pub mod open;
+mod pages;
+mod update;
+
+use std::sync::Arc;
+
+use tui_input::Input;
+
+use super::action::{Detected, Leave};
+use super::effect::{Effect, Question};
+use super::keymap::Scope;
+use super::regions::{Panel, Regions, Shape};
+use super::theme::Theme;
+use crate::answer::Limits;
+use crate::engine::{self, EngineError, EngineId};
+use crate::machine::Machine;
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::settings::Settings;
+use crate::settings::knob::{Bounds, Knob};
+
+use open::Open;
+pub use pages::Subject;
+
+/// Settings that can be undone.
+const REMEMBERED: usize = 200;
+
+/// What stands in front.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    /// The planner alone.
+    Plan,
+    /// A value is typed for the knob that has the focus.
+    Entry(Entry),
+    /// A model is chosen.
+    Open(Box<Open>),
+    /// Where a number comes from; scrolled by so many lines.
+    Explain(Subject, u16),
+    /// An engine is chosen: the one at this place.
+    Engines(usize),
+    /// The key table; scrolled by so many lines.
+    Help(u16),
+}
+
+/// A value being typed.
+#[derive(Clone, Debug, Default)]
+pub struct Entry {
+    /// The text so far.
+    pub input: Input,
+    /// Why it was not taken.
+    pub wrong: Option<String>,
+}
+
+/// A model on its way.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Load {
+    /// None was asked for.
+    Idle,
+    /// So much of it is read.
+    Running {
+        /// What is read, for people.
+        name: String,
+        /// Bytes read.
+        done: u64,
+        /// Bytes to read, where known.
+        total: Option<u64>,
+    },
+    /// The last one is on the screen.
+    Ready,
+    /// The last one could not be read; the plan before it stays.
+    Failed {
+        /// What could not be read.
+        name: String,
+        /// Why, in one sentence.
+        why: String,
+    },
+}
+
+/// What is known of the machine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Known {
+    /// Everything that was asked.
+    All,
+    /// Drivers are still being asked.
+    Asking,
+}
+
+/// What was changed last, and how long it stays marked.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// Counts changes.
+    pub id: u64,
+    /// The plan before, until the marks fade.
+    pub before: Option<Box<Plan>>,
+}
+
+/// The cursor of each panel that lists things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursors {
+    /// Index into the plan's layers.
+    pub layer: usize,
+    /// Index into the plan's devices.
+    pub device: usize,
+    /// Line of the graph panel.
+    pub term: usize,
+}
+
+/// What the planner begins with.
+#[derive(Debug)]
+pub struct Beginning {
+    /// Who decides.
+    pub engine: EngineId,
+    /// The knobs.
+    pub settings: Settings,
+    /// The model, if it is already there.
+    pub model: Option<Arc<Model>>,
+    /// The machine, as far as it is known.
+    pub machine: Machine,
+    /// Whether more of it will become known.
+    pub known: Known,
+    /// How it looks.
+    pub theme: Theme,
+    /// Columns and rows of the screen.
+    pub size: (u16, u16),
+}
+
+/// The planner.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct App {
+    pub engine: EngineId,
+    pub settings: Settings,
+    pub model: Option<Arc<Model>>,
+    pub machine: Arc<Machine>,
+    pub known: Known,
+    pub tried: Vec<String>,
+    pub theme: Theme,
+    pub regions: Regions,
+
+    pub mode: Mode,
+    pub focus: Panel,
+    pub knob: Knob,
+    pub cursors: Cursors,
+    /// The panel shown below the knobs where there is room for one only.
+    pub lower: Panel,
+
+    /// The newest plan that the engine made.
+    pub plan: Option<Box<Plan>>,
+    /// Why the engine makes none of the present settings.
+    pub refused: Option<EngineError>,
+    pub bounds: Bounds,
+    pub limits: Option<Limits>,
+    pub change: Change,
+    pub load: Load,
+    /// Something to say in the footer until the next key.
+    pub notice: Option<String>,
+    /// The planner is to end.
+    pub leave: Option<Leave>,
+
+    load_id: u64,
+    load_name: String,
+    limits_id: u64,
+    stale: bool,
+    past: Vec<(EngineId, Settings)>,
+    drag: Option<Knob>,
+}
+
+impl App {
+    /// The planner at its start; the first [`App::settle`] makes the first plan.
+    pub fn new(start: Beginning) -> Self {
+        let (columns, rows) = start.size;
+        Self {
+            engine: start.engine,
+            settings: start.settings,
+            model: start.model,
+            machine: Arc::new(start.machine),
+            known: start.known,
+            tried: Vec::new(),
+            theme: start.theme,
+            regions: Regions::of(columns, rows),
+            mode: Mode::Plan,
+            focus: Panel::Knobs,
+            knob: Knob::Context,
+            cursors: Cursors::default(),
+            lower: Panel::Layers,
+            plan: None,
+            refused: None,
+            bounds: Bounds::default(),
+            limits: None,
+            change: Change::default(),
+            load: Load::Idle,
+            notice: None,
+            leave: None,
+            load_id: 0,
+            load_name: String::new(),
+            limits_id: 0,
+            stale: true,
+            past: Vec::new(),
+            drag: None,
+        }
+    }
+
+    /// The key table's scopes that hold now, the nearest first.
+    pub fn scopes(&self) -> &'static [Scope] {
+        match (&self.mode, self.focus) {
+            (Mode::Plan, Panel::Knobs) => &[Scope::Knobs, Scope::Plan, Scope::Everywhere],
+            (Mode::Plan, _) => &[Scope::Lists, Scope::Plan, Scope::Everywhere],
+            (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],
+            (Mode::Open(_), _) => &[Scope::Open, Scope::Everywhere],
+            (Mode::Explain(..) | Mode::Engines(_) | Mode::Help(_), _) => &[Scope::Page, Scope::Everywhere],
+        }
+    }
+
+    /// A digit typed now begins a value.
+    pub fn takes_numbers(&self) -> bool {
+        self.focus == Panel::Knobs && self.knob.choices().is_none()
+    }
+
+    /// The engine was not asked about the present settings yet.
+    pub const fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// Makes the plan anew if anything that it rests on changed. Called once before a drawing, however many actions came.
+    pub fn settle(&mut self) -> Vec<Effect> {
+        if !std::mem::take(&mut self.stale) {
+            return Vec::new();
+        }
+        let Some(model) = self.model.clone() else { return Vec::new() };
+        match engine::plan(self.engine, &model, &self.machine, &self.settings) {
+            Ok(plan) => self.accept(model, plan),
+            Err(error) => {
+                self.refused = Some(error);
+                Vec::new()
+            }
+        }
+    }
+
+    fn accept(&mut self, model: Arc<Model>, plan: Plan) -> Vec<Effect> {
+        self.refused = None;
+        self.bounds = Bounds { context_train: plan.model.context_train, layer_count: plan.layers.len() as u64 };
+        self.cursors.layer = self.cursors.layer.min(plan.layers.len().saturating_sub(1));
+        self.cursors.device = self.cursors.device.min(plan.devices.len().saturating_sub(1));
+        self.say_what_is_new(&plan);
+        self.change.id += 1;
+        self.change.before = self.plan.replace(Box::new(plan.clone()));
+        self.limits_id += 1;
+        let question = Question {
+            id: self.limits_id,
+            engine: self.engine,
+            model,
+            machine: Arc::clone(&self.machine),
+            settings: self.settings.clone(),
+            plan,
+        };
+        vec![Effect::Limits(Box::new(question)), Effect::Fade { id: self.change.id }]
+    }
+
+    /// Where the verdict has no room for notes, the footer says the one that the last key brought.
+    fn say_what_is_new(&mut self, plan: &Plan) {
+        const ROOMY: u16 = 5;
+        let Some(old) = self.plan.as_ref().filter(|_| self.regions.verdict.height < ROOMY) else { return };
+        if let Some(note) = plan.notes.iter().find(|note| !old.notes.contains(note)) {
+            self.notice = Some(note.clone());
+        }
+    }
+
+    /// The plan whose values are marked where they differ from now.
+    pub fn before(&self) -> Option<&Plan> {
+        self.change.before.as_deref()
+    }
+
+    /// What the person chose for `knob`, or else what is in effect.
+    pub fn value(&self, knob: Knob) -> u64 {
+        let chosen = knob.chosen(&self.settings, &self.bounds);
+        chosen.unwrap_or_else(|| self.in_effect(knob).unwrap_or_else(|| knob.stops(&self.bounds).first()))
+    }
+
+    /// What the engine makes of `knob`.
+    pub fn in_effect(&self, knob: Knob) -> Option<u64> {
+        self.plan.as_ref().map(|plan| knob.in_effect(&plan.settings, plan.offloaded))
+    }
+
+    /// The most that `knob` can be with every layer on GPUs.
+    pub fn limit(&self, knob: Knob) -> Option<u64> {
+        self.limits.as_ref().and_then(|limits| limits.of(knob))
+    }
+
+    /// The panel that is shown below the knobs on a screen with room for one.
+    pub fn visible(&self, panel: Panel) -> bool {
+        match self.regions.shape {
+            Shape::TooSmall => false,
+            Shape::Tabbed => panel == Panel::Knobs || panel == self.lower,
+            Shape::Columns => true,
+        }
+    }
+
+    /// Says which keys to try first, until one is pressed.
+    pub fn greet(&mut self) {
+        let text =
+            "Welcome. Try ← → to move the context, Tab to look around, o to open your own model; ? shows all keys.";
+        self.notice = Some(text.to_owned());
+    }
+
+    fn turn_to(&mut self, panel: Panel) {
+        self.focus = panel;
+        if panel != Panel::Knobs {
+            self.lower = panel;
+        }
+    }
+
+    fn known(&mut self, detected: Detected) {
+        self.machine = Arc::new(detected.machine);
+        self.tried = detected.tried;
+        self.known = Known::All;
+        self.replan_from_scratch();
+    }
+
+    /// For when more than a knob changed: what was known of the knobs' limits means nothing any more.
+    fn replan_from_scratch(&mut self) {
+        (self.stale, self.limits) = (true, None);
+    }
+}

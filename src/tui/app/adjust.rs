@@ -1,0 +1,144 @@
+//! Turning knobs, taking it back, and moving the cursors of the other panels.
+
+use tui_input::Input;
+
+use super::{App, Entry, Mode, Panel, REMEMBERED};
+use crate::settings::knob::Knob;
+use crate::tui::action::Command;
+
+/// Places that Page Up and Page Down go.
+const PAGE: isize = 4;
+
+impl App {
+    pub(super) fn turn_knob(&mut self, command: Command) {
+        let (knob, value) = (self.knob, self.value(self.knob));
+        let stops = knob.stops(&self.bounds);
+        match command {
+            Command::Up => self.knob = neighbour(knob, -1),
+            Command::Down => self.knob = neighbour(knob, 1),
+            Command::Less => self.set_knob(knob, stops.step(value, -1)),
+            Command::More => self.set_knob(knob, stops.step(value, 1)),
+            Command::PageDown => self.set_knob(knob, stops.step(value, -PAGE)),
+            Command::PageUp => self.set_knob(knob, stops.step(value, PAGE)),
+            Command::FineLess => self.set_knob(knob, finer(value, knob.fine(), false).max(knob.least())),
+            Command::FineMore => self.set_knob(knob, finer(value, knob.fine(), true).min(stops.last().max(value))),
+            Command::First => self.set_knob(knob, stops.first()),
+            Command::Last => self.set_knob(knob, stops.last()),
+            Command::Enter if knob.choices().is_none() => {
+                self.mode = Mode::Entry(Entry { input: Input::new(value.to_string()), wrong: None });
+            }
+            Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
+            Command::MostThatFits => self.go_to_limit(),
+            Command::Reset => {
+                let mut settings = self.settings.clone();
+                knob.reset(&mut settings);
+                self.change_settings(settings);
+            }
+            _ => {}
+        }
+    }
+
+    fn go_to_limit(&mut self) {
+        let knob = self.knob;
+        match self.limit(knob) {
+            Some(most) => self.set_knob(knob, most),
+            None if knob == Knob::GpuLayers => {
+                let mut settings = self.settings.clone();
+                knob.reset(&mut settings);
+                self.change_settings(settings);
+                self.notice = Some("On auto the engine puts as many layers on GPUs as fit.".to_owned());
+            }
+            None if knob.choices().is_some() => {
+                self.notice = Some(format!("{} has no most: choose one with ← and →.", knob.title()));
+            }
+            None if self.machine.gpus.is_empty() => {
+                self.notice = Some("There is no GPU that layers could be kept on.".to_owned());
+            }
+            None if self.limits.is_none() => {
+                self.notice = Some("Still working out what fits; press m again in a moment.".to_owned());
+            }
+            None => {
+                let least = knob.show(knob.stops(&self.bounds).first());
+                let what = knob.title();
+                self.notice = Some(format!("Not even a {what} of {least} keeps every layer on the GPU."));
+            }
+        }
+    }
+
+    /// Sets `knob` as one step that can be undone.
+    pub(super) fn set_knob(&mut self, knob: Knob, value: u64) {
+        let mut settings = self.settings.clone();
+        knob.set(&mut settings, value);
+        self.change_settings(settings);
+    }
+
+    pub(super) fn take_typed(&mut self, text: &str) -> Result<(), String> {
+        let mut settings = self.settings.clone();
+        self.knob.read(text, &mut settings, &self.bounds)?;
+        self.change_settings(settings);
+        Ok(())
+    }
+
+    pub(super) fn change_settings(&mut self, settings: crate::settings::Settings) {
+        if settings == self.settings {
+            return;
+        }
+        // a drag is one step, however far it goes
+        if self.drag.is_none() {
+            self.remember();
+        }
+        self.settings = settings;
+        self.stale = true;
+    }
+
+    pub(super) fn remember(&mut self) {
+        if self.past.len() == REMEMBERED {
+            self.past.remove(0);
+        }
+        self.past.push((self.engine, self.settings.clone()));
+    }
+
+    pub(super) fn undo(&mut self) {
+        match self.past.pop() {
+            Some((engine, settings)) => {
+                let same = engine == self.engine;
+                (self.engine, self.settings, self.stale) = (engine, settings, true);
+                if !same {
+                    self.replan_from_scratch();
+                }
+            }
+            None => self.notice = Some("Nothing to undo.".to_owned()),
+        }
+    }
+
+    pub(super) fn move_cursor(&mut self, command: Command) {
+        let Some(plan) = &self.plan else { return };
+        let (at, count) = match self.focus {
+            Panel::Knobs => return,
+            Panel::Layers => (&mut self.cursors.layer, plan.layers.len()),
+            Panel::Memory => (&mut self.cursors.device, plan.devices.len()),
+            Panel::Graph => (&mut self.cursors.term, crate::tui::view::graph::line_count(plan)),
+        };
+        let last = count.saturating_sub(1);
+        *at = match command {
+            Command::Up | Command::Less => at.saturating_sub(1),
+            Command::Down | Command::More => (*at + 1).min(last),
+            Command::PageUp => at.saturating_sub(8),
+            Command::PageDown => (*at + 8).min(last),
+            Command::First => 0,
+            Command::Last => last,
+            _ => *at,
+        };
+    }
+}
+
+fn neighbour(knob: Knob, by: isize) -> Knob {
+    let at = Knob::ALL.iter().position(|&other| other == knob).unwrap_or(0);
+    let target = at.saturating_add_signed(by).min(Knob::ALL.len() - 1);
+    Knob::ALL[target]
+}
+
+/// The next multiple of `step` above or below `value`.
+const fn finer(value: u64, step: u64, up: bool) -> u64 {
+    if up { (value / step).saturating_add(1).saturating_mul(step) } else { value.saturating_sub(1) / step * step }
+}

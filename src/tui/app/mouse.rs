@@ -1,0 +1,129 @@
+//! What is under the pointer, and what pressing, dragging and the wheel do to it.
+
+use super::{App, Mode, Panel};
+use crate::settings::knob::Knob;
+use crate::tui::action::{Command, Gesture};
+use crate::tui::effect::Effect;
+use crate::tui::view;
+use crate::tui::widget::slider;
+
+impl App {
+    pub(super) fn mouse(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
+        if !matches!(self.mode, Mode::Plan) {
+            return self.mouse_on_page(gesture);
+        }
+        match gesture {
+            Gesture::Down => {
+                self.notice = None;
+                self.mouse_down(x, y);
+            }
+            Gesture::Drag => {
+                if let Some(knob) = self.drag {
+                    self.drag_to(knob, x);
+                }
+            }
+            Gesture::Up => self.let_go(),
+            Gesture::WheelUp | Gesture::WheelDown => self.wheel(gesture == Gesture::WheelUp, x, y),
+        }
+        Vec::new()
+    }
+
+    fn mouse_on_page(&mut self, gesture: Gesture) -> Vec<Effect> {
+        self.let_go();
+        match gesture {
+            Gesture::WheelUp => self.update(crate::tui::action::Action::Press(Command::Up)),
+            Gesture::WheelDown => self.update(crate::tui::action::Action::Press(Command::Down)),
+            _ => Vec::new(),
+        }
+    }
+
+    fn mouse_down(&mut self, x: u16, y: u16) {
+        let tab = self.regions.tabs().into_iter().find(|(_, place)| place.contains((x, y).into()));
+        if let Some((panel, _)) = tab {
+            self.turn_to(panel);
+            return;
+        }
+        let Some(panel) = self.regions.at(x, y, self.lower) else { return };
+        self.turn_to(panel);
+        match panel {
+            Panel::Knobs => self.grasp_knob(x, y),
+            Panel::Layers => {
+                let Some(plan) = &self.plan else { return };
+                let blocks = plan.layers.len().saturating_sub(1);
+                if let Some(layer) = view::layers::columns(self.regions.layers, blocks).layer_at(x, y) {
+                    self.cursors.layer = layer.min(blocks);
+                }
+            }
+            Panel::Memory => {
+                let Some(plan) = &self.plan else { return };
+                let rows = view::memory::Rows::new(self.regions.memory, plan.devices.len(), self.cursors.device);
+                if let Some(device) = rows.device_at(y) {
+                    self.cursors.device = device;
+                }
+            }
+            Panel::Graph => {
+                let Some(plan) = &self.plan else { return };
+                if let Some(line) = view::graph::line_at(self.regions.graph, plan, self.cursors.term, y) {
+                    self.cursors.term = line;
+                }
+            }
+        }
+    }
+
+    fn grasp_knob(&mut self, x: u16, y: u16) {
+        let Some(knob) = self.knob_at(y) else { return };
+        self.knob = knob;
+        let row = self.regions.knob(knob);
+        if let Some(words) = knob.choices() {
+            if let Some(at) = row.words(&words).iter().position(|place| place.contains((x, y).into())) {
+                self.set_knob(knob, at as u64);
+            }
+        } else if row.track.contains((x, y).into()) {
+            // a drag is undone as a whole
+            self.remember();
+            self.drag = Some(knob);
+            self.drag_to(knob, x);
+        }
+    }
+
+    fn let_go(&mut self) {
+        let moved = self.past.last().is_some_and(|(_, settings)| *settings != self.settings);
+        if self.drag.take().is_some() && !moved {
+            self.past.pop();
+        }
+    }
+
+    fn drag_to(&mut self, knob: Knob, x: u16) {
+        let track = self.regions.knob(knob).track;
+        let stops = knob.stops(&self.bounds);
+        let value = stops.nearest(slider::fraction(track, x));
+        // a press on the handle itself moves nothing
+        if slider::column(track, stops.fraction(self.value(knob))) != x {
+            self.set_knob(knob, value);
+        }
+    }
+
+    fn wheel(&mut self, up: bool, x: u16, y: u16) {
+        match self.regions.at(x, y, self.lower) {
+            Some(Panel::Knobs) => {
+                let Some(knob) = self.knob_at(y) else { return };
+                let value = knob.stops(&self.bounds).step(self.value(knob), if up { 1 } else { -1 });
+                self.turn_to(Panel::Knobs);
+                self.knob = knob;
+                self.set_knob(knob, value);
+            }
+            Some(panel) => {
+                self.turn_to(panel);
+                self.move_cursor(if up { Command::Up } else { Command::Down });
+            }
+            None => {}
+        }
+    }
+
+    fn knob_at(&self, y: u16) -> Option<Knob> {
+        Knob::ALL.into_iter().find(|&knob| {
+            let row = self.regions.knob(knob).row;
+            row.y == y && row.height > 0
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Pages in front of the planner that say where a number comes from.
+
+use super::update::scrolled;
+use super::{App, Mode, Panel};
+use crate::settings::knob::Knob;
+use crate::tui::action::Command;
+
+/// What is explained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A knob: its range, what was asked, what is in effect.
+    Knob(Knob),
+    /// A layer, by its index into the plan's: its tensors, its cache, its home and why.
+    Layer(usize),
+    /// A device, by its index into the plan's: what it holds.
+    Device(usize),
+    /// A line of the graph panel.
+    Graph(usize),
+}
+
+impl App {
+    /// Opens the page on what has the focus.
+    pub(super) fn explain(&mut self) {
+        let subject = match self.focus {
+            Panel::Knobs => Subject::Knob(self.knob),
+            Panel::Layers => Subject::Layer(self.cursors.layer),
+            Panel::Memory => Subject::Device(self.cursors.device),
+            Panel::Graph => Subject::Graph(self.cursors.term),
+        };
+        if self.plan.is_some() {
+            self.mode = Mode::Explain(subject, 0);
+        } else {
+            self.notice = Some("There is no plan yet: open a model with o.".to_owned());
+        }
+    }
+
+    pub(super) fn press_on_explanation(&mut self, subject: Subject, scroll: u16, command: Command) {
+        match command {
+            Command::Back | Command::Enter => {}
+            Command::Help => self.mode = Mode::Help(0),
+            Command::Less | Command::More => {
+                // the neighbours of the same kind, without closing the page
+                match subject {
+                    Subject::Knob(_) => {
+                        self.turn_knob(if command == Command::Less { Command::Up } else { Command::Down });
+                    }
+                    _ => self.move_cursor(command),
+                }
+                self.explain();
+            }
+            _ => self.mode = Mode::Explain(subject, scrolled(scroll, command)),
+        }
+    }
+}

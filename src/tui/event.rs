@@ -1,0 +1,41 @@
+//! What comes from the terminal, and what it means where the person is.
+
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind};
+
+use super::action::{Action, Gesture};
+use super::app::{App, Mode};
+use super::keymap;
+
+/// The meaning of a terminal's `event` for `app`; most mean nothing.
+pub fn action(event: &Event, app: &App) -> Option<Action> {
+    match event {
+        Event::Key(key) if key.kind != KeyEventKind::Release => from_key(*key, app),
+        Event::Paste(text) => Some(Action::Paste(text.clone())),
+        Event::Resize(columns, rows) => Some(Action::Resize(*columns, *rows)),
+        Event::Mouse(mouse) => {
+            let gesture = match mouse.kind {
+                MouseEventKind::Down(MouseButton::Left) => Gesture::Down,
+                MouseEventKind::Drag(MouseButton::Left) => Gesture::Drag,
+                MouseEventKind::Up(MouseButton::Left) => Gesture::Up,
+                MouseEventKind::ScrollUp => Gesture::WheelUp,
+                MouseEventKind::ScrollDown => Gesture::WheelDown,
+                _ => return None,
+            };
+            Some(Action::Mouse(gesture, mouse.column, mouse.row))
+        }
+        _ => None,
+    }
+}
+
+fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
+    if let Some(command) = keymap::command(key, app.scopes()) {
+        return Some(Action::Press(command));
+    }
+    let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
+    let starts_a_number = plain && matches!(key.code, KeyCode::Char('1'..='9'));
+    match app.mode {
+        Mode::Entry(_) | Mode::Open(_) => Some(Action::Type(key)),
+        Mode::Plan if app.takes_numbers() && starts_a_number => Some(Action::Type(key)),
+        _ => None,
+    }
+}

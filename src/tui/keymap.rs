@@ -1,0 +1,270 @@
+//! The one key table. Dispatch, the footer and the help screen read it.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::action::Command;
+
+/// A key with its modifiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(pub KeyCode, pub KeyModifiers);
+
+/// Where a key has its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// On every screen.
+    Everywhere,
+    /// On the planner, whatever has the focus.
+    Plan,
+    /// On the planner, with the focus on the knobs.
+    Knobs,
+    /// On the planner, with the focus on a panel that lists things.
+    Lists,
+    /// While something is typed.
+    Field,
+    /// While a model is chosen.
+    Open,
+    /// On a page in front of the planner.
+    Page,
+}
+
+impl Scope {
+    /// The heading in the help, for those that have one of their own.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Everywhere => "Everywhere",
+            Self::Plan => "Planner",
+            Self::Knobs => "Knobs",
+            Self::Lists => "Layers, memory, graph",
+            Self::Field => "While typing",
+            Self::Open => "Opening a model",
+            Self::Page => "Pages in front",
+        }
+    }
+
+    /// Every scope, in the order of the help.
+    pub const ALL: [Self; 7] =
+        [Self::Knobs, Self::Lists, Self::Plan, Self::Open, Self::Field, Self::Page, Self::Everywhere];
+}
+
+/// A line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding {
+    /// Any of these.
+    pub keys: &'static [Key],
+    /// What it stands for.
+    pub command: Command,
+    /// Where.
+    pub scope: Scope,
+    /// What it does, in a few words.
+    pub says: &'static str,
+    /// Its place in the footer, for keys that matter much.
+    pub footer: Option<Hint>,
+}
+
+/// A word in the footer; neighbours with one word share a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// What is written beside the key.
+    pub word: &'static str,
+    /// The lower, the longer it stays where there is little room.
+    pub rank: u8,
+}
+
+const fn key(code: KeyCode) -> Key {
+    Key(code, KeyModifiers::NONE)
+}
+
+const fn letter(c: char) -> Key {
+    key(KeyCode::Char(c))
+}
+
+const fn shift(code: KeyCode) -> Key {
+    Key(code, KeyModifiers::SHIFT)
+}
+
+const fn ctrl(c: char) -> Key {
+    Key(KeyCode::Char(c), KeyModifiers::CONTROL)
+}
+
+macro_rules! table {
+    ($($scope:ident: $command:ident = [$($key:expr),+] $says:literal $(, footer $rank:literal $footer:literal)?;)+) => {
+        &[$(Binding {
+            keys: &[$($key),+],
+            command: Command::$command,
+            scope: Scope::$scope,
+            says: $says,
+            footer: table!(@footer $($rank $footer)?),
+        }),+]
+    };
+    (@footer $rank:literal $footer:literal) => { Some(Hint { word: $footer, rank: $rank }) };
+    (@footer) => { None };
+}
+
+/// The table.
+pub const KEYS: &[Binding] = table! {
+    Knobs: Up = [key(KeyCode::Up), letter('k')] "the knob above", footer 1 "knob";
+    Knobs: Down = [key(KeyCode::Down), letter('j')] "the knob below", footer 1 "knob";
+    Knobs: Less = [key(KeyCode::Left)] "less, to the next usual size", footer 1 "change";
+    Knobs: More = [key(KeyCode::Right)] "more, to the next usual size", footer 1 "change";
+    Knobs: FineLess = [shift(KeyCode::Left), letter(',')] "a little less", footer 3 "fine";
+    Knobs: FineMore = [shift(KeyCode::Right), letter('.')] "a little more", footer 3 "fine";
+    Knobs: PageDown = [key(KeyCode::PageDown)] "much less";
+    Knobs: PageUp = [key(KeyCode::PageUp)] "much more";
+    Knobs: First = [key(KeyCode::Home), letter('0')] "the smallest value";
+    Knobs: Last = [key(KeyCode::End)] "the largest value";
+    Knobs: Enter = [key(KeyCode::Enter)] "type a value; or just type it";
+    Knobs: MostThatFits = [letter('m')] "the most with all layers on GPU", footer 2 "most that fits";
+    Knobs: Reset = [letter('r')] "leave this knob to the engine", footer 3 "reset";
+
+    Lists: Up = [key(KeyCode::Up), letter('k')] "the one above", footer 1 "choose";
+    Lists: Down = [key(KeyCode::Down), letter('j')] "the one below", footer 1 "choose";
+    Lists: Less = [key(KeyCode::Left)] "the one to the left";
+    Lists: More = [key(KeyCode::Right)] "the one to the right";
+    Lists: PageUp = [key(KeyCode::PageUp)] "several back";
+    Lists: PageDown = [key(KeyCode::PageDown)] "several on";
+    Lists: First = [key(KeyCode::Home), letter('0')] "the first";
+    Lists: Last = [key(KeyCode::End)] "the last";
+    Lists: Enter = [key(KeyCode::Enter)] "look into it", footer 1 "look";
+
+    Plan: NextPanel = [key(KeyCode::Tab)] "the next panel", footer 1 "panel";
+    Plan: PreviousPanel = [key(KeyCode::BackTab), shift(KeyCode::BackTab)] "the panel before";
+    Plan: Explain = [letter('i')] "where a number comes from", footer 1 "why";
+    Plan: Undo = [letter('u')] "undo", footer 2 "undo";
+    Plan: Engine = [letter('e')] "choose the engine";
+    Plan: Open = [letter('o')] "open another model", footer 2 "open";
+    Plan: Theme = [letter('T'), shift(KeyCode::Char('T'))] "dark, light, or without colour";
+    Plan: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key", footer 0 "help";
+    Plan: Quit = [letter('q')] "quit", footer 0 "quit";
+
+    Open: Up = [key(KeyCode::Up)] "the model above", footer 1 "choose";
+    Open: Down = [key(KeyCode::Down)] "the model below", footer 1 "choose";
+    Open: PageUp = [key(KeyCode::PageUp)] "several up";
+    Open: PageDown = [key(KeyCode::PageDown)] "several down";
+    Open: Complete = [key(KeyCode::Tab)] "complete the path", footer 1 "complete";
+    Open: Enter = [key(KeyCode::Enter)] "open it", footer 2 "open";
+    Open: Back = [key(KeyCode::Esc)] "back to the planner", footer 0 "back";
+
+    Field: Enter = [key(KeyCode::Enter)] "take the value", footer 1 "take";
+    Field: Back = [key(KeyCode::Esc)] "leave it as it was", footer 1 "cancel";
+
+    Page: Up = [key(KeyCode::Up), letter('k')] "up", footer 1 "scroll";
+    Page: Down = [key(KeyCode::Down), letter('j')] "down", footer 1 "scroll";
+    Page: Less = [key(KeyCode::Left)] "the one before";
+    Page: More = [key(KeyCode::Right)] "the next one";
+    Page: PageUp = [key(KeyCode::PageUp)] "a page up";
+    Page: PageDown = [key(KeyCode::PageDown), letter(' ')] "a page down";
+    Page: First = [key(KeyCode::Home)] "the top";
+    Page: Last = [key(KeyCode::End)] "the end";
+    Page: Enter = [key(KeyCode::Enter)] "take it, or close";
+    Page: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key";
+    Page: Back = [key(KeyCode::Esc), letter('q'), letter('i')] "back to the planner", footer 0 "back";
+
+    Everywhere: Back = [key(KeyCode::Esc)] "stop loading, close";
+    Everywhere: Suspend = [ctrl('z')] "to the shell; fg comes back";
+    Everywhere: Quit = [ctrl('c')] "quit";
+};
+
+/// The meaning of `event` where `scopes` hold, the first of them first.
+pub fn command(event: KeyEvent, scopes: &[Scope]) -> Option<Command> {
+    // terminals differ in whether a capital comes with a shift
+    let modifiers = event.modifiers & (KeyModifiers::SHIFT | KeyModifiers::CONTROL | KeyModifiers::ALT);
+    let wanted = Key(event.code, modifiers);
+    let here = |scope: Scope| KEYS.iter().filter(move |binding| binding.scope == scope);
+    scopes
+        .iter()
+        .flat_map(|&scope| here(scope))
+        .find(|binding| binding.keys.contains(&wanted))
+        .map(|binding| binding.command)
+}
+
+/// The footer where `scopes` hold: keys and what they do, in the order of the table.
+pub fn footer(scopes: &[Scope]) -> Vec<(String, Hint)> {
+    let mut words: Vec<(String, Hint)> = Vec::new();
+    for binding in scopes.iter().flat_map(|&scope| KEYS.iter().filter(move |binding| binding.scope == scope)) {
+        let (Some(hint), Some(first)) = (binding.footer, binding.keys.first()) else { continue };
+        match words.last_mut().filter(|(_, last)| *last == hint) {
+            Some((keys, _)) => keys.push_str(first.name().trim_start_matches('⇧')),
+            None => words.push((first.name(), hint)),
+        }
+    }
+    words
+}
+
+/// The table in Markdown, for the README.
+pub fn markdown() -> String {
+    let mut table = "| where | key | what it does |\n| --- | --- | --- |\n".to_owned();
+    for scope in Scope::ALL {
+        let mut heading = scope.heading();
+        for binding in KEYS.iter().filter(|binding| binding.scope == scope) {
+            table += &["| ", heading, " | ", &binding.names(), " | ", binding.says, " |\n"].concat();
+            heading = "";
+        }
+    }
+    table
+}
+
+impl Key {
+    /// As it is written on the screen.
+    pub fn name(self) -> String {
+        let name = match self.0 {
+            KeyCode::Up => "↑".to_owned(),
+            KeyCode::Down => "↓".to_owned(),
+            KeyCode::Left => "←".to_owned(),
+            KeyCode::Right => "→".to_owned(),
+            KeyCode::PageUp => "PgUp".to_owned(),
+            KeyCode::PageDown => "PgDn".to_owned(),
+            KeyCode::Home => "Home".to_owned(),
+            KeyCode::End => "End".to_owned(),
+            KeyCode::Enter => "Enter".to_owned(),
+            KeyCode::Esc => "Esc".to_owned(),
+            KeyCode::Tab => "Tab".to_owned(),
+            KeyCode::BackTab => return "⇧Tab".to_owned(),
+            KeyCode::Char(' ') => "Space".to_owned(),
+            KeyCode::Char(c) if self.1.contains(KeyModifiers::CONTROL) => {
+                return format!("Ctrl-{}", c.to_ascii_uppercase());
+            }
+            KeyCode::Char(c) => return c.to_string(),
+            other => format!("{other:?}"),
+        };
+        if self.1.contains(KeyModifiers::SHIFT) { format!("⇧{name}") } else { name }
+    }
+}
+
+impl Binding {
+    /// All its keys as they are written on the screen; one key that comes in two ways is written once.
+    pub fn names(&self) -> String {
+        let mut names: Vec<String> = self.keys.iter().map(|key| key.name()).collect();
+        names.dedup();
+        names.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_one_meaning_in_a_place() {
+        for (i, a) in KEYS.iter().enumerate() {
+            for b in &KEYS[i + 1..] {
+                let clash = a.scope == b.scope && a.keys.iter().any(|key| b.keys.contains(key));
+                assert!(!clash, "{} and {} share a key in {:?}", a.says, b.says, a.scope);
+            }
+        }
+    }
+
+    #[test]
+    fn the_footer_joins_keys_of_one_word() {
+        let footer = footer(&[Scope::Knobs]);
+        assert_eq!((footer[0].0.as_str(), footer[0].1.word), ("↑↓", "knob"));
+        assert_eq!((footer[2].0.as_str(), footer[2].1.word), ("⇧←→", "fine"));
+    }
+
+    #[test]
+    fn the_nearer_scope_wins() {
+        let esc = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
+        assert_eq!(command(esc, &[Scope::Field, Scope::Everywhere]), Some(Command::Back));
+        let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);
+        assert_eq!(command(up, &[Scope::Field]), None);
+    }
+}

@@ -1,0 +1,181 @@
+//! A drawn buffer as an SVG picture: a window with rounded corners, text on a grid, and blocks and lines as shapes, so
+//! that they join without gaps whatever font a viewer has.
+
+mod lines;
+
+use std::fmt::Write;
+
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::style::{Color, Modifier};
+
+use super::theme::palette::indexed_rgb;
+use super::theme::{Hue, Tone};
+
+/// Width and height of a cell, and the size of its letters, in pixels.
+const CELL: (f64, f64) = (8.4, 18.0);
+const LETTERS: f64 = 14.0;
+/// Space around the text, and the height of the window's bar.
+const MARGIN: f64 = 14.0;
+const BAR: f64 = 30.0;
+const FONTS: &str = "'JetBrains Mono','DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace";
+
+/// The picture of `buffer` on paper of `tone`, with `title` on the window's bar.
+pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
+    let (columns, rows) = (f64::from(buffer.area.width), f64::from(buffer.area.height));
+    let (width, height) = (columns * CELL.0 + 2.0 * MARGIN, rows * CELL.1 + BAR + MARGIN);
+    let paper = Paper::of(tone);
+    let mut out = String::new();
+    let view = format!("{} {}", number(width), number(height));
+    // writing to a String cannot fail
+    let _ = writeln!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {view}\" font-family=\"{FONTS}\" font-size=\"{LETTERS}\">\n\
+         <title>{}</title>\n\
+         <rect x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"10\" fill=\"{}\" stroke=\"{}\"/>",
+        escaped(title),
+        number(width - 1.0),
+        number(height - 1.0),
+        paper.ground,
+        paper.edge,
+    );
+    for (at, colour) in ["#ff5f57", "#febc2e", "#28c840"].into_iter().enumerate() {
+        let _ = writeln!(out, "<circle cx=\"{}\" cy=\"15.5\" r=\"5\" fill=\"{colour}\"/>", 20 + 18 * at);
+    }
+    let _ = writeln!(
+        out,
+        "<text x=\"{}\" y=\"20\" text-anchor=\"middle\" font-size=\"12\" fill=\"{}\">{}</text>",
+        number(width / 2.0),
+        paper.quiet,
+        escaped(title)
+    );
+    for y in buffer.area.top()..buffer.area.bottom() {
+        let cells: Vec<Painted> = (buffer.area.left()..buffer.area.right())
+            .filter_map(|x| buffer.cell((x, y)))
+            .map(|c| paper.painted(c))
+            .collect();
+        let top = BAR + f64::from(y - buffer.area.top()) * CELL.1;
+        grounds(&mut out, &cells, top, &paper);
+        lines::draw(&mut out, &cells, top);
+        words(&mut out, &cells, top);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+/// One cell with its colours as they are seen.
+struct Painted<'a> {
+    symbol: &'a str,
+    ink: String,
+    ground: String,
+    bold: bool,
+}
+
+struct Paper {
+    ground: String,
+    ink: String,
+    quiet: String,
+    edge: String,
+    tone: Tone,
+}
+
+impl Paper {
+    fn of(tone: Tone) -> Self {
+        let hue = |hue: Hue| hex(hue.rgb(tone));
+        let ground = if tone == Tone::Light { "#fbfcfd" } else { "#11161d" };
+        Self { ground: ground.to_owned(), ink: hue(Hue::Text), quiet: hue(Hue::Dim), edge: hue(Hue::Border), tone }
+    }
+
+    fn painted<'a>(&self, cell: &'a Cell) -> Painted<'a> {
+        let ink = self.colour(cell.fg).unwrap_or_else(|| self.ink.clone());
+        let ground = self.colour(cell.bg).unwrap_or_else(|| self.ground.clone());
+        let (ink, ground) = if cell.modifier.contains(Modifier::REVERSED) { (ground, ink) } else { (ink, ground) };
+        let ink = if cell.modifier.contains(Modifier::DIM) { self.quiet.clone() } else { ink };
+        Painted { symbol: cell.symbol(), ink, ground, bold: cell.modifier.contains(Modifier::BOLD) }
+    }
+
+    fn colour(&self, colour: Color) -> Option<String> {
+        match colour {
+            Color::Rgb(r, g, b) => Some(hex((r, g, b))),
+            Color::Indexed(index) if index >= 16 => Some(hex(indexed_rgb(index))),
+            Color::Reset => None,
+            // the sixteen have no fixed colours: near enough for a picture
+            named => Hue::ALL
+                .into_iter()
+                .find(|&hue| super::theme::palette::colour(hue, self.tone, super::theme::Depth::Sixteen) == named)
+                .map(|hue| hex(hue.rgb(self.tone))),
+        }
+    }
+}
+
+fn left(column: usize) -> f64 {
+    MARGIN + column as f64 * CELL.0
+}
+
+fn grounds(out: &mut String, cells: &[Painted], top: f64, paper: &Paper) {
+    for (start, count) in runs(cells, |a, b| a.ground == b.ground) {
+        let Some(cell) = cells.get(start).filter(|cell| cell.ground != paper.ground) else { continue };
+        rect(out, left(start), top, count as f64 * CELL.0, CELL.1, &cell.ground, 1.0);
+    }
+}
+
+fn words(out: &mut String, cells: &[Painted], top: f64) {
+    let is_text = |cell: &Painted| cell.symbol.trim() != "" && !lines::is_shape(cell.symbol);
+    // letters of a word share an element; a sign outside ASCII stands on its own, since fonts differ in its width
+    let joined = |a: &Painted, b: &Painted| {
+        a.ink == b.ink && a.bold == b.bold && is_text(a) && is_text(b) && a.symbol.is_ascii() && b.symbol.is_ascii()
+    };
+    for (start, count) in runs(cells, joined) {
+        let Some(cell) = cells.get(start).filter(|cell| is_text(cell)) else { continue };
+        let text: String = cells.iter().skip(start).take(count).map(|cell| cell.symbol).collect();
+        let weight = if cell.bold { " font-weight=\"bold\"" } else { "" };
+        let length =
+            if count > 1 { format!(" textLength=\"{}\"", number(count as f64 * CELL.0)) } else { String::new() };
+        let _ = writeln!(
+            out,
+            "<text x=\"{}\" y=\"{}\" fill=\"{}\"{weight}{length}>{}</text>",
+            number(left(start)),
+            number(top + 13.5),
+            cell.ink,
+            escaped(&text)
+        );
+    }
+}
+
+/// Where neighbours that are `same` begin, and how many there are.
+fn runs<'a>(cells: &'a [Painted<'a>], same: impl Fn(&Painted, &Painted) -> bool + 'a) -> Vec<(usize, usize)> {
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for (at, cell) in cells.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| cells.get(at));
+        match found.last_mut() {
+            Some((_, count)) if before.is_some_and(|before| same(before, cell)) => *count += 1,
+            _ => found.push((at, 1)),
+        }
+    }
+    found
+}
+
+fn rect(out: &mut String, x: f64, y: f64, width: f64, height: f64, fill: &str, opacity: f64) {
+    let opacity = if opacity < 1.0 { format!(" fill-opacity=\"{opacity}\"") } else { String::new() };
+    let _ = writeln!(
+        out,
+        "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{fill}\"{opacity} shape-rendering=\"crispEdges\"/>",
+        number(x),
+        number(y),
+        number(width),
+        number(height),
+    );
+}
+
+fn hex((r, g, b): (u8, u8, u8)) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// At most two decimals, none where they are zero.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,200 @@
+//! Colours by meaning. The hues are Okabe and Ito's, which people with any colour vision can tell apart
+//! (Okabe & Ito, "Color Universal Design", 2008).
+
+use ratatui::style::Color;
+
+/// The paper that text stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tone {
+    /// Light text on dark paper.
+    Dark,
+    /// Dark text on light paper.
+    Light,
+    /// No colour at all.
+    Mono,
+}
+
+/// How many colours the terminal can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Depth {
+    /// 16.7 million.
+    True,
+    /// xterm's 256.
+    Indexed,
+    /// The sixteen that every colour terminal has.
+    Sixteen,
+}
+
+/// What a colour stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Hue {
+    Text,
+    Dim,
+    Border,
+    Focus,
+    Ground,
+    Weights,
+    Cache,
+    Graph,
+    Reserved,
+    InUse,
+    Over,
+    Fine,
+    EvenGpu,
+    OddGpu,
+    Ram,
+}
+
+impl Hue {
+    /// Every hue.
+    pub const ALL: [Self; 15] = [
+        Self::Text,
+        Self::Dim,
+        Self::Border,
+        Self::Focus,
+        Self::Ground,
+        Self::Weights,
+        Self::Cache,
+        Self::Graph,
+        Self::Reserved,
+        Self::InUse,
+        Self::Over,
+        Self::Fine,
+        Self::EvenGpu,
+        Self::OddGpu,
+        Self::Ram,
+    ];
+
+    /// On dark paper, on light paper (red, green, blue), and among the sixteen.
+    const fn swatch(self) -> (u32, u32, Color) {
+        match self {
+            Self::Text => (0xD7_DD_E5, 0x1F_25_2E, Color::Reset),
+            Self::Dim => (0x87_91_9F, 0x66_70_7D, Color::DarkGray),
+            Self::Border => (0x3D_48_57, 0xB9_C2_CE, Color::DarkGray),
+            Self::Focus => (0xFF_FF_FF, 0x00_00_00, Color::Reset),
+            Self::Ground => (0x23_2D_3B, 0xE2_EA_F3, Color::Reset),
+            Self::Weights => (0x56_B4_E9, 0x00_72_B2, Color::LightBlue),
+            Self::Cache => (0xE6_9F_00, 0xD8_8C_00, Color::Yellow),
+            Self::Graph => (0x00_B3_83, 0x00_9E_73, Color::Green),
+            Self::Reserved => (0x8B_95_A2, 0x9A_A3_AE, Color::Gray),
+            Self::InUse => (0x56_60_6D, 0xC3_CB_D4, Color::DarkGray),
+            Self::Over => (0xF0_6A_1B, 0xC2_4B_00, Color::LightRed),
+            Self::Fine => (0x2F_C7_9A, 0x00_80_5D, Color::LightGreen),
+            Self::EvenGpu => (0xDB_8F_B9, 0xA8_4E_80, Color::LightMagenta),
+            Self::OddGpu => (0xF0_E4_42, 0x8C_80_00, Color::LightYellow),
+            Self::Ram => (0xA7_B0_BC, 0x55_5F_6B, Color::Gray),
+        }
+    }
+
+    /// Red, green and blue in `tone`.
+    pub const fn rgb(self, tone: Tone) -> (u8, u8, u8) {
+        let (dark, light, _) = self.swatch();
+        let [_, r, g, b] = match tone {
+            Tone::Light => light.to_be_bytes(),
+            Tone::Dark | Tone::Mono => dark.to_be_bytes(),
+        };
+        (r, g, b)
+    }
+}
+
+/// The colour of `hue` on paper of `tone` with `depth` colours.
+pub fn colour(hue: Hue, tone: Tone, depth: Depth) -> Color {
+    if tone == Tone::Mono || matches!(hue, Hue::Text) {
+        return Color::Reset;
+    }
+    let (r, g, b) = hue.rgb(tone);
+    match depth {
+        Depth::True => Color::Rgb(r, g, b),
+        Depth::Indexed => Color::Indexed(nearest_indexed((r, g, b))),
+        Depth::Sixteen => hue.swatch().2,
+    }
+}
+
+/// Black or white, whichever reads better on a ground of `hue`.
+pub fn ink_on(hue: Hue, tone: Tone, depth: Depth) -> Color {
+    let (r, g, b) = hue.rgb(tone);
+    let linear = |part: u8| (f64::from(part) / 255.0).powf(2.2);
+    // where black on it has the higher contrast than white has
+    let light = 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179;
+    match (depth, light) {
+        (Depth::True, true) => Color::Rgb(0x0B, 0x10, 0x16),
+        (Depth::True, false) => Color::Rgb(0xFF, 0xFF, 0xFF),
+        (Depth::Indexed, true) => Color::Indexed(16),
+        (Depth::Indexed, false) => Color::Indexed(231),
+        (Depth::Sixteen, true) => Color::Black,
+        (Depth::Sixteen, false) => Color::White,
+    }
+}
+
+/// The nearest of xterm's fixed colours: its cube of 216 and its 24 greys.
+pub fn nearest_indexed(wanted: (u8, u8, u8)) -> u8 {
+    (16..=255).min_by_key(|&index| distance(wanted, indexed_rgb(index))).unwrap_or(16)
+}
+
+/// Red, green and blue of xterm's colour `index`, from 16 on.
+pub fn indexed_rgb(index: u8) -> (u8, u8, u8) {
+    let level = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
+    match index.saturating_sub(16) {
+        grey @ 216.. => {
+            let value = 8 + 10 * (grey - 216);
+            (value, value, value)
+        }
+        cube => (level(cube / 36), level(cube / 6 % 6), level(cube % 6)),
+    }
+}
+
+fn distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> u32 {
+    let part = |a: u8, b: u8, weight: u32| u32::from(a.abs_diff(b)).pow(2) * weight;
+    // the eye is most sensitive to green, least to blue
+    part(a.0, b.0, 3) + part(a.1, b.1, 4) + part(a.2, b.2, 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEANINGS: [Hue; 5] = [Hue::Weights, Hue::Cache, Hue::Graph, Hue::Reserved, Hue::Over];
+
+    #[test]
+    fn meanings_stay_apart_at_every_depth() {
+        for tone in [Tone::Dark, Tone::Light] {
+            for depth in [Depth::True, Depth::Indexed, Depth::Sixteen] {
+                let colours: std::collections::HashSet<_> =
+                    MEANINGS.iter().map(|&hue| format!("{:?}", colour(hue, tone, depth))).collect();
+                assert_eq!(colours.len(), MEANINGS.len(), "{tone:?} {depth:?}: {colours:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_cube_holds_its_own_colours() {
+        for index in 16..=255u8 {
+            assert_eq!(indexed_rgb(nearest_indexed(indexed_rgb(index))), indexed_rgb(index), "{index}");
+        }
+        assert_eq!(nearest_indexed((0x56, 0xB4, 0xE9)), 74, "sky blue");
+    }
+
+    #[test]
+    fn mono_has_no_colour() {
+        for hue in Hue::ALL {
+            assert_eq!(colour(hue, Tone::Mono, Depth::True), Color::Reset);
+        }
+    }
+
+    #[test]
+    fn words_on_a_ground_are_readable() {
+        let luminance = |(r, g, b): (u8, u8, u8)| {
+            let linear = |c: u8| (f64::from(c) / 255.0).powf(2.2);
+            0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)
+        };
+        for tone in [Tone::Dark, Tone::Light] {
+            for hue in MEANINGS.into_iter().chain([Hue::InUse]) {
+                let Color::Rgb(r, g, b) = ink_on(hue, tone, Depth::True) else { unreachable!() };
+                let (ink, ground) = (luminance((r, g, b)), luminance(hue.rgb(tone)));
+                let contrast = (ink.max(ground) + 0.05) / (ink.min(ground) + 0.05);
+                assert!(contrast >= 4.5, "{hue:?} {tone:?}: {contrast:.1}");
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The screen, drawn from [`App`] alone.
+//!
+//! ```text
+//!  plimsoll  Llama 3.1 8B · Q4_K_M · 8.0 B · 4.6 GiB        Ollama ≤ 0.24       RTX 3090 · 64 GiB   ? help   header
+//! ╭ Knobs ────────────── knobs ╮╭ Layers ──────────────────────────────────────────────────────── layers ╮
+//! │▸ context    ├━━━●──┊┄┤ 8192││ ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁                            █  │
+//! │  parallel   ├●──────┊┤    1││ ████████████████████████████████████████                            █  │
+//! │  …                         ││ └─ RAM ─┘└────────────── GPU0 ──────────┘                           out│
+//! ╰────────────────────────────╯╰─────────────────────────────────────────────────────────────────────────╯
+//! ╭ Graph ────────────── graph ╮╭ Memory ──────────────────────────────────────────────────────── memory ╮
+//! │  full      ████      560 MiB││ GPU0 RTX 3090 ██ weights ███▓▓ cache ▓▓▒▒░░·········  21.9 of 24.0 GiB │
+//! │  partial   ██████    669 MiB│╰─────────────────────────────────────────────────────────────────────────╯
+//! │  attention scores    512 MiB│╭ Verdict ────────────────────────────────────────────────────── verdict ╮
+//! │    4·B·C·H                  ││ Split: 6 of 33 layers run from RAM. A context of 24 576 keeps all.      │
+//! ╰────────────────────────────╯╰─────────────────────────────────────────────────────────────────────────╯
+//!  ↑↓ knob  ←→ change  ⇧←→ fine  m most that fits  …                                                    footer
+//! ```
+//!
+//! Pages that stand in front: `help`, `open`, `explain`, `engines`. Where each part stands is in
+//! [`super::regions`].
+
+mod engines;
+mod explain;
+mod figure;
+mod footer;
+pub mod graph;
+mod header;
+mod help;
+mod knobs;
+pub mod layers;
+pub mod memory;
+mod open;
+mod page;
+mod small;
+mod verdict;
+
+use ratatui::buffer::Buffer;
+
+use super::app::{App, Mode};
+use super::regions::{Panel, Shape};
+use super::theme::{Glyphs, Hue, glyphs, veil};
+use super::widget::pen::Pen;
+
+/// Draws everything. The buffer may have any size.
+pub fn draw(app: &App, buffer: &mut Buffer) {
+    if app.regions.shape == Shape::TooSmall {
+        small::draw(app, buffer);
+    } else {
+        header::draw(app, buffer);
+        knobs::draw(app, buffer);
+        if app.visible(Panel::Layers) {
+            layers::draw(app, buffer);
+        }
+        if app.visible(Panel::Memory) {
+            memory::draw(app, buffer);
+        }
+        if app.visible(Panel::Graph) {
+            graph::draw(app, buffer);
+        }
+        tabs(app, buffer);
+        verdict::draw(app, buffer);
+        if matches!(app.mode, Mode::Plan | Mode::Entry(_)) {
+            footer::draw(app, buffer);
+        }
+        if !matches!(app.mode, Mode::Plan | Mode::Entry(_)) {
+            veil::dim(buffer, app.theme);
+            // the keys that matter on the page stay readable
+            footer::draw(app, buffer);
+        }
+        match &app.mode {
+            Mode::Plan | Mode::Entry(_) => {}
+            Mode::Open(page) => open::draw(app, page, buffer),
+            Mode::Explain(subject, scroll) => explain::draw(app, *subject, *scroll, buffer),
+            Mode::Engines(at) => engines::draw(app, *at, buffer),
+            Mode::Help(scroll) => help::draw(app, *scroll, buffer),
+        }
+    }
+    if app.theme.look.glyphs == Glyphs::Ascii {
+        glyphs::to_ascii(buffer);
+    }
+}
+
+/// Where panels share a place: their names, the one that is shown standing out.
+fn tabs(app: &App, buffer: &mut Buffer) {
+    for (panel, place) in app.regions.tabs() {
+        let ink = if panel == app.lower { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
+        Pen::new(buffer, place, 0).put(" ", ink).put(panel.title(), ink).put(" ", ink);
+    }
+}

@@ -1,0 +1,308 @@
+//! Where a number comes from: its formula, the numbers put in, the engine, and how sure it is.
+
+use ratatui::buffer::Buffer;
+use ratatui::text::{Line, Span};
+
+use super::figure::exactly;
+use super::graph;
+use super::layers::{device_name, layer_name};
+use super::page::Page;
+use crate::gguf::Tensor;
+use crate::model::{Group, Model};
+use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, Plan, Term, Why};
+use crate::settings::knob::Knob;
+use crate::tui::app::{App, Subject};
+use crate::tui::theme::Hue;
+use crate::units::{Bytes, grouped};
+
+/// Cells for a name.
+const NAMES: u16 = 18;
+
+/// Draws the page on `subject`.
+pub fn draw(app: &App, subject: Subject, scroll: u16, buffer: &mut Buffer) {
+    let Some(plan) = &app.plan else { return };
+    let mut page = Page::new(app);
+    let title = match subject {
+        Subject::Knob(knob) => {
+            on_knob(app, plan, knob, &mut page);
+            knob.title().to_owned()
+        }
+        Subject::Layer(layer) => {
+            on_layer(app, plan, layer, &mut page);
+            layer_name(plan, layer)
+        }
+        Subject::Device(device) => {
+            on_device(app, plan, device, &mut page);
+            device_name(plan, device).to_owned()
+        }
+        Subject::Graph(line) => on_graph(app, plan, line, &mut page),
+    };
+    page.heading("How sure");
+    let sure = match plan.confidence {
+        Confidence::Exact => "exact: this engine's own arithmetic, reproduced",
+        Confidence::Modelled => "modelled: the nearest family's graph stands in for this architecture's",
+        Confidence::Assumed => "assumed: it rests on a constant that may differ on your machine",
+    };
+    page.pair(app.engine.title(), NAMES, sure, app.theme.ink(Hue::Text));
+    page.draw(app, &capital(&title), scroll, buffer);
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
+    let text = app.theme.ink(Hue::Text);
+    page.text(knob.says(), Hue::Text);
+    page.blank();
+    let chosen = knob.chosen(&app.settings, &app.bounds);
+    page.pair(
+        "asked for",
+        NAMES,
+        &chosen.map_or_else(|| "nothing: the engine decides".to_owned(), |value| knob.show(value)),
+        text,
+    );
+    page.pair("in effect", NAMES, &knob.show(knob.in_effect(&plan.settings, plan.offloaded)), text);
+    if let Some(words) = knob.choices() {
+        page.pair("choices", NAMES, &words.join(", "), text);
+    } else {
+        let stops = knob.stops(&app.bounds);
+        page.pair("slider", NAMES, &format!("{} to {}", knob.show(stops.first()), knob.show(stops.last())), text);
+    }
+    if let Some(most) = app.limit(knob) {
+        page.pair(
+            "most on GPU",
+            NAMES,
+            &format!("{} with every layer on the GPU, the other knobs as they are", knob.show(most)),
+            text,
+        );
+    }
+    if !plan.notes.is_empty() {
+        page.heading("What the engine made of the settings");
+        plan.notes.iter().for_each(|note| page.text(note, Hue::Text));
+    }
+}
+
+fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
+    let text = app.theme.ink(Hue::Text);
+    let Some(layer) = plan.layers.get(index) else { return };
+    page.pair("on", NAMES, &home(plan, layer.device), text);
+    page.pair("because", NAMES, &because(plan, &layer.why), text);
+    page.pair("weights", NAMES, &exactly(layer.weights), text);
+    page.pair("cache", NAMES, &exactly(layer.cache), text);
+    if layer.cache > Bytes::ZERO {
+        term(&layer.cache_from, page);
+        legend(plan, &[&layer.cache_from.formula], page, app);
+    }
+    let Some(model) = &app.model else { return };
+    page.heading("Tensors");
+    let mut tensors = tensors_of(model, plan, index);
+    tensors.sort_by_key(|tensor| std::cmp::Reverse(tensor.bytes));
+    for tensor in tensors {
+        let dims: Vec<String> = tensor.dims.iter().map(ToString::to_string).collect();
+        let name = tensor.name.strip_prefix(&format!("blk.{index}.")).unwrap_or(&tensor.name);
+        page.line(Line::from(vec![
+            Span::styled(format!("{name:<30} "), app.theme.ink(Hue::Text)),
+            Span::styled(format!("{:<8}{:<22}", tensor.ty.to_string(), dims.join(" × ")), app.theme.ink(Hue::Dim)),
+            Span::styled(format!("{:>9}", tensor.bytes.to_string()), app.theme.ink(Hue::Weights)),
+        ]));
+    }
+}
+
+fn tensors_of<'a>(model: &'a Model, plan: &Plan, index: usize) -> Vec<&'a Tensor> {
+    if index + 1 == plan.layers.len() {
+        model.output_tensors().collect()
+    } else {
+        model.tensors(Group::Block(index)).collect()
+    }
+}
+
+fn home(plan: &Plan, device: usize) -> String {
+    let name = plan.devices.get(device).map(|device| device.name.as_str()).unwrap_or_default();
+    match device_name(plan, device) {
+        "RAM" => "RAM".to_owned(),
+        id => format!("{id}, {name}"),
+    }
+}
+
+fn because(plan: &Plan, why: &Why) -> String {
+    match why {
+        Why::Fits { needed, room } => format!("it needed {needed} and there were {room} left"),
+        Why::NoRoom { needed, room, device } => {
+            format!("it needs {needed}, and {} had only {room} left", device_name(plan, *device))
+        }
+        Why::AskedFor => "you asked for this many layers on GPUs".to_owned(),
+        Why::NotAskedFor => "you asked for fewer layers on GPUs".to_owned(),
+        Why::OutputDropped => "not everything fits, so the engine keeps the output layer in RAM".to_owned(),
+        Why::NoGpu => "there is no GPU to put it on".to_owned(),
+        Why::GivenUp { device, layer } => {
+            format!(
+                "the engine stopped filling {} at layer {layer}, which had no room there",
+                device_name(plan, *device)
+            )
+        }
+        Why::Nothing => "there is nothing of it to place".to_owned(),
+    }
+}
+
+fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
+    let text = app.theme.ink(Hue::Text);
+    let Some(device) = plan.devices.get(index) else { return };
+    page.pair("device", NAMES, &home(plan, index), text);
+    if let Some(backend) = device.backend {
+        page.pair("backend", NAMES, backend.name(), text);
+    }
+    page.pair("layers", NAMES, &layers(device, plan), text);
+    page.heading("What it is asked for");
+    for (name, bytes) in [("weights", device.weights), ("cache", device.cache), ("graph", device.graph)] {
+        page.pair(name, NAMES, &exactly(bytes), text);
+    }
+    page.pair("together", NAMES, &exactly(device.asked()), app.theme.bold(Hue::Text));
+    page.heading("What it has");
+    page.pair("in all", NAMES, &exactly(device.total), text);
+    page.pair("free", NAMES, &exactly(device.free), text);
+    if device.swap_free > Bytes::ZERO {
+        page.pair("free swap", NAMES, &exactly(device.swap_free), text);
+    }
+    if device.is_over() {
+        page.pair(
+            "too much by",
+            NAMES,
+            &exactly(device.asked() - device.free - device.swap_free),
+            app.theme.bold(Hue::Over),
+        );
+    }
+    if !device.reserves.is_empty() {
+        page.heading("What the engine keeps back here");
+        for reserve in &device.reserves {
+            page.pair(reserve.name, NAMES, &exactly(reserve.bytes), text);
+        }
+    }
+    if let Some(estimate) = &plan.estimate {
+        on_estimate(app, estimate, device, page);
+    }
+}
+
+/// What the engine itself would write into its log.
+fn on_estimate(app: &App, estimate: &Estimate, device: &DevicePlan, page: &mut Page) {
+    let text = app.theme.ink(Hue::Text);
+    page.heading("What the engine says of it, with what it keeps back");
+    let here = estimate.devices.iter().position(|id| *id == device.id);
+    if let Some(size) = here.and_then(|at| estimate.gpu_sizes.get(at)) {
+        page.pair("this device", NAMES, &exactly(*size), text);
+    }
+    page.pair("VRAM", NAMES, &exactly(estimate.vram_size), text);
+    page.pair("in all", NAMES, &exactly(estimate.total_size), text);
+    for (name, bytes) in [("projector", estimate.projector_weights), ("projector's graph", estimate.projector_graph)] {
+        if bytes > Bytes::ZERO {
+            page.pair(name, NAMES, &exactly(bytes), text);
+        }
+    }
+}
+
+/// `12 of 33: 0 to 11`
+fn layers(device: &DevicePlan, plan: &Plan) -> String {
+    let mut runs: Vec<(usize, usize)> = Vec::new();
+    for &layer in &device.layers {
+        match runs.last_mut().filter(|(_, last)| *last + 1 == layer) {
+            Some((_, last)) => *last = layer,
+            None => runs.push((layer, layer)),
+        }
+    }
+    let runs: Vec<String> =
+        runs.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a} to {b}") }).collect();
+    match device.layers.len() {
+        0 => "none".to_owned(),
+        count => format!("{count} of {}: {}", plan.layers.len(), runs.join(", ")),
+    }
+}
+
+fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
+    let graph = &plan.graph;
+    let used = graph.in_force();
+    match graph::lines(plan).get(line) {
+        Some(graph::Line::Term(index)) => {
+            let Some(found) = used.terms().get(*index) else { return String::new() };
+            page.pair("size", NAMES, &exactly(found.bytes), app.theme.ink(Hue::Text));
+            page.pair(
+                "share",
+                NAMES,
+                &format!("{} of the graph", found.bytes.share_of(used.bytes)),
+                app.theme.ink(Hue::Text),
+            );
+            term(found, page);
+            legend(plan, &[&found.formula], page, app);
+            found.name.clone()
+        }
+        Some(graph::Line::Branch(index)) => {
+            let Some(branch) = used.branches.get(*index) else { return String::new() };
+            let won =
+                used.branches.get(used.winner).map(|winner| format!("{} wins with {}", winner.name, winner.bytes));
+            page.text(&format!("The larger of the branches counts: {}.", won.unwrap_or_default()), Hue::Text);
+            on_branch(branch, "", page, app);
+            branch.name.clone()
+        }
+        found => {
+            let which = if let Some(graph::Line::Size(which)) = found { *which } else { graph.used };
+            page.text(&format!("{}.", capital(graph.why.trim_end_matches('.'))), Hue::Text);
+            on_size(graph::size(graph, which), page, app);
+            let formulas: Vec<&str> =
+                graph::size(graph, which).branches.iter().flat_map(|b| &b.terms).map(|t| t.formula.as_str()).collect();
+            legend(plan, &formulas, page, app);
+            match which {
+                GraphUse::Full => "Graph, every layer on GPUs".to_owned(),
+                GraphUse::Partial => "Graph, some layers in RAM".to_owned(),
+            }
+        }
+    }
+}
+
+fn on_size(size: &GraphSize, page: &mut Page, app: &App) {
+    page.blank();
+    page.pair("size", NAMES, &exactly(size.bytes), app.theme.bold(Hue::Text));
+    if size.branches.len() > 1 {
+        page.text("The largest of these branches counts.", Hue::Dim);
+    }
+    let winner = size.branches.get(size.winner);
+    let losing = size.branches.iter().enumerate().filter(|(at, _)| *at != size.winner).map(|(_, branch)| branch);
+    let several = size.branches.len() > 1;
+    if let Some(branch) = winner {
+        on_branch(branch, if several { "● " } else { "" }, page, app);
+    }
+    for branch in losing {
+        on_branch(branch, "○ ", page, app);
+    }
+}
+
+fn on_branch(branch: &Branch, sign: &str, page: &mut Page, app: &App) {
+    page.heading(&format!("{sign}{}   {}", branch.name, branch.bytes));
+    for found in &branch.terms {
+        page.pair(&found.name, 28, &found.bytes.to_string(), app.theme.ink(Hue::Graph));
+        page.pair("", 2, &format!("{} = {}", found.formula, found.numbers), app.theme.ink(Hue::Dim));
+    }
+}
+
+fn term(found: &Term, page: &mut Page) {
+    page.heading("Formula");
+    page.text(&found.formula, Hue::Text);
+    page.text(&format!("= {}", found.numbers), Hue::Dim);
+    page.text(&format!("= {} bytes", grouped(found.bytes.0, '\u{2009}')), Hue::Dim);
+}
+
+/// The letters that occur in `formulas`.
+fn legend<'a>(plan: &'a Plan, formulas: &[&'a str], page: &mut Page, app: &App) {
+    let used = graph::letters(plan, formulas);
+    if used.is_empty() {
+        return;
+    }
+    page.heading("Letters");
+    for symbol in used {
+        page.pair(
+            &format!("{:<6}{:>10}", symbol.letter, symbol.value),
+            NAMES,
+            symbol.meaning,
+            app.theme.ink(Hue::Text),
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! Figures as they stand on the screen, and the mark on one that has just changed.
+
+use std::cmp::Ordering;
+
+use ratatui::style::{Modifier, Style};
+
+use crate::tui::theme::{Hue, Theme};
+use crate::units::{Bytes, grouped};
+
+/// `8.0 B`, `637 M`.
+pub fn parameters(count: u64) -> String {
+    match count {
+        n if n >= 999_500_000_000 => format!("{:.1} T", n as f64 / 1e12),
+        n if n >= 999_500_000 => format!("{:.1} B", n as f64 / 1e9),
+        n => format!("{:.0} M", n as f64 / 1e6),
+    }
+}
+
+/// A size in words and to the byte.
+pub fn exactly(bytes: Bytes) -> String {
+    format!("{bytes} · {} bytes", grouped(bytes.0, '\u{2009}'))
+}
+
+/// `21.9 of 24.0 GiB`: the unit once when both have the same.
+pub fn of(part: Bytes, whole: Bytes) -> String {
+    let (part, whole) = (part.to_string(), whole.to_string());
+    match (part.rsplit_once(' '), whole.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} of {whole}"),
+        _ => format!("{part} of {whole}"),
+    }
+}
+
+/// The sign after a value that the last key changed; one cell wide, so that nothing moves.
+pub fn mark<T: PartialOrd>(now: &T, before: Option<&T>) -> &'static str {
+    match before.and_then(|before| now.partial_cmp(before)) {
+        Some(Ordering::Greater) => "▲",
+        Some(Ordering::Less) => "▼",
+        _ => " ",
+    }
+}
+
+/// The style of a value: strong while it is marked.
+pub fn style<T: PartialOrd>(now: &T, before: Option<&T>, theme: Theme, hue: Hue) -> Style {
+    let changed = before.is_some_and(|before| before != now);
+    if changed { theme.ink(Hue::Focus).add_modifier(Modifier::BOLD) } else { theme.ink(hue) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_as_people_say_them() {
+        assert_eq!(parameters(8_030_261_248), "8.0 B");
+        assert_eq!(parameters(596_049_920), "596 M");
+        assert_eq!(of(Bytes::gib(3), Bytes::gib(24)), "3.0 of 24.0 GiB");
+        assert_eq!(of(Bytes::mib(300), Bytes::gib(24)), "300 MiB of 24.0 GiB");
+        assert_eq!((mark(&2, Some(&1)), mark(&1, Some(&2)), mark(&1, Some(&1)), mark(&1, None)), ("▲", "▼", " ", " "));
+    }
+}

@@ -1,0 +1,237 @@
+//! What the compute graph costs: full next to partial, and the terms of the branch that wins.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::figure;
+use crate::plan::{Branch, GraphPlan, GraphSize, GraphUse, Plan, Symbol, Term};
+use crate::tui::app::App;
+use crate::tui::regions::{Panel, inside};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::bar::{self, Part};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::units::Bytes;
+
+/// A line that can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// One of the two sizes.
+    Size(GraphUse),
+    /// A term of the winning branch of the size in force.
+    Term(usize),
+    /// A branch of the size in force that loses.
+    Branch(usize),
+}
+
+/// The lines of `plan`, from the top.
+pub fn lines(plan: &Plan) -> Vec<Line> {
+    let used = plan.graph.in_force();
+    let losing = (0..used.branches.len()).filter(|&branch| branch != used.winner);
+    let sizes = [Line::Size(GraphUse::Full), Line::Size(GraphUse::Partial)];
+    sizes.into_iter().chain((0..used.terms().len()).map(Line::Term)).chain(losing.map(Line::Branch)).collect()
+}
+
+/// How many lines `plan` has.
+pub fn line_count(plan: &Plan) -> usize {
+    let used = plan.graph.in_force();
+    2 + used.terms().len() + used.branches.len().saturating_sub(1)
+}
+
+/// The size that `which` names.
+pub const fn size(graph: &GraphPlan, which: GraphUse) -> &GraphSize {
+    match which {
+        GraphUse::Full => &graph.full,
+        GraphUse::Partial => &graph.partial,
+    }
+}
+
+/// Where each line that is shown stands; its first row is the row of the name.
+struct Places {
+    rows: Vec<(usize, Line, Rect)>,
+    /// Terms have a second row with the formula.
+    roomy: bool,
+    /// First row of the sentence on why, if there is room.
+    why: Option<Rect>,
+    /// What is left below.
+    letters: Rect,
+}
+
+fn places(panel: Rect, plan: &Plan, cursor: usize) -> Places {
+    let inner = inside(panel);
+    let area = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+    let lines = lines(plan);
+    let terms = lines.iter().filter(|line| matches!(line, Line::Term(_))).count();
+    let rows = usize::from(area.height);
+    let roomy = lines.len() + terms + 2 <= rows;
+    let needed = lines.len() + if roomy { terms } else { 0 };
+    let sentence = wrap(&plan.graph.why, area.width).len().min(3);
+    let why_rows = if needed + sentence < rows { sentence as u16 + 1 } else { 0 };
+    let gap = usize::from(roomy);
+    let first = if lines.len() <= rows { 0 } else { (cursor + 1).saturating_sub(rows) };
+    let (mut y, mut placed, mut why) = (area.y, Vec::with_capacity(lines.len()), None);
+    let mut last_was_size = false;
+    for (index, line) in lines.into_iter().enumerate().skip(first) {
+        let is_size = matches!(line, Line::Size(_));
+        if last_was_size && !is_size {
+            if why_rows > 0 {
+                why = Some(Rect { y, height: why_rows - 1, ..area });
+                y += why_rows;
+            } else {
+                y += gap as u16;
+            }
+        }
+        last_was_size = is_size;
+        let height = if roomy && matches!(line, Line::Term(_)) { 2 } else { 1 };
+        if y + height > area.bottom() {
+            break;
+        }
+        placed.push((index, line, Rect { y, height, ..area }));
+        y += height;
+    }
+    let letters = Rect { y: (y + 1).min(area.bottom()), height: area.bottom().saturating_sub(y + 1), ..area };
+    Places { rows: placed, roomy, why, letters }
+}
+
+/// The line at row `y` of the screen.
+pub fn line_at(panel: Rect, plan: &Plan, cursor: usize, y: u16) -> Option<usize> {
+    let places = places(panel, plan, cursor);
+    places.rows.iter().find(|(_, _, place)| (place.top()..place.bottom()).contains(&y)).map(|(index, ..)| *index)
+}
+
+/// Draws the panel.
+pub fn draw(app: &App, buffer: &mut Buffer) {
+    let (theme, area) = (app.theme, app.regions.graph);
+    let focused = app.focus == Panel::Graph;
+    let Some(plan) = &app.plan else {
+        panel::frame(buffer, area, Panel::Graph.title(), "", focused, theme);
+        return;
+    };
+    let graph = &plan.graph;
+    let aside = format!("{}, {}", graph.in_force().bytes, use_name(graph.used));
+    panel::frame(buffer, area, Panel::Graph.title(), &aside, focused, theme);
+    let places = places(area, plan, app.cursors.term);
+    for (index, line, place) in &places.rows {
+        let chosen = focused && *index == app.cursors.term;
+        if chosen {
+            let row = Rect { height: 1, ..*place };
+            buffer.set_style(row.intersection(buffer.area), theme.selected());
+        }
+        draw_line(app, plan, *line, *place, chosen, places.roomy, buffer);
+    }
+    if let Some(why) = places.why {
+        for (row, text) in (0..why.height).zip(wrap(&graph.why, why.width)) {
+            Pen::new(buffer, why, row).put(&text, theme.ink(Hue::Dim));
+        }
+    }
+    draw_letters(plan, places.letters, theme, buffer);
+}
+
+/// What the letters stand for, where there is room for all that are used.
+fn draw_letters(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let terms = plan.graph.in_force().terms();
+    let formulas: Vec<&str> = terms.iter().map(|term| term.formula.as_str()).collect();
+    let symbols = letters(plan, &formulas);
+    let longest = |text: fn(&Symbol) -> &str| symbols.iter().map(|symbol| width(text(symbol))).max().unwrap_or(0);
+    let (letter, value) = (longest(|symbol| symbol.letter), longest(|symbol| &symbol.value));
+    let meanings = place.width.saturating_sub(letter + value + 8);
+    let lines: Vec<_> = symbols.iter().map(|symbol| (symbol, wrap(symbol.meaning, meanings))).collect();
+    let rows: usize = lines.iter().map(|(_, lines)| lines.len()).sum();
+    if symbols.is_empty() || usize::from(place.height) < rows + 1 {
+        return;
+    }
+    Pen::new(buffer, place, 0).skip(2).put("where", theme.ink(Hue::Dim));
+    let mut row = 1;
+    for (symbol, lines) in lines {
+        let mut pen = Pen::new(buffer, place, row);
+        pen.skip(4).put(symbol.letter, theme.ink(Hue::Text)).to(place.x + 4 + letter);
+        pen.put(" = ", theme.ink(Hue::Dim)).put(&symbol.value, theme.ink(Hue::Text));
+        for line in lines {
+            let start = place.x + 4 + letter + 3 + value + 1;
+            Pen::new(buffer, place, row).to(start).put(&line, theme.ink(Hue::Dim));
+            row += 1;
+        }
+    }
+}
+
+/// The letters that occur in `formulas`, in the legend's order.
+pub fn letters<'a>(plan: &'a Plan, formulas: &[&'a str]) -> Vec<&'a Symbol> {
+    let words = |formula: &'a str| formula.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let occurs = |letter: &str| formulas.iter().copied().flat_map(words).any(|word| word == letter);
+    plan.graph.legend.iter().filter(|symbol| occurs(symbol.letter)).collect()
+}
+
+const fn use_name(which: GraphUse) -> &'static str {
+    match which {
+        GraphUse::Full => "full",
+        GraphUse::Partial => "partial",
+    }
+}
+
+fn draw_line(app: &App, plan: &Plan, line: Line, place: Rect, chosen: bool, roomy: bool, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let graph = &plan.graph;
+    let used = graph.in_force();
+    let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
+    match line {
+        Line::Size(which) => {
+            let bytes = size(graph, which).bytes;
+            let was = app.before().map(|before| size(&before.graph, which).bytes);
+            let in_force = which == graph.used;
+            let sign = if in_force { "● " } else { "○ " };
+            let ink = if in_force || chosen { ink } else { theme.ink(Hue::Dim) };
+            let most = graph.full.bytes.max(graph.partial.bytes);
+            let row = Row { name: use_name(which), sign, bytes, was, most, ink };
+            row.draw(place, if in_force { Part::Graph } else { Part::InUse }, theme, buffer);
+        }
+        Line::Term(index) => {
+            let Some(term) = used.terms().get(index) else { return };
+            let was = app.before().and_then(|before| term_before(before, term));
+            let most = used.terms().first().map_or(Bytes::ZERO, |term| term.bytes);
+            let row = Row { name: &term.name, sign: "  ", bytes: term.bytes, was, most, ink };
+            row.draw(place, Part::Graph, theme, buffer);
+            if roomy {
+                let room = place.width.saturating_sub(4);
+                let whole = format!("{} = {}", term.formula, term.numbers);
+                let text = if width(&whole) <= room { whole } else { term.formula.clone() };
+                Pen::new(buffer, place, 1).skip(4).put(&text, theme.ink(Hue::Dim));
+            }
+        }
+        Line::Branch(index) => {
+            let Some(Branch { name, bytes, .. }) = used.branches.get(index) else { return };
+            let ink = if chosen { ink } else { theme.ink(Hue::Dim) };
+            let most = used.branches.iter().map(|branch| branch.bytes).max().unwrap_or_default();
+            let row = Row { name, sign: "○ ", bytes: *bytes, was: None, most, ink };
+            row.draw(place, Part::InUse, theme, buffer);
+        }
+    }
+}
+
+fn term_before(before: &Plan, term: &Term) -> Option<Bytes> {
+    before.graph.in_force().terms().iter().find(|old| old.name == term.name).map(|old| old.bytes)
+}
+
+struct Row<'a> {
+    name: &'a str,
+    sign: &'a str,
+    bytes: Bytes,
+    was: Option<Bytes>,
+    most: Bytes,
+    ink: ratatui::style::Style,
+}
+
+impl Row<'_> {
+    /// `attention scores      512 MiB  ████████`
+    fn draw(&self, place: Rect, part: Part, theme: Theme, buffer: &mut Buffer) {
+        // where there is little room it goes to the names
+        let bar_width = if place.width < 40 { 0 } else { (place.width / 5).clamp(6, 20) };
+        let bar_place = Rect { x: place.right().saturating_sub(bar_width), width: bar_width, height: 1, ..place };
+        bar::plain(buffer, bar_place, self.most, part, self.bytes, theme);
+        let gap = u16::from(bar_width > 0);
+        let text = Rect { width: place.width.saturating_sub(bar_width + gap), ..place };
+        let style = figure::style(&self.bytes, self.was.as_ref(), theme, Hue::Text);
+        let mut pen = Pen::new(buffer, text, 0);
+        pen.right(figure::mark(&self.bytes, self.was.as_ref()), style).right(&self.bytes.to_string(), style);
+        pen.right(" ", self.ink).put(self.sign, self.ink).put(self.name, self.ink);
+    }
+}

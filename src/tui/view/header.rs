@@ -1,0 +1,79 @@
+//! The first line: the model, the engine, the machine.
+
+use ratatui::buffer::Buffer;
+
+use super::figure::parameters;
+use crate::plan::{Confidence, ModelSummary};
+use crate::tui::app::{App, Known, Load};
+use crate::tui::theme::Hue;
+use crate::tui::widget::pen::{Pen, width};
+
+/// Draws it.
+pub fn draw(app: &App, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let machine = machine(app);
+    let engine = engine(app);
+    let area = app.regions.header;
+    let help = "? help ";
+    let aside = width(&machine) + width(&engine) + width(help) + 8;
+
+    let mut pen = Pen::new(buffer, area, 0);
+    pen.put(" plimsoll", theme.bold(Hue::Weights)).skip(2);
+    pen.right(help, theme.ink(Hue::Dim)).right("  ", theme.ink(Hue::Dim));
+    if area.width > aside + 40 {
+        pen.right(&machine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
+        pen.right(&engine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
+    } else {
+        pen.right(&machine, theme.ink(Hue::Text)).right("  ", theme.ink(Hue::Dim));
+    }
+    match (&app.load, app.plan.as_ref().map(|plan| &plan.model)) {
+        (Load::Running { name, done, total }, _) => {
+            let sofar = crate::units::Bytes(*done);
+            let of = total.map(|total| format!(" of {}", crate::units::Bytes(total))).unwrap_or_default();
+            pen.put(&format!("reading {name} … {sofar}{of}"), theme.bold(Hue::Cache));
+            pen.put("  Esc stops", theme.ink(Hue::Dim));
+        }
+        (_, Some(model)) => {
+            pen.put(&model.name, theme.bold(Hue::Text));
+            for fact in facts(model) {
+                // whole or not at all
+                if width(&fact) <= pen.room() {
+                    pen.put(&fact, theme.ink(Hue::Dim));
+                }
+            }
+        }
+        (_, None) => {
+            pen.put("no model yet", theme.ink(Hue::Dim));
+        }
+    }
+}
+
+fn facts(model: &ModelSummary) -> impl Iterator<Item = String> {
+    let size = [parameters(model.parameters), model.bytes.to_string()];
+    model.file_type.iter().cloned().chain(size).map(|fact| format!(" · {fact}"))
+}
+
+fn engine(app: &App) -> String {
+    let sure = match app.plan.as_ref().map(|plan| plan.confidence) {
+        Some(Confidence::Exact) => " · exact",
+        Some(Confidence::Modelled) => " · modelled",
+        Some(Confidence::Assumed) => " · assumed",
+        None => "",
+    };
+    format!("{}{sure}", app.engine.title())
+}
+
+/// The GPUs in a few words, and the RAM.
+fn machine(app: &App) -> String {
+    let gpus = &app.machine.gpus;
+    let cards = match gpus.as_slice() {
+        _ if app.known == Known::Asking => "looking for GPUs…".to_owned(),
+        [] => "no GPU".to_owned(),
+        [one] => one.name.clone(),
+        [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {
+            format!("{} × {}", gpus.len(), first.name)
+        }
+        _ => format!("{} GPUs", gpus.len()),
+    };
+    format!("{cards} · {}", app.machine.ram.total)
+}

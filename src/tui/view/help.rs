@@ -1,0 +1,48 @@
+//! Every key, from the one table.
+
+use ratatui::buffer::Buffer;
+
+use super::page::{Page, WIDTH};
+use crate::tui::app::App;
+use crate::tui::keymap::{KEYS, Scope};
+use crate::tui::theme::Hue;
+
+/// Draws the page, in two columns where there is room.
+pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
+    let page = if app.regions.screen.width >= WIDTH {
+        let (mut left, mut right) = (Page::half(app), Page::half(app));
+        for scope in [Scope::Knobs, Scope::Lists, Scope::Page] {
+            keys(app, scope, &mut left);
+        }
+        for scope in [Scope::Plan, Scope::Open, Scope::Field, Scope::Everywhere] {
+            keys(app, scope, &mut right);
+        }
+        rest(&mut right);
+        Page::beside(left, right)
+    } else {
+        let mut page = Page::new(app);
+        for scope in Scope::ALL {
+            keys(app, scope, &mut page);
+        }
+        rest(&mut page);
+        page
+    };
+    page.draw(app, "Keys", scroll, buffer);
+}
+
+fn keys(app: &App, scope: Scope, page: &mut Page) {
+    page.heading(scope.heading());
+    for binding in KEYS.iter().filter(|binding| binding.scope == scope) {
+        page.pair(&binding.names(), 9, binding.says, app.theme.ink(Hue::Text));
+    }
+}
+
+fn rest(page: &mut Page) {
+    page.heading("Mouse");
+    page.text("Drag a slider; click what you want to see; the wheel turns the knob under it.", Hue::Text);
+    page.heading("Signs");
+    page.text("● set by you", Hue::Text);
+    page.text("○ left to the engine", Hue::Text);
+    page.text("┊ the most that keeps all layers on GPU", Hue::Text);
+    page.text("▲▼ just changed", Hue::Text);
+}

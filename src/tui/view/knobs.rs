@@ -1,0 +1,130 @@
+//! The knobs and their sliders.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use super::figure;
+use crate::settings::knob::Knob;
+use crate::tui::app::{App, Entry, Mode};
+use crate::tui::regions::{KnobRow, Panel};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width};
+use crate::tui::widget::slider::Slider;
+
+/// Draws them.
+pub fn draw(app: &App, buffer: &mut Buffer) {
+    let focused = app.focus == Panel::Knobs;
+    let aside = if app.limits.is_some() && !app.machine.gpus.is_empty() { "┊ most that fits on GPU" } else { "" };
+    panel::frame(buffer, app.regions.knobs, Panel::Knobs.title(), aside, focused, app.theme);
+    for knob in Knob::ALL {
+        draw_knob(app, knob, focused && knob == app.knob, buffer);
+    }
+}
+
+fn draw_knob(app: &App, knob: Knob, focused: bool, buffer: &mut Buffer) {
+    let (theme, places) = (app.theme, app.regions.knob(knob));
+    if focused {
+        buffer.set_style(places.row.intersection(buffer.area), theme.selected());
+    }
+    let ink = if focused { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
+    Pen::new(buffer, places.title, 0).put(if focused { " ▸ " } else { "   " }, ink).put(knob.title(), ink);
+    if let Some(words) = knob.choices() {
+        draw_words(app, knob, focused, &words, places, buffer);
+        return;
+    }
+    draw_slider(app, knob, focused, places, buffer);
+    match &app.mode {
+        Mode::Entry(entry) if focused => draw_entry(entry, places.value, theme, buffer),
+        _ => draw_value(app, knob, places.value, buffer),
+    }
+}
+
+fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &mut Buffer) {
+    let stops = knob.stops(&app.bounds);
+    let limit = match knob {
+        // on auto the engine already offloads all that fits
+        Knob::GpuLayers => None,
+        _ => app.limit(knob).filter(|&most| most < stops.last()),
+    };
+    let slider = Slider {
+        at: stops.fraction(app.value(knob)),
+        limit: limit.map(|most| stops.fraction(most)),
+        hollow: knob.chosen(&app.settings, &app.bounds).is_none(),
+        focused,
+    };
+    slider.draw(buffer, places.track, app.theme);
+}
+
+/// The value at the right end, `auto` before it where the engine decides, and what is in effect where that differs.
+fn draw_value(app: &App, knob: Knob, place: Rect, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let value = app.value(knob);
+    let chosen = knob.chosen(&app.settings, &app.bounds);
+    let effect = app.in_effect(knob).filter(|_| knob != Knob::GpuLayers);
+    let changed = app.before().map(|before| knob.in_effect(&before.settings, before.offloaded));
+    let style = match (chosen, effect) {
+        (Some(chosen), Some(effect)) if chosen != effect => theme.ink(Hue::Over),
+        (None, _) => theme.ink(Hue::Dim),
+        _ => figure::style(&value, changed.as_ref(), theme, Hue::Text),
+    };
+    let text = knob.show(value);
+    let mut pen = Pen::new(buffer, place, 0);
+    pen.right(" ", style).right(&text, style);
+    let aside = match (chosen, effect) {
+        (None, _) => "auto".to_owned(),
+        (Some(chosen), Some(effect)) if chosen != effect => format!("→{}", knob.show(effect)),
+        _ => String::new(),
+    };
+    if !aside.is_empty() && width(&aside) + 1 < pen.room() {
+        pen.skip(1).put(&aside, theme.ink(if chosen.is_none() { Hue::Dim } else { Hue::Over }));
+    }
+}
+
+fn draw_words(app: &App, knob: Knob, focused: bool, words: &[&str], places: KnobRow, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let value = app.value(knob) as usize;
+    let chosen = knob.chosen(&app.settings, &app.bounds).is_some();
+    let effect = app.in_effect(knob).map(|at| at as usize);
+    let cells = places.words(words);
+    for (at, (word, place)) in words.iter().zip(&cells).enumerate() {
+        let style = match at == value {
+            true if focused => theme.bold(Hue::Focus),
+            true => theme.ink(Hue::Text).add_modifier(Modifier::BOLD),
+            false => theme.ink(Hue::Dim),
+        };
+        let mut pen = Pen::new(buffer, *place, 0);
+        if at == value {
+            pen.put("▸", style).put(word, style).put("◂", style);
+        } else {
+            pen.skip(1).put(word, style);
+        }
+    }
+    let used = cells.last().map_or(places.track.x, |last| last.right());
+    let rest = Rect { x: used, width: places.row.right().saturating_sub(used), ..places.row };
+    let mut pen = Pen::new(buffer, rest, 0);
+    match effect {
+        Some(effect) if chosen && effect != value => {
+            let text = words.get(effect).map(|word| format!("→{word} ")).unwrap_or_default();
+            pen.right(&text, theme.bold(Hue::Over));
+        }
+        _ if !chosen => {
+            pen.right("auto ", theme.ink(Hue::Dim));
+        }
+        _ => {}
+    }
+}
+
+fn draw_entry(entry: &Entry, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let ink = if entry.wrong.is_some() { theme.bold(Hue::Over) } else { theme.bold(Hue::Focus) };
+    buffer.set_style(place.intersection(buffer.area), theme.selected());
+    let room = place.width.saturating_sub(2);
+    let scroll = entry.input.visual_scroll(usize::from(room));
+    let shown: String = entry.input.value().chars().skip(scroll).take(usize::from(room)).collect();
+    Pen::new(buffer, place, 0).skip(1).put(&shown, ink);
+    let cursor = place.x + 1 + (entry.input.visual_cursor().saturating_sub(scroll) as u16).min(room);
+    if let Some(cell) = buffer.cell_mut((cursor, place.y)) {
+        cell.modifier.insert(Modifier::REVERSED);
+    }
+}

@@ -1,0 +1,264 @@
+//! One column per layer, the devices under them, the output layer apart.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+
+use crate::plan::{DeviceKind, LayerPlan, Plan};
+use crate::tui::app::{App, Known};
+use crate::tui::regions::{Panel, inside};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::bar::Part;
+use crate::tui::widget::columns::{self, Columns, Stack};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::units::Bytes;
+
+/// How much taller than the blocks the output layer may make the picture before it is cut.
+const TALLEST_OUTPUT: f64 = 1.5;
+
+/// Cells of the axis beside the columns, and of the key to the right of them.
+const AXIS: u16 = 10;
+const KEY: u16 = 19;
+
+/// Where the columns stand in `panel` for a model of `blocks` blocks.
+pub fn columns(panel: Rect, blocks: usize) -> Columns {
+    let inner = inside(panel);
+    let air = u16::from(inner.height >= 10);
+    let beside = |axis: u16| Rect {
+        x: inner.x.saturating_add(axis),
+        y: inner.y.saturating_add(air),
+        width: inner.width.saturating_sub(axis + 1),
+        height: inner.height.saturating_sub(2 + air),
+    };
+    let (with, without) = (Columns::new(beside(AXIS), blocks), Columns::new(beside(1), blocks));
+    // an axis is worth nothing that the columns would have to give up
+    let free = inner.width >= 60 && (with.pitch, with.per_column) == (without.pitch, without.per_column);
+    if free { with } else { without }
+}
+
+/// What is left to the right of the columns, if that is enough for the key.
+fn key(columns: &Columns) -> Option<Rect> {
+    let x = columns.output_x.saturating_add(columns.output_width).saturating_add(2);
+    let width = columns.area.right().saturating_sub(x);
+    (width >= KEY).then_some(Rect { x, width, ..columns.area })
+}
+
+/// Draws them.
+pub fn draw(app: &App, buffer: &mut Buffer) {
+    let (theme, area) = (app.theme, app.regions.layers);
+    let focused = app.focus == Panel::Layers;
+    let Some(plan) = &app.plan else {
+        let inner = panel::frame(buffer, area, Panel::Layers.title(), "", focused, theme);
+        empty(app, inner, buffer);
+        return;
+    };
+    let blocks = plan.layers.len().saturating_sub(1);
+    let columns = columns(area, blocks);
+    let mut aside = format!("{} of {} on GPU", plan.offloaded, plan.layers.len());
+    if columns.per_column > 1 {
+        aside = format!("{aside} · {} per column", columns.per_column);
+    }
+    panel::frame(buffer, area, Panel::Layers.title(), &aside, focused, theme);
+    let key = key(&columns);
+    match key {
+        Some(place) => draw_key(app, plan, place, buffer),
+        None => legend(app, plan, focused, buffer),
+    }
+    let groups: Vec<Group> = groups(plan, &columns);
+    let tallest = groups.iter().filter(|group| group.first < blocks).map(Group::all).max().unwrap_or_default();
+    let output = groups.last().map(Group::all).unwrap_or_default();
+    let scale = if output.share_of(tallest).0 <= TALLEST_OUTPUT { tallest.max(output) } else { tallest };
+    let scale = if scale == Bytes::ZERO { output } else { scale };
+    for group in &groups {
+        let (x, cells) = columns.place(group.first);
+        let stack = Stack { weights: group.weights.share_of(scale).0, cache: group.cache.share_of(scale).0 };
+        columns::draw(buffer, columns.area, x, cells, stack, theme);
+        let chosen = focused && group.holds(app.cursors.layer);
+        homes(buffer, &columns, group, plan, chosen, theme);
+    }
+    axis(buffer, area, &columns, scale, theme);
+    brackets(buffer, &columns, &groups, plan, theme);
+}
+
+/// How much the full height stands for.
+fn axis(buffer: &mut Buffer, panel: Rect, columns: &Columns, scale: Bytes, theme: Theme) {
+    let place = Rect { x: panel.x + 1, width: columns.area.x.saturating_sub(panel.x + 2), ..columns.area };
+    if place.width < AXIS - 1 || place.height < 2 {
+        return;
+    }
+    for row in 0..place.height {
+        let text = match row {
+            0 => scale.to_string(),
+            _ if row + 1 == place.height => "0".to_owned(),
+            _ if row * 2 == place.height || row * 2 == place.height - 1 => Bytes(scale.0 / 2).to_string(),
+            _ => String::new(),
+        };
+        let sign = if text.is_empty() { "│" } else { "┤" };
+        let mut pen = Pen::new(buffer, place, row);
+        pen.right(sign, theme.ink(Hue::Border)).right(&text, theme.ink(Hue::Dim));
+    }
+}
+
+/// Beside the columns: the layer under the cursor, and what the colours mean.
+fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let Some(layer) = plan.layers.get(app.cursors.layer) else { return };
+    let mut pen = Pen::new(buffer, place, 1);
+    pen.put(&layer_name(plan, app.cursors.layer), theme.bold(Hue::Text)).put(" → ", theme.ink(Hue::Dim));
+    pen.put(device_name(plan, layer.device), theme.device(layer.device, plan.devices.len()));
+    for (row, (part, bytes)) in (2..).zip([(Part::Cache, layer.cache), (Part::Weights, layer.weights)]) {
+        let (sample, ink) = part.sample(theme);
+        let mut pen = Pen::new(buffer, place, row);
+        pen.put(sample, ink).skip(1).put(&format!("{:<8}{:>8}", part.word(), bytes.to_string()), theme.ink(Hue::Text));
+    }
+}
+
+/// The layers that share a column.
+struct Group {
+    first: usize,
+    last: usize,
+    weights: Bytes,
+    cache: Bytes,
+    /// The device of the first, and whether the others are there too.
+    device: usize,
+    mixed: bool,
+}
+
+impl Group {
+    /// The mean of `layers`, so that columns of different numbers of layers can be compared.
+    fn of(first: usize, layers: &[LayerPlan]) -> Self {
+        let count = layers.len().max(1) as u64;
+        let mean = |part: fn(&LayerPlan) -> Bytes| Bytes(layers.iter().map(part).sum::<Bytes>().0 / count);
+        let device = layers.first().map_or(0, |layer| layer.device);
+        Self {
+            first,
+            last: first + layers.len().saturating_sub(1),
+            weights: mean(|layer| layer.weights),
+            cache: mean(|layer| layer.cache),
+            device,
+            mixed: layers.iter().any(|layer| layer.device != device),
+        }
+    }
+
+    fn all(&self) -> Bytes {
+        self.weights + self.cache
+    }
+
+    fn holds(&self, layer: usize) -> bool {
+        (self.first..=self.last).contains(&layer)
+    }
+}
+
+fn groups(plan: &Plan, columns: &Columns) -> Vec<Group> {
+    let (blocks, output) = plan.layers.split_at(plan.layers.len().saturating_sub(1));
+    let shared =
+        blocks.chunks(columns.per_column).enumerate().map(|(i, layers)| Group::of(i * columns.per_column, layers));
+    shared.chain((!output.is_empty()).then(|| Group::of(blocks.len(), output))).collect()
+}
+
+/// The glyph that stands for a device under its layers.
+pub fn glyph(plan: &Plan, device: usize) -> char {
+    match plan.devices.get(device).map(|device| device.kind) {
+        Some(DeviceKind::Gpu) => char::from_digit(device as u32 % 36, 36).unwrap_or('?'),
+        _ => 'R',
+    }
+}
+
+/// The device's name for people.
+pub fn device_name(plan: &Plan, device: usize) -> &str {
+    match plan.devices.get(device) {
+        Some(device) if device.kind == DeviceKind::Gpu => &device.id,
+        _ => "RAM",
+    }
+}
+
+fn homes(buffer: &mut Buffer, columns: &Columns, group: &Group, plan: &Plan, chosen: bool, theme: Theme) {
+    let (x, cells) = columns.place(group.first);
+    let y = columns.area.bottom();
+    let symbol = if group.mixed { '/' } else { glyph(plan, group.device) };
+    let style = if chosen {
+        theme.bold(Hue::Focus).add_modifier(Modifier::REVERSED)
+    } else {
+        theme.device(group.device, plan.devices.len())
+    };
+    for x in x..x.saturating_add(cells).min(columns.area.right()) {
+        if let Some(cell) = buffer.cell_mut((x, y)) {
+            cell.set_char(symbol).set_style(style);
+        }
+    }
+}
+
+/// `└── RAM ──┘└──── GPU0 ────┘ out` below the columns.
+fn brackets(buffer: &mut Buffer, columns: &Columns, groups: &[Group], plan: &Plan, theme: Theme) {
+    let y = columns.area.bottom().saturating_add(1);
+    let Some((output, blocks)) = groups.split_last() else { return };
+    let mut from = 0;
+    while let Some(first) = blocks.get(from) {
+        let same = |group: &&Group| group.device == first.device && !group.mixed && !first.mixed;
+        let count = blocks[from..].iter().take_while(same).count().max(1);
+        let start = columns.x(from);
+        let end = columns.x(from + count - 1) + columns.thickness();
+        let style = theme.device(first.device, plan.devices.len());
+        bracket(buffer, Rect::new(start, y, end.saturating_sub(start), 1), device_name(plan, first.device), style);
+        from += count;
+    }
+    let word = if columns.output_width >= 3 { "out" } else { "o" };
+    let place = Rect::new(columns.output_x, y, columns.output_width, 1);
+    Pen::new(buffer, place, 0).put(word, theme.device(output.device, plan.devices.len()));
+}
+
+fn bracket(buffer: &mut Buffer, place: Rect, name: &str, style: Style) {
+    let label = format!(" {name} ");
+    let mut pen = Pen::new(buffer, place, 0);
+    match place.width {
+        0 => {}
+        1 => drop(pen.put("│", style)),
+        cells if cells >= width(&label) + 2 => {
+            let dashes = cells - 2 - width(&label);
+            let line = |n: u16| "─".repeat(usize::from(n));
+            pen.put("└", style).put(&line(dashes / 2), style).put(&label, style);
+            pen.put(&line(dashes - dashes / 2), style).put("┘", style);
+        }
+        cells => drop(pen.put("└", style).put(&"─".repeat(usize::from(cells - 2)), style).put("┘", style)),
+    }
+}
+
+/// On the lower edge: what the colours mean, or the layer under the cursor.
+fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
+    let (theme, area) = (app.theme, app.regions.layers);
+    let row = Rect {
+        x: area.x.saturating_add(2),
+        y: area.bottom().saturating_sub(1),
+        width: area.width.saturating_sub(4),
+        height: 1,
+    };
+    let mut pen = Pen::new(buffer, row, 0);
+    if let Some(layer) = plan.layers.get(app.cursors.layer).filter(|_| focused) {
+        let name = layer_name(plan, app.cursors.layer);
+        pen.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
+        pen.put(&format!(" weights {}  cache {} ", layer.weights, layer.cache), theme.ink(Hue::Text));
+        return;
+    }
+    for part in [Part::Weights, Part::Cache] {
+        let (sample, ink) = part.sample(theme);
+        pen.put(" ", ink).put(sample, ink).put(" ", ink).put(part.word(), theme.ink(Hue::Dim)).put(" ", ink);
+    }
+}
+
+/// `layer 12`, or `output layer`.
+pub fn layer_name(plan: &Plan, layer: usize) -> String {
+    if layer + 1 == plan.layers.len() { "output layer".to_owned() } else { format!("layer {layer}") }
+}
+
+fn empty(app: &App, inner: Rect, buffer: &mut Buffer) {
+    let text = match (&app.refused, app.known == Known::Asking) {
+        (Some(error), _) => error.to_string(),
+        (None, _) if app.model.is_none() => "No model yet. Press o to open one.".to_owned(),
+        (None, true) => "Looking for GPUs…".to_owned(),
+        (None, false) => String::new(),
+    };
+    for (row, line) in (1..).zip(wrap(&text, inner.width.saturating_sub(2))) {
+        Pen::new(buffer, inner, row).skip(1).put(&line, app.theme.ink(Hue::Dim));
+    }
+}

@@ -1,0 +1,334 @@
+//! One bar per device: weights, cache, graph, what is kept back, what is in use, what is free.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::figure;
+use crate::plan::{DeviceKind, DevicePlan, Plan};
+use crate::tui::app::{App, Known};
+use crate::tui::regions::{Panel, inside};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::bar::{self, Part};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width};
+use crate::units::Bytes;
+
+/// Widest figure: `1023 MiB of 999.9 GiB`, and the mark of a change.
+const FIGURE: u16 = 20;
+
+/// Which devices stand where: a pure function of the place, their number and the one that must be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    area: Rect,
+    /// The first device that is shown, and how many are.
+    first: usize,
+    shown: usize,
+    count: usize,
+    shape: Shape,
+}
+
+/// The rows of one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    /// Name and figure have a row of their own above the bar.
+    head: u16,
+    bar: u16,
+    legend: u16,
+    gap: u16,
+}
+
+impl Shape {
+    /// From the most generous to one row for everything.
+    fn all(area: Rect) -> [Self; 6] {
+        let head = u16::from(!is_wide(area));
+        let whole = if legend_width(true) <= area.width.saturating_sub(indent(area)) { 1 } else { 2 };
+        let shape = |head, bar, legend, gap| Self { head, bar, legend, gap };
+        [
+            shape(head, if head > 0 { 1 } else { 3 }, whole, 1),
+            shape(head, 1, whole, 1),
+            shape(head, 1, 1, 1),
+            shape(head, 1, 1, 0),
+            shape(head, 1, 0, 0),
+            shape(0, 1, 0, 0),
+        ]
+    }
+
+    const fn rows(self) -> u16 {
+        self.head + self.bar + self.legend + self.gap
+    }
+}
+
+/// Name, bar and figure stand side by side.
+const fn is_wide(area: Rect) -> bool {
+    area.width >= 100
+}
+
+/// Where bar and legend begin.
+const fn indent(area: Rect) -> u16 {
+    if is_wide(area) { 22 } else { 0 }
+}
+
+/// Cells of a legend in one row, with or without the parts' names.
+const fn legend_width(names: bool) -> u16 {
+    if names { 6 * ENTRY + 7 + 5 + 5 + 8 + 6 + 4 + 6 } else { 6 * ENTRY }
+}
+
+/// Cells of a legend's entry without its name: `■ 1023 MiB▲ `.
+const ENTRY: u16 = 12;
+
+impl Rows {
+    /// Rows for `count` devices in `panel`, of which `cursor` must be seen.
+    pub fn new(panel: Rect, count: usize, cursor: usize) -> Self {
+        let inner = inside(panel);
+        let area = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+        let rows = usize::from(area.height);
+        let shapes = Shape::all(area);
+        // the last device needs no blank row after it
+        let fits = |shape: &Shape| count * usize::from(shape.rows()) <= rows + usize::from(shape.gap);
+        let least = shapes[shapes.len() - 1];
+        let shape = shapes.into_iter().find(fits).unwrap_or(least);
+        let shown = if fits(&shape) { count } else { rows.min(count) };
+        let first = if cursor < shown { 0 } else { (cursor + 1).saturating_sub(shown.max(1)) };
+        Self { area, first, shown, count, shape }
+    }
+
+    /// The device at row `y` of the screen.
+    pub fn device_at(&self, y: u16) -> Option<usize> {
+        let row = y.checked_sub(self.area.y)?;
+        let place = usize::from(row / self.shape.rows());
+        (y < self.area.bottom() && place < self.shown).then_some(self.first + place)
+    }
+
+    /// The devices that are shown, each with its place.
+    fn places(&self) -> impl Iterator<Item = (usize, Rect)> {
+        let Self { area, first, shown, shape, .. } = *self;
+        let pitch = shape.rows();
+        (0..shown).map(move |place| {
+            let y = area.y.saturating_add(pitch.saturating_mul(place as u16));
+            let height = pitch.min(area.bottom().saturating_sub(y));
+            (first + place, Rect { y, height, ..area })
+        })
+    }
+}
+
+/// Draws them.
+pub fn draw(app: &App, buffer: &mut Buffer) {
+    let (theme, area) = (app.theme, app.regions.memory);
+    let focused = app.focus == Panel::Memory;
+    let Some(plan) = &app.plan else {
+        panel::frame(buffer, area, Panel::Memory.title(), "", focused, theme);
+        return;
+    };
+    let rows = Rows::new(area, plan.devices.len(), app.cursors.device);
+    let hidden = rows.count - rows.shown;
+    let aside = match hidden {
+        0 => aside(app, plan),
+        n => format!("{} to {} of {}, {n} more with ↑↓", rows.first + 1, rows.first + rows.shown, rows.count),
+    };
+    panel::frame(buffer, area, Panel::Memory.title(), &aside, focused, theme);
+    for (index, place) in rows.places() {
+        let before = app.before().and_then(|before| before.devices.get(index));
+        let chosen = focused && index == app.cursors.device;
+        draw_device(plan, index, before, place, rows.shape, chosen, theme, buffer);
+    }
+    speak_of_no_gpu(app, plan, &rows, buffer);
+}
+
+fn aside(app: &App, plan: &Plan) -> String {
+    if app.known == Known::Asking {
+        return "looking for GPUs…".to_owned();
+    }
+    let totals = &plan.totals;
+    format!("GPU {}, RAM {}", totals.gpu, totals.cpu)
+}
+
+#[allow(clippy::too_many_arguments, reason = "one device's rows: what it is, what it was, where, and how")]
+fn draw_device(
+    plan: &Plan,
+    index: usize,
+    before: Option<&DevicePlan>,
+    place: Rect,
+    shape: Shape,
+    chosen: bool,
+    theme: Theme,
+    buffer: &mut Buffer,
+) {
+    let Some(device) = plan.devices.get(index) else { return };
+    let ink = if chosen { theme.bold(Hue::Focus) } else { theme.device(index, plan.devices.len()) };
+    if chosen {
+        let row = Rect { height: 1, ..place };
+        buffer.set_style(row.intersection(buffer.area), theme.selected());
+    }
+    let taken = taken(device);
+    let was = before.map(self::taken);
+    let figure = figure::of(taken, device.total);
+    let figure_style =
+        if device.is_over() { theme.bold(Hue::Over) } else { figure::style(&taken, was.as_ref(), theme, Hue::Text) };
+    let name = match device.kind {
+        DeviceKind::Gpu => device.name.as_str(),
+        DeviceKind::Cpu => "",
+    };
+    let label = if shape.head > 0 { place.width.saturating_sub(FIGURE) } else { 21 };
+    let mut pen = Pen::new(buffer, Rect { width: place.width.min(label), ..place }, 0);
+    pen.put(&format!("{} ", if chosen { '▸' } else { ' ' }), ink);
+    pen.put(super::layers::device_name(plan, index), ink).skip(1).put(name, theme.ink(Hue::Dim));
+    let mut pen = Pen::new(buffer, place, 0);
+    pen.skip(label).right(figure::mark(&taken, was.as_ref()), figure_style).right(&figure, figure_style);
+
+    let bar = if shape.head > 0 {
+        Rect { y: place.y + shape.head, height: shape.bar, ..place }
+    } else {
+        let width = place.width.saturating_sub(label + 1 + FIGURE + 2);
+        Rect { x: place.x + label + 1, width, height: shape.bar, ..place }
+    };
+    draw_bar(device, bar, theme, buffer);
+    if shape.legend > 0 {
+        let indent = indent(place);
+        let y = place.y + shape.head + shape.bar;
+        let width = place.width.saturating_sub(indent);
+        let row = Rect { x: place.x + indent, y, width, height: shape.legend };
+        legend(device, before, row, theme, buffer);
+    }
+}
+
+/// What is not free: asked for, kept back, and in use before.
+fn taken(device: &DevicePlan) -> Bytes {
+    device.asked() + kept(device) + device.in_use()
+}
+
+/// What the engine keeps back, as far as there is room for it: a reserve is not an allocation.
+fn kept(device: &DevicePlan) -> Bytes {
+    device.reserved().min(device.free - device.asked())
+}
+
+fn draw_bar(device: &DevicePlan, row: Rect, theme: Theme, buffer: &mut Buffer) {
+    let beyond = device.asked() - device.free;
+    let mut parts = vec![
+        (Part::Weights, device.weights),
+        (Part::Cache, device.cache),
+        (Part::Graph, device.graph),
+        (Part::Reserved, kept(device)),
+        (Part::InUse, device.in_use()),
+    ];
+    if beyond > Bytes::ZERO {
+        // what does not fit is taken from the parts' end, so that the bar still tells what there would be
+        let mut left = device.free;
+        for (part, bytes) in &mut parts {
+            if *part != Part::InUse {
+                *bytes = (*bytes).min(left);
+                left = left - *bytes;
+            }
+        }
+        parts.push((if device.is_over() { Part::Over } else { Part::Swap }, beyond));
+        let whole = device.total + beyond;
+        let room = row.width.saturating_sub(1);
+        bar::draw(buffer, Rect { width: room, ..row }, whole, &parts, theme);
+        return;
+    }
+    let free = device.total - taken(device);
+    parts.push((Part::Free, free));
+    bar::draw(buffer, row, device.total, &parts, theme);
+}
+
+/// The parts by name and size, each in a place of its own that never moves.
+fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let beyond = device.asked() - device.free;
+    let last = match beyond {
+        Bytes::ZERO => (Part::Free, device.total - taken(device)),
+        _ if device.is_over() => (Part::Over, beyond),
+        _ => (Part::Swap, beyond),
+    };
+    let was = |part: fn(&DevicePlan) -> Bytes| before.map(part);
+    let entries = [
+        (Part::Weights, device.weights, was(|device| device.weights)),
+        (Part::Cache, device.cache, was(|device| device.cache)),
+        (Part::Graph, device.graph, was(|device| device.graph)),
+        (Part::Reserved, kept(device), None),
+        (Part::InUse, device.in_use(), None),
+        (last.0, last.1, None),
+    ];
+    if place.width < legend_width(false) {
+        short_legend(device, before, place, theme, buffer);
+        return;
+    }
+    let names = place.height > 1 || place.width >= legend_width(true);
+    let per_row = if place.height > 1 { 3 } else { entries.len() };
+    for (row, entries) in (0..place.height).zip(entries.chunks(per_row)) {
+        let mut pen = Pen::new(buffer, place, row);
+        for (at, (part, bytes, was)) in entries.iter().enumerate() {
+            if pen.room() < ENTRY - 1 {
+                break;
+            }
+            let (sample, ink) = part.sample(theme);
+            let start = pen.x();
+            pen.put(sample, ink).skip(1);
+            let mut cells = ENTRY;
+            if names {
+                pen.put(part.word(), theme.ink(Hue::Dim)).skip(1);
+                // in two rows the entries stand under one another
+                cells += if per_row == 3 { [8, 7, 6][at % 3] } else { width(part.word()) + 1 };
+                pen.to(start + cells - ENTRY + 2);
+            }
+            let style = match part {
+                Part::Over => theme.bold(Hue::Over),
+                _ if *bytes == Bytes::ZERO => theme.ink(Hue::Dim),
+                _ => figure::style(bytes, was.as_ref(), theme, Hue::Text),
+            };
+            pen.put(&bytes.to_string(), style).put(figure::mark(bytes, was.as_ref()), style).to(start + cells);
+        }
+    }
+}
+
+/// Where there is little room: what is asked for, in GiB.
+fn short_legend(device: &DevicePlan, before: Option<&DevicePlan>, row: Rect, theme: Theme, buffer: &mut Buffer) {
+    let mut pen = Pen::new(buffer, row, 0);
+    let sizes = |of: &DevicePlan| [of.weights, of.cache, of.graph];
+    let before = before.map(sizes);
+    for (at, (part, now)) in [Part::Weights, Part::Cache, Part::Graph].into_iter().zip(sizes(device)).enumerate() {
+        let was = before.map(|sizes| sizes[at]);
+        let ink = if theme.textured() { theme.ink(Hue::Dim) } else { theme.ink(part.hue()) };
+        let gib = now.share_of(Bytes::gib(1)).0;
+        pen.put(part.word(), ink)
+            .put(&format!("{gib:>6.1}"), figure::style(&now, was.as_ref(), theme, Hue::Text))
+            .skip(1);
+    }
+}
+
+/// Without a GPU the space below says what was tried.
+fn speak_of_no_gpu(app: &App, plan: &Plan, rows: &Rows, buffer: &mut Buffer) {
+    if !plan.gpus().is_empty() || app.known == Known::Asking {
+        return;
+    }
+    let mut lines = vec!["No GPU was found; the plan is for RAM alone.".to_owned()];
+    lines.extend(app.tried.iter().cloned());
+    let top = rows.shape.rows() * rows.shown as u16 + 1;
+    for (row, line) in (top..rows.area.height).zip(&lines) {
+        Pen::new(buffer, rows.area, row).put(line, app.theme.ink(Hue::Dim));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_chosen_device_is_shown_and_the_mouse_finds_it(
+            width in 0u16..200, height in 3u16..60, count in 1usize..70, cursor in 0usize..70,
+        ) {
+            let cursor = cursor % count;
+            let rows = Rows::new(Rect::new(0, 0, width, height), count, cursor);
+            let places: Vec<_> = rows.places().collect();
+            if rows.shown > 0 {
+                prop_assert!(places.iter().any(|(device, _)| *device == cursor), "{rows:?}");
+            }
+            for (device, place) in places {
+                if place.height > 0 {
+                    prop_assert_eq!(rows.device_at(place.y), Some(device));
+                    prop_assert!(place.bottom() < height);
+                }
+            }
+        }
+    }
+}

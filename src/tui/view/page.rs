@@ -1,0 +1,111 @@
+//! A page of text in front of the planner, scrolled where it is longer than the screen.
+
+use ratatui::buffer::Buffer;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use crate::tui::app::App;
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, wrap};
+
+/// Cells that a page is wide, at most.
+pub const WIDTH: u16 = 92;
+
+/// Lines being written.
+pub struct Page {
+    theme: Theme,
+    lines: Vec<Line<'static>>,
+    columns: u16,
+}
+
+impl Page {
+    /// An empty page for the screen of `app`.
+    pub fn new(app: &App) -> Self {
+        let columns = app.regions.screen.width.min(WIDTH).saturating_sub(4);
+        Self { theme: app.theme, lines: Vec::new(), columns }
+    }
+
+    /// An empty page for one of two columns.
+    pub fn half(app: &App) -> Self {
+        let whole = Self::new(app);
+        Self { columns: (whole.columns.saturating_sub(2)) / 2, ..whole }
+    }
+
+    /// The lines of `left` with those of `right` beside them.
+    pub fn beside(left: Self, right: Self) -> Self {
+        let (theme, half, columns) = (left.theme, usize::from(left.columns), left.columns + right.columns + 2);
+        let count = left.lines.len().max(right.lines.len());
+        let mut lines = left.lines;
+        lines.resize(count, Line::default());
+        for (line, beside) in lines.iter_mut().zip(right.lines) {
+            let filled = line.width();
+            for span in &mut line.spans {
+                span.style = line.style.patch(span.style);
+            }
+            line.style = Style::default();
+            line.push_span(Span::raw(" ".repeat((half + 2).saturating_sub(filled))));
+            line.spans
+                .extend(beside.spans.into_iter().map(|span| Span { style: beside.style.patch(span.style), ..span }));
+        }
+        Self { theme, lines, columns }
+    }
+
+    /// A heading, with a blank line before it unless it is the first.
+    pub fn heading(&mut self, text: &str) {
+        if !self.lines.is_empty() {
+            self.blank();
+        }
+        self.lines.push(Line::styled(text.to_owned(), self.theme.bold(Hue::Focus)));
+    }
+
+    /// A blank line.
+    pub fn blank(&mut self) {
+        self.lines.push(Line::default());
+    }
+
+    /// Sentences, wrapped.
+    pub fn text(&mut self, text: &str, hue: Hue) {
+        let style = self.theme.ink(hue);
+        self.lines.extend(wrap(text, self.columns).into_iter().map(|line| Line::styled(line, style)));
+    }
+
+    /// A name and what it is, in two columns; `names` cells for the first.
+    pub fn pair(&mut self, name: &str, names: u16, what: &str, style: Style) {
+        let names = usize::from(names);
+        let room = self.columns.saturating_sub(names as u16 + 1);
+        let mut first = Some(name);
+        for line in wrap(what, room) {
+            let name = first.take().unwrap_or_default();
+            self.lines.push(Line::from(vec![
+                Span::styled(format!("{name:<names$} "), self.theme.ink(Hue::Dim)),
+                Span::styled(line, style),
+            ]));
+        }
+    }
+
+    /// A line as it is.
+    pub fn line(&mut self, line: Line<'static>) {
+        self.lines.push(line);
+    }
+
+    /// Draws the page in the middle of the screen, from line `scroll` on, or from the last from which it is full.
+    pub fn draw(&self, app: &App, title: &str, scroll: u16, buffer: &mut Buffer) {
+        let count = self.lines.len() as u16;
+        let place = app.regions.overlay(self.columns + 4, count.saturating_add(2));
+        let visible = place.height.saturating_sub(2);
+        let scroll = scroll.min(count.saturating_sub(visible));
+        let aside = if count > visible {
+            format!("{} to {} of {count}, ↑↓", scroll + 1, scroll + visible)
+        } else {
+            "Esc back".to_owned()
+        };
+        let inner = panel::overlay(buffer, place, title, &aside, self.theme);
+        for (row, line) in self.lines.iter().skip(usize::from(scroll)).take(usize::from(visible)).enumerate() {
+            let mut pen = Pen::new(buffer, inner, row as u16);
+            for span in &line.spans {
+                pen.put(&span.content, line.style.patch(span.style));
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Does it fit? One sentence, always in the same place.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::answer::verdict;
+use crate::plan::{Plan, Verdict};
+use crate::tui::app::{App, Known, Load};
+use crate::tui::theme::Hue;
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, wrap};
+
+/// Draws it.
+pub fn draw(app: &App, buffer: &mut Buffer) {
+    let (theme, area) = (app.theme, app.regions.verdict);
+    let inner = if area.height > 3 {
+        panel::frame(buffer, area, "Verdict", "", false, theme)
+    } else {
+        Rect { x: area.x, width: area.width, ..area }
+    };
+    let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+    let (headline, hue, text) = words(app);
+    let notes = app.plan.as_ref().map(|plan| plan.notes.as_slice()).unwrap_or_default();
+
+    let lines = wrap(&format!("{headline} {text}"), inner.width);
+    let mut row = 0;
+    for (at, line) in lines.iter().enumerate().take(usize::from(inner.height)) {
+        let mut pen = Pen::new(buffer, inner, row);
+        match line.strip_prefix(&headline).filter(|_| at == 0) {
+            Some(rest) => drop(pen.put(&headline, theme.bold(hue)).put(rest, theme.ink(Hue::Text))),
+            None => drop(pen.put(line, theme.ink(Hue::Text))),
+        }
+        row += 1;
+    }
+    for note in notes {
+        for line in wrap(note, inner.width.saturating_sub(2)) {
+            Pen::new(buffer, inner, row).put("  ", theme.ink(Hue::Dim)).put(&line, theme.ink(Hue::Dim));
+            row += 1;
+        }
+    }
+}
+
+/// The headline with its sign, its colour, and what comes after it.
+fn words(app: &App) -> (String, Hue, String) {
+    if let Load::Failed { name, why } = &app.load {
+        return (
+            format!("✗ {name} was not opened:"),
+            Hue::Over,
+            format!("{why} The plan is as it was; Esc puts this away."),
+        );
+    }
+    if let Some(error) = &app.refused {
+        return (
+            "✗ No plan:".to_owned(),
+            Hue::Over,
+            format!("{error}. What is shown is the plan before; u goes back."),
+        );
+    }
+    let Some(plan) = &app.plan else {
+        return (
+            "·".to_owned(),
+            Hue::Dim,
+            "Press o to open a model: a .gguf file, or one already on this computer.".to_owned(),
+        );
+    };
+    let headline = verdict::headline(plan.verdict);
+    if app.known == Known::Asking {
+        let text = "GPUs are still being looked for; until they are known, everything counts as RAM.";
+        return (format!("… {headline}:"), Hue::Cache, text.to_owned());
+    }
+    let (sign, hue) = sign(plan);
+    (format!("{sign} {headline}:"), hue, verdict::sentence(plan, app.limits.as_ref()))
+}
+
+const fn sign(plan: &Plan) -> (&'static str, Hue) {
+    match plan.verdict {
+        Verdict::Gpu => ("✓", Hue::Fine),
+        Verdict::Split | Verdict::Cpu => ("▲", Hue::Cache),
+        Verdict::DoesNotFit => ("✗", Hue::Over),
+    }
+}

@@ -1,0 +1,7 @@
+//! What the panels are drawn with.
+
+pub mod bar;
+pub mod columns;
+pub mod panel;
+pub mod pen;
+pub mod slider;

@@ -1,0 +1,166 @@
+//! One column per layer, weights below and cache on top; several layers per column where there is not room enough,
+//! and the output layer apart.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::bar::Part;
+use crate::tui::theme::glyphs::LOWER;
+use crate::tui::theme::{Hue, Theme};
+
+/// Widest that a column becomes, its gap included.
+const WIDEST: u16 = 4;
+
+/// Where the columns stand: a pure function of the place and the number of layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// The rows that the columns fill.
+    pub area: Rect,
+    /// Number of blocks; the output layer is one more.
+    pub blocks: usize,
+    /// Blocks in one column.
+    pub per_column: usize,
+    /// Cells from one column to the next.
+    pub pitch: u16,
+    /// First cell of the output layer's column.
+    pub output_x: u16,
+    /// Cells of the output layer's column.
+    pub output_width: u16,
+}
+
+impl Columns {
+    /// Columns for `blocks` blocks and an output layer in `area`.
+    pub fn new(area: Rect, blocks: usize) -> Self {
+        let output_width = if area.width >= 40 { 3 } else { 2 };
+        let room = area.width.saturating_sub(output_width + 1).max(1);
+        let per_column = blocks.div_ceil(usize::from(room)).max(1);
+        let columns = blocks.div_ceil(per_column).max(1) as u16;
+        let pitch = (room / columns).clamp(1, WIDEST);
+        let output_x = area.x.saturating_add(columns.saturating_mul(pitch)).saturating_add(1);
+        Self { area, blocks, per_column, pitch, output_x, output_width }
+    }
+
+    /// Number of columns, the output layer's not counted.
+    pub const fn count(&self) -> usize {
+        self.blocks.div_ceil(self.per_column)
+    }
+
+    /// Cells that a column fills: all but the gap.
+    pub const fn thickness(&self) -> u16 {
+        if self.pitch > 1 { self.pitch - 1 } else { 1 }
+    }
+
+    /// First cell of column `column`.
+    pub const fn x(&self, column: usize) -> u16 {
+        self.area.x.saturating_add((column as u16).saturating_mul(self.pitch))
+    }
+
+    /// The column of block `layer`.
+    pub const fn column_of(&self, layer: usize) -> usize {
+        layer / self.per_column
+    }
+
+    /// The first cell and the number of cells of the column that holds `layer`.
+    pub const fn place(&self, layer: usize) -> (u16, u16) {
+        if layer >= self.blocks {
+            (self.output_x, self.output_width)
+        } else {
+            (self.x(self.column_of(layer)), self.thickness())
+        }
+    }
+
+    /// The first layer of the column under (`x`, `y`); `blocks` stands for the output layer.
+    pub fn layer_at(&self, x: u16, y: u16) -> Option<usize> {
+        if y < self.area.top() || y > self.area.bottom() || x < self.area.x {
+            return None;
+        }
+        if x >= self.output_x && x < self.output_x.saturating_add(self.output_width) {
+            return Some(self.blocks);
+        }
+        let column = usize::from((x - self.area.x) / self.pitch);
+        (column < self.count()).then_some(column * self.per_column)
+    }
+}
+
+/// The height of one column's parts, as shares of the full height.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stack {
+    /// Weights, below.
+    pub weights: f64,
+    /// Cache, on top of them.
+    pub cache: f64,
+}
+
+/// Draws one column, `width` cells wide from `x`, over the height of `area`.
+pub fn draw(buffer: &mut Buffer, area: Rect, x: u16, width: u16, stack: Stack, theme: Theme) {
+    let area = area.intersection(buffer.area);
+    let eighths = f64::from(area.height) * 8.0;
+    let cut = stack.weights + stack.cache > 1.0 + 1e-9;
+    let weights = (stack.weights.min(1.0) * eighths).round() as u32;
+    let top = ((stack.weights + stack.cache).min(1.0) * eighths).round() as u32;
+    let weights = if stack.weights > 0.0 { weights.max(1) } else { weights };
+    let top = if stack.cache > 0.0 && !cut { top.max(weights + 1) } else { top.max(weights) };
+    for row in 0..area.height {
+        let y = area.bottom() - 1 - row;
+        let (mut symbol, mut style) = slice(u32::from(row) * 8, weights, top, theme);
+        if cut && row + 2 == area.height {
+            (symbol, style) = ("≈", theme.on(Hue::Weights));
+        }
+        for x in x..x.saturating_add(width).min(area.right()) {
+            if let Some(cell) = buffer.cell_mut((x, y)) {
+                cell.set_symbol(symbol).set_style(style);
+            }
+        }
+    }
+}
+
+/// The cell whose lowest eighth is `from`, of weights up to eighth `weights` and cache up to eighth `top`.
+fn slice(from: u32, weights: u32, top: u32, theme: Theme) -> (&'static str, Style) {
+    let (below, upto) = (weights.saturating_sub(from).min(8), top.saturating_sub(from).min(8));
+    if theme.textured() {
+        let symbol = match (below, upto) {
+            (_, 0..=3) => " ",
+            (4.., _) => Part::Weights.texture(),
+            _ => Part::Cache.texture(),
+        };
+        return (symbol, theme.ink(Hue::Text));
+    }
+    match (below, upto) {
+        (_, 0) => (" ", Style::new()),
+        (0, n) => (LOWER[n as usize - 1], theme.ink(Hue::Cache)),
+        (n, upto) if upto > n => (LOWER[n as usize - 1], theme.ink(Hue::Weights).bg(theme.colour(Hue::Cache))),
+        (n, _) => (LOWER[n as usize - 1], theme.ink(Hue::Weights)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_layer_has_a_place_and_the_mouse_finds_it(
+            x in 0u16..300, width in 0u16..300, height in 0u16..60, blocks in 0usize..400,
+        ) {
+            let columns = Columns::new(Rect::new(x, 3, width, height), blocks);
+            for layer in 0..=blocks {
+                let (at, cells) = columns.place(layer);
+                prop_assert!(cells > 0);
+                let found = columns.layer_at(at, 3);
+                let expected = if layer == blocks { blocks } else { layer - layer % columns.per_column };
+                prop_assert_eq!(found, Some(expected));
+                if width >= 8 {
+                    prop_assert!(at + cells <= x + width, "layer {} ends at {} of {}", layer, at + cells, x + width);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ninety_four_layers_share_columns_when_they_must() {
+        assert_eq!(Columns::new(Rect::new(0, 0, 100, 8), 94).per_column, 1);
+        assert_eq!(Columns::new(Rect::new(0, 0, 40, 8), 94).per_column, 3);
+    }
+}

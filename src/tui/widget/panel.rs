@@ -1,0 +1,41 @@
+//! A frame with a title; the one that has the focus cannot be mistaken.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::widgets::{Block, BorderType, Clear, Widget};
+
+use super::pen::Pen;
+use crate::tui::theme::{Hue, Theme, Tone};
+
+/// Draws a frame around `area` and returns what is inside.
+pub fn frame(buffer: &mut Buffer, area: Rect, title: &str, aside: &str, focused: bool, theme: Theme) -> Rect {
+    let area = area.intersection(buffer.area);
+    let (border, title_ink) = if focused {
+        (theme.ink(Hue::Focus), theme.bold(Hue::Focus))
+    } else {
+        (theme.ink(Hue::Border), theme.ink(Hue::Text))
+    };
+    let heavy = focused && theme.look.tone == Tone::Mono;
+    let kind = if heavy { BorderType::Thick } else { BorderType::Rounded };
+    let block = Block::bordered().border_type(kind).border_style(border);
+    let inner = block.inner(area);
+    block.render(area, buffer);
+    let top =
+        Rect { x: area.x.saturating_add(2), width: area.width.saturating_sub(4), height: area.height.min(1), ..area };
+    if !title.is_empty() {
+        let mut pen = Pen::new(buffer, top, 0);
+        pen.put(if focused { "▸" } else { " " }, title_ink).put(title, title_ink).put(" ", title_ink);
+        if !aside.is_empty() && pen.room() > 4 {
+            pen.put("─ ", border).put(aside, theme.ink(Hue::Dim)).put(" ", border);
+        }
+    }
+    inner
+}
+
+/// Clears the middle of `area` and draws a frame there for something that stands in front of the planner.
+pub fn overlay(buffer: &mut Buffer, area: Rect, title: &str, aside: &str, theme: Theme) -> Rect {
+    let area = area.intersection(buffer.area);
+    Clear.render(area, buffer);
+    let inner = frame(buffer, area, title, aside, true, theme);
+    Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner }
+}

@@ -1,0 +1,131 @@
+//! Writes along one row and never past its end.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Span;
+
+/// Number of cells that `text` takes.
+pub fn width(text: &str) -> u16 {
+    Span::raw(text).width().min(usize::from(u16::MAX)) as u16
+}
+
+/// A pen on one row of a buffer.
+pub struct Pen<'a> {
+    buffer: &'a mut Buffer,
+    x: u16,
+    y: u16,
+    end: u16,
+}
+
+impl<'a> Pen<'a> {
+    /// At the left end of row `row` of `area`, counted from its top; a row outside writes nothing.
+    pub fn new(buffer: &'a mut Buffer, area: Rect, row: u16) -> Self {
+        let area = area.intersection(buffer.area);
+        let y = area.y.saturating_add(row);
+        let end = if row < area.height { area.right() } else { area.x };
+        Self { x: area.x, y, end, buffer }
+    }
+
+    /// Cells left on the row.
+    pub const fn room(&self) -> u16 {
+        self.end.saturating_sub(self.x)
+    }
+
+    /// The column where the next character goes.
+    pub const fn x(&self) -> u16 {
+        self.x
+    }
+
+    /// Writes `text`; what does not fit ends in an ellipsis.
+    pub fn put(&mut self, text: &str, style: Style) -> &mut Self {
+        let room = self.room();
+        if room == 0 {
+            return self;
+        }
+        let (x, _) = self.buffer.set_stringn(self.x, self.y, text, usize::from(room), style);
+        if width(text) > room
+            && let Some(cell) = self.buffer.cell_mut((self.end - 1, self.y))
+        {
+            cell.set_symbol("…").set_style(style);
+        }
+        self.x = x;
+        self
+    }
+
+    /// Writes `text` at the right end of the row, if it fits behind what is there already with a space between.
+    pub fn right(&mut self, text: &str, style: Style) -> &mut Self {
+        let wanted = width(text);
+        if wanted < self.room() || (wanted == self.room() && wanted > 0) {
+            self.end -= wanted;
+            self.buffer.set_stringn(self.end, self.y, text, usize::from(wanted), style);
+        }
+        self
+    }
+
+    /// Leaves `cells` blank.
+    pub const fn skip(&mut self, cells: u16) -> &mut Self {
+        let x = self.x.saturating_add(cells);
+        self.x = if x > self.end { self.end } else { x };
+        self
+    }
+
+    /// Goes to column `x`, counted from the left end of the buffer, never back.
+    pub const fn to(&mut self, x: u16) -> &mut Self {
+        if x > self.x {
+            self.x = if x > self.end { self.end } else { x };
+        }
+        self
+    }
+}
+
+/// Breaks `text` into lines of at most `cells` cells, at spaces where there are any.
+pub fn wrap(text: &str, cells: u16) -> Vec<String> {
+    let cells = cells.max(1);
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let fits = lines.last().is_some_and(|line| width(line) + 1 + width(word) <= cells);
+        match lines.last_mut().filter(|_| fits) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.extend(pieces(word, cells)),
+        }
+    }
+    lines
+}
+
+fn pieces(word: &str, cells: u16) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for letter in word.chars() {
+        if pieces.last().is_some_and(|piece| width(piece) >= cells) {
+            pieces.push(String::new());
+        }
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(letter);
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_on_its_row() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 2));
+        Pen::new(&mut buffer, Rect::new(2, 0, 4, 1), 0).put("abcdef", Style::new());
+        Pen::new(&mut buffer, Rect::new(2, 0, 4, 1), 1).put("hidden", Style::new());
+        Pen::new(&mut buffer, Rect::new(40, 40, 4, 1), 0).put("outside", Style::new()).right("x", Style::new());
+        assert_eq!(buffer, Buffer::with_lines(["  abc…  ", "        "]));
+    }
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrap("all 33 layers are on it", 10), ["all 33", "layers are", "on it"]);
+        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert!(wrap("", 0).is_empty());
+    }
+}

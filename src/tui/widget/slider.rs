@@ -1,0 +1,101 @@
+//! A slider: `├━━━━━━●──┊┄┄┄┤`, with a mark where the model leaves the GPU.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::tui::theme::{Hue, Theme};
+
+/// What a slider shows; all places are shares of the way, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slider {
+    /// Where the handle is.
+    pub at: f64,
+    /// The last place that keeps every layer on GPUs, if that is before the end.
+    pub limit: Option<f64>,
+    /// The handle stands where the engine put it, not where a person did.
+    pub hollow: bool,
+    /// The knob has the focus.
+    pub focused: bool,
+}
+
+/// The column of `track` that stands for `fraction` of the way: between the two end pieces.
+pub fn column(track: Rect, fraction: f64) -> u16 {
+    let steps = track.width.saturating_sub(3);
+    track.x.saturating_add(1).saturating_add((fraction.clamp(0.0, 1.0) * f64::from(steps)).round() as u16)
+}
+
+/// The share of the way that column `x` of `track` stands for.
+pub fn fraction(track: Rect, x: u16) -> f64 {
+    let steps = track.width.saturating_sub(3);
+    if steps == 0 {
+        return 0.0;
+    }
+    f64::from(x.saturating_sub(track.x.saturating_add(1)).min(steps)) / f64::from(steps)
+}
+
+impl Slider {
+    /// Draws it into the first row of `track`.
+    pub fn draw(&self, buffer: &mut Buffer, track: Rect, theme: Theme) {
+        let clipped = track.intersection(buffer.area);
+        if clipped.is_empty() || track.width < 4 {
+            return;
+        }
+        let handle = column(track, self.at);
+        let limit = self.limit.map(|limit| column(track, limit));
+        let over = self.limit.is_some_and(|limit| self.at > limit);
+        for x in clipped.left()..clipped.right() {
+            let beyond = limit.is_some_and(|limit| x > limit);
+            let (symbol, style) = if x == handle {
+                let hue = if over {
+                    Hue::Over
+                } else if self.focused {
+                    Hue::Focus
+                } else {
+                    Hue::Text
+                };
+                (if self.hollow { "○" } else { "●" }, theme.bold(hue))
+            } else if x == track.left() {
+                ("├", theme.ink(Hue::Dim))
+            } else if x + 1 == track.right() {
+                ("┤", theme.ink(if limit.is_some() { Hue::Over } else { Hue::Dim }))
+            } else if limit == Some(x) {
+                ("┊", theme.bold(Hue::Fine))
+            } else if beyond {
+                (if x < handle { "━" } else { "┄" }, theme.ink(Hue::Over))
+            } else if x < handle {
+                ("━", theme.ink(if self.focused { Hue::Focus } else { Hue::Ram }))
+            } else {
+                ("─", theme.ink(Hue::Dim))
+            };
+            if let Some(cell) = buffer.cell_mut((x, track.y)) {
+                cell.set_symbol(symbol).set_style(style);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::theme::Look;
+
+    #[test]
+    fn drawing_and_the_mouse_agree() {
+        for width in [4, 5, 12, 40] {
+            let track = Rect::new(7, 0, width, 1);
+            for x in 8..7 + width - 1 {
+                assert_eq!(column(track, fraction(track, x)), x, "width {width}");
+            }
+            assert!(fraction(track, 0).abs() < 1e-9 && (fraction(track, 999) - 1.0).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn the_mark_and_the_shading_are_drawn() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 13, 1));
+        let slider = Slider { at: 0.4, limit: Some(0.7), hollow: false, focused: true };
+        slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Look::BEST));
+        let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+        assert_eq!(text, "├━━━━●──┊┄┄┄┤");
+    }
+}

@@ -1,0 +1,198 @@
+//! Every number carries its unit: bytes of memory, tokens of context, shares of a whole.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub};
+use std::str::FromStr;
+
+use serde::Serialize;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// An amount of memory in bytes.
+///
+/// Shown as GiB with one decimal from 1 GiB up and as MiB below; as a plain integer in JSON.
+/// Sums and differences saturate: a plan that asks for more than 2^64 bytes is full, not small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// No memory at all.
+    pub const ZERO: Self = Self(0);
+
+    /// `n` mebibytes (2^20 bytes each).
+    pub const fn mib(n: u64) -> Self {
+        Self(n.saturating_mul(MIB))
+    }
+
+    /// `n` gibibytes (2^30 bytes each).
+    pub const fn gib(n: u64) -> Self {
+        Self(n.saturating_mul(GIB))
+    }
+
+    /// This much of `whole`; zero when `whole` is zero.
+    pub fn share_of(self, whole: Self) -> Ratio {
+        if whole.0 == 0 { Ratio(0.0) } else { Ratio(self.0 as f64 / whole.0 as f64) }
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            0 => "0 MiB".to_owned(),
+            // 1023.95 MiB and more would round to "1024.0 MiB"
+            n if n >= GIB - MIB / 20 => format!("{:.1} GiB", n as f64 / GIB as f64),
+            n if n >= 10 * MIB => format!("{:.0} MiB", n as f64 / MIB as f64),
+            n if n >= MIB / 10 => format!("{:.1} MiB", n as f64 / MIB as f64),
+            n if n >= KIB => format!("{:.1} KiB", n as f64 / KIB as f64),
+            n => format!("{n} B"),
+        };
+        f.pad(&text)
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// Saturates at zero: what is left of a device that is asked for too much is nothing.
+impl Sub for Bytes {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, Add::add)
+    }
+}
+
+/// Why a text is no size in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a size: write 24GiB, 24GB, 512MiB or plain bytes")]
+pub struct NotASize(String);
+
+/// Reads `24GiB`, `24GB` (decimal), `512MiB`, `1.5GiB` or plain bytes; letter case and a space before the unit do not matter.
+impl FromStr for Bytes {
+    type Err = NotASize;
+
+    fn from_str(text: &str) -> Result<Self, NotASize> {
+        let wrong = || NotASize(text.to_owned());
+        let trimmed = text.trim();
+        let digits = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(trimmed.len());
+        let (number, unit) = trimmed.split_at(digits);
+        let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "kib" | "ki" | "k" => KIB,
+            "mib" | "mi" | "m" => MIB,
+            "gib" | "gi" | "g" => GIB,
+            "tib" | "ti" | "t" => 1 << 40,
+            "kb" => 1000,
+            "mb" => 1_000_000,
+            "gb" => 1_000_000_000,
+            "tb" => 1_000_000_000_000,
+            _ => return Err(wrong()),
+        };
+        if let Ok(whole) = number.parse::<u64>() {
+            return whole.checked_mul(scale).map(Self).ok_or_else(wrong);
+        }
+        let fraction: f64 = number.parse().map_err(|_| wrong())?;
+        let bytes = fraction * scale as f64;
+        if scale == 1 || !bytes.is_finite() || bytes >= u64::MAX as f64 {
+            return Err(wrong());
+        }
+        Ok(Self(bytes.round() as u64))
+    }
+}
+
+/// A number of tokens; shown with a thin space between thousands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct Tokens(pub u64);
+
+impl fmt::Display for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&grouped(self.0, '\u{2009}'))
+    }
+}
+
+/// `n` in groups of three digits, with `between` between them.
+pub fn grouped(n: u64, between: char) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(between);
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share of a whole; 1.0 is all of it, more is asked for too much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct Ratio(pub f64);
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:.0} %", self.0 * 100.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in [
+            ("24GiB", 24 << 30),
+            ("24 gib", 24 << 30),
+            ("24GB", 24_000_000_000),
+            ("512MiB", 512 << 20),
+            ("1.5GiB", 3 << 29),
+            ("25769803776", 25_769_803_776),
+        ] {
+            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+        }
+        for text in ["", "GiB", "24XB", "-1GiB", "1.5", "99999999999999999999", "99999999999GiB", "1e9", "nan"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_shown_by_one_rule() {
+        for (bytes, text) in [
+            (0, "0 MiB"),
+            (512, "512 B"),
+            (MIB * 3 / 2, "1.5 MiB"),
+            (512 * MIB, "512 MiB"),
+            (GIB, "1.0 GiB"),
+            (24 * GIB + GIB / 2, "24.5 GiB"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!(grouped(7, ' '), "7");
+        assert_eq!(grouped(32_768, ' '), "32 768");
+        assert_eq!(grouped(1_048_576, ' '), "1 048 576");
+    }
+}

@@ -1,0 +1,288 @@
+//! Answers are checked by asking the engine again.
+
+mod locks;
+mod together;
+
+use plimsoll::answer::matrix::Axis;
+use plimsoll::answer::sweep::Outcome;
+use plimsoll::answer::{Case, Change, Goal, why};
+use plimsoll::engine::{self, EngineId};
+use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::plan::{Plan, Verdict, Why};
+use plimsoll::settings::knob::Knob;
+use plimsoll::settings::{Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::laws;
+
+const NUMBERS: [Knob; 4] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers];
+
+fn model(name: &str) -> Model {
+    Model::from_header(crate::support::model(name), name).unwrap()
+}
+
+/// A machine with one card of so many GiB, 600 MiB of which are in use, and 28 GiB of free RAM.
+fn one_gpu(gib: u64) -> Machine {
+    let gpu = Gpu {
+        name: format!("{gib} GiB card"),
+        backend: Backend::Cuda,
+        total: Bytes::gib(gib),
+        free: Bytes::gib(gib) - Bytes::mib(600),
+        integrated: false,
+        compute: None,
+        driver_major: None,
+    };
+    let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO };
+    Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described }
+}
+
+fn case<'a>(engine: EngineId, model: &'a Model, machine: &'a Machine, settings: &'a Settings) -> Case<'a> {
+    Case { engine, model, machine, settings }
+}
+
+/// The engines that plan any header; the others refuse those that llama.cpp could not load.
+fn any_engine() -> impl Strategy<Value = EngineId> {
+    select(vec![EngineId::Ollama024, EngineId::Ollama011])
+}
+
+fn at(case: &Case<'_>, knob: Knob, value: u64) -> Option<Plan> {
+    let mut settings = case.settings.clone();
+    knob.set(&mut settings, value);
+    engine::plan(case.engine, case.model, case.machine, &settings).ok()
+}
+
+fn meets(case: &Case<'_>, knob: Knob, value: u64, goal: Goal) -> bool {
+    let goal = if knob == Knob::GpuLayers { Goal::AtLeast(value as usize) } else { goal };
+    at(case, knob, value).is_some_and(|plan| goal.is_met_by(&plan))
+}
+
+/// Machines on which models of all sizes get near the edge: one to four GPUs of one kind or of several.
+fn machine() -> impl Strategy<Value = Machine> {
+    let gpu = (2..=48u64, 0.5..=1.0f64, select(&[Backend::Cuda, Backend::Cuda, Backend::Cuda, Backend::Vulkan][..]));
+    (proptest::collection::vec(gpu, 1..=4), 8..=256u64).prop_map(|(gpus, ram)| {
+        let gpus: Vec<_> = gpus
+            .into_iter()
+            .map(|(gib, free, backend)| Gpu {
+                name: format!("{gib} GiB card"),
+                backend,
+                total: Bytes::gib(gib),
+                free: Bytes((Bytes::gib(gib).0 as f64 * free) as u64),
+                integrated: false,
+                compute: None,
+                driver_major: None,
+            })
+            .collect();
+        let ram = Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO };
+        Machine { os: Os::Linux, gpus, ram, origin: Origin::Described }
+    })
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let ctx = prop_oneof![Just(Context::Auto), (1..=1u64 << 17).prop_map(Context::Tokens)];
+    let layers = prop_oneof![6 => Just(GpuLayers::Auto), 1 => (0..60u64).prop_map(GpuLayers::Count)];
+    let flash = select(&[FlashAttn::Auto, FlashAttn::On, FlashAttn::Off][..]);
+    (ctx, 1..=8u64, 1..=2048u64, flash, layers, any::<[bool; 2]>()).prop_map(
+        |(ctx, parallel, batch, flash_attn, gpu_layers, [spread, raw])| Settings {
+            ctx,
+            parallel: Some(parallel),
+            batch: Some(batch),
+            flash_attn,
+            gpu_layers,
+            spread,
+            raw,
+            ..Settings::default()
+        },
+    )
+}
+
+fn goal() -> impl Strategy<Value = Goal> {
+    prop_oneof![Just(Goal::All), (1..=40usize).prop_map(Goal::AtLeast), (0..=40usize).prop_map(Goal::Layer)]
+}
+
+proptest! {
+    #[test]
+    fn the_largest_fits_and_the_next_does_not(
+        engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(), goal in goal(),
+        knob in select(&NUMBERS[..]), elsewhere in any::<[proptest::sample::Index; 8]>(),
+    ) {
+        let case = case(engine, model, &machine, &settings);
+        let last = knob.stops(&case.bounds()).last();
+        let largest = case.largest(knob, goal);
+        let mut above = knob.least();
+        if let Some(largest) = &largest {
+            prop_assert!(meets(&case, knob, largest.value, goal));
+            let plan = at(&case, knob, largest.value);
+            prop_assert_eq!(Some(&largest.plan), plan.as_ref());
+            let Some(next) = largest.next else {
+                // the end of the range, or of what the engine accepts
+                let end = at(&case, knob, last).unwrap();
+                prop_assert_eq!(&end.settings, &largest.plan.settings);
+                return Ok(());
+            };
+            prop_assert_eq!(next, largest.value + 1);
+            prop_assert!(!meets(&case, knob, next, goal));
+            above = next;
+        }
+        for elsewhere in elsewhere {
+            let value = above + elsewhere.index((last.saturating_sub(above) + 1) as usize) as u64;
+            if value <= last {
+                prop_assert!(!meets(&case, knob, value, goal), "{knob:?} {value} fits too: {largest:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn anything_can_be_answered(engine in any_engine(), model in laws::any_model(), machine in laws::machine(), settings in laws::settings()) {
+        let case = case(engine, model, &machine, &settings);
+        let Ok(plan) = case.plan() else { return Ok(()) };
+        let answers = why::layers(&plan);
+        prop_assert_eq!(answers.len(), plan.layers.len());
+        prop_assert!(answers.iter().all(|answer| !answer.reason.is_empty()));
+        for change in case.changes(&plan, Goal::All) {
+            prop_assert!(case.works(&change, Goal::All), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn every_change_that_is_proposed_works(
+        engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(), layer in any::<proptest::sample::Index>(),
+    ) {
+        let case = case(engine, model, &machine, &settings);
+        let Ok(plan) = case.plan() else { return Ok(()) };
+        for goal in [Goal::All, Goal::Layer(layer.index(plan.layers.len()))] {
+            let changes = case.changes(&plan, goal);
+            prop_assert!(!goal.is_met_by(&plan) || changes.is_empty());
+            for change in &changes {
+                let (mut settings, mut machine) = (settings.clone(), machine.clone());
+                change.apply(&mut settings, &mut machine);
+                let model = match *change {
+                    Change::Quantisation(to) => &model.quantised(to).unwrap(),
+                    _ => model,
+                };
+                let changed = engine::plan(engine, model, &machine, &settings).unwrap();
+                prop_assert!(goal.is_met_by(&changed), "{change:?}");
+            }
+        }
+        for change in case.limits(&plan).remedies {
+            prop_assert!(case.works(&change, Goal::All), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn the_largest_quantisation_fits_and_larger_ones_do_not(
+        engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(), goal in goal(),
+    ) {
+        let case = case(engine, model, &machine, &settings);
+        let meets = |to| {
+            let model = model.quantised(to).unwrap();
+            let plan = engine::plan(engine, &model, &machine, &settings).unwrap();
+            goal.is_met_by(&plan)
+        };
+        let sizes = model.quantisations();
+        let largest = case.largest_quantisation(goal);
+        let found = largest.found.as_ref().map(|&(to, _)| to);
+        prop_assert!(found.is_none_or(meets));
+        let at = found.map_or(0, |found| sizes.iter().position(|&(to, _)| to == found).unwrap() + 1);
+        prop_assert_eq!(largest.next, sizes.get(at).map(|&(to, _)| to));
+        prop_assert!(sizes.iter().skip(at).all(|&(to, _)| !meets(to)));
+    }
+
+    #[test]
+    fn cliffs_are_where_neighbours_differ(
+        engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(), knob in select(&Knob::ALL[..]),
+    ) {
+        let case = case(engine, model, &machine, &settings);
+        let cliffs = case.cliffs(knob);
+        prop_assert!(cliffs.windows(2).all(|pair| pair[0].first <= pair[1].last));
+        for cliff in &cliffs {
+            let (before, after) = (at(&case, knob, cliff.last).unwrap(), at(&case, knob, cliff.first).unwrap());
+            prop_assert_eq!(cliff.first, cliff.last + 1);
+            prop_assert_eq!((cliff.before.offloaded, cliff.before.verdict), (before.offloaded, Some(before.verdict)));
+            prop_assert_eq!((cliff.after.offloaded, cliff.after.verdict), (after.offloaded, Some(after.verdict)));
+            prop_assert!(cliff.before != cliff.after || !cliff.jumps.is_empty());
+        }
+        if knob == Knob::Context {
+            let edge = cliffs.iter().rev().find(|cliff| cliff.is_edge_of_all()).map(|cliff| cliff.last);
+            match case.largest(knob, Goal::All) {
+                Some(largest) if largest.next.is_some() => prop_assert_eq!(edge, Some(largest.value)),
+                Some(_) => {}
+                None => prop_assert_eq!(edge, None),
+            }
+        }
+    }
+
+    #[test]
+    fn an_inequality_is_its_own_sum(engine in any_engine(), model in laws::any_model(), machine in machine(), settings in laws::sane()) {
+        let case = case(engine, model, &machine, &settings);
+        let Ok(plan) = case.plan() else { return Ok(()) };
+        for answer in why::layers(&plan) {
+            let Some(inequality) = answer.inequality else { continue };
+            let kept: Bytes = inequality.kept.iter().map(|part| part.bytes).sum();
+            prop_assert_eq!(inequality.free - kept - inequality.placed_bytes, inequality.room, "{} {} {:?} {:?}", engine, model.name, inequality, plan.layers[answer.index].why);
+            match plan.layers[answer.index].why {
+                Why::Fits { .. } => prop_assert!(!inequality.failed() || settings.gpu_layers != GpuLayers::Auto),
+                Why::NoRoom { room, needed, .. } => prop_assert_eq!(inequality.failed(), room < needed),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn cells_and_points_equal_single_plans(
+        engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(),
+        knobs in select(vec![(Knob::Context, Knob::CacheType), (Knob::Parallel, Knob::Context), (Knob::Batch, Knob::GpuLayers)]),
+    ) {
+        let case = case(engine, model, &machine, &settings);
+        let values = |knob: Knob, count| knob.spread(&case.bounds(), count);
+        let (rows, columns) = (values(knobs.0, 4), values(knobs.1, 3));
+        let matrix = case.matrix(Axis::Knob(knobs.0, rows.clone()), Axis::Knob(knobs.1, columns.clone()));
+        prop_assert_eq!(matrix.cells.len(), rows.len() * columns.len());
+        for (row, &value) in rows.iter().enumerate() {
+            for (column, &other) in columns.iter().enumerate() {
+                let mut settings = settings.clone();
+                knobs.0.set(&mut settings, value);
+                knobs.1.set(&mut settings, other);
+                let plan = engine::plan(engine, model, &machine, &settings).unwrap();
+                prop_assert_eq!(matrix.cell(row, column), Some(&Ok(Outcome::of(&plan))));
+            }
+        }
+        let sweep = case.sweep(knobs.0, &rows);
+        for point in &sweep.points {
+            let plan = at(&case, knobs.0, point.value).unwrap();
+            prop_assert_eq!(&point.outcome, &Ok(Outcome::of(&plan)));
+        }
+    }
+
+    #[test]
+    fn cells_of_quantisations_equal_single_plans(engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings()) {
+        let case = case(engine, model, &machine, &settings);
+        let rows = Axis::quantisations(&case, 3);
+        let Axis::Quantisation(to) = rows.clone() else { unreachable!() };
+        let matrix = case.matrix(Axis::Knob(Knob::Context, vec![4096, 10_000]), rows);
+        prop_assert_eq!(matrix.cells.len(), 2 * to.len());
+        for (column, &to) in to.iter().enumerate() {
+            let model = model.quantised(to).unwrap();
+            let settings = Settings { ctx: Context::Tokens(10_000), ..settings.clone() };
+            let plan = engine::plan(engine, &model, &machine, &settings).unwrap();
+            prop_assert_eq!(matrix.cell(1, column), Some(&Ok(Outcome::of(&plan))));
+        }
+    }
+}
+
+#[test]
+fn a_split_model_is_explained_and_brought_back() {
+    let (model, machine) = (model("llama3.1-8b"), one_gpu(8));
+    let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
+    let case = case(EngineId::Ollama024, &model, &machine, &settings);
+    let plan = case.plan().unwrap();
+    assert_eq!(plan.verdict, Verdict::Split);
+    let spilled = plan.layers.iter().rposition(|layer| matches!(layer.why, Why::NoRoom { .. })).unwrap();
+    insta::assert_snapshot!(why::layer(&plan, spilled).unwrap().reason);
+    let changes: Vec<_> = case.changes(&plan, Goal::All).iter().map(ToString::to_string).collect();
+    insta::assert_debug_snapshot!(changes);
+    let largest = case.largest(Knob::Context, Goal::All).unwrap();
+    assert_eq!(largest.next, Some(largest.value + 1));
+}

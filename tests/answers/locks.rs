@@ -1,0 +1,69 @@
+//! The best settings while some knobs are held.
+
+use plimsoll::answer::Goal;
+use plimsoll::answer::best::{Cost, Gain, Wish};
+use plimsoll::engine::{self, EngineId};
+use plimsoll::settings::knob::Knob;
+use plimsoll::settings::{CacheType, Context, Settings};
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+
+use super::{any_engine, case, machine, model, one_gpu, settings};
+use crate::laws;
+
+const WISHES: [Wish; 3] = [Wish::Context, Wish::Parallel, Wish::CacheType];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn suggestions_are_whole_plans_on_gpus_and_leave_held_knobs_alone(
+        engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(),
+        wish in select(&WISHES[..]), held in subsequence(Knob::ALL.to_vec(), 0..=3),
+    ) {
+        let case = case(engine, model, &machine, &settings);
+        let Ok(plan) = case.plan() else { return Ok(()) };
+        let found = case.best(&plan, wish, &held);
+        prop_assert!(found.len() <= 3);
+        for one in &found {
+            let again = engine::plan(case.engine, model, &machine, &one.settings).unwrap();
+            prop_assert!(Goal::All.is_met_by(&again));
+            prop_assert_eq!(&again, &one.plan);
+            for knob in &held {
+                let value = |settings: &Settings| knob.chosen(settings, &case.bounds());
+                prop_assert_eq!(value(&one.settings), value(&settings), "{:?} was held", knob);
+            }
+            match one.gain {
+                Gain::Context(tokens) => prop_assert_eq!(again.settings.ctx, tokens),
+                Gain::Parallel(sequences) => prop_assert_eq!(again.settings.parallel, sequences),
+                Gain::CacheType(ty) => prop_assert_eq!(again.settings.cache_type_k, ty),
+            }
+        }
+        prop_assert!(found.windows(2).all(|pair| pair[0].costs.len() <= pair[1].costs.len()));
+    }
+}
+
+#[test]
+fn more_context_is_bought_with_sequences_and_a_narrower_cache() {
+    let (model, machine) = (model("llama3.1-8b"), one_gpu(12));
+    let settings = Settings { ctx: Context::Tokens(8192), parallel: Some(4), ..Settings::default() };
+    let case = case(EngineId::Ollama024, &model, &machine, &settings);
+    let found = case.best(&case.plan().unwrap(), Wish::Context, &[]);
+    let tokens: Vec<u64> = found
+        .iter()
+        .map(|one| match one.gain {
+            Gain::Context(tokens) => tokens,
+            other => panic!("{other}"),
+        })
+        .collect();
+    assert_eq!(tokens.len(), 3);
+    assert!(tokens.is_sorted() && tokens[0] < tokens[2]);
+    assert_eq!(found[0].costs, []);
+    assert_eq!(found[1].costs, [Cost::Parallel { from: 4, to: 1 }]);
+    assert!(found[2].costs.contains(&Cost::CacheType { from: CacheType::F16, to: CacheType::Q4_0 }));
+    // with the cache and the sequences held, there is one way left
+    let held = [Knob::CacheType, Knob::FlashAttn, Knob::Parallel, Knob::Batch];
+    let found = case.best(&case.plan().unwrap(), Wish::Context, &held);
+    assert_eq!(found.len(), 1);
+    assert!(case.best(&case.plan().unwrap(), Wish::Context, &[Knob::Context]).is_empty());
+}

@@ -1,0 +1,76 @@
+//! How long llama.cpp's memory takes to work out: one plan is made per key press. `cargo bench --bench llama_cpp`
+#![allow(clippy::unwrap_used, clippy::panic)] // a bench that cannot start should say so
+
+#[path = "../support.rs"]
+#[allow(dead_code)]
+mod support;
+
+use divan::Bencher;
+use plimsoll::engine::ggml::Backend;
+use plimsoll::engine::llama_cpp::context::Options;
+use plimsoll::engine::llama_cpp::fit::{Limits, fit};
+use plimsoll::engine::llama_cpp::release::Release;
+use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
+use plimsoll::engine::{self, EngineId};
+use plimsoll::machine::{self, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::settings::{Context, Settings};
+use plimsoll::units::Bytes;
+
+fn main() {
+    divan::main();
+}
+
+fn devices(gpus: usize, gib: u64) -> Vec<Device> {
+    vec![Device { backend: Backend::CUDA, free: gib << 30 }; gpus]
+}
+
+/// Graph, schedule and buffers: the bars are 1.5 ms for a model of 8 B on one GPU and 3 ms for one of 235 B on four.
+#[divan::bench(args = [("llama3.1-8b", 1), ("qwen3-235b-a22b", 4)])]
+fn measure(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
+    let header = support::model(name);
+    let options = Options { n_ctx: 32_768, ..Options::default() };
+    let devices = devices(gpus, 48);
+    let loaded = Loaded::new(&header, Release::default()).unwrap();
+    bencher.bench(|| loaded.measure(&devices, &Spread::default(), &options).unwrap());
+}
+
+/// What is read of a header once.
+#[divan::bench(args = ["llama3.1-8b", "qwen3-235b-a22b"])]
+fn load(bencher: Bencher<'_, '_>, name: &str) {
+    let header = support::model(name);
+    bencher.bench(|| Loaded::new(&header, Release::default()).unwrap());
+}
+
+/// A fit asks for many measurements.
+#[divan::bench(args = [("llama3.1-8b", 1, 6), ("qwen3-235b-a22b", 4, 24)])]
+fn fits(bencher: Bencher<'_, '_>, (name, gpus, gib): (&str, usize, u64)) {
+    let loaded = Loaded::new(&support::model(name), Release::default()).unwrap();
+    let limits = Limits { margins: vec![1 << 30; gpus], min_ctx: 4096, ram: 1 << 40 };
+    let devices = devices(gpus, gib);
+    bencher.bench(|| fit(&loaded, &devices, &Spread::default(), &Options::default(), &limits).unwrap());
+}
+
+/// A whole plan as the planner draws it: a fit that has nothing to do, then everything that is alive at the peak.
+#[divan::bench(args = [("llama3.1-8b", 1), ("qwen3-235b-a22b", 4)])]
+fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
+    let model = Model::from_header(support::model(name), name).unwrap();
+    let memory = Bytes::gib(96);
+    let gpu = Gpu {
+        name: "card".to_owned(),
+        backend: machine::Backend::Cuda,
+        total: memory,
+        free: memory,
+        integrated: false,
+        compute: Some((9, 0)),
+        driver_major: Some(12),
+    };
+    let machine = Machine {
+        os: Os::Linux,
+        gpus: vec![gpu; gpus],
+        ram: Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO },
+        origin: Origin::Described,
+    };
+    let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
+    bencher.bench(|| engine::plan(EngineId::LlamaCpp, &model, &machine, &settings).unwrap());
+}

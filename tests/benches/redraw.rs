@@ -1,0 +1,56 @@
+//! From a key to the drawn screen: `update`, the new plan, and drawing it into a buffer of 200×60 cells.
+//!
+//! `cargo bench --bench redraw`. The bar: 2 ms for Qwen3 235B (94 layers) on four GPUs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a bench that cannot go on fails")]
+
+#[allow(dead_code, reason = "the stage serves the tests as well")]
+#[path = "../stage.rs"]
+mod stage;
+#[allow(dead_code, reason = "the stage serves the tests as well")]
+#[path = "../support.rs"]
+mod support;
+
+use divan::Bencher;
+use plimsoll::model::Model;
+use plimsoll::tui::action::Action;
+use plimsoll::tui::app::App;
+use plimsoll::tui::{event, view};
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
+
+fn main() {
+    divan::main();
+}
+
+/// One key: left and right in turn, so that the context moves to and fro.
+fn redraw(app: &mut App, buffer: &mut Buffer, right: bool) -> usize {
+    let code = if right { KeyCode::Right } else { KeyCode::Left };
+    let key = Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
+    let action: Action = event::action(&key, app).expect("the arrows are in the key table");
+    let effects = app.update(action).len() + app.settle().len();
+    buffer.reset();
+    view::draw(app, buffer);
+    effects
+}
+
+fn bench(bencher: Bencher, model: Model, gpus: usize) {
+    let mut stage = stage::Stage::new(model, stage::machine(gpus, "RTX 6000 Ada", 48, 256), (200, 60));
+    stage.press("Home → → → → →");
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
+    let mut right = false;
+    bencher.bench_local(|| {
+        right = !right;
+        redraw(&mut stage.app, &mut buffer, right)
+    });
+}
+
+#[divan::bench]
+fn qwen3_235b_on_four_gpus(bencher: Bencher) {
+    bench(bencher, stage::qwen3_235b(), 4);
+}
+
+#[divan::bench]
+fn llama3_1_8b_on_one_gpu(bencher: Bencher) {
+    bench(bencher, stage::model("llama3.1-8b"), 1);
+}

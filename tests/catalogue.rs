@@ -1,0 +1,140 @@
+//! The built-in catalogue: every entry makes a whole header, and the headers are those of published files.
+
+pub mod published;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use plimsoll::engine::{self, EngineId};
+use plimsoll::gguf::{FileType, GgmlType, Tensor, Value};
+use plimsoll::machine::{Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::settings::Settings;
+use plimsoll::source::catalogue::{self, Entry};
+use plimsoll::source::{self, Roots, SourceError};
+use plimsoll::units::Bytes;
+use rstest::rstest;
+
+use crate::support;
+
+pub fn entry(name: &str) -> &'static Entry {
+    catalogue::find(name).unwrap_or_else(|| panic!("the catalogue has no {name}"))
+}
+
+pub fn model(entry: &Entry, quantisation: FileType) -> Model {
+    entry.model(quantisation).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
+}
+
+#[test]
+fn every_entry_makes_a_whole_model() {
+    assert!(catalogue::all().len() >= 60);
+    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
+    let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
+    for entry in catalogue::all() {
+        let model = model(entry, entry.quantisation);
+        let names: BTreeSet<_> = model.header.tensors.iter().map(|tensor| &tensor.name).collect();
+        assert_eq!(names.len(), model.header.tensors.len(), "{}: a name stands twice", entry.name);
+        assert_eq!(model.file_type, Some(entry.quantisation.name()), "{}", entry.name);
+        assert!(model.hyper.context_train.is_some() && model.hyper.vocabulary.is_some(), "{}", entry.name);
+        for block in 0..model.block_count() {
+            assert!(names.iter().any(|name| name.starts_with(&format!("blk.{block}."))), "{}: {block}", entry.name);
+        }
+        engine::plan(EngineId::default(), &model, &machine, &Settings::default())
+            .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+    }
+}
+
+#[test]
+fn no_name_means_two_models() {
+    let mut named: BTreeMap<String, &str> = BTreeMap::new();
+    for entry in catalogue::all() {
+        assert_eq!(catalogue::find(&entry.name), Some(entry));
+        for name in entry.names() {
+            let plain = name.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase();
+            let other = named.insert(plain, &entry.name);
+            assert!(other.is_none_or(|other| other == entry.name), "{name}: {} and {other:?}", entry.name);
+        }
+    }
+}
+
+/// What headers in `tests/models` have more than published files do: tensors that llama.cpp takes where they are, or in
+/// which two are joined. The catalogue follows the files.
+const OPTIONAL: [(&str, &[&str]); 4] = [
+    ("glm-4.5-air", &["attn_q_norm.weight", "attn_k_norm.weight", "blk.0."]),
+    ("nemotron-3-nano-30b-a3b", &["ffn_latent", "attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias"]),
+    ("deepseek-v2-lite", &["ffn_gate_up_exps"]),
+    ("stablelm2-1.6b", &[]),
+];
+
+/// What the catalogue has more than those headers.
+const PUBLISHED: [(&str, &[&str]); 3] = [
+    ("glm-4.5-air", &["nextn.", "blk.0."]),
+    ("deepseek-v2-lite", &["ffn_gate_exps", "ffn_up_exps"]),
+    ("stablelm2-1.6b", &["ffn_norm.bias"]),
+];
+
+#[test]
+fn headers_that_are_known_come_out_tensor_for_tensor() {
+    let mut checked = 0;
+    for name in support::model_names() {
+        // names of synthetic models are those of architectures
+        let real = support::tests().join(format!("models/{name}.json.gz")).exists();
+        let Some(entry) = catalogue::find(&name).filter(|_| real) else { continue };
+        let known = support::model(&name);
+        let file_type = known.metadata.get("general.file_type").and_then(Value::as_u64).unwrap();
+        let built = model(entry, FileType::from_number(file_type).unwrap());
+        assert_eq!(Some(built.architecture.as_str()), known.metadata.get("general.architecture").unwrap().as_str());
+
+        let without = |tensors: &[Tensor], lists: &[(&str, &[&str])]| -> BTreeMap<_, _> {
+            let excused = lists.iter().find(|(model, _)| *model == name).map_or(&[][..], |(_, parts)| parts);
+            let counts = |tensor: &&Tensor| !excused.iter().any(|part| tensor.name.contains(part));
+            tensors.iter().filter(counts).map(|tensor| (tensor.name.clone(), tensor.clone())).collect()
+        };
+        let (known, built) = (without(&known.tensors, &OPTIONAL), without(&built.header.tensors, &PUBLISHED));
+        for (tensor, known) in &known {
+            assert_eq!(built.get(tensor), Some(known), "{name}");
+        }
+        assert_eq!(built.len(), known.len(), "{name}");
+        checked += 1;
+    }
+    assert!(checked >= 36, "{checked}");
+}
+
+fn open(reference: &str) -> Result<source::Opened, SourceError> {
+    source::load(reference, &Roots::default(), &mut source::unwatched)
+}
+
+#[rstest]
+#[case("catalogue:qwen3-8b", "Q4_K_M")]
+#[case("catalogue:qwen3-8b@q4_K_M", "Q4_K_M")]
+#[case("catalogue:qwen3:8b@Q8_0", "Q8_0")]
+#[case("catalogue:QWEN3-8B@iq4_xs", "IQ4_XS")]
+#[case("qwen3-8b@fp16", "F16")]
+#[case("qwen3:8b", "Q4_K_M")]
+#[case("qwen3", "Q4_K_M")]
+fn references_name_entries(#[case] reference: &str, #[case] quantisation: &str) {
+    let opened = open(reference).unwrap();
+    assert_eq!(opened.name, "Qwen3 8B");
+    // a name that was not said to be the catalogue's comes with a word on where the model is from
+    assert_eq!(opened.header.notes.is_empty(), reference.starts_with("catalogue:"), "{:?}", opened.header.notes);
+    let model = Model::from_header(opened.header, "").unwrap();
+    assert_eq!((model.file_type, model.block_count()), (Some(quantisation), 36));
+}
+
+#[rstest]
+#[case("catalogue:qwen9-8b", "the catalogue has no model 'qwen9-8b': 'plimsoll list' shows what it has")]
+#[case("catalogue:command-r-99b", "the catalogue has no model 'command-r-99b': it has command-r-35b")]
+#[case("catalogue:qwen3-8b@q4_K_Z", "'q4_K_Z' is not a quantisation that llama.cpp knows")]
+#[case("catalogue:", "the catalogue has no model ''")]
+#[case("qwen9-8b", "'qwen9-8b' is neither a file nor a model that Ollama has")]
+#[case("qwen3-8b.gguf", "'qwen3-8b.gguf' does not exist")]
+fn references_that_name_nothing(#[case] reference: &str, #[case] sentence: &str) {
+    let said = open(reference).unwrap_err().to_string();
+    assert!(said.contains(sentence), "{said}");
+}
+
+#[test]
+fn most_weights_of_a_gpt_oss_file_are_mxfp4() {
+    let model = model(entry("gpt-oss-20b"), entry("gpt-oss-20b").quantisation);
+    let count = |ty: GgmlType| model.header.tensors.iter().filter(|tensor| tensor.ty == ty).count();
+    assert_eq!((count(GgmlType::Mxfp4), count(GgmlType::Q8_0), count(GgmlType::F32)), (72, 98, 289));
+}

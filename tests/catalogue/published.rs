@@ -1,0 +1,157 @@
+//! What the catalogue builds, beside what is known of published files.
+//!
+//! `facts.jsonl` has the facts with their sources: tensor counts and numbers of weights from llama.cpp's logs, sizes from
+//! the same logs (GiB of tensors) and from Ollama's library (GB, or bytes of the file).
+
+use std::fs;
+
+use plimsoll::gguf::FileType;
+use serde::Deserialize;
+
+use super::{entry, model};
+use crate::support;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Facts {
+    name: String,
+    tensors: Option<usize>,
+    parameters: Option<String>,
+    #[serde(default)]
+    files: Vec<Published>,
+    #[serde(default)]
+    ollama: Vec<Published>,
+    #[allow(dead_code, reason = "for readers")]
+    source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Published {
+    #[serde(default)]
+    tag: String,
+    quant: String,
+    gib: Option<f64>,
+    gb: Option<f64>,
+    bytes: Option<f64>,
+    /// Why the file is not what llama.cpp's quantiser makes of the model.
+    unlike: Option<String>,
+}
+
+/// An entry of the catalogue, compared.
+pub struct Check {
+    /// Its name.
+    pub name: String,
+    /// Tensors that were built, and those of the published file.
+    pub tensors: Option<(usize, usize)>,
+    /// Weights that were built, and as many as llama.cpp's log tells, in the log's words.
+    pub weights: Option<(u64, String)>,
+    /// The sizes that were compared: what of, and by which share of it they differ.
+    pub sizes: Vec<(String, f64)>,
+}
+
+impl Check {
+    /// The largest difference in size.
+    pub fn worst(&self) -> f64 {
+        self.sizes.iter().map(|(_, error)| *error).fold(0.0, f64::max)
+    }
+}
+
+/// Every comparison that the facts allow, in the order of the catalogue.
+pub fn checks() -> Vec<Check> {
+    let text = fs::read_to_string(support::tests().join("catalogue/facts.jsonl")).unwrap();
+    let facts = text.lines().map(|line| serde_json::from_str::<Facts>(line).unwrap());
+    facts
+        .map(check)
+        .filter(|check| check.tensors.is_some() || check.weights.is_some() || !check.sizes.is_empty())
+        .collect()
+}
+
+fn check(facts: Facts) -> Check {
+    let entry = entry(&facts.name);
+    let built = model(entry, FileType::F16);
+    let tensors = built.header.tensors.len().checked_add_signed(of_another_time(&facts.name)).unwrap();
+    let like = facts.files.iter().chain(&facts.ollama).filter(|published| published.unlike.is_none());
+    let size = |published: &Published| {
+        let model = model(entry, published.quant.parse().unwrap());
+        // a log counts tensors alone; a file has its header too
+        let header = if published.gib.is_none() { model.hyper.vocabulary.unwrap() * HEADER_PER_TOKEN } else { 0 };
+        let built = (model.bytes.0 + header) as f64;
+        // the figure, and half of its last digit
+        let (size, half) = match (published.bytes, published.gib, published.gb) {
+            (Some(bytes), _, _) => (bytes, 0.0),
+            (_, Some(gib), _) => (gib * 1_073_741_824.0, 0.0),
+            (_, _, Some(gb)) => (gb * 1e9, half_a_digit(gb) * 1e9),
+            _ => panic!("{}: no size", facts.name),
+        };
+        (format!("{} {}", published.quant, published.tag), ((built - size).abs() - half).max(0.0) / size)
+    };
+    Check {
+        tensors: facts.tensors.map(|published| (tensors, published)),
+        // this log counts attn_kv_b beside the two that it is made of
+        weights: facts.parameters.filter(|_| facts.name != "deepseek-r1-0528").map(|log| (built.parameters, log)),
+        sizes: like.map(size).collect(),
+        name: facts.name,
+    }
+}
+
+/// Published files that were converted in an older way: what they have more, or less, than files of today.
+fn of_another_time(name: &str) -> isize {
+    match name {
+        // attn_qkv and attn_gate were one ssm_in
+        "qwen3-next-80b-a3b" => -36,
+        // attn_kv_b was written beside the attn_k_b and attn_v_b that it is made of
+        "deepseek-r1-0528" | "kimi-k2-instruct" => 61,
+        _ => 0,
+    }
+}
+
+/// Bytes of a header for each token of its vocabulary: 6.7 MB for the 262 144 of Gemma 3.
+const HEADER_PER_TOKEN: u64 = 26;
+
+/// Ollama's library writes two digits below 10 GB, whole GB from there on, MB below 1 GB and tenths of TB from 1 TB on.
+fn half_a_digit(gb: f64) -> f64 {
+    match gb {
+        ..1.0 => 0.0005,
+        ..10.0 => 0.05,
+        ..1000.0 => 0.5,
+        _ => 50.0,
+    }
+}
+
+#[test]
+fn tensor_counts_are_those_of_published_files() {
+    let checks = checks();
+    let counts: Vec<_> = checks.iter().filter_map(|check| Some((&check.name, check.tensors?))).collect();
+    for (name, (built, published)) in &counts {
+        assert_eq!(built, published, "{name}");
+    }
+    assert!(counts.len() >= 40, "{}", counts.len());
+}
+
+#[test]
+fn weights_are_as_many_as_llama_cpp_counts() {
+    let checks = checks();
+    let weights: Vec<_> = checks.iter().filter_map(|check| Some((&check.name, check.weights.as_ref()?))).collect();
+    for (name, (built, log)) in &weights {
+        let (number, unit) = log.split_once(' ').unwrap();
+        let unit = if unit == "B" { 1e9 } else { 1e6 };
+        let places = number.split_once('.').map_or(0, |(_, places)| places.len());
+        let half_a_digit = (0..places).fold(0.5, |half, _| half / 10.0);
+        let apart = (*built as f64 / unit - number.parse::<f64>().unwrap()).abs();
+        assert!(apart <= half_a_digit * 1.001, "{name}: {built} and {log}");
+    }
+    assert!(weights.len() >= 25, "{}", weights.len());
+}
+
+#[test]
+fn sizes_are_those_of_published_files() {
+    let checks = checks();
+    let sized: Vec<_> = checks.iter().filter(|check| !check.sizes.is_empty()).collect();
+    for check in &sized {
+        for (what, error) in &check.sizes {
+            assert!(*error <= 0.01, "{} {what}: {:.2} %", check.name, error * 100.0);
+        }
+    }
+    assert!(sized.len() >= 55, "{}", sized.len());
+}

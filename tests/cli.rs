@@ -1,0 +1,97 @@
+//! The real program, as a person or a script runs it.
+
+mod contract;
+mod devices;
+mod exact;
+mod list;
+mod machines;
+mod nvidia;
+mod ollama;
+mod ollama_011;
+mod questions;
+mod refusals;
+mod sysfs;
+mod terminal;
+mod text;
+
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use plimsoll::gguf::write::Form;
+use plimsoll::source::description;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support;
+
+/// A folder for models, and the home of the program that runs in it.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Writes the header of a model in `tests/models` as a file.
+    fn model(&self, name: &str) -> PathBuf {
+        let bytes = description::bytes(&support::model_json(name), Form::default()).unwrap();
+        self.file(&format!("{name}.gguf"), &bytes)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// The program, with nothing of this machine's environment that it would listen to.
+    fn plimsoll(&self) -> Command {
+        let mut command = assert_cmd::cargo::cargo_bin_cmd!("plimsoll");
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if ["OLLAMA_", "CUDA_", "HF_", "XDG_", "LLAMA_", "ROCR_", "HIP_"]
+                .iter()
+                .any(|start| name.starts_with(start))
+            {
+                command.env_remove(name);
+            }
+        }
+        // nobody listens there: a name that is not here is looked up nowhere
+        for server in ["OLLAMA_HOST", "OLLAMA_REGISTRY", "HF_ENDPOINT"] {
+            command.env(server, "http://127.0.0.1:9");
+        }
+        command.env("HOME", self.folder.path()).current_dir(self.folder.path());
+        command
+    }
+
+    /// `plimsoll plan MODEL` by the estimator that plans any header, on a machine that is fully described.
+    fn plan(&self, model: &str) -> Command {
+        self.plan_by("ollama-0.24", model)
+    }
+
+    /// `plimsoll plan MODEL --engine ENGINE` on a machine that is fully described.
+    fn plan_by(&self, engine: &str, model: &str) -> Command {
+        let mut command = self.plimsoll();
+        command.arg("plan").arg(self.model(model)).args(["--ram", "total=64GiB,free=48GiB,swap=2GiB"]);
+        command.args(["--engine", engine]);
+        command
+    }
+}
+
+/// Runs it, and reads the object that it prints.
+fn json(command: &mut Command) -> Value {
+    let output = command.arg("--json").assert().success().get_output().clone();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Runs it, and gives the one line that it says is wrong.
+fn refused(command: &mut Command, status: i32) -> String {
+    let output = command.assert().code(status).get_output().clone();
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("error: ") && said.ends_with('\n') && said.lines().count() == 1, "{said}");
+    said
+}

@@ -1,0 +1,51 @@
+//! `plimsoll devices`: what is there, how it was found, and what was tried. No test needs a GPU.
+
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use super::{Place, json};
+
+#[test]
+fn without_a_driver_there_is_no_gpu_and_it_is_said() {
+    let place = Place::new();
+    let devices = json(place.plimsoll().args(["devices", "--nvml", "/nowhere/libnvidia-ml.so.1"]));
+    let list = devices["devices"].as_array().unwrap();
+    assert_eq!(list.len(), 1);
+    let ram = &list[0];
+    assert_eq!((&ram["id"], &ram["kind"], ram["backend"].is_null()), (&"CPU".into(), &"cpu".into(), true));
+    assert!(ram["total"].as_u64() >= ram["free"].as_u64() && ram["free"].as_u64() > Some(0));
+    for key in ["name", "swap_free", "weights", "cache", "graph", "reserved", "layers"] {
+        assert!(!ram[key].is_null(), "{key}");
+    }
+    let tried = devices["tried"].as_array().unwrap();
+    let nvml = tried.iter().find(|tried| tried["collector"] == "nvml").unwrap();
+    assert!(nvml["outcome"].as_str().unwrap().contains("/nowhere/libnvidia-ml.so.1"), "{nvml}");
+    assert!(tried.iter().any(|tried| tried["collector"] == "ram"));
+}
+
+#[test]
+fn the_text_can_be_pasted_into_a_report() {
+    let place = Place::new();
+    let said = contains("No GPU was found").and(contains("Tried")).and(contains("nvml")).and(contains("bytes free of"));
+    let plain = said.and(contains("\u{1b}").not());
+    place.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so"]).assert().success().stdout(plain).stderr("");
+}
+
+#[test]
+fn a_plan_without_a_gpu_says_why() {
+    let place = Place::new();
+    let mut command = place.plimsoll();
+    command.arg("plan").arg(place.model("llama")).args(["--engine", "ollama-0.24", "--nvml", "/nowhere/nvml.so"]);
+    let plan = json(&mut command);
+    assert!(plan["notes"].to_string().contains("no GPU was found"), "{}", plan["notes"]);
+    assert_eq!(plan["devices"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_described_gpu_is_not_looked_for() {
+    let place = Place::new();
+    for gpu in ["none", "24GiB"] {
+        let plan = json(place.plan("llama").args(["--gpu", gpu, "--nvml", "/nowhere/nvml.so"]));
+        assert!(!plan["notes"].to_string().contains("no GPU was found"), "{}", plan["notes"]);
+    }
+}

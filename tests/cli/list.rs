@@ -1,0 +1,113 @@
+//! `plimsoll list`: the catalogue and what is on this machine, and how each would fit.
+
+use std::fs;
+
+use plimsoll::source::catalogue;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+
+use super::{Place, json};
+
+const MACHINE: [&str; 4] = ["--gpu", "24GiB", "--ram", "64GiB"];
+
+fn models(place: &Place, more: &[&str]) -> Vec<Value> {
+    let list = json(place.plimsoll().args(["list", "--raw-settings"]).args(more));
+    assert_eq!((&list["plimsoll"], list["engine"].is_string()), (&env!("CARGO_PKG_VERSION").into(), true));
+    list["models"].as_array().unwrap().clone()
+}
+
+fn named<'m>(models: &'m [Value], name: &str) -> &'m Value {
+    models.iter().find(|model| model["name"] == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn every_model_of_the_catalogue_has_its_verdict() {
+    let place = Place::new();
+    let models = models(&place, &MACHINE);
+    assert_eq!(models.len(), catalogue::all().len());
+    for model in &models {
+        assert_eq!((&model["source"], &model["error"]), (&"catalogue".into(), &Value::Null), "{model}");
+        let number = |key: &str| model[key].as_u64();
+        assert!(number("parameters") > Some(10_000_000) && number("bytes") > Some(10_000_000), "{model}");
+        assert!(number("context_train").is_some() && model["title"].is_string() && model["architecture"].is_string());
+        let share = model["on_gpu"].as_f64().unwrap();
+        let (fits, on_gpu) = (number("context_fits"), number("context_on_gpu"));
+        match model["verdict"].as_str().unwrap() {
+            "gpu" => assert!(share > 0.99 && on_gpu.is_some(), "{model}"),
+            "split" => assert!(share > 0.0 && share < 1.0, "{model}"),
+            verdict => assert!(["cpu", "does-not-fit"].contains(&verdict), "{model}"),
+        }
+        assert!(fits >= on_gpu && fits <= number("context_train").max(Some(4096)), "{model}");
+    }
+    assert_eq!(named(&models, "qwen3-0.6b")["verdict"], "gpu");
+    assert_eq!(named(&models, "deepseek-v3-0324")["verdict"], "does-not-fit");
+}
+
+#[test]
+fn a_row_is_what_the_plan_says() {
+    let place = Place::new();
+    let models = models(&place, &[&MACHINE[..], &["--ctx", "8192"]].concat());
+    for name in ["llama3.1-8b", "qwen3-32b", "gpt-oss-20b"] {
+        let row = named(&models, name);
+        let mut command = place.plimsoll();
+        let plan =
+            json(command.args(["plan", &format!("catalogue:{name}"), "--raw-settings", "--ctx", "8192"]).args(MACHINE));
+        assert_eq!((&row["verdict"], &row["bytes"]), (&plan["verdict"], &plan["model"]["bytes"]), "{name}");
+        assert_eq!(row["file_type"], plan["model"]["file_type"]);
+        let share = plan["totals"]["gpu"].as_f64().unwrap() / plan["totals"]["all"].as_f64().unwrap();
+        assert!((row["on_gpu"].as_f64().unwrap() - share).abs() < 1e-9, "{name}");
+
+        // at the largest context all is on the GPU still, and one token further it is not
+        let Some(most) = row["context_on_gpu"].as_u64() else { continue };
+        let verdict = |tokens: u64| {
+            let mut command = place.plimsoll();
+            let args = ["plan", &format!("catalogue:{name}"), "--raw-settings", "--ctx", &tokens.to_string()];
+            json(command.args(args).args(MACHINE))["verdict"].clone()
+        };
+        assert_eq!(verdict(most), "gpu", "{name}");
+        assert!(row["context_train"] == most || verdict(most + 1) != "gpu", "{name}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_can_be_left_out_and_a_quantisation_chosen() {
+    let place = Place::new();
+    let all = models(&place, &MACHINE);
+    let fitting = models(&place, &[&MACHINE[..], &["--fits"]].concat());
+    let expected: Vec<_> = all.iter().filter(|model| model["verdict"] != "does-not-fit").collect();
+    assert!(fitting.len() < all.len());
+    assert_eq!(fitting.iter().collect::<Vec<_>>(), expected);
+
+    let small = models(&place, &[&MACHINE[..], &["--quant", "q2_K"]].concat());
+    assert_eq!(named(&small, "qwen3-32b")["file_type"], "Q2_K");
+    assert!(named(&small, "qwen3-32b")["bytes"].as_u64() < named(&all, "qwen3-32b")["bytes"].as_u64());
+}
+
+#[test]
+fn models_of_this_machine_come_first() {
+    let place = Place::new();
+    let store = place.folder.path().join(".cache/llama.cpp");
+    fs::create_dir_all(&store).unwrap();
+    fs::rename(place.model("llama3.2-1b"), store.join("llama3.2-1b.gguf")).unwrap();
+    fs::write(store.join("broken.gguf"), "<html>").unwrap();
+    let models = models(&place, &[&MACHINE[..], &["--ctx", "4096"]].concat());
+    let (broken, here) = (named(&models, "broken.gguf"), named(&models, "llama3.2-1b.gguf"));
+    assert_eq!((&models[0], &models[1]), (broken, here));
+    assert_eq!(
+        (&here["source"], &here["verdict"], &here["file_type"]),
+        (&"llama.cpp".into(), &"gpu".into(), &"Q4_K_M".into())
+    );
+    assert!(broken["error"].as_str().is_some_and(|reason| reason.contains("web page")), "{broken}");
+}
+
+#[test]
+fn the_text_is_a_table() {
+    let place = Place::new();
+    let said = contains("llama3.1-8b")
+        .and(contains("Fits"))
+        .and(contains("Does not fit"))
+        .and(contains(format!("{} models for", catalogue::all().len())));
+    let plain = said.and(contains("\u{1b}").not());
+    place.plimsoll().arg("list").args(MACHINE).assert().success().stdout(plain).stderr("");
+}

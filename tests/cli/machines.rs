@@ -1,0 +1,170 @@
+//! Machines that are not in front of us: presets, files, and those saved by name.
+
+use predicates::str::contains;
+use rstest::rstest;
+use serde_json::Value;
+
+use super::{Place, json, refused};
+
+/// `plimsoll plan MODEL` with these arguments after it.
+fn plan(place: &Place, arguments: &[&str]) -> Value {
+    json(place.plimsoll().arg("plan").arg(place.model("llama3.1-8b")).args(arguments))
+}
+
+const GARAGE: [&str; 6] = [
+    "--gpu",
+    "name=A,total=24GiB,free=22GiB,compute=8.6",
+    "--gpu",
+    "M4 Max 64GB",
+    "--ram",
+    "total=96GiB,free=90GiB,swap=1GiB",
+];
+
+#[test]
+fn what_one_computer_prints_another_plans_for() {
+    let place = Place::new();
+    let printed = json(place.plimsoll().arg("devices").args(GARAGE));
+    assert_eq!((&printed["origin"], &printed["os"]), (&"simulated".into(), &"macos".into()));
+    let path = place.file("garage.json", printed.to_string().as_bytes());
+    let there = plan(&place, &["--machine", path.to_str().unwrap()]);
+    let here = plan(&place, &GARAGE);
+    assert_eq!(
+        (&there["devices"], &there["layers"], &there["verdict"]),
+        (&here["devices"], &here["layers"], &here["verdict"])
+    );
+    assert_eq!(there["origin"], "simulated");
+    // what is said goes before the file
+    let other = plan(&place, &["--machine", path.to_str().unwrap(), "--gpu", "none"]);
+    assert_eq!((other["devices"].as_array().unwrap().len(), &other["devices"][0]["free"]), (1, &(90_u64 << 30).into()));
+    place
+        .plimsoll()
+        .arg("plan")
+        .arg(place.model("llama"))
+        .args(["--machine", path.to_str().unwrap()])
+        .assert()
+        .success()
+        .stdout(contains("simulated machine"));
+}
+
+#[test]
+fn what_was_detected_here_is_a_file_for_elsewhere() {
+    let place = Place::new();
+    let sysfs = place.folder.path().to_str().unwrap();
+    let printed = json(place.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so", "--sysfs", sysfs]));
+    assert_eq!(printed["origin"], "detected");
+    let path = place.file("here.json", printed.to_string().as_bytes());
+    let plan = plan(&place, &["--machine", path.to_str().unwrap()]);
+    let (ram, there) = (printed["devices"].as_array().unwrap().last().unwrap(), &plan["devices"][0]);
+    assert_eq!((&plan["origin"], &there["total"], &there["free"]), (&"simulated".into(), &ram["total"], &ram["free"]));
+}
+
+#[test]
+fn a_plan_on_this_machine_is_not_simulated() {
+    let place = Place::new();
+    let sysfs = place.folder.path().to_str().unwrap();
+    let here = plan(&place, &["--nvml", "/nowhere/nvml.so", "--sysfs", sysfs]);
+    assert_eq!(here["origin"], "detected");
+}
+
+#[test]
+fn machines_are_saved_listed_opened_and_removed() {
+    let place = Place::new();
+    let machine = |arguments: &[&str]| {
+        let mut command = place.plimsoll();
+        command.arg("machine").args(arguments);
+        command
+    };
+    machine(&["list"]).assert().success().stdout(contains("No machine is saved yet"));
+    machine(&[&["save", "garage"], &GARAGE[..]].concat()).assert().success().stdout(contains("--machine 'garage'"));
+    machine(&["save", "two cards", "--gpu", "RTX 4090", "--gpu", "RTX 4090", "--ram", "64GiB"]).assert().success();
+    machine(&["list"]).assert().success().stdout(contains("2 × RTX 4090, 64.0 GiB of RAM"));
+    let listed = json(&mut machine(&["list"]));
+    assert_eq!(listed["machines"].as_array().unwrap().len(), 2);
+    assert_eq!(listed["machines"][0]["gpus"], serde_json::json!(["A", "M4 Max 64GB"]));
+
+    assert_eq!(plan(&place, &["--machine", "garage"])["devices"], plan(&place, &GARAGE)["devices"]);
+    let said = refused(place.plimsoll().args(["devices", "--machine", "garrage"]), 2);
+    assert!(said.contains("garage") && said.contains("two cards"), "{said}");
+    machine(&["remove", "garage"]).assert().success();
+    refused(&mut machine(&["remove", "garage"]), 2);
+    refused(&mut machine(&["save", "../garage", "--gpu", "none", "--ram", "1GiB"]), 2);
+}
+
+#[rstest]
+#[case::nothing(b"", "line 1")]
+#[case::text(b"RTX 4090 and a lot of RAM", "line 1")]
+#[case::no_devices(b"{}", "devices")]
+#[case::negative(br#"{"devices":[{"kind":"cpu","total":-5}]}"#, "-5")]
+#[case::absurd(br#"{"devices":[{"kind":"cpu","total":18446744073709551615}]}"#, "1 PiB")]
+#[case::more_free_than_all(br#"{"devices":[{"kind":"cpu","total":5,"free":6}]}"#, "free 6 is more than total 5")]
+#[case::not_utf8(b"\xff\xfe{}", "not text")]
+fn a_malformed_machine_file_exits_with_2(#[case] bytes: &[u8], #[case] part: &str) {
+    let place = Place::new();
+    let path = place.file("broken.json", bytes);
+    for command in ["plan", "devices"] {
+        let mut plimsoll = place.plimsoll();
+        plimsoll.arg(command);
+        if command == "plan" {
+            plimsoll.arg(place.model("llama"));
+        }
+        let said = refused(plimsoll.arg("--machine").arg(&path), 2);
+        assert!(said.contains(part) && said.contains("broken.json"), "{said}");
+    }
+}
+
+#[rstest]
+#[case(&["--machine", "nowhere.json"], "does not exist")]
+#[case(&["--machine", "."], "folder")]
+#[case(&["--machine", ""], "cannot be a machine's name")]
+#[case(&["--gpu", "RTX 4091"], "RTX 4090")]
+#[case(&["--gpu", "M4 Max 65GB"], "M4 Max 64GB")]
+#[case(&["--gpu", "total=-1GiB"], "-1GiB")]
+#[case(&["--gpu", "4096TiB"], "1 PiB")]
+#[case(&["--ram", "total=64GiB,swap=4096TiB"], "1 PiB")]
+#[case(&["--presets", "Voodoo 2"], "Voodoo 2")]
+fn what_is_no_machine_exits_with_2(#[case] arguments: &[&str], #[case] part: &str) {
+    let said = refused(Place::new().plimsoll().arg("devices").args(arguments), 2);
+    assert!(said.contains(part), "{said}");
+}
+
+#[rstest]
+#[case(0)]
+#[case(64)]
+fn no_gpu_and_sixty_four_are_machines(#[case] count: usize) {
+    let place = Place::new();
+    let gpu = serde_json::json!({ "kind": "gpu", "total": 25_769_803_776_u64 });
+    let mut devices = vec![gpu; count];
+    devices.push(serde_json::json!({ "kind": "cpu", "total": 68_719_476_736_u64 }));
+    let path = place.file("machine.json", serde_json::json!({ "devices": devices }).to_string().as_bytes());
+    let plan = plan(&place, &["--machine", path.to_str().unwrap()]);
+    assert_eq!(plan["devices"].as_array().unwrap().len(), count + 1);
+}
+
+#[test]
+fn presets_are_listed_and_found() {
+    let place = Place::new();
+    let all = json(place.plimsoll().args(["devices", "--presets"]));
+    let all = all["presets"].as_array().unwrap();
+    assert!(all.len() >= 80);
+    for preset in all {
+        assert!(preset["total"].as_u64() >= preset["free_assumed"].as_u64(), "{preset}");
+        assert!(preset["bytes_per_second"].as_u64() > Some(0), "{preset}");
+    }
+    let found = json(place.plimsoll().args(["devices", "--presets", "halo 128"]));
+    assert_eq!(found["presets"][0]["name"], "Strix Halo 128GB");
+    let text = place.plimsoll().args(["devices", "--presets", "4090"]).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("RTX 4090") && text.contains("1008") && text.contains("assumed"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn a_system_by_name_brings_its_memory() {
+    let place = Place::new();
+    let system = plan(&place, &["--gpu", "M4 Max 64GB"]);
+    assert_eq!(
+        (&system["devices"][0]["total"], &system["devices"][1]["total"]),
+        (&(48_u64 << 30).into(), &(64_u64 << 30).into())
+    );
+    assert!(system["notes"].to_string().contains("assumed"), "{}", system["notes"]);
+}

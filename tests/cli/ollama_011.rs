@@ -1,0 +1,73 @@
+//! The older Ollama's estimator, from the command line.
+
+use serde_json::{Value, json as value};
+
+use super::{Place, json, refused};
+
+fn plan(place: &Place, model: &str, arguments: &[&str]) -> Value {
+    json(place.plan_by("ollama-0.11", model).args(arguments))
+}
+
+fn sum(values: &Value) -> u64 {
+    values.as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).sum()
+}
+
+#[test]
+fn its_own_numbers_stand_beside_the_plan() {
+    let place = Place::new();
+    let gpus = ["--gpu", "12GiB", "--gpu", "24GiB", "--gpu", "16GiB"];
+    let plan = plan(&place, "llama3.1-70b", &gpus);
+    let estimate = &plan["estimate"];
+    assert_eq!(plan["engine"], "ollama-0.11");
+    // all GPUs are needed, the freest first
+    assert_eq!(estimate["devices"], value!(["GPU1", "GPU2", "GPU0"]));
+    assert_eq!(estimate["layers"], plan["offloaded"]);
+    assert_eq!(sum(&estimate["tensor_split"]), 81);
+    assert_eq!(sum(&estimate["gpu_sizes"]), estimate["vram_size"].as_u64().unwrap());
+    assert_eq!(estimate["vram_size"], estimate["total_size"]);
+    // blocks are counted in turn, and the last one's turn is its number's
+    assert_eq!((&plan["layers"][0]["device"], &plan["layers"][79]["device"]), (&value!("GPU1"), &value!("GPU2")));
+    let notes = plan["notes"].to_string();
+    assert!(notes.contains("the runner loads layers in runs"), "{notes}");
+}
+
+#[test]
+fn images_take_memory_where_the_output_layer_is() {
+    let place = Place::new();
+    let plan = plan(&place, "gemma3", &["--gpu", "24GiB"]);
+    let reserves = plan["devices"][0]["reserves"].to_string();
+    assert!(reserves.contains("projector weights") && reserves.contains("projector graph"), "{reserves}");
+    assert!(plan["estimate"]["projector_graph"].as_u64().unwrap() > 1 << 30);
+}
+
+#[test]
+fn a_separate_projector_is_counted_where_llama_cpp_loads_it() {
+    let place = Place::new();
+    let projector = place.model("llama3.2-1b");
+    let projector = ["--gpu", "24GiB", "--mmproj", projector.to_str().unwrap()];
+    let bytes = plan(&place, "llama3.2-1b", &["--gpu", "24GiB"])["model"]["bytes"].as_u64().unwrap();
+    let counted = |model: &str| plan(&place, model, &projector)["estimate"]["projector_weights"].as_u64().unwrap();
+    assert_eq!(counted("llama3.1-8b"), bytes);
+    // this one has its own, in its own engine
+    assert!(counted("gemma3") < bytes);
+}
+
+#[test]
+fn what_is_asked_for_is_loaded_even_where_less_fits() {
+    let place = Place::new();
+    let plan = plan(&place, "llama3.1-8b", &["--gpu", "4GiB", "--gpu-layers", "20"]);
+    let notes = plan["notes"].to_string();
+    let fit = plan["offloaded"].as_u64().unwrap();
+    assert!((1..20).contains(&fit) && notes.contains(&format!("though by the estimate {fit} fit")), "{notes}");
+}
+
+#[test]
+fn everything_is_required_or_refused() {
+    let place = Place::new();
+    let small = plan(&place, "llama3.1-8b", &["--gpu", "4GiB", "--require-full"]);
+    assert_eq!(small["verdict"], "does-not-fit");
+    assert!(small["refused"].as_str().unwrap().starts_with("every layer is required on GPUs"));
+    let large = plan(&place, "llama3.1-8b", &["--gpu", "24GiB", "--require-full"]);
+    assert_eq!((&large["verdict"], &large["refused"]), (&value!("gpu"), &Value::Null));
+    refused(&mut place.plan_by("ollama-0.12", "llama3.1-8b"), 2);
+}

@@ -1,0 +1,179 @@
+//! `max`, `why`, `sweep` and `matrix`, as a person and as a script asks them.
+
+use rstest::rstest;
+use serde_json::Value;
+
+use super::{Place, json, refused};
+
+const SMALL: [&str; 4] = ["--gpu", "name=card,total=8GiB,free=7600MiB", "--ram", "64GiB"];
+
+fn asked(place: &Place, question: &str, arguments: &[&str]) -> Value {
+    let mut command = place.plimsoll();
+    command.arg(question).arg(place.model("llama3.1-8b")).args(SMALL).args(arguments);
+    json(&mut command)
+}
+
+fn plan(place: &Place, arguments: &[&str]) -> Value {
+    let mut command = place.plimsoll();
+    command.arg("plan").arg(place.model("llama3.1-8b")).args(SMALL).args(arguments);
+    json(&mut command)
+}
+
+#[rstest]
+#[case("ctx", "gpu", &[])]
+#[case("parallel", "gpu", &["--ctx", "4096"])]
+#[case("batch", "gpu", &["--ctx", "8192"])]
+#[case("gpu-layers", "split", &["--ctx", "65536"])]
+fn max_holds_in_a_plan_and_its_next_does_not(#[case] knob: &str, #[case] verdict: &str, #[case] others: &[&str]) {
+    let place = Place::new();
+    let answer = asked(&place, "max", &[&["--for", knob], others].concat());
+    assert_eq!(answer["knob"], knob);
+    let with = |value: &Value| {
+        let value = value.as_u64().unwrap().to_string();
+        plan(&place, &[others, &[&format!("--{knob}"), &value]].concat())
+    };
+    assert_eq!(with(&answer["value"]), answer["plan"]);
+    assert_eq!(answer["plan"]["verdict"], verdict);
+    assert_ne!(with(&answer["next"])["verdict"], verdict);
+}
+
+#[test]
+fn max_finds_the_largest_quantisation() {
+    let place = Place::new();
+    let answer = asked(&place, "max", &["--for", "quant", "--ctx", "8192"]);
+    let (value, next) = (answer["value"].as_str().unwrap(), answer["next"].as_str().unwrap());
+    let verdict = |quant| plan(&place, &["--ctx", "8192", "--quant", quant])["verdict"].clone();
+    assert_eq!((verdict(value), verdict(next)), ("gpu".into(), "split".into()));
+}
+
+#[test]
+fn max_may_ask_for_fewer_layers_and_say_that_nothing_does_it() {
+    let place = Place::new();
+    let some = asked(&place, "max", &["--for", "ctx", "--layers", "20"]);
+    assert_eq!(some["plan"]["offloaded"], 20);
+    assert!(some["value"].as_u64() > asked(&place, "max", &["--for", "ctx"])["value"].as_u64());
+    let none = asked(&place, "max", &["--for", "parallel", "--ctx", "131072"]);
+    assert_eq!((&none["value"], &none["next"], &none["plan"]), (&Value::Null, &Value::from(1), &Value::Null));
+    let end = asked(&place, "max", &["--for", "ctx", "--gpu", "96GiB"]);
+    assert_eq!((&end["value"], &end["next"]), (&Value::from(131_072), &Value::Null));
+}
+
+#[test]
+fn every_change_of_why_works_on_the_command_line() {
+    let place = Place::new();
+    let knobs = ["--ctx", "15000", "--parallel", "2"];
+    let answer = asked(&place, "why", &knobs);
+    assert_eq!(answer["layers"].as_array().unwrap().len(), 33);
+    let first = &answer["layers"][0];
+    assert_eq!(first["device"], "CPU");
+    assert!(first["needed"].as_u64() > first["available"].as_u64() && first["reason"].is_string());
+    let changes = answer["changes"].as_array().unwrap();
+    assert!(changes.len() > 3, "{changes:#?}");
+    for change in changes {
+        let mut arguments: Vec<String> = knobs.map(str::to_owned).to_vec();
+        let value = change["value"].as_str().map_or_else(|| change["value"].to_string(), str::to_owned);
+        match change["knob"].as_str().unwrap() {
+            "free" | "memory" => {
+                let more: u64 = value.parse().unwrap();
+                let (free, total) = ((7600 << 20) + more, ((8 << 30).max((7600 << 20) + more)));
+                arguments.extend(["--gpu".to_owned(), format!("total={total},free={free}")]);
+            }
+            knob => {
+                let flag = format!("--{knob}");
+                if let Some(at) = arguments.iter().position(|argument| *argument == flag) {
+                    arguments.drain(at..at + 2);
+                }
+                arguments.extend([flag, value]);
+                if let Some(flash) = change["with"]["flash-attn"].as_str() {
+                    arguments.extend(["--flash-attn".to_owned(), flash.to_owned()]);
+                }
+                arguments.extend(SMALL[..2].iter().map(|&argument| argument.to_owned()));
+            }
+        }
+        let mut command = place.plimsoll();
+        command.arg("plan").arg(place.model("llama3.1-8b")).args(["--ram", "64GiB"]).args(&arguments);
+        let plan = json(&mut command);
+        match change["brings"].as_str().unwrap() {
+            "all" => assert_eq!(plan["verdict"], "gpu", "{change}"),
+            layer => {
+                let index: usize = layer.strip_prefix("layer ").unwrap().parse().unwrap();
+                assert_ne!(plan["layers"][index]["device"], "CPU", "{change}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_layer_can_be_asked_about() {
+    let place = Place::new();
+    let answer = asked(&place, "why", &["--layer", "5", "--ctx", "32768"]);
+    assert_eq!(answer["layers"].as_array().unwrap().len(), 1);
+    assert_eq!(answer["layers"][0]["index"], 5);
+    assert!(answer["changes"].as_array().unwrap().iter().any(|change| change["brings"] == "layer 5"));
+}
+
+#[test]
+fn tables_are_the_same_plans_in_json_and_csv() {
+    let place = Place::new();
+    let sweep = asked(&place, "sweep", &["--values", "4k,20000"]);
+    assert_eq!(sweep["points"][1]["value"], 20_000);
+    let single = plan(&place, &["--ctx", "20000"]);
+    for (key, other) in [("verdict", "verdict"), ("offloaded", "offloaded"), ("totals", "totals")] {
+        assert_eq!(sweep["points"][1][key], single[other]);
+    }
+    assert!(sweep["cliffs"].as_array().unwrap().len() > 30);
+
+    let matrix = |form: &str| {
+        let mut command = place.plimsoll();
+        command.arg("matrix").arg(place.model("llama3.1-8b")).args(SMALL).args(["--flash-attn", "on", form]);
+        command.args(["--row-values", "8192,32768"]).assert().success().stderr("").get_output().stdout.clone()
+    };
+    let cells: Value = serde_json::from_slice(&matrix("--json")).unwrap();
+    let single = plan(&place, &["--ctx", "32768", "--kv-type", "q8_0", "--flash-attn", "on"]);
+    assert_eq!(cells["columns"]["values"], serde_json::json!(["f16", "q8_0", "q4_0"]));
+    assert_eq!(cells["cells"][1][1]["totals"], single["totals"]);
+    let csv = String::from_utf8(matrix("--csv")).unwrap();
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(lines.len(), 7);
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()));
+    assert_eq!(lines[0][..3], ["ctx", "kv-type", "verdict"]);
+    assert_eq!(lines[5][..4], ["32768", "q8_0", "split", &single["offloaded"].to_string()]);
+}
+
+#[rstest]
+#[case("max", &["max", "--for", "ctx"])]
+#[case("max-none", &["max", "--for", "parallel", "--ctx", "65536"])]
+#[case("max-quant", &["max", "--for", "quant"])]
+#[case("why", &["why", "--ctx", "15000"])]
+#[case("why-layer", &["why", "--layer", "5", "--ctx", "32768"])]
+#[case("sweep", &["sweep", "--over", "parallel", "--points", "5"])]
+#[case("matrix", &["matrix", "--flash-attn", "on"])]
+#[case("matrix-quant", &["matrix", "--rows", "quant", "--columns", "ctx"])]
+fn answers_read_well(#[case] name: &str, #[case] arguments: &[&str]) {
+    let place = Place::new();
+    let mut command = place.plimsoll();
+    command.arg(arguments[0]).arg(place.model("llama3.1-8b")).args(SMALL).args(&arguments[1..]);
+    let output = command.assert().success().stderr("").get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 80 && line.trim_end() == line), "{text}");
+    insta::assert_snapshot!(format!("answer-{name}"), text);
+}
+
+#[rstest]
+#[case(&["max", "--for", "kv-type"], "--for")]
+#[case(&["max"], "--for")]
+#[case(&["max", "--for", "ctx", "--layers", "34"], "--layers")]
+#[case(&["why", "--layer", "33"], "--layer")]
+#[case(&["sweep", "--over", "colour"], "--over")]
+#[case(&["sweep", "--values", "4k,lots"], "--values")]
+#[case(&["sweep", "--values", "auto"], "--values")]
+#[case(&["sweep", "--json", "--csv"], "--csv")]
+#[case(&["matrix", "--rows", "ctx", "--columns", "ctx"], "--rows")]
+#[case(&["matrix", "--rows", "quant", "--row-values", "Q9_K"], "--row-values")]
+fn what_cannot_be_asked_is_refused(#[case] arguments: &[&str], #[case] part: &str) {
+    let place = Place::new();
+    let mut command = place.plimsoll();
+    command.arg(arguments[0]).arg(place.model("llama3.1-8b")).args(SMALL).args(&arguments[1..]);
+    let said = refused(&mut command, 2);
+    assert!(said.contains(part), "{said}");
+}

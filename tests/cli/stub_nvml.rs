@@ -1,0 +1,248 @@
+//! Plays NVIDIA's management library: the functions that a detection calls, for as many GPUs as are asked for.
+//! Built on its own as a shared library by the tests; it is no part of the test program.
+//!
+//! `STUB_GPUS`: one `name;uuid;total;free;major.minor;instances;programs` per GPU, separated by `|`; a number in place
+//! of `total` with an exclamation mark before it is the error that asking for memory gives. The last two may be left
+//! out: `instances` switches MIG on and is one `uuid/total/free/name` for each, with commas between (`none`: on, without
+//! one), `programs` is `pid/bytes/name`. Without the variable, the file that was named in `STUB_FILE` when this was
+//! built says the same, and may say something else at each call. `STUB_INIT`: the error of the beginning.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::{env, ptr};
+
+const NOT_SUPPORTED: c_uint = 3;
+const NOT_FOUND: c_uint = 6;
+const INSUFFICIENT_SIZE: c_uint = 7;
+/// What makes an instance's handle of a GPU's.
+const INSTANCE: usize = 1 << 16;
+
+#[repr(C)]
+pub struct Memory {
+    version: c_uint,
+    total: u64,
+    reserved: u64,
+    free: u64,
+    used: u64,
+}
+
+#[repr(C)]
+pub struct Process {
+    pid: c_uint,
+    bytes: u64,
+    instances: [c_uint; 2],
+}
+
+#[repr(C)]
+pub struct Pci {
+    legacy: [c_char; 16],
+    domain: c_uint,
+    bus: c_uint,
+    device: c_uint,
+    ids: [c_uint; 2],
+    bus_id: [c_char; 32],
+}
+
+fn gpus() -> Vec<Vec<String>> {
+    let file = || option_env!("STUB_FILE").and_then(|path| std::fs::read_to_string(path).ok());
+    let text = env::var("STUB_GPUS").ok().or_else(file).unwrap_or_default();
+    let text = text.trim();
+    let gpus = text.split('|').filter(|gpu| !gpu.is_empty());
+    gpus.map(|gpu| gpu.split(';').map(str::to_owned).collect()).collect()
+}
+
+fn gpu(device: *mut c_void) -> Vec<String> {
+    gpus()[device as usize % INSTANCE - 1].clone()
+}
+
+/// A field of a GPU, or of an instance, whose fields are brought into the same order.
+fn of(device: *mut c_void, field: usize) -> String {
+    let gpu = gpu(device);
+    match (device as usize / INSTANCE).checked_sub(1) {
+        None => gpu[field].clone(),
+        Some(number) => {
+            let instance = &list(&gpu, 5)[number];
+            match field {
+                0 => instance[3].clone(),
+                1 => instance[0].clone(),
+                2 => instance[1].clone(),
+                3 => instance[2].clone(),
+                _ => String::new(),
+            }
+        }
+    }
+}
+
+fn list(gpu: &[String], field: usize) -> Vec<Vec<String>> {
+    let text = gpu.get(field).map_or("", String::as_str);
+    let entries = text.split(',').filter(|entry| !entry.is_empty() && *entry != "none");
+    entries.map(|entry| entry.split('/').map(str::to_owned).collect()).collect()
+}
+
+unsafe fn put(text: &str, out: *mut c_char, room: usize) {
+    assert!(text.len() < room);
+    unsafe {
+        ptr::copy_nonoverlapping(text.as_ptr().cast(), out, text.len());
+        *out.add(text.len()) = 0;
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlInit_v2() -> c_uint {
+    env::var("STUB_INIT").ok().and_then(|code| code.parse().ok()).unwrap_or(0)
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlShutdown() -> c_uint {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlSystemGetDriverVersion(out: *mut c_char, room: c_uint) -> c_uint {
+    unsafe { put("570.124.06", out, room as usize) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(out: *mut c_int) -> c_uint {
+    unsafe { *out = 12080 };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetCount_v2(out: *mut c_uint) -> c_uint {
+    unsafe { *out = gpus().len() as c_uint };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, out: *mut *mut c_void) -> c_uint {
+    unsafe { *out = ptr::without_provenance_mut(index as usize + 1) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetName(device: *mut c_void, out: *mut c_char, room: c_uint) -> c_uint {
+    unsafe { put(&of(device, 0), out, room as usize) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetUUID(device: *mut c_void, out: *mut c_char, room: c_uint) -> c_uint {
+    unsafe { put(&of(device, 1), out, room as usize) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(device: *mut c_void, out: *mut Memory) -> c_uint {
+    let total = of(device, 2);
+    if let Some(code) = total.strip_prefix('!') {
+        return code.parse().unwrap();
+    }
+    let (total, free): (u64, u64) = (total.parse().unwrap(), of(device, 3).parse().unwrap());
+    unsafe {
+        (*out).total = total;
+        (*out).free = free;
+        (*out).used = total.saturating_sub(free);
+        (*out).reserved = 0;
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
+    device: *mut c_void,
+    major: *mut c_int,
+    minor: *mut c_int,
+) -> c_uint {
+    let text = of(device, 4);
+    let Some((first, second)) = text.split_once('.') else { return NOT_SUPPORTED };
+    unsafe {
+        *major = first.parse().unwrap();
+        *minor = second.parse().unwrap();
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(device: *mut c_void, out: *mut Pci) -> c_uint {
+    let bus = device as usize as c_uint;
+    unsafe {
+        ptr::write_bytes(out, 0, 1);
+        (*out).bus = bus;
+        put(&format!("00000000:{bus:02X}:00.0"), (*out).bus_id.as_mut_ptr(), 32);
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetMigMode(
+    device: *mut c_void,
+    current: *mut c_uint,
+    pending: *mut c_uint,
+) -> c_uint {
+    let on = gpu(device).get(5).is_some_and(|instances| !instances.is_empty());
+    unsafe {
+        *current = on.into();
+        *pending = on.into();
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetMaxMigDeviceCount(_: *mut c_void, out: *mut c_uint) -> c_uint {
+    unsafe { *out = 7 };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetMigDeviceHandleByIndex(
+    device: *mut c_void,
+    index: c_uint,
+    out: *mut *mut c_void,
+) -> c_uint {
+    let index = index as usize;
+    if index >= list(&gpu(device), 5).len() {
+        return NOT_FOUND;
+    }
+    unsafe { *out = ptr::without_provenance_mut(device as usize + (index + 1) * INSTANCE) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
+    device: *mut c_void,
+    count: *mut c_uint,
+    out: *mut Process,
+) -> c_uint {
+    let programs = list(&gpu(device), 6);
+    unsafe {
+        let room = if out.is_null() { 0 } else { *count as usize };
+        *count = programs.len() as c_uint;
+        if programs.len() > room {
+            return INSUFFICIENT_SIZE;
+        }
+        for (index, program) in programs.iter().enumerate() {
+            // what is not a number is not told: all bits set
+            let bytes = program[1].parse().unwrap_or(u64::MAX);
+            out.add(index).write(Process { pid: program[0].parse().unwrap(), bytes, instances: [c_uint::MAX; 2] });
+        }
+    }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn nvmlDeviceGetGraphicsRunningProcesses_v3(
+    _: *mut c_void,
+    _: *mut c_uint,
+    _: *mut Process,
+) -> c_uint {
+    NOT_SUPPORTED
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlSystemGetProcessName(pid: c_uint, out: *mut c_char, room: c_uint) -> c_uint {
+    let programs: Vec<_> = gpus().iter().flat_map(|gpu| list(gpu, 6)).collect();
+    let Some(program) = programs.iter().find(|program| program[0] == pid.to_string()) else { return NOT_FOUND };
+    unsafe { put(&program[2], out, room as usize) };
+    0
+}

@@ -1,0 +1,109 @@
+//! What people read: the report, the help, the completions.
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use rstest::rstest;
+
+use super::Place;
+use crate::support;
+
+fn text(command: &mut Command) -> String {
+    let output = command.assert().success().stderr("").get_output().clone();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[rstest]
+#[case("fits", "llama3.1-8b", &["--gpu", "name=RTX 4090,total=24GiB,free=23GiB"])]
+#[case("split", "gemma3-27b", &["--gpu", "name=RTX 3060,total=12GiB,free=11GiB", "--ctx", "16384"])]
+#[case("two-gpus", "mixtral-8x7b", &["--gpu", "16GiB", "--gpu", "name=B,total=24GiB,free=20GiB,backend=ROCm", "--parallel", "4"])]
+#[case("too-much", "llama3.1-70b", &["--gpu", "8GiB", "--ctx", "131072", "--ubatch", "64"])]
+fn a_plan_reads_well(#[case] name: &str, #[case] model: &str, #[case] arguments: &[&str]) {
+    let text = text(Place::new().plan(model).args(arguments));
+    let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(longest <= 80, "{longest} columns:\n{text}");
+    assert!(text.lines().all(|line| line.trim_end() == line), "spaces at the end of a line:\n{text}");
+    insta::assert_snapshot!(format!("cli-{name}"), text);
+}
+
+#[test]
+fn every_model_reads_well() {
+    let place = Place::new();
+    for name in support::model_names() {
+        for machine in [
+            &["--gpu", "4GiB", "--flash-attn", "off"][..],
+            &["--gpu", "48GiB", "--ctx", "1099511627776"],
+            &["--gpu", "none"],
+        ] {
+            let output = place.plan(&name).args(machine).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            match output.status.code() {
+                Some(0) => {
+                    let text = String::from_utf8(output.stdout).unwrap();
+                    let wide = text.lines().find(|line| line.chars().count() > 80 || line.trim_end() != *line);
+                    assert_eq!((wide, said.as_ref()), (None, ""), "{name} {machine:?}");
+                }
+                // a model that lacks what the engine cannot do without
+                Some(3) => assert_eq!(said.lines().count(), 1, "{name} {machine:?}: {said}"),
+                other => panic!("{name} {machine:?}: {other:?} {said}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn names_from_files_cannot_steer_the_terminal() {
+    let place = Place::new();
+    let mut bytes = std::fs::read(place.model("llama3.1-8b")).unwrap();
+    let name = b"Llama 3.1 8B";
+    let at = bytes.windows(name.len()).position(|found| found == name).unwrap();
+    bytes[at..at + 4].copy_from_slice(b"\x1b[2J");
+    let path = place.file("bold.gguf", &bytes);
+    let text = text(place.plimsoll().arg("plan").arg(path).args(["--gpu", "24GiB", "--ram", "64GiB"]));
+    assert!(!text.contains('\u{1b}') && text.contains("[2Ja 3.1 8B"), "{text}");
+}
+
+#[test]
+fn a_reader_that_has_had_enough_is_no_fault() {
+    let place = Place::new();
+    let model = place.model("llama3.1-8b");
+    let program = place.plimsoll().get_program().to_owned();
+    let mut child = std::process::Command::new(program)
+        .arg("plan")
+        .arg(model)
+        .args(["--gpu", "24GiB", "--ram", "64GiB", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn help_is_grouped_and_has_examples() {
+    let place = Place::new();
+    let groups =
+        || contains("Knobs:").and(contains("Machine:")).and(contains("Examples:")).and(contains("--gpu-layers"));
+    place.plimsoll().arg("--help").assert().success().stdout(groups()).stderr("");
+    place
+        .plimsoll()
+        .args(["plan", "--help"])
+        .assert()
+        .success()
+        .stdout(groups().and(contains("Exit status:")))
+        .stderr("");
+    place.plimsoll().arg("--version").assert().success().stdout(contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[rstest]
+#[case("bash")]
+#[case("zsh")]
+#[case("fish")]
+#[case("powershell")]
+#[case("elvish")]
+fn completions_know_the_flags(#[case] shell: &str) {
+    let text = text(Place::new().plimsoll().args(["completions", shell]));
+    assert!(text.contains("gpu-layers") && text.contains("devices"), "{text}");
+}

@@ -1,0 +1,132 @@
+//! Whatever the bytes: a header or an error, never a panic, and no more memory than they are worth.
+
+use plimsoll::gguf::write::{Draft, Draw, Form, write};
+use plimsoll::gguf::{ElementType, Elements, Endian, GgmlType, Limits, Value, read};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::allocations::peak;
+use super::{arrival, corpus};
+
+/// A header with every kind of thing in it, small enough to break at every byte.
+fn small(endian: Endian) -> Vec<u8> {
+    let strings = |texts: &[&str]| texts.iter().map(|text| Draw::String((*text).to_owned())).collect();
+    let numbers = (0..3).map(Draw::U32).collect();
+    let metadata = [
+        ("general.architecture", Draw::String("llama".to_owned())),
+        ("general.alignment", Draw::U32(32)),
+        ("u16", Draw::U16(1)),
+        ("bool", Draw::Bool(true)),
+        ("numbers", Draw::Array(ElementType::U32, numbers)),
+        ("tokenizer.ggml.tokens", Draw::Array(ElementType::String, strings(&["a", "bc", ""]))),
+        ("nested", Draw::Array(ElementType::Array, vec![Draw::Array(ElementType::I8, vec![Draw::I8(1)])])),
+        ("split.count", Draw::U16(1)),
+    ];
+    let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).to_vec();
+    let tensors = vec![("a".to_owned(), GgmlType::Q4K, vec![256, 2]), ("b".to_owned(), GgmlType::F32, vec![3])];
+    write(&Draft { metadata, tensors }, Form { version: 3, endian })
+}
+
+/// Reads `bytes` and asserts that memory stays near what they take.
+fn read_within_bounds(bytes: &[u8]) -> Result<(), String> {
+    let (result, held) = peak(|| read(&mut { bytes }, &Limits::default()));
+    // some kilobytes for sets, notes and sentences; a tensor's description is longer in memory than in the file
+    let most = (16 << 10) + 32 * bytes.len();
+    assert!(held <= most, "{held} bytes held for {} in the file: {result:?}", bytes.len());
+    result.map(|_| ()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_header_cut_at_any_byte_is_refused() {
+    for endian in [Endian::Little, Endian::Big] {
+        let bytes = small(endian);
+        // padding to a multiple of 32 may be cut, and nothing before it
+        let unpadded = (0..bytes.len()).find(|cut| read_within_bounds(&bytes[..*cut]).is_ok()).unwrap();
+        assert!(bytes.len() - unpadded < 32, "{unpadded} of {}", bytes.len());
+        assert!(bytes[unpadded..].iter().all(|byte| *byte == 0));
+        assert!((unpadded..=bytes.len()).all(|cut| read_within_bounds(&bytes[..cut]).is_ok()));
+    }
+}
+
+#[test]
+fn any_flipped_bit_is_survived() {
+    for endian in [Endian::Little, Endian::Big] {
+        let mut bytes = small(endian);
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            let _ = read_within_bounds(&bytes);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
+
+#[test]
+fn the_corpus_takes_no_more_memory_than_it_is_worth() {
+    for (_, bytes) in corpus::files_and_finds() {
+        let _ = read_within_bounds(&bytes);
+    }
+}
+
+#[test]
+fn budgets_hold_where_the_file_is_large_enough() {
+    let tokens = Draw::Array(ElementType::String, vec![Draw::String("x".to_owned()); 100]);
+    let floats = Draw::Array(ElementType::F32, vec![Draw::F32(0.0); 100]);
+    let metadata =
+        vec![("long".to_owned(), Draw::String("y".repeat(100))), ("t".to_owned(), tokens), ("f".to_owned(), floats)];
+    let tensors = (0..20).map(|i| (format!("tensor.{i}"), GgmlType::F32, vec![1])).collect();
+    let bytes = write(&Draft { metadata, tensors }, Form::default());
+    let usual = Limits::default();
+    let said = |limits: Limits| read(&mut bytes.as_slice(), &limits).map(|_| ()).map_err(|error| error.to_string());
+    assert_eq!(said(usual), Ok(()));
+    for (limits, field) in [
+        (Limits { keys: 2, ..usual }, "the number of metadata keys"),
+        (Limits { tensors: 19, ..usual }, "the number of tensors"),
+        (Limits { name: 3, ..usual }, "the length of metadata key 0"),
+        (Limits { elements: 99, ..usual }, "the array length of key 't'"),
+        (Limits { steps: 99, ..usual }, "the number of strings and arrays in the header's arrays"),
+        (Limits { string: 99, ..usual }, "a string's length in key 'long'"),
+        (Limits { kept_bytes: 300, ..usual }, "the text and numbers of the header together"),
+    ] {
+        let error = said(limits).unwrap_err();
+        assert!(error.starts_with(field) && error.contains("more than the"), "{error}");
+    }
+    // these only decide what is kept; where it lies is known in any case
+    let lean = Limits { kept_string: 10, kept_elements: 10, kept_bytes: 400, ..usual };
+    let header = read(&mut bytes.as_slice(), &lean).unwrap();
+    let Some(Value::LongString(range)) = header.metadata.get("long") else { panic!("{:?}", header.metadata) };
+    assert_eq!(&bytes[range.start as usize..range.end as usize], "y".repeat(100).as_bytes());
+    let floats = header.metadata.get("f").and_then(Value::as_array).unwrap();
+    assert_eq!((floats.len, &floats.elements), (100, &Elements::Unread(ElementType::F32)));
+    assert!(bytes[floats.range.start as usize..floats.range.end as usize].iter().eq(&[0; 400]));
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_are_survived(mut bytes in vec(any::<u8>(), 0..600), start in prop::option::of(prop_oneof![Just(3_u32), Just(2)])) {
+        if let Some(version) = start {
+            let mut start = b"GGUF".to_vec();
+            start.extend(version.to_le_bytes());
+            start.append(&mut bytes);
+            bytes = start;
+        }
+        let _ = read_within_bounds(&bytes);
+        arrival::assert_the_same(&bytes, "arbitrary");
+    }
+
+    #[test]
+    fn damaged_headers_read_the_same_however_they_arrive(
+        big in any::<bool>(),
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = small(if big { Endian::Big } else { Endian::Little });
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let _ = read_within_bounds(&bytes);
+        arrival::assert_the_same(&bytes, "damaged");
+        bytes.truncate(cut.index(bytes.len()));
+        arrival::assert_the_same(&bytes, "damaged and cut");
+    }
+}

@@ -1,0 +1,111 @@
+//! What is written is what is read, in every version and byte order.
+
+use plimsoll::gguf::write::{Draft, Draw, Form, write};
+use plimsoll::gguf::{ElementType, Elements, Endian, GgmlType, Value};
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+
+use super::arrival;
+
+fn scalar() -> impl Strategy<Value = Draw> {
+    prop_oneof![
+        any::<u8>().prop_map(Draw::U8),
+        any::<i8>().prop_map(Draw::I8),
+        any::<u16>().prop_map(Draw::U16),
+        any::<i16>().prop_map(Draw::I16),
+        any::<u32>().prop_map(Draw::U32),
+        any::<i32>().prop_map(Draw::I32),
+        any::<u64>().prop_map(Draw::U64),
+        any::<i64>().prop_map(Draw::I64),
+        any::<f32>().prop_map(Draw::F32),
+        any::<f64>().prop_map(Draw::F64),
+        any::<bool>().prop_map(Draw::Bool),
+        ".{0,12}".prop_map(Draw::String),
+    ]
+}
+
+fn array() -> impl Strategy<Value = Draw> {
+    let of = |kind, values: BoxedStrategy<Draw>| vec(values, 0..9).prop_map(move |values| Draw::Array(kind, values));
+    prop_oneof![
+        of(ElementType::U32, any::<u32>().prop_map(Draw::U32).boxed()),
+        of(ElementType::I32, any::<i32>().prop_map(Draw::I32).boxed()),
+        of(ElementType::F32, any::<f32>().prop_map(Draw::F32).boxed()),
+        of(ElementType::Bool, any::<bool>().prop_map(Draw::Bool).boxed()),
+        of(ElementType::U64, any::<u64>().prop_map(Draw::U64).boxed()),
+        of(ElementType::I8, any::<i8>().prop_map(Draw::I8).boxed()),
+        of(ElementType::String, ".{0,12}".prop_map(Draw::String).boxed()),
+        of(
+            ElementType::Array,
+            vec(any::<u16>().prop_map(Draw::U16), 0..3).prop_map(|inner| Draw::Array(ElementType::U16, inner)).boxed()
+        ),
+    ]
+}
+
+fn tensor() -> impl Strategy<Value = (GgmlType, Vec<u64>)> {
+    (prop::sample::select(GgmlType::ALL), 0..4_u64, vec(0..9_u64, 0..4)).prop_map(|(ty, blocks, more)| {
+        let mut dims = vec![blocks * ty.block()];
+        dims.extend(more);
+        (ty, dims)
+    })
+}
+
+fn draft() -> impl Strategy<Value = Draft> {
+    let metadata = btree_map("[a-z][a-z.]{0,12}", prop_oneof![scalar(), array()], 0..9);
+    let tensors = btree_map("[a-z]{1,12}", tensor(), 0..9);
+    (metadata, tensors).prop_map(|(metadata, tensors)| Draft {
+        metadata: metadata.into_iter().collect(),
+        tensors: tensors.into_iter().map(|(name, (ty, dims))| (name, ty, dims)).collect(),
+    })
+}
+
+/// Compares bit by bit where a number may be none (NaN).
+fn is(value: &Value, drawn: &Draw) -> bool {
+    match (value, drawn) {
+        (Value::U8(a), Draw::U8(b)) => a == b,
+        (Value::I8(a), Draw::I8(b)) => a == b,
+        (Value::U16(a), Draw::U16(b)) => a == b,
+        (Value::I16(a), Draw::I16(b)) => a == b,
+        (Value::U32(a), Draw::U32(b)) => a == b,
+        (Value::I32(a), Draw::I32(b)) => a == b,
+        (Value::U64(a), Draw::U64(b)) => a == b,
+        (Value::I64(a), Draw::I64(b)) => a == b,
+        (Value::F32(a), Draw::F32(b)) => a.to_bits() == b.to_bits(),
+        (Value::F64(a), Draw::F64(b)) => a.to_bits() == b.to_bits(),
+        (Value::Bool(a), Draw::Bool(b)) => a == b,
+        (Value::String(a), Draw::String(b)) => **a == **b,
+        (Value::Array(a), Draw::Array(kind, b)) => {
+            let one_by_one = match &a.elements {
+                Elements::U32(all) => all.iter().map(|n| Value::U32(*n)).zip(b).all(|(a, b)| is(&a, b)),
+                Elements::I32(all) => all.iter().map(|n| Value::I32(*n)).zip(b).all(|(a, b)| is(&a, b)),
+                Elements::F32(all) => all.iter().map(|x| Value::F32(*x)).zip(b).all(|(a, b)| is(&a, b)),
+                Elements::Bool(all) => all.iter().map(|flag| Value::Bool(*flag)).zip(b).all(|(a, b)| is(&a, b)),
+                Elements::Unread(_) => {
+                    !matches!(kind, ElementType::U32 | ElementType::I32 | ElementType::F32 | ElementType::Bool)
+                }
+            };
+            a.elements.kind() == *kind && a.len == b.len() as u64 && one_by_one
+        }
+        _ => false,
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read(draft in draft(), version in 2..=3_u32, big in any::<bool>()) {
+        let endian = if big { Endian::Big } else { Endian::Little };
+        let bytes = write(&draft, Form { version, endian });
+        let header = arrival::whole(&bytes).unwrap();
+        prop_assert_eq!(header.version, version);
+        prop_assert_eq!(header.data_start, bytes.len() as u64);
+        prop_assert_eq!(header.metadata.iter().count(), draft.metadata.len());
+        for ((key, value), (drawn_key, drawn)) in header.metadata.iter().zip(&draft.metadata) {
+            prop_assert!(key == drawn_key && is(value, drawn), "{} {:?} {:?}", key, value, drawn);
+        }
+        prop_assert_eq!(header.tensors.len(), draft.tensors.len());
+        for (tensor, (name, ty, dims)) in header.tensors.iter().zip(&draft.tensors) {
+            prop_assert_eq!((&*tensor.name, tensor.ty, &tensor.dims), (name.as_str(), *ty, dims));
+            let elements: u64 = dims.iter().product();
+            prop_assert_eq!(tensor.bytes.0, elements / ty.block() * ty.block_bytes());
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Journeys: keys and mouse on the real planner, and what is then on the screen.
+
+mod loads;
+mod never_panics;
+mod sliders;
+
+use crate::stage::{self, Stage};
+use plimsoll::engine::EngineId;
+use plimsoll::gguf::Value;
+use plimsoll::plan::{Verdict, Why};
+use plimsoll::settings::knob::Knob;
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers};
+use plimsoll::tui::action::{Action, Detected, Leave};
+use plimsoll::tui::app::{App, Known, Mode};
+use plimsoll::tui::keymap::{KEYS, Scope};
+use plimsoll::tui::regions::Panel;
+
+fn llama() -> Stage {
+    Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45))
+}
+
+#[test]
+fn context_moves_by_usual_sizes_and_finely() {
+    let mut stage = llama();
+    let start = stage.app.value(Knob::Context);
+    assert_eq!(stage.app.settings.ctx, Context::Auto, "until a key is pressed the engine decides");
+    stage.press("→");
+    assert!(matches!(stage.app.settings.ctx, Context::Tokens(n) if n > start));
+    stage.press("← ←");
+    assert!(stage.app.value(Knob::Context) < start);
+    stage.press("Home");
+    assert_eq!(stage.app.settings.ctx, Context::Tokens(1024));
+    stage.press("⇧→ .");
+    assert_eq!(stage.app.settings.ctx, Context::Tokens(1536));
+    stage.press(",");
+    assert_eq!(stage.app.settings.ctx, Context::Tokens(1280));
+    stage.press("End");
+    assert_eq!(stage.app.settings.ctx, Context::Tokens(131_072));
+    stage.press("0");
+    assert_eq!(stage.app.settings.ctx, Context::Tokens(1024));
+    stage.press("PgUp PgDn");
+    assert_eq!(stage.app.settings.ctx, Context::Tokens(1024));
+    assert!(stage.text().contains("1\u{2009}024"), "{}", stage.text());
+}
+
+#[test]
+fn the_plan_follows_each_key() {
+    let mut stage = llama();
+    let before = stage.app.plan.clone().unwrap();
+    stage.press("→");
+    let after = stage.app.plan.clone().unwrap();
+    assert!(after.totals.cache > before.totals.cache);
+    assert!(stage.text().contains('▲'), "what grew is marked\n{}", stage.text());
+    stage.rest();
+    assert!(!stage.text().contains('▲'), "the mark fades\n{}", stage.text());
+}
+
+#[test]
+fn every_knob_turns_and_is_undone() {
+    let mut stage = llama();
+    let fresh = stage.app.settings.clone();
+    stage.press("↓ → ↓ → ↓ → ↓ → ↓ ←");
+    assert_eq!(stage.app.settings.parallel, Some(2));
+    assert_eq!(stage.app.settings.cache_type_k, Some(CacheType::Q8_0));
+    assert_eq!(stage.app.settings.cache_type_v, Some(CacheType::Q8_0));
+    assert_eq!(stage.app.settings.flash_attn, FlashAttn::On);
+    assert_eq!(stage.app.settings.batch, Some(768));
+    assert!(matches!(stage.app.settings.gpu_layers, GpuLayers::Count(_)));
+    stage.press("u u u u u");
+    assert_eq!(stage.app.settings, fresh);
+    stage.press("u");
+    assert!(stage.text().contains("Nothing to undo"));
+}
+
+#[test]
+fn reset_leaves_a_knob_to_the_engine() {
+    let mut stage = llama();
+    stage.press("→ → r");
+    assert_eq!(stage.app.settings.ctx, Context::Auto);
+    stage.press("u");
+    assert!(matches!(stage.app.settings.ctx, Context::Tokens(_)), "a reset can be undone too");
+}
+
+#[test]
+fn the_most_that_fits_is_the_last_that_does() {
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(1, "RTX 3060", 12, 64), (120, 40));
+    stage.press("End");
+    assert_ne!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+    stage.press("m");
+    assert_eq!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+    let Context::Tokens(most) = stage.app.settings.ctx else { panic!("m sets a value") };
+    stage.press("Enter");
+    stage.press("Back Back Back Back Back Back");
+    stage.write(&(most + 1).to_string());
+    stage.press("Enter");
+    assert_ne!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu, "one token more does not fit");
+}
+
+#[test]
+fn a_value_is_typed_exactly_or_refused_in_words() {
+    let mut stage = llama();
+    stage.press("1");
+    assert!(matches!(stage.app.mode, Mode::Entry(_)));
+    stage.write("2345");
+    assert!(stage.text().contains("12345"));
+    stage.press("Enter");
+    assert_eq!(stage.app.settings.ctx, Context::Tokens(12_345));
+
+    stage.press("7");
+    stage.write("x");
+    stage.press("Enter");
+    assert!(stage.text().contains("is not a number"), "{}", stage.text());
+    stage.press("Esc");
+    assert_eq!(stage.app.settings.ctx, Context::Tokens(12_345), "Esc leaves it as it was");
+    stage.press("9");
+    stage.write("99999999999999");
+    stage.press("Enter");
+    assert!(stage.text().contains("out of range"), "{}", stage.text());
+}
+
+#[test]
+fn tab_goes_round_and_i_explains_what_has_the_focus() {
+    let mut stage = llama();
+    for (panel, words) in [
+        (Panel::Knobs, "Tokens of context"),
+        (Panel::Layers, "attn_q.weight"),
+        (Panel::Memory, "What the engine keeps back here"),
+        (Panel::Graph, "How sure"),
+    ] {
+        assert_eq!(stage.app.focus, panel);
+        stage.press("i");
+        let text = stage.text();
+        assert!(text.contains(words) && text.contains("exact"), "{panel:?}\n{text}");
+        stage.press("Esc Tab");
+    }
+    assert_eq!(stage.app.focus, Panel::Knobs);
+    stage.press("⇧Tab");
+    assert_eq!(stage.app.focus, Panel::Graph);
+}
+
+#[test]
+fn a_layer_says_where_it_is_and_why() {
+    let machine = stage::machine(1, "RTX 3060", 12, 64);
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), machine, (140, 45));
+    stage.press("End Tab Enter");
+    let plan = stage.app.plan.clone().unwrap();
+    let Why::NoRoom { needed, room, .. } = plan.layers[0].why.clone() else { panic!("{:?}", plan.layers[0].why) };
+    let text = stage.text();
+    assert!(text.contains(&format!("needs {needed}")) && text.contains(&room.to_string()), "{text}");
+    stage.press("→");
+    assert!(stage.text().contains("Layer 1"), "the neighbour, without closing\n{}", stage.text());
+    stage.press("Esc End Enter");
+    assert!(stage.text().contains("Output layer"), "{}", stage.text());
+}
+
+#[test]
+fn losing_branches_of_the_graph_can_be_reached() {
+    let mut stage = llama();
+    stage.press("Tab Tab Tab End Enter");
+    let graph = &stage.app.plan.as_ref().unwrap().graph;
+    let used = graph.in_force();
+    let loser = used.branches.iter().enumerate().find(|(at, _)| *at != used.winner).unwrap().1;
+    let text = stage.text();
+    assert!(text.contains("wins with") && text.contains(&loser.terms[0].formula), "{text}");
+}
+
+#[test]
+fn the_footer_and_the_help_know_every_key_there_is() {
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 60));
+    assert!(stage.text().contains("m most that fits"));
+    stage.press("?");
+    let text = stage.text();
+    for binding in KEYS {
+        let says = binding.says.split(' ').take(3).collect::<Vec<_>>().join(" ");
+        assert!(text.contains(&says), "'{says}' is missing\n{text}");
+    }
+    assert!(Scope::ALL.iter().all(|scope| text.contains(scope.heading())));
+    stage.press("?");
+    assert!(matches!(stage.app.mode, Mode::Plan));
+}
+
+#[test]
+fn q_and_ctrl_c_leave() {
+    for keys in ["q", "^C", "? ^C", "o ^C", "Enter ^C"] {
+        let mut stage = llama();
+        stage.press(keys);
+        assert_eq!(stage.app.leave, Some(Leave::Quit), "{keys}");
+    }
+    let mut stage = llama();
+    stage.press("o q");
+    assert_eq!(stage.app.leave, None, "a letter in a field is a letter");
+    stage.press("Esc ^Z");
+    assert_eq!(stage.suspended, 1);
+}
+
+#[test]
+fn another_engine_keeps_the_knobs_and_is_undone() {
+    let mut stage = llama();
+    let first = stage.app.engine;
+    stage.press("→ e ↓ Enter");
+    let place = EngineId::ALL.iter().position(|&engine| engine == first).unwrap();
+    let second = EngineId::ALL[place + 1];
+    assert_eq!(stage.app.engine, second);
+    assert_eq!(stage.app.plan.as_ref().unwrap().engine, second);
+    assert!(matches!(stage.app.settings.ctx, Context::Tokens(_)));
+    assert!(stage.text().contains(second.title()), "{}", stage.text());
+    stage.press("Tab Tab i");
+    assert!(stage.text().contains("What the engine says of it"), "{}", stage.text());
+    stage.press("Esc u");
+    assert_eq!(stage.app.plan.as_ref().unwrap().engine, first);
+    stage.press("e ↓ Esc");
+    assert_eq!(stage.app.engine, first, "Esc takes nothing");
+}
+
+#[test]
+fn a_machine_that_is_found_late_fills_in() {
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(0, "", 0, 64), (120, 40));
+    stage.app.known = Known::Asking;
+    stage.press("Tab Tab");
+    assert!(stage.text().contains("looking for GPUs"), "{}", stage.text());
+    stage.act(Action::Detected(Detected { machine: stage::one_gpu(), tried: Vec::new() }));
+    assert!(stage.text().contains("RTX 3090"), "{}", stage.text());
+    assert_eq!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+}
+
+#[test]
+fn without_a_gpu_the_screen_says_what_was_tried() {
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (120, 40));
+    let tried = vec!["NVIDIA: libnvidia-ml.so.1 is not installed.".to_owned()];
+    stage.act(Action::Detected(Detected { machine: stage::machine(0, "", 0, 64), tried }));
+    let text = stage.text();
+    assert!(text.contains("No GPU was found") && text.contains("libnvidia-ml.so.1 is not installed"), "{text}");
+    assert!(text.contains("In RAM: no GPU"), "{text}");
+}
+
+#[test]
+fn names_cannot_steer_the_terminal() {
+    let mut header = crate::support::model("llama3.1-8b");
+    let evil = "\u{1b}[2J\u{7}Evil\nmodel \u{202e}漢字".to_owned();
+    let renamed = |(key, value): (&str, &Value)| {
+        let value = if key == "general.name" { Value::String(evil.clone().into()) } else { value.clone() };
+        (Box::from(key), value)
+    };
+    header.metadata = header.metadata.iter().map(renamed).collect();
+    let model = plimsoll::model::Model::from_header(header, "").unwrap();
+    for size in [(60, 20), (140, 45)] {
+        let mut machine = stage::one_gpu();
+        machine.gpus[0].name.clone_from(&evil);
+        let stage = Stage::new(model.clone(), machine, size);
+        let text = stage.text();
+        assert!(text.contains("Evil"), "{text}");
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+    }
+}
+
+#[test]
+fn sixty_four_gpus_scroll() {
+    let mut stage = Stage::new(stage::qwen3_235b(), stage::machine(64, "RTX 3090", 24, 256), (100, 30));
+    stage.press("Tab Tab");
+    assert!(stage.text().contains("of 65"), "{}", stage.text());
+    stage.press("End");
+    assert!(stage.text().contains("▸ RAM"), "{}", stage.text());
+}
+
+#[test]
+fn odd_machines_and_contexts_are_drawn() {
+    let mut full = stage::one_gpu();
+    full.gpus[0].free = plimsoll::units::Bytes::ZERO;
+    for machine in [full, stage::machine(0, "", 0, 0), stage::machine(1, "tiny", 1, 1)] {
+        let mut stage = Stage::new(stage::model("llama3.1-8b"), machine, (100, 30));
+        for text in ["1", "1099511627776"] {
+            stage.press("1 Back");
+            stage.write(text);
+            stage.press("Enter");
+            assert!(stage.text().contains("Verdict"), "{}", stage.text());
+        }
+    }
+}
+
+#[test]
+fn the_smallest_screens_ask_for_room() {
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (59, 20));
+    assert!(stage.text().contains("plimsoll needs 60×20"), "{}", stage.text());
+    stage.resize(60, 20);
+    assert!(stage.text().contains("Knobs"));
+    stage.press("Tab Tab");
+    assert!(stage.text().contains("Memory"), "the panel below follows Tab\n{}", stage.text());
+    for (columns, rows) in [(1, 1), (0, 0), (1, 30), (300, 1)] {
+        stage.resize(columns, rows);
+    }
+    stage.press("q");
+    assert_eq!(stage.app.leave, Some(Leave::Quit));
+}
+
+/// The planner is sent to threads by nobody, but effects carry parts of it.
+#[test]
+fn effects_can_cross_threads() {
+    fn sends<T: Send>() {}
+    sends::<plimsoll::tui::effect::Effect>();
+    sends::<Action>();
+    let _: fn(&App) = |_| {};
+}

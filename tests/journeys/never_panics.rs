@@ -1,0 +1,116 @@
+//! Whatever comes, in whatever order, on whatever screen: no panic, and the plan stays true to the knobs.
+
+use plimsoll::answer::Limits;
+use plimsoll::settings::Settings;
+use plimsoll::tui::action::{Action, Command, Gesture};
+use plimsoll::tui::theme::{Glyphs, Look, Tone};
+use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
+
+use crate::stage::{self, Stage};
+
+const COMMANDS: [Command; 22] = [
+    Command::Up,
+    Command::Down,
+    Command::Less,
+    Command::More,
+    Command::FineLess,
+    Command::FineMore,
+    Command::PageUp,
+    Command::PageDown,
+    Command::First,
+    Command::Last,
+    Command::NextPanel,
+    Command::PreviousPanel,
+    Command::Enter,
+    Command::Back,
+    Command::Explain,
+    Command::MostThatFits,
+    Command::Reset,
+    Command::Undo,
+    Command::Engine,
+    Command::Open,
+    Command::Complete,
+    Command::Theme,
+];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Do(Action),
+    Key(char),
+    Resize(u16, u16),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let gesture = prop::sample::select(vec![
+        Gesture::Down,
+        Gesture::Drag,
+        Gesture::Drag,
+        Gesture::Up,
+        Gesture::WheelUp,
+        Gesture::WheelDown,
+    ]);
+    let step = prop_oneof![
+        8 => prop::sample::select(COMMANDS.to_vec()).prop_map(|command| Step::Do(Action::Press(command))),
+        1 => Just(Step::Do(Action::Press(Command::Help))),
+        4 => (gesture, 0u16..150, 0u16..50).prop_map(|(gesture, x, y)| Step::Do(Action::Mouse(gesture, x, y))),
+        3 => prop::char::any().prop_map(Step::Key),
+        3 => prop::char::range('0', '9').prop_map(Step::Key),
+        1 => ".{0,12}".prop_map(|text| Step::Do(Action::Paste(text))),
+        1 => (0u16..150, 0u16..50).prop_map(|(columns, rows)| Step::Resize(columns, rows)),
+        1 => any::<u64>().prop_map(|id| Step::Do(Action::Fade { id })),
+        1 => (0u64..9).prop_map(|id| Step::Do(Action::Limits { id, limits: Limits::default() })),
+        1 => (0u64..9).prop_map(|id| Step::Do(Action::Loaded { id, result: Err("it is not there".to_owned()) })),
+        1 => (0u64..9).prop_map(|id| Step::Do(Action::Progress { id, done: 1, total: None })),
+    ];
+    prop::collection::vec(step, 0..40)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn update_and_drawing_never_panic(
+        steps in steps(),
+        model in prop::sample::select(vec!["llama3.1-8b", "gemma3-4b", "mamba-2.8b", "gpt-oss-20b"]),
+        gpus in 0usize..4,
+        size in (0u16..150, 0u16..50),
+        mono in any::<bool>(),
+    ) {
+        let look = if mono { Look { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Look::BEST } } else { Look::BEST };
+        let machine = stage::machine(gpus, "RTX 3060", 12, 32);
+        let mut stage = Stage::with(Some(stage::model(model)), machine, size, Settings::default(), look);
+        stage.no_limits = true;
+        for step in steps {
+            match step {
+                Step::Do(action) => stage.act(action),
+                Step::Key(letter) => {
+                    let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
+                    stage.event(&ratatui::crossterm::event::Event::Key(key));
+                }
+                Step::Resize(columns, rows) => stage.resize(columns, rows),
+            }
+        }
+        prop_assert!(!stage.app.is_stale(), "what is on the screen is the plan of the knobs");
+        if mono {
+            prop_assert!(stage.text().is_ascii(), "{}", stage.text());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// The terminal may have another size than the planner was told last.
+    #[test]
+    fn drawing_into_another_size_never_panics(
+        told in (0u16..200, 0u16..70),
+        real in (0u16..200, 0u16..70),
+        keys in prop::sample::select(vec!["", "Tab", "Tab Tab", "Tab Tab Tab", "?", "i", "o", "e", "Enter", "Tab Tab i"]),
+    ) {
+        let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), told);
+        stage.press(keys);
+        let mut buffer = Buffer::empty(Rect::new(0, 0, real.0, real.1));
+        plimsoll::tui::view::draw(&stage.app, &mut buffer);
+    }
+}

@@ -1,0 +1,242 @@
+//! What must hold for every model, machine and settings.
+
+use std::sync::OnceLock;
+
+use plimsoll::engine::{self, EngineId};
+use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::plan::{GraphSize, Plan};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use crate::support;
+
+pub fn models() -> &'static [Model] {
+    static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
+    MODELS.get_or_init(|| {
+        let read = |name: &String| Model::from_header(support::model(name), name).unwrap();
+        support::model_names().iter().map(read).collect()
+    })
+}
+
+pub fn any_model() -> impl Strategy<Value = &'static Model> {
+    any::<Index>().prop_map(|index| index.get(models()))
+}
+
+pub fn gpu() -> impl Strategy<Value = Gpu> {
+    let memory = prop_oneof![Just(0), 0..=4u64 << 30, 0..=96u64 << 30, Just(1 << 50)];
+    (memory, 0.0..=1.0f64, select(&Backend::ALL[..]), any::<bool>()).prop_map(|(total, free, backend, integrated)| {
+        Gpu {
+            name: "card".to_owned(),
+            backend,
+            total: Bytes(total),
+            free: Bytes((total as f64 * free) as u64),
+            integrated,
+            compute: None,
+            driver_major: None,
+        }
+    })
+}
+
+pub fn machine() -> impl Strategy<Value = Machine> {
+    let gpus = prop_oneof![
+        4 => proptest::collection::vec(gpu(), 0..=4),
+        1 => (gpu(), 1..=64usize).prop_map(|(gpu, count)| vec![gpu; count]),
+    ];
+    (gpus, 0..=256u64 << 30, 0.0..=1.0f64, 0..=8u64 << 30).prop_map(|(gpus, total, free, swap)| Machine {
+        os: Os::for_gpus(&gpus),
+        gpus,
+        ram: Ram { total: Bytes(total), free: Bytes((total as f64 * free) as u64), swap_free: Bytes(swap) },
+        origin: Origin::Described,
+    })
+}
+
+pub fn settings() -> impl Strategy<Value = Settings> {
+    let ctx = prop_oneof![
+        Just(Context::Auto),
+        Just(Context::Max),
+        (0..=1u64 << 17).prop_map(Context::Tokens),
+        select(vec![0, 1, 4, 1 << 40]).prop_map(Context::Tokens),
+    ];
+    let layers = prop_oneof![
+        4 => Just(GpuLayers::Auto),
+        1 => Just(GpuLayers::All),
+        2 => (0..100u64).prop_map(GpuLayers::Count),
+        1 => Just(GpuLayers::Count(u64::MAX)),
+    ];
+    let knobs = (ctx, 0..=64u64, prop_oneof![0..=4096u64, Just(u64::MAX)], select(&CacheType::ALL[..]), layers);
+    let flash = select(vec![FlashAttn::Auto, FlashAttn::On, FlashAttn::Off]);
+    let overhead = prop_oneof![3 => Just(0), 1 => 0..=4u64 << 30];
+    (knobs, flash, overhead, any::<[bool; 3]>()).prop_map(
+        |((ctx, parallel, batch, cache, gpu_layers), flash_attn, overhead, [spread, require_full, raw])| Settings {
+            ctx,
+            parallel: Some(parallel),
+            batch: Some(batch),
+            cache_type_k: Some(cache),
+            cache_type_v: Some(cache),
+            flash_attn,
+            gpu_layers,
+            gpu_overhead: Bytes(overhead),
+            spread,
+            require_full,
+            raw,
+            ..Settings::default()
+        },
+    )
+}
+
+/// Settings within what a person would ask for.
+pub fn sane() -> impl Strategy<Value = Settings> {
+    (settings(), 1..=4u64, 1..=2048u64, 1..=1u64 << 18).prop_map(|(settings, parallel, batch, ctx)| Settings {
+        ctx: Context::Tokens(ctx),
+        parallel: Some(parallel),
+        batch: Some(batch),
+        raw: true,
+        ..settings
+    })
+}
+
+fn any_engine() -> impl Strategy<Value = EngineId> {
+    select(&EngineId::ALL[..])
+}
+
+/// Engines that place layers by sums of their own, which obey simple laws.
+fn estimator() -> impl Strategy<Value = EngineId> {
+    select(vec![EngineId::Ollama024, EngineId::Ollama011])
+}
+
+fn planned(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Option<Plan> {
+    engine::plan(engine, model, machine, settings).ok()
+}
+
+fn size_adds_up(size: &GraphSize) -> Result<(), TestCaseError> {
+    let wrapping = |terms: &[plimsoll::plan::Term]| terms.iter().fold(0u64, |sum, term| sum.wrapping_add(term.bytes.0));
+    for branch in &size.branches {
+        prop_assert_eq!(branch.bytes.0, wrapping(&branch.terms), "{}", branch.name);
+        prop_assert!(branch.terms.is_sorted_by(|a, b| a.bytes >= b.bytes));
+    }
+    prop_assert_eq!(size.bytes, size.branches[size.winner].bytes);
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn anything_can_be_asked(
+        engine in any_engine(), model in any_model(), machine in machine(), settings in settings(),
+    ) {
+        if let Some(plan) = planned(engine, model, &machine, &settings) {
+            size_adds_up(&plan.graph.partial)?;
+            size_adds_up(&plan.graph.full)?;
+            prop_assert_eq!(plan.devices.len(), machine.gpus.len() + 1);
+            prop_assert_eq!(plan.layers.len(), model.block_count() + 1);
+        } else if ![EngineId::Ollama, EngineId::LlamaCpp].contains(&engine) {
+            let refused = settings.parallel == Some(0) || settings.batch == Some(0);
+            prop_assert!(refused || settings.ctx == Context::Max, "a plan was to be expected");
+        }
+    }
+
+    #[test]
+    fn each_layer_is_placed_exactly_once(
+        engine in any_engine(), model in any_model(), machine in machine(), settings in settings(),
+    ) {
+        let Some(plan) = planned(engine, model, &machine, &settings) else { return Ok(()) };
+        let mut placed: Vec<usize> = plan.devices.iter().flat_map(|device| device.layers.clone()).collect();
+        placed.sort_unstable();
+        prop_assert_eq!(placed, (0..plan.layers.len()).collect::<Vec<_>>());
+        for layer in &plan.layers {
+            prop_assert!(plan.devices[layer.device].layers.contains(&layer.index));
+            prop_assert!(layer.cache == layer.cache_from.bytes || layer.cache == Bytes::ZERO);
+        }
+        let on_gpus: usize = plan.gpus().iter().map(|gpu| gpu.layers.len()).sum();
+        prop_assert_eq!(on_gpus, plan.offloaded);
+    }
+
+    #[test]
+    fn the_parts_sum_to_the_whole(
+        engine in estimator(), model in any_model(), machine in machine(), settings in sane(),
+    ) {
+        let Some(plan) = planned(engine, model, &machine, &settings) else { return Ok(()) };
+        for (at, device) in plan.devices.iter().enumerate() {
+            let own = || plan.layers.iter().filter(|layer| layer.device == at);
+            prop_assert_eq!(device.weights, own().map(|layer| layer.weights).sum());
+            prop_assert_eq!(device.cache, own().map(|layer| layer.cache).sum());
+            prop_assert!(device.layers.is_sorted());
+        }
+        let totals = plan.totals;
+        prop_assert_eq!(totals.weights + totals.cache + totals.graph, totals.all);
+        prop_assert_eq!(totals.gpu + totals.cpu, totals.all);
+        prop_assert_eq!(totals.gpu, plan.gpus().iter().map(plimsoll::plan::DevicePlan::asked).sum());
+    }
+
+    #[test]
+    fn an_estimate_is_the_sum_of_what_is_counted_on_each_device(
+        model in any_model(), machine in machine(), settings in sane(), projector in 0..=2u64 << 30,
+    ) {
+        let settings = Settings { projector: Bytes(projector), ..settings };
+        let plan = planned(EngineId::Ollama011, model, &machine, &settings).expect("sane settings are planned");
+        let estimate = plan.estimate.as_ref().expect("this engine estimates");
+        // on a machine that shares its memory, what was estimated for the GPU may be loaded in RAM after all
+        prop_assume!(estimate.layers == plan.offloaded);
+        let overhead = settings.gpu_overhead;
+        let mut sum = plan.cpu().asked() + plan.cpu().reserved();
+        for (id, &size) in estimate.devices.iter().zip(&estimate.gpu_sizes) {
+            let device = plan.devices.iter().find(|device| &device.id == id).expect("a device of the plan");
+            prop_assert_eq!(device.asked() + device.reserved() - overhead, size);
+            prop_assert!(size == Bytes::ZERO || size + overhead <= device.free);
+            sum += size;
+        }
+        prop_assert_eq!(sum, estimate.total_size);
+        prop_assert_eq!(estimate.gpu_sizes.iter().copied().sum::<Bytes>(), estimate.vram_size);
+    }
+
+    #[test]
+    fn the_largest_branch_wins(engine in any_engine(), model in any_model(), machine in machine(), settings in sane()) {
+        let Some(plan) = planned(engine, model, &machine, &settings) else { return Ok(()) };
+        for size in [&plan.graph.partial, &plan.graph.full] {
+            prop_assert_eq!(Some(size.bytes), size.branches.iter().map(|branch| branch.bytes).max());
+        }
+    }
+
+    #[test]
+    fn more_context_never_needs_less(
+        engine in estimator(), model in any_model(), settings in sane(), more in 0..=1u64 << 18,
+    ) {
+        let Context::Tokens(tokens) = settings.ctx else { unreachable!() };
+        let machine = Machine {
+            os: Os::Linux,
+            gpus: Vec::new(),
+            ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO },
+            origin: Origin::Described,
+        };
+        let with = |ctx| planned(engine, model, &machine, &Settings { ctx: Context::Tokens(ctx), ..settings.clone() });
+        let (Some(less), Some(more)) = (with(tokens), with(tokens + more)) else { return Ok(()) };
+        prop_assert!(less.totals.all <= more.totals.all);
+        prop_assert!(less.graph.partial.bytes <= more.graph.partial.bytes);
+        prop_assert!(less.graph.full.bytes <= more.graph.full.bytes);
+    }
+
+    #[test]
+    fn more_memory_never_holds_fewer_layers(
+        engine in estimator(), model in any_model(), settings in sane(),
+        mut gpu in gpu(), ram in 0..=256u64 << 30, more in 0..=32u64 << 30,
+    ) {
+        gpu.backend = Backend::Cuda;
+        let mut machine = Machine {
+            os: Os::Linux,
+            gpus: vec![gpu],
+            ram: Ram { total: Bytes(ram), free: Bytes(ram), swap_free: Bytes::ZERO },
+            origin: Origin::Described,
+        };
+        let less = planned(engine, model, &machine, &settings);
+        machine.gpus[0].free += Bytes(more);
+        let (Some(less), Some(more)) = (less, planned(engine, model, &machine, &settings)) else { return Ok(()) };
+        // a refusal stops the search at the round in which it arose
+        prop_assume!(less.refusal.is_none() && more.refusal.is_none());
+        prop_assert!(less.offloaded <= more.offloaded);
+        if settings.gpu_layers == GpuLayers::Auto {
+            prop_assert!(!less.gpus()[0].is_over() || less.offloaded == 0);
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The llama.cpp engine against what llama.cpp itself measured on simulated devices.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use flate2::read::GzDecoder;
+use plimsoll::engine::ggml::{Backend, Type};
+use plimsoll::engine::llama_cpp::context::Options;
+use plimsoll::engine::llama_cpp::error::Refusal;
+use plimsoll::engine::llama_cpp::fit::{Limits, fit};
+use plimsoll::engine::llama_cpp::placement::{Overflow, Part};
+use plimsoll::engine::llama_cpp::release::Release;
+use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
+use plimsoll::engine::{self, EngineId};
+use plimsoll::gguf::{Header, Value as GgufValue};
+use plimsoll::machine::{self, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::plan::{Confidence, Verdict};
+use plimsoll::settings::FlashAttn;
+use plimsoll::settings::{self, Settings};
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use rstest::rstest;
+use serde_json::Value;
+
+use crate::support;
+
+/// The lines of a file of figures, unpacked.
+fn lines(path: &Path) -> Vec<Value> {
+    let mut text = String::new();
+    GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn devices(asked: &Value) -> Vec<Device> {
+    let list = asked["devices"].as_array().unwrap();
+    list.iter().map(|device| Device { backend: Backend::CUDA, free: device["free"].as_u64().unwrap() }).collect()
+}
+
+fn spread(asked: &Value) -> Spread {
+    let split = asked["tensor_split"].as_array().map(|list| list.iter().map(|x| x.as_f64().unwrap() as f32).collect());
+    Spread {
+        gpu_layers: asked["ngl"].as_i64().and_then(|layers| u64::try_from(layers).ok()),
+        tensor_split: split.unwrap_or_default(),
+        overrides: Vec::new(),
+    }
+}
+
+fn options(asked: &Value) -> Options {
+    let number = |key: &str, default: u64| asked[key].as_u64().unwrap_or(default);
+    let flag = |key: &str, default: bool| asked[key].as_bool().unwrap_or(default);
+    let ty = |key: &str| {
+        let name = asked[key].as_str().unwrap_or("f16");
+        Type::ALL.iter().copied().find(|ty| ty.name() == name).unwrap()
+    };
+    Options {
+        n_ctx: number("n_ctx", 4096),
+        n_batch: number("n_batch", 2048),
+        n_ubatch: number("n_ubatch", 512),
+        n_seq_max: number("n_seq_max", 1),
+        n_outputs_max: number("n_outputs_max", 0),
+        type_k: ty("type_k"),
+        type_v: ty("type_v"),
+        flash_attn: match asked["flash_attn"].as_str() {
+            Some("on") => FlashAttn::On,
+            Some("off") => FlashAttn::Off,
+            _ => FlashAttn::Auto,
+        },
+        kv_unified: flag("kv_unified", false),
+        offload_kqv: flag("offload_kqv", true),
+        op_offload: flag("op_offload", true),
+        swa_full: flag("swa_full", false),
+    }
+}
+
+fn bytes(list: &Value) -> Vec<u64> {
+    list.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect()
+}
+
+/// Says where a line of figures and the engine part, and by which share of all that is allocated.
+fn measures_like(model: Result<&Loaded, &Refusal>, line: &Value) -> Result<(), (String, f64)> {
+    let (asked, expected) = (&line["in"], &line["out"]);
+    let measured =
+        model.map_err(Clone::clone).and_then(|m| m.measure(&devices(asked), &spread(asked), &options(asked)));
+    let refused = expected.get("error").is_some();
+    let (same, error) = match &measured {
+        Err(_) => (refused, 1.0),
+        Ok(_) if refused => (false, 1.0),
+        Ok(got) => {
+            let (c, number) = (&got.parameters, |key: &str| expected[key].as_u64().unwrap());
+            let figures = [("model", &got.model), ("context", &got.context), ("compute", &got.compute)];
+            let same = figures.iter().all(|(key, ours)| **ours == bytes(&expected[key]))
+                && [("n_ctx", c.n_ctx), ("n_ctx_seq", c.n_ctx_seq), ("n_ubatch", c.n_ubatch)]
+                    .iter()
+                    .all(|(key, ours)| *ours == number(key));
+            let ours: u64 = figures.iter().flat_map(|(_, ours)| ours.iter()).sum();
+            let theirs: u64 = figures.iter().flat_map(|(key, _)| bytes(&expected[key])).sum();
+            (same, ours.abs_diff(theirs) as f64 / theirs.max(1) as f64)
+        }
+    };
+    let got = || {
+        measured
+            .map_or_else(|why| why.to_string(), |got| format!("{:?} {:?} {:?}", got.model, got.context, got.compute))
+    };
+    if same { Ok(()) } else { Err((format!("{asked}\n  llama.cpp {expected}\n  here      {}", got()), error)) }
+}
+
+/// The name of the model that a file of figures is about.
+fn model_of(path: &Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().strip_suffix(".jsonl.gz").unwrap().to_owned()
+}
+
+/// One file's lines, compared.
+pub struct Outcome {
+    /// Of the model.
+    pub architecture: String,
+    /// What is different, line by line.
+    pub lines: Vec<Result<(), String>>,
+    /// The largest share by which what is allocated in all was wrong.
+    pub worst: f64,
+}
+
+/// The files of a release's figures.
+fn files(release: &str) -> Vec<PathBuf> {
+    let folder = support::tests().join("llama_cpp").join(release);
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+/// Every file of a release's figures, compared.
+pub fn outcomes(release: Release) -> Vec<Arc<Outcome>> {
+    files(release.name).iter().map(|path| outcome(path)).collect()
+}
+
+/// A file's lines, compared once however many tests ask.
+fn outcome(path: &Path) -> Arc<Outcome> {
+    static OUTCOMES: Mutex<BTreeMap<PathBuf, Arc<OnceLock<Arc<Outcome>>>>> = Mutex::new(BTreeMap::new());
+    let path = path.canonicalize().unwrap();
+    let once = OUTCOMES.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_default().clone();
+    once.get_or_init(|| Arc::new(compare(&path))).clone()
+}
+
+fn compare(path: &Path) -> Outcome {
+    let release = path.parent().unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap();
+    let header = support::model(&model_of(path));
+    let model = Loaded::new(&header, release);
+    let name = model_of(path);
+    let architecture = Model::from_header(header, &name).unwrap().architecture;
+    let results: Vec<_> = lines(path).iter().map(|line| measures_like(model.as_ref(), line)).collect();
+    let worst = results.iter().filter_map(|result| result.as_ref().err()).map(|(_, error)| *error).fold(0.0, f64::max);
+    let lines = results.into_iter().map(|result| result.map_err(|(difference, _)| difference)).collect();
+    Outcome { architecture, lines, worst }
+}
+
+/// Fails with the number of lines that differ and the first of them.
+fn all_agree(results: &[Result<(), String>]) {
+    let lines = results.len();
+    let wrong: Vec<_> = results.iter().filter_map(|result| result.clone().err()).collect();
+    assert!(lines > 0, "the file has no lines");
+    assert!(wrong.is_empty(), "{} of {lines} lines differ, first\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[rstest]
+fn memory_agrees_to_the_byte(#[files("tests/llama_cpp/2026-*/*.jsonl.gz")] path: PathBuf) {
+    all_agree(&outcome(&path).lines);
+}
+
+/// A fit's overflow as llama.cpp's patterns.
+fn pattern(overflow: &Overflow) -> (String, String) {
+    let tensors = match overflow.part {
+        Part::Experts => "ffn_(up|down|gate_up|gate)_(ch|)exps",
+        Part::FeedForward => "ffn_(gate|up|gate_up|down).*",
+        Part::GateAndDown => "ffn_(gate|gate_up|down).*",
+        Part::Down => "ffn_down.*",
+    };
+    let home = overflow.gpu.map_or("CPU".to_owned(), |gpu| format!("SIM{gpu}"));
+    (format!("blk\\.{}\\.{tensors}", overflow.block), home)
+}
+
+/// Says where a line of what a fit chose and the engine part.
+fn fits_like(model: &Loaded, line: &Value) -> Result<(), String> {
+    let (asked, expected) = (&line["in"], &line["out"]);
+    let devices = devices(asked);
+    let limits = Limits { margins: vec![1024 << 20; devices.len().max(1)], min_ctx: 4096, ram: 1 << 40 };
+    let fitted = fit(model, &devices, &spread(asked), &options(asked), &limits).map_err(|why| why.to_string())?;
+    let status = u64::from(fitted.failure.is_some());
+    let layers = fitted.spread.gpu_layers.map_or(-1, |layers| i64::try_from(layers).unwrap());
+    let mut split: Vec<f64> = fitted.spread.tensor_split.iter().map(|share| f64::from(*share)).collect();
+    split.resize(devices.len(), 0.0);
+    let wanted: Vec<_> = expected["overrides"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|o| (o["pattern"].as_str().unwrap().to_owned(), o["buft"].as_str().unwrap().to_owned()))
+        .collect();
+    let overrides: Vec<_> = fitted.spread.overrides.iter().map(pattern).collect();
+    let same = expected["status"].as_u64() == Some(status)
+        && expected["n_ctx"].as_u64() == Some(fitted.n_ctx)
+        && expected["ngl"].as_i64() == Some(layers)
+        && expected["tensor_split"] == serde_json::json!(split)
+        && wanted == overrides;
+    if same {
+        Ok(())
+    } else {
+        Err(format!(
+            "{asked}\n  want {expected}\n  got  {status} {} {layers} {split:?} {overrides:?} {:?}",
+            fitted.n_ctx, fitted.failure
+        ))
+    }
+}
+
+#[rstest]
+fn a_fit_chooses_the_same(#[files("tests/llama_cpp/fit/*.jsonl.gz")] path: PathBuf) {
+    let model = Loaded::new(&support::model(&model_of(&path)), Release::default()).unwrap();
+    all_agree(&lines(&path).iter().map(|line| fits_like(&model, line)).collect::<Vec<_>>());
+}
+
+/// One CUDA card of so many GiB, and 64 GiB of RAM.
+fn machine(gib: u64) -> Machine {
+    let gpu = Gpu {
+        name: "card".to_owned(),
+        backend: machine::Backend::Cuda,
+        total: Bytes::gib(gib),
+        free: Bytes::gib(gib),
+        integrated: false,
+        compute: Some((8, 6)),
+        driver_major: Some(12),
+    };
+    Machine {
+        os: Os::Linux,
+        gpus: vec![gpu],
+        ram: Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO },
+        origin: Origin::Described,
+    }
+}
+
+#[test]
+fn without_options_the_server_takes_four_slots_in_one_cache_and_shrinks_the_context() {
+    let model = Model::from_header(support::model("llama3.1-8b"), "llama3.1-8b").unwrap();
+    let plan = engine::plan(EngineId::LlamaCpp, &model, &machine(16), &Settings::default()).unwrap();
+    let effect = &plan.settings;
+    assert_eq!((effect.parallel, effect.batch, effect.ubatch), (4, 2048, 512));
+    assert_eq!(effect.ctx, effect.ctx_per_sequence);
+    assert!((4096..131_072).contains(&effect.ctx) && effect.ctx.is_multiple_of(256), "{}", effect.ctx);
+    assert_eq!((plan.offloaded, plan.verdict, plan.confidence), (33, Verdict::Gpu, Confidence::Exact));
+
+    let options = Options { n_ctx: effect.ctx, n_seq_max: 4, n_outputs_max: 4, kv_unified: true, ..Options::default() };
+    let devices = [Device { backend: Backend::CUDA, free: 16 << 30 }];
+    let loaded = Loaded::new(&model.header, Release::default()).unwrap();
+    let measured = loaded.measure(&devices, &Spread::default(), &options).unwrap();
+    for (at, device) in plan.devices.iter().enumerate() {
+        let asked = (device.weights.0, device.cache.0, device.graph.0);
+        assert_eq!(asked, (measured.model[at], measured.context[at], measured.compute[at]));
+    }
+}
+
+#[test]
+fn what_does_not_fit_goes_to_ram() {
+    let model = Model::from_header(support::model("llama3.1-8b"), "llama3.1-8b").unwrap();
+    let settings = Settings { ctx: settings::Context::Tokens(32_768), parallel: Some(1), ..Settings::default() };
+    let plan = engine::plan(EngineId::LlamaCpp, &model, &machine(6), &settings).unwrap();
+    assert_eq!(plan.verdict, Verdict::Split);
+    assert_eq!(plan.settings.ctx, 32_768);
+    assert!(plan.gpus()[0].asked() + Bytes::mib(1024) <= plan.gpus()[0].free);
+}
+
+/// A header with some of its numbers replaced and some of its keys and tensors missing.
+fn damaged(name: &str, damage: &[(prop::sample::Index, u64)]) -> Header {
+    let mut header = support::model(name);
+    let architecture = header.metadata.get("general.architecture").and_then(|v| v.as_str()).unwrap_or("").to_owned();
+    let keys: Vec<String> = header.metadata.iter().map(|(key, _)| key.to_owned()).collect();
+    let keys: Vec<String> = keys.into_iter().filter(|key| key.starts_with(&architecture)).collect();
+    for (index, value) in damage {
+        match value {
+            7 => drop(header.tensors.remove(index.index(header.tensors.len()))),
+            8 => {
+                let at = index.index(header.tensors.len());
+                header.tensors[at].dims = vec![1];
+            }
+            _ if keys.is_empty() => {}
+            _ => {
+                let key = index.get(&keys);
+                let kept = header.metadata.iter().filter(|(name, _)| *name != key);
+                let kept = kept.map(|(key, value)| (key.into(), value.clone()));
+                header.metadata = kept.chain([(key.as_str().into(), GgufValue::U64(*value))]).collect();
+            }
+        }
+    }
+    header
+}
+
+proptest! {
+
+    #[test]
+    fn any_header_is_measured_or_refused(
+        name in prop::sample::select(support::model_names()),
+        damage in prop::collection::vec(
+            (any::<prop::sample::Index>(), prop::sample::select(vec![0, 1, 2, 3, 5, 7, 8, 31, 255, 1 << 20, u64::MAX])), 1..4),
+        gpus in 0..3_usize,
+        flash in any::<bool>(),
+    ) {
+        let header = damaged(&name, &damage);
+        let devices = vec![Device { backend: Backend::CUDA, free: 8 << 30 }; gpus];
+        let options = Options {
+            n_ctx: 2048,
+            n_seq_max: 3,
+            n_outputs_max: 3,
+            flash_attn: if flash { FlashAttn::Auto } else { FlashAttn::Off },
+            ..Options::default()
+        };
+        let measured = Loaded::new(&header, Release::default())
+            .and_then(|model| model.measure(&devices, &Spread { gpu_layers: Some(5), ..Spread::default() }, &options));
+        if let Err(why) = measured {
+            prop_assert!(why.to_string().len() > 10);
+        }
+    }
+}

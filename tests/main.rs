@@ -1,0 +1,25 @@
+//! The tests' rooms.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod answers;
+mod catalogue;
+mod cli;
+mod engine;
+mod formulas;
+mod gguf;
+mod journeys;
+mod laws;
+mod llama_cpp;
+mod model;
+#[cfg(feature = "net")]
+mod net;
+mod ollama;
+mod quantise;
+mod readme;
+mod screens;
+mod source;
+mod stage;
+mod store;
+mod support;
+mod terminal;
+mod vectors;

@@ -1,0 +1,47 @@
+//! Headers of real models, understood.
+
+use plimsoll::model::{Experts, Group, Model};
+use plimsoll::units::Bytes;
+
+use crate::support;
+
+fn model(name: &str) -> Model {
+    Model::from_header(support::model(name), name).unwrap()
+}
+
+#[test]
+fn hyperparameters_are_read() {
+    let llama = model("llama3.1-8b");
+    assert_eq!((llama.architecture.as_str(), llama.file_type), ("llama", Some("Q4_K_M")));
+    let hyper = &llama.hyper;
+    assert_eq!((hyper.embedding, hyper.vocabulary, hyper.context_train), (Some(4096), Some(128_256), Some(131_072)));
+    assert_eq!((&hyper.heads, &hyper.kv_heads, &hyper.feed_forward), (&vec![32; 32], &vec![8; 32], &vec![14_336; 32]));
+    assert_eq!((hyper.key_length, hyper.value_length, hyper.ssm, hyper.experts), (Some(128), Some(128), None, None));
+}
+
+#[test]
+fn experts_windows_and_recurrent_blocks_are_seen() {
+    let gptoss = model("gpt-oss-20b").hyper;
+    assert_eq!(gptoss.experts, Some(Experts { count: 32, used: 4 }));
+    assert_eq!(gptoss.sliding_window, Some(128));
+
+    let gemma = model("gemma-4-e2b").hyper;
+    assert!(gemma.sliding.contains(&true) && gemma.sliding.contains(&false));
+
+    let hybrid = model("nemotron-3-nano-30b-a3b").hyper;
+    assert!(hybrid.ssm.is_some_and(|ssm| ssm.state_size > 0 && ssm.inner_size > 0));
+    assert!(hybrid.kv_heads.contains(&0) && hybrid.kv_heads.iter().any(|&heads| heads > 0));
+}
+
+#[test]
+fn weights_belong_to_their_parts() {
+    assert!(model("qwen2.5-0.5b").is_output_tied());
+    assert!(!model("llama3.1-8b").is_output_tied());
+    assert!(model("mistral3").weights(Group::Projector) > Bytes::ZERO);
+    for name in support::model_names() {
+        let model = model(&name);
+        let blocks = (0..model.block_count()).map(Group::Block);
+        let groups = blocks.chain([Group::Output, Group::Input, Group::Projector, Group::Beyond]);
+        assert_eq!(groups.map(|group| model.weights(group)).sum::<Bytes>(), model.bytes, "{name}");
+    }
+}

@@ -1,0 +1,125 @@
+//! Models named before they are pulled: against real servers on the loopback, honest and otherwise.
+
+mod cache;
+mod command;
+mod faults;
+mod hugging_face;
+mod ranges;
+mod raw;
+mod registry;
+mod running;
+mod server;
+mod sign_in;
+
+use std::path::Path;
+use std::time::Duration;
+
+use plimsoll::gguf::write::{Draft, Draw, Form, write};
+use plimsoll::gguf::{ElementType, GgmlType};
+use plimsoll::source::http::Patience;
+use plimsoll::source::{self, Network, Opened, Roots, SourceError, unwatched};
+use tempfile::TempDir;
+
+/// A network that is `url` alone, with little patience and a cache in a folder of its own.
+struct Here {
+    roots: Roots,
+    folder: TempDir,
+}
+
+impl Here {
+    fn new(url: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let patience = Patience {
+            connect: Duration::from_secs(2),
+            answer: Duration::from_millis(700),
+            silence: Duration::from_millis(700),
+            slow: Duration::from_millis(500),
+            slowest: 4096,
+            tries: 3,
+            back_off: Duration::from_millis(5),
+        };
+        let network = Network {
+            registry: url.to_owned(),
+            hugging_face: url.to_owned(),
+            cache: Some(folder.path().join("cache")),
+            patience,
+            ..Network::default()
+        };
+        Self { roots: Roots { network: Some(network), ..Roots::default() }, folder }
+    }
+
+    fn network(&mut self) -> &mut Network {
+        self.roots.network.as_mut().unwrap()
+    }
+
+    fn load(&self, reference: &str) -> Result<Opened, SourceError> {
+        source::load(reference, &self.roots, &mut unwatched)
+    }
+
+    /// Why `reference` is not opened; and nothing of it is kept.
+    fn refused(&self, reference: &str) -> String {
+        let said = self.load(reference).expect_err("it is refused").to_string();
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(self.kept().is_empty(), "{said}");
+        said
+    }
+
+    /// What is kept, by name.
+    fn kept(&self) -> Vec<String> {
+        let cache = source::cache::Cache::new(&self.folder.path().join("cache"));
+        let name = |entry: source::cache::Entry| entry.about.map(|about| about.name).unwrap_or_default();
+        cache.list().unwrap().into_iter().map(name).collect()
+    }
+}
+
+/// A header of two tensors and the weights behind it: `weights` bytes.
+fn small(name: &str, weights: usize) -> Vec<u8> {
+    let mut draft = Draft::default();
+    draft.metadata.push(("general.architecture".into(), Draw::String("llama".into())));
+    draft.metadata.push(("general.name".into(), Draw::String(name.into())));
+    draft.metadata.push(("llama.block_count".into(), Draw::U32(1)));
+    draft.tensors = vec![
+        ("token_embd.weight".into(), GgmlType::F32, vec![64, 4]),
+        ("blk.0.attn_q.weight".into(), GgmlType::F32, vec![64, 64]),
+    ];
+    let mut bytes = write(&draft, Form::default());
+    bytes.resize(bytes.len() + weights, 0);
+    bytes
+}
+
+/// A file whose header has a vocabulary of `tokens`, with as many scores, types and twice as many merges where asked.
+fn large(tokens: usize, scores: bool, merges: bool, weights: usize) -> (Vec<u8>, u64) {
+    let mut draft = Draft::default();
+    draft.metadata.push(("general.architecture".into(), Draw::String("llama".into())));
+    draft.metadata.push(("llama.block_count".into(), Draw::U32(32)));
+    let words = |count: usize, longer: usize| -> Vec<Draw> {
+        // later words are longer, as in real vocabularies
+        let word = |n: usize| Draw::String("x".repeat(longer + 3 + n.ilog2() as usize / 3 + n % 5));
+        (1..=count).map(word).collect()
+    };
+    let mut array =
+        |key: &str, of, values| draft.metadata.push((format!("tokenizer.ggml.{key}"), Draw::Array(of, values)));
+    array("tokens", ElementType::String, words(tokens, 0));
+    if scores {
+        array("scores", ElementType::F32, vec![Draw::F32(-1.0); tokens]);
+    }
+    array("token_type", ElementType::I32, vec![Draw::I32(1); tokens]);
+    if merges {
+        array("merges", ElementType::String, words(2 * tokens, 1));
+    }
+    for block in 0..32 {
+        for name in ["attn_q", "attn_k", "attn_v", "attn_output", "ffn_up", "ffn_down", "ffn_gate", "attn_norm"] {
+            draft.tensors.push((format!("blk.{block}.{name}.weight"), GgmlType::F32, vec![64, 64]));
+        }
+    }
+    let mut bytes = write(&draft, Form::default());
+    let header = bytes.len() as u64;
+    bytes.resize(bytes.len() + weights, 0);
+    (bytes, header)
+}
+
+/// A file's text.
+fn put(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}

@@ -1,0 +1,119 @@
+//! What is kept of headers.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use plimsoll::source::cache::Cache;
+
+use super::server::{Server, file};
+use super::{Here, put, small};
+
+#[test]
+fn a_kept_header_is_asked_after_and_serves_without_its_server() {
+    let changed = Arc::new(AtomicBool::new(false));
+    let new = Arc::clone(&changed);
+    let server = Server::start(move |seen| {
+        file(seen, &if new.load(Ordering::Relaxed) { small("Second", 3 << 20) } else { small("First", 2 << 20) })
+    });
+    let here = Here::new(&server.url);
+    let url = server.at("/m.gguf");
+    let name = |opened: &plimsoll::source::Opened| {
+        opened.header.metadata.get("general.name").unwrap().as_str().unwrap().to_owned()
+    };
+    let first = here.load(&url).unwrap();
+    let sent = server.sent();
+    let again = here.load(&url).unwrap();
+    assert_eq!(again.header, first.header);
+    assert_eq!((server.sent(), server.seen().len()), (sent, 2), "the second time nothing was sent");
+    changed.store(true, Ordering::Relaxed);
+    assert_eq!(name(&here.load(&url).unwrap()), "Second");
+    drop(server);
+    let offline = here.load(&url).unwrap();
+    assert_eq!(name(&offline), "Second");
+    let said = offline.header.notes.iter().find(|note| note.contains("comes from the cache, last seen just now"));
+    assert!(said.is_some_and(|said| said.contains("cannot be reached")), "{:?}", offline.header.notes);
+}
+
+#[test]
+fn headers_are_kept_small_and_without_weights() {
+    let (bytes, header) = super::large(60_000, true, true, 4 << 20);
+    let server = Server::start(move |seen| file(seen, &bytes));
+    let here = Here::new(&server.url);
+    here.load(&server.at("/m.gguf")).unwrap();
+    let cache = Cache::new(&here.folder.path().join("cache"));
+    let entries = cache.list().unwrap();
+    assert_eq!(entries.len(), 1);
+    assert!(entries[0].size.0 < header / 2, "{} for {header}", entries[0].size);
+}
+
+#[test]
+fn a_damaged_file_is_as_good_as_none() {
+    let server = Server::start(|seen| file(seen, &small("M", 0)));
+    let here = Here::new(&server.url);
+    let cache = Cache::new(&here.folder.path().join("cache"));
+    let whole = here.load(&server.at("/m.gguf")).unwrap();
+    let path = cache.list().unwrap()[0].path.clone();
+    let kept = fs::read(&path).unwrap();
+    for damaged in [&kept[..kept.len() - 9], &kept[..20], b"".as_slice(), b"{\"form\":9}\nxx"] {
+        fs::write(&path, damaged).unwrap();
+        assert_eq!(here.load(&server.at("/m.gguf")).unwrap().header, whole.header);
+        assert_eq!(fs::read(&path).unwrap().len(), kept.len(), "it was fetched again and kept");
+    }
+}
+
+#[test]
+fn old_and_damaged_files_are_pruned_and_all_can_be_cleared() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::new(folder.path());
+    for key in ["a", "b", "c"] {
+        cache.put(key, key, None, None, b"bytes").unwrap();
+    }
+    assert_eq!(cache.get("b").unwrap().1, b"bytes");
+    let path = cache.list().unwrap()[0].path.clone();
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    put(&folder.path().join("somebody-elses.txt"), "stays");
+    assert_eq!(cache.prune(Duration::from_mins(1)).unwrap().len(), 1);
+    thread::sleep(Duration::from_millis(1100));
+    assert_eq!(cache.prune(Duration::ZERO).unwrap().len(), 2);
+    cache.put("d", "d", None, None, b"").unwrap();
+    assert_eq!(cache.clear().unwrap().len(), 1);
+    assert!(cache.list().unwrap().is_empty());
+    assert!(folder.path().join("somebody-elses.txt").exists());
+}
+
+#[test]
+fn many_at_once_see_whole_files_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let workers: Vec<_> = (0_u8..4)
+        .map(|worker| {
+            let cache = Cache::new(folder.path());
+            thread::spawn(move || {
+                for _ in 0..60 {
+                    cache.put("key", "name", None, None, &vec![worker; 20_000 + usize::from(worker)]).unwrap();
+                    let (_, bytes) = cache.get("key").expect("once written it is always there");
+                    assert_eq!(bytes.len(), 20_000 + usize::from(bytes[0]));
+                    assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.join().unwrap();
+    }
+    assert_eq!(Cache::new(folder.path()).list().unwrap().len(), 1, "nothing half-written is left");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_no_obstacle() {
+    let server = Server::start(|seen| file(seen, &small("M", 0)));
+    let mut here = Here::new(&server.url);
+    let blocked = here.folder.path().join("a-file");
+    fs::write(&blocked, "").unwrap();
+    here.network().cache = Some(blocked.join("cache"));
+    let opened = here.load(&server.at("/m.gguf")).unwrap();
+    assert!(opened.header.notes.iter().any(|note| note.contains("could not be kept")), "{:?}", opened.header.notes);
+}

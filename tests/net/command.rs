@@ -1,0 +1,81 @@
+//! The real program with references.
+
+use assert_cmd::Command;
+use serde_json::{Value, json};
+
+use super::server::{Reply, Server, file};
+use crate::support;
+use plimsoll::gguf::write::Form;
+use plimsoll::source::description;
+
+fn model() -> Vec<u8> {
+    let mut bytes = description::bytes(&support::model_json("llama3.2-1b"), Form::default()).unwrap();
+    bytes.resize(bytes.len() + (2 << 20), 0);
+    bytes
+}
+
+/// A registry with one tag, which sets its context and its layers.
+fn registry() -> Server {
+    let bytes = model();
+    Server::start(move |seen| {
+        let layer = |kind: &str, letter: &str| json!({ "mediaType": format!("application/vnd.ollama.image.{kind}"), "digest": format!("sha256:{}", letter.repeat(64)), "size": 1 });
+        match seen.path.as_str() {
+            "/v2/library/m/manifests/1b" => {
+                Reply::ok(json!({ "layers": [layer("model", "a"), layer("params", "b")] }).to_string())
+            }
+            path if path.contains("aaaa") => file(seen, &bytes),
+            path if path.contains("bbbb") => Reply::ok("{\"num_ctx\": 12288, \"num_gpu\": 5}"),
+            _ => Reply::status(404),
+        }
+    })
+}
+
+fn plimsoll(home: &std::path::Path, server: &Server) -> Command {
+    let mut command = assert_cmd::cargo::cargo_bin_cmd!("plimsoll");
+    command.env_clear().env("HOME", home).env("OLLAMA_REGISTRY", &server.url).env("HF_ENDPOINT", &server.url);
+    command.env("OLLAMA_HOST", "127.0.0.1:9").current_dir(home);
+    command
+}
+
+#[test]
+fn a_tags_own_knobs_are_where_the_plan_starts() {
+    let (server, home) = (registry(), tempfile::tempdir().unwrap());
+    let plan = |more: &[&str]| -> Value {
+        let args = ["plan", "m:1b", "--gpu", "24GiB", "--ram", "64GiB", "--json"];
+        let output = plimsoll(home.path(), &server).args(args).args(more).assert().success().get_output().clone();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let own = plan(&[]);
+    assert_eq!((&own["settings"]["ctx"], &own["offloaded"]), (&json!(12288), &json!(5)));
+    let notes = own["notes"].to_string();
+    assert!(notes.contains("12288 tokens, which the model's tag sets") && notes.contains("(num_gpu)"), "{notes}");
+    let named = plan(&["--ctx", "4096", "--gpu-layers", "all"]);
+    assert_eq!(named["settings"]["ctx"], json!(4096));
+    assert_ne!(named["offloaded"], json!(5));
+}
+
+#[test]
+fn a_reference_that_cannot_be_opened_ends_with_status_3() {
+    let (server, home) = (registry(), tempfile::tempdir().unwrap());
+    for reference in ["m:70b", "hf://o/r", "http://127.0.0.1:9/m.gguf"] {
+        let output = plimsoll(home.path(), &server).args(["plan", reference]).assert().code(3).get_output().clone();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn the_cache_is_shown_pruned_and_cleared() {
+    let (server, home) = (registry(), tempfile::tempdir().unwrap());
+    let cache = |args: &[&str]| -> String {
+        let output = plimsoll(home.path(), &server).arg("cache").args(args).assert().success().get_output().clone();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(cache(&[]).starts_with("Nothing is kept"));
+    plimsoll(home.path(), &server).args(["plan", "m:1b"]).assert().success();
+    let shown = cache(&["show"]);
+    assert!(shown.contains("/v2/library/m/blobs/sha256:aaaa") && shown.contains("(just now)"), "{shown}");
+    assert_eq!(cache(&["prune"]), "Nothing to remove.\n");
+    assert!(cache(&["clear"]).starts_with("Removed 3 answers"));
+    assert!(cache(&[]).starts_with("Nothing is kept"));
+}

@@ -1,0 +1,165 @@
+//! Servers that answer wrongly, or not: one clear sentence, and nothing is kept.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rstest::rstest;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use super::raw::{promise, raw};
+use super::server::{Reply, Server, file};
+use super::{Here, small};
+
+#[rstest]
+#[case::html(Reply::ok("<!DOCTYPE html><html>log in</html>"), "a web page")]
+#[case::json(Reply::ok("{\"error\": \"no\"}"), "JSON text")]
+#[case::empty(Reply::ok(""), "the file is empty")]
+#[case::missing(Reply::status(404), "answers with status 404 (not found)")]
+#[case::login(Reply::status(401), "a login is needed")]
+#[case::forbidden(Reply::status(403), "(forbidden)")]
+#[case::busy(Reply::status(503), "is busy (status 503) after 3 tries")]
+#[case::limited(Reply::status(429), "is busy (status 429) after 3 tries")]
+#[case::long_wait(Reply::status(429).with("Retry-After", "3600"), "is busy (status 429) after 1 tries")]
+#[case::to_file(Reply::to("file:///etc/passwd"), "redirects to 'file:///etc/passwd', which is not followed")]
+#[case::other_bytes(Reply::status(206).with("Content-Range", "bytes 5-9/10"), "asked for bytes from 0 on and answers with others (bytes 5-9/10)")]
+#[case::no_range(Reply::status(206), "it does not say which")]
+#[case::beyond(Reply::status(206).with("Content-Range", "bytes 0-10/5"), "answers with others")]
+#[case::compressed(Reply::ok("x").with("Content-Encoding", "gzip"), "answers compressed (gzip)")]
+fn answers_that_are_no_model(#[case] reply: Reply, #[case] says: &str) {
+    let server = Server::start(move |_| reply.clone());
+    let said = Here::new(&server.url).refused(&server.at("/m.gguf?token=secret"));
+    assert!(said.contains(says), "{said}");
+    assert!(!said.contains("secret"), "{said}");
+}
+
+#[test]
+fn redirects_without_end_are_given_up() {
+    let server = Server::start(|seen| Reply::to(format!("{}x", seen.path)));
+    let said = Here::new(&server.url).refused(&server.at("/m.gguf"));
+    assert!(said.contains("redirects more than 10 times"), "{said}");
+    assert_eq!(server.seen().len(), 11);
+}
+
+#[test]
+fn a_forged_header_is_refused_before_it_costs_anything() {
+    let mut forged = small("forged", 4 << 20);
+    forged[8..16].copy_from_slice(&(1_u64 << 60).to_le_bytes());
+    let server = Server::start(move |seen| file(seen, &forged));
+    let said = Here::new(&server.url).refused(&server.at("/m.gguf"));
+    assert!(said.contains("the number of tensors at byte 8 is 1152921504606846976"), "{said}");
+    assert!(server.sent() < 1 << 20);
+}
+
+#[test]
+fn connections_that_are_always_cut_are_given_up() {
+    let (url, _) = raw(|_, first, stream| promise(stream, &small("cut", 0), first, 0));
+    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    assert!(said.contains("broke the connection 3 times, the last time at byte 0"), "{said}");
+    let (url, _) = raw(|_, _, _| {});
+    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    assert!(said.contains("broke the connection 3 times"), "{said}");
+}
+
+#[test]
+fn a_length_that_is_a_lie_is_found_out() {
+    // a 200 that promises a mebibyte and ends after the header's first half
+    let (url, _) = raw(|_, _, stream| {
+        let bytes = small("lie", 0);
+        drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"));
+        drop(stream.write_all(&bytes[..bytes.len() / 2]));
+    });
+    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    assert!(said.contains("broke the connection"), "{said}");
+    // a range whose total is shorter than the header
+    let server = Server::start(|seen| {
+        let mut bytes = small("lie", 0);
+        bytes.truncate(150);
+        file(seen, &bytes)
+    });
+    let said = Here::new(&server.url).refused(&server.at("/m.gguf"));
+    assert!(said.contains("the file ends inside"), "{said}");
+}
+
+#[test]
+fn a_byte_at_a_time_is_too_slow() {
+    let (url, _) = raw(|_, first, stream| {
+        promise(stream, &small("slow", 0), first, 0);
+        for byte in b"GGUF".iter().cycle().take(60) {
+            thread::sleep(Duration::from_millis(50));
+            if stream.write_all(&[*byte]).is_err() {
+                break;
+            }
+        }
+    });
+    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    assert!(said.contains("sends so slowly"), "{said}");
+}
+
+#[test]
+fn silence_has_an_end() {
+    let (url, _) = raw(|_, _, _| thread::sleep(Duration::from_secs(5)));
+    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    assert!(said.contains("said nothing for 0.7 s"), "{said}");
+}
+
+#[test]
+fn what_does_not_speak_http_is_named() {
+    let (url, _) = raw(|_, _, stream| drop(stream.write_all(b"220 mail.example ESMTP\r\n\r\n")));
+    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    assert!(said.contains("does not answer in proper HTTP or HTTPS"), "{said}");
+}
+
+#[test]
+fn a_server_without_encryption_is_named() {
+    let (url, _) = raw(|_, _, stream| drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
+    let said = Here::new(&url).refused(&format!("{}/m.gguf", url.replace("http://", "https://")));
+    assert!(said.contains("no encryption"), "{said}");
+}
+
+#[test]
+fn a_certificate_that_nobody_vouches_for_is_named() {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/m.gguf", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            // the client hangs up in the middle of the handshake
+            drop(StreamOwned::new(connection, stream.unwrap()).read(&mut [0]));
+        }
+    });
+    let said = Here::new("http://127.0.0.1:9").refused(&url);
+    assert!(said.contains("shows a certificate that this system does not trust"), "{said}");
+}
+
+#[test]
+fn nobody_at_home() {
+    let url = { Server::start(|_| Reply::ok("")).url.clone() };
+    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    assert!(said.contains("cannot be reached"), "{said}");
+}
+
+#[test]
+fn a_file_that_changes_meanwhile_is_not_mixed_up() {
+    let (bytes, _) = super::large(60_000, true, true, 0);
+    let server = Server::start(move |seen| {
+        let mut reply = file(seen, &bytes);
+        let etag = format!("\"{}\"", seen.field("range").unwrap_or_default());
+        reply.fields.retain(|(name, _)| *name != "ETag");
+        reply.with("ETag", etag)
+    });
+    let said = Here::new(&server.url).refused(&server.at("/m.gguf"));
+    assert!(said.contains("changed while it was read"), "{said}");
+}

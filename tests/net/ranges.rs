@@ -1,0 +1,110 @@
+//! Only the header is fetched, in few requests.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use plimsoll::gguf::{HeaderAlone, Limits, read};
+use plimsoll::source::{self, SourceError};
+use rstest::rstest;
+
+use super::raw::{promise, raw};
+use super::server::{Reply, Server, file};
+use super::{Here, large, small};
+
+const MIB: u64 = 1 << 20;
+
+#[rstest]
+#[case::merges(262_144, true, true)]
+#[case::no_scores(270_000, false, true)]
+#[case::no_merges(600_000, true, false)]
+#[case::short(20_000, true, true)]
+fn a_long_header_takes_few_requests_and_little_more_than_itself(
+    #[case] tokens: usize,
+    #[case] scores: bool,
+    #[case] merges: bool,
+) {
+    let (bytes, header) = large(tokens, scores, merges, 20 << 20);
+    let whole = read(&mut bytes.as_slice(), &Limits::default()).unwrap();
+    let server = Server::slow(Duration::from_millis(50), move |seen| file(seen, &bytes));
+    let start = Instant::now();
+    let opened = Here::new(&server.url).load(&server.at("/m.gguf")).unwrap();
+    println!(
+        "header of {header} bytes: {} requests, {} bytes, {:?}",
+        server.seen().len(),
+        server.sent(),
+        start.elapsed()
+    );
+    assert_eq!((opened.header, opened.name.as_str()), (whole, "m"));
+    assert!(server.seen().len() <= 6, "{} requests for {header} bytes", server.seen().len());
+    assert!(server.sent() <= header + MIB, "{} bytes for {header}", server.sent());
+    assert!(server.seen().iter().all(|seen| seen.field("range").is_some()));
+}
+
+#[test]
+fn a_server_that_ignores_ranges_is_read_up_to_the_header() {
+    let bytes = small("whole", 4 << 20);
+    let server = Server::start(move |_| Reply::ok(bytes.clone()));
+    let opened = Here::new(&server.url).load(&server.at("/m.gguf")).unwrap();
+    assert_eq!(server.seen().len(), 1);
+    let said = opened.header.notes.iter().any(|note| note.contains("sends whole files only"));
+    assert!(said, "{:?}", opened.header.notes);
+}
+
+#[test]
+fn broken_connections_are_resumed_where_they_stopped() {
+    let (bytes, header) = large(60_000, true, true, 0);
+    let whole = read(&mut HeaderAlone(&bytes), &Limits::default()).unwrap();
+    let (url, count) = raw(move |_, first, stream| promise(stream, &bytes, first, 300 << 10));
+    let opened = Here::new(&url).load(&format!("{url}/m.gguf")).unwrap();
+    assert_eq!(opened.header.tensors, whole.tensors);
+    // each connection brought its part, none of them twice
+    let least = header.div_ceil(300 << 10) as usize;
+    let used = count.load(std::sync::atomic::Ordering::Relaxed);
+    assert!((least..=least + 1).contains(&used), "{used} connections for {header} bytes");
+}
+
+#[test]
+fn shards_on_a_server_are_found_by_their_names() {
+    use plimsoll::gguf::GgmlType;
+    use plimsoll::gguf::write::{Draft, Draw, Form, write};
+    let shard = |index: u16| {
+        let metadata =
+            [("split.no", Draw::U16(index)), ("split.count", Draw::U16(2)), ("split.tensors.count", Draw::I32(2))];
+        let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).to_vec();
+        write(&Draft { metadata, tensors: vec![(format!("t{index}"), GgmlType::F32, vec![1])] }, Form::default())
+    };
+    let shards = [shard(0), shard(1)];
+    let server = Server::start(move |seen| file(seen, &shards[usize::from(seen.path.contains("-00002-of"))]));
+    let opened = Here::new(&server.url).load(&server.at("/a/m-00002-of-00002.gguf?download=true")).unwrap();
+    assert_eq!(opened.header.tensors.len(), 2);
+    let paths: Vec<_> = server.seen().into_iter().map(|seen| seen.path).collect();
+    assert_eq!(paths, ["/a/m-00002-of-00002.gguf?download=true", "/a/m-00001-of-00002.gguf?download=true"]);
+}
+
+#[test]
+fn a_load_stops_at_once() {
+    let server = Server::slow(Duration::from_secs(3), |_| Reply::ok("too late"));
+    let here = Here::new(&server.url);
+    let start = Instant::now();
+    let mut watch = |_| {
+        if start.elapsed() > Duration::from_millis(100) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let stopped = source::load(&server.at("/m.gguf"), &here.roots, &mut watch);
+    assert!(matches!(stopped, Err(SourceError::Stopped)), "{stopped:?}");
+    assert!(here.kept().is_empty());
+}
+
+#[test]
+fn progress_is_told() {
+    let (bytes, header) = large(60_000, true, true, 0);
+    let server = Server::start(move |seen| file(seen, &bytes));
+    let here = Here::new(&server.url);
+    let mut told = Vec::new();
+    let mut watch = |now: source::Progress| {
+        told.push(now.done);
+        ControlFlow::Continue(())
+    };
+    source::load(&server.at("/m.gguf"), &here.roots, &mut watch).unwrap();
+    assert!(told.is_sorted(), "{told:?}");
+    assert!(told.last().unwrap() + 2 * MIB > header, "{told:?}");
+}

@@ -1,0 +1,95 @@
+//! Ollama's registry.
+
+use plimsoll::source::TagKnobs;
+use plimsoll::units::Bytes;
+use serde_json::json;
+
+use super::server::{Reply, Seen, Server, file};
+use super::{Here, small};
+
+fn digest(letter: char) -> String {
+    format!("sha256:{}", letter.to_string().repeat(64))
+}
+
+fn layer(kind: &str, letter: char, size: u64) -> serde_json::Value {
+    json!({ "mediaType": format!("application/vnd.ollama.image.{kind}"), "digest": digest(letter), "size": size })
+}
+
+/// A registry with one model; its blobs lie behind a redirect, as the real one's do.
+fn registry(seen: &Seen) -> Reply {
+    let manifest = json!({ "schemaVersion": 2, "layers": [
+        layer("model", 'a', 5_000_000), layer("params", 'b', 40), layer("projector", 'c', 900), layer("adapter", 'd', 400),
+    ]});
+    match seen.path.strip_prefix("/v2/library/m/") {
+        Some("manifests/8b") => Reply::ok(manifest.to_string()),
+        Some("manifests/safetensors") => Reply::ok(json!({ "layers": [layer("tensor", 'a', 1)] }).to_string()),
+        Some("manifests/none") => Reply::ok("<html>"),
+        Some("manifests/broken") => Reply::ok(
+            json!({ "layers": [{ "mediaType": "application/vnd.ollama.image.model", "digest": "sha256:../../x" }] })
+                .to_string(),
+        ),
+        Some("manifests/private") => Reply::status(401)
+            .with("WWW-Authenticate", "Bearer realm=\"http://127.0.0.1:1/token\",service=\"r\",scope=\"s\""),
+        Some(path) if path.starts_with("blobs/") => Reply::to(format!("/cdn/{}", &path["blobs/".len()..])),
+        _ => match seen.path.strip_prefix("/cdn/sha256:").and_then(|hex| hex.chars().next()) {
+            Some('a') => file(seen, &small("From the registry", 5_000_000)),
+            Some('b') => Reply::ok("{\"num_ctx\":16384,\"num_gpu\":12,\"stop\":[\"x\"]}"),
+            Some('c') => file(seen, &small("Projector", 0)),
+            Some('d') => file(seen, &small("Adapter", 0)),
+            _ => Reply::status(404),
+        },
+    }
+}
+
+#[test]
+fn a_model_is_opened_by_its_name() {
+    let server = Server::start(registry);
+    let here = Here::new(&server.url);
+    for name in ["m:8b", "ollama://m:8b", "library/m:8b"] {
+        let opened = here.load(name).unwrap();
+        assert_eq!(opened.name, "m:8b");
+        assert_eq!(opened.header.metadata.get("general.name").unwrap().as_str(), Some("From the registry"));
+        assert_eq!(opened.knobs, TagKnobs { num_ctx: Some(16_384), num_gpu: Some(12) });
+        // two tensors of f32 each: 64 × 4 and 64 × 64
+        let bytes = Bytes(4 * (256 + 4096));
+        assert_eq!((opened.remote_projector, opened.remote_adapters), (bytes, bytes));
+    }
+    assert!(server.sent() < 2 << 20, "{}", server.sent());
+    // blobs are of their digest: the second time only the manifest and the parameters are asked for
+    let blobs = server.seen().iter().filter(|seen| seen.path.contains("aaaa")).count();
+    assert_eq!(blobs, 2, "one redirect, one piece");
+    assert!(
+        server
+            .seen()
+            .iter()
+            .filter(|seen| seen.path.contains("manifests"))
+            .all(|seen| seen.field("accept").unwrap().contains("manifest.v2"))
+    );
+}
+
+#[test]
+fn what_the_registry_does_not_have_is_said() {
+    let server = Server::start(registry);
+    let here = Here::new(&server.url);
+    for (name, says) in [
+        ("m:70b", "'m:70b' is neither a file nor a model that Ollama has, here or in its registry"),
+        ("other", "neither a file"),
+        ("m:safetensors", "kept as safetensors"),
+        ("m:none", "is no manifest"),
+        ("m:broken", "a digest that is none"),
+        ("m:private", "there is no Ollama key to answer with: sign in with 'ollama signin'"),
+    ] {
+        let said = here.refused(name);
+        assert!(said.contains(says), "{name}: {said}");
+    }
+}
+
+#[test]
+fn without_a_network_the_reason_is_said() {
+    let url = { Server::start(registry).url.clone() };
+    let said = Here::new(&url).refused("m:8b");
+    assert!(
+        said.starts_with("'m:8b' is not found: it is neither a file nor a model on this machine, and '127.0.0.1:"),
+        "{said}"
+    );
+}

@@ -1,0 +1,196 @@
+//! Whole plans of engine `ollama`: llama.cpp's, with what Ollama decides.
+
+use std::sync::OnceLock;
+
+use plimsoll::engine::{self, EngineId};
+use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::plan::{DevicePlan, Plan, Totals, Verdict};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use proptest::sample::select;
+use rstest::rstest;
+
+use crate::support;
+
+fn model(name: &str) -> Model {
+    Model::from_header(support::model(name), name).unwrap()
+}
+
+fn gpu(backend: Backend, total: Bytes) -> Gpu {
+    Gpu {
+        name: "card".to_owned(),
+        backend,
+        total,
+        free: total,
+        integrated: false,
+        compute: Some((8, 6)),
+        driver_major: Some(12),
+    }
+}
+
+fn machine(gpus: Vec<Gpu>) -> Machine {
+    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
+    Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described }
+}
+
+fn cards(gibibytes: &[u64]) -> Machine {
+    machine(gibibytes.iter().map(|&n| gpu(Backend::Cuda, Bytes::gib(n))).collect())
+}
+
+fn ctx(tokens: u64) -> Settings {
+    Settings { ctx: Context::Tokens(tokens), ..Settings::default() }
+}
+
+fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Plan {
+    engine::plan(EngineId::Ollama, model, machine, settings).unwrap()
+}
+
+fn bytes(device: &DevicePlan) -> [Bytes; 3] {
+    [device.weights, device.cache, device.graph]
+}
+
+#[rstest]
+#[case("llama3.1-8b", &[24], 2, 8192, 1024)]
+#[case("llama3.1-8b", &[6], 1, 16_384, 512)]
+#[case("qwen3-30b-a3b", &[16], 1, 8192, 512)]
+#[case("gemma3-27b", &[12, 12], 1, 4096, 512)]
+#[case("mamba-2.8b", &[], 1, 4096, 512)]
+fn a_plan_is_llama_cpps_with_ollamas_options(
+    #[case] name: &str,
+    #[case] gibibytes: &[u64],
+    #[case] parallel: u64,
+    #[case] tokens: u64,
+    #[case] batch: u64,
+) {
+    let (model, machine) = (model(name), cards(gibibytes));
+    let ollama = plan(&model, &machine, &Settings { parallel: Some(parallel), ..ctx(tokens) });
+    let by_hand =
+        Settings { parallel: Some(parallel), batch: Some(batch), ubatch: Some(batch), ..ctx(tokens * parallel) };
+    let llama = engine::plan(EngineId::LlamaCpp, &model, &machine, &by_hand).unwrap();
+    let both = |plan: &Plan| plan.devices.iter().map(bytes).collect::<Vec<_>>();
+    assert_eq!(both(&ollama), both(&llama));
+    assert_eq!((ollama.offloaded, ollama.verdict, ollama.totals), (llama.offloaded, llama.verdict, llama.totals));
+    let effect = &ollama.settings;
+    assert_eq!((effect.ctx, effect.batch.min(batch), effect.gpu_layers), (tokens, effect.ubatch, -1));
+    // what llama-server keeps free is told, and nothing else is said to be Ollama's
+    assert!(ollama.gpus().iter().all(|gpu| gpu.reserved() == Bytes::gib(1)));
+}
+
+#[test]
+fn one_gpu_of_two_is_used_and_the_other_listed() {
+    let plan = plan(&model("llama3.1-8b"), &cards(&[12, 24]), &ctx(4096));
+    assert_eq!((plan.devices.len(), plan.verdict), (3, Verdict::Gpu));
+    assert_eq!((bytes(&plan.devices[0]), plan.devices[0].reserved()), ([Bytes::ZERO; 3], Bytes::ZERO));
+    assert_eq!((plan.devices[1].id.as_str(), plan.devices[1].layers.len()), ("GPU1", 33));
+    assert!(plan.notes.iter().any(|note| note.starts_with("one GPU of 2: ")), "{:?}", plan.notes);
+}
+
+#[test]
+fn ollama_ps_counts_gpus_alone_when_every_layer_is_on_them() {
+    let llama = model("llama3.1-8b");
+    let full = plan(&llama, &cards(&[24]), &ctx(8192));
+    let listing = full.listing.unwrap();
+    // each of three log lines is rounded to hundredths of a MiB
+    assert!(listing.size.0.abs_diff(full.totals.gpu.0) <= 3 * 10_486, "{listing:?}");
+    assert_eq!(listing.processor_column(), "100% GPU");
+
+    let split = plan(&llama, &cards(&[5]), &ctx(8192));
+    assert_eq!(split.verdict, Verdict::Split);
+    let listing = split.listing.unwrap();
+    assert!(listing.vram < listing.size && listing.processor_column().ends_with(" CPU/GPU"));
+    // the table of embeddings is in RAM, and so is a copy of nothing on the GPU
+    assert!(listing.size.0.abs_diff(split.totals.all.0) < Bytes::mib(16).0, "{listing:?} {:?}", split.totals);
+
+    let none = plan(&llama, &cards(&[]), &ctx(8192));
+    assert_eq!(none.listing.unwrap().processor_column(), "100% CPU");
+}
+
+#[test]
+fn ollama_ps_leaves_out_the_cache_beside_a_windows() {
+    let plan = plan(&model("gemma3-27b"), &cards(&[48]), &ctx(32_768));
+    let listing = plan.listing.unwrap();
+    assert_eq!(listing.processor_column(), "100% GPU");
+    // five layers of six look through a window of 1024 tokens; the cache of the others is far larger
+    assert!(plan.totals.gpu - listing.size > Bytes::gib(1), "{listing:?} {:?}", plan.totals);
+}
+
+fn models() -> &'static [Model] {
+    static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
+    MODELS.get_or_init(|| ["llama3.2-1b", "qwen2.5-0.5b", "gemma3-4b", "mamba-2.8b"].map(model).into())
+}
+
+fn any_machine() -> impl Strategy<Value = Machine> {
+    let gpu = (0..=48u64 << 30, 0.0..=1.0f64, select(&Backend::ALL[..]), any::<bool>());
+    let gpu = gpu.prop_map(|(total, free, backend, integrated)| Gpu {
+        free: Bytes((total as f64 * free) as u64),
+        integrated,
+        ..gpu_of(backend, total)
+    });
+    proptest::collection::vec(gpu, 0..=4).prop_map(machine)
+}
+
+fn gpu_of(backend: Backend, total: u64) -> Gpu {
+    gpu(backend, Bytes(total))
+}
+
+fn any_settings() -> impl Strategy<Value = Settings> {
+    let ctx = prop_oneof![
+        Just(Context::Auto),
+        Just(Context::Max),
+        (0..=1u64 << 17).prop_map(Context::Tokens),
+        select(vec![0, 1, 1 << 40, u64::MAX]).prop_map(Context::Tokens),
+    ];
+    let layers = prop_oneof![
+        3 => Just(GpuLayers::Auto),
+        1 => Just(GpuLayers::All),
+        1 => (0..40u64).prop_map(GpuLayers::Count),
+        1 => Just(GpuLayers::Count(u64::MAX)),
+    ];
+    let batch = prop_oneof![Just(None), (0..=4096u64).prop_map(Some), Just(Some(u64::MAX))];
+    let flash = select(vec![FlashAttn::Auto, FlashAttn::On, FlashAttn::Off]);
+    let knobs = (ctx, 0..=8u64, batch, select(&CacheType::ALL[..]), layers, flash, 0..=2u64 << 30);
+    (knobs, any::<[bool; 2]>()).prop_map(
+        |((ctx, parallel, batch, cache, gpu_layers, flash_attn, projector), [spread, raw])| Settings {
+            ctx,
+            parallel: Some(parallel),
+            batch,
+            cache_type_k: Some(cache),
+            cache_type_v: Some(cache),
+            flash_attn,
+            gpu_layers,
+            projector: Bytes(projector),
+            spread,
+            raw,
+            ..Settings::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn whatever_is_asked_every_layer_has_one_place_and_the_parts_sum_to_the_whole(
+        model in select(models()), machine in any_machine(), settings in any_settings(),
+    ) {
+        let Ok(plan) = engine::plan(EngineId::Ollama, &model, &machine, &settings) else { return Ok(()) };
+        prop_assert_eq!(plan.devices.len(), machine.gpus.len() + 1);
+        prop_assert_eq!(plan.layers.len(), model.block_count() + 1);
+        for (index, device) in plan.devices.iter().enumerate() {
+            let own: Vec<usize> = plan.layers.iter().filter(|layer| layer.device == index).map(|layer| layer.index).collect();
+            prop_assert_eq!(&device.layers, &own);
+            if let Some(gpu) = machine.gpus.get(index) {
+                prop_assert_eq!((&device.id, device.total, device.free), (&format!("GPU{index}"), gpu.total, gpu.free));
+            }
+        }
+        let on_gpus: usize = plan.gpus().iter().map(|gpu| gpu.layers.len()).sum();
+        prop_assert_eq!(on_gpus, plan.offloaded);
+        prop_assert_eq!(plan.totals, Totals::of(&plan.devices));
+        prop_assert_eq!(plan.totals.gpu + plan.totals.cpu, plan.totals.all);
+        prop_assert_eq!(plan.totals.weights + plan.totals.cache + plan.totals.graph, plan.totals.all);
+        let listing = plan.listing.unwrap();
+        prop_assert!(listing.vram <= listing.size);
+    }
+}

@@ -1,0 +1,104 @@
+//! The table of accuracy, made of the comparisons themselves.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use plimsoll::engine::EngineId;
+use plimsoll::engine::llama_cpp::release::Release;
+
+use crate::llama_cpp;
+use crate::vectors::outcome::Outcome;
+use crate::vectors::{ollama_011, ollama_024};
+
+/// Figures of one engine, or of one release of it.
+struct Compared {
+    /// As the table shows it: `` `llama.cpp`, release 2026-11 ``.
+    name: String,
+    /// How many figures there must be.
+    lines: usize,
+    rows: BTreeMap<String, Row>,
+}
+
+/// Everything that is compared.
+fn compared() -> [Compared; 4] {
+    let ollama = |engine: EngineId, outcomes: &[Outcome], lines| Compared {
+        name: format!("`{engine}`"),
+        lines,
+        rows: per_architecture(outcomes.iter().map(|one| (one.architecture.as_str(), Row::of(one)))),
+    };
+    let llama_cpp = |release: Release, lines| Compared {
+        name: format!("`{}`, release {release}", EngineId::LlamaCpp),
+        lines,
+        rows: per_architecture(llama_cpp::outcomes(release).iter().map(|one| {
+            let exact = one.lines.iter().filter(|line| line.is_ok()).count();
+            (one.architecture.as_str(), Row { lines: one.lines.len(), exact, worst: one.worst })
+        })),
+    };
+    [
+        llama_cpp(Release::NOVEMBER_2026, 3611),
+        llama_cpp(Release::AUGUST_2026, 3096),
+        ollama(EngineId::Ollama024, ollama_024::outcomes(), ollama_024::LINES),
+        ollama(EngineId::Ollama011, ollama_011::outcomes(), ollama_011::LINES),
+    ]
+}
+
+/// Lines compared, those that are exact, and the worst error of a total.
+#[derive(Clone, Copy, Default)]
+struct Row {
+    lines: usize,
+    exact: usize,
+    worst: f64,
+}
+
+impl Row {
+    fn of(outcome: &Outcome) -> Self {
+        Self { lines: outcome.lines, exact: outcome.exact, worst: outcome.worst }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self { lines: self.lines + other.lines, exact: self.exact + other.exact, worst: self.worst.max(other.worst) }
+    }
+
+    fn figures(self) -> String {
+        let worst = if self.worst > 0.0 { format!("{:.2} %", self.worst * 100.0) } else { "0".to_owned() };
+        format!("{} | {} | {worst}", self.lines, self.exact)
+    }
+}
+
+fn per_architecture<'a>(outcomes: impl Iterator<Item = (&'a str, Row)>) -> BTreeMap<String, Row> {
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    for (architecture, outcome) in outcomes {
+        let row = rows.entry(architecture.to_owned()).or_default();
+        *row = row.and(outcome);
+    }
+    rows
+}
+
+fn table(compared: &[Compared]) -> String {
+    let mut table = String::from("| engine | architectures | plans compared | exact | worst error |\n");
+    table.push_str("| --- | ---: | ---: | ---: | ---: |\n");
+    for Compared { name, rows, .. } in compared {
+        let all = rows.values().copied().fold(Row::default(), Row::and);
+        writeln!(table, "| {name} | {} | {} |", rows.len(), all.figures()).unwrap();
+    }
+    for Compared { name, rows, .. } in compared {
+        writeln!(table, "\n<details><summary>{name} per architecture</summary>\n").unwrap();
+        table.push_str("| architecture | plans compared | exact | worst error |\n| --- | ---: | ---: | ---: |\n");
+        for (architecture, row) in rows {
+            writeln!(table, "| {architecture} | {} |", row.figures()).unwrap();
+        }
+        table.push_str("\n</details>\n");
+    }
+    table
+}
+
+#[test]
+fn the_accuracy_is_current() {
+    let compared = compared();
+    let table = table(&compared);
+    for Compared { name, lines, .. } in &compared {
+        let rows: Vec<_> = table.lines().filter(|row| row.starts_with(&format!("| {name} |"))).collect();
+        assert!(matches!(rows[..], [row] if row.ends_with(&format!("| {lines} | {lines} | 0 |"))), "{rows:?}");
+    }
+    super::keeps("accuracy", &table);
+}

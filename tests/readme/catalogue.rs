@@ -1,0 +1,37 @@
+//! The README says which models of the catalogue are checked against published files.
+
+use plimsoll::source::catalogue;
+
+use super::keeps;
+use crate::catalogue::published::{Check, checks};
+
+#[test]
+fn it_says_which_models_are_checked() {
+    let checks = checks();
+    let count = |of: fn(&&Check) -> bool| checks.iter().filter(of).count();
+    let worst = checks.iter().map(Check::worst).fold(0.0, f64::max);
+    let mut table = format!(
+        "Of its {} models, {} are checked against published files: {} by their number of tensors, {} by their number of\n\
+         weights, {} by the sizes of {} plain files, which differ by at most {:.2} %.\n\n<details><summary>Model by model\
+         </summary>\n\n| model | tensors | weights | files compared | worst error |\n| --- | ---: | ---: | ---: | ---: |\n",
+        catalogue::all().len(),
+        checks.len(),
+        count(|check| check.tensors.is_some()),
+        count(|check| check.weights.is_some()),
+        count(|check| !check.sizes.is_empty()),
+        checks.iter().map(|check| check.sizes.len()).sum::<usize>(),
+        worst * 100.0,
+    );
+    for check in &checks {
+        let tensors = check.tensors.map_or_else(String::new, |(_, published)| published.to_string());
+        let weights = check.weights.as_ref().map_or("", |(_, log)| log);
+        let (files, error) = match check.sizes.len() {
+            0 => (String::new(), String::new()),
+            files => (files.to_string(), format!("{:.2} %", check.worst() * 100.0)),
+        };
+        let row = [&check.name, &*tensors, weights, &*files, &*error].join(" | ");
+        table.extend(["| ", &row, " |\n"]);
+    }
+    table += "\n</details>";
+    keeps("catalogue", &table);
+}

@@ -1,0 +1,170 @@
+//! Screens as snapshots: text at three sizes, and pictures with colour.
+
+use std::fs;
+use std::path::PathBuf;
+
+use plimsoll::settings::{Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::tui::theme::{Glyphs, Look, Tone};
+
+use plimsoll::tui::action::Listing;
+use plimsoll::tui::keymap;
+use plimsoll::units::Bytes;
+use rstest::rstest;
+
+use crate::stage::{self, Stage};
+
+/// Compares a picture with the one in `screenshots/`, or writes it with `PLIMSOLL_REGENERATE=1 cargo test`.
+fn picture(name: &str, stage: &Stage) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("screenshots").join(format!("{name}.svg"));
+    let drawn = stage.svg();
+    if std::env::var_os("PLIMSOLL_REGENERATE").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &drawn).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == drawn,
+        "{} is not what the planner draws; PLIMSOLL_REGENERATE=1 cargo test writes it anew",
+        path.display()
+    );
+}
+
+fn settings(ctx: u64) -> Settings {
+    Settings { ctx: Context::Tokens(ctx), ..Settings::default() }
+}
+
+#[test]
+fn fits_on_one_gpu() {
+    let mut stage =
+        Stage::with(Some(stage::model("llama3.1-8b")), stage::one_gpu(), (140, 45), settings(16_384), Look::BEST);
+    picture("planner", &stage);
+    stage.press("→");
+    picture("planner-changed", &stage);
+}
+
+#[test]
+fn split_between_gpu_and_ram() {
+    let machine = stage::machine(1, "RTX 3060", 12, 32);
+    let stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (140, 40), settings(49_152), Look::BEST);
+    picture("split", &stage);
+}
+
+#[test]
+fn four_gpus_with_a_big_model() {
+    let machine = stage::machine(4, "RTX 6000 Ada", 48, 256);
+    let settings = Settings { flash_attn: FlashAttn::On, ..settings(32_768) };
+    let stage = Stage::with(Some(stage::qwen3_235b()), machine, (200, 60), settings, Look::BEST);
+    picture("four-gpus", &stage);
+}
+
+#[test]
+fn the_graph_explained() {
+    let mut stage =
+        Stage::with(Some(stage::model("llama3.1-8b")), stage::one_gpu(), (140, 45), settings(16_384), Look::BEST);
+    stage.press("Tab Tab Tab Enter");
+    picture("graph", &stage);
+}
+
+#[test]
+fn a_layer_explained() {
+    let mut stage = Stage::with(
+        Some(stage::model("llama3.1-8b")),
+        stage::machine(1, "RTX 3060", 12, 32),
+        (140, 45),
+        settings(65_536),
+        Look::BEST,
+    );
+    stage.press("Tab → → Enter");
+    picture("layer", &stage);
+}
+
+#[test]
+fn light_paper() {
+    let look = Look { tone: Tone::Light, ..Look::BEST };
+    let settings = Settings { gpu_layers: GpuLayers::Count(33), ..settings(98_304) };
+    let machine = stage::machine(1, "RTX 3060", 12, 32);
+    let stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (120, 36), settings, look);
+    picture("light", &stage);
+}
+
+#[test]
+fn help() {
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45));
+    stage.press("?");
+    picture("help", &stage);
+}
+
+#[test]
+fn choosing_a_model() {
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (120, 34));
+    let whole = |name: &str, store: &str, mib: u64| Listing {
+        name: name.to_owned(),
+        store: store.to_owned(),
+        file: Ok((PathBuf::from("/somewhere"), Bytes::mib(mib))),
+    };
+    stage.props.listings = vec![
+        whole("gpt-oss:20b", "Ollama", 13_150),
+        whole("llama3.1:8b", "Ollama", 4_692),
+        Listing {
+            name: "mistral:7b".to_owned(),
+            store: "Ollama".to_owned(),
+            file: Err("its manifest names a blob that is missing".to_owned()),
+        },
+        whole("qwen3:30b-a3b", "Ollama", 17_697),
+        whole("unsloth/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M", "Hugging Face", 4_795),
+        whole("lmstudio-community/gemma-3-4b-it-GGUF/gemma-3-4b-it-Q4_K_M", "LM Studio", 2_374),
+    ];
+    stage.press("o ↓");
+    picture("open", &stage);
+    insta::assert_snapshot!(stage.text());
+}
+
+/// The main states as text.
+#[rstest]
+#[case::fits("fits", 24, "")]
+#[case::split("split", 12, "PgUp")]
+#[case::over("over", 12, "End ↓ ↓ ↓ ↓ ↓ → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → →")]
+#[case::memory("memory", 12, "PgUp Tab Tab")]
+#[case::device("device", 12, "PgUp Tab Tab Enter")]
+#[case::layer("layer", 12, "PgUp Tab Enter")]
+#[case::graph("graph", 24, "⇧Tab Enter")]
+#[case::knob("knob", 24, "i")]
+#[case::typing("typing", 24, "1 2 3")]
+#[case::not_taken("not-taken", 24, "↓ ↓ →")]
+#[case::engines("engines", 24, "e")]
+#[case::help("help", 24, "?")]
+fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str) {
+    for size in [(60, 20), (80, 24), (140, 45)] {
+        let machine = stage::machine(1, if gib == 24 { "RTX 3090" } else { "RTX 3060" }, gib, 32);
+        let model = Some(stage::model("llama3.1-8b"));
+        let mut stage = Stage::with(model, machine, size, settings(24_576), Look::BEST);
+        stage.press(keys);
+        stage.rest();
+        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
+    }
+}
+
+#[test]
+fn ascii_without_colour() {
+    let look = Look { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Look::BEST };
+    let machine = stage::machine(2, "RTX 3060", 12, 32);
+    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (100, 30), settings(131_072), look);
+    stage.press("Tab");
+    let text = stage.text();
+    assert!(text.is_ascii(), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_readme_has_the_key_table() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let (before, rest) = readme.split_once("<!-- keys:begin -->").expect("the README marks where its keys begin");
+    let (kept, after) = rest.split_once("<!-- keys:end -->").expect("the README marks where its keys end");
+    let table = format!("\n\n{}\n", keymap::markdown());
+    if std::env::var_os("PLIMSOLL_REGENERATE").is_some() {
+        fs::write(&path, format!("{before}<!-- keys:begin -->{table}<!-- keys:end -->{after}")).unwrap();
+    } else {
+        assert_eq!(kept, table, "PLIMSOLL_REGENERATE=1 cargo test writes the table anew");
+    }
+}

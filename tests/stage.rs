@@ -1,0 +1,314 @@
+//! A stage for the planner: the real `App` and its drawing on a test terminal, with effects done at once.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use plimsoll::engine::EngineId;
+use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::settings::Settings;
+use plimsoll::tui::action::{Action, Gesture, Listing};
+use plimsoll::tui::app::{App, Beginning, Known};
+use plimsoll::tui::effect::{Effect, Heard, Loaded, World};
+use plimsoll::tui::event;
+use plimsoll::tui::theme::{Look, Theme};
+use plimsoll::tui::{picture, view};
+use plimsoll::units::Bytes;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+
+use crate::support;
+
+/// Models and folders that are not there.
+#[derive(Default)]
+pub struct Props {
+    pub models: HashMap<PathBuf, Result<Arc<Model>, String>>,
+    pub listings: Vec<Listing>,
+    pub paths: Vec<String>,
+}
+
+impl World for Props {
+    fn load(&self, path: &Path, progress: &mut Heard<'_>) -> Result<Loaded, String> {
+        if progress(1, Some(2)).is_break() {
+            return Err("stopped".to_owned());
+        }
+        let model =
+            self.models.get(path).cloned().unwrap_or_else(|| Err(format!("{} is not there", path.display())))?;
+        Ok(Loaded { model, adapters: Bytes::ZERO })
+    }
+
+    fn list(&self) -> Vec<Listing> {
+        self.listings.clone()
+    }
+
+    fn complete(&self, typed: &str) -> Vec<String> {
+        self.paths.iter().filter(|path| path.starts_with(typed)).cloned().collect()
+    }
+}
+
+/// The planner on a terminal.
+pub struct Stage {
+    pub app: App,
+    pub props: Props,
+    /// Effects that were asked for and are left to the test.
+    pub suspended: usize,
+    /// Loads wait until [`Stage::finish_loads`].
+    pub slow_loads: bool,
+    /// Nobody works out how far the knobs can go.
+    pub no_limits: bool,
+    waiting: Vec<(u64, PathBuf)>,
+    terminal: Terminal<TestBackend>,
+}
+
+impl Stage {
+    /// `model` on `machine`, on a screen of `size`.
+    pub fn new(model: Model, machine: Machine, size: (u16, u16)) -> Self {
+        Self::with(Some(model), machine, size, Settings::default(), Look::BEST)
+    }
+
+    pub fn with(model: Option<Model>, machine: Machine, size: (u16, u16), settings: Settings, look: Look) -> Self {
+        let app = App::new(Beginning {
+            engine: EngineId::Ollama024,
+            settings,
+            model: model.map(Arc::new),
+            machine,
+            known: Known::All,
+            theme: Theme::new(look),
+            size,
+        });
+        let terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+        let mut stage = Self {
+            app,
+            props: Props::default(),
+            suspended: 0,
+            slow_loads: false,
+            no_limits: false,
+            waiting: Vec::new(),
+            terminal,
+        };
+        stage.settle();
+        stage.rest();
+        stage
+    }
+
+    /// One action, its effects, and a drawing.
+    pub fn act(&mut self, action: Action) {
+        let effects = self.app.update(action);
+        self.perform(effects);
+        self.settle();
+    }
+
+    /// Presses keys one after the other, as a terminal reports them: `→`, `Tab`, `Esc`, `⇧→`, `^C`, or letters.
+    pub fn press(&mut self, keys: &str) {
+        for word in keys.split(' ').filter(|word| !word.is_empty()) {
+            let (code, modifiers) = key(word);
+            self.event(&Event::Key(KeyEvent::new(code, modifiers)));
+        }
+    }
+
+    /// Types text letter by letter.
+    pub fn write(&mut self, text: &str) {
+        for letter in text.chars() {
+            self.event(&Event::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)));
+        }
+    }
+
+    pub fn mouse(&mut self, gesture: Gesture, x: u16, y: u16) {
+        self.act(Action::Mouse(gesture, x, y));
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        if let Some(action) = event::action(event, &self.app) {
+            self.act(action);
+        }
+    }
+
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        self.terminal.backend_mut().resize(columns, rows);
+        self.act(Action::Resize(columns, rows));
+    }
+
+    /// Time passes: marks fade.
+    pub fn rest(&mut self) {
+        let id = self.app.change.id;
+        self.act(Action::Fade { id });
+    }
+
+    /// Ends the loads that wait, the last one first if `backwards`.
+    pub fn finish_loads(&mut self, backwards: bool) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        if backwards {
+            waiting.reverse();
+        }
+        for (id, path) in waiting {
+            let result = self.props.load(&path, &mut |_, _| ControlFlow::Continue(()));
+            self.act(Action::Loaded { id, result });
+        }
+    }
+
+    fn settle(&mut self) {
+        let effects = self.app.settle();
+        self.perform(effects);
+        let app = &self.app;
+        self.terminal.draw(|frame| view::draw(app, frame.buffer_mut())).unwrap();
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            let answer = match effect {
+                Effect::Load { id, path } if self.slow_loads => {
+                    self.waiting.push((id, path));
+                    None
+                }
+                Effect::Load { id, path } => {
+                    let result = self.props.load(&path, &mut |_, _| ControlFlow::Continue(()));
+                    Some(Action::Loaded { id, result })
+                }
+                Effect::List => Some(Action::Listed(self.props.list())),
+                Effect::Complete { typed } => {
+                    let paths = self.props.complete(&typed);
+                    Some(Action::Completed { typed, paths })
+                }
+                Effect::Limits(_) if self.no_limits => None,
+                Effect::Limits(question) => Some(question.answer()),
+                Effect::Suspend => {
+                    self.suspended += 1;
+                    None
+                }
+                Effect::Fade { .. } | Effect::CancelLoad => None,
+            };
+            if let Some(answer) = answer {
+                let effects = self.app.update(answer);
+                self.perform(effects);
+            }
+        }
+    }
+
+    pub fn buffer(&self) -> &Buffer {
+        self.terminal.backend().buffer()
+    }
+
+    /// What is on the screen, line by line, without spaces at line ends.
+    pub fn text(&self) -> String {
+        let buffer = self.buffer();
+        let line = |y: u16| -> String { (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect() };
+        let lines: Vec<String> = (0..buffer.area.height).map(|y| line(y).trim_end().to_owned()).collect();
+        lines.join("\n")
+    }
+
+    pub fn svg(&self) -> String {
+        picture::svg(self.buffer(), self.app.theme.look.tone, "plimsoll")
+    }
+}
+
+fn key(word: &str) -> (KeyCode, KeyModifiers) {
+    let (word, modifiers) = match (word.strip_prefix('⇧'), word.strip_prefix('^')) {
+        (Some(rest), _) if !rest.is_empty() => (rest, KeyModifiers::SHIFT),
+        (_, Some(rest)) if !rest.is_empty() => (rest, KeyModifiers::CONTROL),
+        _ => (word, KeyModifiers::NONE),
+    };
+    let code = match word {
+        "↑" => KeyCode::Up,
+        "↓" => KeyCode::Down,
+        "←" => KeyCode::Left,
+        "→" => KeyCode::Right,
+        "Tab" if modifiers == KeyModifiers::SHIFT => KeyCode::BackTab,
+        "Tab" => KeyCode::Tab,
+        "Enter" => KeyCode::Enter,
+        "Esc" => KeyCode::Esc,
+        "Home" => KeyCode::Home,
+        "End" => KeyCode::End,
+        "PgUp" => KeyCode::PageUp,
+        "PgDn" => KeyCode::PageDown,
+        "Back" => KeyCode::Backspace,
+        letter => KeyCode::Char(
+            letter
+                .to_lowercase()
+                .chars()
+                .next()
+                .filter(|_| modifiers == KeyModifiers::CONTROL)
+                .unwrap_or_else(|| letter.chars().next().unwrap()),
+        ),
+    };
+    (code, modifiers)
+}
+
+/// A model of `tests/models`.
+pub fn model(name: &str) -> Model {
+    let mut header = support::model(name);
+    // a description has no weights, which is no news here
+    header.notes.clear();
+    Model::from_header(header, name).unwrap()
+}
+
+/// Qwen3 235B A22B: the description of its smaller sister, scaled to 94 blocks and its own widths.
+pub fn qwen3_235b() -> Model {
+    let small: serde_json::Value = serde_json::from_str(&support::model_json("qwen3-30b-a3b")).unwrap();
+    let mut kv = small["kv"].clone();
+    for (key, value) in [
+        ("block_count", 94),
+        ("embedding_length", 4096),
+        ("feed_forward_length", 12_288),
+        ("attention.head_count", 64),
+        ("expert_feed_forward_length", 1536),
+    ] {
+        kv[format!("qwen3moe.{key}")] = serde_json::json!(["u32", value]);
+    }
+    kv["general.name"] = serde_json::json!(["string", "Qwen3 235B A22B"]);
+    let vocabulary = small["n_vocab"].as_u64().unwrap();
+    let mut tensors = vec![
+        serde_json::json!(["token_embd.weight", "q4_K", [4096, vocabulary]]),
+        serde_json::json!(["output_norm.weight", "f32", [4096]]),
+        serde_json::json!(["output.weight", "q6_K", [4096, vocabulary]]),
+    ];
+    for block in 0..94 {
+        for (name, ty, dims) in [
+            ("attn_norm", "f32", vec![4096]),
+            ("attn_q", "q4_K", vec![4096, 8192]),
+            ("attn_k", "q4_K", vec![4096, 512]),
+            ("attn_v", "q6_K", vec![4096, 512]),
+            ("attn_output", "q4_K", vec![8192, 4096]),
+            ("attn_k_norm", "f32", vec![128]),
+            ("attn_q_norm", "f32", vec![128]),
+            ("ffn_norm", "f32", vec![4096]),
+            ("ffn_gate_inp", "f32", vec![4096, 128]),
+            ("ffn_gate_exps", "q4_K", vec![4096, 1536, 128]),
+            ("ffn_down_exps", if block % 8 == 0 { "q6_K" } else { "q4_K" }, vec![1536, 4096, 128]),
+            ("ffn_up_exps", "q4_K", vec![4096, 1536, 128]),
+        ] {
+            tensors.push(serde_json::json!([format!("blk.{block}.{name}.weight"), ty, dims]));
+        }
+    }
+    let description = serde_json::json!({ "kv": kv, "n_vocab": vocabulary, "tensors": tensors });
+    let mut header = plimsoll::source::description::header(&description.to_string()).unwrap();
+    header.notes.clear();
+    Model::from_header(header, "qwen3-235b").unwrap()
+}
+
+/// `count` cards of `gib` GiB, a little of each in use, and `ram` GiB of main memory.
+pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
+    let gpu = |index: u64| Gpu {
+        name: name.to_owned(),
+        backend: Backend::Cuda,
+        total: Bytes::gib(gib),
+        free: Bytes(Bytes::gib(gib).0 - Bytes::mib(430 + 150 * index).0),
+        integrated: false,
+        compute: Some((8, 6)),
+        driver_major: Some(13),
+    };
+    Machine {
+        os: Os::Linux,
+        gpus: (0..count as u64).map(gpu).collect(),
+        ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram * 7 / 8), swap_free: Bytes::gib(2) },
+        origin: Origin::Described,
+    }
+}
+
+/// One RTX 3090 and 64 GiB.
+pub fn one_gpu() -> Machine {
+    machine(1, "RTX 3090", 24, 64)
+}

@@ -1,0 +1,44 @@
+//! What several rooms need: models as headers.
+
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+
+use flate2::read::GzDecoder;
+use plimsoll::gguf::Header;
+use plimsoll::source::description;
+
+/// The header of a model in `tests/models`, by its name there: `llama3.1-8b`, `gemma3`.
+pub fn model(name: &str) -> Header {
+    description::header(&model_json(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// A model's description, unpacked.
+pub fn model_json(name: &str) -> String {
+    let folders = ["models", "models/synthetic"].map(|folder| tests().join(folder).join(format!("{name}.json.gz")));
+    let path = folders.iter().find(|path| path.exists()).unwrap_or_else(|| panic!("tests/models has no {name}"));
+    let mut json = String::new();
+    GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut json).unwrap();
+    json
+}
+
+/// The names of all models in `tests/models`, in alphabetical order.
+pub fn model_names() -> Vec<String> {
+    let mut names: Vec<_> = ["models", "models/synthetic"]
+        .iter()
+        .flat_map(|folder| fs::read_dir(tests().join(folder)).unwrap())
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_suffix(".json.gz").map(str::to_owned))
+        .collect();
+    names.sort();
+    names
+}
+
+/// The folder of the tests.
+pub fn tests() -> PathBuf {
+    root().join("tests")
+}
+
+/// The project's folder.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}

@@ -1,0 +1,266 @@
+//! The real program in a pseudo-terminal: it is used with keys and the mouse, resized and left, and the terminal's
+//! modes are as they were on every way out.
+#![cfg(unix)]
+
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use plimsoll::settings::knob::Knob;
+use plimsoll::tui::regions::Regions;
+use plimsoll::tui::widget::slider;
+use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
+
+/// How long something may take on a busy computer before it counts as never.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Session {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    output: Receiver<Vec<u8>>,
+    screen: vt100::Parser,
+    /// Everything that the program wrote.
+    written: Vec<u8>,
+    /// The terminal's settings before the program ran.
+    before: String,
+    size: (u16, u16),
+}
+
+impl Session {
+    fn start(columns: u16, rows: u16, env: &[(&str, &str)]) -> Self {
+        let pty =
+            native_pty_system().openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(["--gpu", "RTX 3090", "--ram", "64GiB"]);
+        command.env_clear();
+        let common =
+            [("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("LANG", "C.UTF-8"), ("RUST_BACKTRACE", "0")];
+        for (name, value) in common.iter().chain(env) {
+            command.env(name, value);
+        }
+        let before = format!("{:?}", pty.master.get_termios());
+        let child = pty.slave.spawn_command(command).unwrap();
+        // kept open, the other side would never see the end
+        drop(pty.slave);
+        let mut reader = pty.master.try_clone_reader().unwrap();
+        let (send, output) = channel();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                if send.send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        let keys = pty.master.take_writer().unwrap();
+        let screen = vt100::Parser::new(some(rows), some(columns), 0);
+        Self { child, master: pty.master, keys, output, screen, written: Vec::new(), before, size: (columns, rows) }
+    }
+
+    /// Takes what the program writes until `done`, and fails with the screen if that never is.
+    fn until(&mut self, what: &str, done: impl Fn(&vt100::Screen) -> bool) {
+        let started = Instant::now();
+        while !done(self.screen.screen()) {
+            assert!(started.elapsed() < PATIENCE, "never: {what}\n{}", self.screen.screen().contents());
+            if let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(50)) {
+                self.screen.process(&bytes);
+                self.written.extend(bytes);
+            }
+        }
+    }
+
+    fn resize(&mut self, columns: u16, rows: u16) {
+        self.size = (columns, rows);
+        self.master.resize(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
+        self.screen.screen_mut().set_size(some(rows), some(columns));
+    }
+
+    fn until_text(&mut self, text: &str) {
+        self.until(text, |screen| screen.contents().contains(text));
+    }
+
+    fn send(&mut self, bytes: &str) {
+        self.keys.write_all(bytes.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    fn mouse(&mut self, button: u8, x: u16, y: u16, end: char) {
+        self.send(&format!("\x1b[<{button};{};{}{end}", x + 1, y + 1));
+    }
+
+    /// The value at the right end of a knob's row.
+    fn value(&self, knob: Knob) -> String {
+        value(self.screen.screen(), self.size, knob)
+    }
+
+    fn until_value(&mut self, knob: Knob, wanted: &str) {
+        let size = self.size;
+        self.until(&format!("{knob:?} is {wanted}"), |screen| value(screen, size, knob) == wanted);
+    }
+
+    fn is_taken(&self) -> bool {
+        let screen = self.screen.screen();
+        screen.alternate_screen()
+            && screen.bracketed_paste()
+            && screen.mouse_protocol_mode() != vt100::MouseProtocolMode::None
+    }
+
+    /// Waits for the end and looks whether the terminal is as it was.
+    fn ends(mut self) -> (ExitStatus, String) {
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(started.elapsed() < PATIENCE, "it does not end\n{}", self.screen.screen().contents());
+            if let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(20)) {
+                self.screen.process(&bytes);
+                self.written.extend(bytes);
+            }
+        };
+        while let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(200)) {
+            self.screen.process(&bytes);
+            self.written.extend(bytes);
+        }
+        let screen = self.screen.screen();
+        assert!(!screen.alternate_screen(), "the alternate screen is left");
+        assert!(!screen.bracketed_paste(), "bracketed paste is off");
+        assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None, "the mouse is given back");
+        assert!(!screen.hide_cursor(), "the cursor is shown");
+        assert_eq!(format!("{:?}", self.master.get_termios()), self.before, "raw mode is off");
+        let synchronized = |end: &str| String::from_utf8_lossy(&self.written).rfind(end);
+        assert!(synchronized("\x1b[?2026l") >= synchronized("\x1b[?2026h"), "no update is left open");
+        (status, screen.contents())
+    }
+}
+
+fn some(cells: u16) -> NonZero<u16> {
+    NonZero::new(cells).unwrap()
+}
+
+fn value(screen: &vt100::Screen, (columns, rows): (u16, u16), knob: Knob) -> String {
+    let place = Regions::of(columns, rows).knob(knob).value;
+    screen.contents_between(place.y, place.x, place.y, place.right()).trim().to_owned()
+}
+
+#[test]
+fn keys_and_the_mouse_move_a_slider_and_q_gives_the_terminal_back() {
+    let mut session = Session::start(120, 40, &[]);
+    session.until_text("Verdict");
+    session.until_text("Fits");
+    assert!(session.is_taken());
+    assert_ne!(format!("{:?}", session.master.get_termios()), session.before, "raw mode is on");
+
+    session.send("\x1b[H");
+    session.until_value(Knob::Context, "1\u{2009}024");
+    session.send("\x1b[C\x1b[C");
+    session.until_value(Knob::Context, "2\u{2009}048");
+    session.send("\x1b[1;2C");
+    session.until_value(Knob::Context, "2\u{2009}304");
+
+    let track = Regions::of(120, 40).knob(Knob::Context).track;
+    session.mouse(0, slider::column(track, 0.1), track.y, 'M');
+    for x in track.left() + 3..track.right() {
+        session.mouse(32, x, track.y, 'M');
+    }
+    session.mouse(0, track.right() - 1, track.y, 'm');
+    session.until_value(Knob::Context, "131\u{2009}072");
+
+    session.resize(80, 24);
+    session.until_value(Knob::Context, "131\u{2009}072");
+    session.until("the footer on the last row", |screen| screen.contents_between(23, 0, 23, 80).contains("q quit"));
+
+    session.resize(20, 5);
+    session.until_text("plimsoll needs");
+
+    session.send("q");
+    let (status, _) = session.ends();
+    assert!(status.success(), "{status:?}");
+}
+
+#[test]
+fn a_typed_value_is_taken() {
+    let mut session = Session::start(80, 24, &[]);
+    session.until_text("Verdict");
+    session.send("12345\r");
+    session.until_value(Knob::Context, "12\u{2009}345");
+    assert_eq!(session.value(Knob::Parallel), "auto   1");
+    session.send("\x03");
+    assert!(session.ends().0.success());
+}
+
+// only debug builds can be asked to panic
+#[cfg(debug_assertions)]
+#[test]
+fn a_panic_gives_the_terminal_back_and_is_then_told() {
+    let session = Session::start(80, 24, &[("PLIMSOLL_TEST_PANIC", "1")]);
+    let (status, contents) = session.ends();
+    assert!(!status.success());
+    assert!(contents.contains("asked to panic"), "{contents}");
+}
+
+#[test]
+fn signals_give_the_terminal_back() {
+    for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
+        let mut session = Session::start(100, 30, &[]);
+        session.until_text("Verdict");
+        assert!(session.is_taken());
+        let id = session.child.process_id().unwrap().to_string();
+        assert!(Command::new("kill").args([format!("-{signal}"), id]).status().unwrap().success());
+        let (status, _) = session.ends();
+        assert_eq!(status.exit_code(), 128 + number, "{signal}");
+    }
+}
+
+#[test]
+fn ctrl_z_lends_the_terminal_to_the_shell() {
+    let mut session = Session::start(100, 30, &[]);
+    session.until_text("Verdict");
+    session.send("\x1a");
+    session.until("the shell's screen", |screen| !screen.alternate_screen());
+    let started = Instant::now();
+    while format!("{:?}", session.master.get_termios()) != session.before {
+        assert!(started.elapsed() < PATIENCE, "raw mode is off for the shell");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let id = session.child.process_id().unwrap().to_string();
+    // it may not have stopped yet, and a signal that comes too early is lost
+    let again = thread::spawn(move || {
+        for _ in 0..20 {
+            assert!(Command::new("kill").args(["-CONT", &id]).status().unwrap().success());
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    session.until("the planner again", |screen| screen.alternate_screen() && screen.contents().contains("Verdict"));
+    assert!(session.is_taken());
+    again.join().unwrap();
+    session.send("q");
+    assert!(session.ends().0.success());
+}
+
+#[test]
+fn no_color_is_respected() {
+    let mut session = Session::start(80, 24, &[("NO_COLOR", "1")]);
+    session.until_text("Verdict");
+    let coloured = (0..24).flat_map(|y| (0..80).map(move |x| (y, x))).any(|(y, x)| {
+        let cell = session.screen.screen().cell(y, x).unwrap();
+        cell.fgcolor() != vt100::Color::Default || cell.bgcolor() != vt100::Color::Default
+    });
+    assert!(!coloured, "{}", session.screen.screen().contents());
+    session.send("q");
+    assert!(session.ends().0.success());
+}
+
+#[test]
+fn a_dumb_terminal_gets_ascii() {
+    let mut session = Session::start(80, 24, &[("TERM", "dumb")]);
+    session.until_text("Verdict");
+    let contents = session.screen.screen().contents();
+    assert!(contents.is_ascii(), "{contents}");
+    session.send("q");
+    assert!(session.ends().0.success());
+}

@@ -1,0 +1,6 @@
+//! Figures that the real programs printed, compared line by line.
+
+mod line;
+pub mod ollama_011;
+pub mod ollama_024;
+pub mod outcome;

@@ -1,0 +1,21 @@
+//! Lines that Ollama's own estimator printed in August 2025, all with raw settings.
+
+mod compare;
+
+use std::sync::OnceLock;
+
+use super::outcome::{Outcome, assert_all_exact, compare_all};
+
+/// How many lines there are.
+pub const LINES: usize = 3466;
+
+/// Every line, compared once.
+pub fn outcomes() -> &'static [Outcome] {
+    static OUTCOMES: OnceLock<Vec<Outcome>> = OnceLock::new();
+    OUTCOMES.get_or_init(|| compare_all("ollama-0.11", compare::differences))
+}
+
+#[test]
+fn every_line_agrees_to_the_byte() {
+    assert_all_exact(outcomes(), LINES);
+}
