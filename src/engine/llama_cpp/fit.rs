@@ -146,10 +146,10 @@ impl Fitter<'_> {
         if target <= smallest {
             return Ok(false);
         }
-        // memory grows linearly with the context
-        let grown = least as i64 + (most - least) as i64 * (target - smallest) / (used - smallest).max(1);
+        // memory grows linearly with the context; the product needs more bits than either factor
+        let grown = i128::from(most - least) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
         let step = 256 * streams;
-        self.options.n_ctx = (grown as u64 / step * step).max(least);
+        self.options.n_ctx = ((least + grown as u64) / step * step).max(least);
         Ok(gpus <= 1)
     }
 }
