@@ -26,9 +26,14 @@ fn without_a_driver_there_is_no_gpu_and_it_is_said() {
 #[test]
 fn the_text_can_be_pasted_into_a_report() {
     let place = Place::new();
-    let said = contains("No GPU was found").and(contains("Tried")).and(contains("nvml")).and(contains("bytes free of"));
-    let plain = said.and(contains("\u{1b}").not());
-    place.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so"]).assert().success().stdout(plain).stderr("");
+    let devices = place.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so"]).assert().success().stderr("");
+    // where a line breaks depends on what this computer's processor is called
+    let text = String::from_utf8_lossy(&devices.get_output().stdout);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in ["No GPU was found", "Tried", "nvml", "bytes free of"] {
+        assert!(words.contains(said), "{said}: {text}");
+    }
+    assert!(!text.contains('\u{1b}'));
 }
 
 #[test]
