@@ -1,8 +1,5 @@
 //! `plimsoll devices`: what is there, how it was found, and what was tried. No test needs a GPU.
 
-use predicates::prelude::*;
-use predicates::str::contains;
-
 use super::{Place, json};
 
 #[test]
