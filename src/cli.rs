@@ -163,7 +163,7 @@ fn planner(cli: &Cli) -> Result<ExitCode, Fault> {
         // behind the planner's screen, and there again when it is closed
         eprintln!("note: {note}");
     }
-    match tui::run(start.planner(opened, cli.model.is_none())) {
+    match tui::run(start.planner(opened, cli.model.is_none(), cli.refresh)) {
         Ok(Leave::Quit) => Ok(ExitCode::SUCCESS),
         // as shells count a program that a signal ended
         Ok(Leave::Signal(number)) => Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1))),

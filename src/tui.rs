@@ -5,6 +5,7 @@ pub mod app;
 pub mod effect;
 pub mod event;
 pub mod keymap;
+pub mod lookout;
 pub mod picture;
 pub mod regions;
 mod terminal;
@@ -22,9 +23,10 @@ use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{Event, read};
 
-use action::{Action, Detected};
-use app::{App, Beginning, Known};
+use action::Action;
+use app::{App, Beginning, Known, Live};
 use effect::{Effect, Runner};
+use lookout::Lookout;
 use terminal::Screen;
 use theme::{Look, Theme};
 
@@ -38,9 +40,6 @@ use crate::settings::Settings;
 /// Shortest time between two drawings: at most 60 a second.
 const FRAME: Duration = Duration::from_micros(16_667);
 
-/// A job that finds out about the machine; it may take seconds.
-pub type Detection = Box<dyn FnOnce() -> Detected + Send>;
-
 /// What the planner opens on.
 pub struct Start {
     /// Who decides.
@@ -53,8 +52,8 @@ pub struct Start {
     pub open: Option<PathBuf>,
     /// The machine, as far as it is known at once.
     pub machine: Machine,
-    /// What finds out the rest, on a thread of its own; none when the machine is as described.
-    pub detection: Option<Detection>,
+    /// What finds out the rest, on a thread of its own, and follows it; none when the machine is as described.
+    pub lookout: Option<Lookout>,
     /// Colours and characters.
     pub look: Look,
     /// Say which keys to try: nobody named a model.
@@ -69,22 +68,24 @@ pub struct Start {
 pub fn run(start: Start) -> io::Result<Leave> {
     let size = Screen::size()?;
     let (send, news) = channel();
-    let runner = Runner::new(Arc::new(world::ThisComputer), tell(&send));
-    let known = if start.detection.is_some() { Known::Asking } else { Known::All };
+    let mut runner = Runner::new(Arc::new(world::ThisComputer), tell(&send));
+    let known = if start.lookout.is_some() { Known::Asking } else { Known::All };
+    let live = if start.lookout.as_ref().is_some_and(|lookout| lookout.every.is_some()) { Live::On } else { Live::Off };
     let mut app = App::new(Beginning {
         engine: start.engine,
         settings: start.settings,
         model: start.model,
         machine: start.machine,
         known,
+        live,
         theme: Theme::new(start.look),
         size,
     });
     if start.greet {
         app.greet();
     }
-    if let Some(detection) = start.detection {
-        runner.spawn(move || Action::Detected(detection()));
+    if let Some(lookout) = start.lookout {
+        runner.watch(lookout)?;
     }
     if let Some(path) = start.open {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -5,7 +5,7 @@ mod devices;
 mod exact;
 mod list;
 mod machines;
-mod nvidia;
+pub(crate) mod nvidia;
 mod ollama;
 mod ollama_011;
 mod questions;

@@ -1,6 +1,7 @@
 //! Journeys: keys and mouse on the real planner, and what is then on the screen.
 
 mod loads;
+mod machine;
 mod never_panics;
 mod sliders;
 

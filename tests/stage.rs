@@ -10,7 +10,7 @@ use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::settings::Settings;
 use plimsoll::tui::action::{Action, Gesture, Listing};
-use plimsoll::tui::app::{App, Beginning, Known};
+use plimsoll::tui::app::{App, Beginning, Known, Live};
 use plimsoll::tui::effect::{Effect, Heard, Loaded, World};
 use plimsoll::tui::event;
 use plimsoll::tui::theme::{Look, Theme};
@@ -56,6 +56,8 @@ pub struct Stage {
     pub props: Props,
     /// Effects that were asked for and are left to the test.
     pub suspended: usize,
+    /// Whether free memory was asked to be held still, each time it was.
+    pub frozen: Vec<bool>,
     /// Loads wait until [`Stage::finish_loads`].
     pub slow_loads: bool,
     /// Nobody works out how far the knobs can go.
@@ -77,6 +79,7 @@ impl Stage {
             model: model.map(Arc::new),
             machine,
             known: Known::All,
+            live: Live::Off,
             theme: Theme::new(look),
             size,
         });
@@ -85,6 +88,7 @@ impl Stage {
             app,
             props: Props::default(),
             suspended: 0,
+            frozen: Vec::new(),
             slow_loads: false,
             no_limits: false,
             waiting: Vec::new(),
@@ -177,6 +181,10 @@ impl Stage {
                 Effect::Limits(question) => Some(question.answer()),
                 Effect::Suspend => {
                     self.suspended += 1;
+                    None
+                }
+                Effect::Freeze(frozen) => {
+                    self.frozen.push(frozen);
                     None
                 }
                 Effect::Fade { .. } | Effect::CancelLoad => None,

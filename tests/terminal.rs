@@ -2,6 +2,8 @@
 //! modes are as they were on every way out.
 #![cfg(unix)]
 
+mod live;
+
 use std::io::{Read, Write};
 use std::num::NonZero;
 use std::process::Command;
@@ -31,11 +33,16 @@ struct Session {
 }
 
 impl Session {
+    /// The planner on a machine that is described.
     fn start(columns: u16, rows: u16, env: &[(&str, &str)]) -> Self {
+        Self::run((columns, rows), &["--gpu", "RTX 3090", "--ram", "64GiB"], env)
+    }
+
+    fn run((columns, rows): (u16, u16), arguments: &[&str], env: &[(&str, &str)]) -> Self {
         let pty =
             native_pty_system().openpty(PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_plimsoll"));
-        command.args(["--gpu", "RTX 3090", "--ram", "64GiB"]);
+        command.args(arguments);
         command.env_clear();
         let common =
             [("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("LANG", "C.UTF-8"), ("RUST_BACKTRACE", "0")];

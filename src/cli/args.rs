@@ -3,6 +3,7 @@
 #![allow(clippy::struct_excessive_bools, reason = "flags are what they are")]
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -101,7 +102,14 @@ pub(super) struct Cli {
     pub(super) knobs: Knobs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
+    /// How often the planner asks how much memory is free: a number of seconds, or off.
+    #[arg(long, value_name = "SECONDS|off", value_parser = value::interval, default_value = "1", help_heading = "Planner")]
+    pub(super) refresh: Interval,
 }
+
+/// How often something is asked; none for never.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval(pub(super) Option<Duration>);
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

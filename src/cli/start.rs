@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::args::{Knobs, MachineArgs};
+use super::args::{Interval, Knobs, MachineArgs};
 use super::fault::Fault;
 use super::knobs;
 use super::progress::Shown;
@@ -20,6 +20,7 @@ use crate::settings::knob::LARGEST;
 use crate::settings::{Context, GpuLayers, Settings};
 use crate::source::{self, Progress, Roots, TagKnobs};
 use crate::tui;
+use crate::tui::lookout::Lookout;
 use crate::tui::theme::Look;
 use crate::units::Bytes;
 
@@ -142,32 +143,17 @@ impl Start {
         self
     }
 
-    /// What the planner opens on. Main memory is known at once; GPUs may take their driver seconds.
+    /// What the planner opens on. Main memory is known at once; GPUs may take their driver seconds, and are followed
+    /// where none are described.
     /// `greet`: no model was named, so perhaps this is the first time.
-    pub(super) fn planner(self, opened: Opened, greet: bool) -> tui::Start {
+    pub(super) fn planner(self, opened: Opened, greet: bool, refresh: Interval) -> tui::Start {
         let Self { engine, mut settings, described, search, .. } = self;
         settings.adapters = opened.adapters;
         let at_once = hardware::detect(&Search { gpus: false, ..search.clone() });
         let machine = described.complete(at_once.machine);
-        let detection: Option<tui::Detection> = search.gpus.then(|| {
-            let detect = move || {
-                let found = hardware::detect(&search);
-                let tried = found.tried.into_iter().map(|tried| format!("{}: {}", tried.collector, tried.outcome));
-                tui::action::Detected { machine: described.complete(found.machine), tried: tried.collect() }
-            };
-            Box::new(detect) as tui::Detection
-        });
+        let lookout = search.gpus.then_some(Lookout { search, every: refresh.0, described });
         let look = Look::from_env(|name| std::env::var(name).ok());
-        tui::Start {
-            engine,
-            settings,
-            model: Some(Arc::new(opened.model)),
-            open: None,
-            machine,
-            detection,
-            look,
-            greet,
-        }
+        tui::Start { engine, settings, model: Some(Arc::new(opened.model)), open: None, machine, lookout, look, greet }
     }
 
     /// Everything an engine needs: what was not described of the machine is detected now.
@@ -245,6 +231,7 @@ pub(super) fn model(named: &Path) -> Result<Opened, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::watch;
     use crate::machine::Origin;
 
     fn start(gpu: &[&str], ram: Option<&str>) -> Start {
@@ -261,16 +248,14 @@ mod tests {
 
     #[test]
     fn the_planner_looks_for_gpus_only_where_none_are_described() {
-        let described = start(&["24GiB", "RTX 3060"], Some("64GiB")).planner(default_model().unwrap(), false);
-        assert_eq!((described.machine.gpus.len(), described.detection.is_none()), (2, true));
+        let every = Interval(Some(watch::EVERY));
+        let described = start(&["24GiB", "RTX 3060"], Some("64GiB")).planner(default_model().unwrap(), false, every);
+        assert_eq!((described.machine.gpus.len(), described.lookout.is_none()), (2, true));
         assert_eq!((described.machine.ram.total, described.machine.origin), (Bytes::gib(64), Origin::Described));
 
-        let open = start(&[], Some("64GiB")).planner(default_model().unwrap(), false);
+        let open = start(&[], Some("64GiB")).planner(default_model().unwrap(), false, every);
         assert!(open.machine.gpus.is_empty());
-        let found = open.detection.unwrap()();
-        // what was described stays, also when the rest arrives
-        assert_eq!((found.machine.gpus.len(), found.machine.ram.total), (0, Bytes::gib(64)));
-        assert!(found.tried.iter().any(|tried| tried.starts_with("nvml: ")));
+        assert_eq!(open.lookout.and_then(|lookout| lookout.every), Some(watch::EVERY));
     }
 
     #[test]

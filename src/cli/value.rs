@@ -1,6 +1,8 @@
 //! Texts after flags become settings; every refusal says what can be written instead.
 
-use super::args::Wanted;
+use std::time::Duration;
+
+use super::args::{Interval, Wanted};
 use crate::settings::knob::{Knob, LARGEST};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs};
 use crate::units::Bytes;
@@ -27,6 +29,19 @@ fn number(text: &str, least: u64) -> Result<u64, String> {
         Some(value) => Ok(value),
         None => Err(format!("'{text}' is out of range: write a number from {least} to {LARGEST}")),
     }
+}
+
+/// A number of seconds from a tenth to an hour, or off.
+pub(super) fn interval(text: &str) -> Result<Interval, String> {
+    let text = text.trim();
+    if text == "off" {
+        return Ok(Interval(None));
+    }
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    let every = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    every
+        .map(|every| Interval(Some(every)))
+        .ok_or_else(|| format!("'{text}' is no interval: write seconds from 0.1 to 3600, or off"))
 }
 
 /// A number of tokens; what 0 means is the engine's affair.

@@ -9,16 +9,21 @@ use std::time::Duration;
 
 use super::{Detected, Meter, Search, look, ram};
 use crate::machine::Machine;
+use crate::units::Bytes;
 
 /// How often free memory is asked for, unless somebody says otherwise.
 pub const EVERY: Duration = Duration::from_secs(1);
+
+/// Main memory always moves a little, which is no news.
+const RIPPLE: Bytes = Bytes::mib(16);
 
 /// What a watch tells.
 #[derive(Clone, Debug, PartialEq)]
 pub enum News {
     /// The machine as it was found; told once, first.
     Found(Detected),
-    /// Free memory is another than when it was last told, or a device answers no longer, or again.
+    /// Free memory is another than when it was last told (of RAM, by 16 MiB or more), or a device answers no longer, or
+    /// again.
     Moved(Moved),
 }
 
@@ -29,6 +34,15 @@ pub struct Moved {
     pub machine: Machine,
     /// One sentence on each device that does not answer.
     pub notes: Vec<String>,
+}
+
+impl Moved {
+    fn is_news_after(&self, last: &Self) -> bool {
+        let (now, then) = (self.machine.ram, last.machine.ram);
+        let far = |now: Bytes, then: Bytes| now.0.abs_diff(then.0) >= RIPPLE.0;
+        let ram = now.total != then.total || far(now.free, then.free) || far(now.swap_free, then.swap_free);
+        ram || self.machine.gpus != last.machine.gpus || self.notes != last.notes
+    }
 }
 
 #[derive(Debug)]
@@ -108,7 +122,7 @@ fn follow(search: &Search, mut every: Duration, wished: &Receiver<Wish>, mut tel
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
                 let now = ask(&last.machine, &mut meters, &mut memory);
-                if now != last {
+                if now.is_news_after(&last) {
                     last = now;
                     if !tell(News::Moved(last.clone())) {
                         return;

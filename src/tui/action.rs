@@ -6,6 +6,7 @@ use ratatui::crossterm::event::KeyEvent;
 
 use super::effect::Loaded;
 use crate::answer::Limits;
+use crate::hardware::watch::Moved;
 use crate::machine::Machine;
 
 /// What a key stands for; see [`super::keymap`].
@@ -32,6 +33,7 @@ pub enum Command {
     Undo,
     Engine,
     Open,
+    Freeze,
     Complete,
     Theme,
     Help,
@@ -65,6 +67,8 @@ pub enum Action {
     Resize(u16, u16),
     /// The machine in front of us is known.
     Detected(Detected),
+    /// Free memory is another than it was.
+    Moved(Moved),
     /// How far a load has come.
     Progress {
         /// Which load.

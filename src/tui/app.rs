@@ -1,6 +1,7 @@
 //! What the planner knows and shows. [`App::update`] is its only way forward: pure, without IO, clock or environment.
 
 mod adjust;
+pub mod live;
 mod mouse;
 pub mod open;
 mod pages;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use tui_input::Input;
 
-use super::action::{Detected, Leave};
+use super::action::Leave;
 use super::effect::{Effect, Question};
 use super::keymap::Scope;
 use super::regions::{Panel, Regions, Shape};
@@ -23,6 +24,8 @@ use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
 
+pub use live::Live;
+use live::Stale;
 use open::Open;
 pub use pages::Subject;
 
@@ -122,6 +125,8 @@ pub struct Beginning {
     pub machine: Machine,
     /// Whether more of it will become known.
     pub known: Known,
+    /// Whether its free memory is followed.
+    pub live: Live,
     /// How it looks.
     pub theme: Theme,
     /// Columns and rows of the screen.
@@ -137,7 +142,10 @@ pub struct App {
     pub model: Option<Arc<Model>>,
     pub machine: Arc<Machine>,
     pub known: Known,
+    pub live: Live,
     pub tried: Vec<String>,
+    /// What the devices say at present, one sentence each.
+    pub reports: Vec<String>,
     pub theme: Theme,
     pub regions: Regions,
 
@@ -164,7 +172,7 @@ pub struct App {
     load_id: u64,
     load_name: String,
     limits_id: u64,
-    stale: bool,
+    stale: Stale,
     past: Vec<(EngineId, Settings)>,
     drag: Option<Knob>,
 }
@@ -179,7 +187,9 @@ impl App {
             model: start.model,
             machine: Arc::new(start.machine),
             known: start.known,
+            live: start.live,
             tried: Vec::new(),
+            reports: Vec::new(),
             theme: start.theme,
             regions: Regions::of(columns, rows),
             mode: Mode::Plan,
@@ -198,7 +208,7 @@ impl App {
             load_id: 0,
             load_name: String::new(),
             limits_id: 0,
-            stale: true,
+            stale: Stale::ByHand,
             past: Vec::new(),
             drag: None,
         }
@@ -221,18 +231,19 @@ impl App {
     }
 
     /// The engine was not asked about the present settings yet.
-    pub const fn is_stale(&self) -> bool {
-        self.stale
+    pub fn is_stale(&self) -> bool {
+        self.stale != Stale::No
     }
 
     /// Makes the plan anew if anything that it rests on changed. Called once before a drawing, however many actions came.
     pub fn settle(&mut self) -> Vec<Effect> {
-        if !std::mem::take(&mut self.stale) {
+        let cause = std::mem::take(&mut self.stale);
+        if cause == Stale::No {
             return Vec::new();
         }
         let Some(model) = self.model.clone() else { return Vec::new() };
         match engine::plan(self.engine, &model, &self.machine, &self.settings) {
-            Ok(plan) => self.accept(model, plan),
+            Ok(plan) => self.accept(model, plan, cause),
             Err(error) => {
                 self.refused = Some(error);
                 Vec::new()
@@ -240,14 +251,20 @@ impl App {
         }
     }
 
-    fn accept(&mut self, model: Arc<Model>, plan: Plan) -> Vec<Effect> {
+    fn accept(&mut self, model: Arc<Model>, plan: Plan, cause: Stale) -> Vec<Effect> {
         self.refused = None;
         self.bounds = Bounds { context_train: plan.model.context_train, layer_count: plan.layers.len() as u64 };
         self.cursors.layer = self.cursors.layer.min(plan.layers.len().saturating_sub(1));
         self.cursors.device = self.cursors.device.min(plan.devices.len().saturating_sub(1));
         self.say_what_is_new(&plan);
-        self.change.id += 1;
-        self.change.before = self.plan.replace(Box::new(plan.clone()));
+        let before = self.plan.replace(Box::new(plan.clone()));
+        let mut effects = Vec::new();
+        // what moves by itself is not marked: nobody pressed a key
+        if cause == Stale::ByHand {
+            self.change.id += 1;
+            self.change.before = before;
+            effects.push(Effect::Fade { id: self.change.id });
+        }
         self.limits_id += 1;
         let question = Question {
             id: self.limits_id,
@@ -257,16 +274,22 @@ impl App {
             settings: self.settings.clone(),
             plan,
         };
-        vec![Effect::Limits(Box::new(question)), Effect::Fade { id: self.change.id }]
+        effects.push(Effect::Limits(Box::new(question)));
+        effects
     }
 
     /// Where the verdict has no room for notes, the footer says the one that the last key brought.
     fn say_what_is_new(&mut self, plan: &Plan) {
-        const ROOMY: u16 = 5;
-        let Some(old) = self.plan.as_ref().filter(|_| self.regions.verdict.height < ROOMY) else { return };
+        let Some(old) = self.plan.as_ref().filter(|_| self.notes_are_hidden()) else { return };
         if let Some(note) = plan.notes.iter().find(|note| !old.notes.contains(note)) {
             self.notice = Some(note.clone());
         }
+    }
+
+    /// The verdict has no room for notes.
+    const fn notes_are_hidden(&self) -> bool {
+        const ROOMY: u16 = 5;
+        self.regions.verdict.height < ROOMY
     }
 
     /// The plan whose values are marked where they differ from now.
@@ -313,15 +336,8 @@ impl App {
         }
     }
 
-    fn known(&mut self, detected: Detected) {
-        self.machine = Arc::new(detected.machine);
-        self.tried = detected.tried;
-        self.known = Known::All;
-        self.replan_from_scratch();
-    }
-
     /// For when more than a knob changed: what was known of the knobs' limits means nothing any more.
     fn replan_from_scratch(&mut self) {
-        (self.stale, self.limits) = (true, None);
+        (self.stale, self.limits) = (Stale::ByHand, None);
     }
 }

@@ -1,5 +1,6 @@
 //! What the planner wants of the world, as data; [`Runner`] does it on threads.
 
+use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,8 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::action::{Action, Listing};
+use super::lookout::Lookout;
 use crate::answer::Case;
 use crate::engine::EngineId;
+use crate::hardware::watch::Watch;
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::Plan;
@@ -46,6 +49,8 @@ pub enum Effect {
         /// Goes into the answer.
         id: u64,
     },
+    /// Hold free memory still, or follow it again.
+    Freeze(bool),
     /// Stop, as Ctrl-Z does, until the shell continues the program.
     Suspend,
 }
@@ -105,6 +110,7 @@ pub struct Runner {
     questions: Sender<Box<Question>>,
     changes: Sender<u64>,
     wanted_load: Arc<AtomicU64>,
+    watch: Option<Watch>,
 }
 
 impl Runner {
@@ -116,7 +122,16 @@ impl Runner {
         let (changes, changed) = channel();
         let to = answers.clone();
         thread::spawn(move || fade_newest(&changed, &to));
-        Self { answers, world, questions, changes, wanted_load: Arc::default() }
+        Self { answers, world, questions, changes, wanted_load: Arc::default(), watch: None }
+    }
+
+    /// Looks for devices and, where wanted, follows how much of them is free.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn watch(&mut self, lookout: Lookout) -> io::Result<()> {
+        self.watch = Some(lookout.start(self.answers.clone())?);
+        Ok(())
     }
 
     /// Begins what `effect` asks for and returns at once. [`Effect::Suspend`] is the terminal's business, not ours.
@@ -143,6 +158,7 @@ impl Runner {
             }),
             Effect::Limits(question) => drop(self.questions.send(question)),
             Effect::Fade { id } => drop(self.changes.send(id)),
+            Effect::Freeze(frozen) => self.watch.iter().for_each(|watch| watch.freeze(frozen)),
             Effect::Suspend => {}
         }
     }

@@ -132,6 +132,7 @@ pub const KEYS: &[Binding] = table! {
     Plan: Undo = [letter('u')] "undo", footer 2 "undo";
     Plan: Engine = [letter('e')] "choose the engine";
     Plan: Open = [letter('o')] "open another model", footer 2 "open";
+    Plan: Freeze = [letter('f')] "hold free memory still, or follow it again";
     Plan: Theme = [letter('T'), shift(KeyCode::Char('T'))] "dark, light, or without colour";
     Plan: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key", footer 0 "help";
     Plan: Quit = [letter('q')] "quit", footer 0 "quit";

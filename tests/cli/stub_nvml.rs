@@ -4,8 +4,9 @@
 //! `STUB_GPUS`: one `name;uuid;total;free;major.minor;instances;programs` per GPU, separated by `|`; a number in place
 //! of `total` with an exclamation mark before it is the error that asking for memory gives. The last two may be left
 //! out: `instances` switches MIG on and is one `uuid/total/free/name` for each, with commas between (`none`: on, without
-//! one), `programs` is `pid/bytes/name`. Without the variable, the file that was named in `STUB_FILE` when this was
-//! built says the same, and may say something else at each call. `STUB_INIT`: the error of the beginning.
+//! one), `programs` is `pid/bytes/name`. Without the variable, the file that `STUB_FILE` names, now or when this was built,
+//! says the same, and may say something else at each call. `STUB_INIT`: the error of the beginning. `STUB_GATE`: a file
+//! that must be there before the beginning ends.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::{env, ptr};
@@ -43,7 +44,8 @@ pub struct Pci {
 }
 
 fn gpus() -> Vec<Vec<String>> {
-    let file = || option_env!("STUB_FILE").and_then(|path| std::fs::read_to_string(path).ok());
+    let named = || env::var("STUB_FILE").ok().or_else(|| option_env!("STUB_FILE").map(str::to_owned));
+    let file = || named().and_then(|path| std::fs::read_to_string(path).ok());
     let text = env::var("STUB_GPUS").ok().or_else(file).unwrap_or_default();
     let text = text.trim();
     let gpus = text.split('|').filter(|gpu| !gpu.is_empty());
@@ -88,6 +90,9 @@ unsafe fn put(text: &str, out: *mut c_char, room: usize) {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit_v2() -> c_uint {
+    while env::var_os("STUB_GATE").is_some_and(|gate| !std::path::Path::new(&gate).exists()) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     env::var("STUB_INIT").ok().and_then(|code| code.parse().ok()).unwrap_or(0)
 }
 

@@ -11,7 +11,7 @@ use ratatui::layout::Rect;
 
 use crate::stage::{self, Stage};
 
-const COMMANDS: [Command; 22] = [
+const COMMANDS: [Command; 23] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -34,6 +34,7 @@ const COMMANDS: [Command; 22] = [
     Command::Open,
     Command::Complete,
     Command::Theme,
+    Command::Freeze,
 ];
 
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use tui_input::Input;
 
+use super::live::Stale;
 use super::{App, Entry, Mode, Panel, REMEMBERED};
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
@@ -88,7 +89,7 @@ impl App {
             self.remember();
         }
         self.settings = settings;
-        self.stale = true;
+        self.stale = Stale::ByHand;
     }
 
     pub(super) fn remember(&mut self) {
@@ -102,7 +103,7 @@ impl App {
         match self.past.pop() {
             Some((engine, settings)) => {
                 let same = engine == self.engine;
-                (self.engine, self.settings, self.stale) = (engine, settings, true);
+                (self.engine, self.settings, self.stale) = (engine, settings, Stale::ByHand);
                 if !same {
                     self.replan_from_scratch();
                 }

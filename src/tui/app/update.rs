@@ -25,7 +25,8 @@ impl App {
             Action::Paste(text) => return self.pasted(&text),
             Action::Mouse(gesture, x, y) => return self.mouse(gesture, x, y),
             Action::Resize(columns, rows) => self.regions = Regions::of(columns, rows),
-            Action::Detected(detected) => self.known(detected),
+            Action::Detected(detected) => self.found(detected),
+            Action::Moved(moved) => self.moved(moved),
             Action::Progress { id, done, total } => self.progress(id, done, total),
             Action::Loaded { id, result } if id == self.load_id => self.loaded(result),
             Action::Listed(listings) => {
@@ -97,6 +98,7 @@ impl App {
                 self.mode = Mode::Open(Box::new(Open::new()));
                 return vec![Effect::List];
             }
+            Command::Freeze => return self.freeze(),
             Command::Back => return self.cancel_load(),
             Command::Explain => self.explain(),
             Command::Enter if self.focus != Panel::Knobs => self.explain(),

@@ -3,8 +3,9 @@
 use ratatui::buffer::Buffer;
 
 use super::figure::parameters;
+use crate::machine::Origin;
 use crate::plan::{Confidence, ModelSummary};
-use crate::tui::app::{App, Known, Load};
+use crate::tui::app::{App, Known, Live, Load};
 use crate::tui::theme::Hue;
 use crate::tui::widget::pen::{Pen, width};
 
@@ -63,7 +64,7 @@ fn engine(app: &App) -> String {
     format!("{}{sure}", app.engine.title())
 }
 
-/// The GPUs in a few words, and the RAM.
+/// The GPUs in a few words, the RAM, and whether this is the machine in front of us.
 fn machine(app: &App) -> String {
     let gpus = &app.machine.gpus;
     let cards = match gpus.as_slice() {
@@ -75,5 +76,13 @@ fn machine(app: &App) -> String {
         }
         _ => format!("{} GPUs", gpus.len()),
     };
-    format!("{cards} · {}", app.machine.ram.total)
+    let simulated = if app.machine.origin == Origin::Described { " · simulated" } else { "" };
+    let live = match app.live {
+        Live::Off => "",
+        // as wide as what it changes to
+        Live::On => " · live  ",
+        Live::Frozen => " · frozen",
+    };
+    let ram = if app.regions.screen.width < 80 { String::new() } else { format!(" · {}", app.machine.ram.total) };
+    format!("{cards}{ram}{simulated}{live}")
 }

@@ -21,6 +21,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let (headline, hue, text) = words(app);
     let notes = app.plan.as_ref().map(|plan| plan.notes.as_slice()).unwrap_or_default();
+    let notes = app.reports.iter().chain(notes);
 
     let lines = wrap(&format!("{headline} {text}"), inner.width);
     let mut row = 0;

@@ -1,0 +1,83 @@
+//! Looks for the devices of the machine in front of us and follows how much of them is free, on a thread of its own.
+
+use std::io;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+
+use super::action::{Action, Detected};
+use crate::hardware::Search;
+use crate::hardware::watch::{Moved, News, Watch};
+use crate::machine::described::Described;
+
+/// What is to be found out, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lookout {
+    /// Where to look.
+    pub search: Search,
+    /// How often free memory is asked for after that; none for never.
+    pub every: Option<Duration>,
+    /// What a person said of the machine stays as it was said.
+    pub described: Described,
+}
+
+impl Lookout {
+    /// Begins, and sends what is found, and then what moves, until the watch that it returns is dropped.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn start(self, answers: Sender<Action>) -> io::Result<Watch> {
+        let Self { search, every, described } = self;
+        let post = Post(answers);
+        Watch::start(search, every.unwrap_or_default(), move |news| {
+            let heard = post.0.send(action(news, &described)).is_ok();
+            heard && every.is_some()
+        })
+    }
+}
+
+fn action(news: News, described: &Described) -> Action {
+    match news {
+        News::Found(found) => {
+            let tried = found.tried.into_iter().map(|tried| format!("{}: {}", tried.collector, tried.outcome));
+            Action::Detected(Detected { machine: described.complete(found.machine), tried: tried.collect() })
+        }
+        News::Moved(Moved { machine, notes }) => Action::Moved(Moved { machine: described.complete(machine), notes }),
+    }
+}
+
+/// Where the news go. A watch that panics says so with its last word.
+struct Post(Sender<Action>);
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let what = "Looking after the devices failed; they stay as they are shown. Please report it.".to_owned();
+            // the planner may be gone already
+            drop(self.0.send(Action::Broke(what)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Origin;
+    use crate::units::Bytes;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn what_was_described_stays_when_the_rest_arrives() {
+        let (send, news) = channel();
+        let described = Described::read(&[], Some("64GiB")).unwrap();
+        let search = Search { nvml: Some("/nowhere/nvml.so".into()), sysfs: Some("/nowhere".into()), ..Search::here() };
+        let watch = Lookout { search, every: None, described }.start(send).unwrap();
+        let Action::Detected(found) = news.recv().unwrap() else { panic!("what was found comes first") };
+        assert_eq!((found.machine.gpus.len(), found.machine.ram.total), (0, Bytes::gib(64)));
+        assert_eq!(found.machine.origin, Origin::Described);
+        assert!(found.tried.iter().any(|tried| tried.starts_with("nvml: ")));
+        // looked once: nothing follows, and the thread is gone
+        assert!(news.recv().is_err());
+        watch.join();
+    }
+}
