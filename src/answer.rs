@@ -20,12 +20,12 @@ pub mod why;
 
 use std::fmt;
 
-use crate::engine::{self, EngineError, EngineId};
+use crate::engine::{self, EngineError, EngineId, Scene};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{Plan, Verdict};
 use crate::settings::Settings;
-use crate::settings::knob::Bounds;
+use crate::settings::knob::{Bounds, Knob};
 
 pub use change::Change;
 pub use glance::Glance;
@@ -51,6 +51,12 @@ impl Case<'_> {
     /// As [`engine::plan`].
     pub fn plan(&self) -> Result<Plan, EngineError> {
         engine::plan(self.engine, self.model, self.machine, self.settings)
+    }
+
+    /// The knobs that the engine offers for this model on this machine, in the order of the screen.
+    pub fn knobs(&self) -> Vec<Knob> {
+        let scene = Scene { model: Some(self.model), machine: self.machine, raw: self.settings.raw };
+        self.engine.knobs(&scene)
     }
 
     /// The ends of the knobs' ranges, which the model sets.

@@ -4,6 +4,7 @@
 pub mod backend;
 pub mod ggml;
 mod graph_size;
+mod knobs;
 mod layout;
 pub mod llama_cpp;
 mod ollama;
@@ -22,6 +23,8 @@ use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::settings::{Outputs, Settings};
 use crate::units::Bytes;
+
+pub use knobs::Scene;
 
 /// The engines that this version knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

@@ -59,6 +59,12 @@ impl Plan {
         &self.devices[self.devices.len() - 1]
     }
 
+    /// Layers on each GPU that is asked for something.
+    pub fn shares(&self) -> Vec<f64> {
+        let used = self.gpus().iter().filter(|gpu| gpu.asked() > Bytes::ZERO);
+        used.map(|gpu| gpu.layers.len() as f64).collect()
+    }
+
     /// GPUs in the machine's order.
     pub fn gpus(&self) -> &[DevicePlan] {
         &self.devices[..self.devices.len() - 1]
@@ -119,6 +125,15 @@ pub struct InEffect {
     pub flash_attn: FlashAttn,
     /// Layers that were asked onto GPUs; -1 when the engine chose.
     pub gpu_layers: i64,
+    /// Whether all sequences share one KV cache; none for engines without that choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kv_unified: Option<bool>,
+    /// Tokens whose logits one ubatch computes; none for engines without that choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<u64>,
+    /// Layers whose experts were asked to stay in RAM; none for engines without that choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_cpu_moe: Option<u64>,
     /// The release of llama.cpp that it is planned by: `2026-11`; none for engines that do not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<&'static str>,

@@ -1,5 +1,6 @@
 //! The knobs as a person sets them. What an engine makes of them is in [`crate::plan::InEffect`].
 
+mod aside;
 pub mod knob;
 
 use std::fmt;
@@ -9,6 +10,8 @@ use serde::Serialize;
 
 use crate::engine::llama_cpp::release::Release;
 use crate::units::Bytes;
+
+pub use aside::Aside;
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]

@@ -1,5 +1,6 @@
 //! Journeys: keys and mouse on the real planner, and what is then on the screen.
 
+mod knobs;
 mod loads;
 mod machine;
 mod never_panics;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use plimsoll::settings::{Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::engine::EngineId;
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::tui::theme::{Glyphs, Look, Tone};
 
 use plimsoll::tui::action::Listing;
@@ -142,6 +143,17 @@ fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str
         stage.rest();
         insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
     }
+}
+
+/// A model with experts by llama.cpp on two GPUs: every knob there is.
+#[rstest]
+fn more_knobs_than_rows(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16)) {
+    let machine = stage::machine(2, "RTX 3060", 12, 64);
+    let settings = Settings { cache_type_k: Some(CacheType::Q8_0), ..settings(32_768) };
+    let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine, size, settings);
+    stage.press("↓ ↓ ↓ ↓ ↓ ↓ ↓ →");
+    stage.rest();
+    insta::assert_snapshot!(format!("llama-cpp-{}x{}", size.0, size.1), stage.text());
 }
 
 #[test]

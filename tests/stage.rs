@@ -73,16 +73,41 @@ impl Stage {
     }
 
     pub fn with(model: Option<Model>, machine: Machine, size: (u16, u16), settings: Settings, look: Look) -> Self {
-        let app = App::new(Beginning {
-            engine: EngineId::Ollama024,
-            settings,
-            model: model.map(Arc::new),
-            machine,
-            known: Known::All,
-            live: Live::Off,
-            theme: Theme::new(look),
-            size,
-        });
+        Self::begin(
+            Beginning {
+                engine: EngineId::Ollama024,
+                settings,
+                model: model.map(Arc::new),
+                machine,
+                known: Known::All,
+                live: Live::Off,
+                theme: Theme::new(look),
+                size,
+            },
+            false,
+        )
+    }
+
+    /// `model` on `machine` as `engine` plans it; nobody works out how far the knobs can go until that is allowed.
+    pub fn by(engine: EngineId, model: Model, machine: Machine, size: (u16, u16), settings: Settings) -> Self {
+        Self::begin(
+            Beginning {
+                engine,
+                settings,
+                model: Some(Arc::new(model)),
+                machine,
+                known: Known::All,
+                live: Live::Off,
+                theme: Theme::new(Look::BEST),
+                size,
+            },
+            true,
+        )
+    }
+
+    fn begin(beginning: Beginning, no_limits: bool) -> Self {
+        let size = beginning.size;
+        let app = App::new(beginning);
         let terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
         let mut stage = Self {
             app,
@@ -90,7 +115,7 @@ impl Stage {
             suspended: 0,
             frozen: Vec::new(),
             slow_loads: false,
-            no_limits: false,
+            no_limits,
             waiting: Vec::new(),
             terminal,
         };

@@ -11,8 +11,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use plimsoll::engine::{EngineId, Scene};
 use plimsoll::settings::knob::Knob;
-use plimsoll::tui::regions::Regions;
+use plimsoll::tui::regions::{KnobRow, Regions};
 use plimsoll::tui::widget::slider;
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 
@@ -149,8 +150,16 @@ fn some(cells: u16) -> NonZero<u16> {
     NonZero::new(cells).unwrap()
 }
 
+/// The row of `knob` while the default engine offers its knobs.
+fn knob_row((columns, rows): (u16, u16), knob: Knob) -> KnobRow {
+    let machine = crate::stage::one_gpu();
+    let knobs = EngineId::default().knobs(&Scene { model: None, machine: &machine, raw: false });
+    let at = knobs.iter().position(|&other| other == knob).unwrap();
+    Regions::of(columns, rows, knobs.len()).knob(at).unwrap()
+}
+
 fn value(screen: &vt100::Screen, (columns, rows): (u16, u16), knob: Knob) -> String {
-    let place = Regions::of(columns, rows).knob(knob).value;
+    let place = knob_row((columns, rows), knob).value;
     screen.contents_between(place.y, place.x, place.y, place.right()).trim().to_owned()
 }
 
@@ -169,7 +178,7 @@ fn keys_and_the_mouse_move_a_slider_and_q_gives_the_terminal_back() {
     session.send("\x1b[1;2C");
     session.until_value(Knob::Context, "2\u{2009}304");
 
-    let track = Regions::of(120, 40).knob(Knob::Context).track;
+    let track = knob_row((120, 40), Knob::Context).track;
     session.mouse(0, slider::column(track, 0.1), track.y, 'M');
     for x in track.left() + 3..track.right() {
         session.mouse(32, x, track.y, 'M');

@@ -110,6 +110,10 @@ impl Case<'_> {
     /// Up to three ways to get the most of what is wished for with every layer on GPUs, the one that costs least first;
     /// each further one costs more and brings more. The knobs in `held` stay as they are. `plan` is this case's.
     pub fn best(&self, plan: &Plan, wish: Wish, held: &[Knob]) -> Vec<Suggestion> {
+        // suggestions give K and V one format
+        let apart = held.iter().any(|knob| matches!(knob, Knob::CacheTypeK | Knob::CacheTypeV));
+        let held: Vec<Knob> = held.iter().copied().chain(apart.then_some(Knob::CacheType)).collect();
+        let held = held.as_slice();
         if held.contains(&wish.knob()) || self.machine.gpus.is_empty() {
             return Vec::new();
         }

@@ -95,8 +95,10 @@ impl Survey<'_> {
         if knob != Knob::Parallel {
             note("parallel", from.parallel.to_string(), to.parallel.to_string());
         }
-        if knob != Knob::CacheType {
+        if !matches!(knob, Knob::CacheType | Knob::CacheTypeK) {
             note("K cache", from.cache_type_k.to_string(), to.cache_type_k.to_string());
+        }
+        if !matches!(knob, Knob::CacheType | Knob::CacheTypeV) {
             note("V cache", from.cache_type_v.to_string(), to.cache_type_v.to_string());
         }
         if knob != Knob::FlashAttn {

@@ -29,6 +29,20 @@ impl Case<'_> {
         self.largest_on(knob, goal, Track::of(self, knob, &bounds), &bounds)
     }
 
+    /// The smallest value of `knob` with which `goal` is met while the other knobs stay: for those of which more is needed
+    /// the less there is room, as [`Knob::CpuMoe`]. With none the engine decides by itself, so only what is asked for is
+    /// looked at; where the least of that will do, nothing need be asked.
+    pub fn fewest(&self, knob: Knob, goal: Goal) -> Option<u64> {
+        let track = Track::new(1, knob.stops(&self.bounds()).last().max(1), 1);
+        let mut survey = Survey::new(*self, knob, goal, track);
+        let mirrored = |place: u64| track.last() - place;
+        let place = last_met(&[0, track.last()], &mut |place| {
+            let seen = survey.at(mirrored(place));
+            (seen.meets, seen.regime)
+        })?;
+        Some(track.value(mirrored(place))).map(|fewest| if fewest == 1 { 0 } else { fewest })
+    }
+
     /// The smallest value of `knob` that the engine tells from nothing: where its range begins.
     pub fn least(&self, knob: Knob) -> u64 {
         Track::of(self, knob, &self.bounds()).value(0)
@@ -42,7 +56,7 @@ impl Case<'_> {
     }
 
     fn largest_on(&self, knob: Knob, goal: Goal, track: Track, bounds: &Bounds) -> Option<Largest> {
-        if knob.choices().is_some() {
+        if knob.words().is_some() {
             return None;
         }
         let mut survey = Survey::new(*self, knob, goal, track);
@@ -53,7 +67,7 @@ impl Case<'_> {
             return Some(Largest { knob, value, next: Some(track.value(place + 1)), plan });
         }
         // what the engine lowers by its own rules goes no further than to where it is lowered
-        let effect = knob.in_effect(&plan.settings, plan.offloaded);
+        let effect = knob.in_effect(&plan);
         if effect < value && effect >= knob.least() && knob != Knob::GpuLayers {
             let same =
                 self.plan_with(|settings| knob.set(settings, effect)).filter(|same| same.settings == plan.settings);

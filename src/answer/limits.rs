@@ -14,18 +14,34 @@ pub struct Limits {
     pub parallel: Option<u64>,
     /// The largest batch, in tokens.
     pub batch: Option<u64>,
+    /// The largest physical batch, in tokens.
+    pub ubatch: Option<u64>,
+    /// The fewest layers whose experts stay in RAM.
+    pub cpu_moe: Option<u64>,
     /// What else brings every layer onto GPUs when they are not all there.
     pub remedies: Vec<Change>,
 }
 
 impl Limits {
-    /// The largest value of `knob`, for those that have one.
+    /// The knobs that are asked for how far they can go, as far as the engine offers them.
+    pub const ASKED: [Knob; 5] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::Ubatch, Knob::CpuMoe];
+
+    /// The largest value of `knob`, for those that have one; of [`Knob::CpuMoe`] the smallest.
     pub fn of(&self, knob: Knob) -> Option<u64> {
         match knob {
             Knob::Context => self.context,
             Knob::Parallel => self.parallel,
             Knob::Batch => self.batch,
-            Knob::CacheType | Knob::FlashAttn | Knob::GpuLayers => None,
+            Knob::Ubatch => self.ubatch,
+            Knob::CpuMoe => self.cpu_moe,
+            Knob::CacheType
+            | Knob::CacheTypeK
+            | Knob::CacheTypeV
+            | Knob::FlashAttn
+            | Knob::KvUnified
+            | Knob::Outputs
+            | Knob::GpuLayers
+            | Knob::TensorSplit => None,
         }
     }
 }
@@ -36,7 +52,9 @@ impl Case<'_> {
         if self.machine.gpus.is_empty() {
             return Limits::default();
         }
+        let offered = self.knobs();
         let most = |knob| self.largest(knob, Goal::All).map(|largest| largest.value);
+        let ask = |knob, answer: &dyn Fn(Knob) -> Option<u64>| offered.contains(&knob).then(|| answer(knob)).flatten();
         let mut remedies = Vec::new();
         if plan.verdict != Verdict::Gpu {
             remedies = self.other_formats(&plan.settings, Goal::All);
@@ -48,6 +66,13 @@ impl Case<'_> {
                 remedies.insert(0, auto);
             }
         }
-        Limits { context: most(Knob::Context), parallel: most(Knob::Parallel), batch: most(Knob::Batch), remedies }
+        Limits {
+            context: most(Knob::Context),
+            parallel: most(Knob::Parallel),
+            batch: most(Knob::Batch),
+            ubatch: ask(Knob::Ubatch, &most),
+            cpu_moe: ask(Knob::CpuMoe, &|knob| self.fewest(knob, Goal::All)),
+            remedies,
+        }
     }
 }

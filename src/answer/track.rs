@@ -98,11 +98,19 @@ impl Regime {
         }
         (effect.ctx, effect.ctx_total, effect.ctx_per_sequence) = (0, 0, 0);
         match knob {
-            Knob::Parallel => effect.parallel = 0,
-            Knob::Batch => (effect.batch, effect.ubatch) = (0, 0),
+            Knob::Parallel => (effect.parallel, effect.outputs) = (0, None),
+            Knob::Batch => (effect.batch, effect.ubatch, effect.outputs) = (0, 0, None),
+            Knob::Ubatch => (effect.ubatch, effect.outputs) = (0, None),
+            Knob::Outputs => effect.outputs = None,
             Knob::GpuLayers => effect.gpu_layers = 0,
+            Knob::CpuMoe => effect.n_cpu_moe = None,
             Knob::FlashAttn => effect.flash_attn = FlashAttn::Auto,
-            Knob::Context | Knob::CacheType => {}
+            Knob::Context
+            | Knob::CacheType
+            | Knob::CacheTypeK
+            | Knob::CacheTypeV
+            | Knob::KvUnified
+            | Knob::TensorSplit => {}
         }
         Self { effect, gpus: plan.gpus().iter().map(|gpu| gpu.asked().0 > 0).collect() }
     }

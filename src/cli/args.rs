@@ -214,7 +214,7 @@ pub(super) struct WhyArgs {
 pub(super) struct SweepArgs {
     #[command(flatten)]
     pub(super) asked: Asked,
-    /// The knob: ctx, parallel, batch, gpu-layers, kv-type or flash-attn.
+    /// The knob: ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type, flash-attn or another that takes values.
     #[arg(long, value_name = "KNOB", value_parser = value::knob, default_value = "ctx", help_heading = "Question")]
     pub(super) over: Knob,
     /// Its values; without them, places spread over its range.
@@ -231,7 +231,8 @@ pub(super) struct SweepArgs {
 pub(super) struct MatrixArgs {
     #[command(flatten)]
     pub(super) asked: Asked,
-    /// What changes from row to row: ctx, parallel, batch, gpu-layers, kv-type, flash-attn or quant.
+    /// What changes from row to row: a knob, as ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type or
+    /// flash-attn; or quant.
     #[arg(long, value_name = "KNOB", value_parser = value::knob_or_quant, default_value = "ctx", help_heading = "Question")]
     pub(super) rows: Wanted,
     /// What changes from column to column.

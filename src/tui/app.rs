@@ -1,6 +1,7 @@
 //! What the planner knows and shows. [`App::update`] is its only way forward: pure, without IO, clock or environment.
 
 mod adjust;
+mod knobs;
 pub mod live;
 mod mouse;
 pub mod open;
@@ -17,12 +18,12 @@ use super::keymap::Scope;
 use super::regions::{Panel, Regions, Shape};
 use super::theme::Theme;
 use crate::answer::Limits;
-use crate::engine::{self, EngineError, EngineId};
+use crate::engine::{self, EngineError, EngineId, Scene};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
+use crate::settings::{Aside, Settings};
 
 pub use live::Live;
 use live::Stale;
@@ -112,6 +113,15 @@ pub struct Cursors {
     pub term: usize,
 }
 
+/// What undo goes back to.
+#[derive(Debug)]
+struct Step {
+    engine: EngineId,
+    settings: Settings,
+    knobs: Vec<Knob>,
+    aside: Aside,
+}
+
 /// What the planner begins with.
 #[derive(Debug)]
 pub struct Beginning {
@@ -152,6 +162,10 @@ pub struct App {
     pub mode: Mode,
     pub focus: Panel,
     pub knob: Knob,
+    /// The knobs that are offered, in the order of the screen.
+    pub knobs: Vec<Knob>,
+    /// Place in `knobs` of the first that is seen.
+    pub first_knob: usize,
     pub cursors: Cursors,
     /// The panel shown below the knobs where there is room for one only.
     pub lower: Panel,
@@ -173,7 +187,8 @@ pub struct App {
     load_name: String,
     limits_id: u64,
     stale: Stale,
-    past: Vec<(EngineId, Settings)>,
+    past: Vec<Step>,
+    aside: Aside,
     drag: Option<Knob>,
 }
 
@@ -181,6 +196,8 @@ impl App {
     /// The planner at its start; the first [`App::settle`] makes the first plan.
     pub fn new(start: Beginning) -> Self {
         let (columns, rows) = start.size;
+        let scene = Scene { model: start.model.as_deref(), machine: &start.machine, raw: start.settings.raw };
+        let knobs = start.engine.knobs(&scene);
         Self {
             engine: start.engine,
             settings: start.settings,
@@ -191,10 +208,12 @@ impl App {
             tried: Vec::new(),
             reports: Vec::new(),
             theme: start.theme,
-            regions: Regions::of(columns, rows),
+            regions: Regions::of(columns, rows, knobs.len()),
             mode: Mode::Plan,
             focus: Panel::Knobs,
             knob: Knob::Context,
+            knobs,
+            first_knob: 0,
             cursors: Cursors::default(),
             lower: Panel::Layers,
             plan: None,
@@ -210,6 +229,7 @@ impl App {
             limits_id: 0,
             stale: Stale::ByHand,
             past: Vec::new(),
+            aside: Aside::default(),
             drag: None,
         }
     }
@@ -241,6 +261,7 @@ impl App {
         if cause == Stale::No {
             return Vec::new();
         }
+        self.offer();
         let Some(model) = self.model.clone() else { return Vec::new() };
         match engine::plan(self.engine, &model, &self.machine, &self.settings) {
             Ok(plan) => self.accept(model, plan, cause),
@@ -305,7 +326,7 @@ impl App {
 
     /// What the engine makes of `knob`.
     pub fn in_effect(&self, knob: Knob) -> Option<u64> {
-        self.plan.as_ref().map(|plan| knob.in_effect(&plan.settings, plan.offloaded))
+        self.plan.as_ref().map(|plan| knob.in_effect(plan))
     }
 
     /// The most that `knob` can be with every layer on GPUs.

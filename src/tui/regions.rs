@@ -1,12 +1,17 @@
-//! Where everything stands on a screen: a pure function of its size. Drawing and the mouse read the same one.
+//! Where everything stands on a screen: a pure function of its size and the number of knobs. Drawing and the mouse read
+//! the same one.
 
 use ratatui::layout::Rect;
 
 use super::widget::pen::width;
-use crate::settings::knob::Knob;
 
 /// Smallest screen that the planner can be used on, in cells.
 pub const LEAST: (u16, u16) = (60, 20);
+
+/// Rows that the panel below the knobs has at least, its frame included.
+const LEAST_BELOW: u16 = 8;
+/// Rows of the layers' panel at least.
+const LEAST_LAYERS: u16 = 8;
 
 /// The parts of the screen that can have the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
@@ -58,6 +63,8 @@ pub enum Shape {
 pub struct Regions {
     pub shape: Shape,
     pub screen: Rect,
+    /// How many knobs there are; where not all have room they scroll.
+    pub knob_count: usize,
     pub header: Rect,
     pub knobs: Rect,
     pub layers: Rect,
@@ -68,13 +75,14 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Cuts a screen of `columns` by `rows` cells.
-    pub fn of(columns: u16, rows: u16) -> Self {
+    /// Cuts a screen of `columns` by `rows` cells for so many knobs.
+    pub fn of(columns: u16, rows: u16, knob_count: usize) -> Self {
         let screen = Rect::new(0, 0, columns, rows);
         let none = Rect::ZERO;
         let mut regions = Self {
             shape: Shape::TooSmall,
             screen,
+            knob_count,
             header: none,
             knobs: none,
             layers: none,
@@ -89,11 +97,11 @@ impl Regions {
         regions.header = Rect { height: 1, ..screen };
         regions.footer = Rect { y: rows - 1, height: 1, ..screen };
         let body = Rect { y: 1, height: rows - 2, ..screen };
-        let knob_rows = Knob::ALL.len() as u16 + 2;
+        let knobs = knob_count.min(usize::from(u16::MAX / 4)) as u16;
         if columns < 80 || rows < 24 {
             regions.shape = Shape::Tabbed;
-            let (knobs, rest) = cut_top(body, knob_rows);
-            let (lower, verdict) = cut_top(rest, rest.height - 3);
+            let (upper, verdict) = cut_top(body, body.height - 3);
+            let (knobs, lower) = cut_top(upper, (knobs + 2).min(upper.height - (LEAST_BELOW - 1)));
             (regions.knobs, regions.verdict) = (knobs, verdict);
             (regions.layers, regions.memory, regions.graph) = (lower, lower, lower);
             return regions;
@@ -111,9 +119,11 @@ impl Regions {
             let (left, right) = cut_left(body, left_width);
             (left, right, below)
         };
-        let knobs_height = if rows >= 40 { knob_rows + Knob::ALL.len() as u16 + 1 } else { knob_rows };
+        let spread = 2 * knobs + 3;
+        let roomy = rows >= 40 && spread <= left.height / 2;
+        let knobs_height = if roomy { spread } else { (knobs + 2).min(left.height - LEAST_BELOW) };
         (regions.knobs, regions.graph) = cut_top(left, knobs_height);
-        let layers_height = if wide { (right.height / 2).max(knob_rows) } else { knob_rows };
+        let layers_height = if wide { (right.height / 2).max(LEAST_LAYERS) } else { LEAST_LAYERS };
         (regions.layers, regions.memory) = cut_top(right, layers_height);
         regions.verdict = below;
         regions
@@ -129,13 +139,21 @@ impl Regions {
         }
     }
 
-    /// The row of `knob`, inside the frame.
-    pub fn knob(&self, knob: Knob) -> KnobRow {
+    /// How many knobs are seen at once.
+    pub fn knobs_at_once(&self) -> usize {
+        self.knob_count.min(usize::from(inside(self.knobs).height))
+    }
+
+    /// The row of a knob inside the frame, `at` counted from the first that is seen; none where it is not seen.
+    pub fn knob(&self, at: usize) -> Option<KnobRow> {
+        if at >= self.knobs_at_once() {
+            return None;
+        }
         let inner = inside(self.knobs);
-        let at = Knob::ALL.iter().position(|&other| other == knob).unwrap_or(0) as u16;
-        let spread = inner.height > 2 * Knob::ALL.len() as u16;
-        let y = inner.y + if spread { 1 + 2 * at } else { at };
-        KnobRow::new(Rect { y, height: u16::from(y < inner.bottom()), ..inner })
+        let spread = usize::from(inner.height) > 2 * self.knob_count;
+        let row = if spread { 1 + 2 * at } else { at };
+        let y = inner.y.saturating_add(row as u16);
+        (y < inner.bottom()).then(|| KnobRow::new(Rect { y, height: 1, ..inner }))
     }
 
     /// The names of the panels that share the place below the knobs, on its lower edge; none where each has its own.
@@ -229,12 +247,13 @@ fn cut_left(area: Rect, width: u16) -> (Rect, Rect) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::knob::Knob;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn parts_stay_on_the_screen_and_apart(columns in 0u16..400, rows in 0u16..200) {
-            let regions = Regions::of(columns, rows);
+        fn parts_stay_on_the_screen_and_apart(columns in 0u16..400, rows in 0u16..200, knobs in 0usize..30) {
+            let regions = Regions::of(columns, rows, knobs);
             let mut parts = vec![regions.header, regions.knobs, regions.verdict, regions.footer, regions.layers];
             if regions.shape == Shape::Columns {
                 parts.extend([regions.memory, regions.graph]);
@@ -252,17 +271,21 @@ mod tests {
         }
 
         #[test]
-        fn every_knob_can_be_reached(columns in 60u16..300, rows in 20u16..100) {
-            let regions = Regions::of(columns, rows);
-            for knob in Knob::ALL {
-                let row = regions.knob(knob);
+        fn knobs_stand_below_each_other_and_their_words_have_room(
+            columns in 60u16..300, rows in 20u16..100, knobs in 1usize..20,
+        ) {
+            let regions = Regions::of(columns, rows, knobs);
+            prop_assert!(regions.knobs_at_once() >= knobs.min(6));
+            let places: Vec<KnobRow> = (0..regions.knobs_at_once()).filter_map(|at| regions.knob(at)).collect();
+            prop_assert_eq!(places.len(), regions.knobs_at_once());
+            prop_assert!(places.is_sorted_by(|a, b| a.row.y < b.row.y));
+            prop_assert_eq!(regions.knob(places.len()), None);
+            for row in places {
                 prop_assert_eq!(row.row.height, 1);
-                prop_assert!(row.track.width >= 10, "{knob:?} {:?}", row);
+                prop_assert!(row.track.width >= 10, "{:?}", row);
                 prop_assert_eq!(regions.at(row.track.x, row.row.y, Panel::Layers), Some(Panel::Knobs));
-                if let Some(words) = knob.choices() {
-                    for place in row.words(&words) {
-                        prop_assert!(place.width >= 3);
-                    }
+                for words in Knob::ALL.into_iter().filter_map(Knob::words) {
+                    prop_assert!(row.words(&words).iter().all(|place| place.width >= 3));
                 }
             }
         }

@@ -1,10 +1,12 @@
 //! Sliders under the mouse.
 
+use plimsoll::engine::EngineId;
 use plimsoll::settings::knob::Knob;
-use plimsoll::settings::{CacheType, Context};
+use plimsoll::settings::{CacheType, Context, Settings};
 use plimsoll::tui::action::Gesture;
 use plimsoll::tui::regions::Panel;
 use plimsoll::tui::widget::slider;
+use ratatui::layout::Rect;
 
 use crate::stage::{self, Stage};
 
@@ -14,39 +16,62 @@ fn llama(size: (u16, u16)) -> Stage {
     Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), size)
 }
 
+/// A model with experts on two GPUs by llama.cpp: every slider there is.
+fn llama_cpp(size: (u16, u16)) -> Stage {
+    let machine = stage::machine(2, "RTX 3090", 24, 64);
+    Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine, size, Settings::default())
+}
+
 #[test]
 fn every_slider_can_be_dragged_at_every_size() {
     for size in SIZES {
-        for knob in Knob::ALL.into_iter().filter(|knob| knob.choices().is_none()) {
-            let mut stage = llama(size);
-            stage.no_limits = true;
-            let stops = knob.stops(&stage.app.bounds);
-            let track = stage.app.regions.knob(knob).track;
-            let (left, right) = (track.left() + 1, track.right() - 2);
-            stage.mouse(Gesture::Down, slider::column(track, stops.fraction(stage.app.value(knob))), track.y);
-            let mut values = Vec::new();
-            for x in (left..=right).rev() {
-                stage.mouse(Gesture::Drag, x, track.y + 3);
-                values.push(stage.app.value(knob));
-                assert_eq!(slider_handle(&stage, knob), x_of_value(&stage, knob), "{knob:?} at {size:?}");
-            }
-            assert!(values.is_sorted_by(|a, b| a >= b), "{knob:?} {values:?}");
-            assert_eq!((values[0], values[values.len() - 1]), (stops.last(), stops.first()), "{knob:?} at {size:?}");
-            stage.mouse(Gesture::Up, left, track.y);
-            stage.press("u");
-            assert_eq!(knob.chosen(&stage.app.settings, &stage.app.bounds), None, "a drag is undone at once");
+        for knob in llama(size).app.knobs.into_iter().filter(|knob| knob.words().is_none()) {
+            drag_to_both_ends(llama(size), knob, 1);
         }
     }
+    let size = (60, 20);
+    let usual = llama(size).app.knobs;
+    for knob in llama_cpp(size).app.knobs.into_iter().filter(|knob| knob.words().is_none() && !usual.contains(knob)) {
+        drag_to_both_ends(llama_cpp(size), knob, 10);
+    }
+}
+
+/// Drags the handle of `knob` from the right to the left, `every` so many columns.
+fn drag_to_both_ends(mut stage: Stage, knob: Knob, every: usize) {
+    let size = stage.app.regions.screen;
+    stage.no_limits = true;
+    while stage.app.knob_row(knob).is_none() {
+        stage.press("↓");
+    }
+    let stops = knob.stops(&stage.app.bounds);
+    let track = track(&stage, knob);
+    let (left, right) = (track.left() + 1, track.right() - 2);
+    stage.mouse(Gesture::Down, slider::column(track, stops.fraction(stage.app.value(knob))), track.y);
+    let mut values = Vec::new();
+    for x in (left..=right).rev().step_by(every).chain([left]) {
+        stage.mouse(Gesture::Drag, x, track.y + 3);
+        values.push(stage.app.value(knob));
+        assert_eq!(slider_handle(&stage, knob), x_of_value(&stage, knob), "{knob:?} at {size:?}");
+    }
+    assert!(values.is_sorted_by(|a, b| a >= b), "{knob:?} {values:?}");
+    assert_eq!((values[0], values[values.len() - 1]), (stops.last(), stops.first()), "{knob:?} at {size:?}");
+    stage.mouse(Gesture::Up, left, track.y);
+    stage.press("u");
+    assert_eq!(knob.chosen(&stage.app.settings, &stage.app.bounds), None, "a drag is undone at once");
+}
+
+fn track(stage: &Stage, knob: Knob) -> Rect {
+    stage.app.knob_row(knob).unwrap().track
 }
 
 /// The column where a handle is drawn on the screen.
 fn slider_handle(stage: &Stage, knob: Knob) -> u16 {
-    let track = stage.app.regions.knob(knob).track;
+    let track = track(stage, knob);
     (track.left()..track.right()).find(|&x| matches!(stage.buffer()[(x, track.y)].symbol(), "●" | "○")).unwrap()
 }
 
 fn x_of_value(stage: &Stage, knob: Knob) -> u16 {
-    let track = stage.app.regions.knob(knob).track;
+    let track = track(stage, knob);
     slider::column(track, knob.stops(&stage.app.bounds).fraction(stage.app.value(knob)))
 }
 
@@ -54,7 +79,7 @@ fn x_of_value(stage: &Stage, knob: Knob) -> u16 {
 fn a_press_on_the_handle_changes_nothing() {
     let mut stage = llama((120, 40));
     let x = slider_handle(&stage, Knob::Context);
-    let y = stage.app.regions.knob(Knob::Context).row.y;
+    let y = track(&stage, Knob::Context).y;
     stage.mouse(Gesture::Down, x, y);
     stage.mouse(Gesture::Up, x, y);
     assert_eq!(stage.app.settings.ctx, Context::Auto);
@@ -66,8 +91,8 @@ fn a_press_on_the_handle_changes_nothing() {
 fn words_are_clicked() {
     for size in SIZES {
         let mut stage = llama(size);
-        let row = stage.app.regions.knob(Knob::CacheType);
-        let place = row.words(&Knob::CacheType.choices().unwrap())[1];
+        let row = stage.app.knob_row(Knob::CacheType).unwrap();
+        let place = row.words(&Knob::CacheType.words().unwrap())[1];
         let word: String = (place.left()..place.right()).map(|x| stage.buffer()[(x, place.y)].symbol()).collect();
         assert_eq!(word.trim(), "q8_0");
         stage.mouse(Gesture::Down, place.x + 1, place.y);
@@ -78,7 +103,7 @@ fn words_are_clicked() {
 #[test]
 fn the_wheel_turns_the_knob_under_it_and_scrolls_lists() {
     let mut stage = llama((140, 45));
-    let row = stage.app.regions.knob(Knob::Parallel).row;
+    let row = stage.app.knob_row(Knob::Parallel).unwrap().row;
     stage.mouse(Gesture::WheelUp, row.x + 5, row.y);
     assert_eq!((stage.app.settings.parallel, stage.app.knob), (Some(2), Knob::Parallel));
     let memory = stage.app.regions.memory;

@@ -101,6 +101,9 @@ impl Parts<'_> {
                 GpuLayers::Auto => -1,
                 _ => i64::try_from(self.ask.spread.gpu_layers.unwrap_or(0)).unwrap_or(i64::MAX),
             },
+            kv_unified: Some(context.kv_unified),
+            outputs: Some(context.reserved().n_outputs),
+            n_cpu_moe: Some(self.settings.n_cpu_moe.unwrap_or(0).min(self.loaded.hparams.n_layer_all as u64)),
             release: Some(self.loaded.release.name),
         }
     }

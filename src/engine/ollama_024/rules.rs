@@ -60,6 +60,9 @@ pub(super) fn effect(
         cache_type_v: cache,
         flash_attn,
         gpu_layers: requested.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX)),
+        kv_unified: None,
+        outputs: None,
+        n_cpu_moe: None,
         release: None,
     };
     Ok(Effect { settings, requested, gpus, notes })

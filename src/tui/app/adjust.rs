@@ -3,7 +3,8 @@
 use tui_input::Input;
 
 use super::live::Stale;
-use super::{App, Entry, Mode, Panel, REMEMBERED};
+use super::{App, Entry, Mode, Panel, REMEMBERED, Step};
+use crate::answer::Limits;
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 
@@ -15,8 +16,8 @@ impl App {
         let (knob, value) = (self.knob, self.value(self.knob));
         let stops = knob.stops(&self.bounds);
         match command {
-            Command::Up => self.knob = neighbour(knob, -1),
-            Command::Down => self.knob = neighbour(knob, 1),
+            Command::Up => self.turn_to_knob(self.neighbour(knob, -1)),
+            Command::Down => self.turn_to_knob(self.neighbour(knob, 1)),
             Command::Less => self.set_knob(knob, stops.step(value, -1)),
             Command::More => self.set_knob(knob, stops.step(value, 1)),
             Command::PageDown => self.set_knob(knob, stops.step(value, -PAGE)),
@@ -25,8 +26,9 @@ impl App {
             Command::FineMore => self.set_knob(knob, finer(value, knob.fine(), true).min(stops.last().max(value))),
             Command::First => self.set_knob(knob, stops.first()),
             Command::Last => self.set_knob(knob, stops.last()),
-            Command::Enter if knob.choices().is_none() => {
-                self.mode = Mode::Entry(Entry { input: Input::new(value.to_string()), wrong: None });
+            Command::Enter if knob.words().is_none() => {
+                let text = knob.typed(&self.settings, value);
+                self.mode = Mode::Entry(Entry { input: Input::new(text), wrong: None });
             }
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
             Command::MostThatFits => self.go_to_limit(),
@@ -49,7 +51,7 @@ impl App {
                 self.change_settings(settings);
                 self.notice = Some("On auto the engine puts as many layers on GPUs as fit.".to_owned());
             }
-            None if knob.choices().is_some() => {
+            None if !Limits::ASKED.contains(&knob) => {
                 self.notice = Some(format!("{} has no most: choose one with ← and →.", knob.title()));
             }
             None if self.machine.gpus.is_empty() => {
@@ -57,6 +59,10 @@ impl App {
             }
             None if self.limits.is_none() => {
                 self.notice = Some("Still working out what fits; press m again in a moment.".to_owned());
+            }
+            None if knob == Knob::CpuMoe => {
+                let text = "Not even with the experts of every layer in RAM does the rest fit on the GPU.";
+                self.notice = Some(text.to_owned());
             }
             None => {
                 let least = knob.show(knob.stops(&self.bounds).first());
@@ -69,6 +75,10 @@ impl App {
     /// Sets `knob` as one step that can be undone.
     pub(super) fn set_knob(&mut self, knob: Knob, value: u64) {
         let mut settings = self.settings.clone();
+        if let (Knob::TensorSplit, true, Some(plan)) = (knob, settings.tensor_split.is_empty(), &self.plan) {
+            // the other GPUs keep the proportion that they have now
+            settings.tensor_split = plan.shares();
+        }
         knob.set(&mut settings, value);
         self.change_settings(settings);
     }
@@ -96,14 +106,20 @@ impl App {
         if self.past.len() == REMEMBERED {
             self.past.remove(0);
         }
-        self.past.push((self.engine, self.settings.clone()));
+        self.past.push(Step {
+            engine: self.engine,
+            settings: self.settings.clone(),
+            knobs: self.knobs.clone(),
+            aside: self.aside.clone(),
+        });
     }
 
     pub(super) fn undo(&mut self) {
         match self.past.pop() {
-            Some((engine, settings)) => {
+            Some(Step { engine, settings, knobs, aside }) => {
                 let same = engine == self.engine;
-                (self.engine, self.settings, self.stale) = (engine, settings, Stale::ByHand);
+                (self.engine, self.settings, self.aside, self.stale) = (engine, settings, aside, Stale::ByHand);
+                self.take_knobs(knobs);
                 if !same {
                     self.replan_from_scratch();
                 }
@@ -131,12 +147,6 @@ impl App {
             _ => *at,
         };
     }
-}
-
-fn neighbour(knob: Knob, by: isize) -> Knob {
-    let at = Knob::ALL.iter().position(|&other| other == knob).unwrap_or(0);
-    let target = at.saturating_add_signed(by).min(Knob::ALL.len() - 1);
-    Knob::ALL[target]
 }
 
 /// The next multiple of `step` above or below `value`.

@@ -4,6 +4,7 @@ use super::{App, Mode, Panel};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Command, Gesture};
 use crate::tui::effect::Effect;
+use crate::tui::regions::KnobRow;
 use crate::tui::view;
 use crate::tui::widget::slider;
 
@@ -73,8 +74,8 @@ impl App {
     fn grasp_knob(&mut self, x: u16, y: u16) {
         let Some(knob) = self.knob_at(y) else { return };
         self.knob = knob;
-        let row = self.regions.knob(knob);
-        if let Some(words) = knob.choices() {
+        let Some(row) = self.knob_row(knob) else { return };
+        if let Some(words) = knob.words() {
             if let Some(at) = row.words(&words).iter().position(|place| place.contains((x, y).into())) {
                 self.set_knob(knob, at as u64);
             }
@@ -87,14 +88,14 @@ impl App {
     }
 
     fn let_go(&mut self) {
-        let moved = self.past.last().is_some_and(|(_, settings)| *settings != self.settings);
+        let moved = self.past.last().is_some_and(|step| step.settings != self.settings);
         if self.drag.take().is_some() && !moved {
             self.past.pop();
         }
     }
 
     fn drag_to(&mut self, knob: Knob, x: u16) {
-        let track = self.regions.knob(knob).track;
+        let Some(KnobRow { track, .. }) = self.knob_row(knob) else { return };
         let stops = knob.stops(&self.bounds);
         let value = stops.nearest(slider::fraction(track, x));
         // a press on the handle itself moves nothing
@@ -121,9 +122,6 @@ impl App {
     }
 
     fn knob_at(&self, y: u16) -> Option<Knob> {
-        Knob::ALL.into_iter().find(|&knob| {
-            let row = self.regions.knob(knob).row;
-            row.y == y && row.height > 0
-        })
+        self.knobs.iter().copied().find(|&knob| self.knob_row(knob).is_some_and(|place| place.row.y == y))
     }
 }

@@ -24,7 +24,10 @@ impl App {
             Action::Type(key) => return self.typed(key),
             Action::Paste(text) => return self.pasted(&text),
             Action::Mouse(gesture, x, y) => return self.mouse(gesture, x, y),
-            Action::Resize(columns, rows) => self.regions = Regions::of(columns, rows),
+            Action::Resize(columns, rows) => {
+                self.regions = Regions::of(columns, rows, self.knobs.len());
+                self.reveal_knob();
+            }
             Action::Detected(detected) => self.found(detected),
             Action::Moved(moved) => self.moved(moved),
             Action::Progress { id, done, total } => self.progress(id, done, total),
@@ -123,6 +126,8 @@ impl App {
         match command {
             Command::Up | Command::Less => self.mode = Mode::Engines(at.saturating_sub(1)),
             Command::Down | Command::More => self.mode = Mode::Engines((at + 1).min(last)),
+            Command::First => self.mode = Mode::Engines(0),
+            Command::Last => self.mode = Mode::Engines(last),
             Command::Enter => {
                 if let Some(&engine) = EngineId::ALL.get(at).filter(|&&engine| engine != self.engine) {
                     self.remember();
@@ -229,7 +234,7 @@ impl App {
                 self.model = Some(model);
                 self.settings.adapters = adapters;
                 // what was set for the other model came without these adapters
-                self.past.iter_mut().for_each(|(_, settings)| settings.adapters = adapters);
+                self.past.iter_mut().for_each(|step| step.settings.adapters = adapters);
                 self.plan = None;
                 self.cursors = super::Cursors::default();
                 self.replan_from_scratch();

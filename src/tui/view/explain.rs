@@ -63,7 +63,10 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
         &chosen.map_or_else(|| "nothing: the engine decides".to_owned(), |value| knob.show(value)),
         text,
     );
-    page.pair("in effect", NAMES, &knob.show(knob.in_effect(&plan.settings, plan.offloaded)), text);
+    if let (Knob::TensorSplit, Some(first)) = (knob, chosen) {
+        page.pair("shares", NAMES, &knob.typed(&app.settings, first), text);
+    }
+    page.pair("in effect", NAMES, &knob.show(knob.in_effect(plan)), text);
     if let Some(words) = knob.choices() {
         page.pair("choices", NAMES, &words.join(", "), text);
     } else {
@@ -71,12 +74,9 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
         page.pair("slider", NAMES, &format!("{} to {}", knob.show(stops.first()), knob.show(stops.last())), text);
     }
     if let Some(most) = app.limit(knob) {
-        page.pair(
-            "most on GPU",
-            NAMES,
-            &format!("{} with every layer on the GPU, the other knobs as they are", knob.show(most)),
-            text,
-        );
+        let name = if knob == Knob::CpuMoe { "least that fits" } else { "most on GPU" };
+        let what = format!("{} with every layer on the GPU, the other knobs as they are", knob.show(most));
+        page.pair(name, NAMES, &what, text);
     }
     if !plan.notes.is_empty() {
         page.heading("What the engine made of the settings");

@@ -11,26 +11,40 @@ use crate::tui::regions::{KnobRow, Panel};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, width};
-use crate::tui::widget::slider::Slider;
+use crate::tui::widget::slider::{Limit, Slider};
 
 /// Draws them.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let focused = app.focus == Panel::Knobs;
-    let aside = if app.limits.is_some() && !app.machine.gpus.is_empty() { "┊ most that fits on GPU" } else { "" };
-    panel::frame(buffer, app.regions.knobs, Panel::Knobs.title(), aside, focused, app.theme);
-    for knob in Knob::ALL {
-        draw_knob(app, knob, focused && knob == app.knob, buffer);
+    panel::frame(buffer, app.regions.knobs, Panel::Knobs.title(), &aside(app), focused, app.theme);
+    for &knob in &app.knobs {
+        if let Some(places) = app.knob_row(knob) {
+            draw_knob(app, knob, places, focused && knob == app.knob, buffer);
+        }
     }
 }
 
-fn draw_knob(app: &App, knob: Knob, focused: bool, buffer: &mut Buffer) {
-    let (theme, places) = (app.theme, app.regions.knob(knob));
+/// Which knobs are seen where not all have room, and what the mark on a slider means.
+fn aside(app: &App) -> String {
+    let (seen, count) = (app.regions.knobs_at_once(), app.knobs.len());
+    let marks = app.limits.is_some() && !app.machine.gpus.is_empty();
+    let range = format!("{}-{} of {count} ↑↓", app.first_knob + 1, app.first_knob + seen);
+    match (seen < count, marks) {
+        (true, true) => format!("{range} ─ ┊ most that fits"),
+        (true, false) => range,
+        (false, true) => "┊ most that fits on GPU".to_owned(),
+        (false, false) => String::new(),
+    }
+}
+
+fn draw_knob(app: &App, knob: Knob, places: KnobRow, focused: bool, buffer: &mut Buffer) {
+    let theme = app.theme;
     if focused {
         buffer.set_style(places.row.intersection(buffer.area), theme.selected());
     }
     let ink = if focused { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
     Pen::new(buffer, places.title, 0).put(if focused { " ▸ " } else { "   " }, ink).put(knob.title(), ink);
-    if let Some(words) = knob.choices() {
+    if let Some(words) = knob.words() {
         draw_words(app, knob, focused, &words, places, buffer);
         return;
     }
@@ -46,11 +60,13 @@ fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &m
     let limit = match knob {
         // on auto the engine already offloads all that fits
         Knob::GpuLayers => None,
+        Knob::CpuMoe => app.limit(knob).filter(|&least| least > stops.first()),
         _ => app.limit(knob).filter(|&most| most < stops.last()),
     };
+    let side = if knob == Knob::CpuMoe { Limit::Least } else { Limit::Most };
     let slider = Slider {
         at: stops.fraction(app.value(knob)),
-        limit: limit.map(|most| stops.fraction(most)),
+        limit: limit.map(|value| side(stops.fraction(value))),
         hollow: knob.chosen(&app.settings, &app.bounds).is_none(),
         focused,
     };
@@ -62,8 +78,8 @@ fn draw_value(app: &App, knob: Knob, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let value = app.value(knob);
     let chosen = knob.chosen(&app.settings, &app.bounds);
-    let effect = app.in_effect(knob).filter(|_| knob != Knob::GpuLayers);
-    let changed = app.before().map(|before| knob.in_effect(&before.settings, before.offloaded));
+    let effect = app.in_effect(knob).filter(|_| !matches!(knob, Knob::GpuLayers | Knob::TensorSplit));
+    let changed = app.before().map(|before| knob.in_effect(before));
     let style = match (chosen, effect) {
         (Some(chosen), Some(effect)) if chosen != effect => theme.ink(Hue::Over),
         (None, _) => theme.ink(Hue::Dim),

@@ -5,13 +5,22 @@ use ratatui::layout::Rect;
 
 use crate::tui::theme::{Hue, Theme};
 
+/// The last place on the good side.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Limit {
+    /// Up to here.
+    Most(f64),
+    /// From here on.
+    Least(f64),
+}
+
 /// What a slider shows; all places are shares of the way, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slider {
     /// Where the handle is.
     pub at: f64,
-    /// The last place that keeps every layer on GPUs, if that is before the end.
-    pub limit: Option<f64>,
+    /// How far it can go with every layer on GPUs, if not all the way.
+    pub limit: Option<Limit>,
     /// The handle stands where the engine put it, not where a person did.
     pub hollow: bool,
     /// The knob has the focus.
@@ -41,10 +50,18 @@ impl Slider {
             return;
         }
         let handle = column(track, self.at);
-        let limit = self.limit.map(|limit| column(track, limit));
-        let over = self.limit.is_some_and(|limit| self.at > limit);
+        let limit = self.limit.map(|limit| match limit {
+            Limit::Most(at) | Limit::Least(at) => column(track, at),
+        });
+        let over = match self.limit {
+            Some(Limit::Most(most)) => self.at > most,
+            Some(Limit::Least(least)) => self.at < least,
+            None => false,
+        };
+        let (over_left, over_right) =
+            (matches!(self.limit, Some(Limit::Least(_))), matches!(self.limit, Some(Limit::Most(_))));
         for x in clipped.left()..clipped.right() {
-            let beyond = limit.is_some_and(|limit| x > limit);
+            let beyond = limit.is_some_and(|limit| if over_left { x < limit } else { x > limit });
             let (symbol, style) = if x == handle {
                 let hue = if over {
                     Hue::Over
@@ -55,9 +72,9 @@ impl Slider {
                 };
                 (if self.hollow { "○" } else { "●" }, theme.bold(hue))
             } else if x == track.left() {
-                ("├", theme.ink(Hue::Dim))
+                ("├", theme.ink(if over_left { Hue::Over } else { Hue::Dim }))
             } else if x + 1 == track.right() {
-                ("┤", theme.ink(if limit.is_some() { Hue::Over } else { Hue::Dim }))
+                ("┤", theme.ink(if over_right { Hue::Over } else { Hue::Dim }))
             } else if limit == Some(x) {
                 ("┊", theme.bold(Hue::Fine))
             } else if beyond {
@@ -93,9 +110,13 @@ mod tests {
     #[test]
     fn the_mark_and_the_shading_are_drawn() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 13, 1));
-        let slider = Slider { at: 0.4, limit: Some(0.7), hollow: false, focused: true };
+        let slider = Slider { at: 0.4, limit: Some(Limit::Most(0.7)), hollow: false, focused: true };
         slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Look::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(text, "├━━━━●──┊┄┄┄┤");
+        let slider = Slider { at: 0.8, limit: Some(Limit::Least(0.3)), ..slider };
+        slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Look::BEST));
+        let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+        assert_eq!(text, "├━━━┊━━━━●──┤");
     }
 }

@@ -1,0 +1,151 @@
+//! A knob's value as it is shown and as it is typed.
+
+use super::{Bounds, Knob, LARGEST};
+use crate::settings::{Outputs, Settings};
+use crate::units::grouped;
+
+impl Knob {
+    /// `value` as it is read on the screen.
+    pub fn show(self, value: u64) -> String {
+        match self.choices() {
+            Some(words) => words.get(value as usize).copied().unwrap_or("?").to_owned(),
+            None if self == Self::TensorSplit => format!("{value}\u{2009}%"),
+            None => grouped(value, '\u{2009}'),
+        }
+    }
+
+    /// `value` as it is written on the command line and in files.
+    pub fn plain(self, value: u64) -> String {
+        if self.choices().is_some() { self.show(value) } else { value.to_string() }
+    }
+
+    /// What stands in the field where its value is typed, at first.
+    pub fn typed(self, settings: &Settings, value: u64) -> String {
+        match self {
+            Self::TensorSplit if settings.tensor_split.len() > 2 => {
+                settings.tensor_split.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+            }
+            _ => self.plain(value),
+        }
+    }
+
+    /// Sets it to what a person typed: a number (`32768`, `32 768`, `32k`), a word of its own, `auto` or `max`; for the
+    /// split over GPUs a share in percent or all shares (`3,1,1`).
+    ///
+    /// # Errors
+    /// One sentence on what can be written instead.
+    pub fn read(self, text: &str, settings: &mut Settings, bounds: &Bounds) -> Result<(), String> {
+        let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let word = text.to_ascii_lowercase().replace('_', "");
+        if let Some(words) = self.choices() {
+            return match words.iter().position(|choice| choice.replace('_', "") == word) {
+                Some(at) => {
+                    self.set(settings, at as u64);
+                    Ok(())
+                }
+                None if word == "auto" => {
+                    self.reset(settings);
+                    Ok(())
+                }
+                None => Err(format!("'{text}' is no {}: write {}, or auto", self.title(), words.join(", "))),
+            };
+        }
+        match (self, word.as_str()) {
+            (_, "auto") => self.reset(settings),
+            (Self::Outputs, "ubatch") => settings.outputs = Outputs::Ubatch,
+            (_, "max" | "all") => self.set(settings, self.stops(bounds).last()),
+            (Self::TensorSplit, list) if list.contains(',') => settings.tensor_split = shares(list)?,
+            (_, number) => {
+                let value = self.number(&text, number.trim_end_matches('%'))?;
+                self.set(settings, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn number(self, text: &str, word: &str) -> Result<u64, String> {
+        let (digits, scale) = match word.strip_suffix('k') {
+            Some(digits) => (digits, 1024),
+            None => (word, 1),
+        };
+        let wrong = || match self {
+            Self::TensorSplit => format!("'{text}' is no split: write percents like 60, shares like 3,1,1, or auto"),
+            _ => format!("'{text}' is not a number: write one like 32768 or 32k, or auto"),
+        };
+        let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(wrong)?;
+        let (least, most) = (self.least(), if self == Self::TensorSplit { 100 } else { LARGEST });
+        if value < least || value > most {
+            return Err(format!("{text} is out of range for {}: write {least} to {most}", self.title()));
+        }
+        Ok(value)
+    }
+}
+
+/// The shares of a split over GPUs.
+fn shares(list: &str) -> Result<Vec<f64>, String> {
+    let wrong = || format!("'{list}' is no split: write numbers from 0 up that are not all 0, such as 3,1,1");
+    let share = |text: &str| text.parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
+    let shares: Vec<f64> = list.split(',').map(share).collect::<Option<_>>().ok_or_else(wrong)?;
+    if shares.iter().any(|share| *share > 0.0) { Ok(shares) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{CacheType, GpuLayers};
+
+    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33 };
+
+    #[test]
+    fn typed_values_are_taken_exactly() {
+        let mut settings = Settings::default();
+        for (text, value) in [("12345", 12_345), ("32k", 32_768), ("32 768", 32_768), ("max", 131_072)] {
+            Knob::Context.read(text, &mut settings, &BOUNDS).unwrap();
+            assert_eq!(Knob::Context.chosen(&settings, &BOUNDS), Some(value));
+        }
+        for text in ["", "k", "-1", "0", "1e9", "99999999999999", "18446744073709551615k"] {
+            assert!(Knob::Context.read(text, &mut settings, &BOUNDS).is_err(), "{text}");
+        }
+        Knob::CacheType.read("Q8_0", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.cache_type_v, Some(CacheType::Q8_0));
+        Knob::GpuLayers.read("auto", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.gpu_layers, GpuLayers::Auto);
+    }
+
+    #[test]
+    fn k_and_v_are_typed_apart_in_any_of_their_formats() {
+        let mut settings = Settings::default();
+        Knob::CacheTypeK.read("iq4_nl", &mut settings, &BOUNDS).unwrap();
+        Knob::CacheTypeV.read("bf16", &mut settings, &BOUNDS).unwrap();
+        assert_eq!((settings.cache_type_k, settings.cache_type_v), (Some(CacheType::Iq4Nl), Some(CacheType::Bf16)));
+        Knob::CacheTypeK.read("auto", &mut settings, &BOUNDS).unwrap();
+        assert_eq!((settings.cache_type_k, settings.cache_type_v), (None, Some(CacheType::Bf16)));
+        let error = Knob::CacheTypeV.read("q9", &mut settings, &BOUNDS).unwrap_err();
+        assert!(error.contains("q5_1") && error.contains("auto"), "{error}");
+    }
+
+    #[test]
+    fn a_split_is_typed_as_a_share_or_as_all_of_them() {
+        let mut settings = Settings::default();
+        Knob::TensorSplit.read("3, 1,1", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.tensor_split, [3.0, 1.0, 1.0]);
+        assert_eq!(Knob::TensorSplit.chosen(&settings, &BOUNDS), Some(60));
+        Knob::TensorSplit.read("20%", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.tensor_split, [20.0, 40.0, 40.0]);
+        for text in ["101", "0,0", "1,-1", "1,x", "nan,1", "one"] {
+            assert!(Knob::TensorSplit.read(text, &mut settings, &BOUNDS).is_err(), "{text}");
+        }
+        Knob::TensorSplit.read("auto", &mut settings, &BOUNDS).unwrap();
+        assert!(settings.tensor_split.is_empty());
+    }
+
+    #[test]
+    fn outputs_are_a_number_or_the_ubatch() {
+        let mut settings = Settings::default();
+        Knob::Outputs.read("ubatch", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.outputs, Outputs::Ubatch);
+        Knob::Outputs.read("7", &mut settings, &BOUNDS).unwrap();
+        assert_eq!(settings.outputs, Outputs::Tokens(7));
+        assert!(Knob::Outputs.read("0", &mut settings, &BOUNDS).is_err());
+    }
+}

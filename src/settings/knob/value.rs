@@ -1,0 +1,187 @@
+//! A knob's value in the settings and in a plan.
+
+use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, LARGEST};
+use crate::plan::Plan;
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Settings};
+
+impl Knob {
+    /// What the person chose; `None` where the engine decides.
+    pub fn chosen(self, settings: &Settings, bounds: &Bounds) -> Option<u64> {
+        match self {
+            Self::Context => match settings.ctx {
+                Context::Auto => None,
+                Context::Tokens(n) => Some(n),
+                Context::Max => Some(self.stops(bounds).last()),
+            },
+            Self::Parallel => settings.parallel,
+            Self::Batch => settings.batch,
+            Self::Ubatch => settings.ubatch,
+            Self::CacheType => place(&CACHE_CHOICES, &settings.cache_type_k?),
+            Self::CacheTypeK => place(&CACHE_TYPES, &settings.cache_type_k?),
+            Self::CacheTypeV => place(&CACHE_TYPES, &settings.cache_type_v?),
+            Self::FlashAttn => place(&FLASH_CHOICES, &settings.flash_attn),
+            // there is no option that says no
+            Self::KvUnified => settings.kv_unified.then_some(1),
+            Self::Outputs => match settings.outputs {
+                Outputs::Parallel => None,
+                Outputs::Tokens(n) => Some(n),
+                Outputs::Ubatch => Some(self.stops(bounds).last()),
+            },
+            Self::GpuLayers => match settings.gpu_layers {
+                GpuLayers::Auto => None,
+                GpuLayers::All => Some(bounds.layer_count),
+                GpuLayers::Count(n) => Some(n),
+            },
+            Self::CpuMoe => settings.n_cpu_moe,
+            Self::TensorSplit => percent_of_first(&settings.tensor_split),
+        }
+    }
+
+    /// What is in effect in `plan`. Of a knob that its engine does not have, the smallest value.
+    pub fn in_effect(self, plan: &Plan) -> u64 {
+        let effect = &plan.settings;
+        match self {
+            Self::Context => effect.ctx,
+            Self::Parallel => effect.parallel,
+            Self::Batch => effect.batch,
+            Self::Ubatch => effect.ubatch,
+            Self::CacheType => place(&CACHE_CHOICES, &effect.cache_type_k).unwrap_or(0),
+            Self::CacheTypeK => place(&CACHE_TYPES, &effect.cache_type_k).unwrap_or(0),
+            Self::CacheTypeV => place(&CACHE_TYPES, &effect.cache_type_v).unwrap_or(0),
+            Self::FlashAttn => place(&FLASH_CHOICES, &effect.flash_attn).unwrap_or(0),
+            Self::KvUnified => effect.kv_unified.unwrap_or_default().into(),
+            Self::Outputs => effect.outputs.unwrap_or_else(|| self.least()),
+            Self::GpuLayers => plan.offloaded as u64,
+            Self::CpuMoe => effect.n_cpu_moe.unwrap_or_else(|| self.least()),
+            Self::TensorSplit => {
+                let layers: Vec<f64> = plan.shares();
+                percent_of_first(&layers).unwrap_or_else(|| self.least())
+            }
+        }
+    }
+
+    /// Sets it to `value`, exactly.
+    pub fn set(self, settings: &mut Settings, value: u64) {
+        let value = value.clamp(self.least(), LARGEST);
+        let at = value as usize;
+        match self {
+            Self::Context => settings.ctx = Context::Tokens(value),
+            Self::Parallel => settings.parallel = Some(value),
+            Self::Batch => settings.batch = Some(value),
+            Self::Ubatch => settings.ubatch = Some(value),
+            Self::CacheType => {
+                let ty = CACHE_CHOICES.get(at).copied();
+                (settings.cache_type_k, settings.cache_type_v) = (ty, ty);
+            }
+            Self::CacheTypeK => settings.cache_type_k = CACHE_TYPES.get(at).copied(),
+            Self::CacheTypeV => settings.cache_type_v = CACHE_TYPES.get(at).copied(),
+            Self::FlashAttn => settings.flash_attn = FLASH_CHOICES.get(at).copied().unwrap_or_default(),
+            Self::KvUnified => settings.kv_unified = value > 0,
+            Self::Outputs => settings.outputs = Outputs::Tokens(value),
+            Self::GpuLayers => settings.gpu_layers = GpuLayers::Count(value),
+            Self::CpuMoe => settings.n_cpu_moe = Some(value),
+            Self::TensorSplit => settings.tensor_split = with_first(&settings.tensor_split, value.min(100)),
+        }
+    }
+
+    /// Leaves it to the engine again.
+    pub fn reset(self, settings: &mut Settings) {
+        self.copy(&Settings::default(), settings);
+    }
+
+    /// Makes it in `to` what it is in `from`.
+    pub fn copy(self, from: &Settings, to: &mut Settings) {
+        match self {
+            Self::Context => to.ctx = from.ctx,
+            Self::Parallel => to.parallel = from.parallel,
+            Self::Batch => to.batch = from.batch,
+            Self::Ubatch => to.ubatch = from.ubatch,
+            Self::CacheType => (to.cache_type_k, to.cache_type_v) = (from.cache_type_k, from.cache_type_v),
+            Self::CacheTypeK => to.cache_type_k = from.cache_type_k,
+            Self::CacheTypeV => to.cache_type_v = from.cache_type_v,
+            Self::FlashAttn => to.flash_attn = from.flash_attn,
+            Self::KvUnified => to.kv_unified = from.kv_unified,
+            Self::Outputs => to.outputs = from.outputs,
+            Self::GpuLayers => to.gpu_layers = from.gpu_layers,
+            Self::CpuMoe => to.n_cpu_moe = from.n_cpu_moe,
+            Self::TensorSplit => to.tensor_split.clone_from(&from.tensor_split),
+        }
+    }
+}
+
+/// Of two types for K and V the one that an engine with one for both can have.
+pub(in crate::settings) fn one_type(k: Option<CacheType>, v: Option<CacheType>) -> Option<CacheType> {
+    k.or(v).filter(|ty| CACHE_CHOICES.contains(ty))
+}
+
+/// What the first of `shares` is of their sum, in percent; `None` where there is nothing to share.
+fn percent_of_first(shares: &[f64]) -> Option<u64> {
+    let sum: f64 = shares.iter().sum();
+    let percent = 100.0 * shares.first()? / sum;
+    percent.is_finite().then(|| percent.round().clamp(0.0, 100.0) as u64)
+}
+
+/// `shares` in percent with the first set to `percent` and the others as they are to each other; of none, two.
+fn with_first(shares: &[f64], percent: u64) -> Vec<f64> {
+    let others = shares.get(1..).filter(|others| !others.is_empty()).unwrap_or(&[1.0]);
+    let rest = (100 - percent) as f64;
+    let sum: f64 = others.iter().sum();
+    let even = 1.0 / others.len() as f64;
+    let part = |share: &f64| if sum > 0.0 && sum.is_finite() { share / sum } else { even };
+    // hundredths are finer than layers, and can be read
+    let rounded = |share: f64| (share * 100.0).round() / 100.0;
+    std::iter::once(percent as f64).chain(others.iter().map(|share| rounded(rest * part(share)))).collect()
+}
+
+fn place<T: PartialEq>(choices: &[T], wanted: &T) -> Option<u64> {
+    choices.iter().position(|choice| choice == wanted).map(|at| at as u64)
+}
+
+/// What is offered for flash attention, as it is written.
+pub(super) const fn flash_name(flash: FlashAttn) -> &'static str {
+    match flash {
+        FlashAttn::Auto => "auto",
+        FlashAttn::On => "on",
+        FlashAttn::Off => "off",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33 };
+
+    proptest! {
+        #[test]
+        fn what_is_set_is_chosen_and_reset_takes_it_back(at in 0..Knob::ALL.len(), place in any::<prop::sample::Index>()) {
+            let knob = Knob::ALL[at];
+            let stops = knob.stops(&BOUNDS);
+            let value = *place.get(stops.as_slice());
+            let mut settings = Settings::default();
+            knob.set(&mut settings, value);
+            let unsayable = knob == Knob::KvUnified && value == 0;
+            prop_assert_eq!(knob.chosen(&settings, &BOUNDS), Some(value).filter(|_| !unsayable));
+            knob.reset(&mut settings);
+            prop_assert_eq!(settings, Settings::default());
+        }
+
+        #[test]
+        fn a_split_stays_whole_whatever_its_first_share(
+            shares in prop::collection::vec(0.0..100.0f64, 0..9), percent in 0u64..=100,
+        ) {
+            let split = with_first(&shares, percent);
+            prop_assert!((split.iter().sum::<f64>() - 100.0).abs() < 0.1, "{split:?}");
+            prop_assert_eq!(split.len(), shares.len().max(2));
+            prop_assert_eq!(percent_of_first(&split), Some(percent));
+        }
+    }
+
+    #[test]
+    fn the_other_gpus_keep_their_proportion() {
+        assert_eq!(with_first(&[1.0, 2.0, 1.0, 1.0], 60), [60.0, 20.0, 10.0, 10.0]);
+        assert_eq!(with_first(&[], 75), [75.0, 25.0]);
+        assert_eq!(with_first(&[5.0, 0.0, 0.0], 50), [50.0, 25.0, 25.0], "nothing is shared evenly");
+    }
+}

@@ -1,0 +1,63 @@
+//! Which knobs are offered, which of them has the focus, and which are seen.
+
+use super::App;
+use crate::engine::Scene;
+use crate::settings::knob::Knob;
+use crate::tui::regions::{KnobRow, Regions};
+
+impl App {
+    /// Offers the knobs that mean something to the engine, the model and the machine as they are now. What was set on the
+    /// others is laid aside for when they mean something again.
+    pub(super) fn offer(&mut self) {
+        let scene = Scene { model: self.model.as_deref(), machine: &self.machine, raw: self.settings.raw };
+        let knobs = self.engine.knobs(&scene);
+        if knobs != self.knobs {
+            self.aside.hand_over(&mut self.settings, &self.knobs, &knobs);
+            self.take_knobs(knobs);
+        }
+    }
+
+    /// Shows `knobs`; the focus stays where it is, or goes to the nearest.
+    pub(super) fn take_knobs(&mut self, knobs: Vec<Knob>) {
+        let place = |knob: Knob| Knob::ALL.iter().position(|&other| other == knob).unwrap_or(0);
+        let here = place(self.knob);
+        if let Some(&nearest) = knobs.iter().min_by_key(|&&knob| place(knob).abs_diff(here)) {
+            self.knob = nearest;
+        }
+        if knobs.len() != self.knobs.len() {
+            let screen = self.regions.screen;
+            self.regions = Regions::of(screen.width, screen.height, knobs.len());
+        }
+        self.knobs = knobs;
+        self.drag = self.drag.filter(|knob| self.knobs.contains(knob));
+        self.reveal_knob();
+    }
+
+    pub(super) fn turn_to_knob(&mut self, knob: Knob) {
+        self.knob = knob;
+        self.reveal_knob();
+    }
+
+    /// Scrolls no further than it takes to see the knob with the focus.
+    pub(super) fn reveal_knob(&mut self) {
+        let (at, rows) = (self.place_of(self.knob), self.regions.knobs_at_once().max(1));
+        let last = self.knobs.len().saturating_sub(rows);
+        self.first_knob = self.first_knob.clamp((at + 1).saturating_sub(rows), at).min(last);
+    }
+
+    fn place_of(&self, knob: Knob) -> usize {
+        self.knobs.iter().position(|&other| other == knob).unwrap_or(0)
+    }
+
+    /// The knob `by` places further down.
+    pub(super) fn neighbour(&self, knob: Knob, by: isize) -> Knob {
+        let target = self.place_of(knob).saturating_add_signed(by).min(self.knobs.len().saturating_sub(1));
+        self.knobs.get(target).copied().unwrap_or(knob)
+    }
+
+    /// The row of `knob` on the screen; none where it is not offered or scrolled out of sight.
+    pub fn knob_row(&self, knob: Knob) -> Option<KnobRow> {
+        let at = self.knobs.iter().position(|&other| other == knob)?;
+        self.regions.knob(at.checked_sub(self.first_knob)?)
+    }
+}
