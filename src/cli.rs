@@ -6,6 +6,7 @@ mod args;
 mod cache;
 mod devices;
 mod environment;
+mod export;
 mod fault;
 mod knobs;
 mod list;
@@ -25,7 +26,6 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
-use crate::export;
 use crate::hardware::saved::Saved;
 use crate::tui::{self, Leave};
 use crate::units::Bytes;
@@ -60,6 +60,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, Fault>
         Some(Command::Why(args)) => print(&questions::why(&args)?)?,
         Some(Command::Sweep(args)) => print(&questions::sweep(&args)?)?,
         Some(Command::Matrix(args)) => print(&questions::matrix(&args)?)?,
+        Some(Command::Export(args)) => export::run(&args)?,
         Some(Command::List(args)) => list(&args)?,
         Some(Command::Devices(args)) => devices(&args)?,
         #[cfg(feature = "net")]
@@ -77,7 +78,7 @@ fn plan(args: &PlanArgs) -> Result<(), Fault> {
     let ready = start.with(&opened).complete(opened.adapters);
     let plan = ready.plan(&opened.model)?;
     let text = if args.json {
-        let json = export::json(&plan);
+        let json = crate::export::json(&plan);
         json.map_err(|error| Fault::Terminal(format!("the plan cannot be written as JSON: {error}")))? + "\n"
     } else {
         let limits = ready.limits(&opened.model, &plan);

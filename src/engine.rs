@@ -175,6 +175,32 @@ pub enum EngineError {
     Settings(String),
 }
 
+/// How llama-server is started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// Its options, as settings of [`EngineId::LlamaCpp`].
+    pub options: Settings,
+    /// The machine's GPUs that it is shown, by their places.
+    pub gpus: Vec<usize>,
+}
+
+/// How `engine` would start llama-server for this plan; none for engines that do not.
+///
+/// # Errors
+/// As [`plan`].
+pub fn launch(
+    engine: EngineId,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Option<Launch>, EngineError> {
+    match engine {
+        EngineId::Ollama => ollama::launch(model, machine, settings).map(Some),
+        EngineId::LlamaCpp => Ok(Some(Launch { options: settings.clone(), gpus: llama_cpp::visible(machine) })),
+        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
+    }
+}
+
 /// Plans `model` on `machine` as `engine` would.
 ///
 /// # Errors

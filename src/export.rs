@@ -1,189 +1,211 @@
-//! A plan in other forms: one JSON object, whose keys scripts depend on.
+//! A plan, to be taken away: what to give Ollama or llama-server so that they do the same, and the plan itself as JSON,
+//! as a picture and as a table.
+#![allow(clippy::format_push_string, reason = "a page is written once; what reads best wins")]
 
-use serde::Serialize;
+pub mod environment;
+pub mod json;
+pub mod llama_server;
+pub mod markdown;
+pub mod request;
+mod shell;
+pub mod svg;
 
-use crate::machine::Origin;
-use crate::plan::{
-    Branch, Confidence, DeviceKind, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, InEffect, Listing,
-    ModelSummary, Plan, Reserve, Symbol, Term, Totals, Verdict,
-};
-use crate::units::Bytes;
+use std::fmt;
+use std::str::FromStr;
 
-/// `plan` as the object that `--json` prints: sizes are integers in bytes, keys always stand in the same order.
-///
-/// # Errors
-/// None that a plan can cause; a number that JSON cannot hold would be one.
-pub fn json(plan: &Plan) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(&object(plan))
+use crate::answer::Case;
+use crate::engine::EngineId;
+use crate::plan::Plan;
+
+pub use json::{json, object};
+
+/// What is taken away: a plan, what it was asked from, and what the model is called where it is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Engine, model, machine and knobs.
+    pub case: Case<'a>,
+    /// What the engine made of them.
+    pub plan: &'a Plan,
+    /// Where the programs find the model.
+    pub found: &'a Found,
 }
 
-/// The same object, to be part of another.
-pub fn object(plan: &Plan) -> impl Serialize + '_ {
-    Object::of(plan)
+/// Where a model is found by the programs that run it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A file.
+    File(String),
+    /// A name in Ollama's store or registry: `llama3.1:8b`.
+    Ollama(String),
+    /// A repository on Hugging Face and perhaps a quantisation: `owner/repo:Q4_K_M`.
+    HuggingFace(String),
+    /// The address of a file.
+    Address(String),
+    /// Nowhere yet: what people call it.
+    Nowhere(String),
 }
 
-#[derive(Serialize)]
-struct Object<'a> {
-    plimsoll: &'static str,
-    engine: &'static str,
-    confidence: Confidence,
-    origin: Origin,
-    model: &'a ModelSummary,
-    settings: &'a InEffect,
-    devices: Vec<Device<'a>>,
-    layers: Vec<Layer<'a>>,
-    graph: Graph<'a>,
-    totals: Totals,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    estimate: Option<&'a Estimate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ollama_ps: Option<Listed>,
-    offloaded: usize,
-    layer_count: usize,
-    verdict: Verdict,
-    refused: Option<&'a str>,
-    notes: &'a [String],
-}
-
-impl<'a> Object<'a> {
-    fn of(plan: &'a Plan) -> Self {
-        let layer = |layer: &'a crate::plan::LayerPlan| Layer {
-            index: layer.index,
-            device: plan.devices.get(layer.device).map_or("", |device| &device.id),
-            weights: layer.weights,
-            cache: layer.cache,
-            cache_formula: &layer.cache_from.formula,
-            why: layer.why.sentence(&plan.devices),
-        };
-        Self {
-            plimsoll: env!("CARGO_PKG_VERSION"),
-            engine: plan.engine.name(),
-            confidence: plan.confidence,
-            origin: plan.origin,
-            model: &plan.model,
-            settings: &plan.settings,
-            devices: plan.devices.iter().map(Device::of).collect(),
-            layers: plan.layers.iter().map(layer).collect(),
-            graph: Graph::of(&plan.graph),
-            totals: plan.totals,
-            estimate: plan.estimate.as_ref(),
-            ollama_ps: plan.listing.map(Listed::of),
-            offloaded: plan.offloaded,
-            layer_count: plan.layers.len(),
-            verdict: plan.verdict,
-            refused: plan.refusal.as_deref(),
-            notes: &plan.notes,
+impl Found {
+    /// What a person wrote to name a model that is no file here.
+    pub fn by_reference(reference: &str) -> Self {
+        let after = |starts: &[&str]| starts.iter().find_map(|start| reference.strip_prefix(start));
+        if let Some(entry) = after(&["catalogue:"]) {
+            return Self::Nowhere(entry.to_owned());
+        }
+        if let Some(name) = after(&["ollama://"]) {
+            return Self::Ollama(name.to_owned());
+        }
+        let repository = after(&["hf://", "hf.co/", "huggingface.co/", "https://huggingface.co/", "https://hf.co/"]);
+        match repository.map(|path| path.trim_end_matches('/')) {
+            Some(path) if path.split('/').count() == 2 => Self::HuggingFace(path.to_owned()),
+            _ if after(&["http://", "https://"]).is_some() => Self::Address(reference.to_owned()),
+            Some(path) => Self::Nowhere(path.to_owned()),
+            None if reference.to_ascii_lowercase().ends_with(".gguf") || reference.starts_with(['/', '.', '~']) => {
+                Self::File(reference.to_owned())
+            }
+            None => Self::Ollama(reference.to_owned()),
         }
     }
 }
 
-/// What `ollama ps` shows, in bytes and as it prints it.
-#[derive(Serialize)]
-struct Listed {
-    size: Bytes,
-    vram: Bytes,
-    size_column: String,
-    processor_column: String,
+/// A form to take a plan away in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// A Modelfile for `ollama create`.
+    Modelfile,
+    /// The `options` of a request to Ollama, as JSON.
+    Options,
+    /// Variables of the Ollama server, as lines for a shell.
+    Environment,
+    /// The same as a drop-in for systemd.
+    Systemd,
+    /// A command that starts llama-server.
+    LlamaServer,
+    /// The plan as JSON.
+    Json,
+    /// The plan as a table.
+    Markdown,
+    /// The plan as a picture.
+    Svg,
 }
 
-impl Listed {
-    fn of(listing: Listing) -> Self {
-        let Listing { size, vram } = listing;
-        Self { size, vram, size_column: listing.size_column(), processor_column: listing.processor_column() }
+impl Format {
+    /// Every form.
+    pub const ALL: [Self; 8] = [
+        Self::Modelfile,
+        Self::Options,
+        Self::Environment,
+        Self::Systemd,
+        Self::LlamaServer,
+        Self::Json,
+        Self::Markdown,
+        Self::Svg,
+    ];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Modelfile => "modelfile",
+            Self::Options => "options",
+            Self::Environment => "env",
+            Self::Systemd => "systemd",
+            Self::LlamaServer => "llama-server",
+            Self::Json => "json",
+            Self::Markdown => "markdown",
+            Self::Svg => "svg",
+        }
+    }
+
+    /// What it is, on the screen.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Modelfile => "Modelfile",
+            Self::Options => "API options",
+            Self::Environment => "Ollama's environment",
+            Self::Systemd => "systemd drop-in",
+            Self::LlamaServer => "llama-server",
+            Self::Json => "plan as JSON",
+            Self::Markdown => "plan as Markdown",
+            Self::Svg => "plan as SVG",
+        }
+    }
+
+    /// What a file of it is usually called.
+    pub const fn file_name(self) -> &'static str {
+        match self {
+            Self::Modelfile => "Modelfile",
+            Self::Options => "options.json",
+            Self::Environment => "ollama.env.sh",
+            Self::Systemd => "plimsoll.conf",
+            Self::LlamaServer => "llama-server.sh",
+            Self::Json => "plan.json",
+            Self::Markdown => "plan.md",
+            Self::Svg => "plan.svg",
+        }
+    }
+
+    /// The forms that a plan of `engine` has: only Ollama reads a Modelfile, options and its own variables.
+    pub fn of(engine: EngineId) -> Vec<Self> {
+        let for_ollama = [Self::Modelfile, Self::Options, Self::Environment, Self::Systemd];
+        Self::ALL.into_iter().filter(|format| engine != EngineId::LlamaCpp || !for_ollama.contains(format)).collect()
+    }
+
+    /// `subject` in this form, with a line break at its end.
+    ///
+    /// # Errors
+    /// One sentence, where this engine's plans have no such form.
+    pub fn write(self, subject: &Subject<'_>) -> Result<String, String> {
+        let engine = subject.plan.engine;
+        if !Self::of(engine).contains(&self) {
+            let others: Vec<_> = Self::of(engine).into_iter().map(Self::name).collect();
+            return Err(format!("{engine} has no {self}: write one of {}", others.join(", ")));
+        }
+        Ok(match self {
+            Self::Modelfile => request::modelfile(subject),
+            Self::Options => request::options_json(subject),
+            Self::Environment => environment::shell(subject),
+            Self::Systemd => environment::systemd(subject),
+            Self::LlamaServer => llama_server::command(subject)?,
+            Self::Json => {
+                json(subject.plan).map_err(|error| format!("the plan cannot be written as JSON: {error}"))? + "\n"
+            }
+            Self::Markdown => markdown::plan(subject.plan),
+            Self::Svg => svg::plan(subject.plan),
+        })
     }
 }
 
-#[derive(Serialize)]
-struct Device<'a> {
-    id: &'a str,
-    kind: DeviceKind,
-    name: &'a str,
-    backend: Option<crate::machine::Backend>,
-    total: Bytes,
-    free: Bytes,
-    swap_free: Bytes,
-    weights: Bytes,
-    cache: Bytes,
-    graph: Bytes,
-    reserved: Bytes,
-    reserves: &'a [Reserve],
-    layers: &'a [usize],
-}
-
-impl<'a> Device<'a> {
-    fn of(device: &'a DevicePlan) -> Self {
-        Self {
-            id: &device.id,
-            kind: device.kind,
-            name: &device.name,
-            backend: device.backend,
-            total: device.total,
-            free: device.free,
-            swap_free: device.swap_free,
-            weights: device.weights,
-            cache: device.cache,
-            graph: device.graph,
-            reserved: device.reserved(),
-            reserves: &device.reserves,
-            layers: &device.layers,
-        }
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 
-#[derive(Serialize)]
-struct Layer<'a> {
-    index: usize,
-    device: &'a str,
-    weights: Bytes,
-    cache: Bytes,
-    cache_formula: &'a str,
-    why: String,
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.into_iter().map(Self::name).collect();
+            format!("'{text}' is no form to take a plan away in: write one of {}", names.join(", "))
+        })
+    }
 }
 
-#[derive(Serialize)]
-struct Graph<'a> {
-    partial: Bytes,
-    full: Bytes,
-    used: GraphUse,
-    why: &'a str,
-    terms: &'a [Term],
-    branches: Branches<'a>,
-    letters: &'a [Symbol],
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[derive(Serialize)]
-struct Branches<'a> {
-    partial: Vec<OneBranch<'a>>,
-    full: Vec<OneBranch<'a>>,
-}
-
-#[derive(Serialize)]
-struct OneBranch<'a> {
-    name: &'a str,
-    bytes: Bytes,
-    wins: bool,
-    terms: &'a [Term],
-}
-
-impl<'a> Graph<'a> {
-    fn of(graph: &'a GraphPlan) -> Self {
-        let branches = |size: &'a GraphSize| {
-            let one = |(index, branch): (usize, &'a Branch)| OneBranch {
-                name: &branch.name,
-                bytes: branch.bytes,
-                wins: index == size.winner,
-                terms: &branch.terms,
-            };
-            size.branches.iter().enumerate().map(one).collect()
-        };
-        Self {
-            partial: graph.partial.bytes,
-            full: graph.full.bytes,
-            used: graph.used,
-            why: &graph.why,
-            terms: graph.in_force().terms(),
-            branches: Branches { partial: branches(&graph.partial), full: branches(&graph.full) },
-            letters: &graph.legend,
-        }
+    #[test]
+    fn a_reference_says_where_the_programs_find_the_model() {
+        let found = Found::by_reference;
+        assert_eq!(found("llama3.1:8b"), Found::Ollama("llama3.1:8b".into()));
+        assert_eq!(found("ollama://me/mine"), Found::Ollama("me/mine".into()));
+        assert_eq!(found("hf://a/b:Q8_0"), Found::HuggingFace("a/b:Q8_0".into()));
+        assert_eq!(found("https://huggingface.co/a/b/"), Found::HuggingFace("a/b".into()));
+        let file = "https://huggingface.co/a/b/resolve/main/c.gguf";
+        assert_eq!(found(file), Found::Address(file.into()));
+        assert_eq!(found("models/a.gguf"), Found::File("models/a.gguf".into()));
+        assert_eq!(found("catalogue:qwen3-8b@q8_0"), Found::Nowhere("qwen3-8b@q8_0".into()));
     }
 }

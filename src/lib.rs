@@ -11,7 +11,7 @@
 //! - [`plan`]: what every view, export and answer reads. Nothing after it does arithmetic on memory.
 //! - [`answer`]: questions put to an engine: how far a knob can go, why a layer spilled, what brings it back, what fits
 //!   where, what can live together, and the verdict in words.
-//! - [`export`]: a plan as JSON.
+//! - [`export`]: a plan taken away: for Ollama, for llama-server, as JSON, as a table and as a picture.
 //!
 //! Behind cargo features, the doors to the world:
 //!

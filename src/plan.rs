@@ -83,6 +83,16 @@ pub enum Confidence {
     Assumed,
 }
 
+impl std::fmt::Display for Confidence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Exact => "exact",
+            Self::Modelled => "modelled",
+            Self::Assumed => "assumed",
+        })
+    }
+}
+
 /// A model in a few words.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelSummary {

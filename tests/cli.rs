@@ -3,6 +3,7 @@
 mod contract;
 mod devices;
 mod exact;
+mod exports;
 mod list;
 mod machines;
 pub(crate) mod nvidia;

@@ -5,6 +5,7 @@ mod answers;
 mod catalogue;
 mod cli;
 mod engine;
+mod exports;
 mod formulas;
 mod gguf;
 mod journeys;

@@ -11,6 +11,7 @@ use clap_complete::Shell;
 use super::value;
 use crate::engine::EngineId;
 use crate::engine::llama_cpp::release::Release;
+use crate::export::Format;
 use crate::gguf::FileType;
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs};
@@ -64,6 +65,15 @@ Examples:
   plimsoll matrix model.gguf --flash-attn on
   plimsoll matrix model.gguf --rows quant --columns ctx
   plimsoll matrix model.gguf --rows parallel --columns ctx --column-values 8k,16k,32k --json";
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  plimsoll export llama3.1:8b --ctx 32768 > Modelfile
+  plimsoll export model.gguf --as env --kv-type q8_0 --flash-attn on
+  plimsoll export model.gguf --as llama-server --engine llama.cpp --ctx 65536
+  plimsoll export model.gguf --as svg --gpu \"RTX 4090\" --output plan.svg
+
+Which forms there are depends on the engine: Modelfile, options, env and systemd are Ollama's.";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -128,6 +138,10 @@ pub(super) enum Command {
     /// Plan for every pair of values of two knobs.
     #[command(after_help = MATRIX_EXAMPLES)]
     Matrix(Box<MatrixArgs>),
+    /// Take a plan away: as a Modelfile, API options, the Ollama server's environment, a llama-server command, JSON,
+    /// Markdown or SVG.
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(Box<ExportArgs>),
     /// List the models of the built-in catalogue and those on this machine, and how each would fit.
     #[command(after_help = LIST_EXAMPLES)]
     List(Box<ListArgs>),
@@ -248,6 +262,21 @@ pub(super) struct MatrixArgs {
     pub(super) output: Output,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct ExportArgs {
+    #[command(flatten)]
+    pub(super) asked: Asked,
+    /// The form: modelfile, options, env, systemd, llama-server, json, markdown or svg.
+    #[arg(long = "as", value_name = "FORM", help_heading = "Output")]
+    pub(super) form: Option<Format>,
+    /// Write it to this file, which must not be there yet, instead of printing it.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(super) output: Option<PathBuf>,
+    /// Write it even if the file is there.
+    #[arg(long, requires = "output", help_heading = "Output")]
+    pub(super) force: bool,
+}
+
 /// In which form a table is printed.
 #[derive(Debug, Args)]
 pub(super) struct Output {
@@ -257,6 +286,9 @@ pub(super) struct Output {
     /// Print comma-separated values with a line of names; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) csv: bool,
+    /// Print an SVG picture.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "csv"])]
+    pub(super) svg: bool,
 }
 
 #[cfg(feature = "net")]

@@ -7,6 +7,7 @@ use super::start::{self, Opened, Ready, Start};
 use super::style::Style;
 use crate::answer::matrix::Axis;
 use crate::answer::{Case, Goal, report, why};
+use crate::export::svg;
 use crate::gguf::FileType;
 use crate::plan::{Plan, Why};
 use crate::settings::Settings;
@@ -77,6 +78,7 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, Fault> {
     match args.output {
         Output { json: true, .. } => written(report::sweep_json(&sweep)),
         Output { csv: true, .. } => Ok(report::sweep_csv(&sweep)),
+        Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &sweep)),
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
     }
 }
@@ -95,11 +97,12 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, Fault> {
     match args.output {
         Output { json: true, .. } => written(report::matrix_json(&matrix)),
         Output { csv: true, .. } => Ok(report::matrix_csv(&matrix)),
+        Output { svg: true, .. } => Ok(svg::matrix(&ready.plan(&opened.model)?, &matrix)),
         _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
     }
 }
 
-fn ready(asked: &Asked) -> Result<(Ready, Opened), Fault> {
+pub(super) fn ready(asked: &Asked) -> Result<(Ready, Opened), Fault> {
     let start = Start::read(&asked.knobs, &asked.machine)?;
     let opened = start::model(&asked.model)?.quantised(asked.knobs.others.quant)?;
     Ok((start.with(&opened).complete(opened.adapters), opened))

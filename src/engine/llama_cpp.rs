@@ -26,7 +26,7 @@ use context::{Context, Options};
 use error::Refusal;
 use hparams::Hparams;
 use placement::{Overflow, Placement, Request};
-pub(super) use plan::plan;
+pub(super) use plan::{plan, visible};
 use probe::Parts;
 use release::Release;
 use weights::Weights;

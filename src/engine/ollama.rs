@@ -8,7 +8,7 @@ mod listing;
 mod predict;
 mod projector;
 
-use super::{EngineError, EngineId, llama_cpp};
+use super::{EngineError, EngineId, Launch, llama_cpp};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{DeviceKind, DevicePlan, Plan, Totals, Verdict, Why};
@@ -26,6 +26,23 @@ fn plan_by(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
+    let (start, plan) = started(place, model, machine, settings)?;
+    Ok(told_by_ollama(plan, start, model, machine, settings))
+}
+
+/// How it starts llama-server.
+pub(super) fn launch(model: &Model, machine: &Machine, settings: &Settings) -> Result<Launch, EngineError> {
+    let (start, _) = started(llama_cpp::plan, model, machine, settings)?;
+    Ok(Launch { options: start.options, gpus: start.gpus })
+}
+
+/// The start that loads the model, or else the last one, and llama-server's own plan of it.
+fn started(
+    place: impl Fn(&Model, &Machine, &Settings) -> Result<Plan, EngineError>,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<(Start, Plan), EngineError> {
     let mut start = decide::start(model, machine, settings, None)?;
     let mut plan = place(model, &start.machine, &start.options)?;
     let lower = decide::lower_context(settings, start.ctx).filter(|_| runs_out_of_memory(&plan, machine));
@@ -36,7 +53,7 @@ fn plan_by(
         start.notes.insert(0, note);
         plan = place(model, &start.machine, &start.options)?;
     }
-    Ok(told_by_ollama(plan, start, model, machine, settings))
+    Ok((start, plan))
 }
 
 /// Whether an allocation would fail. GPUs give no more than they have; an operating system refuses what is larger than all

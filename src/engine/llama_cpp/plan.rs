@@ -17,6 +17,8 @@ use crate::settings::{FlashAttn, GpuLayers, Settings};
 use crate::units::Bytes;
 use ask::Ask;
 
+pub use ask::gpus as visible;
+
 /// Plans `model` on `machine`.
 ///
 /// # Errors

@@ -59,7 +59,7 @@ impl Ask {
 }
 
 /// The machine's GPUs; integrated ones only where there are no others (`llama_prepare_model_devices`, 0.1.161).
-fn gpus(machine: &Machine) -> Vec<usize> {
+pub fn gpus(machine: &Machine) -> Vec<usize> {
     let of = |integrated: bool| -> Vec<usize> {
         let list = machine.gpus.iter().enumerate();
         list.filter(|(_, gpu)| gpu.integrated == integrated).map(|(at, _)| at).collect()

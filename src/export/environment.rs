@@ -1,0 +1,147 @@
+//! What the Ollama server is told by variables, as lines for a shell and as a drop-in for systemd.
+//! Names: `envconfig/config.go`, Ollama 0.24; those of llama-server: `common/arg.cpp`, 0.1.161.
+
+use std::fmt::Display;
+
+use super::Subject;
+use super::shell::{comment, word};
+use crate::engine::EngineId;
+use crate::settings::{FlashAttn, Settings};
+use crate::units::Bytes;
+
+/// The variable for the context, which a request may say too.
+pub(super) const CONTEXT: &str = "OLLAMA_CONTEXT_LENGTH";
+
+/// A variable and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Variable {
+    pub name: &'static str,
+    pub value: String,
+}
+
+impl Variable {
+    fn new(name: &'static str, value: impl Display) -> Self {
+        Self { name, value: format!("{value}") }
+    }
+
+    /// `NAME=value`
+    pub(super) fn line(&self) -> String {
+        format!("{}={}", self.name, self.value)
+    }
+}
+
+/// The variables that the server needs for this plan: the context and the parallelism in effect, and what a person set.
+pub fn variables(subject: &Subject<'_>) -> Vec<Variable> {
+    let (plan, settings) = (subject.plan, subject.case.settings);
+    let mut variables =
+        vec![Variable::new(CONTEXT, plan.settings.ctx), Variable::new("OLLAMA_NUM_PARALLEL", plan.settings.parallel)];
+    let (k, v) = (settings.cache_type_k, settings.cache_type_v);
+    if let Some(both) = k.filter(|_| k == v) {
+        variables.push(Variable::new("OLLAMA_KV_CACHE_TYPE", both));
+    }
+    match settings.flash_attn {
+        FlashAttn::Auto => {}
+        FlashAttn::On => variables.push(Variable::new("OLLAMA_FLASH_ATTENTION", 1)),
+        FlashAttn::Off => variables.push(Variable::new("OLLAMA_FLASH_ATTENTION", 0)),
+    }
+    if settings.gpu_overhead > Bytes::ZERO {
+        variables.push(Variable::new("OLLAMA_GPU_OVERHEAD", settings.gpu_overhead.0));
+    }
+    if settings.spread {
+        variables.push(Variable::new("OLLAMA_SCHED_SPREAD", 1));
+    }
+    if plan.engine == EngineId::Ollama {
+        variables.extend(passed_on(settings));
+    }
+    variables
+}
+
+/// What llama-server reads from the environment that Ollama hands down to it.
+fn passed_on(settings: &Settings) -> Vec<Variable> {
+    let mut variables = Vec::new();
+    if settings.cache_type_k != settings.cache_type_v {
+        let types =
+            [("LLAMA_ARG_CACHE_TYPE_K", settings.cache_type_k), ("LLAMA_ARG_CACHE_TYPE_V", settings.cache_type_v)];
+        variables.extend(types.into_iter().filter_map(|(name, ty)| Some(Variable::new(name, ty?))));
+    }
+    if settings.kv_unified {
+        variables.push(Variable::new("LLAMA_ARG_KV_UNIFIED", 1));
+    }
+    if settings.no_kv_offload {
+        variables.push(Variable::new("LLAMA_ARG_KV_OFFLOAD", 0));
+    }
+    if settings.swa_full {
+        variables.push(Variable::new("LLAMA_ARG_SWA_FULL", 1));
+    }
+    if !settings.tensor_split.is_empty() {
+        variables.push(Variable::new("LLAMA_ARG_TENSOR_SPLIT", shares(&settings.tensor_split)));
+    }
+    if let Some(target) = settings.fit_target {
+        variables.push(Variable::new("LLAMA_ARG_FIT_TARGET", mebibytes(target)));
+    }
+    if let Some(layers) = settings.n_cpu_moe {
+        variables.push(Variable::new("LLAMA_ARG_N_CPU_MOE", layers));
+    }
+    variables
+}
+
+/// `3,1`
+pub(super) fn shares(split: &[f64]) -> String {
+    split.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// llama-server reads whole mebibytes.
+pub(super) const fn mebibytes(bytes: Bytes) -> u64 {
+    bytes.0.div_ceil(1 << 20)
+}
+
+/// What this plan rests on that Ollama cannot be told, one sentence each.
+pub(super) fn caveats(subject: &Subject<'_>) -> Vec<String> {
+    let settings = subject.case.settings;
+    let mut caveats = Vec::new();
+    if settings.raw {
+        caveats.push("planned with the knobs taken as given; Ollama adjusts them by its own rules".to_owned());
+    }
+    if settings.require_full {
+        caveats.push("Ollama has no setting that refuses a model which is not wholly on GPUs".to_owned());
+    }
+    if settings.cache_type_k != settings.cache_type_v && subject.plan.engine != EngineId::Ollama {
+        caveats.push("Ollama has one type for K and V".to_owned());
+    }
+    caveats
+}
+
+/// As lines for a shell.
+pub fn shell(subject: &Subject<'_>) -> String {
+    let mut lines = String::new();
+    for Variable { name, value } in variables(subject) {
+        lines += &format!("export {name}={}\n", word(&value));
+    }
+    lines += &with_the_request(subject);
+    lines
+}
+
+/// As a drop-in: `/etc/systemd/system/ollama.service.d/plimsoll.conf`.
+pub fn systemd(subject: &Subject<'_>) -> String {
+    let mut lines = "[Service]\n".to_owned();
+    for variable in variables(subject) {
+        lines += &format!("Environment=\"{}\"\n", variable.line());
+    }
+    lines += &with_the_request(subject);
+    lines
+}
+
+/// What variables cannot say, as comments.
+fn with_the_request(subject: &Subject<'_>) -> String {
+    let options = super::request::options(subject).into_iter().filter(|(name, _)| *name != "num_ctx");
+    let options: Vec<String> = options.map(|(name, value)| format!("{name} {value}")).collect();
+    let mut lines = String::new();
+    if !options.is_empty() {
+        lines += &comment(&format!("each request, or a Modelfile, also says: {}", options.join(", ")));
+    }
+    for caveat in caveats(subject) {
+        lines += &comment(&caveat);
+    }
+    lines
+}

@@ -1,0 +1,189 @@
+//! A plan as one JSON object, whose keys scripts depend on.
+
+use serde::Serialize;
+
+use crate::machine::Origin;
+use crate::plan::{
+    Branch, Confidence, DeviceKind, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, InEffect, Listing,
+    ModelSummary, Plan, Reserve, Symbol, Term, Totals, Verdict,
+};
+use crate::units::Bytes;
+
+/// `plan` as the object that `--json` prints: sizes are integers in bytes, keys always stand in the same order.
+///
+/// # Errors
+/// None that a plan can cause; a number that JSON cannot hold would be one.
+pub fn json(plan: &Plan) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&object(plan))
+}
+
+/// The same object, to be part of another.
+pub fn object(plan: &Plan) -> impl Serialize + '_ {
+    Object::of(plan)
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    plimsoll: &'static str,
+    engine: &'static str,
+    confidence: Confidence,
+    origin: Origin,
+    model: &'a ModelSummary,
+    settings: &'a InEffect,
+    devices: Vec<Device<'a>>,
+    layers: Vec<Layer<'a>>,
+    graph: Graph<'a>,
+    totals: Totals,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimate: Option<&'a Estimate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ollama_ps: Option<Listed>,
+    offloaded: usize,
+    layer_count: usize,
+    verdict: Verdict,
+    refused: Option<&'a str>,
+    notes: &'a [String],
+}
+
+impl<'a> Object<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let layer = |layer: &'a crate::plan::LayerPlan| Layer {
+            index: layer.index,
+            device: plan.devices.get(layer.device).map_or("", |device| &device.id),
+            weights: layer.weights,
+            cache: layer.cache,
+            cache_formula: &layer.cache_from.formula,
+            why: layer.why.sentence(&plan.devices),
+        };
+        Self {
+            plimsoll: env!("CARGO_PKG_VERSION"),
+            engine: plan.engine.name(),
+            confidence: plan.confidence,
+            origin: plan.origin,
+            model: &plan.model,
+            settings: &plan.settings,
+            devices: plan.devices.iter().map(Device::of).collect(),
+            layers: plan.layers.iter().map(layer).collect(),
+            graph: Graph::of(&plan.graph),
+            totals: plan.totals,
+            estimate: plan.estimate.as_ref(),
+            ollama_ps: plan.listing.map(Listed::of),
+            offloaded: plan.offloaded,
+            layer_count: plan.layers.len(),
+            verdict: plan.verdict,
+            refused: plan.refusal.as_deref(),
+            notes: &plan.notes,
+        }
+    }
+}
+
+/// What `ollama ps` shows, in bytes and as it prints it.
+#[derive(Serialize)]
+struct Listed {
+    size: Bytes,
+    vram: Bytes,
+    size_column: String,
+    processor_column: String,
+}
+
+impl Listed {
+    fn of(listing: Listing) -> Self {
+        let Listing { size, vram } = listing;
+        Self { size, vram, size_column: listing.size_column(), processor_column: listing.processor_column() }
+    }
+}
+
+#[derive(Serialize)]
+struct Device<'a> {
+    id: &'a str,
+    kind: DeviceKind,
+    name: &'a str,
+    backend: Option<crate::machine::Backend>,
+    total: Bytes,
+    free: Bytes,
+    swap_free: Bytes,
+    weights: Bytes,
+    cache: Bytes,
+    graph: Bytes,
+    reserved: Bytes,
+    reserves: &'a [Reserve],
+    layers: &'a [usize],
+}
+
+impl<'a> Device<'a> {
+    fn of(device: &'a DevicePlan) -> Self {
+        Self {
+            id: &device.id,
+            kind: device.kind,
+            name: &device.name,
+            backend: device.backend,
+            total: device.total,
+            free: device.free,
+            swap_free: device.swap_free,
+            weights: device.weights,
+            cache: device.cache,
+            graph: device.graph,
+            reserved: device.reserved(),
+            reserves: &device.reserves,
+            layers: &device.layers,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Layer<'a> {
+    index: usize,
+    device: &'a str,
+    weights: Bytes,
+    cache: Bytes,
+    cache_formula: &'a str,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct Graph<'a> {
+    partial: Bytes,
+    full: Bytes,
+    used: GraphUse,
+    why: &'a str,
+    terms: &'a [Term],
+    branches: Branches<'a>,
+    letters: &'a [Symbol],
+}
+
+#[derive(Serialize)]
+struct Branches<'a> {
+    partial: Vec<OneBranch<'a>>,
+    full: Vec<OneBranch<'a>>,
+}
+
+#[derive(Serialize)]
+struct OneBranch<'a> {
+    name: &'a str,
+    bytes: Bytes,
+    wins: bool,
+    terms: &'a [Term],
+}
+
+impl<'a> Graph<'a> {
+    fn of(graph: &'a GraphPlan) -> Self {
+        let branches = |size: &'a GraphSize| {
+            let one = |(index, branch): (usize, &'a Branch)| OneBranch {
+                name: &branch.name,
+                bytes: branch.bytes,
+                wins: index == size.winner,
+                terms: &branch.terms,
+            };
+            size.branches.iter().enumerate().map(one).collect()
+        };
+        Self {
+            partial: graph.partial.bytes,
+            full: graph.full.bytes,
+            used: graph.used,
+            why: &graph.why,
+            terms: graph.in_force().terms(),
+            branches: Branches { partial: branches(&graph.partial), full: branches(&graph.full) },
+            letters: &graph.legend,
+        }
+    }
+}

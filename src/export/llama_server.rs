@@ -1,0 +1,200 @@
+//! The command that starts llama-server so that it does what a plan says, with as few options as that takes.
+//! Options: `common/arg.cpp`, 0.1.161.
+
+use super::environment::{mebibytes, shares};
+use super::shell::{comment, word};
+use super::{Found, Subject};
+use crate::answer::Case;
+use crate::engine::{self, EngineId, Launch};
+use crate::machine::{Backend, Machine};
+use crate::plan::{InEffect, Plan};
+use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Settings};
+
+/// The command, with comments above it where something has to be known.
+///
+/// # Errors
+/// When llama-server refuses what the plan rests on, in one sentence.
+pub fn command(subject: &Subject<'_>) -> Result<String, String> {
+    let Case { engine, model, machine, settings } = subject.case;
+    let launched = engine::launch(engine, model, machine, settings).map_err(|error| error.to_string())?;
+    let estimated = launched.is_none();
+    let launch = launched.unwrap_or_else(|| as_placed(subject.plan));
+    let seen = launch.machine(machine);
+    let server = Case { engine: EngineId::LlamaCpp, model, machine: &seen, settings: &launch.options };
+    let whole = server.plan().map_err(|error| error.to_string())?;
+    let options = fewest(&server, &whole);
+
+    let mut lines = String::new();
+    let release = whole.settings.release.unwrap_or_default();
+    if estimated {
+        let same = placed_alike(subject.plan, &whole, &launch.gpus);
+        let layers = if same { "the same layers on the same devices" } else { "as many layers on GPUs" };
+        lines += &comment(&format!("{layers}; llama.cpp's own sizes differ from {engine}'s (planned for {release})"));
+    } else {
+        lines += &comment(&format!("planned for llama.cpp of release {release}"));
+    }
+    if options.outputs != Outputs::Parallel {
+        lines += &comment("--outputs is no option of llama-server: it computes the logits of one token for each slot");
+    }
+    let (place, name) = match subject.found {
+        Found::File(path) => ("-m", path.clone()),
+        Found::HuggingFace(repository) => ("-hf", repository.clone()),
+        Found::Address(address) => ("-mu", address.clone()),
+        Found::Ollama(name) | Found::Nowhere(name) => {
+            lines += &comment(&format!("model.gguf stands for the file of {name}"));
+            ("-m", "model.gguf".to_owned())
+        }
+    };
+    let mut words = vec!["llama-server".to_owned(), place.to_owned(), word(&name)];
+    words.extend(arguments(&options));
+    words.extend(devices(machine, &launch));
+    lines += &words.join(" ");
+    lines.push('\n');
+    Ok(lines)
+}
+
+impl Launch {
+    /// What llama-server sees of `machine`.
+    fn machine(&self, machine: &Machine) -> Machine {
+        let gpus = self.gpus.iter().filter_map(|&gpu| machine.gpus.get(gpu).cloned()).collect();
+        Machine { gpus, ..machine.clone() }
+    }
+}
+
+/// The options that put layers where an estimator put them.
+fn as_placed(plan: &Plan) -> Launch {
+    let InEffect { ctx_total, parallel, batch, cache_type_k, cache_type_v, flash_attn, .. } = plan.settings;
+    let counts: Vec<usize> = plan.gpus().iter().map(|gpu| gpu.layers.len()).collect();
+    let gpus: Vec<usize> = (0..counts.len()).filter(|&gpu| plan.offloaded == 0 || counts[gpu] > 0).collect();
+    let options = Settings {
+        ctx: Context::Tokens(ctx_total),
+        parallel: Some(parallel),
+        batch: Some(batch),
+        ubatch: Some(batch),
+        cache_type_k: Some(cache_type_k),
+        cache_type_v: Some(cache_type_v),
+        flash_attn,
+        gpu_layers: GpuLayers::Count(plan.offloaded as u64),
+        tensor_split: if gpus.len() > 1 { gpus.iter().map(|&gpu| counts[gpu] as f64).collect() } else { Vec::new() },
+        ..Settings::default()
+    };
+    Launch { options, gpus }
+}
+
+/// Whether llama.cpp puts every block where the estimator did; `gpus` are the places that it sees.
+fn placed_alike(estimated: &Plan, placed: &Plan, gpus: &[usize]) -> bool {
+    let home = |device: usize| gpus.get(device).copied().unwrap_or(estimated.devices.len() - 1);
+    estimated.layers.len() == placed.layers.len()
+        && estimated.layers.iter().zip(&placed.layers).all(|(a, b)| a.device == home(b.device))
+}
+
+/// `server`'s settings without those that change nothing in `plan`, which it makes of them.
+pub fn fewest(server: &Case<'_>, plan: &Plan) -> Settings {
+    let mut settings = server.settings.clone();
+    for forget in FORGET {
+        let mut fewer = settings.clone();
+        forget(&mut fewer);
+        let same = |other: Plan| alike(&other, plan);
+        if fewer != settings && (Case { settings: &fewer, ..*server }).plan().is_ok_and(same) {
+            settings = fewer;
+        }
+    }
+    settings
+}
+
+/// Each leaves one option, or two that stand for each other, to llama-server.
+const FORGET: [fn(&mut Settings); 18] = [
+    |s| (s.parallel, s.kv_unified) = (None, false),
+    |s| s.parallel = None,
+    |s| s.kv_unified = false,
+    |s| (s.batch, s.ubatch) = (None, None),
+    |s| s.batch = None,
+    |s| s.ubatch = None,
+    |s| s.cache_type_k = None,
+    |s| s.cache_type_v = None,
+    |s| s.flash_attn = FlashAttn::Auto,
+    |s| s.gpu_layers = GpuLayers::Auto,
+    |s| s.tensor_split.clear(),
+    |s| s.n_cpu_moe = None,
+    |s| s.no_kv_offload = false,
+    |s| s.no_op_offload = false,
+    |s| s.swa_full = false,
+    |s| s.fit_target = None,
+    |s| s.fit_ctx = None,
+    |s| s.ctx = Context::Auto,
+];
+
+/// Whether two plans are the same to whoever runs them: what is in effect, and every byte on every device. What was asked
+/// of the engine, and what it keeps back, may differ.
+fn alike(a: &Plan, b: &Plan) -> bool {
+    let effect = |plan: &Plan| InEffect { gpu_layers: 0, ..plan.settings.clone() };
+    let device = |(a, b): (&crate::plan::DevicePlan, &crate::plan::DevicePlan)| {
+        (a.weights, a.cache, a.graph, &a.layers) == (b.weights, b.cache, b.graph, &b.layers)
+    };
+    effect(a) == effect(b) && a.devices.len() == b.devices.len() && a.devices.iter().zip(&b.devices).all(device)
+}
+
+/// The options as words of a command.
+pub fn arguments(settings: &Settings) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut option = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([name.to_owned(), value]);
+        }
+    };
+    option(
+        "-c",
+        match settings.ctx {
+            Context::Tokens(tokens) => Some(tokens.to_string()),
+            // 0 is what the model was trained for, as is nothing at all, which the fit may lower
+            Context::Max => Some("0".to_owned()),
+            Context::Auto => None,
+        },
+    );
+    option("-np", settings.parallel.map(|n| n.to_string()));
+    option("-b", settings.batch.map(|n| n.to_string()));
+    option("-ub", settings.ubatch.map(|n| n.to_string()));
+    option("-ctk", settings.cache_type_k.map(|ty| ty.to_string()));
+    option("-ctv", settings.cache_type_v.map(|ty| ty.to_string()));
+    option("-fa", (settings.flash_attn != FlashAttn::Auto).then(|| settings.flash_attn.to_string()));
+    option(
+        "-ngl",
+        match settings.gpu_layers {
+            GpuLayers::Auto => None,
+            GpuLayers::All => Some("all".to_owned()),
+            GpuLayers::Count(count) => Some(count.to_string()),
+        },
+    );
+    option("-ts", (!settings.tensor_split.is_empty()).then(|| shares(&settings.tensor_split)));
+    option("-ncmoe", settings.n_cpu_moe.map(|n| n.to_string()));
+    option("-fitt", settings.fit_target.map(|bytes| mebibytes(bytes).to_string()));
+    option("-fitc", settings.fit_ctx.map(|n| n.to_string()));
+    let switches = [
+        ("-kvu", settings.kv_unified),
+        ("-nkvo", settings.no_kv_offload),
+        ("--no-op-offload", settings.no_op_offload),
+        ("--swa-full", settings.swa_full),
+    ];
+    words.extend(switches.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));
+    words
+}
+
+/// `--device`, where llama-server is not to use what it would use by itself.
+fn devices(machine: &Machine, launch: &Launch) -> Vec<String> {
+    let discrete = machine.gpus.iter().any(|gpu| !gpu.integrated);
+    let usual: Vec<usize> = (0..machine.gpus.len()).filter(|&at| machine.gpus[at].integrated != discrete).collect();
+    if launch.gpus == usual || machine.gpus.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<String> = launch.gpus.iter().filter_map(|&gpu| device_name(machine, gpu)).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(",") };
+    vec!["--device".to_owned(), names]
+}
+
+/// `CUDA0`: the backend's own word for its devices, and the number among them (`*_NAME` in `ggml-*.h` and `.cpp`, 0.1.161).
+fn device_name(machine: &Machine, gpu: usize) -> Option<String> {
+    let backend = machine.gpus.get(gpu)?.backend;
+    let number = machine.gpus.iter().take(gpu).filter(|other| other.backend == backend).count();
+    let word = if backend == Backend::Metal { "MTL" } else { backend.name() };
+    Some(format!("{word}{number}"))
+}

@@ -1,0 +1,67 @@
+//! What goes with a model or a request: Ollama's `options`, as a Modelfile and as JSON.
+//! Names: `api/types.go` (`Options`, `Runner`) and `parser/parser.go`, Ollama 0.24.
+
+use serde_json::{Map, Value};
+
+use super::environment::{self, Variable};
+use super::{Found, Subject};
+use crate::settings::GpuLayers;
+
+/// The options that a request needs for this plan, in the order of Ollama's own list: the context always, as Ollama would
+/// else choose one by the machine; the others where a person set them.
+pub fn options(subject: &Subject<'_>) -> Vec<(&'static str, u64)> {
+    let (plan, settings) = (subject.plan, subject.case.settings);
+    let mut options = vec![("num_ctx", plan.settings.ctx)];
+    if settings.batch.is_some() {
+        options.push(("num_batch", plan.settings.batch));
+    }
+    match settings.gpu_layers {
+        GpuLayers::Auto => {}
+        GpuLayers::All => options.push(("num_gpu", plan.layers.len() as u64)),
+        GpuLayers::Count(count) => options.push(("num_gpu", count)),
+    }
+    options
+}
+
+/// The options as the object that a request carries.
+pub fn options_json(subject: &Subject<'_>) -> String {
+    let object: Map<String, Value> =
+        options(subject).into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+    format!("{:#}\n", Value::Object(object))
+}
+
+/// A Modelfile with the options as parameters. What only the server can be told is in its comments.
+pub fn modelfile(subject: &Subject<'_>) -> String {
+    let mut lines = String::new();
+    let from = match subject.found {
+        Found::File(path) if path.starts_with(['/', '.', '~']) => path.clone(),
+        Found::File(path) => format!("./{path}"),
+        Found::Ollama(name) => name.clone(),
+        Found::HuggingFace(name) => format!("hf.co/{name}"),
+        Found::Address(what) | Found::Nowhere(what) => {
+            lines += &comment(&format!("the file of {what}, once it is here"));
+            "./model.gguf".to_owned()
+        }
+    };
+    lines += &format!("FROM {}\n", from.split(char::is_control).collect::<String>());
+    for (name, value) in options(subject) {
+        lines += &format!("PARAMETER {name} {value}\n");
+    }
+    let variables = environment::variables(subject);
+    let server: Vec<String> =
+        variables.iter().filter(|variable| variable.name != environment::CONTEXT).map(Variable::line).collect();
+    if !server.is_empty() {
+        lines += &comment("the server needs this in its environment, for all its models:");
+        for line in server {
+            lines += &comment(&format!("  {line}"));
+        }
+    }
+    for caveat in environment::caveats(subject) {
+        lines += &comment(&caveat);
+    }
+    lines
+}
+
+fn comment(text: &str) -> String {
+    super::shell::comment(text)
+}

@@ -1,0 +1,34 @@
+//! Words as a POSIX shell reads them.
+
+/// `word` as one word, in quotes where it needs them.
+pub(super) fn word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// `text` as a comment: line breaks in it cannot end the comment.
+pub(super) fn comment(text: &str) -> String {
+    let one_line: Vec<&str> = text.split(char::is_control).collect();
+    format!("# {}\n", one_line.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_needs_quotes_has_them() {
+        assert_eq!(word("models/a-1.gguf"), "models/a-1.gguf");
+        assert_eq!(word("my model.gguf"), "'my model.gguf'");
+        assert_eq!(word("it's; rm -rf"), r"'it'\''s; rm -rf'");
+        assert_eq!(word(""), "''");
+    }
+
+    #[test]
+    fn a_comment_stays_one_line() {
+        assert_eq!(comment("a\nrm b"), "# a rm b\n");
+    }
+}

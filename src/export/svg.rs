@@ -1,0 +1,11 @@
+//! Plans and answers as SVG pictures, drawn as charts: shapes that scale, text that can be selected.
+
+mod charts;
+mod matrix;
+mod paper;
+mod plan;
+mod sweep;
+
+pub use matrix::matrix;
+pub use plan::plan;
+pub use sweep::sweep;

@@ -1,0 +1,20 @@
+//! What the pictures share: an engine's name in words, and shares of memory side by side.
+
+use super::paper::Ink;
+use crate::plan::Plan;
+
+/// What a device is asked for, and in which colour.
+pub(super) const PARTS: [(Ink, &str); 3] = [(Ink::Weights, "weights"), (Ink::Cache, "cache"), (Ink::Graph, "graph")];
+
+/// `Ollama ≥ 0.30, release 2026-11 · exact`
+pub(super) fn who(plan: &Plan) -> String {
+    let release = plan.settings.release.map(|release| format!(", release {release}")).unwrap_or_default();
+    format!("{}{release} · {}", plan.engine.title(), plan.confidence)
+}
+
+/// `Llama 3.1 8B · Q4_K_M · 4.6 GiB`
+pub(super) fn what(plan: &Plan) -> String {
+    let model = &plan.model;
+    let parts = [Some(model.name.clone()), model.file_type.clone(), Some(model.bytes.to_string())];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}

@@ -1,0 +1,90 @@
+//! Memory along a knob: for each device what it is asked for, stacked, below the line of what it has.
+
+use super::charts::{PARTS, what, who};
+use super::paper::{Anchor, Ink, MARGIN, Paper, WIDTH};
+use crate::answer::sweep::{DeviceSums, Outcome, Sweep};
+use crate::plan::Plan;
+use crate::settings::knob::Knob;
+use crate::units::Bytes;
+
+const LEFT: f64 = MARGIN + 84.0;
+const RIGHT: f64 = WIDTH - MARGIN - 10.0;
+const HIGH: f64 = 150.0;
+
+/// The picture of `sweep`; `plan` is the one that it starts from.
+pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
+    let mut paper = Paper::new();
+    paper.heading(&what(plan), &format!("memory along {} · {}", sweep.knob.title(), who(plan)));
+    let planned: Vec<(f64, &Outcome)> = sweep
+        .points
+        .iter()
+        .filter_map(|point| Some((across(sweep, point.value), point.outcome.as_ref().ok()?)))
+        .collect();
+    let devices = planned.first().map_or(0, |(_, outcome)| outcome.devices.len());
+    for device in 0..devices {
+        chart(&mut paper, sweep, &planned, device);
+    }
+    let words: Vec<_> =
+        PARTS.into_iter().chain([(Ink::Over, "free memory"), (Ink::Quiet, "where something changes")]).collect();
+    paper.legend(&words);
+    let refused = sweep.points.len() - planned.len();
+    if refused > 0 {
+        paper.sentence(&format!("{refused} of {} values are refused by the engine.", sweep.points.len()));
+    }
+    paper.finish(&what(plan))
+}
+
+/// Where `value` stands: numbers by their logarithm where the range is wide.
+fn across(sweep: &Sweep, value: u64) -> f64 {
+    let (Some(first), Some(last)) = (sweep.points.first(), sweep.points.last()) else { return LEFT };
+    let place = |value: u64| if logarithmic(sweep.knob) { (value.max(1) as f64).log2() } else { value as f64 };
+    let whole = place(last.value) - place(first.value);
+    let share = if whole > 0.0 { (place(value) - place(first.value)) / whole } else { 0.5 };
+    LEFT + share.clamp(0.0, 1.0) * (RIGHT - LEFT)
+}
+
+const fn logarithmic(knob: Knob) -> bool {
+    !matches!(knob, Knob::GpuLayers | Knob::CacheType | Knob::FlashAttn)
+}
+
+fn chart(paper: &mut Paper, sweep: &Sweep, planned: &[(f64, &Outcome)], at: usize) {
+    let sums: Vec<(f64, &DeviceSums)> =
+        planned.iter().filter_map(|(x, outcome)| Some((*x, outcome.devices.get(at)?))).collect();
+    let Some((_, first)) = sums.first() else { return };
+    let top = paper.y + 6.0;
+    let floor = top + HIGH;
+    let asked = |device: &DeviceSums| device.weights + device.cache + device.graph;
+    let most = sums.iter().map(|(_, device)| asked(device)).max().unwrap_or(Bytes::ZERO);
+    // room for the line of what is free, unless that is far above everything
+    let highest = if first.free.0 / 3 > most.0 { most } else { most.max(first.free) };
+    let scale = Bytes((highest.0 as f64 * 1.06) as u64 + 1);
+    let high = |bytes: Bytes| floor - bytes.share_of(scale).0 * HIGH;
+
+    paper.rect(LEFT, top, RIGHT - LEFT, HIGH, Ink::Faint);
+    let mut base: Vec<(f64, f64)> = sums.iter().map(|(x, _)| (*x, floor)).collect();
+    let stacked: [fn(&DeviceSums) -> Bytes; 3] =
+        [|d| d.weights, |d| d.weights + d.cache, |d| d.weights + d.cache + d.graph];
+    for ((ink, _), part) in PARTS.into_iter().zip(stacked) {
+        let line: Vec<(f64, f64)> = sums.iter().map(|(x, device)| (*x, high(part(device)))).collect();
+        paper.area(&line, &base, ink);
+        base = line;
+    }
+    for (nth, cliff) in sweep.cliffs.iter().enumerate() {
+        let x = across(sweep, cliff.last);
+        // the first layer lost and what the engine's own rules change stand out; then layers go one by one
+        let marked = nth == 0 || !cliff.jumps.is_empty();
+        paper.line((x, top), (x, if marked { floor } else { top + 8.0 }), Ink::Quiet, marked);
+    }
+    if first.free <= scale {
+        paper.line((LEFT, high(first.free)), (RIGHT, high(first.free)), Ink::Over, false);
+    }
+    paper.text(MARGIN - 8.0, top + HIGH / 2.0, 14, Anchor::Start, Ink::Text, &first.id);
+    paper.text(LEFT - 8.0, high(highest) + 5.0, 12, Anchor::End, Ink::Quiet, &highest.to_string());
+    paper.text(LEFT - 8.0, floor, 12, Anchor::End, Ink::Quiet, "0");
+    let every = sums.len().div_ceil(8).max(1);
+    for point in sweep.points.iter().step_by(every) {
+        let x = across(sweep, point.value);
+        paper.text(x, floor + 18.0, 12, Anchor::Middle, Ink::Quiet, &sweep.knob.show(point.value));
+    }
+    paper.y = floor + 36.0;
+}

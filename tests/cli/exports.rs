@@ -1,0 +1,92 @@
+//! `plimsoll export`, and the pictures of answers.
+
+use predicates::str::{contains, starts_with};
+
+use super::Place;
+
+#[test]
+fn a_modelfile_is_what_ollama_users_get() {
+    let place = Place::new();
+    place.model("llama");
+    let mut command = place.plimsoll();
+    command.args([
+        "export",
+        "llama.gguf",
+        "--ctx",
+        "8192",
+        "--engine",
+        "ollama-0.24",
+        "--gpu",
+        "24GiB",
+        "--ram",
+        "64GiB",
+    ]);
+    command.assert().success().stdout(starts_with("FROM ./llama.gguf\nPARAMETER num_ctx 8192\n"));
+}
+
+#[test]
+fn each_engine_says_which_forms_it_has() {
+    let place = Place::new();
+    let model = place.model("llama3.2-1b");
+    let mut command = place.plimsoll();
+    command.arg("export").arg(&model).args([
+        "--as",
+        "env",
+        "--engine",
+        "llama.cpp",
+        "--gpu",
+        "24GiB",
+        "--ram",
+        "64GiB",
+    ]);
+    command
+        .assert()
+        .code(2)
+        .stderr(contains("--as: llama.cpp has no env: write one of llama-server, json, markdown, svg"));
+
+    let mut command = place.plimsoll();
+    command.arg("export").arg(&model).args([
+        "--engine",
+        "llama.cpp",
+        "--gpu",
+        "24GiB",
+        "--ram",
+        "64GiB",
+        "--ctx",
+        "8192",
+    ]);
+    command.assert().success().stdout(contains("\nllama-server -m ")).stdout(contains(" -c 8192\n"));
+
+    let mut command = place.plimsoll();
+    command.arg("export").arg(&model).args(["--as", "poem"]);
+    command.assert().code(2).stderr(contains("write one of modelfile, options, env, systemd"));
+}
+
+#[test]
+fn a_file_that_is_there_is_not_written_over_by_accident() {
+    let place = Place::new();
+    let model = place.model("llama");
+    let export = |more: &[&str]| {
+        let mut command = place.plimsoll();
+        command.arg("export").arg(&model).args(["--gpu", "none", "--ram", "64GiB", "--engine", "ollama-0.24"]);
+        command.args(["--as", "options", "--output", "options.json"]).args(more);
+        command.assert()
+    };
+    export(&[]).success().stdout("");
+    let kept = place.file("options.json", b"mine");
+    export(&[]).code(1).stderr(contains("options.json' cannot be written: ")).stderr(contains("--force"));
+    assert_eq!(std::fs::read(&kept).unwrap(), b"mine");
+    export(&["--force"]).success();
+    assert!(std::fs::read_to_string(&kept).unwrap().contains("num_ctx"));
+}
+
+#[test]
+fn answers_are_drawn_too() {
+    let place = Place::new();
+    let model = place.model("llama");
+    for question in ["sweep", "matrix"] {
+        let mut command = place.plimsoll();
+        command.arg(question).arg(&model).args(["--gpu", "8GiB", "--ram", "64GiB", "--engine", "ollama-0.24", "--svg"]);
+        command.assert().success().stdout(starts_with("<svg ")).stdout(predicates::str::ends_with("</svg>\n"));
+    }
+}

@@ -1,0 +1,318 @@
+//! What is taken away from a plan, read back: the knobs that come out of it make the same plan.
+
+use plimsoll::answer::Case;
+use plimsoll::engine::{self, EngineId};
+use plimsoll::export::{Format, Found, Subject, llama_server};
+use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::plan::{DevicePlan, InEffect, Plan};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::{laws, support};
+
+/// What an option of Ollama's was set to.
+fn with_options(settings: &mut Settings, options: impl IntoIterator<Item = (String, u64)>) {
+    for (name, value) in options {
+        match name.as_str() {
+            "num_ctx" => settings.ctx = Context::Tokens(value),
+            "num_batch" => settings.batch = Some(value),
+            "num_gpu" => settings.gpu_layers = GpuLayers::Count(value),
+            other => panic!("Ollama has no option {other}"),
+        }
+    }
+}
+
+fn of_modelfile(text: &str) -> Vec<(String, u64)> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("PARAMETER "));
+    lines
+        .map(|line| line.split_once(' ').map(|(name, value)| (name.to_owned(), value.parse().unwrap())).unwrap())
+        .collect()
+}
+
+fn of_json(text: &str) -> Vec<(String, u64)> {
+    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(text).unwrap();
+    object.into_iter().map(|(name, value)| (name, value.as_u64().unwrap())).collect()
+}
+
+/// `export NAME=value`, and `Environment="NAME=value"`.
+fn of_variables(text: &str) -> Vec<(String, String)> {
+    let bare = |line: &str| line.strip_prefix("export ").or(line.strip_prefix("Environment=")).map(str::to_owned);
+    let lines = text.lines().filter_map(bare);
+    lines
+        .map(|line| line.trim_matches('"').split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).unwrap())
+        .collect()
+}
+
+fn with_variables(settings: &mut Settings, variables: Vec<(String, String)>) {
+    for (name, value) in variables {
+        let flag = || value == "1";
+        match name.as_str() {
+            "OLLAMA_CONTEXT_LENGTH" => settings.ctx = Context::Tokens(value.parse().unwrap()),
+            "OLLAMA_NUM_PARALLEL" => settings.parallel = Some(value.parse().unwrap()),
+            "OLLAMA_KV_CACHE_TYPE" => {
+                let ty: CacheType = value.parse().unwrap();
+                (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
+            }
+            "OLLAMA_FLASH_ATTENTION" => settings.flash_attn = if flag() { FlashAttn::On } else { FlashAttn::Off },
+            "OLLAMA_GPU_OVERHEAD" => settings.gpu_overhead = Bytes(value.parse().unwrap()),
+            "OLLAMA_SCHED_SPREAD" => settings.spread = flag(),
+            "LLAMA_ARG_CACHE_TYPE_K" => settings.cache_type_k = Some(value.parse().unwrap()),
+            "LLAMA_ARG_CACHE_TYPE_V" => settings.cache_type_v = Some(value.parse().unwrap()),
+            "LLAMA_ARG_KV_UNIFIED" => settings.kv_unified = flag(),
+            "LLAMA_ARG_KV_OFFLOAD" => settings.no_kv_offload = !flag(),
+            "LLAMA_ARG_SWA_FULL" => settings.swa_full = flag(),
+            "LLAMA_ARG_TENSOR_SPLIT" => settings.tensor_split = shares(&value),
+            "LLAMA_ARG_FIT_TARGET" => settings.fit_target = Some(Bytes::mib(value.parse().unwrap())),
+            "LLAMA_ARG_N_CPU_MOE" => settings.n_cpu_moe = Some(value.parse().unwrap()),
+            other => panic!("no server reads {other}"),
+        }
+    }
+}
+
+fn shares(text: &str) -> Vec<f64> {
+    text.split(',').map(|share| share.parse().unwrap()).collect()
+}
+
+/// A llama-server command as settings, and the devices that it names.
+fn of_command(text: &str) -> (Settings, Option<Vec<String>>) {
+    let line = text.lines().find(|line| !line.starts_with('#')).unwrap();
+    let mut words = line.split(' ');
+    assert_eq!(words.next(), Some("llama-server"));
+    let (mut settings, mut devices) = (Settings::default(), None);
+    while let Some(word) = words.next() {
+        let mut value = || words.next().unwrap();
+        match word {
+            "-m" => assert_eq!(value(), "model.gguf"),
+            "-c" => {
+                settings.ctx = match value() {
+                    "0" => Context::Max,
+                    tokens => Context::Tokens(tokens.parse().unwrap()),
+                }
+            }
+            "-np" => settings.parallel = Some(value().parse().unwrap()),
+            "-b" => settings.batch = Some(value().parse().unwrap()),
+            "-ub" => settings.ubatch = Some(value().parse().unwrap()),
+            "-ctk" => settings.cache_type_k = Some(value().parse().unwrap()),
+            "-ctv" => settings.cache_type_v = Some(value().parse().unwrap()),
+            "-fa" => settings.flash_attn = if value() == "on" { FlashAttn::On } else { FlashAttn::Off },
+            "-ngl" => {
+                settings.gpu_layers = match value() {
+                    "all" => GpuLayers::All,
+                    count => GpuLayers::Count(count.parse().unwrap()),
+                }
+            }
+            "-ts" => settings.tensor_split = shares(value()),
+            "-ncmoe" => settings.n_cpu_moe = Some(value().parse().unwrap()),
+            "-fitt" => settings.fit_target = Some(Bytes::mib(value().parse().unwrap())),
+            "-fitc" => settings.fit_ctx = Some(value().parse().unwrap()),
+            "-kvu" => settings.kv_unified = true,
+            "-nkvo" => settings.no_kv_offload = true,
+            "--no-op-offload" => settings.no_op_offload = true,
+            "--swa-full" => settings.swa_full = true,
+            "--device" => devices = Some(value().split(',').map(str::to_owned).collect()),
+            other => panic!("llama-server has no option {other}"),
+        }
+    }
+    (settings, devices)
+}
+
+/// `machine` with the GPUs that `--device` names, in its order.
+fn seen(machine: &Machine, names: Option<&[String]>) -> Machine {
+    let Some(names) = names else { return machine.clone() };
+    let mut gpus = Vec::new();
+    for name in names.iter().filter(|name| *name != "none") {
+        let digits = name.find(|c: char| c.is_ascii_digit()).unwrap();
+        let (word, number) = name.split_at(digits);
+        let of = |gpu: &&Gpu| word == if gpu.backend == Backend::Metal { "MTL" } else { gpu.backend.name() };
+        gpus.push(machine.gpus.iter().filter(of).nth(number.parse().unwrap()).unwrap().clone());
+    }
+    Machine { gpus, ..machine.clone() }
+}
+
+fn figures(device: &DevicePlan) -> (Bytes, Bytes, Bytes, &[usize]) {
+    (device.weights, device.cache, device.graph, &device.layers)
+}
+
+fn same_plan(a: &Plan, b: &Plan) -> Result<(), TestCaseError> {
+    let effect = |plan: &Plan| InEffect { gpu_layers: 0, ..plan.settings.clone() };
+    prop_assert_eq!(effect(a), effect(b));
+    prop_assert_eq!(a.verdict, b.verdict);
+    let figures = |plan: &Plan| format!("{:?}", plan.devices.iter().map(figures).collect::<Vec<_>>());
+    prop_assert_eq!(figures(a), figures(b));
+    Ok(())
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let ctx = prop_oneof![Just(Context::Auto), Just(Context::Max), (1..=1u64 << 16).prop_map(Context::Tokens)];
+    let layers =
+        prop_oneof![3 => Just(GpuLayers::Auto), 1 => Just(GpuLayers::All), 1 => (0..40u64).prop_map(GpuLayers::Count)];
+    let ty = || prop_oneof![2 => Just(None), 1 => select(&[CacheType::F16, CacheType::Q8_0, CacheType::Q4_0][..]).prop_map(Some)];
+    let flash = select(vec![FlashAttn::Auto, FlashAttn::On, FlashAttn::Off]);
+    let batch = prop_oneof![Just(None), (1..=2048u64).prop_map(Some)];
+    let parallel = prop_oneof![Just(None), (1..=8u64).prop_map(Some)];
+    let overhead = prop_oneof![3 => Just(0), 1 => 0..=1u64 << 30];
+    ((ctx, layers, ty(), ty()), (flash, batch, parallel, overhead), any::<[bool; 5]>()).prop_map(
+        |(
+            (ctx, gpu_layers, k, v),
+            (flash_attn, batch, parallel, overhead),
+            [spread, kv_unified, nkvo, swa_full, one],
+        )| {
+            Settings {
+                ctx,
+                gpu_layers,
+                cache_type_k: k,
+                cache_type_v: if one { k } else { v },
+                flash_attn,
+                batch,
+                parallel,
+                gpu_overhead: Bytes(overhead),
+                spread,
+                kv_unified,
+                no_kv_offload: nkvo,
+                swa_full,
+                ..Settings::default()
+            }
+        },
+    )
+}
+
+fn machine() -> impl Strategy<Value = Machine> {
+    let backend = select(vec![Backend::Cuda, Backend::Rocm, Backend::Vulkan]);
+    let gpu =
+        (backend, 4..=48u64, 0.5..=1.0f64, prop::bool::weighted(0.2)).prop_map(|(backend, gib, free, integrated)| {
+            Gpu {
+                name: "card".to_owned(),
+                backend,
+                total: Bytes::gib(gib),
+                free: Bytes((Bytes::gib(gib).0 as f64 * free) as u64),
+                integrated,
+                compute: None,
+                driver_major: None,
+            }
+        });
+    (prop::collection::vec(gpu, 0..=3), 8..=256u64).prop_map(|(gpus, ram)| Machine {
+        os: Os::Linux,
+        gpus,
+        ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO },
+        origin: Origin::Described,
+    })
+}
+
+fn found() -> Found {
+    Found::File("model.gguf".to_owned())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn ollama_is_told_what_makes_the_same_plan(
+        engine in select(vec![EngineId::Ollama, EngineId::Ollama024, EngineId::Ollama011]),
+        model in laws::any_model(), machine in machine(), settings in settings(),
+    ) {
+        let apart = settings.cache_type_k != settings.cache_type_v;
+        prop_assume!(engine == EngineId::Ollama || !apart, "Ollama's estimators know one type for K and V");
+        let case = Case { engine, model, machine: &machine, settings: &settings };
+        let Ok(plan) = case.plan() else { return Ok(()) };
+        let subject = Subject { case, plan: &plan, found: &found() };
+        for (options, server) in [(Format::Modelfile, Format::Environment), (Format::Options, Format::Systemd)] {
+            let told = options.write(&subject).unwrap();
+            let options = if options == Format::Options { of_json(&told) } else { of_modelfile(&told) };
+            let mut again = Settings::default();
+            with_variables(&mut again, of_variables(&server.write(&subject).unwrap()));
+            with_options(&mut again, options);
+            same_plan(&plan, &engine::plan(engine, model, &machine, &again).unwrap())?;
+        }
+    }
+
+}
+
+proptest! {
+    // twenty plans a case
+    #![proptest_config(ProptestConfig::with_cases(10))]
+
+    #[test]
+    fn llama_server_is_started_so_that_it_does_the_same_with_as_few_options_as_that_takes(
+        engine in select(vec![EngineId::Ollama, EngineId::LlamaCpp]),
+        model in laws::any_model(), machine in machine(), settings in settings(),
+    ) {
+        let case = Case { engine, model, machine: &machine, settings: &settings };
+        let Ok(plan) = case.plan() else { return Ok(()) };
+        let subject = Subject { case, plan: &plan, found: &found() };
+        let command = Format::LlamaServer.write(&subject).unwrap();
+        let (again, devices) = of_command(&command);
+        let machine = seen(&machine, devices.as_deref());
+        let server = Case { engine: EngineId::LlamaCpp, model, machine: &machine, settings: &again };
+        let started = server.plan().unwrap();
+        // Ollama's plan shows every GPU, llama-server's those that it was started with
+        let used = |plan: &Plan| {
+            let own = plan.devices.iter().map(figures).filter(|(weights, cache, graph, _)| *weights + *cache + *graph > Bytes::ZERO);
+            format!("{:?}", own.collect::<Vec<_>>())
+        };
+        prop_assert_eq!(used(&plan), used(&started), "{}", command);
+        let effect = |plan: &Plan| InEffect { gpu_layers: 0, ctx: 0, ..plan.settings.clone() };
+        prop_assert_eq!(effect(&plan), effect(&started), "{}", command);
+        prop_assert_eq!(llama_server::fewest(&server, &started), again.clone(), "{}", command);
+    }
+
+    #[test]
+    fn what_is_said_of_an_estimators_placement_is_true(
+        model in laws::any_model(), machine in machine(), settings in settings(),
+    ) {
+        let case = Case { engine: EngineId::Ollama024, model, machine: &machine, settings: &settings };
+        let Ok(plan) = case.plan() else { return Ok(()) };
+        let Ok(command) = Format::LlamaServer.write(&Subject { case, plan: &plan, found: &found() }) else { return Ok(()) };
+        let (again, devices) = of_command(&command);
+        let seen = seen(&machine, devices.as_deref());
+        let started = engine::plan(EngineId::LlamaCpp, model, &seen, &again).unwrap();
+        if command.starts_with("# the same layers on the same devices") {
+            let homes = |plan: &Plan| {
+                plan.layers.iter().map(|layer| plan.devices[layer.device].total).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(homes(&plan), homes(&started), "{}", command);
+        }
+    }
+}
+
+fn small() -> (Model, Machine) {
+    let machine = Machine {
+        os: Os::Linux,
+        gpus: Vec::new(),
+        ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO },
+        origin: Origin::Described,
+    };
+    let model = Model::from_header(support::model("qwen3-0.6b"), "qwen3-0.6b").unwrap();
+    (model, machine)
+}
+
+#[test]
+fn a_form_that_an_engine_has_not_is_refused_with_those_that_it_has() {
+    let (model, machine) = small();
+    let settings = Settings::default();
+    let case = Case { engine: EngineId::LlamaCpp, model: &model, machine: &machine, settings: &settings };
+    let plan = case.plan().unwrap();
+    let subject = Subject { case, plan: &plan, found: &found() };
+    let refused = Format::Modelfile.write(&subject).unwrap_err();
+    assert!(refused.contains("llama-server, json, markdown, svg"), "{refused}");
+    for format in Format::of(EngineId::LlamaCpp) {
+        assert!(format.write(&subject).unwrap().ends_with('\n'));
+    }
+}
+
+#[test]
+fn names_from_a_file_cannot_break_what_is_written() {
+    let (mut model, machine) = small();
+    model.name = "a<b>&\"|\u{7}'\nEnvironment=".to_owned();
+    let settings = Settings::default();
+    let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
+    let plan = case.plan().unwrap();
+    let found = Found::File("./it's\nmine.gguf".to_owned());
+    let subject = Subject { case, plan: &plan, found: &found };
+    let svg = Format::Svg.write(&subject).unwrap();
+    assert!(svg.contains("a&lt;b&gt;&amp;&quot;|'Environment="), "{svg}");
+    assert!(Format::Markdown.write(&subject).unwrap().starts_with("**a\\<b\\>&\"\\|'Environment=**"));
+    assert_eq!(Format::Modelfile.write(&subject).unwrap().lines().next(), Some("FROM ./it'smine.gguf"));
+}
