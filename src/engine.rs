@@ -2,6 +2,7 @@
 //! no clock, no file, no environment, no terminal.
 
 pub mod backend;
+mod choice;
 pub mod ggml;
 mod graph_size;
 mod knobs;
@@ -24,6 +25,7 @@ use crate::settings::knob::Knob;
 use crate::settings::{Outputs, Settings};
 use crate::units::Bytes;
 
+pub use choice::Choice;
 pub use knobs::Scene;
 
 /// The engines that this version knows.

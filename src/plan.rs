@@ -2,6 +2,7 @@
 //! nothing else does arithmetic on memory.
 
 mod listing;
+mod peak;
 mod why;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use crate::settings::{CacheType, FlashAttn};
 use crate::units::Bytes;
 
 pub use listing::Listing;
+pub use peak::{Alive, Held, Kind, Peak};
 
 /// What an engine decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +50,8 @@ pub struct Plan {
     pub listing: Option<Listing>,
     /// What the engine adjusted or what is worth knowing, one sentence each.
     pub notes: Vec<String>,
+    /// Those of the notes that say what the engine decided by itself, the most surprising first.
+    pub decided: Vec<String>,
 }
 
 impl Plan {
@@ -323,6 +327,9 @@ pub struct GraphPlan {
     pub why: String,
     /// What the letters of these formulas, and of the caches', stand for in this plan.
     pub legend: Vec<Symbol>,
+    /// The fullest moment of each device's buffer, GPUs in order, the CPU last; none where the engine has a formula
+    /// instead.
+    pub peaks: Vec<Peak>,
 }
 
 /// A letter of a formula, what it stands for, and its value in this plan.

@@ -1,5 +1,6 @@
 //! Journeys: keys and mouse on the real planner, and what is then on the screen.
 
+mod engines;
 mod knobs;
 mod loads;
 mod machine;
@@ -202,6 +203,7 @@ fn another_engine_keeps_the_knobs_and_is_undone() {
     stage.press("→ e ↓ Enter");
     let place = EngineId::ALL.iter().position(|&engine| engine == first).unwrap();
     let second = EngineId::ALL[place + 1];
+    assert!(first.releases().is_empty(), "the next line is the next engine");
     assert_eq!(stage.app.engine, second);
     assert_eq!(stage.app.plan.as_ref().unwrap().engine, second);
     assert!(matches!(stage.app.settings.ctx, Context::Tokens(_)));

@@ -145,6 +145,32 @@ fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str
     }
 }
 
+/// What the planner shows of the engines that run llama.cpp.
+#[rstest]
+#[case::graph("peaks", EngineId::LlamaCpp, "⇧Tab ↓")]
+#[case::graph_page("peaks-page", EngineId::LlamaCpp, "⇧Tab ↓ Enter")]
+#[case::notes("notes", EngineId::Ollama, "n")]
+#[case::verdict("decided", EngineId::Ollama, "")]
+fn llama_server_at_three_sizes(#[case] state: &str, #[case] engine: EngineId, #[case] keys: &str) {
+    for size in [(60, 20), (80, 24), (140, 45)] {
+        let machine = stage::machine(2, "RTX 3090", 24, 64);
+        let mut stage = Stage::by(engine, stage::model("gpt-oss-20b"), machine, size, Settings::default());
+        stage.press(keys);
+        stage.rest();
+        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
+    }
+}
+
+#[test]
+fn llama_cpp_on_two_gpus() {
+    let machine = stage::machine(2, "RTX 3060", 12, 64);
+    let settings = Settings { cache_type_k: Some(CacheType::Q8_0), ..settings(32_768) };
+    let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine, (140, 45), settings);
+    stage.press("⇧Tab ↓");
+    stage.rest();
+    picture("llama-cpp", &stage);
+}
+
 /// A model with experts by llama.cpp on two GPUs: every knob there is.
 #[rstest]
 fn more_knobs_than_rows(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16)) {

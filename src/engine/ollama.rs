@@ -50,7 +50,8 @@ fn started(
         let note =
             format!("context lowered from {} to {lower}: the first attempt to load runs out of memory", start.ctx);
         start = decide::start(model, machine, settings, Some(lower))?;
-        start.notes.insert(0, note);
+        start.notes.insert(0, note.clone());
+        start.decided.insert(0, note);
         plan = place(model, &start.machine, &start.options)?;
     }
     Ok((start, plan))
@@ -66,7 +67,7 @@ fn runs_out_of_memory(plan: &Plan, machine: &Machine) -> bool {
 
 /// llama.cpp's plan in Ollama's terms: its name, its knobs, its notes, and every GPU of the machine.
 fn told_by_ollama(mut plan: Plan, start: Start, model: &Model, machine: &Machine, settings: &Settings) -> Plan {
-    let Start { ctx, gpus, notes, .. } = start;
+    let Start { ctx, gpus, notes, decided, .. } = start;
     let cpu = machine.gpus.len();
     let place = |device: usize| gpus.get(device).copied().unwrap_or(cpu);
     for layer in &mut plan.layers {
@@ -83,6 +84,14 @@ fn told_by_ollama(mut plan: Plan, start: Start, model: &Model, machine: &Machine
             _ => plan.devices.push(device),
         }
     }
+    for peak in &mut plan.graph.peaks {
+        peak.device = place(peak.device);
+    }
+    for size in [&mut plan.graph.partial, &mut plan.graph.full] {
+        for (branch, peak) in size.branches.iter_mut().zip(&plan.graph.peaks) {
+            branch.name = plan.devices.get(peak.device).map(|device| device.id.clone()).unwrap_or_default();
+        }
+    }
     plan.engine = EngineId::Ollama;
     plan.settings.ctx = ctx;
     if settings.gpu_layers == GpuLayers::Auto {
@@ -92,6 +101,7 @@ fn told_by_ollama(mut plan: Plan, start: Start, model: &Model, machine: &Machine
     plan.verdict = Verdict::of(&plan.devices, plan.offloaded, plan.layers.len(), plan.refusal.is_some());
     plan.listing = Some(listing::of(&plan, model));
     plan.notes.splice(0..0, notes);
+    plan.decided = decided;
     plan
 }
 

@@ -32,6 +32,7 @@ pub enum Command {
     Reset,
     Undo,
     Engine,
+    Notes,
     Open,
     Freeze,
     Complete,

@@ -46,6 +46,8 @@ pub enum Mode {
     Explain(Subject, u16),
     /// An engine is chosen: the one at this place.
     Engines(usize),
+    /// All that the engine says; scrolled by so many lines.
+    Notes(u16),
     /// The key table; scrolled by so many lines.
     Help(u16),
 }
@@ -111,6 +113,9 @@ pub struct Cursors {
     pub device: usize,
     /// Line of the graph panel.
     pub term: usize,
+    /// The device whose fullest moment the graph panel shows, by its place in [`crate::plan::GraphPlan::peaks`]; none for
+    /// the one that needs most.
+    pub peak: Option<usize>,
 }
 
 /// What undo goes back to.
@@ -241,7 +246,9 @@ impl App {
             (Mode::Plan, _) => &[Scope::Lists, Scope::Plan, Scope::Everywhere],
             (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],
             (Mode::Open(_), _) => &[Scope::Open, Scope::Everywhere],
-            (Mode::Explain(..) | Mode::Engines(_) | Mode::Help(_), _) => &[Scope::Page, Scope::Everywhere],
+            (Mode::Explain(..) | Mode::Engines(_) | Mode::Notes(_) | Mode::Help(_), _) => {
+                &[Scope::Page, Scope::Everywhere]
+            }
         }
     }
 

@@ -11,7 +11,9 @@ mod stage;
 mod support;
 
 use divan::Bencher;
+use plimsoll::engine::EngineId;
 use plimsoll::model::Model;
+use plimsoll::settings::Settings;
 use plimsoll::tui::action::Action;
 use plimsoll::tui::app::App;
 use plimsoll::tui::{event, view};
@@ -34,8 +36,9 @@ fn redraw(app: &mut App, buffer: &mut Buffer, right: bool) -> usize {
     effects
 }
 
-fn bench(bencher: Bencher, model: Model, gpus: usize) {
-    let mut stage = stage::Stage::new(model, stage::machine(gpus, "RTX 6000 Ada", 48, 256), (200, 60));
+fn bench(bencher: Bencher, engine: EngineId, model: Model, gpus: usize) {
+    let machine = stage::machine(gpus, "RTX 6000 Ada", 48, 256);
+    let mut stage = stage::Stage::by(engine, model, machine, (200, 60), Settings::default());
     stage.press("Home → → → → →");
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     let mut right = false;
@@ -47,10 +50,32 @@ fn bench(bencher: Bencher, model: Model, gpus: usize) {
 
 #[divan::bench]
 fn qwen3_235b_on_four_gpus(bencher: Bencher) {
-    bench(bencher, stage::qwen3_235b(), 4);
+    bench(bencher, EngineId::Ollama024, stage::qwen3_235b(), 4);
 }
 
 #[divan::bench]
 fn llama3_1_8b_on_one_gpu(bencher: Bencher) {
-    bench(bencher, stage::model("llama3.1-8b"), 1);
+    bench(bencher, EngineId::Ollama024, stage::model("llama3.1-8b"), 1);
+}
+
+#[divan::bench]
+fn qwen3_235b_on_four_gpus_by_llama_cpp(bencher: Bencher) {
+    bench(bencher, EngineId::LlamaCpp, stage::qwen3_235b(), 4);
+}
+
+#[divan::bench]
+fn llama3_1_8b_on_one_gpu_by_llama_cpp(bencher: Bencher) {
+    bench(bencher, EngineId::LlamaCpp, stage::model("llama3.1-8b"), 1);
+}
+
+/// Drawing alone, without the new plan.
+#[divan::bench]
+fn draw_qwen3_235b_on_four_gpus_by_llama_cpp(bencher: Bencher) {
+    let machine = stage::machine(4, "RTX 6000 Ada", 48, 256);
+    let stage = stage::Stage::by(EngineId::LlamaCpp, stage::qwen3_235b(), machine, (200, 60), Settings::default());
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
+    bencher.bench_local(|| {
+        buffer.reset();
+        view::draw(&stage.app, &mut buffer);
+    });
 }

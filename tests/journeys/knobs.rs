@@ -109,7 +109,7 @@ fn another_engine_keeps_what_both_know_and_remembers_the_rest() {
     assert_eq!((there.ubatch, there.n_cpu_moe, there.batch), (None, None, Some(1024)), "what it ignores is laid aside");
     assert_eq!((there.cache_type_k, there.cache_type_v), (Some(CacheType::Q8_0), Some(CacheType::Q8_0)));
     assert!(stage.app.refused.is_none() && !stage.text().contains("is ignored"), "{}", stage.text());
-    stage.press("e Home ↓ Enter");
+    stage.press("e Home ↓ ↓ Enter");
     assert_eq!((stage.app.engine, &stage.app.settings), (EngineId::LlamaCpp, &first));
     stage.press("u");
     assert_eq!((stage.app.engine, stage.app.settings.ubatch), (EngineId::Ollama024, None));

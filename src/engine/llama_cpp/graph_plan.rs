@@ -1,68 +1,189 @@
 //! What a compute buffer is made of: everything that is alive when it is fullest.
 
 use super::Watched;
+use crate::engine::ggml::Graph;
 use crate::engine::ggml::allocate::Lifetime;
-use crate::engine::ggml::tensor::{Op, Place};
-use crate::plan::{Branch, Term};
+use crate::engine::ggml::tensor::{Buffer, Op, Place, Tensor};
+use crate::plan::{Alive, Branch, Held, Kind, Peak, Term};
 use crate::units::Bytes;
 
-/// Tensors that are named; the rest is summed up.
-const NAMED: usize = 12;
+/// Operands that are looked at for a label.
+const NEAR: usize = 6;
 
-/// Device `place`'s buffer of `bytes` bytes, named `name`.
-pub(super) fn branch(name: String, place: Place, bytes: u64, watched: &Watched) -> Branch {
-    let lives: Vec<&Lifetime> = watched.lifetimes.iter().filter(|life| life.place == place).collect();
-    let fullest = lives.iter().max_by_key(|life| (life.offset + life.bytes, std::cmp::Reverse(life.from)));
-    let moment = fullest.map_or(0, |life| life.from);
-    let mut terms: Vec<(Term, usize)> = Vec::new();
-    for life in lives.iter().filter(|life| life.from <= moment && moment <= life.until && life.bytes > 0) {
-        let tensor = &watched.graph[life.id];
-        let name =
-            if tensor.label.is_empty() { operation(tensor.op).to_owned() } else { tensor.label.replace('_', " ") };
-        if let Some((term, count)) = terms.iter_mut().find(|(term, _)| term.name == name) {
-            term.bytes += Bytes(life.bytes);
-            *count += 1;
-        } else {
-            let [a, b, c, d] = tensor.ne;
-            let shape = [(a, true), (b, b > 1 || c > 1 || d > 1), (c, c > 1 || d > 1), (d, d > 1)];
-            let shape: Vec<String> = shape.iter().filter(|(_, told)| *told).map(|(n, _)| n.to_string()).collect();
-            let formula = format!("{} of {}", tensor.ty.name(), shape.join("×"));
-            terms.push((Term { name, numbers: formula.clone(), formula, bytes: Bytes(life.bytes) }, 1));
+/// The fullest moment of the buffer of `bytes` bytes at `place`, which stands for the plan's `device`.
+pub(super) fn peak(device: usize, place: Place, bytes: u64, watched: &Watched) -> Peak {
+    let here = || watched.lifetimes.iter().filter(|life| life.place == place);
+    // the buffer is as large as the farthest end of any tensor
+    let farthest = here().max_by_key(|life| (life.offset.saturating_add(life.bytes), std::cmp::Reverse(life.from)));
+    let moment = farthest.map_or(0, |life| life.from);
+    let streamed = Streamed::of(place, watched);
+    let mut alive: Vec<Alive> = Vec::new();
+    for life in here().filter(|life| life.from <= moment && moment <= life.until && life.bytes > 0) {
+        add(&mut alive, life, &watched.graph, &streamed);
+    }
+    let held: u64 = alive.iter().map(|alive| alive.bytes.0).sum();
+    if let Some(rest) = bytes.checked_sub(held).filter(|rest| *rest > 0) {
+        alive.push(Alive { kind: Kind::Gaps, bytes: Bytes(rest), tensors: Vec::new() });
+    }
+    alive.sort_by_key(|alive| std::cmp::Reverse(alive.bytes));
+    for kind in &mut alive {
+        kind.tensors.sort_by_key(|held| std::cmp::Reverse(held.bytes));
+    }
+    let node = watched
+        .schedule
+        .nodes
+        .get(moment)
+        .map_or_else(String::new, |(id, _)| name(&watched.graph[*id], &watched.graph));
+    let steps = watched.schedule.nodes.len();
+    Peak { device, bytes: Bytes(bytes), node, step: (moment + 1).min(steps), steps, alive }
+}
+
+/// The same as terms of a sum.
+pub(super) fn branch(name: String, peak: &Peak) -> Branch {
+    let term = |alive: &Alive| {
+        let formula = match alive.tensors.as_slice() {
+            [] => "the rest of the buffer".to_owned(),
+            [one] if one.count == 1 => format!("{}: {}", one.name, one.shape),
+            several => format!("{} tensors", several.iter().map(|held| held.count).sum::<usize>()),
+        };
+        Term { name: alive.kind.name().to_owned(), numbers: formula.clone(), formula, bytes: alive.bytes }
+    };
+    Branch { name, bytes: peak.bytes, terms: peak.alive.iter().map(term).collect() }
+}
+
+fn add(alive: &mut Vec<Alive>, life: &Lifetime, graph: &Graph, streamed: &Streamed) {
+    let tensor = &graph[life.id];
+    let (kind, bytes) = (kind(tensor, graph, streamed), Bytes(life.bytes));
+    let held = Held { name: name(tensor, graph), shape: shape(tensor), count: 1, bytes };
+    let Some(known) = alive.iter_mut().find(|known| known.kind == kind) else {
+        alive.push(Alive { kind, bytes, tensors: vec![held] });
+        return;
+    };
+    known.bytes += bytes;
+    match known.tensors.iter_mut().find(|other| other.name == held.name && other.shape == held.shape) {
+        Some(other) => {
+            other.count += 1;
+            other.bytes += bytes;
+        }
+        None => known.tensors.push(held),
+    }
+}
+
+/// As llama.cpp names it: its label and its block; a nameless one by what is done with which.
+fn name(tensor: &Tensor, graph: &Graph) -> String {
+    let labelled = |tensor: &Tensor| match tensor.layer {
+        block if block >= 0 => format!("{}-{block}", tensor.label),
+        _ => tensor.label.to_owned(),
+    };
+    match named(tensor, graph) {
+        Some(_) if !tensor.label.is_empty() => labelled(tensor),
+        Some(from) => format!("{} of {}", operation(tensor.op), labelled(from)),
+        None => operation(tensor.op).to_owned(),
+    }
+}
+
+/// The tensor itself if it has a label, else the nearest of its first operands that has.
+fn named<'g>(tensor: &'g Tensor, graph: &'g Graph) -> Option<&'g Tensor> {
+    let first = |tensor: &&Tensor| tensor.sources().next().map(|id| &graph[id]);
+    std::iter::successors(Some(tensor), first).take(NEAR).find(|tensor| !tensor.label.is_empty())
+}
+
+/// `f16 · 32768 × 512`
+fn shape(tensor: &Tensor) -> String {
+    let last = tensor.ne.iter().rposition(|&length| length > 1).unwrap_or(0);
+    let lengths: Vec<String> = tensor.ne.iter().take(last + 1).map(ToString::to_string).collect();
+    format!("{} · {}", tensor.ty.name(), lengths.join(" × "))
+}
+
+/// Weights and caches that a device has copies of, by label and block.
+struct Streamed(Vec<(Buffer, &'static str, i16)>);
+
+impl Streamed {
+    fn of(place: Place, watched: &Watched) -> Self {
+        let splits = watched.schedule.splits.iter().filter(|split| split.place == place);
+        let inputs = splits.flat_map(|split| &split.inputs).map(|id| &watched.graph[*id]);
+        let original = |tensor: &Tensor| {
+            let owner = tensor.view_of.get().map_or(tensor.buffer, |id| watched.graph[id].buffer);
+            (owner != Buffer::Unallocated).then_some((owner, tensor.label, tensor.layer))
+        };
+        Self(inputs.filter_map(original).collect())
+    }
+
+    fn kind(&self, copy: &Tensor) -> Option<Kind> {
+        let (buffer, ..) = self.0.iter().find(|(_, label, block)| (*label, *block) == (copy.label, copy.layer))?;
+        match buffer {
+            Buffer::Weights(_) => Some(Kind::StreamedWeights),
+            Buffer::Cache(_) => Some(Kind::StreamedCaches),
+            Buffer::Unallocated => None,
         }
     }
-    for (term, count) in terms.iter_mut().filter(|(_, count)| *count > 1) {
-        term.formula = format!("{count} tensors");
-        term.numbers.clone_from(&term.formula);
+}
+
+/// Kinds by the beginning of a label; the first that fits counts.
+const LABELS: [(&str, Kind); 19] = [
+    ("result_output", Kind::Logits),
+    ("kq_soft_max", Kind::Scores),
+    ("kqv", Kind::Attention),
+    ("kq", Kind::Scores),
+    ("fattn", Kind::Attention),
+    ("wqkv", Kind::Attention),
+    ("ffn_moe_logits", Kind::Routing),
+    ("ffn_moe_probs", Kind::Routing),
+    ("ffn_moe_topk", Kind::Routing),
+    ("ffn_moe_weights", Kind::Routing),
+    ("ffn_moe_argsort", Kind::Routing),
+    ("ffn_moe_out", Kind::Hidden),
+    ("ffn_moe", Kind::Experts),
+    ("ffn_inp", Kind::Hidden),
+    ("ffn_out", Kind::Hidden),
+    ("ffn", Kind::FeedForward),
+    ("delta_net", Kind::States),
+    ("embd", Kind::Hidden),
+    ("l_out", Kind::Hidden),
+];
+
+/// What labels of inputs hold.
+const INPUTS: [&str; 3] = ["inp_", "out_ids", "rs_s_copy"];
+
+fn kind(tensor: &Tensor, graph: &Graph, streamed: &Streamed) -> Kind {
+    if tensor.op == Op::None {
+        return match tensor.label {
+            label if label.contains("mask") => Kind::Masks,
+            label if INPUTS.iter().any(|part| label.contains(part)) => Kind::Inputs,
+            _ => streamed.kind(tensor).unwrap_or(Kind::Crossings),
+        };
     }
-    let mut terms: Vec<Term> = terms.into_iter().map(|(term, _)| term).collect();
-    terms.sort_by_key(|term| std::cmp::Reverse(term.bytes));
-    let told: u64 = terms.iter().take(NAMED).map(|term| term.bytes.0).sum();
-    terms.truncate(NAMED);
-    if let Some(rest) = bytes.checked_sub(told).filter(|rest| *rest > 0) {
-        let formula = "what is left".to_owned();
-        terms.push(Term {
-            name: "small tensors and gaps".to_owned(),
-            numbers: formula.clone(),
-            formula,
-            bytes: Bytes(rest),
-        });
-        terms.sort_by_key(|term| std::cmp::Reverse(term.bytes));
-    }
-    Branch { name, bytes: Bytes(bytes), terms }
+    // a product is something new; other steps are still about what they began with
+    let about = if matches!(tensor.op, Op::MulMat | Op::MulMatId) { Some(tensor) } else { named(tensor, graph) };
+    let label = about.map_or("", |tensor| tensor.label);
+    let labelled = LABELS.iter().find(|(start, _)| label.starts_with(start)).map(|(_, kind)| *kind);
+    labelled.unwrap_or(match tensor.op {
+        Op::MulMatId | Op::AddId => Kind::Experts,
+        Op::SoftMax => Kind::Scores,
+        Op::Rope | Op::FlashAttn => Kind::Attention,
+        Op::Argsort => Kind::Routing,
+        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Kind::States,
+        Op::Norm | Op::RmsNorm => Kind::Hidden,
+        Op::Glu => Kind::FeedForward,
+        _ => Kind::Steps,
+    })
 }
 
 /// What nameless tensors are called.
 const fn operation(op: Op) -> &'static str {
     match op {
-        Op::MulMat | Op::MulMatId => "matrix products",
+        Op::MulMat => "matrix product",
+        Op::MulMatId => "experts' matrix product",
         Op::Norm | Op::RmsNorm | Op::L2Norm | Op::GroupNorm => "normalised rows",
-        Op::Add | Op::AddId | Op::Sub | Op::Mul | Op::Div | Op::Scale => "sums and products",
-        Op::Rope => "rotated queries and keys",
-        Op::SoftMax => "attention weights",
-        Op::Cont | Op::Cpy | Op::Dup | Op::Concat | Op::Pad | Op::Repeat => "copies in another layout",
+        Op::Add | Op::AddId | Op::Sub => "sum",
+        Op::Mul | Op::Div | Op::Scale => "product",
+        Op::Rope => "rotated queries or keys",
+        Op::SoftMax => "softmax",
+        Op::Cont | Op::Cpy | Op::Dup | Op::Concat | Op::Pad | Op::Repeat => "copy in another layout",
         Op::GetRows => "rows looked up",
-        Op::Unary | Op::Glu => "activations",
-        Op::None => "inputs and copies between devices",
-        _ => "other results",
+        Op::Unary | Op::Glu => "activation",
+        Op::FlashAttn => "flash attention",
+        Op::None => "copy",
+        _ => "step in between",
     }
 }

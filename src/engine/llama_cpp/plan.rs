@@ -10,7 +10,7 @@ use crate::engine::{EngineError, EngineId};
 use crate::machine::{Backend, Machine};
 use crate::model::Model;
 use crate::plan::{
-    Branch, Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, InEffect, LayerPlan, Plan, Reserve, Term, Totals,
+    Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, InEffect, LayerPlan, Peak, Plan, Reserve, Term, Totals,
     Verdict, Why,
 };
 use crate::settings::{FlashAttn, GpuLayers, Settings};
@@ -60,9 +60,10 @@ impl Parts<'_> {
             confidence: self.confidence(),
             model: self.model.summary(),
             settings: self.in_effect(),
-            graph: self.graph(layers.len()),
+            graph: self.graph(layers.len(), &devices),
             offloaded: self.measured.offloaded,
             notes: self.notes(),
+            decided: Vec::new(),
             devices,
             layers,
             totals,
@@ -182,16 +183,14 @@ impl Parts<'_> {
         }
     }
 
-    fn graph(&self, layer_count: usize) -> GraphPlan {
+    fn graph(&self, layer_count: usize, devices: &[DevicePlan]) -> GraphPlan {
         let compute = &self.measured.compute;
-        let branches: Vec<Branch> = (0_u8..)
-            .zip(compute)
-            .map(|(place, bytes)| {
-                let device = self.device_of(usize::from(place));
-                let name = if device < self.machine.gpus.len() { format!("GPU{device}") } else { "CPU".to_owned() };
-                graph_plan::branch(name, place, *bytes, &self.watched)
-            })
-            .collect();
+        let peak = |(place, bytes): (u8, &u64)| {
+            graph_plan::peak(self.device_of(usize::from(place)), place, *bytes, &self.watched)
+        };
+        let peaks: Vec<Peak> = (0_u8..).zip(compute).map(peak).collect();
+        let name = |device: usize| devices.get(device).map(|device| device.id.clone()).unwrap_or_default();
+        let branches = peaks.iter().map(|peak| graph_plan::branch(name(peak.device), peak)).collect();
         let winner = (0..compute.len()).rev().max_by_key(|at| compute.get(*at)).unwrap_or(0);
         let bytes = Bytes(compute.get(winner).copied().unwrap_or(0));
         let size = GraphSize { bytes, own: bytes, branches, winner };
@@ -199,7 +198,7 @@ impl Parts<'_> {
         let used = if self.measured.offloaded < layer_count { GraphUse::Partial } else { GraphUse::Full };
         // there is one graph, for the layers as they are
         let (partial, full) = (size.clone(), size);
-        GraphPlan { partial, full, used, why, legend: Vec::new() }
+        GraphPlan { partial, full, used, why, legend: Vec::new(), peaks }
     }
 
     fn notes(&self) -> Vec<String> {

@@ -28,6 +28,39 @@ pub(super) struct Start {
     pub machine: Machine,
     /// One sentence each.
     pub notes: Vec<String>,
+    /// Those of them that say what nobody asked for, the most surprising first.
+    pub decided: Vec<String>,
+}
+
+/// What is decided without being asked for, the most surprising first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Decision {
+    Gpus,
+    Batch,
+    FlashAttention,
+    Sequences,
+    Context,
+    Projector,
+}
+
+/// Notes, and which of them are decisions.
+#[derive(Default)]
+struct Told {
+    notes: Vec<String>,
+    decisions: Vec<(Decision, String)>,
+}
+
+impl Told {
+    /// All that was noted since there were `from` notes is of one decision.
+    fn mark(&mut self, decision: Decision, from: usize) {
+        self.decisions.extend(self.notes.iter().skip(from).map(|note| (decision, note.clone())));
+    }
+
+    /// The decisions, the most surprising first.
+    fn decided(&mut self) -> Vec<String> {
+        self.decisions.sort_by_key(|(decision, _)| *decision);
+        std::mem::take(&mut self.decisions).into_iter().map(|(_, note)| note).collect()
+    }
 }
 
 /// Decides. `lowered` is the context after a start that ran out of memory.
@@ -40,12 +73,15 @@ pub(super) fn start(
     settings: &Settings,
     lowered: Option<u64>,
 ) -> Result<Start, EngineError> {
-    let mut notes = Vec::new();
+    let mut told = Told::default();
     let embedding = Keys { model, release: Release::August2026 }.has("pooling_type");
-    let ctx = context(model, machine, settings, lowered, &mut notes)?;
+    let ctx = context(model, machine, settings, lowered, &mut told.notes)?;
+    told.mark(Decision::Context, 0);
+    let from = told.notes.len();
     let parallel = request::at_least_one(settings.parallel, 1, "--parallel")?;
     let one_at_a_time = embedding || request::ONE_SEQUENCE.contains(&model.architecture.as_str());
-    let parallel = request::sequences(parallel, one_at_a_time && !settings.raw, embedding, &mut notes);
+    let parallel = request::sequences(parallel, one_at_a_time && !settings.raw, embedding, &mut told.notes);
+    told.mark(Decision::Sequences, from);
     let tokens = readable(ctx.saturating_mul(parallel), "tokens of context over all sequences")?;
 
     let predicted = predict::predicted(model, tokens)?;
@@ -57,10 +93,14 @@ pub(super) fn start(
         _ if settings.raw => Choice { gpus: (0..machine.gpus.len()).collect(), note: None },
         _ => choose(machine, predicted, settings.spread),
     };
-    notes.extend(note);
+    let from = told.notes.len();
+    told.notes.extend(note);
+    told.mark(Decision::Gpus, from);
     let seen: Vec<Gpu> = gpus.iter().filter_map(|&index| machine.gpus.get(index).cloned()).collect();
 
-    let flash_attn = if settings.raw { settings.flash_attn } else { flash_attention(settings, &seen, &mut notes) };
+    let from = told.notes.len();
+    let flash_attn = if settings.raw { settings.flash_attn } else { flash_attention(settings, &seen, &mut told.notes) };
+    told.mark(Decision::FlashAttention, from);
     let asked = settings.batch.map(|_| request::at_least_one(settings.batch, 0, "--batch")).transpose()?;
     let (batch, note) = match asked {
         _ if embedding => batch::of_embeddings(asked, tokens),
@@ -71,16 +111,20 @@ pub(super) fn start(
             batch::automatic(&batch::Load { tokens, predicted, available, flash_attn, gpus: &seen })
         }
     };
-    notes.extend(note);
+    let from = told.notes.len();
+    told.notes.extend(note);
+    told.mark(Decision::Batch, from);
     let batch = readable(batch, "tokens of a batch")?;
 
-    let margin = if settings.raw { None } else { projector_margin(model, settings, &seen, &mut notes) };
+    let from = told.notes.len();
+    let margin = if settings.raw { None } else { projector_margin(model, settings, &seen, &mut told.notes) };
+    told.mark(Decision::Projector, from);
     if !settings.raw {
-        notes.extend(aside(settings));
+        told.notes.extend(aside(settings));
     }
     if settings.adapters > Bytes::ZERO {
         let adapters = settings.adapters;
-        notes.push(format!(
+        told.notes.push(format!(
             "the adapters ({adapters}) come on top: llama-server loads them after the layers are placed"
         ));
     }
@@ -103,7 +147,8 @@ pub(super) fn start(
         ..settings.clone()
     };
     let machine = Machine { gpus: seen, ..machine.clone() };
-    Ok(Start { ctx, options, gpus, machine, notes })
+    let decided = told.decided();
+    Ok(Start { ctx, options, gpus, machine, notes: told.notes, decided })
 }
 
 /// Tokens per sequence.

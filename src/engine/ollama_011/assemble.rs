@@ -56,6 +56,7 @@ pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
         refusal,
         listing: None,
         notes,
+        decided: Vec::new(),
     }
 }
 
@@ -134,7 +135,14 @@ impl Parts<'_> {
         }
         let mut legend = std::mem::take(&mut self.sizes.legend);
         legend.append(&mut self.vision.legend);
-        GraphPlan { partial: self.sizes.partial.clone(), full: self.sizes.full.clone(), used, why, legend }
+        GraphPlan {
+            partial: self.sizes.partial.clone(),
+            full: self.sizes.full.clone(),
+            used,
+            why,
+            legend,
+            peaks: Vec::new(),
+        }
     }
 
     fn devices(&self, layers: &[LayerPlan]) -> Vec<DevicePlan> {

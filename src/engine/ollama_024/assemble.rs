@@ -53,6 +53,7 @@ pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
         refusal,
         listing: None,
         notes,
+        decided: Vec::new(),
     }
 }
 
@@ -147,6 +148,7 @@ impl Parts<'_> {
             used,
             why,
             legend: std::mem::take(&mut self.sizes.legend),
+            peaks: Vec::new(),
         }
     }
 

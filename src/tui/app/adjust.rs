@@ -134,7 +134,10 @@ impl App {
             Panel::Knobs => return,
             Panel::Layers => (&mut self.cursors.layer, plan.layers.len()),
             Panel::Memory => (&mut self.cursors.device, plan.devices.len()),
-            Panel::Graph => (&mut self.cursors.term, crate::tui::view::graph::line_count(plan)),
+            Panel::Graph => {
+                let count = crate::tui::view::graph::line_count(plan, &self.cursors);
+                (&mut self.cursors.term, count)
+            }
         };
         let last = count.saturating_sub(1);
         *at = match command {
@@ -146,6 +149,15 @@ impl App {
             Command::Last => last,
             _ => *at,
         };
+        self.follow_peak();
+    }
+
+    /// The graph panel shows the fullest moment of the device that its cursor was on last.
+    pub(super) fn follow_peak(&mut self) {
+        let devices = self.plan.as_ref().map_or(0, |plan| plan.graph.peaks.len());
+        if self.focus == Panel::Graph && self.cursors.term < devices {
+            self.cursors.peak = Some(self.cursors.term);
+        }
     }
 }
 

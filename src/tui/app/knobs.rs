@@ -1,7 +1,7 @@
 //! Which knobs are offered, which of them has the focus, and which are seen.
 
 use super::App;
-use crate::engine::Scene;
+use crate::engine::{Choice, Scene};
 use crate::settings::knob::Knob;
 use crate::tui::regions::{KnobRow, Regions};
 
@@ -31,6 +31,22 @@ impl App {
         self.knobs = knobs;
         self.drag = self.drag.filter(|knob| self.knobs.contains(knob));
         self.reveal_knob();
+    }
+
+    /// The engine in force, and its release.
+    pub fn choice(&self) -> Choice {
+        Choice::of(self.engine, &self.settings)
+    }
+
+    /// Takes another engine or release, as one step that can be undone.
+    pub(super) fn choose(&mut self, choice: Choice) {
+        if choice == self.choice() {
+            return;
+        }
+        self.remember();
+        self.engine = choice.engine;
+        choice.apply(&mut self.settings);
+        self.replan_from_scratch();
     }
 
     pub(super) fn turn_to_knob(&mut self, knob: Knob) {

@@ -64,8 +64,9 @@ impl App {
             }
             Panel::Graph => {
                 let Some(plan) = &self.plan else { return };
-                if let Some(line) = view::graph::line_at(self.regions.graph, plan, self.cursors.term, y) {
+                if let Some(line) = view::graph::line_at(self.regions.graph, plan, &self.cursors, y) {
                     self.cursors.term = line;
+                    self.follow_peak();
                 }
             }
         }

@@ -8,7 +8,7 @@ use tui_input::backend::crossterm::EventHandler;
 
 use super::open::Open;
 use super::{App, Entry, Load, Mode, Panel};
-use crate::engine::EngineId;
+use crate::engine::Choice;
 use crate::tui::action::{Action, Command, Leave};
 use crate::tui::effect::{Effect, Loaded};
 use crate::tui::regions::Regions;
@@ -79,6 +79,14 @@ impl App {
                 };
                 Vec::new()
             }
+            Mode::Notes(scroll) => {
+                self.mode = match command {
+                    Command::Back | Command::Enter => Mode::Plan,
+                    Command::Help => Mode::Help(0),
+                    _ => Mode::Notes(scrolled(scroll, command)),
+                };
+                Vec::new()
+            }
             Mode::Explain(subject, scroll) => {
                 self.press_on_explanation(subject, scroll, command);
                 Vec::new()
@@ -94,9 +102,10 @@ impl App {
             Command::Theme => self.theme = self.theme.next_tone(),
             Command::Undo => self.undo(),
             Command::Engine => {
-                let at = EngineId::ALL.iter().position(|&engine| engine == self.engine).unwrap_or(0);
-                self.mode = Mode::Engines(at);
+                let now = self.choice();
+                self.mode = Mode::Engines(Choice::all().iter().position(|&choice| choice == now).unwrap_or(0));
             }
+            Command::Notes => self.mode = Mode::Notes(0),
             Command::Open => {
                 self.mode = Mode::Open(Box::new(Open::new()));
                 return vec![Effect::List];
@@ -122,17 +131,16 @@ impl App {
     }
 
     fn press_on_engines(&mut self, at: usize, command: Command) {
-        let last = EngineId::ALL.len() - 1;
+        let choices = Choice::all();
+        let last = choices.len().saturating_sub(1);
         match command {
             Command::Up | Command::Less => self.mode = Mode::Engines(at.saturating_sub(1)),
             Command::Down | Command::More => self.mode = Mode::Engines((at + 1).min(last)),
             Command::First => self.mode = Mode::Engines(0),
             Command::Last => self.mode = Mode::Engines(last),
             Command::Enter => {
-                if let Some(&engine) = EngineId::ALL.get(at).filter(|&&engine| engine != self.engine) {
-                    self.remember();
-                    self.engine = engine;
-                    self.replan_from_scratch();
+                if let Some(&choice) = choices.get(at) {
+                    self.choose(choice);
                 }
             }
             Command::Help => self.mode = Mode::Help(0),

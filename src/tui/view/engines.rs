@@ -1,27 +1,31 @@
-//! The choice of an engine.
+//! The choice of an engine and its release.
 
 use ratatui::buffer::Buffer;
 use ratatui::text::{Line, Span};
 
 use super::page::Page;
-use crate::engine::EngineId;
+use crate::engine::Choice;
 use crate::tui::app::App;
 use crate::tui::theme::Hue;
 
-/// Draws the page with the engine at place `at` chosen.
+/// Draws the page with the choice at place `at` chosen.
 pub fn draw(app: &App, at: usize, buffer: &mut Buffer) {
     let theme = app.theme;
     let mut page = Page::new(app);
-    page.text("Who decides where the layers go. Enter takes the engine, Esc goes back.", Hue::Dim);
+    page.text("Who decides where the layers go, and by which release. Enter takes it, Esc goes back.", Hue::Dim);
     page.blank();
-    for (place, engine) in EngineId::ALL.into_iter().enumerate() {
+    for (place, choice) in Choice::all().into_iter().enumerate() {
         let chosen = place == at;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-        let now = if engine == app.engine { "  in use" } else { "" };
+        let now = if choice == app.choice() { "  in use" } else { "" };
         page.line(Line::from(vec![
-            Span::styled(format!("{} {:<16}", if chosen { "▸" } else { " " }, engine.title()), ink),
-            Span::styled(format!("{}{now}", engine.name()), theme.ink(Hue::Dim)),
+            Span::styled(format!("{} {choice:<24}", if chosen { "▸" } else { " " }), ink),
+            Span::styled(now.to_owned(), theme.ink(Hue::Focus)),
         ]));
+    }
+    page.blank();
+    if let Some(choice) = Choice::all().get(at) {
+        page.text(&format!("plimsoll {}", choice.options()), Hue::Dim);
     }
     page.draw(app, "Engine", 0, buffer);
 }

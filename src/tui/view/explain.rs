@@ -7,6 +7,7 @@ use super::figure::exactly;
 use super::graph;
 use super::layers::{device_name, layer_name};
 use super::page::Page;
+use super::peaks;
 use crate::gguf::Tensor;
 use crate::model::{Group, Model};
 use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, Plan, Term, Why};
@@ -43,7 +44,7 @@ pub fn draw(app: &App, subject: Subject, scroll: u16, buffer: &mut Buffer) {
         Confidence::Modelled => "modelled: the nearest family's graph stands in for this architecture's",
         Confidence::Assumed => "assumed: it rests on a constant that may differ on your machine",
     };
-    page.pair(app.engine.title(), NAMES, sure, app.theme.ink(Hue::Text));
+    page.pair(&app.choice().to_string(), NAMES + 6, sure, app.theme.ink(Hue::Text));
     page.draw(app, &capital(&title), scroll, buffer);
 }
 
@@ -219,6 +220,9 @@ fn layers(device: &DevicePlan, plan: &Plan) -> String {
 }
 
 fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
+    if !plan.graph.peaks.is_empty() {
+        return peaks::explain(app, plan, line, page);
+    }
     let graph = &plan.graph;
     let used = graph.in_force();
     match graph::lines(plan).get(line) {

@@ -3,9 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::figure;
+use super::{figure, peaks};
 use crate::plan::{Branch, GraphPlan, GraphSize, GraphUse, Plan, Symbol, Term};
-use crate::tui::app::App;
+use crate::tui::app::{App, Cursors};
 use crate::tui::regions::{Panel, inside};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::bar::{self, Part};
@@ -33,7 +33,10 @@ pub fn lines(plan: &Plan) -> Vec<Line> {
 }
 
 /// How many lines `plan` has.
-pub fn line_count(plan: &Plan) -> usize {
+pub fn line_count(plan: &Plan, cursors: &Cursors) -> usize {
+    if !plan.graph.peaks.is_empty() {
+        return peaks::lines(plan, cursors).len();
+    }
     let used = plan.graph.in_force();
     2 + used.terms().len() + used.branches.len().saturating_sub(1)
 }
@@ -94,8 +97,11 @@ fn places(panel: Rect, plan: &Plan, cursor: usize) -> Places {
 }
 
 /// The line at row `y` of the screen.
-pub fn line_at(panel: Rect, plan: &Plan, cursor: usize, y: u16) -> Option<usize> {
-    let places = places(panel, plan, cursor);
+pub fn line_at(panel: Rect, plan: &Plan, cursors: &Cursors, y: u16) -> Option<usize> {
+    if !plan.graph.peaks.is_empty() {
+        return peaks::line_at(panel, plan, cursors, y);
+    }
+    let places = places(panel, plan, cursors.term);
     places.rows.iter().find(|(_, _, place)| (place.top()..place.bottom()).contains(&y)).map(|(index, ..)| *index)
 }
 
@@ -107,6 +113,10 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         panel::frame(buffer, area, Panel::Graph.title(), "", focused, theme);
         return;
     };
+    if !plan.graph.peaks.is_empty() {
+        peaks::draw(app, plan, buffer);
+        return;
+    }
     let graph = &plan.graph;
     let aside = format!("{}, {}", graph.in_force().bytes, use_name(graph.used));
     panel::frame(buffer, area, Panel::Graph.title(), &aside, focused, theme);
@@ -211,18 +221,19 @@ fn term_before(before: &Plan, term: &Term) -> Option<Bytes> {
     before.graph.in_force().terms().iter().find(|old| old.name == term.name).map(|old| old.bytes)
 }
 
-struct Row<'a> {
-    name: &'a str,
-    sign: &'a str,
-    bytes: Bytes,
-    was: Option<Bytes>,
-    most: Bytes,
-    ink: ratatui::style::Style,
+/// A name, its bytes, and a bar of them.
+pub(super) struct Row<'a> {
+    pub name: &'a str,
+    pub sign: &'a str,
+    pub bytes: Bytes,
+    pub was: Option<Bytes>,
+    pub most: Bytes,
+    pub ink: ratatui::style::Style,
 }
 
 impl Row<'_> {
     /// `attention scores      512 MiB  ████████`
-    fn draw(&self, place: Rect, part: Part, theme: Theme, buffer: &mut Buffer) {
+    pub(super) fn draw(&self, place: Rect, part: Part, theme: Theme, buffer: &mut Buffer) {
         // where there is little room it goes to the names
         let bar_width = if place.width < 40 { 0 } else { (place.width / 5).clamp(6, 20) };
         let bar_place = Rect { x: place.right().saturating_sub(bar_width), width: bar_width, height: 1, ..place };

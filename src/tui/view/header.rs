@@ -61,7 +61,7 @@ fn engine(app: &App) -> String {
         Some(Confidence::Assumed) => " · assumed",
         None => "",
     };
-    format!("{}{sure}", app.engine.title())
+    format!("{}{sure}", app.choice())
 }
 
 /// The GPUs in a few words, the RAM, and whether this is the machine in front of us.

@@ -33,9 +33,16 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         }
         row += 1;
     }
-    for note in notes {
-        for line in wrap(note, inner.width.saturating_sub(2)) {
-            Pen::new(buffer, inner, row).put("  ", theme.ink(Hue::Dim)).put(&line, theme.ink(Hue::Dim));
+    // what nobody asked for comes first
+    let surprise = app.plan.as_ref().and_then(|plan| plan.decided.first()).filter(|_| app.refused.is_none());
+    let notes = notes.filter(|note| surprise != Some(note)).map(|note| (note, Hue::Dim));
+    for (note, hue) in surprise.map(|note| (note, Hue::Cache)).into_iter().chain(notes) {
+        let lines = wrap(note, inner.width.saturating_sub(2));
+        for (at, line) in lines.iter().enumerate() {
+            // the last row says that there is more
+            let cut = row + 1 == inner.height && at + 1 < lines.len();
+            let line = if cut { &lines[at..].join(" ") } else { line };
+            Pen::new(buffer, inner, row).put("  ", theme.ink(hue)).put(line, theme.ink(hue));
             row += 1;
         }
     }

@@ -1,0 +1,63 @@
+//! All that the engine says of the plan, in full.
+
+use ratatui::buffer::Buffer;
+
+use super::page::Page;
+use crate::answer::verdict::headline;
+use crate::plan::{Listing, Plan};
+use crate::tui::app::App;
+use crate::tui::theme::Hue;
+
+/// Cells for a name.
+const NAMES: u16 = 12;
+
+/// Draws the page.
+pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
+    let mut page = Page::new(app);
+    match &app.plan {
+        Some(plan) => on_plan(app, plan, &mut page),
+        None => page.text("There is no plan yet: open a model with o.", Hue::Text),
+    }
+    page.draw(app, "Notes", scroll, buffer);
+}
+
+fn on_plan(app: &App, plan: &Plan, page: &mut Page) {
+    page.pair("engine", NAMES, &app.choice().to_string(), app.theme.ink(Hue::Text));
+    page.pair("verdict", NAMES, headline(plan.verdict), app.theme.ink(Hue::Text));
+    if let Some(refusal) = &plan.refusal {
+        page.pair("refused", NAMES, refusal, app.theme.ink(Hue::Over));
+    }
+    if let Some(listing) = plan.listing {
+        on_listing(app, listing, page);
+    }
+    if !plan.decided.is_empty() {
+        page.heading("What it decided by itself");
+        plan.decided.iter().for_each(|note| item(note, app, page));
+    }
+    let others: Vec<&String> = plan.notes.iter().filter(|note| !plan.decided.contains(note)).collect();
+    if !others.is_empty() {
+        page.heading("What else is worth knowing");
+        for note in others {
+            item(note, app, page);
+        }
+    }
+    if plan.notes.is_empty() {
+        page.blank();
+        page.text("It takes the knobs as they are, and there is nothing else to say.", Hue::Text);
+    }
+    if !app.reports.is_empty() {
+        page.heading("Of this machine");
+        app.reports.iter().for_each(|note| item(note, app, page));
+    }
+}
+
+/// What `ollama ps` would print, in its own columns.
+fn on_listing(app: &App, listing: Listing, page: &mut Page) {
+    page.heading("What ollama ps would print");
+    page.pair("SIZE", NAMES, "PROCESSOR", app.theme.ink(Hue::Dim));
+    page.pair(&listing.size_column(), NAMES, &listing.processor_column(), app.theme.bold(Hue::Text));
+}
+
+fn item(note: &str, app: &App, page: &mut Page) {
+    page.pair("·", 1, note, app.theme.ink(Hue::Text));
+}
