@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::{FileType, GgmlType, Tensor, Value};
-use plimsoll::machine::{Machine, Origin, Os, Ram};
+use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::settings::Settings;
+use plimsoll::settings::{Context, GpuLayers, Settings};
 use plimsoll::source::catalogue::{self, Entry};
 use plimsoll::source::{self, Roots, SourceError};
 use plimsoll::units::Bytes;
@@ -40,6 +40,35 @@ fn every_entry_makes_a_whole_model() {
         }
         engine::plan(EngineId::default(), &model, &machine, &Settings::default())
             .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
+    }
+}
+
+#[test]
+fn every_architecture_is_planned_by_every_engine() {
+    let gpu = Gpu {
+        name: "a GPU".to_owned(),
+        backend: Backend::Cuda,
+        total: Bytes::gib(24),
+        free: Bytes::gib(23),
+        integrated: false,
+        compute: Some((8, 6)),
+        driver_major: Some(12),
+    };
+    let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO };
+    let machine = Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described };
+    let settings = Settings { ctx: Context::Tokens(2048), gpu_layers: GpuLayers::Count(2), ..Settings::default() };
+    let mut seen = BTreeSet::new();
+    for entry in catalogue::all() {
+        let model = model(entry, entry.quantisation);
+        if !seen.insert(model.architecture.clone()) {
+            continue;
+        }
+        for engine in [EngineId::LlamaCpp, EngineId::Ollama] {
+            let plan = engine::plan(engine, &model, &machine, &settings)
+                .unwrap_or_else(|error| panic!("{} by {engine}: {error}", entry.name));
+            assert!(plan.totals.weights >= Bytes(model.bytes.0 / 10 * 9), "{}", entry.name);
+            assert!(plan.totals.graph > Bytes::ZERO, "{}", entry.name);
+        }
     }
 }
 

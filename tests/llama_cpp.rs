@@ -18,7 +18,7 @@ use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::{Header, Value as GgufValue};
 use plimsoll::machine::{self, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::plan::{Confidence, Verdict};
+use plimsoll::plan::{Confidence, Totals, Verdict};
 use plimsoll::settings::FlashAttn;
 use plimsoll::settings::{self, Settings};
 use plimsoll::units::Bytes;
@@ -293,17 +293,53 @@ fn damaged(name: &str, damage: &[(prop::sample::Index, u64)]) -> Header {
     header
 }
 
+/// The same header under the name of an architecture that nobody has heard of.
+fn renamed(mut header: Header) -> Header {
+    let name = header.metadata.get("general.architecture").and_then(|v| v.as_str()).unwrap_or("").to_owned();
+    let renamed =
+        |key: &str| key.strip_prefix(&format!("{name}.")).map_or(key.to_owned(), |key| format!("unheard-of.{key}"));
+    let kept = header.metadata.iter().filter(|(key, _)| *key != "general.architecture");
+    let kept = kept.map(|(key, value)| (renamed(key).as_str().into(), value.clone()));
+    let own = [("general.architecture".into(), GgufValue::String("unheard-of".into()))];
+    header.metadata = kept.chain(own).collect();
+    header
+}
+
+#[test]
+fn what_no_list_knows_is_reckoned_by_what_its_file_holds() {
+    let settings = Settings { ctx: settings::Context::Tokens(8192), parallel: Some(1), ..Settings::default() };
+    for name in support::model_names() {
+        let plan = |header| {
+            let model = Model::from_header(header, &name).unwrap();
+            engine::plan(EngineId::LlamaCpp, &model, &machine(640), &settings)
+        };
+        let Ok(known) = plan(support::model(&name)) else { continue };
+        let unknown = plan(renamed(support::model(&name))).unwrap_or_else(|why| panic!("{name}: {why}"));
+        assert_eq!(unknown.confidence, Confidence::Modelled, "{name}");
+        assert!(unknown.notes.iter().any(|note| note.contains("unheard-of")), "{name}");
+        let (ours, theirs) = (unknown.totals, known.totals);
+        let error =
+            |part: fn(&Totals) -> Bytes| part(&ours).0.abs_diff(part(&theirs).0) as f64 / part(&theirs).0 as f64;
+        assert!(error(|totals| totals.weights) < 0.01, "{name}: {ours:?} for {theirs:?}");
+        assert!(error(|totals| totals.graph) < 0.5, "{name}: {ours:?} for {theirs:?}");
+        // windows that the header does not spell out are not believed
+        assert!(ours.cache >= theirs.cache, "{name}: {ours:?} for {theirs:?}");
+    }
+}
+
 proptest! {
 
     #[test]
     fn any_header_is_measured_or_refused(
-        name in prop::sample::select(support::model_names()),
+        name in prop::sample::select(support::names_in(&["models", "models/synthetic", "models/architectures"])),
         damage in prop::collection::vec(
             (any::<prop::sample::Index>(), prop::sample::select(vec![0, 1, 2, 3, 5, 7, 8, 31, 255, 1 << 20, u64::MAX])), 1..4),
         gpus in 0..3_usize,
         flash in any::<bool>(),
+        known in any::<bool>(),
     ) {
         let header = damaged(&name, &damage);
+        let header = if known { header } else { renamed(header) };
         let devices = vec![Device { backend: Backend::CUDA, free: 8 << 30 }; gpus];
         let options = Options {
             n_ctx: 2048,

@@ -8,23 +8,30 @@ use flate2::read::GzDecoder;
 use plimsoll::gguf::Header;
 use plimsoll::source::description;
 
-/// The header of a model in `tests/models`, by its name there: `llama3.1-8b`, `gemma3`.
+/// The header of a model in `tests/models`, by its name there: `llama3.1-8b`, `gemma3`. Those in `architectures` are there
+/// for what llama.cpp measured of them; their tensors are all that llama.cpp could take, not what a published file has.
 pub fn model(name: &str) -> Header {
     description::header(&model_json(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// A model's description, unpacked.
 pub fn model_json(name: &str) -> String {
-    let folders = ["models", "models/synthetic"].map(|folder| tests().join(folder).join(format!("{name}.json.gz")));
+    let folders = ["models", "models/synthetic", "models/architectures"]
+        .map(|folder| tests().join(folder).join(format!("{name}.json.gz")));
     let path = folders.iter().find(|path| path.exists()).unwrap_or_else(|| panic!("tests/models has no {name}"));
     let mut json = String::new();
     GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut json).unwrap();
     json
 }
 
-/// The names of all models in `tests/models`, in alphabetical order.
+/// The names of all models in `tests/models`, but for those in `architectures`; in alphabetical order.
 pub fn model_names() -> Vec<String> {
-    let mut names: Vec<_> = ["models", "models/synthetic"]
+    names_in(&["models", "models/synthetic"])
+}
+
+/// The names of all models in these folders, in alphabetical order.
+pub fn names_in(folders: &[&str]) -> Vec<String> {
+    let mut names: Vec<_> = folders
         .iter()
         .flat_map(|folder| fs::read_dir(tests().join(folder)).unwrap())
         .filter_map(|entry| entry.unwrap().file_name().to_str()?.strip_suffix(".json.gz").map(str::to_owned))

@@ -107,8 +107,11 @@ impl Loaded {
     /// When it lacks what llama.cpp cannot do without.
     pub fn new(header: &Header, release: Release) -> Result<Self, Refusal> {
         let family = Family::of(header);
-        let hparams = Hparams::read(header, family.architecture)?;
+        let mut hparams = Hparams::read(header, family.architecture)?;
         let weights = Weights::read(header, hparams.n_layer_all)?;
+        if !family.exact {
+            hparams.read_blocks(header, &weights)?;
+        }
         Ok(Self { release, family, hparams, weights })
     }
 

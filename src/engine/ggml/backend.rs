@@ -1,6 +1,7 @@
 //! What a device's buffers and operations are like.
 
 use super::tensor::{Op, Tensor, row};
+use crate::machine;
 
 /// A device as the scheduler and the allocator see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,22 +14,57 @@ pub struct Backend {
     pub max_buffer: u64,
     /// The smallest batch for which it takes over an operation whose weights are in RAM.
     pub offload_batch: u64,
+    /// Of such operations it takes over matrix products alone.
+    pub offloads_products_only: bool,
+    /// Results of sorting and of running sums take twice their bytes: the rest is room to work in.
+    pub sorts_aside: bool,
     /// It computes asynchronously and knows events, which pipeline parallelism needs.
     pub pipelines: bool,
 }
 
 impl Backend {
     /// A discrete CUDA card (`ggml-cuda.cu`, 0.1.161); ROCm is the same code.
-    pub const CUDA: Self =
-        Self { alignment: 128, row_multiple: Some(512), max_buffer: u64::MAX / 2, offload_batch: 32, pipelines: true };
+    pub const CUDA: Self = Self {
+        alignment: 128,
+        row_multiple: Some(512),
+        max_buffer: u64::MAX / 2,
+        offload_batch: 32,
+        offloads_products_only: false,
+        sorts_aside: false,
+        pipelines: true,
+    };
+
+    /// Apple's GPUs (`ggml-metal.cpp`, 0.1.161). What attention and products with experts use besides is not counted.
+    pub const METAL: Self =
+        Self { alignment: 32, row_multiple: None, offloads_products_only: true, sorts_aside: true, ..Self::CUDA };
+
+    /// Vulkan (`ggml-vulkan.cpp`, 0.1.161): a device says its own alignment, and 64 is what most cards' drivers say;
+    /// buffers are made in blocks of 1 GiB.
+    pub const VULKAN: Self = Self { alignment: 64, row_multiple: None, max_buffer: 1 << 30, ..Self::CUDA };
+
+    /// SYCL (`ggml-sycl.cpp`, 0.1.161). What attention uses besides is not counted.
+    pub const SYCL: Self = Self::CUDA;
 
     /// Main memory and the CPU (`TENSOR_ALIGNMENT` in `ggml-impl.h`, 0.1.161).
     pub const CPU: Self =
-        Self { alignment: 32, row_multiple: None, max_buffer: u64::MAX / 2, offload_batch: u64::MAX, pipelines: false };
+        Self { alignment: 32, row_multiple: None, offload_batch: u64::MAX, pipelines: false, ..Self::CUDA };
+
+    /// The rules of a machine's GPU.
+    pub const fn of(backend: machine::Backend) -> Self {
+        match backend {
+            machine::Backend::Cuda | machine::Backend::Rocm => Self::CUDA,
+            machine::Backend::Metal => Self::METAL,
+            machine::Backend::Vulkan => Self::VULKAN,
+            machine::Backend::Sycl => Self::SYCL,
+        }
+    }
 
     /// Bytes that `tensor` takes here, before alignment.
     pub fn allocation(&self, tensor: &Tensor) -> u64 {
         let bytes = tensor.bytes();
+        if self.sorts_aside && matches!(tensor.op, Op::Argsort | Op::CumSum) {
+            return 2 * bytes;
+        }
         match self.row_multiple {
             Some(multiple) if tensor.ty.block() > 1 && !tensor.ne[0].is_multiple_of(multiple) => {
                 bytes + row(tensor.ty, multiple - tensor.ne[0] % multiple)
@@ -44,6 +80,9 @@ impl Backend {
 
     /// Whether it takes over `op` although the weights are in RAM.
     pub fn wants(&self, op: &Tensor) -> bool {
+        if self.offloads_products_only && !matches!(op.op, Op::MulMat | Op::MulMatId) {
+            return false;
+        }
         let batch = match op.op {
             Op::GetRows => 0,
             Op::MulMat => op.ne[1],
@@ -51,5 +90,43 @@ impl Backend {
             _ => op.rows(),
         };
         batch >= self.offload_batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tensor::Id;
+    use super::*;
+    use crate::engine::ggml::Type;
+    use rstest::rstest;
+
+    #[rstest]
+    #[case(Backend::CUDA, 828, true)]
+    #[case(Backend::SYCL, 828, true)]
+    #[case(Backend::VULKAN, 720, true)]
+    #[case(Backend::METAL, 720, false)]
+    #[case(Backend::CPU, 720, false)]
+    fn backends_pad_rows_and_take_over_work_each_in_its_own_way(
+        #[case] backend: Backend,
+        #[case] bytes: u64,
+        #[case] takes_sums: bool,
+    ) {
+        let weight = Tensor::new(Type::Q4_0, [320, 4, 1, 1]);
+        assert_eq!(backend.allocation(&weight), bytes);
+        let of = |op| Tensor { op, src: [Id::NONE; 8], ..Tensor::new(Type::F32, [64, 32, 32, 1]) };
+        assert_eq!(backend.wants(&of(Op::Add)), takes_sums);
+        assert_eq!(backend.wants(&of(Op::MulMat)), backend != Backend::CPU);
+    }
+
+    #[test]
+    fn metal_sorts_aside() {
+        let order = Tensor { op: Op::Argsort, ..Tensor::new(Type::I32, [64, 8, 1, 1]) };
+        assert_eq!(Backend::METAL.allocation(&order), 2 * Backend::CUDA.allocation(&order));
+    }
+
+    #[test]
+    fn every_gpu_has_rules() {
+        let all = machine::Backend::ALL.map(Backend::of);
+        assert!(all.iter().all(|backend| backend.alignment.is_power_of_two() && backend.offload_batch == 32));
     }
 }

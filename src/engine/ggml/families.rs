@@ -1,27 +1,22 @@
 //! The compute graph of a model: one batch of prompt tokens through all blocks, as llama.cpp builds it when it reserves
 //! memory (`llama-graph.cpp` and `models/*.cpp`, 0.1.161).
 //!
-//! One function per architecture, made of the same blocks: `attention`, `feed_forward`, `experts`, `input`.
+//! Most architectures are a row of [`transformer`]'s table; those of another shape have a function of their own. All are
+//! made of the same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
 #![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
 
 mod attention;
-mod deepseek;
 mod delta;
 mod experts;
 mod feed_forward;
-mod gemma;
 mod gemma4;
-mod glm;
 mod hybrid;
 mod input;
-mod llama;
+mod latent;
 mod mamba;
-mod olmo;
-mod parallel;
-mod phi;
-mod qwen;
 mod recurrent;
 mod sparse;
+mod transformer;
 mod weight;
 
 use super::graph::Graph;
@@ -36,6 +31,7 @@ use crate::engine::llama_cpp::placement::Placement;
 use crate::engine::llama_cpp::release::Release;
 use crate::engine::llama_cpp::weights::{Slot, Weights};
 use attention::AttentionInput;
+use transformer::Transformer;
 
 /// A graph under construction and everything that it is made of.
 struct Build<'a> {
@@ -53,6 +49,8 @@ struct Build<'a> {
     known: Vec<Id>,
     /// Caches that the graph has already: per block, K and V.
     caches: Vec<[Id; 2]>,
+    /// The same of recurrent blocks: rolling and recurrent states.
+    states: Vec<[Id; 2]>,
     full: Option<AttentionInput>,
     window: Option<AttentionInput>,
     /// The first tensor that the architecture needs and the file lacks.
@@ -87,38 +85,24 @@ pub fn build(
         n_outputs: batch.n_outputs,
         known: vec![Id::NONE; model.weights.all.len() * devices],
         caches: vec![[Id::NONE; 2]; hp.n_layer_all],
+        states: vec![[Id::NONE; 2]; hp.n_layer_all],
         full: None,
         window: None,
         missing: None,
         inp_embd: Id::NONE,
     };
     match build.architecture {
-        A::Llama => build.llama(),
         A::Llama4 => build.llama4(),
-        A::Mistral3 => build.mistral3(),
-        A::SmolLm3 => build.smollm3(),
-        A::Granite => build.granite(),
-        A::Qwen2 | A::Qwen2Vl => build.qwen2(),
-        A::Qwen3 | A::Qwen3Vl | A::Qwen3Moe | A::Qwen3VlMoe => build.qwen3(),
-        A::Gemma2 => build.gemma2(),
-        A::Gemma3 => build.gemma3(),
-        A::Phi2 => build.phi2(),
-        A::Phi3 => build.phi3(),
-        A::ChatGlm => build.chatglm(),
-        A::Glm4 => build.glm4(),
-        A::Glm4Moe => build.glm4moe(),
-        A::CommandR => build.command_r(),
-        A::StableLm => build.stablelm(),
-        A::StarCoder2 => build.starcoder2(),
         A::GptOss => build.gpt_oss(),
-        A::Olmo2 => build.olmo2(),
-        A::DeepSeek2 => build.deepseek2(),
         A::Gemma4 => build.gemma4(),
-        A::Mamba => build.mamba(),
         A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => build.qwen3_next(),
         A::NemotronH => build.nemotron_h(),
-        A::GraniteHybrid => build.granite_hybrid(),
         A::Lfm2 => build.lfm2(),
+        A::FalconH1 => build.falcon_h1(),
+        other => {
+            let kind = Transformer::of(other).unwrap_or_else(|| Transformer::nearest(&model.weights, hp));
+            build.transformer(&kind);
+        }
     }
     match build.missing {
         Some(name) => Err(Refusal::model(format!("the file has no tensor {name}, which its architecture needs"))),
@@ -127,7 +111,7 @@ pub fn build(
 }
 
 /// How rows are normalised.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Norm {
     Rms,
     Layer,
@@ -188,7 +172,10 @@ impl Build<'_> {
     /// In the last block only the rows go on whose logits are wanted.
     fn keep_outputs<const N: usize>(&mut self, il: usize, out_ids: Id, of: [Id; N]) -> [Id; N] {
         let last = il + 1 == self.hp.n_layer();
-        if last && !self.keeps_last_rows() { of.map(|x| self.g.get_rows(x, out_ids)) } else { of }
+        if !last || self.keeps_last_rows() {
+            return of;
+        }
+        of.map(|x| if x.is_some() { self.g.get_rows(x, out_ids) } else { x })
     }
 
     /// Whether the last block computes every token.
@@ -218,6 +205,28 @@ impl Build<'_> {
             x = self.g.mul(x, scale);
         }
         self.label(x, "result_output", None)
+    }
+
+    /// Normalises without insisting on the block's device.
+    fn free_rms(&mut self, x: Id, slot: Slot, il: usize) -> Id {
+        let weight = self.need(il, slot);
+        self.norm_with(x, weight, Id::NONE, Norm::Rms, None)
+    }
+
+    /// Logits and their bias, as far as there is one.
+    fn output_bias(&mut self, logits: Id) -> Id {
+        let bias = self.global_bias(Slot::Output);
+        if bias.is_some() { self.g.add(logits, bias) } else { logits }
+    }
+
+    /// Logits, kept within bounds where the model says so.
+    fn capped(&mut self, logits: Id) -> Id {
+        if !self.hp.final_soft_cap {
+            return logits;
+        }
+        let x = self.g.scale(logits);
+        let x = self.g.unary(x);
+        self.g.scale(x)
     }
 
     /// Adds the logits, and all that leads to them, to the graph.

@@ -68,6 +68,8 @@ architectures! {
     StableLm: "stablelm";
     /// Granite, also with experts.
     Granite: "granite" | "granitemoe";
+    /// `MiniCPM`, whose graph is Granite's.
+    MiniCpm: "minicpm";
     /// Granite 4 with state-space blocks.
     GraniteHybrid: "granitehybrid";
     /// Mamba.
@@ -82,6 +84,80 @@ architectures! {
     StarCoder2: "starcoder2";
     /// LFM 2.
     Lfm2: "lfm2" | "lfm2moe";
+    /// Falcon H1: attention and state space side by side.
+    FalconH1: "falcon-h1";
+    /// Jamba: state-space blocks of the first version, and attention.
+    Jamba: "jamba";
+    /// Mamba 2.
+    Mamba2: "mamba2";
+    /// Qwen 1 and 1.5's first form.
+    Qwen: "qwen";
+    /// Qwen 2 with experts.
+    Qwen2Moe: "qwen2moe";
+    /// Gemma.
+    Gemma: "gemma";
+    /// `EmbeddingGemma`.
+    GemmaEmbedding: "gemma-embedding";
+    /// Phi 3.5 with experts.
+    PhiMoe: "phimoe";
+    /// Command R7B and A.
+    Cohere2: "cohere2";
+    /// The first `DeepSeek` with experts.
+    DeepSeek: "deepseek";
+    /// Seed-OSS.
+    SeedOss: "seed_oss";
+    /// ERNIE 4.5, also with experts.
+    Ernie45: "ernie4_5" | "ernie4_5-moe";
+    /// Hunyuan, also with experts.
+    Hunyuan: "hunyuan-dense" | "hunyuan-moe" | "hunyuan_vl";
+    /// EXAONE 3.
+    Exaone: "exaone";
+    /// EXAONE 4.
+    Exaone4: "exaone4";
+    /// `InternLM` 2.
+    InternLm2: "internlm2";
+    /// `MiniMax` M2.
+    MiniMaxM2: "minimax-m2";
+    /// dots.llm1 and Ling 2.
+    Dots1: "dots1" | "bailingmoe2";
+    /// Ling.
+    BailingMoe: "bailingmoe";
+    /// `OLMo`.
+    Olmo: "olmo";
+    /// `OLMoE`.
+    Olmoe: "olmoe";
+    /// Arcee's AFM.
+    Arcee: "arcee";
+    /// Apertus.
+    Apertus: "apertus";
+    /// Nemotron and Minitron.
+    Nemotron: "nemotron";
+    /// Orion.
+    Orion: "orion";
+    /// XVERSE.
+    Xverse: "xverse";
+    /// Falcon.
+    Falcon: "falcon";
+    /// GPT-2, and `StarCoder`, whose graph is the same.
+    Gpt2: "gpt2" | "starcoder";
+    /// GPT-NeoX and Pythia.
+    GptNeoX: "gptneox";
+    /// BLOOM.
+    Bloom: "bloom";
+    /// MPT.
+    Mpt: "mpt";
+    /// DBRX.
+    Dbrx: "dbrx";
+    /// BERT, which reads whole texts at once and learns positions.
+    Bert: "bert" | "jina-bert-v2";
+    /// Its kin that rotate by position.
+    NomicBert: "nomic-bert" | "nomic-bert-moe" | "jina-bert-v3";
+    /// `ModernBERT`.
+    ModernBert: "modern-bert";
+    /// `EuroBERT`.
+    EuroBert: "eurobert";
+    /// Any that is not listed: what its file holds decides.
+    Unlisted: "";
 }
 
 /// An architecture's graph, and whether it is its own.
@@ -89,7 +165,7 @@ architectures! {
 pub struct Family {
     /// Whose graph is used.
     pub architecture: Architecture,
-    /// It is the model's own; else the nearest one's.
+    /// It is the model's own; else the nearest by what the file holds.
     pub exact: bool,
 }
 
@@ -97,39 +173,40 @@ impl Family {
     /// The family of a header.
     pub fn of(header: &Header) -> Self {
         let name = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
-        Architecture::named(name).map_or_else(
-            || Self { architecture: Self::nearest(header), exact: false },
-            |architecture| Self { architecture, exact: true },
-        )
-    }
-
-    /// By what its blocks hold.
-    fn nearest(header: &Header) -> Architecture {
-        let has = |part: &str| header.tensors.iter().any(|tensor| tensor.name.contains(part));
-        if has("ssm_conv1d") && !has("attn_q") && !has("attn_qkv") {
-            Architecture::Mamba
-        } else if has("ffn_gate_inp") {
-            Architecture::Qwen3Moe
-        } else if has("attn_qkv") && !has("ffn_gate.") {
-            Architecture::Phi3
-        } else {
-            Architecture::Llama
-        }
+        let listed = Architecture::named(name).filter(|architecture| *architecture != Architecture::Unlisted);
+        Self { architecture: listed.unwrap_or(Architecture::Unlisted), exact: listed.is_some() }
     }
 }
 
 impl Architecture {
     /// Nothing but recurrent blocks.
     pub const fn is_recurrent(self) -> bool {
-        matches!(self, Self::Mamba)
+        matches!(self, Self::Mamba | Self::Mamba2)
     }
 
     /// Recurrent blocks and blocks with attention.
     pub const fn is_hybrid(self) -> bool {
         matches!(
             self,
-            Self::Qwen3Next | Self::Qwen35 | Self::Qwen35Moe | Self::NemotronH | Self::GraniteHybrid | Self::Lfm2
+            Self::Qwen3Next
+                | Self::Qwen35
+                | Self::Qwen35Moe
+                | Self::NemotronH
+                | Self::GraniteHybrid
+                | Self::Lfm2
+                | Self::FalconH1
+                | Self::Jamba
         )
+    }
+
+    /// Texts are read as a whole: nothing is cached, and the graph ends without logits.
+    pub const fn reads_only(self) -> bool {
+        !self.loads_output() || matches!(self, Self::GemmaEmbedding)
+    }
+
+    /// There are weights that make logits, though it be the embeddings once more, and whether the graph needs them or not.
+    pub const fn loads_output(self) -> bool {
+        !matches!(self, Self::Bert | Self::NomicBert | Self::ModernBert | Self::EuroBert)
     }
 
     /// Blocks share the KV caches of earlier ones.

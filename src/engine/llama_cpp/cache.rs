@@ -68,16 +68,12 @@ pub struct Memory {
 impl Memory {
     /// Lays out what `context` needs.
     pub fn new(hparams: &Hparams, architecture: Architecture, context: &Context, placement: &Placement) -> Self {
-        let recurrent = (architecture.is_recurrent() || architecture.is_hybrid())
-            .then(|| Recurrent::new(hparams, architecture, context, placement));
-        if architecture.is_recurrent() {
+        let recurrent = (architecture.is_recurrent() || architecture.is_hybrid() || hparams.is_recr.contains(&true))
+            .then(|| Recurrent::new(hparams, context, placement));
+        if architecture.is_recurrent() || hparams.reads_only {
             return Self { recurrent, ..Self::default() };
         }
-        let attends = |il: usize| {
-            il < hparams.n_layer()
-                && !hparams.is_recr[il]
-                && (architecture != Architecture::NemotronH || hparams.n_ff[il] == 0)
-        };
+        let attends = |il: usize| il < hparams.n_layer() && hparams.attends[il];
         let cache =
             |size, holds: &dyn Fn(usize) -> bool| KvCache::new(hparams, architecture, context, placement, size, holds);
         let Some(window) = hparams.n_swa else {
@@ -138,15 +134,13 @@ impl Memory {
 }
 
 impl Recurrent {
-    fn new(hparams: &Hparams, architecture: Architecture, context: &Context, placement: &Placement) -> Self {
-        let holds =
-            |il: usize| hparams.is_recr[il] && (architecture != Architecture::NemotronH || hparams.n_ff[il] == 0);
+    fn new(hparams: &Hparams, context: &Context, placement: &Placement) -> Self {
         let home = |il: usize| if context.offload_kqv { placement.layers[il] } else { placement.cpu };
         Self {
             rows: context.n_seq_max.max(1),
             r: hparams.n_embd_r(),
             s: hparams.n_embd_s(),
-            layers: (0..hparams.n_layer()).map(|il| holds(il).then(|| home(il))).collect(),
+            layers: (0..hparams.n_layer()).map(|il| hparams.is_recr[il].then(|| home(il))).collect(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Hyperparameters as llama.cpp reads them: its keys, its defaults, its rules per architecture
 //! (`llama-model.cpp`, `llama-hparams.cpp` and `models/*.cpp`, 0.1.161).
 
+mod blocks;
 mod bounds;
 mod keys;
 mod per_architecture;
@@ -49,7 +50,10 @@ pub struct Hparams {
     /// The sliding window in tokens, where some blocks have one.
     pub n_swa: Option<u64>,
     pub is_swa: Vec<bool>,
+    /// Recurrent blocks.
     pub is_recr: Vec<bool>,
+    /// Blocks with attention.
+    pub attends: Vec<bool>,
     pub ssm: Ssm,
     pub n_shortconv_l_cache: u64,
     pub n_deepstack_layers: u64,
@@ -65,7 +69,11 @@ pub struct Hparams {
     pub residual_scale: bool,
     pub embedding_scale: bool,
     pub attn_temperature: bool,
+    /// Attention's and the feed-forward part's halves of a block are side by side.
+    pub parallel_residual: bool,
     pub causal: bool,
+    /// Texts are read as a whole: nothing is cached, and there are no logits.
+    pub reads_only: bool,
 }
 
 /// Sizes of a state-space or delta-net block.
@@ -78,6 +86,13 @@ pub struct Ssm {
     pub dt_rank: u64,
     pub n_group: u64,
     pub dt_b_c_rms: bool,
+}
+
+impl Ssm {
+    /// Whether states have a size at all.
+    const fn is_sized(&self) -> bool {
+        self.d_conv > 0 && self.d_inner > 0 && self.d_state > 0
+    }
 }
 
 /// `expert_gating_func` values (`llama-hparams.h`, 0.1.161).
@@ -135,6 +150,7 @@ impl Hparams {
             deepstack_mapping: vec![-1; n_layer_all],
             long_rope: keys.text("rope.scaling.type") == Some("longrope"),
             has_rope: true,
+            reads_only: architecture.reads_only(),
             causal: keys.flag("attention.causal").unwrap_or(true),
             ..Self::default()
         };
@@ -142,6 +158,14 @@ impl Hparams {
             return Err(Refusal::model("nextn_predict_layers leaves no block: block_count must be larger".to_owned()));
         }
         hparams.read_architecture(&keys, architecture)?;
+        hparams.attends = hparams.is_recr.iter().map(|recurrent| !recurrent).collect();
+        match architecture {
+            Architecture::FalconH1 => hparams.attends.fill(true),
+            Architecture::NemotronH => {
+                hparams.attends.iter_mut().zip(&hparams.n_ff).for_each(|(attends, n_ff)| *attends &= *n_ff == 0);
+            }
+            _ => {}
+        }
         hparams.check_bounds()?;
         Ok(hparams)
     }
@@ -198,6 +222,11 @@ impl Hparams {
     /// Positions per token: several with multi-axis rotary positions.
     pub fn n_pos_per_embd(&self, architecture: Architecture) -> u64 {
         if architecture.has_several_positions(self.mrope) { 4 } else { 1 }
+    }
+
+    /// Whether the header says which blocks get further vision levels; else the first ones do.
+    pub fn maps_deepstack(&self) -> bool {
+        self.deepstack_mapping.iter().any(|level| *level >= 0)
     }
 
     /// Whether some blocks have a sliding window.

@@ -106,7 +106,7 @@ impl Placement {
     /// The home of a tensor of the whole model; block 0 computes what belongs to no block.
     pub fn of_model(&self, role: Option<(Slot, weights::Part)>, architecture: Architecture) -> Place {
         match role.map(|(slot, _)| slot) {
-            Some(Slot::TokenEmbd | Slot::PerLayerTokenEmbd) => self.cpu,
+            Some(Slot::TokenEmbd | Slot::PerLayerTokenEmbd | Slot::PositionEmbd | Slot::TokenTypes) => self.cpu,
             Some(Slot::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
             Some(Slot::Output | Slot::OutputNorm) | None => self.output,
             Some(_) => self.layers[0],
@@ -134,7 +134,7 @@ impl Placement {
                 (None, _) => put(weight, self.of_model(weight.role, architecture)),
             }
         }
-        let tied = tensors.find_global(Slot::Output, weights::Part::Weight).is_none();
+        let tied = architecture.loads_output() && tensors.find_global(Slot::Output, weights::Part::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(Slot::TokenEmbd, weights::Part::Weight)) {
             // Gemma 4 makes the output's copy before the embeddings, and so has both even in RAM
             if self.output != self.cpu || architecture == Architecture::Gemma4 {
@@ -146,10 +146,10 @@ impl Placement {
 
     /// Bytes of the weights of every block and of the output layer, wherever they are.
     pub fn weights_by_layer(&self, model: &Loaded) -> Vec<u64> {
-        let Loaded { hparams, weights: tensors, .. } = model;
+        let Loaded { family, hparams, weights: tensors, .. } = model;
         let blocks = hparams.n_layer();
         let mut bytes = vec![0; blocks + 1];
-        let mut has_output = false;
+        let mut has_output = !family.architecture.loads_output();
         for weight in &tensors.all {
             let size = Tensor::new(weight.ty, weight.ne).bytes();
             match (weight.block, weight.role.map(|role| role.0)) {

@@ -206,12 +206,14 @@ impl Parts<'_> {
         notes.push(format!("llama.cpp of release {} ({})", self.loaded.release, self.loaded.release.package));
         if !self.loaded.family.exact {
             notes.push(format!(
-                "the graph of {} is not known here: the nearest family's stands in for it",
+                "the graph of {} is not known here: it is reckoned as the nearest that the file's tensors suggest",
                 self.model.architecture
             ));
         }
         if self.confidence() == Confidence::Assumed {
-            notes.push("buffers are laid out as on CUDA, which is an assumption for these GPUs".to_owned());
+            notes.push(
+                "buffers are laid out as ggml's sources say for these GPUs; nobody has measured that here".to_owned(),
+            );
         }
         if let Some(failure) = &self.fitted.failure {
             notes.push(format!("the fit gave up: {failure}"));

@@ -2,8 +2,8 @@
 //! `llm/llama_server.go`, Ollama, August 2026.
 
 use super::predict::file_bytes;
-use crate::engine::llama_cpp::architecture::Family;
-use crate::engine::llama_cpp::hparams::Hparams;
+use crate::engine::llama_cpp::Loaded;
+use crate::engine::llama_cpp::release::Release;
 use crate::model::Model;
 use crate::plan::{DevicePlan, LayerPlan, Listing, Plan};
 use crate::units::Bytes;
@@ -36,9 +36,8 @@ struct Windows(Vec<bool>);
 
 impl Windows {
     fn of(model: &Model) -> Self {
-        let architecture = Family::of(&model.header).architecture;
         // a header that cannot be read so has made no plan
-        Self(Hparams::read(&model.header, architecture).map_or_else(|_| Vec::new(), |hparams| hparams.is_swa))
+        Self(Loaded::new(&model.header, Release::default()).map_or_else(|_| Vec::new(), |loaded| loaded.hparams.is_swa))
     }
 
     /// What of a device's cache is counted.

@@ -43,8 +43,25 @@ impl Build<'_> {
     /// Inputs for the caches that there are. MLA's compressed cache holds K alone and is not rotated.
     pub(super) fn attention_inputs(&mut self) {
         let memory = self.memory;
+        if self.hp.reads_only {
+            self.full = Some(self.uncached_input());
+            self.window = self.hp.has_swa().then(|| self.uncached_input());
+            return;
+        }
         self.full = memory.full.as_ref().map(|cache| self.attention_input(cache));
         self.window = memory.window.as_ref().map(|cache| self.attention_input(cache));
+    }
+
+    /// Without caches, tokens look at those of their own batch.
+    fn uncached_input(&mut self) -> AttentionInput {
+        let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
+        AttentionInput {
+            k_rows: Id::NONE,
+            v_rows: Id::NONE,
+            mask: self.g.input(mask, [self.n_tokens, self.n_tokens, 1, 1], "attn_inp_kq_mask"),
+            rotation_k: Id::NONE,
+            rotation_v: Id::NONE,
+        }
     }
 
     fn attention_input(&mut self, cache: &KvCache) -> AttentionInput {
@@ -161,6 +178,9 @@ impl Build<'_> {
     /// The same without the projection. A block without keys of its own looks at another block's cache.
     pub(super) fn attention_unprojected(&mut self, il: usize, mut qkv: Qkv, extras: Extras) -> Id {
         let memory = self.memory;
+        if self.hp.reads_only {
+            return self.attention_uncached(il, qkv, extras);
+        }
         let (cache, input) = match (self.hp.is_swa[il], &memory.window, self.window) {
             (true, Some(cache), Some(input)) => (cache, input),
             _ => match (&memory.full, self.full) {
@@ -185,6 +205,16 @@ impl Build<'_> {
         let x = self.scores(il, qkv.q, k, v, input.mask, extras);
         self.label(x, "kqv_out", Some(il));
         if input.rotation_v.is_some() && !compressed { self.rotated(x, input.rotation_v) } else { x }
+    }
+
+    fn attention_uncached(&mut self, il: usize, qkv: Qkv, extras: Extras) -> Id {
+        for x in [qkv.q, qkv.k, qkv.v] {
+            self.g.expand(x);
+        }
+        let input = if self.hp.is_swa[il] { self.window.or(self.full) } else { self.full };
+        let mask = input.map_or(Id::NONE, |input| input.mask);
+        let x = self.scores(il, qkv.q, qkv.k, qkv.v, mask, extras);
+        self.label(x, "kqv_out", Some(il))
     }
 
     fn hadamard(&mut self, qkv: Qkv, input: AttentionInput) -> Qkv {

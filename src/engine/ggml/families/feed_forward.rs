@@ -47,7 +47,11 @@ impl Build<'_> {
                 self.g.glu_split(gate, up)
             }
             Activation::GatedInOne => self.g.glu(up),
-            Activation::Plain => self.g.unary(up),
+            Activation::Plain => {
+                let y = self.g.unary(up);
+                let scales = self.weight(il, Slot::FfnAct);
+                if scales.is_some() { self.g.div(y, scales) } else { y }
+            }
             Activation::Squared => {
                 let y = self.g.unary(up);
                 self.g.sqr(y)

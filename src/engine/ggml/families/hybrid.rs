@@ -1,4 +1,4 @@
-//! Nemotron H, Granite 4 and LFM 2: recurrent blocks, blocks with attention, and dense ones.
+//! Nemotron H, Falcon H1 and LFM 2: recurrent blocks, blocks with attention, and dense ones.
 
 use super::attention::Extras;
 use super::experts::Routing;
@@ -56,28 +56,30 @@ impl Build<'_> {
         self.g.add(chosen, shared)
     }
 
-    /// Granite 4: state-space or attention first, then Granite's second half.
-    pub(super) fn granite_hybrid(&mut self) {
+    /// Falcon H1: attention and state space side by side in every block.
+    pub(super) fn falcon_h1(&mut self) {
         let mut x = self.embeddings(false);
+        let positions = self.positions();
         let states = self.recurrent_input();
         self.attention_inputs();
         let out_ids = self.out_ids();
-        let positions = if self.hp.has_rope { self.positions() } else { Id::NONE };
         for il in 0..self.hp.n_layer() {
-            let residual = x;
             let y = self.rms(x, Slot::AttnNorm, il);
-            let y = if self.hp.is_recr[il] {
-                self.mamba2_block(states, il, y)
-            } else {
-                self.granite_attention(il, y, positions)
-            };
-            let [y, residual] = self.keep_outputs(il, out_ids, [y, residual]);
-            x = self.granite_feed_forward(il, y, residual);
+            let qkv = self.qkv(il, y);
+            let qkv = self.rotate(qkv, positions, Id::NONE);
+            let attended = self.attention(il, qkv, Extras::default());
+            let y = self.rms(x, Slot::AttnNorm, il);
+            let carried = self.mamba2_block(states, il, y);
+            let y = self.g.add(attended, carried);
+            let half = self.g.add(y, x);
+            let [half] = self.keep_outputs(il, out_ids, [half]);
+            self.label(half, "ffn_inp", Some(il));
+            let y = self.rms(half, Slot::FfnNorm, il);
+            let y = self.feed_forward(il, y, Activation::Gated);
+            x = self.g.add(y, half);
+            self.label(x, "l_out", Some(il));
         }
-        let mut logits = self.finish(x, Norm::Rms);
-        if self.hp.logit_scale {
-            logits = self.g.scale(logits);
-        }
+        let logits = self.finish(x, Norm::Rms);
         self.close(logits);
     }
 
@@ -119,7 +121,7 @@ impl Build<'_> {
     }
 
     /// A gated convolution over the last few tokens.
-    fn short_convolution(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
+    pub(super) fn short_convolution(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
         let columns = self.hp.n_shortconv_l_cache - 1;
         let embd = self.g[x].ne[0];

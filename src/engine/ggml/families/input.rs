@@ -81,4 +81,12 @@ impl Build<'_> {
     pub(super) fn attention_scale(&mut self) -> Id {
         self.g.input(Type::F32, [1, 1, self.n_tokens, 1], "inp_attn_scale")
     }
+
+    /// Adds one of the further levels that came in with the embeddings.
+    pub(super) fn add_vision_level(&mut self, x: Id) -> Id {
+        let given = self.inp_embd;
+        let stride = self.g[given].nb[1];
+        let level = self.g.window(given, [self.hp.n_embd, self.n_tokens, 1, 1], [stride]);
+        self.g.add(x, level)
+    }
 }

@@ -7,20 +7,15 @@ use crate::engine::llama_cpp::hparams::Ssm;
 use crate::engine::llama_cpp::weights::Slot;
 
 impl Build<'_> {
-    /// Mamba.
-    pub(super) fn mamba(&mut self) {
-        let mut x = self.embeddings(false);
-        let states = self.recurrent_input();
-        let out_ids = self.out_ids();
-        for il in 0..self.hp.n_layer() {
-            let y = self.rms(x, Slot::AttnNorm, il);
-            let y = self.mamba_block(states, il, y);
-            let [y, residual] = self.keep_outputs(il, out_ids, [y, x]);
-            x = self.g.add(y, residual);
-            self.label(x, "l_out", Some(il));
+    /// A recurrent block of the kind that the file has tensors for.
+    pub(super) fn recurrent_block(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
+        if self.has(il, Slot::ShortConvIn) {
+            self.short_convolution(input, il, x)
+        } else if self.has(il, Slot::SsmX) {
+            self.mamba_block(input, il, x)
+        } else {
+            self.mamba2_block(input, il, x)
         }
-        let logits = self.finish(x, Norm::Rms);
-        self.close(logits);
     }
 
     /// A state-space block, first version: every channel is a head of its own.

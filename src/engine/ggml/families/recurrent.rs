@@ -43,7 +43,7 @@ impl<'a> Build<'a> {
     /// The cache of one of a block's states: a row per sequence.
     pub(super) fn state(&mut self, il: usize, which: State) -> Id {
         let at = usize::from(which == State::Recurrent);
-        if !self.caches[il][at].is_some()
+        if !self.states[il][at].is_some()
             && let Some(recurrent) = &self.memory.recurrent
         {
             let place = recurrent.layers.get(il).copied().flatten().unwrap_or(self.placement.cpu);
@@ -52,9 +52,9 @@ impl<'a> Build<'a> {
                 State::Recurrent => (recurrent.s, "cache_s"),
             };
             let ne = [elements, recurrent.rows, 1, 1];
-            self.caches[il][at] = self.g.given(Type::F32, ne, Buffer::Cache(place), label, il as i16);
+            self.states[il][at] = self.g.given(Type::F32, ne, Buffer::Cache(place), label, il as i16);
         }
-        self.caches[il][at]
+        self.states[il][at]
     }
 
     /// The batch's rows of a state, and those of sequences that are not in the batch moved along.

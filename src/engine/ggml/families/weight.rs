@@ -26,6 +26,11 @@ impl Build<'_> {
         }
     }
 
+    /// Whether the file has a weight of block `il` with this role.
+    pub(super) fn has(&self, il: usize, slot: Slot) -> bool {
+        self.weights.find(il, slot, Part::Weight).is_some()
+    }
+
     /// The weight of block `il` with this role, if the file has it.
     pub(super) fn weight(&mut self, il: usize, slot: Slot) -> Id {
         self.part(il, slot, Part::Weight)

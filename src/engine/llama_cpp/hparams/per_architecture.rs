@@ -11,6 +11,7 @@ impl Hparams {
         self.read_experts(keys);
         match architecture {
             A::Granite | A::GraniteHybrid => self.granite(keys, architecture),
+            A::MiniCpm => (self.embedding_scale, self.residual_scale, self.logit_scale) = (true, true, true),
             A::Gemma2 => {
                 self.n_swa = Some(keys.number("attention.sliding_window").unwrap_or(4096));
                 self.swa_pattern(keys, 2);
@@ -25,6 +26,23 @@ impl Hparams {
                 self.n_swa = Some(keys.need("attention.sliding_window")?);
                 self.swa_pattern(keys, 2);
             }
+            A::GemmaEmbedding => {
+                self.n_swa = Some(keys.need("attention.sliding_window")?);
+                self.swa_pattern(keys, 6);
+                self.causal = false;
+            }
+            A::Cohere2 => {
+                self.n_swa = Some(keys.need("attention.sliding_window")?);
+                self.swa_pattern(keys, 4);
+                self.logit_scale = keys.float("logit_scale").unwrap_or(0.0) != 0.0;
+            }
+            A::Exaone4 if self.n_layer() == 64 => {
+                self.n_swa = Some(keys.number("attention.sliding_window").unwrap_or(4096));
+                self.swa_pattern(keys, 4);
+            }
+            A::ModernBert => self.dense_first_window(keys, 3),
+            A::GptNeoX => self.parallel_residual = keys.flag("use_parallel_residual").unwrap_or(true),
+            A::Mpt | A::Olmo | A::Dbrx => self.clamp_kqv = keys.float("attention.clamp_kqv").unwrap_or(0.0) > 0.0,
             A::Olmo2 => self.optional_window(keys, 4),
             A::Llama4 => self.llama4(keys)?,
             A::SmolLm3 => self.no_rope_layer_step = 4,
@@ -39,6 +57,16 @@ impl Hparams {
                 }
             }
             A::Qwen3Vl | A::Qwen3VlMoe => self.n_deepstack_layers = keys.number("n_deepstack_layers").unwrap_or(0),
+            A::Mamba2 => self.read_ssm(keys)?,
+            A::FalconH1 => {
+                self.read_ssm(keys)?;
+                self.is_recr.fill(true);
+            }
+            A::Jamba => {
+                self.read_ssm(keys)?;
+                self.ssm.n_group = 0;
+                self.is_recr = self.n_head_kv.iter().map(|heads| *heads == 0).collect();
+            }
             A::Mamba => {
                 self.read_ssm(keys)?;
                 self.ssm.n_group = 0;
@@ -76,7 +104,7 @@ impl Hparams {
         self.n_layer_dense_lead = keys.number("leading_dense_block_count").unwrap_or(0) as usize;
     }
 
-    fn read_ssm(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
+    pub(super) fn read_ssm(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
         self.ssm = Ssm {
             d_conv: keys.need("ssm.conv_kernel")?,
             d_inner: keys.need("ssm.inner_size")?,
@@ -89,7 +117,7 @@ impl Hparams {
     }
 
     /// Which blocks have a window: a list in the header, or all but every `period`-th.
-    fn swa_pattern(&mut self, keys: &Keys<'_>, period: u64) {
+    pub(super) fn swa_pattern(&mut self, keys: &Keys<'_>, period: u64) {
         if let Some(list) = keys.list("attention.sliding_window_pattern") {
             for (il, window) in list.into_iter().take(self.n_layer_all).enumerate() {
                 self.is_swa[il] = window != 0;
@@ -99,6 +127,21 @@ impl Hparams {
         let period = keys.number("attention.sliding_window_pattern").unwrap_or(period);
         for il in 0..self.n_layer() {
             self.is_swa[il] = period == 0 || il as u64 % period < period - 1;
+        }
+    }
+
+    /// The same where the first block of a period has none.
+    fn dense_first_window(&mut self, keys: &Keys<'_>, period: u64) {
+        self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0);
+        if self.n_swa.is_none() {
+            return;
+        }
+        self.swa_pattern(keys, period);
+        if keys.list("attention.sliding_window_pattern").is_none() {
+            let period = keys.number("attention.sliding_window_pattern").unwrap_or(period);
+            for il in 0..self.n_layer() {
+                self.is_swa[il] = period == 0 || !(il as u64).is_multiple_of(period);
+            }
         }
     }
 
@@ -167,16 +210,23 @@ impl Hparams {
         Ok(())
     }
 
+    /// Sizes of the compressed cache, as far as the header tells.
+    pub(super) fn read_latent(&mut self, keys: &Keys<'_>) {
+        self.n_lora_q = keys.number("attention.q_lora_rank").unwrap_or(0);
+        self.n_lora_kv = keys.number("attention.kv_lora_rank").unwrap_or(0);
+        let unfolded = |name| keys.number(name).filter(|size| *size > 0);
+        self.mla = unfolded("attention.key_length_mla").zip(unfolded("attention.value_length_mla"));
+    }
+
     fn deepseek2(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
         let n_vocab = keys.number("vocab_size").unwrap_or(0);
         let n_layer = self.n_layer();
         let lite = n_layer == 27 || n_layer == 26 || (n_layer == 48 && n_vocab == 128_256);
         if !lite {
-            self.n_lora_q = keys.need("attention.q_lora_rank")?;
+            keys.need("attention.q_lora_rank")?;
         }
-        self.n_lora_kv = keys.need("attention.kv_lora_rank")?;
-        let unfolded = |name| keys.number(name).filter(|size| *size > 0);
-        self.mla = unfolded("attention.key_length_mla").zip(unfolded("attention.value_length_mla"));
+        keys.need("attention.kv_lora_rank")?;
+        self.read_latent(keys);
         if self.expert_gating == gating::NONE {
             let glm = (n_layer == 47 || n_layer == 48) && n_vocab == 154_880;
             self.expert_gating = if glm { gating::SIGMOID } else { gating::SOFTMAX };

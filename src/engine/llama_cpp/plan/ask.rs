@@ -34,9 +34,9 @@ pub struct Ask {
 impl Ask {
     pub fn new(model: &Loaded, machine: &Machine, settings: &Settings) -> Self {
         let gpus = gpus(machine);
-        let free = |gpu: &usize| machine.gpus.get(*gpu).map_or(0, |gpu| gpu.free.0);
+        let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
         let devices: Vec<Device> =
-            gpus.iter().map(|gpu| Device { backend: ggml::Backend::CUDA, free: free(gpu) }).collect();
+            used.map(|gpu| Device { backend: ggml::Backend::of(gpu.backend), free: gpu.free.0 }).collect();
         let experts = |block: u64| Overflow { block: block as usize, part: Part::Experts, gpu: None };
         let blocks = model.hparams.n_layer_all as u64;
         let spread = Spread {

@@ -1,0 +1,73 @@
+//! What the tensors of a file tell of an architecture that is not listed.
+
+use super::keys::Keys;
+use super::{Hparams, gating};
+use crate::engine::llama_cpp::error::Refusal;
+use crate::engine::llama_cpp::weights::{Part, Slot, Weights};
+use crate::gguf::Header;
+
+/// What a recurrent block cannot do without, for each kind of it.
+const RECURRENT: [&[Slot]; 3] = [
+    &[Slot::ShortConvIn, Slot::ShortConvConv, Slot::ShortConvOut],
+    &[Slot::SsmIn, Slot::SsmConv1d, Slot::SsmX, Slot::SsmDt, Slot::SsmA, Slot::SsmD, Slot::SsmOut],
+    &[Slot::SsmIn, Slot::SsmConv1d, Slot::SsmA, Slot::SsmD, Slot::SsmOut],
+];
+
+/// What holds the keys of a block with attention.
+const KEYS: [Slot; 3] = [Slot::AttnK, Slot::AttnQkv, Slot::AttnKvAMqa];
+
+impl Hparams {
+    /// Which blocks are recurrent, which have attention and of what kind.
+    ///
+    /// # Errors
+    /// When what a cache would take is beyond all bounds.
+    pub fn read_blocks(&mut self, header: &Header, weights: &Weights) -> Result<(), Refusal> {
+        let keys = &Keys::of(header);
+        let holds = |il: usize, slot: Slot| weights.find(il, slot, Part::Weight).is_some();
+        let anywhere = |slot: Slot| (0..self.n_layer_all).any(|il| holds(il, slot));
+        let (latent, short, first) = (anywhere(Slot::AttnKvAMqa), anywhere(Slot::ShortConvIn), anywhere(Slot::SsmX));
+        self.reads_only = !self.causal;
+        if self.expert_gating == gating::NONE {
+            self.expert_gating = gating::SOFTMAX;
+        }
+        self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(true);
+        self.read_window(keys);
+        if latent {
+            self.read_latent(keys);
+        }
+        self.n_shortconv_l_cache = if short { keys.number("shortconv.l_cache").unwrap_or(0) } else { 0 };
+        let sized = self.n_shortconv_l_cache > 0 || self.read_ssm(keys).is_ok_and(|()| self.ssm.is_sized());
+        if first {
+            self.ssm.n_group = 0;
+        }
+        for il in 0..self.n_layer_all {
+            self.is_recr[il] = sized && RECURRENT.iter().any(|slots| slots.iter().all(|slot| holds(il, *slot)));
+            self.attends[il] = !self.is_recr[il] && KEYS.into_iter().any(|slot| holds(il, slot));
+        }
+        self.guess_heads(weights);
+        self.check_bounds()
+    }
+
+    /// A window counts where the header says which blocks have it: a cache that is too large is the safer guess.
+    fn read_window(&mut self, keys: &Keys<'_>) {
+        let told = keys.list("attention.sliding_window_pattern").is_some()
+            || keys.number("attention.sliding_window_pattern").is_some();
+        self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0 && told);
+        if self.n_swa.is_some() {
+            self.swa_pattern(keys, 1);
+        }
+    }
+
+    /// Without a number of heads, everything is one head as wide as the matrices are.
+    fn guess_heads(&mut self, weights: &Weights) {
+        if self.n_head.iter().any(|heads| *heads > 0) {
+            return;
+        }
+        let width = |il, slot| weights.find(il, slot, Part::Weight).map(|at| weights.all[at].ne[1]);
+        for (slot, sizes) in [(Slot::AttnK, &mut self.n_embd_head_k), (Slot::AttnV, &mut self.n_embd_head_v)] {
+            *sizes = [(0..self.n_layer_all).find_map(|il| width(il, slot)).unwrap_or(0); 2];
+        }
+        self.n_head = self.attends.iter().map(|attends| u64::from(*attends)).collect();
+        self.n_head_kv.clone_from(&self.n_head);
+    }
+}
