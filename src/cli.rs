@@ -28,7 +28,6 @@ use clap::{CommandFactory, Parser};
 
 use crate::hardware::saved::Saved;
 use crate::tui::{self, Leave};
-use crate::units::Bytes;
 use args::{Cli, Command, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
 use fault::{Fault, written};
 use start::Start;
@@ -74,8 +73,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, Fault>
 
 fn plan(args: &PlanArgs) -> Result<(), Fault> {
     let start = Start::read(&args.knobs, &args.machine)?;
-    let opened = start::model(&args.model)?.quantised(args.knobs.others.quant)?;
-    let ready = start.with(&opened).complete(opened.adapters);
+    let opened = start::quantised(start::model(&args.model)?, args.knobs.others.quant)?;
+    let ready = start.with(&opened).complete();
     let plan = ready.plan(&opened.model)?;
     let text = if args.json {
         let json = crate::export::json(&plan);
@@ -88,8 +87,8 @@ fn plan(args: &PlanArgs) -> Result<(), Fault> {
 }
 
 fn list(args: &ListArgs) -> Result<(), Fault> {
-    let ready = Start::read(&args.knobs, &args.machine)?.complete(Bytes::ZERO);
-    let rows = list::rows(&ready, args.knobs.others.quant, args.fits);
+    let mut ready = Start::read(&args.knobs, &args.machine)?.complete();
+    let rows = list::rows(&mut ready, args.knobs.others.quant, args.fits);
     let text = if args.json {
         let json = list::json(&ready, &rows);
         json.map_err(|error| Fault::Terminal(format!("the models cannot be written as JSON: {error}")))? + "\n"
@@ -153,9 +152,8 @@ fn planner(cli: &Cli) -> Result<ExitCode, Fault> {
     let opened = match &cli.model {
         Some(named) => start::model(named)?,
         None => start::default_model()?,
-    }
-    .quantised(cli.knobs.others.quant)?;
-    let start = start.with(&opened);
+    };
+    let opened = start::quantised(opened, cli.knobs.others.quant)?;
     if !io::stdout().is_terminal() {
         let sentence = "the planner needs a terminal: 'plimsoll plan MODEL' prints the same plan";
         return Err(Fault::Arguments(sentence.to_owned()));
@@ -164,7 +162,7 @@ fn planner(cli: &Cli) -> Result<ExitCode, Fault> {
         // behind the planner's screen, and there again when it is closed
         eprintln!("note: {note}");
     }
-    match tui::run(start.planner(opened, cli.model.is_none(), cli.refresh)) {
+    match tui::run(start.planner(opened, cli.model.as_deref(), cli.refresh)) {
         Ok(Leave::Quit) => Ok(ExitCode::SUCCESS),
         // as shells count a program that a signal ended
         Ok(Leave::Signal(number)) => Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1))),

@@ -17,6 +17,7 @@
 //!
 //! - [`hardware`]: the world becomes a `Machine`.
 //! - [`source`]: the world becomes the bytes of a header.
+//! - [`shelf`]: the models that there are to choose from, and what a machine would make of each.
 //! - [`cli`]: arguments and text reports.
 //! - [`tui`]: the planner's screen.
 
@@ -34,6 +35,8 @@ pub mod units;
 pub mod cli;
 #[cfg(feature = "hardware")]
 pub mod hardware;
+#[cfg(feature = "source")]
+pub mod shelf;
 #[cfg(feature = "source")]
 pub mod source;
 #[cfg(feature = "tui")]

@@ -17,6 +17,8 @@ mod hugging_face;
 #[cfg(feature = "net")]
 mod network;
 mod open;
+mod package;
+pub mod recent;
 mod reference;
 #[cfg(feature = "net")]
 mod registry;
@@ -39,12 +41,13 @@ pub use error::SourceError;
 pub use file::LocalFile;
 #[cfg(feature = "net")]
 pub use network::Network;
-pub use open::{Opened, open};
+pub use open::{Opened, open, stored};
+pub use package::Package;
 pub use reference::load;
 #[cfg(feature = "net")]
 pub use remote::ago;
 pub use roots::Roots;
-pub use tag::TagKnobs;
+pub use tag::{Held, TagKnobs};
 pub use watch::{Progress, Watch, unwatched};
 
 /// The header of the model that the planner opens on when none is named: Llama 3.1 8B in `Q4_K_M`.

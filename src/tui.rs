@@ -15,7 +15,6 @@ pub mod widget;
 pub mod world;
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -34,8 +33,8 @@ pub use action::Leave;
 
 use crate::engine::EngineId;
 use crate::machine::Machine;
-use crate::model::Model;
 use crate::settings::Settings;
+use crate::source::{Held, Package};
 
 /// Shortest time between two drawings: at most 60 a second.
 const FRAME: Duration = Duration::from_micros(16_667);
@@ -46,18 +45,18 @@ pub struct Start {
     pub engine: EngineId,
     /// The knobs.
     pub settings: Settings,
-    /// A model that is already read.
-    pub model: Option<Arc<Model>>,
-    /// A model to read once the planner is open.
-    pub open: Option<PathBuf>,
+    /// The model, with what comes with it.
+    pub package: Package,
+    /// What a person called it; none for the built-in one: then it is said which keys to try.
+    pub reference: Option<String>,
+    /// The knobs that what comes with a model leaves alone.
+    pub held: Held,
     /// The machine, as far as it is known at once.
     pub machine: Machine,
     /// What finds out the rest, on a thread of its own, and follows it; none when the machine is as described.
     pub lookout: Option<Lookout>,
     /// Colours and characters.
     pub look: Look,
-    /// Say which keys to try: nobody named a model.
-    pub greet: bool,
 }
 
 /// Opens the planner and returns when it is left. The terminal is given back on every way out: at the end, on an
@@ -74,22 +73,21 @@ pub fn run(start: Start) -> io::Result<Leave> {
     let mut app = App::new(Beginning {
         engine: start.engine,
         settings: start.settings,
-        model: start.model,
+        model: None,
         machine: start.machine,
         known,
         live,
+        held: start.held,
         theme: Theme::new(start.look),
         size,
     });
-    if start.greet {
-        app.greet();
+    app.take(start.package);
+    match start.reference {
+        Some(reference) => runner.start(Effect::Remember(reference)),
+        None => app.greet(),
     }
     if let Some(lookout) = start.lookout {
         runner.watch(lookout)?;
-    }
-    if let Some(path) = start.open {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        app.begin_load(name, path).into_iter().for_each(|effect| runner.start(effect));
     }
     watch_signals(&send)?;
     let mut screen = Screen::take()?;

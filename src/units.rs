@@ -154,9 +154,23 @@ impl fmt::Display for Ratio {
     }
 }
 
+/// A number of tokens in few cells, cut off: `128k`.
+pub fn short(tokens: u64) -> String {
+    match tokens {
+        0..1024 => tokens.to_string(),
+        1024..0x0010_0000 => format!("{}k", tokens / 1024),
+        _ => format!("{}M", tokens >> 20),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tokens_are_short() {
+        assert_eq!([512, 8192, 131_072, 1_048_576].map(short), ["512", "8k", "128k", "1M"]);
+    }
 
     #[test]
     fn sizes_are_read_as_people_write_them() {

@@ -7,9 +7,9 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::tui::theme::{Glyphs, Look, Tone};
 
-use plimsoll::tui::action::Listing;
+use plimsoll::shelf::Origin;
+use plimsoll::source::store::Store;
 use plimsoll::tui::keymap;
-use plimsoll::units::Bytes;
 use rstest::rstest;
 
 use crate::stage::{self, Stage};
@@ -95,29 +95,51 @@ fn help() {
     picture("help", &stage);
 }
 
+/// A shelf as somebody may have it.
+fn with_shelf(stage: &mut Stage) {
+    let given = |name: &'static str, origin, model: &'static str| (name, origin, Ok(stage::package(model)));
+    let (ollama, face) = (Origin::Store(Store::Ollama), Origin::Store(Store::HuggingFace));
+    stage.props.shelf = vec![
+        given("hf://unsloth/gemma-3-27b-it-GGUF:Q4_K_M", Origin::Recent, "gemma3-27b"),
+        given("gpt-oss:20b", ollama, "gpt-oss-20b"),
+        given("llama3.1:8b", ollama, "llama3.1-8b"),
+        ("mistral:7b", ollama, Err("its manifest names a blob that is missing".to_owned())),
+        given("qwen3:30b-a3b", ollama, "qwen3-30b-a3b"),
+        given("unsloth/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M", face, "qwen3-8b"),
+        given("gemma3-4b", Origin::Catalogue, "gemma3-4b"),
+        given("glm-4.5-air", Origin::Catalogue, "glm-4.5-air"),
+        given("llama3.1-70b", Origin::Catalogue, "llama3.1-70b"),
+        given("llama3.2-1b", Origin::Catalogue, "llama3.2-1b"),
+        given("mamba-2.8b", Origin::Catalogue, "mamba-2.8b"),
+        given("mixtral-8x7b", Origin::Catalogue, "mixtral-8x7b"),
+        given("phi-4", Origin::Catalogue, "phi-4-14b"),
+        given("qwen3-0.6b", Origin::Catalogue, "qwen3-0.6b"),
+        given("qwen3-235b-a22b", Origin::Catalogue, "qwen3-235b-a22b"),
+    ];
+    stage.props.running = vec![("qwen2.5:32b", stage::package("qwen2.5-32b"))];
+}
+
 #[test]
 fn choosing_a_model() {
-    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (120, 34));
-    let whole = |name: &str, store: &str, mib: u64| Listing {
-        name: name.to_owned(),
-        store: store.to_owned(),
-        file: Ok((PathBuf::from("/somewhere"), Bytes::mib(mib))),
-    };
-    stage.props.listings = vec![
-        whole("gpt-oss:20b", "Ollama", 13_150),
-        whole("llama3.1:8b", "Ollama", 4_692),
-        Listing {
-            name: "mistral:7b".to_owned(),
-            store: "Ollama".to_owned(),
-            file: Err("its manifest names a blob that is missing".to_owned()),
-        },
-        whole("qwen3:30b-a3b", "Ollama", 17_697),
-        whole("unsloth/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M", "Hugging Face", 4_795),
-        whole("lmstudio-community/gemma-3-4b-it-GGUF/gemma-3-4b-it-Q4_K_M", "LM Studio", 2_374),
-    ];
-    stage.press("o ↓");
-    picture("open", &stage);
-    insta::assert_snapshot!(stage.text());
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45));
+    with_shelf(&mut stage);
+    stage.press("b ↓ ↓ ↓ ↓ ↓ ↓");
+    picture("models", &stage);
+}
+
+#[rstest]
+#[case::all("models", "b ↓ ↓ ↓ ↓")]
+#[case::here("models-here", "o ↓ ↓ ↓")]
+#[case::searched("models-searched", "b ^S ^S ^F q w e n")]
+#[case::typed("models-typed", "b h f : / / o / r")]
+fn models_at_four_sizes(#[case] state: &str, #[case] keys: &str) {
+    for size in [(60, 20), (80, 24), (140, 45), (200, 60)] {
+        let machine = stage::machine(1, "RTX 3090", 24, 64);
+        let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, size, settings(16_384), Look::BEST);
+        with_shelf(&mut stage);
+        stage.press(keys);
+        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
+    }
 }
 
 /// The main states as text.

@@ -1,17 +1,17 @@
 //! A stage for the planner: the real `App` and its drawing on a test terminal, with effects done at once.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex};
 
 use plimsoll::engine::EngineId;
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::settings::Settings;
-use plimsoll::tui::action::{Action, Gesture, Listing};
+use plimsoll::shelf::{self, Item, Look as Seen, Question};
+use plimsoll::source::{Held, Package, Progress, Roots, Watch, unwatched};
+use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{App, Beginning, Known, Live};
-use plimsoll::tui::effect::{Effect, Heard, Loaded, World};
+use plimsoll::tui::effect::{Effect, Survey, World};
 use plimsoll::tui::event;
 use plimsoll::tui::theme::{Look, Theme};
 use plimsoll::tui::{picture, view};
@@ -26,23 +26,43 @@ use crate::support;
 /// Models and folders that are not there.
 #[derive(Default)]
 pub struct Props {
-    pub models: HashMap<PathBuf, Result<Arc<Model>, String>>,
-    pub listings: Vec<Listing>,
+    pub models: HashMap<String, Result<Package, String>>,
+    /// What the shelf holds, each with what opening it by hand gives.
+    pub shelf: Vec<(&'static str, shelf::Origin, Result<Package, String>)>,
+    /// What a running Ollama has.
+    pub running: Vec<(&'static str, Package)>,
     pub paths: Vec<String>,
+    /// What was opened.
+    pub remembered: Mutex<Vec<String>>,
 }
 
 impl World for Props {
-    fn load(&self, path: &Path, progress: &mut Heard<'_>) -> Result<Loaded, String> {
-        if progress(1, Some(2)).is_break() {
+    fn load(&self, reference: &str, watch: &mut Watch<'_>) -> Result<Package, String> {
+        if watch(Progress { done: 1, total: Some(2), shard: 0, shards: 1 }).is_break() {
             return Err("stopped".to_owned());
         }
-        let model =
-            self.models.get(path).cloned().unwrap_or_else(|| Err(format!("{} is not there", path.display())))?;
-        Ok(Loaded { model, adapters: Bytes::ZERO })
+        let on_shelf = self.shelf.iter().find(|(name, ..)| *name == reference).map(|(.., package)| package);
+        let running = self.running.iter().find(|(name, _)| *name == reference).map(|(_, package)| Ok(package.clone()));
+        let package = self.models.get(reference).or(on_shelf).cloned().or(running);
+        package.unwrap_or_else(|| Err(format!("{reference} is not there")))
     }
 
-    fn list(&self) -> Vec<Listing> {
-        self.listings.clone()
+    fn remember(&self, reference: &str) -> Result<(), String> {
+        self.remembered.lock().unwrap().push(reference.to_owned());
+        Ok(())
+    }
+
+    fn shelve(&self) -> Vec<Item> {
+        self.shelf.iter().map(|(name, origin, package)| Item::given(name, *origin, package.clone())).collect()
+    }
+
+    fn running(&self, known: &[String]) -> Result<Vec<Item>, String> {
+        let new = self.running.iter().filter(|(name, _)| !known.contains(&(*name).to_owned()));
+        Ok(new.map(|(name, package)| Item::given(name, shelf::Origin::Running, Ok(package.clone()))).collect())
+    }
+
+    fn survey(&self, items: &[Arc<Item>], question: &Question, tell: &(dyn Fn(usize, Seen) -> bool + Sync)) {
+        shelf::survey(items, question, &Roots::default(), tell);
     }
 
     fn complete(&self, typed: &str) -> Vec<String> {
@@ -62,7 +82,9 @@ pub struct Stage {
     pub slow_loads: bool,
     /// Nobody works out how far the knobs can go.
     pub no_limits: bool,
-    waiting: Vec<(u64, PathBuf)>,
+    /// Nobody looks at models.
+    pub no_surveys: bool,
+    waiting: Vec<(u64, String)>,
     terminal: Terminal<TestBackend>,
 }
 
@@ -81,6 +103,7 @@ impl Stage {
                 machine,
                 known: Known::All,
                 live: Live::Off,
+                held: Held::default(),
                 theme: Theme::new(look),
                 size,
             },
@@ -98,6 +121,7 @@ impl Stage {
                 machine,
                 known: Known::All,
                 live: Live::Off,
+                held: Held::default(),
                 theme: Theme::new(Look::BEST),
                 size,
             },
@@ -116,6 +140,7 @@ impl Stage {
             frozen: Vec::new(),
             slow_loads: false,
             no_limits,
+            no_surveys: false,
             waiting: Vec::new(),
             terminal,
         };
@@ -173,15 +198,18 @@ impl Stage {
         if backwards {
             waiting.reverse();
         }
-        for (id, path) in waiting {
-            let result = self.props.load(&path, &mut |_, _| ControlFlow::Continue(()));
+        for (id, reference) in waiting {
+            let result = self.props.load(&reference, &mut unwatched);
             self.act(Action::Loaded { id, result });
         }
     }
 
     fn settle(&mut self) {
-        let effects = self.app.settle();
-        self.perform(effects);
+        // what was looked at may change what is listed
+        for _ in 0..2 {
+            let effects = self.app.settle();
+            self.perform(effects);
+        }
         let app = &self.app;
         self.terminal.draw(|frame| view::draw(app, frame.buffer_mut())).unwrap();
     }
@@ -189,15 +217,40 @@ impl Stage {
     fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             let answer = match effect {
-                Effect::Load { id, path } if self.slow_loads => {
-                    self.waiting.push((id, path));
+                Effect::Load { id, reference } if self.slow_loads => {
+                    self.waiting.push((id, reference));
                     None
                 }
-                Effect::Load { id, path } => {
-                    let result = self.props.load(&path, &mut |_, _| ControlFlow::Continue(()));
+                Effect::Load { id, reference } => {
+                    let result = self.props.load(&reference, &mut unwatched);
                     Some(Action::Loaded { id, result })
                 }
-                Effect::List => Some(Action::Listed(self.props.list())),
+                Effect::Remember(reference) => {
+                    self.props.remember(&reference).unwrap();
+                    None
+                }
+                Effect::Shelve => {
+                    let shelved: Vec<_> = self.props.shelve().into_iter().map(Arc::new).collect();
+                    let known: Vec<_> = shelved.iter().map(|item| item.name.clone()).collect();
+                    let effects = self.app.update(Action::Shelved(shelved));
+                    self.perform(effects);
+                    let running = self.props.running(&known).unwrap().into_iter().map(Arc::new).collect();
+                    Some(Action::Running(Ok(running)))
+                }
+                Effect::Survey(_) if self.no_surveys => None,
+                Effect::Survey(survey) => {
+                    let Survey { id, items, question } = *survey;
+                    let heard = Mutex::new(Vec::new());
+                    self.props.survey(&items, &question, &|index, look| {
+                        heard.lock().unwrap().push((index, look));
+                        true
+                    });
+                    for (index, look) in heard.into_inner().unwrap() {
+                        let effects = self.app.update(Action::Looked { id, item: Arc::clone(&items[index]), look });
+                        self.perform(effects);
+                    }
+                    None
+                }
                 Effect::Complete { typed } => {
                     let paths = self.props.complete(&typed);
                     Some(Action::Completed { typed, paths })
@@ -276,6 +329,12 @@ pub fn model(name: &str) -> Model {
     // a description has no weights, which is no news here
     header.notes.clear();
     Model::from_header(header, name).unwrap()
+}
+
+/// A model of `tests/models` with nothing beside it, read once.
+pub fn package(name: &'static str) -> Package {
+    static READ: LazyLock<Mutex<HashMap<&str, Package>>> = LazyLock::new(Mutex::default);
+    READ.lock().unwrap().entry(name).or_insert_with(|| model(name).into()).clone()
 }
 
 /// Qwen3 235B A22B: the description of its smaller sister, scaled to 94 blocks and its own widths.

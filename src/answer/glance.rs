@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 use super::{Case, Goal};
-use crate::engine::EngineError;
-use crate::plan::Verdict;
+use crate::plan::{Plan, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::Ratio;
 
@@ -23,20 +22,16 @@ pub struct Glance {
 
 impl Case<'_> {
     /// What a list says of the model: its plan with the knobs as they are, and how far the context alone could go.
-    ///
-    /// # Errors
-    /// As [`Case::plan`].
-    pub fn glance(&self) -> Result<Glance, EngineError> {
-        let plan = self.plan()?;
+    pub fn glance(&self, plan: &Plan) -> Glance {
         let most = |goal| self.largest(Knob::Context, goal).map(|most| most.value);
         let on_gpu = if self.machine.gpus.is_empty() { None } else { most(Goal::All) };
         // a context that the model was trained for cannot be outgrown with layers in RAM
         let all = on_gpu.filter(|_| on_gpu == plan.model.context_train);
-        Ok(Glance {
+        Glance {
             verdict: plan.verdict,
             on_gpu: plan.totals.gpu.share_of(plan.totals.all),
             context_fits: all.or_else(|| most(Goal::AtLeast(0))),
             context_on_gpu: on_gpu,
-        })
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! The models of the catalogue and those on this machine, and how each would fit.
 
-use std::num::NonZero;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -10,19 +12,22 @@ use super::start::Ready;
 use super::style::{Ink, Style};
 use crate::answer::{Glance, verdict};
 use crate::gguf::FileType;
-use crate::model::Model;
 use crate::plan::Verdict;
-use crate::source::catalogue::{self, Entry};
-use crate::source::store::{self, State};
-use crate::source::{self, Roots};
-use crate::units::Bytes;
+use crate::shelf::{self, Item, Look, Question};
+use crate::source::{Progress, Roots};
+use crate::units::{Bytes, short};
+
+/// How long a running Ollama may think about what it has.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A model of the list.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
-    /// What to write to open it.
+    /// What it is called.
     name: String,
-    /// Who has it: a store of this machine, or the catalogue.
+    /// What to write to open it.
+    reference: String,
+    /// Who has it: a store of this machine, a running Ollama, or the catalogue.
     source: &'static str,
     #[serde(flatten)]
     known: Option<Known>,
@@ -35,89 +40,87 @@ struct Known {
     title: String,
     architecture: String,
     parameters: u64,
-    file_type: Option<&'static str>,
+    file_type: Option<String>,
     bytes: Bytes,
     context_train: Option<u64>,
     #[serde(flatten)]
     glance: Glance,
 }
 
-/// What a row is made of.
-enum Item {
-    Stored(store::Entry),
-    BuiltIn(&'static Entry),
-}
-
-/// Every model, those on this machine first: as quantised as they are or, in the catalogue, mostly run, or all as `quant`.
+/// Every model, those of this machine first: as quantised as they are or, in the catalogue, mostly run, or all as `quant`.
 /// `fits`: without those that do not fit.
-pub(super) fn rows(ready: &Ready, quant: Option<FileType>, fits: bool) -> Vec<Row> {
-    let stored = store::list(&Roots::of_this_machine()).into_iter().map(Item::Stored);
-    let items: Vec<_> = stored.chain(catalogue::all().iter().map(Item::BuiltIn)).collect();
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut rows = Vec::with_capacity(items.len());
-    thread::scope(|scope| {
-        let share = items.len().div_ceil(threads).max(1);
-        let parts: Vec<_> = items
-            .chunks(share)
-            .map(|part| scope.spawn(move || part.iter().map(|item| row(item, ready, quant)).collect::<Vec<_>>()))
-            .collect();
-        for part in parts {
-            match part.join() {
-                Ok(mut part) => rows.append(&mut part),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
+pub(super) fn rows(ready: &mut Ready, quant: Option<FileType>, fits: bool) -> Vec<Row> {
+    let roots = Roots::of_this_machine();
+    let question = ready.question(quant);
+    let items: Vec<_> = shelf::at_once(&roots, quant).into_iter().map(Arc::new).collect();
+    let (mut rows, running) = thread::scope(|scope| {
+        let asked = scope.spawn(|| running(&roots, &items));
+        let rows = looked(&items, &question, &roots);
+        (rows, asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
+    match running {
+        Ok(items) => {
+            let mut running = looked(&items, &question, &roots);
+            let catalogue = rows.iter().position(|row| row.source == shelf::Origin::Catalogue.name());
+            let behind = rows.split_off(catalogue.unwrap_or(rows.len()));
+            rows.append(&mut running);
+            rows.extend(behind);
+        }
+        Err(why) => ready.notes.push(why),
+    }
     let stays = |row: &Row| row.known.as_ref().is_some_and(|known| known.glance.verdict != Verdict::DoesNotFit);
     rows.retain(|row| !fits || stays(row));
     rows
 }
 
-fn row(item: &Item, ready: &Ready, quant: Option<FileType>) -> Row {
-    let (name, source) = match item {
-        Item::Stored(entry) => (entry.name.clone(), entry.store.name()),
-        Item::BuiltIn(entry) => (entry.name.clone(), "catalogue"),
+#[cfg(feature = "net")]
+fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String> {
+    let names: Vec<String> = known.iter().filter(|item| item.origin.is_here()).map(|item| item.name.clone()).collect();
+    let since = Instant::now();
+    let mut watch = |_: Progress| {
+        if since.elapsed() < PATIENCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    let known = match item {
-        Item::Stored(entry) => stored(entry, quant),
-        Item::BuiltIn(entry) => entry
-            .model(quant.unwrap_or(entry.quantisation))
-            .map(|model| (model, Bytes::ZERO))
-            .map_err(|error| error.to_string()),
-    }
-    .and_then(|(model, adapters)| known(&model, ready, adapters));
-    match known {
-        Ok(known) => Row { name, source, known: Some(known), error: None },
-        Err(reason) => Row { name, source, known: None, error: Some(reason) },
-    }
+    shelf::running(roots, &names, &mut watch).map(|items| items.into_iter().map(Arc::new).collect())
 }
 
-/// The model of a store, and the bytes of its adapters.
-fn stored(entry: &store::Entry, quant: Option<FileType>) -> Result<(Model, Bytes), String> {
-    let State::Whole { adapters, .. } = &entry.state else {
-        let State::Broken(reason) = &entry.state else { return Err("nothing is known of it".to_owned()) };
-        return Err(reason.clone());
-    };
-    let opened = source::open(&entry.path, &mut source::unwatched).map_err(|error| error.to_string())?;
-    let opened = source::Opened { adapters: adapters.clone(), ..opened };
-    let adapters = opened.adapter_bytes(&mut source::unwatched).map_err(|error| error.to_string())?;
-    let model = Model::from_header(opened.header, &opened.name).map_err(|error| error.to_string())?;
-    match quant {
-        Some(quant) => model.quantised(quant).map(|model| (model, adapters)).map_err(|error| error.to_string()),
-        None => Ok((model, adapters)),
-    }
+#[cfg(not(feature = "net"))]
+fn running(_: &Roots, _: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String> {
+    Ok(Vec::new())
 }
 
-fn known(model: &Model, ready: &Ready, adapters: Bytes) -> Result<Known, String> {
-    Ok(Known {
-        title: model.name.clone(),
-        architecture: model.architecture.clone(),
-        parameters: model.parameters,
-        file_type: model.file_type,
-        bytes: model.bytes,
-        context_train: model.hyper.context_train,
-        glance: ready.glance(model, adapters).map_err(|error| error.to_string())?,
-    })
+/// What is known of each of `items`, in their order.
+fn looked(items: &[Arc<Item>], question: &Question, roots: &Roots) -> Vec<Row> {
+    let looks = Mutex::new(vec![Look::Waiting; items.len()]);
+    shelf::survey(items, question, roots, &|index, look| {
+        // a list that another thread left when it panicked is whole all the same
+        if let Some(place) = looks.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index) {
+            place.learn(look);
+        }
+        true
+    });
+    let looks = looks.into_inner().unwrap_or_else(PoisonError::into_inner);
+    items.iter().zip(looks).map(|(item, look)| row(item, look)).collect()
+}
+
+fn row(item: &Item, look: Look) -> Row {
+    let (known, error) = match look {
+        Look::Whole(plan, glance) => {
+            let model = plan.model.clone();
+            let known = Known {
+                title: model.name,
+                architecture: model.architecture,
+                parameters: model.parameters,
+                file_type: model.file_type,
+                bytes: model.bytes,
+                context_train: model.context_train,
+                glance,
+            };
+            (Some(known), None)
+        }
+        Look::Failed(reason) => (None, Some(reason)),
+        Look::Waiting | Look::Planned(_) => (None, Some("nothing is known of it".to_owned())),
+    };
+    Row { name: item.name.clone(), reference: item.reference.clone(), source: item.origin.name(), known, error }
 }
 
 #[derive(Serialize)]
@@ -189,7 +192,7 @@ fn line(row: &Row, width: usize, style: &Style) -> String {
     format!(
         "{name:<width$}{:>6} {:<8}{size:>9}{:>6} {}{fits:>7}\n",
         weights(known.parameters),
-        known.file_type.unwrap_or("?"),
+        known.file_type.as_deref().unwrap_or("?"),
         known.context_train.map_or_else(|| "?".to_owned(), short),
         style.paint(ink, &format!("{word:<12}")),
     )
@@ -204,15 +207,6 @@ fn weights(parameters: u64) -> String {
     }
 }
 
-/// A number of tokens, cut off: `128k`.
-fn short(tokens: u64) -> String {
-    match tokens {
-        0..1024 => tokens.to_string(),
-        1024..0x0010_0000 => format!("{}k", tokens / 1024),
-        _ => format!("{}M", tokens >> 20),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +214,5 @@ mod tests {
     #[test]
     fn figures_are_short() {
         assert_eq!([22_000_000, 8_030_000_000, 671_000_000_000].map(weights), ["22 M", "8.0 B", "671 B"]);
-        assert_eq!([512, 8192, 131_072, 1_048_576].map(short), ["512", "8k", "128k", "1M"]);
     }
 }

@@ -3,7 +3,7 @@
 use super::args::{Asked, MatrixArgs, MaxArgs, Output, SweepArgs, Wanted, WhyArgs};
 use super::fault::Fault;
 use super::report::answers::{self, Explained};
-use super::start::{self, Opened, Ready, Start};
+use super::start::{self, Ready, Start};
 use super::style::Style;
 use crate::answer::matrix::Axis;
 use crate::answer::{Case, Goal, report, why};
@@ -12,6 +12,7 @@ use crate::gguf::FileType;
 use crate::plan::{Plan, Why};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
+use crate::source::Package;
 
 /// The largest value of a knob that fits.
 pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
@@ -102,10 +103,10 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, Fault> {
     }
 }
 
-pub(super) fn ready(asked: &Asked) -> Result<(Ready, Opened), Fault> {
+pub(super) fn ready(asked: &Asked) -> Result<(Ready, Package), Fault> {
     let start = Start::read(&asked.knobs, &asked.machine)?;
-    let opened = start::model(&asked.model)?.quantised(asked.knobs.others.quant)?;
-    Ok((start.with(&opened).complete(opened.adapters), opened))
+    let opened = start::quantised(start::model(&asked.model)?, asked.knobs.others.quant)?;
+    Ok((start.with(&opened).complete(), opened))
 }
 
 fn written(json: serde_json::Result<String>) -> Result<String, Fault> {

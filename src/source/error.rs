@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::gguf::GgufError;
+use crate::model::ModelError;
 
 /// Why a model cannot be opened: what, where, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,8 @@ pub enum SourceError {
          cannot be found: give it back the name that it had", Shown(.path)
     )]
     ShardName { path: PathBuf, number: u64, count: u64 },
+    #[error("'{name}': {error}")]
+    NoModel { name: String, error: ModelError },
     #[error("'{name}' cannot be opened: {reason}")]
     Broken { name: String, reason: String },
     #[error(

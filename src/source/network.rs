@@ -23,6 +23,8 @@ pub struct Network {
     pub ollama_key: Option<PathBuf>,
     /// Where headers are kept.
     pub cache: Option<PathBuf>,
+    /// Ask nobody: what is kept is all there is.
+    pub offline: bool,
     /// Whether the proxies of the environment's usual variables are used.
     pub proxies: bool,
     /// How long to wait for what.
@@ -40,6 +42,7 @@ impl Default for Network {
             ollama_is_named: false,
             ollama_key: None,
             cache: None,
+            offline: false,
             proxies: false,
             patience: Patience::default(),
         }
@@ -74,6 +77,7 @@ impl Network {
             ollama: Some(ollama_host(named.as_deref().unwrap_or_default())),
             ollama_key: home.map(|home| home.join(".ollama/id_ed25519")),
             cache: cache.map(|cache| cache.join("plimsoll/headers")),
+            offline: false,
             proxies: true,
             patience: usual.patience,
         }

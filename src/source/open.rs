@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::SourceError;
 use super::file::LocalFile;
+use super::store::{Entry, State};
 use super::tag::TagKnobs;
 use super::watch::{Progress, Watch, Watched};
 use crate::gguf::split::{self, Shard, ShardName};
@@ -106,6 +107,23 @@ pub fn open(path: &Path, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
     }
     let header = split::join(headers, &limits).map_err(refused)?;
     Ok(Opened { paths, ..Opened::new(header, name.stem) })
+}
+
+/// Opens an entry of a store, with what its store says belongs to it.
+///
+/// # Errors
+/// As [`open`]; and when the entry is broken.
+pub fn stored(entry: &Entry, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
+    match &entry.state {
+        State::Whole { projector, adapters, knobs, .. } => Ok(Opened {
+            name: entry.name.clone(),
+            projector: projector.clone(),
+            adapters: adapters.clone(),
+            knobs: *knobs,
+            ..open(&entry.path, watch)?
+        }),
+        State::Broken(reason) => Err(SourceError::Broken { name: entry.name.clone(), reason: reason.clone() }),
+    }
 }
 
 fn read_one(

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::catalogue;
 use super::error::SourceError;
-use super::open::{Opened, open};
+use super::open::{Opened, open, stored};
 use super::roots::Roots;
-use super::store::{State, ollama};
+use super::store::ollama;
 use super::watch::Watch;
 use crate::gguf::NotAFileType;
 
@@ -29,12 +29,7 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Ope
     if let Some(name) = &name
         && let Some(found) = roots.ollama.iter().find_map(|root| ollama::find(root, name))
     {
-        return match found.state {
-            State::Whole { projector, adapters, knobs, .. } => {
-                Ok(Opened { name: found.name, projector, adapters, knobs, ..open(&found.path, watch)? })
-            }
-            State::Broken(reason) => Err(SourceError::Broken { name: found.name, reason }),
-        };
+        return stored(&found, watch);
     }
     if let Some(entry) = reference.strip_prefix(CATALOGUE) {
         return built_in(entry);

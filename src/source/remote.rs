@@ -44,7 +44,7 @@ pub(super) struct Place {
 
 impl<'n> Desk<'n> {
     pub fn new(network: &'n Network) -> Self {
-        let client = Client::new(network.patience.clone(), network.proxies);
+        let client = Client::of(network);
         Self { network, client, cache: network.cache.as_deref().map(Cache::new), fresh: Vec::new(), notes: Vec::new() }
     }
 

@@ -16,6 +16,8 @@ pub struct Roots {
     pub lm_studio: Vec<PathBuf>,
     /// llama.cpp's caches: files side by side, or laid out as Hugging Face's.
     pub llama_cpp: Vec<PathBuf>,
+    /// The file of this program's own in which the references that were opened last are kept.
+    pub recent: Option<PathBuf>,
     /// Servers that a name may be looked up on; none: the network is left alone.
     #[cfg(feature = "net")]
     pub network: Option<super::Network>,
@@ -30,6 +32,16 @@ impl Roots {
             home.as_ref().map(directories::BaseDirs::home_dir),
             home.as_ref().map(directories::BaseDirs::cache_dir),
         )
+    }
+
+    /// The same, with servers left alone: of what lies on them there is what was kept.
+    #[must_use]
+    pub fn offline(mut self) -> Self {
+        #[cfg(feature = "net")]
+        if let Some(network) = &mut self.network {
+            network.offline = true;
+        }
+        self
     }
 
     /// The folders that an environment names, else the usual ones under `home` and `cache`.
@@ -56,6 +68,7 @@ impl Roots {
             hugging_face: hub.into_iter().collect(),
             lm_studio: [".lmstudio/models", ".cache/lm-studio/models"].into_iter().filter_map(at_home).collect(),
             llama_cpp: llama_cpp.into_iter().collect(),
+            recent: cache.map(|cache| cache.join("plimsoll/recent")),
             #[cfg(feature = "net")]
             network: Some(super::Network::of(env, home, cache)),
         }

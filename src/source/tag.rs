@@ -2,6 +2,9 @@
 
 use serde_json::Value as Json;
 
+use crate::settings::knob::LARGEST;
+use crate::settings::{Context, GpuLayers, Settings};
+
 /// Knobs that a tag sets by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagKnobs {
@@ -11,7 +14,32 @@ pub struct TagKnobs {
     pub num_gpu: Option<i64>,
 }
 
+/// What somebody chose for every model: what comes with one leaves it alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// The context.
+    pub ctx: bool,
+    /// Layers on GPUs.
+    pub gpu_layers: bool,
+    /// The projector.
+    pub projector: bool,
+}
+
 impl TagKnobs {
+    /// Sets what the tag sets in `settings`, but for what is `held`; says what it did, a sentence each.
+    pub fn apply(self, settings: &mut Settings, held: Held) -> Vec<String> {
+        let mut said = Vec::new();
+        if let Some(tokens) = self.num_ctx.filter(|_| !held.ctx) {
+            settings.ctx = Context::Tokens(tokens.min(LARGEST));
+            said.push(format!("the context starts at {tokens} tokens, which the model's tag sets (num_ctx)"));
+        }
+        if let Some(layers) = self.num_gpu.filter(|_| !held.gpu_layers) {
+            settings.gpu_layers = u64::try_from(layers).map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(LARGEST)));
+            said.push(format!("GPU layers start at {layers}, which the model's tag sets (num_gpu)"));
+        }
+        said
+    }
+
     /// Reads a params layer, a JSON object; anything else sets nothing.
     pub(super) fn of_json(json: &[u8]) -> Self {
         let Ok(Json::Object(params)) = serde_json::from_slice(json) else { return Self::default() };

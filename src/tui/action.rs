@@ -1,13 +1,15 @@
 //! What can happen to the planner: a person's wishes, and news from the world.
 
-use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use ratatui::crossterm::event::KeyEvent;
 
-use super::effect::Loaded;
 use crate::answer::Limits;
 use crate::hardware::watch::Moved;
 use crate::machine::Machine;
+use crate::shelf::{Item, Look};
+use crate::source::{self, Package};
 
 /// What a key stands for; see [`super::keymap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +37,13 @@ pub enum Command {
     Notes,
     Open,
     Freeze,
+    Models,
     Complete,
+    Sort,
+    Reverse,
+    OnlyFitting,
+    OnlyHere,
+    OnlyFamily,
     Theme,
     Help,
     Suspend,
@@ -74,20 +82,31 @@ pub enum Action {
     Progress {
         /// Which load.
         id: u64,
-        /// Bytes read.
-        done: u64,
-        /// Bytes to read, where known.
-        total: Option<u64>,
+        /// What is read.
+        now: source::Progress,
+        /// Since it began.
+        took: Duration,
     },
     /// A load ended.
     Loaded {
         /// Which load.
         id: u64,
         /// The model, or why there is none, in one sentence.
-        result: Result<Loaded, String>,
+        result: Result<Package, String>,
     },
-    /// The models on this computer.
-    Listed(Vec<Listing>),
+    /// The models that can be chosen without asking a server.
+    Shelved(Vec<Arc<Item>>),
+    /// The further models of a running Ollama, or why one that was named does not tell them.
+    Running(Result<Vec<Arc<Item>>, String>),
+    /// What is known of one of them.
+    Looked {
+        /// Which question.
+        id: u64,
+        /// The model.
+        item: Arc<Item>,
+        /// The answer.
+        look: Look,
+    },
     /// What could follow a path that is being typed.
     Completed {
         /// What was typed.
@@ -120,17 +139,6 @@ pub struct Detected {
     pub machine: Machine,
     /// One sentence per collector.
     pub tried: Vec<String>,
-}
-
-/// A model on this computer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
-    /// What people call it: `llama3.1:8b`.
-    pub name: String,
-    /// Whose folder it is in: `Ollama`, `Hugging Face`.
-    pub store: String,
-    /// The file and its size, or why it cannot be opened.
-    pub file: Result<(PathBuf, crate::units::Bytes), String>,
 }
 
 /// Why the planner ended.

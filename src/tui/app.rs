@@ -1,19 +1,22 @@
 //! What the planner knows and shows. [`App::update`] is its only way forward: pure, without IO, clock or environment.
 
 mod adjust;
+pub mod browse;
 mod knobs;
 pub mod live;
 mod mouse;
-pub mod open;
 mod pages;
+pub mod shelf;
+mod tag;
 mod update;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tui_input::Input;
 
 use super::action::Leave;
-use super::effect::{Effect, Question};
+use super::effect::{Effect, Question, Survey};
 use super::keymap::Scope;
 use super::regions::{Panel, Regions, Shape};
 use super::theme::Theme;
@@ -24,11 +27,14 @@ use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{Aside, Settings};
+use crate::source::{Held, Progress};
 
+use browse::Browse;
 pub use live::Live;
 use live::Stale;
-use open::Open;
 pub use pages::Subject;
+use shelf::Shelf;
+use tag::Lent;
 
 /// Settings that can be undone.
 const REMEMBERED: usize = 200;
@@ -41,7 +47,7 @@ pub enum Mode {
     /// A value is typed for the knob that has the focus.
     Entry(Entry),
     /// A model is chosen.
-    Open(Box<Open>),
+    Browse(Box<Browse>),
     /// Where a number comes from; scrolled by so many lines.
     Explain(Subject, u16),
     /// An engine is chosen: the one at this place.
@@ -70,10 +76,10 @@ pub enum Load {
     Running {
         /// What is read, for people.
         name: String,
-        /// Bytes read.
-        done: u64,
-        /// Bytes to read, where known.
-        total: Option<u64>,
+        /// How much of it is there.
+        now: Progress,
+        /// Since it began.
+        took: Duration,
     },
     /// The last one is on the screen.
     Ready,
@@ -142,6 +148,8 @@ pub struct Beginning {
     pub known: Known,
     /// Whether its free memory is followed.
     pub live: Live,
+    /// The knobs that what comes with a model leaves alone.
+    pub held: Held,
     /// How it looks.
     pub theme: Theme,
     /// Columns and rows of the screen.
@@ -183,6 +191,8 @@ pub struct App {
     pub limits: Option<Limits>,
     pub change: Change,
     pub load: Load,
+    /// The models to choose from.
+    pub shelf: Shelf,
     /// Something to say in the footer until the next key.
     pub notice: Option<String>,
     /// The planner is to end.
@@ -190,6 +200,9 @@ pub struct App {
 
     load_id: u64,
     load_name: String,
+    load_reference: String,
+    held: Held,
+    lent: Lent,
     limits_id: u64,
     stale: Stale,
     past: Vec<Step>,
@@ -227,10 +240,14 @@ impl App {
             limits: None,
             change: Change::default(),
             load: Load::Idle,
+            shelf: Shelf::default(),
             notice: None,
             leave: None,
             load_id: 0,
             load_name: String::new(),
+            load_reference: String::new(),
+            held: start.held,
+            lent: Lent::default(),
             limits_id: 0,
             stale: Stale::ByHand,
             past: Vec::new(),
@@ -245,7 +262,7 @@ impl App {
             (Mode::Plan, Panel::Knobs) => &[Scope::Knobs, Scope::Plan, Scope::Everywhere],
             (Mode::Plan, _) => &[Scope::Lists, Scope::Plan, Scope::Everywhere],
             (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],
-            (Mode::Open(_), _) => &[Scope::Open, Scope::Everywhere],
+            (Mode::Browse(_), _) => &[Scope::Models, Scope::Everywhere],
             (Mode::Explain(..) | Mode::Engines(_) | Mode::Notes(_) | Mode::Help(_), _) => {
                 &[Scope::Page, Scope::Everywhere]
             }
@@ -264,6 +281,29 @@ impl App {
 
     /// Makes the plan anew if anything that it rests on changed. Called once before a drawing, however many actions came.
     pub fn settle(&mut self) -> Vec<Effect> {
+        let mut effects = self.replan();
+        effects.extend(self.survey());
+        effects
+    }
+
+    /// On the page of models: the list made anew, and what is to be found out of it.
+    fn survey(&mut self) -> Option<Effect> {
+        let Mode::Browse(browse) = &mut self.mode else { return None };
+        if !browse.arrange(&self.shelf) {
+            return None;
+        }
+        let id = self.shelf.ask(crate::shelf::Question {
+            engine: self.engine,
+            machine: Arc::clone(&self.machine),
+            settings: self.lent.without(&self.settings),
+            held: self.held,
+            quant: None,
+        });
+        let items = self.shelf.wanted(&browse.lines, browse.at)?;
+        Some(Effect::Survey(Box::new(Survey { id, items, question: self.shelf.question()? })))
+    }
+
+    fn replan(&mut self) -> Vec<Effect> {
         let cause = std::mem::take(&mut self.stale);
         if cause == Stale::No {
             return Vec::new();
@@ -352,8 +392,7 @@ impl App {
 
     /// Says which keys to try first, until one is pressed.
     pub fn greet(&mut self) {
-        let text =
-            "Welcome. Try ← → to move the context, Tab to look around, o to open your own model; ? shows all keys.";
+        let text = "Welcome. Try ← → to move the context, Tab to look around, b to choose a model; ? shows all keys.";
         self.notice = Some(text.to_owned());
     }
 
@@ -367,5 +406,8 @@ impl App {
     /// For when more than a knob changed: what was known of the knobs' limits means nothing any more.
     fn replan_from_scratch(&mut self) {
         (self.stale, self.limits) = (Stale::ByHand, None);
+        if let Mode::Browse(browse) = &mut self.mode {
+            browse.touch();
+        }
     }
 }

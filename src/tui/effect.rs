@@ -1,15 +1,15 @@
 //! What the planner wants of the world, as data; [`Runner`] does it on threads.
 
+use std::any::Any;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::action::{Action, Listing};
+use super::action::Action;
 use super::lookout::Lookout;
 use crate::answer::Case;
 use crate::engine::EngineId;
@@ -18,7 +18,8 @@ use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::Settings;
-use crate::units::Bytes;
+use crate::shelf::{self, Item, Look};
+use crate::source::{self, Package};
 
 /// How long a changed value stays marked.
 const MARKED: Duration = Duration::from_millis(900);
@@ -30,13 +31,17 @@ pub enum Effect {
     Load {
         /// Goes into the answer: an older one is of no interest.
         id: u64,
-        /// The file.
-        path: PathBuf,
+        /// A path, a name, an address: see [`crate::source::load`].
+        reference: String,
     },
     /// Stop whatever is being read.
     CancelLoad,
-    /// List the models on this computer; the answer is [`Action::Listed`].
-    List,
+    /// Keep a reference among those that were opened lately.
+    Remember(String),
+    /// List the models that there are; the answers are [`Action::Shelved`], then [`Action::Running`].
+    Shelve,
+    /// Look at models, the first of them first; the answers are [`Action::Looked`]. An older wish is dropped.
+    Survey(Box<Survey>),
     /// Look what could follow a path; the answer is [`Action::Completed`].
     Complete {
         /// What was typed.
@@ -75,29 +80,40 @@ impl Question {
     }
 }
 
-/// A model that was read.
+/// Models, and what is asked of each.
 #[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The model.
-    pub model: Arc<Model>,
-    /// Bytes of the adapters that come with it.
-    pub adapters: Bytes,
+#[allow(missing_docs)]
+pub struct Survey {
+    pub id: u64,
+    pub items: Vec<Arc<Item>>,
+    pub question: shelf::Question,
 }
-
-/// Hears how many bytes are read and how many there are, and answers whether to go on.
-pub type Heard<'a> = dyn FnMut(u64, Option<u64>) -> ControlFlow<()> + 'a;
 
 /// The part of the world that effects need.
 pub trait World: Send + Sync + 'static {
-    /// Reads the model at `path`, telling `progress` how many bytes are read and how many there are; stops when it
-    /// breaks.
+    /// Reads the model that `reference` names, telling `watch` how far it is; stops when it breaks.
     ///
     /// # Errors
     /// One sentence: what, where, what to do.
-    fn load(&self, path: &Path, progress: &mut Heard<'_>) -> Result<Loaded, String>;
+    fn load(&self, reference: &str, watch: &mut source::Watch<'_>) -> Result<Package, String>;
 
-    /// The models on this computer.
-    fn list(&self) -> Vec<Listing>;
+    /// Keeps `reference` among those that were opened lately.
+    ///
+    /// # Errors
+    /// One sentence on why it is not kept.
+    fn remember(&self, reference: &str) -> Result<(), String>;
+
+    /// The models that can be chosen without asking a server.
+    fn shelve(&self) -> Vec<Item>;
+
+    /// The models of a running Ollama that are not among those `known` by name.
+    ///
+    /// # Errors
+    /// Why one that a person named does not tell them.
+    fn running(&self, known: &[String]) -> Result<Vec<Item>, String>;
+
+    /// Looks at each of `items`; `tell` hears of each by its index and answers whether to go on.
+    fn survey(&self, items: &[Arc<Item>], question: &shelf::Question, tell: &(dyn Fn(usize, Look) -> bool + Sync));
 
     /// Whole paths that begin with what was `typed`, folders with a slash at the end.
     fn complete(&self, typed: &str) -> Vec<String>;
@@ -111,6 +127,7 @@ pub struct Runner {
     changes: Sender<u64>,
     wanted_load: Arc<AtomicU64>,
     watch: Option<Watch>,
+    surveys: Arc<AtomicU64>,
 }
 
 impl Runner {
@@ -122,7 +139,7 @@ impl Runner {
         let (changes, changed) = channel();
         let to = answers.clone();
         thread::spawn(move || fade_newest(&changed, &to));
-        Self { answers, world, questions, changes, wanted_load: Arc::default(), watch: None }
+        Self { answers, world, questions, changes, wanted_load: Arc::default(), surveys: Arc::default(), watch: None }
     }
 
     /// Looks for devices and, where wanted, follows how much of them is free.
@@ -142,16 +159,29 @@ impl Runner {
         }
         match effect {
             Effect::CancelLoad => self.wanted_load.store(u64::MAX, Ordering::Relaxed),
-            Effect::Load { id, path } => self.spawn(move || {
-                let mut progress = |done, total| {
-                    let gone = answers.send(Action::Progress { id, done, total }).is_err();
+            Effect::Load { id, reference } => self.spawn(move || {
+                let since = Instant::now();
+                let mut watch = |now| {
+                    let gone = answers.send(Action::Progress { id, now, took: since.elapsed() }).is_err();
                     let overtaken = wanted.load(Ordering::Relaxed) != id;
                     if gone || overtaken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 };
-                let result = world.load(&path, &mut progress);
+                let result = world.load(&reference, &mut watch);
                 Action::Loaded { id, result }
             }),
-            Effect::List => self.spawn(move || Action::Listed(world.list())),
+            Effect::Remember(reference) => drop(thread::spawn(move || {
+                if let Err(why) = world.remember(&reference) {
+                    drop(answers.send(Action::Broke(why)));
+                }
+            })),
+            Effect::Shelve => self.spawn(move || {
+                let items: Vec<_> = world.shelve().into_iter().map(Arc::new).collect();
+                let here = items.iter().filter(|item| item.origin.is_here());
+                let known: Vec<_> = here.map(|item| item.name.clone()).collect();
+                drop(answers.send(Action::Shelved(items)));
+                Action::Running(world.running(&known).map(|items| items.into_iter().map(Arc::new).collect()))
+            }),
+            Effect::Survey(survey) => self.survey(*survey),
             Effect::Complete { typed } => self.spawn(move || {
                 let paths = world.complete(&typed);
                 Action::Completed { typed, paths }
@@ -163,6 +193,25 @@ impl Runner {
         }
     }
 
+    /// Begins a survey, which ends those before it.
+    fn survey(&self, survey: Survey) {
+        let (answers, world, surveys) = (self.answers.clone(), Arc::clone(&self.world), Arc::clone(&self.surveys));
+        let turn = surveys.fetch_add(1, Ordering::Relaxed) + 1;
+        thread::spawn(move || {
+            let Survey { id, items, question } = survey;
+            let tell = |index: usize, look: Look| {
+                let Some(item) = items.get(index).map(Arc::clone) else { return false };
+                // what was found is told, also by one that was overtaken
+                let told = answers.send(Action::Looked { id, item, look }).is_ok();
+                told && surveys.load(Ordering::Relaxed) == turn
+            };
+            let survey = std::panic::AssertUnwindSafe(|| world.survey(&items, &question, &tell));
+            if let Err(cause) = std::panic::catch_unwind(survey) {
+                drop(answers.send(broke(&*cause)));
+            }
+        });
+    }
+
     /// Runs `job` on a thread and sends its answer; a job that panics is reported, not fatal.
     pub fn spawn(&self, job: impl FnOnce() -> Action + Send + 'static) {
         let answers = self.answers.clone();
@@ -171,11 +220,13 @@ impl Runner {
 }
 
 fn guarded(job: impl FnOnce() -> Action) -> Action {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).unwrap_or_else(|cause| {
-        let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_default();
-        Action::Broke(format!("A task in the background failed: {text}. Please report it."))
-    })
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).unwrap_or_else(|cause| broke(&*cause))
+}
+
+fn broke(cause: &(dyn Any + Send)) -> Action {
+    let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_default();
+    Action::Broke(format!("A task in the background failed: {text}. Please report it."))
 }
 
 /// Tells when the newest change has been marked long enough; a newer one begins its time anew.
@@ -210,14 +261,18 @@ fn answer_newest(asked: &Receiver<Box<Question>>, answers: &Sender<Action>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::{Origin, Os, Ram};
+    use crate::source::Progress;
+    use crate::units::Bytes;
 
     /// A world whose loads end only when they are told to stop.
     struct Slow;
 
     impl World for Slow {
-        fn load(&self, path: &Path, progress: &mut Heard<'_>) -> Result<Loaded, String> {
-            while path.ends_with("slow") {
-                if progress(1, None).is_break() {
+        fn load(&self, reference: &str, watch: &mut source::Watch<'_>) -> Result<Package, String> {
+            let mut turns = if reference == "slow" { 0..u64::MAX } else { 0..0 };
+            while turns.next().is_some() {
+                if watch(Progress { done: 1, total: None, shard: 0, shards: 1 }).is_break() {
                     return Err("stopped".to_owned());
                 }
                 thread::yield_now();
@@ -225,8 +280,24 @@ mod tests {
             Err("there is nothing".to_owned())
         }
 
-        fn list(&self) -> Vec<Listing> {
+        fn remember(&self, reference: &str) -> Result<(), String> {
+            Err(format!("{reference} is soon forgotten"))
+        }
+
+        fn shelve(&self) -> Vec<Item> {
             panic!("the shelves fell over")
+        }
+
+        fn running(&self, _: &[String]) -> Result<Vec<Item>, String> {
+            Ok(Vec::new())
+        }
+
+        fn survey(&self, items: &[Arc<Item>], _: &shelf::Question, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
+            // one alone is looked at without end, until it is overtaken
+            while items.len() == 1 && tell(0, Look::Waiting) {
+                thread::yield_now();
+            }
+            (1..items.len()).all(|index| tell(index, Look::Failed("seen".to_owned())));
         }
 
         fn complete(&self, typed: &str) -> Vec<String> {
@@ -247,20 +318,60 @@ mod tests {
     fn a_newer_load_stops_an_older_one() {
         let (send, answers) = channel();
         let runner = Runner::new(Arc::new(Slow), send);
-        runner.start(Effect::Load { id: 1, path: "slow".into() });
-        runner.start(Effect::Load { id: 2, path: "quick".into() });
+        runner.start(Effect::Load { id: 1, reference: "slow".to_owned() });
+        runner.start(Effect::Load { id: 2, reference: "quick".to_owned() });
         assert_eq!(ends(&answers, 1), "stopped");
 
-        runner.start(Effect::Load { id: 3, path: "slow".into() });
+        runner.start(Effect::Load { id: 3, reference: "slow".to_owned() });
         runner.start(Effect::CancelLoad);
         assert_eq!(ends(&answers, 3), "stopped");
+    }
+
+    #[test]
+    fn a_newer_survey_stops_an_older_one() {
+        let (send, answers) = channel();
+        let runner = Runner::new(Arc::new(Slow), send);
+        let question = shelf::Question {
+            engine: EngineId::default(),
+            machine: Arc::new(Machine {
+                os: Os::Linux,
+                gpus: Vec::new(),
+                ram: Ram { total: Bytes::gib(1), free: Bytes::gib(1), swap_free: Bytes::ZERO },
+                origin: Origin::Described,
+            }),
+            settings: Settings::default(),
+            held: source::Held::default(),
+            quant: None,
+        };
+        let survey = |id, count: u64| {
+            let items = (0..count).map(|n| Arc::new(Item::recent(n.to_string()))).collect();
+            Effect::Survey(Box::new(Survey { id, items, question: question.clone() }))
+        };
+        runner.start(survey(1, 1));
+        assert!(matches!(answers.recv().unwrap(), Action::Looked { id: 1, look: Look::Waiting, .. }));
+        runner.start(survey(2, 2));
+        let mut seen = Vec::new();
+        // it ends only when nobody talks any more
+        while let Ok(action) = answers.recv_timeout(Duration::from_secs(2)) {
+            if let Action::Looked { id: 2, item, look: Look::Failed(why) } = action {
+                seen.push((item.name.clone(), why));
+            }
+        }
+        assert_eq!(seen, [("1".to_owned(), "seen".to_owned())]);
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_is_said() {
+        let (send, answers) = channel();
+        Runner::new(Arc::new(Slow), send).start(Effect::Remember("m:1b".to_owned()));
+        assert!(matches!(answers.recv().unwrap(), Action::Broke(why) if why == "m:1b is soon forgotten"));
     }
 
     #[test]
     fn a_job_that_panics_is_told_and_the_others_go_on() {
         let (send, answers) = channel();
         let runner = Runner::new(Arc::new(Slow), send);
-        runner.start(Effect::List);
+        runner.start(Effect::Shelve);
         let Action::Broke(text) = answers.recv().unwrap() else { panic!("it is told") };
         assert!(text.contains("the shelves fell over"), "{text}");
         runner.start(Effect::Complete { typed: "a".to_owned() });

@@ -34,7 +34,7 @@ fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
     let plain = key.modifiers.difference(KeyModifiers::SHIFT).is_empty();
     let starts_a_number = plain && matches!(key.code, KeyCode::Char('1'..='9'));
     match app.mode {
-        Mode::Entry(_) | Mode::Open(_) => Some(Action::Type(key)),
+        Mode::Entry(_) | Mode::Browse(_) => Some(Action::Type(key)),
         Mode::Plan if app.takes_numbers() && starts_a_number => Some(Action::Type(key)),
         _ => None,
     }

@@ -22,7 +22,7 @@ pub enum Scope {
     /// While something is typed.
     Field,
     /// While a model is chosen.
-    Open,
+    Models,
     /// On a page in front of the planner.
     Page,
 }
@@ -36,14 +36,14 @@ impl Scope {
             Self::Knobs => "Knobs",
             Self::Lists => "Layers, memory, graph",
             Self::Field => "While typing",
-            Self::Open => "Opening a model",
+            Self::Models => "Choosing a model",
             Self::Page => "Pages in front",
         }
     }
 
     /// Every scope, in the order of the help.
     pub const ALL: [Self; 7] =
-        [Self::Knobs, Self::Lists, Self::Plan, Self::Open, Self::Field, Self::Page, Self::Everywhere];
+        [Self::Knobs, Self::Lists, Self::Plan, Self::Models, Self::Field, Self::Page, Self::Everywhere];
 }
 
 /// A line of the table.
@@ -132,19 +132,27 @@ pub const KEYS: &[Binding] = table! {
     Plan: Undo = [letter('u')] "undo", footer 2 "undo";
     Plan: Engine = [letter('e')] "choose the engine and its release";
     Plan: Notes = [letter('n')] "all that the engine says", footer 3 "notes";
-    Plan: Open = [letter('o')] "open another model", footer 2 "open";
+    Plan: Models = [letter('b')] "every model there is, and how each would fit", footer 2 "models";
+    Plan: Open = [letter('o')] "open a model of this computer, or any reference", footer 2 "open";
     Plan: Freeze = [letter('f')] "hold free memory still, or follow it again";
     Plan: Theme = [letter('T'), shift(KeyCode::Char('T'))] "dark, light, or without colour";
     Plan: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key", footer 0 "help";
     Plan: Quit = [letter('q')] "quit", footer 0 "quit";
 
-    Open: Up = [key(KeyCode::Up)] "the model above", footer 1 "choose";
-    Open: Down = [key(KeyCode::Down)] "the model below", footer 1 "choose";
-    Open: PageUp = [key(KeyCode::PageUp)] "several up";
-    Open: PageDown = [key(KeyCode::PageDown)] "several down";
-    Open: Complete = [key(KeyCode::Tab)] "complete the path", footer 1 "complete";
-    Open: Enter = [key(KeyCode::Enter)] "open it", footer 2 "open";
-    Open: Back = [key(KeyCode::Esc)] "back to the planner", footer 0 "back";
+    Models: Up = [key(KeyCode::Up)] "the model above", footer 1 "choose";
+    Models: Down = [key(KeyCode::Down)] "the model below", footer 1 "choose";
+    Models: PageUp = [key(KeyCode::PageUp)] "several up";
+    Models: PageDown = [key(KeyCode::PageDown)] "several down";
+    Models: First = [key(KeyCode::Home)] "the first";
+    Models: Last = [key(KeyCode::End)] "the last";
+    Models: Enter = [key(KeyCode::Enter)] "open it", footer 0 "open";
+    Models: Complete = [key(KeyCode::Tab)] "complete the path that is typed", footer 2 "complete a path";
+    Models: OnlyFitting = [ctrl('f')] "those that fit, or all";
+    Models: OnlyHere = [ctrl('l')] "those on this computer, or all";
+    Models: OnlyFamily = [ctrl('g')] "the family of the one chosen, or all";
+    Models: Sort = [ctrl('s')] "sort by the next column", footer 3 "sort";
+    Models: Reverse = [ctrl('r')] "the other way round", footer 3 "turn";
+    Models: Back = [key(KeyCode::Esc)] "back to the planner", footer 0 "back";
 
     Field: Enter = [key(KeyCode::Enter)] "take the value", footer 1 "take";
     Field: Back = [key(KeyCode::Esc)] "leave it as it was", footer 1 "cancel";

@@ -1,6 +1,8 @@
 //! Where everything stands on a screen: a pure function of its size and the number of knobs. Drawing and the mouse read
 //! the same one.
 
+pub mod models;
+
 use ratatui::layout::Rect;
 
 use super::widget::pen::width;

@@ -16,7 +16,7 @@
 //!  ↑↓ knob  ←→ change  ⇧←→ fine  m most that fits  …                                                    footer
 //! ```
 //!
-//! Pages that stand in front: `help`, `open`, `explain`, `engines`, `notes`. Where each part stands is in
+//! Pages that stand in front: `help`, `models`, `explain`, `engines`, `notes`. Where each part stands is in
 //! [`super::regions`].
 
 mod engines;
@@ -29,8 +29,8 @@ mod help;
 mod knobs;
 pub mod layers;
 pub mod memory;
+pub mod models;
 mod notes;
-mod open;
 mod page;
 pub mod peaks;
 mod small;
@@ -71,7 +71,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         }
         match &app.mode {
             Mode::Plan | Mode::Entry(_) => {}
-            Mode::Open(page) => open::draw(app, page, buffer),
+            Mode::Browse(page) => models::draw(app, page, buffer),
             Mode::Explain(subject, scroll) => explain::draw(app, *subject, *scroll, buffer),
             Mode::Engines(at) => engines::draw(app, *at, buffer),
             Mode::Notes(scroll) => notes::draw(app, *scroll, buffer),

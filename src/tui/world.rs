@@ -1,15 +1,13 @@
 //! The world as it is: files, folders, stores.
 
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::action::Listing;
-use super::effect::{Heard, Loaded, World};
-use crate::model::Model;
-use crate::source::store::{State, Store};
-use crate::source::{self, Roots};
+use super::effect::World;
+use crate::shelf::{self, Item, Look, Question};
+use crate::source::recent::{self, Recent};
+use crate::source::{self, Package, Roots, Watch};
 
 /// Most paths that are offered.
 const MOST: usize = 200;
@@ -18,30 +16,36 @@ const MOST: usize = 200;
 pub struct ThisComputer;
 
 impl World for ThisComputer {
-    fn load(&self, path: &Path, progress: &mut Heard<'_>) -> Result<Loaded, String> {
-        let mut watch = |now: source::Progress| -> ControlFlow<()> { progress(now.done, now.total) };
-        let roots = Roots::of_this_machine();
-        let opened = source::load(&path.to_string_lossy(), &roots, &mut watch).map_err(|error| error.to_string())?;
-        let adapters = opened.adapter_bytes(&mut watch).map_err(|error| error.to_string())?;
-        let model =
-            Model::from_header(opened.header, &opened.name).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Loaded { model: Arc::new(model), adapters })
+    fn load(&self, reference: &str, watch: &mut Watch<'_>) -> Result<Package, String> {
+        let opened = source::load(reference, &Roots::of_this_machine(), watch);
+        opened.and_then(|opened| opened.package(watch)).map_err(|error| error.to_string())
     }
 
-    fn list(&self) -> Vec<Listing> {
-        let entries = source::store::list(&Roots::of_this_machine());
-        entries
-            .into_iter()
-            .map(|entry| {
-                let file = match entry.state {
-                    // by its name a model of Ollama's comes with its adapters
-                    State::Whole { size, .. } if entry.store == Store::Ollama => Ok((PathBuf::from(&entry.name), size)),
-                    State::Whole { size, .. } => Ok((entry.path, size)),
-                    State::Broken(why) => Err(why),
-                };
-                Listing { name: entry.name, store: entry.store.to_string(), file }
-            })
-            .collect()
+    fn remember(&self, reference: &str) -> Result<(), String> {
+        let Some(file) = Roots::of_this_machine().recent else { return Ok(()) };
+        let reference = recent::reference(reference);
+        let kept = Recent::new(&file).add(&reference);
+        kept.map_err(|error| {
+            format!("'{reference}' is not kept among the recent models: '{}': {error}", file.display())
+        })
+    }
+
+    fn shelve(&self) -> Vec<Item> {
+        shelf::at_once(&Roots::of_this_machine(), None)
+    }
+
+    #[cfg(feature = "net")]
+    fn running(&self, known: &[String]) -> Result<Vec<Item>, String> {
+        shelf::running(&Roots::of_this_machine(), known, &mut source::unwatched)
+    }
+
+    #[cfg(not(feature = "net"))]
+    fn running(&self, _: &[String]) -> Result<Vec<Item>, String> {
+        Ok(Vec::new())
+    }
+
+    fn survey(&self, items: &[Arc<Item>], question: &Question, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
+        shelf::survey(items, question, &Roots::of_this_machine(), tell);
     }
 
     fn complete(&self, typed: &str) -> Vec<String> {

@@ -1,7 +1,11 @@
 //! Whatever comes, in whatever order, on whatever screen: no panic, and the plan stays true to the knobs.
 
+use std::time::Duration;
+
 use plimsoll::answer::Limits;
 use plimsoll::settings::Settings;
+use plimsoll::shelf::Origin;
+use plimsoll::source::Progress;
 use plimsoll::tui::action::{Action, Command, Gesture};
 use plimsoll::tui::theme::{Glyphs, Look, Tone};
 use proptest::prelude::*;
@@ -11,7 +15,7 @@ use ratatui::layout::Rect;
 
 use crate::stage::{self, Stage};
 
-const COMMANDS: [Command; 23] = [
+const COMMANDS: [Command; 29] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -32,6 +36,12 @@ const COMMANDS: [Command; 23] = [
     Command::Undo,
     Command::Engine,
     Command::Open,
+    Command::Models,
+    Command::Sort,
+    Command::Reverse,
+    Command::OnlyFitting,
+    Command::OnlyHere,
+    Command::OnlyFamily,
     Command::Complete,
     Command::Theme,
     Command::Freeze,
@@ -42,6 +52,11 @@ enum Step {
     Do(Action),
     Key(char),
     Resize(u16, u16),
+}
+
+fn progress(id: u64) -> Action {
+    let now = Progress { done: 1 << (id * 5), total: None, shard: 0, shards: 1 };
+    Action::Progress { id, now, took: Duration::from_secs(id) }
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -64,7 +79,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => any::<u64>().prop_map(|id| Step::Do(Action::Fade { id })),
         1 => (0u64..9).prop_map(|id| Step::Do(Action::Limits { id, limits: Limits::default() })),
         1 => (0u64..9).prop_map(|id| Step::Do(Action::Loaded { id, result: Err("it is not there".to_owned()) })),
-        1 => (0u64..9).prop_map(|id| Step::Do(Action::Progress { id, done: 1, total: None })),
+        1 => (0u64..9).prop_map(|id| Step::Do(progress(id))),
     ];
     prop::collection::vec(step, 0..40)
 }
@@ -83,6 +98,11 @@ proptest! {
         let machine = stage::machine(gpus, "RTX 3060", 12, 32);
         let mut stage = Stage::with(Some(stage::model(model)), machine, size, Settings::default(), look);
         stage.no_limits = true;
+        stage.props.shelf = vec![
+            ("mamba", Origin::Recent, Ok(stage::package("mamba-2.8b"))),
+            ("broken", Origin::Recent, Err("it is broken".to_owned())),
+            ("llama", Origin::Catalogue, Ok(stage::package("llama3.2-1b"))),
+        ];
         for step in steps {
             match step {
                 Step::Do(action) => stage.act(action),
@@ -107,7 +127,7 @@ proptest! {
     fn drawing_into_another_size_never_panics(
         told in (0u16..200, 0u16..70),
         real in (0u16..200, 0u16..70),
-        keys in prop::sample::select(vec!["", "Tab", "Tab Tab", "Tab Tab Tab", "?", "i", "o", "e", "Enter", "Tab Tab i"]),
+        keys in prop::sample::select(vec!["", "Tab", "Tab Tab", "Tab Tab Tab", "?", "i", "o", "b ↓ ^S", "e", "Enter", "Tab Tab i"]),
     ) {
         let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), told);
         stage.press(keys);

@@ -79,3 +79,23 @@ fn the_cache_is_shown_pruned_and_cleared() {
     assert!(cache(&["clear"]).starts_with("Removed 3 answers"));
     assert!(cache(&[]).starts_with("Nothing is kept"));
 }
+
+#[test]
+fn the_list_names_what_a_running_ollama_has() {
+    let server = Server::start(super::running::ollama);
+    let home = tempfile::tempdir().unwrap();
+    let list = |host: &str| -> Value {
+        let args = ["list", "--gpu", "24GiB", "--ram", "64GiB", "--engine", "ollama-0.24", "--ctx", "4096", "--json"];
+        let mut command = plimsoll(home.path(), &server);
+        let output = command.env("OLLAMA_HOST", host).args(args).assert().success().get_output().clone();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let told = list(&server.url);
+    let first = &told["models"][0];
+    assert_eq!((&first["name"], &first["source"]), (&json!("m:8b"), &json!("running Ollama")));
+    assert_eq!((&first["verdict"], &first["reference"]), (&json!("gpu"), &json!("m:8b")));
+    // one that does not answer takes nothing from the rest, and is said
+    let refused = list("127.0.0.1:9");
+    assert_eq!(refused["models"].as_array().unwrap().len(), told["models"].as_array().unwrap().len() - 1);
+    assert!(refused["notes"].to_string().contains("cannot be reached"), "{}", refused["notes"]);
+}

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::Here;
 use super::server::{Reply, Seen, Server};
 
-fn ollama(seen: &Seen) -> Reply {
+pub fn ollama(seen: &Seen) -> Reply {
     match (seen.method.as_str(), seen.path.as_str()) {
         ("GET", "/api/tags") => Reply::ok(json!({ "models": [{ "name": "m:8b", "size": 4_900_000_000_u64 }] }).to_string()),
         ("POST", "/api/show") if seen.body.contains("\"m:8b\"") && seen.body.contains("\"verbose\":true") => Reply::ok(

@@ -12,6 +12,7 @@ use super::attend::Line;
 use super::error::WireError;
 use super::retry::{Patience, Retry};
 use super::url::Url;
+use crate::source::network::Network;
 
 /// Redirects that are followed.
 const REDIRECTS: u32 = 10;
@@ -100,11 +101,13 @@ pub struct Client {
     /// Without a proxy, for this very machine.
     direct: Agent,
     patience: Patience,
+    offline: bool,
 }
 
 impl Client {
-    /// A client; `proxies`: those of the environment's usual variables are used.
-    pub fn new(patience: Patience, proxies: bool) -> Self {
+    /// A client with the manners of `network`.
+    pub fn of(network: &Network) -> Self {
+        let patience = network.patience.clone();
         let agent = |proxy: Option<Proxy>| -> Agent {
             Agent::config_builder()
                 .http_status_as_error(false)
@@ -122,8 +125,8 @@ impl Client {
                 .into()
         };
         let direct = agent(None);
-        let agent = if proxies { agent(Proxy::try_from_env()) } else { direct.clone() };
-        Self { agent, direct, patience }
+        let agent = if network.proxies { agent(Proxy::try_from_env()) } else { direct.clone() };
+        Self { agent, direct, patience, offline: network.offline }
     }
 
     /// How patient it is.
@@ -162,6 +165,9 @@ impl Client {
     }
 
     fn once(&self, ask: &Ask, url: &Url, trusted: bool) -> Result<Response<Body>, WireError> {
+        if self.offline {
+            return Err(WireError::NotAsked { host: url.host().to_owned() });
+        }
         let agent = if url.is_loopback() { &self.direct } else { &self.agent };
         let mut fields = ask.fields.clone();
         if let Some(Secret(token)) = ask.bearer.as_ref().filter(|_| trusted) {

@@ -11,6 +11,8 @@ use super::url::Url;
 pub enum WireError {
     #[error("the name of the host '{host}' is not found: check the address, and that there is a network")]
     NoHost { host: String },
+    #[error("'{host}' is left alone")]
+    NotAsked { host: String },
     #[error("'{host}' cannot be reached ({why}): check that it runs, and that there is a network")]
     Unreachable { host: String, why: String },
     #[error(
@@ -126,6 +128,7 @@ impl WireError {
         matches!(
             self,
             Self::NoHost { .. }
+                | Self::NotAsked { .. }
                 | Self::Unreachable { .. }
                 | Self::Silent { .. }
                 | Self::Slow { .. }

@@ -1,17 +1,20 @@
 //! What is under the pointer, and what pressing, dragging and the wheel do to it.
 
+use ratatui::layout::Rect;
+
 use super::{App, Mode, Panel};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Command, Gesture};
 use crate::tui::effect::Effect;
 use crate::tui::regions::KnobRow;
+use crate::tui::regions::models::Page;
 use crate::tui::view;
 use crate::tui::widget::slider;
 
 impl App {
     pub(super) fn mouse(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
         if !matches!(self.mode, Mode::Plan) {
-            return self.mouse_on_page(gesture);
+            return self.mouse_on_page(gesture, x, y);
         }
         match gesture {
             Gesture::Down => {
@@ -29,13 +32,42 @@ impl App {
         Vec::new()
     }
 
-    fn mouse_on_page(&mut self, gesture: Gesture) -> Vec<Effect> {
+    fn mouse_on_page(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
         self.let_go();
         match gesture {
+            Gesture::Down => self.press_among_models(x, y),
             Gesture::WheelUp => self.update(crate::tui::action::Action::Press(Command::Up)),
             Gesture::WheelDown => self.update(crate::tui::action::Action::Press(Command::Down)),
             _ => Vec::new(),
         }
+    }
+
+    /// On the page of models: a press chooses, and on what is chosen already opens; on a title it sorts, on a filter it
+    /// turns it on or off.
+    fn press_among_models(&mut self, x: u16, y: u16) -> Vec<Effect> {
+        let Mode::Browse(browse) = &mut self.mode else { return Vec::new() };
+        let page = Page::of(&self.regions);
+        let holds = |place: Rect| place.contains((x, y).into());
+        if let Some((column, _)) = page.columns(page.head.y).into_iter().find(|(_, place)| holds(*place)) {
+            browse.sort_by(column.sort());
+            return Vec::new();
+        }
+        let filters = view::models::filters(browse, page.filters);
+        if let Some(filter) = filters.into_iter().find(|filter| holds(filter.place)) {
+            browse.turn(filter.command, &self.shelf);
+            return Vec::new();
+        }
+        if !holds(page.list) || browse.wrong.is_some() {
+            return Vec::new();
+        }
+        let at = page.first(browse.at, browse.lines.len()) + usize::from(y - page.list.y);
+        if at == browse.at {
+            return self.update(crate::tui::action::Action::Press(Command::Enter));
+        }
+        if at < browse.lines.len() {
+            browse.point_at(at, &self.shelf);
+        }
+        Vec::new()
     }
 
     fn mouse_down(&mut self, x: u16, y: u16) {

@@ -30,7 +30,7 @@ impl App {
         if self.plan.is_some() {
             self.mode = Mode::Explain(subject, 0);
         } else {
-            self.notice = Some("There is no plan yet: open a model with o.".to_owned());
+            self.notice = Some("There is no plan yet: choose a model with b.".to_owned());
         }
     }
 

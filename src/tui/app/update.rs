@@ -1,16 +1,17 @@
 //! One action, one step.
 
-use std::path::PathBuf;
+use std::time::Duration;
 
 use ratatui::crossterm::event::{Event, KeyEvent};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
-use super::open::Open;
+use super::browse::Browse;
 use super::{App, Entry, Load, Mode, Panel};
 use crate::engine::Choice;
+use crate::source::{Package, Progress};
 use crate::tui::action::{Action, Command, Leave};
-use crate::tui::effect::{Effect, Loaded};
+use crate::tui::effect::Effect;
 use crate::tui::regions::Regions;
 
 impl App {
@@ -30,16 +31,25 @@ impl App {
             }
             Action::Detected(detected) => self.found(detected),
             Action::Moved(moved) => self.moved(moved),
-            Action::Progress { id, done, total } => self.progress(id, done, total),
-            Action::Loaded { id, result } if id == self.load_id => self.loaded(result),
-            Action::Listed(listings) => {
-                if let Mode::Open(open) = &mut self.mode {
-                    open.listed(listings);
+            Action::Progress { id, now, took } => self.progress(id, now, took),
+            Action::Loaded { id, result } if id == self.load_id => return self.loaded(result),
+            Action::Shelved(items) => {
+                self.shelf.shelved(items);
+                self.touch_browse();
+            }
+            Action::Running(told) => {
+                self.shelf.running(told);
+                self.touch_browse();
+            }
+            Action::Looked { id, item, look } => {
+                if let Mode::Browse(browse) = &mut self.mode {
+                    browse.learn();
                 }
+                self.shelf.looked(id, &item, look);
             }
             Action::Completed { typed, paths } => {
-                if let Mode::Open(open) = &mut self.mode {
-                    open.completed(&typed, paths);
+                if let Mode::Browse(browse) = &mut self.mode {
+                    browse.completed(&typed, paths);
                 }
             }
             Action::Limits { id, limits } if id == self.limits_id => self.limits = Some(limits),
@@ -67,7 +77,7 @@ impl App {
                 self.press_on_entry(entry, command);
                 Vec::new()
             }
-            Mode::Open(open) => self.press_on_open(open, command),
+            Mode::Browse(browse) => self.press_on_browse(browse, command),
             Mode::Engines(at) => {
                 self.press_on_engines(at, command);
                 Vec::new()
@@ -106,9 +116,9 @@ impl App {
                 self.mode = Mode::Engines(Choice::all().iter().position(|&choice| choice == now).unwrap_or(0));
             }
             Command::Notes => self.mode = Mode::Notes(0),
-            Command::Open => {
-                self.mode = Mode::Open(Box::new(Open::new()));
-                return vec![Effect::List];
+            Command::Open | Command::Models => {
+                self.mode = Mode::Browse(Box::new(Browse::new(command == Command::Open)));
+                return vec![Effect::Shelve];
             }
             Command::Freeze => return self.freeze(),
             Command::Back => return self.cancel_load(),
@@ -149,22 +159,28 @@ impl App {
         }
     }
 
-    fn press_on_open(&mut self, mut open: Box<Open>, command: Command) -> Vec<Effect> {
+    fn press_on_browse(&mut self, mut browse: Box<Browse>, command: Command) -> Vec<Effect> {
         match command {
             Command::Back => return Vec::new(),
             Command::Complete => {
-                let typed = open.input.value().to_owned();
-                self.mode = Mode::Open(open);
+                let typed = browse.input.value().to_owned();
+                self.mode = Mode::Browse(browse);
                 return vec![Effect::Complete { typed }];
             }
-            Command::Enter => match open.chosen() {
-                Ok((name, path)) => return self.begin_load(name, path),
-                Err(wrong) => open.wrong = Some(wrong),
+            Command::Enter => match browse.choice(&self.shelf) {
+                Ok((name, reference)) => return self.begin_load(name, reference),
+                Err(wrong) => browse.wrong = Some(wrong),
             },
-            _ => open.moved(command),
+            _ => browse.turn(command, &self.shelf),
         }
-        self.mode = Mode::Open(open);
+        self.mode = Mode::Browse(browse);
         Vec::new()
+    }
+
+    fn touch_browse(&mut self) {
+        if let Mode::Browse(browse) = &mut self.mode {
+            browse.touch();
+        }
     }
 
     fn typed(&mut self, key: KeyEvent) -> Vec<Effect> {
@@ -175,9 +191,9 @@ impl App {
                 entry.wrong = None;
                 let _changed = entry.input.handle_event(&event);
             }
-            Mode::Open(open) => {
-                let changed = open.input.handle_event(&event).is_some_and(|change| change.value);
-                return if changed { open.edited() } else { Vec::new() };
+            Mode::Browse(browse) => {
+                let change = browse.input.handle_event(&event);
+                change.filter(|change| change.value).into_iter().for_each(|_| browse.edited());
             }
             Mode::Plan if begins => {
                 let mut entry = Entry::default();
@@ -193,21 +209,28 @@ impl App {
         let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
         match &mut self.mode {
             Mode::Entry(entry) => entry.input = Input::new(format!("{}{line}", entry.input.value())),
-            Mode::Open(open) => {
-                open.input = Input::new(format!("{}{line}", open.input.value()));
-                return open.edited();
+            Mode::Browse(browse) => {
+                browse.input = Input::new(format!("{}{line}", browse.input.value()));
+                browse.edited();
+            }
+            // what is pasted onto the planner can only be meant as a model
+            Mode::Plan if !line.trim().is_empty() => {
+                let effects = self.press_on_planner(Command::Models);
+                self.pasted(&line);
+                return effects;
             }
             _ => {}
         }
         Vec::new()
     }
 
-    /// Asks for the model at `path`; what was asked for before is of no interest any more.
-    pub fn begin_load(&mut self, name: String, path: PathBuf) -> Vec<Effect> {
+    /// Asks for the model behind `reference`; what was asked for before is of no interest any more.
+    pub fn begin_load(&mut self, name: String, reference: String) -> Vec<Effect> {
         self.load_id += 1;
-        self.load_name.clone_from(&name);
-        self.load = Load::Running { name, done: 0, total: None };
-        vec![Effect::Load { id: self.load_id, path }]
+        (self.load_name, self.load_reference) = (name.clone(), reference.clone());
+        let now = Progress { done: 0, total: None, shard: 0, shards: 1 };
+        self.load = Load::Running { name, now, took: Duration::ZERO };
+        vec![Effect::Load { id: self.load_id, reference }]
     }
 
     fn cancel_load(&mut self) -> Vec<Effect> {
@@ -226,28 +249,25 @@ impl App {
         }
     }
 
-    fn progress(&mut self, id: u64, now: u64, of: Option<u64>) {
-        if let Load::Running { done, total, .. } = &mut self.load
+    fn progress(&mut self, id: u64, progress: Progress, since: Duration) {
+        if let Load::Running { now, took, .. } = &mut self.load
             && id == self.load_id
         {
-            (*done, *total) = (now, of);
+            (*now, *took) = (progress, since);
         }
     }
 
-    fn loaded(&mut self, result: Result<Loaded, String>) {
-        let name = self.load_name.clone();
+    fn loaded(&mut self, result: Result<Package, String>) -> Vec<Effect> {
         match result {
-            Ok(Loaded { model, adapters }) => {
+            Ok(package) => {
                 self.load = Load::Ready;
-                self.model = Some(model);
-                self.settings.adapters = adapters;
-                // what was set for the other model came without these adapters
-                self.past.iter_mut().for_each(|step| step.settings.adapters = adapters);
-                self.plan = None;
-                self.cursors = super::Cursors::default();
-                self.replan_from_scratch();
+                self.take(package);
+                vec![Effect::Remember(self.load_reference.clone())]
             }
-            Err(why) => self.load = Load::Failed { name, why },
+            Err(why) => {
+                self.load = Load::Failed { name: self.load_name.clone(), why };
+                Vec::new()
+            }
         }
     }
 }

@@ -28,10 +28,8 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         pen.right(&machine, theme.ink(Hue::Text)).right("  ", theme.ink(Hue::Dim));
     }
     match (&app.load, app.plan.as_ref().map(|plan| &plan.model)) {
-        (Load::Running { name, done, total }, _) => {
-            let sofar = crate::units::Bytes(*done);
-            let of = total.map(|total| format!(" of {}", crate::units::Bytes(total))).unwrap_or_default();
-            pen.put(&format!("reading {name} … {sofar}{of}"), theme.bold(Hue::Cache));
+        (Load::Running { name, .. }, _) => {
+            pen.put(&format!("reading {name}…"), theme.bold(Hue::Cache));
             pen.put("  Esc stops", theme.ink(Hue::Dim));
         }
         (_, Some(model)) => {

@@ -14,7 +14,7 @@ pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
         for scope in [Scope::Knobs, Scope::Lists, Scope::Page] {
             keys(app, scope, &mut left);
         }
-        for scope in [Scope::Plan, Scope::Open, Scope::Field, Scope::Everywhere] {
+        for scope in [Scope::Plan, Scope::Models, Scope::Field, Scope::Everywhere] {
             keys(app, scope, &mut right);
         }
         rest(&mut right);

@@ -65,7 +65,15 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         Some(place) => draw_key(app, plan, place, buffer),
         None => legend(app, plan, focused, buffer),
     }
-    let groups: Vec<Group> = groups(plan, &columns);
+    let scale = picture(plan, &columns, focused.then_some(app.cursors.layer), theme, buffer);
+    axis(buffer, area, &columns, scale, theme);
+}
+
+/// Draws the layers of `plan` on `columns`, their devices under them, and what holds them together where there is a row
+/// more; returns what the full height stands for.
+pub fn picture(plan: &Plan, columns: &Columns, cursor: Option<usize>, theme: Theme, buffer: &mut Buffer) -> Bytes {
+    let blocks = plan.layers.len().saturating_sub(1);
+    let groups: Vec<Group> = groups(plan, columns);
     let tallest = groups.iter().filter(|group| group.first < blocks).map(Group::all).max().unwrap_or_default();
     let output = groups.last().map(Group::all).unwrap_or_default();
     let scale = if output.share_of(tallest).0 <= TALLEST_OUTPUT { tallest.max(output) } else { tallest };
@@ -74,11 +82,11 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         let (x, cells) = columns.place(group.first);
         let stack = Stack { weights: group.weights.share_of(scale).0, cache: group.cache.share_of(scale).0 };
         columns::draw(buffer, columns.area, x, cells, stack, theme);
-        let chosen = focused && group.holds(app.cursors.layer);
-        homes(buffer, &columns, group, plan, chosen, theme);
+        let chosen = cursor.is_some_and(|layer| group.holds(layer));
+        homes(buffer, columns, group, plan, chosen, theme);
     }
-    axis(buffer, area, &columns, scale, theme);
-    brackets(buffer, &columns, &groups, plan, theme);
+    brackets(buffer, columns, &groups, plan, theme);
+    scale
 }
 
 /// How much the full height stands for.

@@ -80,7 +80,14 @@ impl Rows {
     /// Rows for `count` devices in `panel`, of which `cursor` must be seen.
     pub fn new(panel: Rect, count: usize, cursor: usize) -> Self {
         let inner = inside(panel);
-        let area = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+        Self::within(
+            Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner },
+            count,
+            cursor,
+        )
+    }
+
+    fn within(area: Rect, count: usize, cursor: usize) -> Self {
         let rows = usize::from(area.height);
         let shapes = Shape::all(area);
         // the last device needs no blank row after it
@@ -132,6 +139,14 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         draw_device(plan, index, before, place, rows.shape, chosen, theme, buffer);
     }
     speak_of_no_gpu(app, plan, &rows, buffer);
+}
+
+/// Draws the devices of `plan`, as many as there is room for in `place`.
+pub fn bars(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let rows = Rows::within(place, plan.devices.len(), 0);
+    for (index, place) in rows.places() {
+        draw_device(plan, index, None, place, rows.shape, false, theme, buffer);
+    }
 }
 
 fn aside(app: &App, plan: &Plan) -> String {

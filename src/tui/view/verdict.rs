@@ -1,10 +1,12 @@
 //! Does it fit? One sentence, always in the same place.
 
+mod loading;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::verdict;
-use crate::plan::{Plan, Verdict};
+use crate::plan::Verdict;
 use crate::tui::app::{App, Known, Load};
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
@@ -19,6 +21,10 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         Rect { x: area.x, width: area.width, ..area }
     };
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+    if let Load::Running { name, now, took } = &app.load {
+        loading::draw(name, *now, *took, inner, theme, buffer);
+        return;
+    }
     let (headline, hue, text) = words(app);
     let notes = app.plan.as_ref().map(|plan| plan.notes.as_slice()).unwrap_or_default();
     let notes = app.reports.iter().chain(notes);
@@ -68,7 +74,7 @@ fn words(app: &App) -> (String, Hue, String) {
         return (
             "·".to_owned(),
             Hue::Dim,
-            "Press o to open a model: a .gguf file, or one already on this computer.".to_owned(),
+            "Press b to choose a model: one of this computer, of a server, or of the catalogue.".to_owned(),
         );
     };
     let headline = verdict::headline(plan.verdict);
@@ -76,12 +82,13 @@ fn words(app: &App) -> (String, Hue, String) {
         let text = "GPUs are still being looked for; until they are known, everything counts as RAM.";
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
-    let (sign, hue) = sign(plan);
+    let (sign, hue) = sign(plan.verdict);
     (format!("{sign} {headline}:"), hue, verdict::sentence(plan, app.limits.as_ref()))
 }
 
-const fn sign(plan: &Plan) -> (&'static str, Hue) {
-    match plan.verdict {
+/// The sign and the colour of a verdict.
+pub const fn sign(verdict: Verdict) -> (&'static str, Hue) {
+    match verdict {
         Verdict::Gpu => ("✓", Hue::Fine),
         Verdict::Split | Verdict::Cpu => ("▲", Hue::Cache),
         Verdict::DoesNotFit => ("✗", Hue::Over),

@@ -1,0 +1,112 @@
+//! What a machine would make of each of many models: plans first, then how far each context could go.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::Item;
+use crate::answer::{Case, Glance};
+use crate::engine::EngineId;
+use crate::gguf::FileType;
+use crate::machine::Machine;
+use crate::plan::Plan;
+use crate::settings::Settings;
+use crate::source::{Held, Roots};
+
+/// What is asked of every model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// Who decides.
+    pub engine: EngineId,
+    /// The machine.
+    pub machine: Arc<Machine>,
+    /// The knobs; what comes with a model is added for each.
+    pub settings: Settings,
+    /// The knobs that a model's tag leaves alone.
+    pub held: Held,
+    /// Every model as it would be so quantised, or as it is.
+    pub quant: Option<FileType>,
+}
+
+/// What is known of a model.
+#[derive(Clone, Debug)]
+pub enum Look {
+    /// Nothing yet.
+    Waiting,
+    /// Its plan.
+    Planned(Arc<Plan>),
+    /// Its plan, and what a list says of it.
+    Whole(Arc<Plan>, Glance),
+    /// Why nothing can be said.
+    Failed(String),
+}
+
+impl Look {
+    /// The plan, as soon as it is there.
+    pub const fn plan(&self) -> Option<&Arc<Plan>> {
+        match self {
+            Self::Planned(plan) | Self::Whole(plan, _) => Some(plan),
+            Self::Waiting | Self::Failed(_) => None,
+        }
+    }
+
+    /// What a list says, as soon as it is there.
+    pub const fn glance(&self) -> Option<&Glance> {
+        if let Self::Whole(_, glance) = self { Some(glance) } else { None }
+    }
+}
+
+impl Look {
+    /// Takes in `news`, unless more is known already: threads do not end in the order in which they began.
+    pub fn learn(&mut self, news: Self) {
+        if !matches!((&*self, &news), (Self::Whole(..), Self::Planned(_))) {
+            *self = news;
+        }
+    }
+
+    /// Whether there is more to be told.
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Self::Waiting | Self::Planned(_))
+    }
+}
+
+/// Looks at every one of `items`, in their order, on as many threads as the machine has: all are planned first, then all
+/// contexts are tried. `tell` hears, on those threads, what became of which; it answers whether to go on.
+pub fn survey(items: &[Arc<Item>], question: &Question, roots: &Roots, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let turn = next.fetch_add(1, Ordering::Relaxed);
+            let (whole, index) = (turn >= items.len(), turn % items.len().max(1));
+            let Some(item) = items.get(index).filter(|_| turn < 2 * items.len()) else { return };
+            if !tell(index, look(item, question, roots, whole)) {
+                return;
+            }
+        }
+    };
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+}
+
+/// Looks at one: its plan, and where it is to be `whole`, how far its context could go.
+pub fn look(item: &Item, question: &Question, roots: &Roots, whole: bool) -> Look {
+    look_at(item, question, roots, whole).unwrap_or_else(Look::Failed)
+}
+
+fn look_at(item: &Item, question: &Question, roots: &Roots, whole: bool) -> Result<Look, String> {
+    let package = item.package(roots)?;
+    let quantised = question.quant.map(|to| package.quantised(to)).transpose().map_err(|error| error.to_string())?;
+    let package = quantised.as_ref().unwrap_or(package);
+    let mut settings = question.settings.clone();
+    package.settle(&mut settings, question.held);
+    let (engine, machine) = (question.engine, &question.machine);
+    let case = Case { engine, model: &package.model, machine, settings: &settings };
+    let plan = case.plan().map_err(|error| error.to_string())?;
+    Ok(if whole {
+        let glance = case.glance(&plan);
+        Look::Whole(Arc::new(plan), glance)
+    } else {
+        Look::Planned(Arc::new(plan))
+    })
+}

@@ -1,0 +1,75 @@
+//! A model that was opened, understood, with all that comes with it: what an engine needs to hear of a reference.
+
+use std::sync::Arc;
+
+use super::error::SourceError;
+use super::open::Opened;
+use super::tag::{Held, TagKnobs};
+use super::watch::Watch;
+use crate::gguf::FileType;
+use crate::model::Model;
+use crate::model::quantise::QuantiseError;
+use crate::settings::Settings;
+use crate::units::Bytes;
+
+/// A model, and what comes with it.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// The model.
+    pub model: Arc<Model>,
+    /// Bytes of the tensors of its adapters (LoRA).
+    pub adapters: Bytes,
+    /// Bytes of the tensors of its projector.
+    pub projector: Bytes,
+    /// What its tag sets by itself.
+    pub knobs: TagKnobs,
+}
+
+impl Opened {
+    /// Understands the header, and reads what lies beside the model.
+    ///
+    /// # Errors
+    /// When the header describes no language model, or an adapter or the projector cannot be read.
+    pub fn package(self, watch: &mut Watch<'_>) -> Result<Package, SourceError> {
+        let (adapters, projector) = (self.adapter_bytes(watch)?, self.projector_bytes(watch)?);
+        // a file is named by its path, as in every other sentence
+        let path = self.paths.first().map(|path| path.display().to_string());
+        let model = Model::from_header(self.header, &self.name)
+            .map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
+        Ok(Package { model: Arc::new(model), adapters, projector, knobs: self.knobs })
+    }
+}
+
+impl From<Model> for Package {
+    /// A model with nothing beside it.
+    fn from(model: Model) -> Self {
+        let (adapters, projector) = (Bytes::ZERO, Bytes::ZERO);
+        Self { model: Arc::new(model), adapters, projector, knobs: TagKnobs::default() }
+    }
+}
+
+impl Package {
+    /// Has `settings` count what comes with the model and follow its tag, but for what is `held`. What the tag did is
+    /// said in a sentence each, without its full stop.
+    pub fn settle(&self, settings: &mut Settings, held: Held) -> Vec<String> {
+        settings.adapters = self.adapters;
+        if !held.projector {
+            settings.projector = self.projector;
+        }
+        self.knobs.apply(settings, held)
+    }
+
+    /// The same with the model as llama.cpp's quantiser would make it.
+    ///
+    /// # Errors
+    /// When the quantiser would refuse.
+    pub fn quantised(&self, to: FileType) -> Result<Self, QuantiseError> {
+        let was = self.model.is_quantised();
+        let mut model = self.model.quantised(to)?;
+        if was {
+            let note = format!("the file is quantised already: this is what its original would be as {to}");
+            model.header.notes.push(note);
+        }
+        Ok(Self { model: Arc::new(model), ..self.clone() })
+    }
+}

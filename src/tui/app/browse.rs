@@ -1,0 +1,271 @@
+//! Choosing a model: what is typed, what is shown of the shelf and in which order, and what Enter opens.
+
+mod order;
+
+use std::sync::Arc;
+
+use tui_input::Input;
+
+use super::shelf::{Gathered, Row, Shelf};
+use crate::shelf::Item;
+use crate::tui::action::Command;
+
+pub use order::{Only, Sort};
+
+/// A line of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// What is typed, as a reference.
+    Typed,
+    /// What could follow the path that is typed: an index into [`Browse::paths`].
+    Path(usize),
+    /// A model: an index into [`Shelf::rows`].
+    Model(usize),
+}
+
+/// The state of the page.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Browse {
+    pub input: Input,
+    /// What could follow the path.
+    pub paths: Vec<String>,
+    pub sort: Sort,
+    pub reversed: bool,
+    pub only: Only,
+    /// What is listed.
+    pub lines: Vec<Line>,
+    /// Index into `lines`.
+    pub at: usize,
+    /// Models that the search finds among those that a filter hides.
+    pub hidden: usize,
+    /// Why nothing was opened.
+    pub wrong: Option<String>,
+    /// The model under the cursor, once the cursor was moved: it stays there, wherever the list puts it.
+    held: Option<Arc<Item>>,
+    due: Due,
+}
+
+/// What is to be done about the list before it is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    #[default]
+    Nothing,
+    /// More is known of its models.
+    Order,
+    /// Other models are listed, or in another order: those that are seen are to be looked at first.
+    List,
+}
+
+/// What Enter opens: a name for people, and the reference.
+pub(super) type Choice = (String, String);
+
+impl Browse {
+    /// The page as it opens, with the models of this computer alone where `here`.
+    pub(super) fn new(here: bool) -> Self {
+        Self { only: Only { here, ..Only::default() }, due: Due::List, ..Self::default() }
+    }
+
+    /// The text is more likely a reference than a search.
+    pub fn is_reference(&self) -> bool {
+        let text = self.input.value().trim();
+        text.contains(['/', '\\', ':', '@', '~']) || text.starts_with('.') || text.to_lowercase().ends_with(".gguf")
+    }
+
+    /// Other models are to be listed.
+    pub(super) const fn touch(&mut self) {
+        self.due = Due::List;
+    }
+
+    /// More is known of a model.
+    pub(super) fn learn(&mut self) {
+        self.due = self.due.max(Due::Order);
+    }
+
+    /// Makes the list anew if anything that it rests on changed; whether models are to be looked at in its order.
+    pub(super) fn arrange(&mut self, shelf: &Shelf) -> bool {
+        let due = std::mem::take(&mut self.due);
+        if due == Due::Nothing {
+            return false;
+        }
+        self.show_all_where_nothing_is_here(shelf);
+        let text = self.input.value().trim();
+        let models = order::arranged(&shelf.rows, text, self.sort, self.reversed, &self.only);
+        self.hidden = if self.only.any() {
+            order::arranged(&shelf.rows, text, self.sort, false, &Only::default()).len() - models.len()
+        } else {
+            0
+        };
+        self.lines = (0..self.paths.len()).map(Line::Path).chain(models.into_iter().map(Line::Model)).collect();
+        match (text.is_empty(), self.is_reference() && self.paths.is_empty()) {
+            (true, _) => {}
+            (_, true) => self.lines.insert(0, Line::Typed),
+            _ => self.lines.push(Line::Typed),
+        }
+        let held = self.held.as_ref().and_then(|held| {
+            let is_held = |row: &Row| Arc::ptr_eq(&row.item, held);
+            let at = |line: &Line| matches!(line, Line::Model(index) if shelf.rows.get(*index).is_some_and(is_held));
+            self.lines.iter().position(at)
+        });
+        self.at = held.unwrap_or(self.at).min(self.lines.len().saturating_sub(1));
+        due == Due::List
+    }
+
+    /// A computer without models has nothing to hide the others for.
+    fn show_all_where_nothing_is_here(&mut self, shelf: &Shelf) {
+        let none = !shelf.rows.iter().any(order::is_here);
+        if self.only.here && none && shelf.gathered != Gathered::Nothing {
+            self.only.here = false;
+        }
+    }
+
+    /// The model under the cursor, and what is known of it.
+    pub fn chosen<'s>(&self, shelf: &'s Shelf) -> Option<&'s Row> {
+        match self.lines.get(self.at) {
+            Some(Line::Model(index)) => shelf.rows.get(*index),
+            _ => None,
+        }
+    }
+
+    /// The text changed.
+    pub(super) fn edited(&mut self) {
+        (self.wrong, self.at, self.held) = (None, 0, None);
+        self.paths.clear();
+        self.touch();
+    }
+
+    /// What could follow a path arrived.
+    pub(super) fn completed(&mut self, typed: &str, paths: Vec<String>) {
+        if typed != self.input.value() {
+            return;
+        }
+        let longer = common_start(&paths);
+        if longer.len() > typed.len() && longer.starts_with(typed) {
+            self.input = Input::new(longer.to_owned());
+        }
+        if paths.is_empty() {
+            self.wrong = Some(format!("No folder and no .gguf file begins with {typed}"));
+        }
+        self.paths = paths;
+        // one that is all written needs no list
+        self.paths.retain(|path| path != self.input.value());
+        (self.at, self.held) = (0, None);
+        self.touch();
+    }
+
+    /// Moves the cursor, sorts, filters.
+    pub(super) fn turn(&mut self, command: Command, shelf: &Shelf) {
+        const PAGE: usize = 8;
+        self.wrong = None;
+        let last = self.lines.len().saturating_sub(1);
+        let at = match command {
+            Command::Up => self.at.saturating_sub(1),
+            Command::Down => (self.at + 1).min(last),
+            Command::PageUp => self.at.saturating_sub(PAGE),
+            Command::PageDown => (self.at + PAGE).min(last),
+            Command::First => 0,
+            Command::Last => last,
+            _ => return self.filter(command, shelf),
+        };
+        self.point_at(at, shelf);
+    }
+
+    /// Puts the cursor on line `at`.
+    pub(super) fn point_at(&mut self, at: usize, shelf: &Shelf) {
+        self.at = at.min(self.lines.len().saturating_sub(1));
+        self.held = self.chosen(shelf).map(|row| Arc::clone(&row.item));
+    }
+
+    fn filter(&mut self, command: Command, shelf: &Shelf) {
+        match command {
+            Command::Sort => self.sort_by(self.sort.next()),
+            Command::Reverse => self.reversed = !self.reversed,
+            Command::OnlyFitting => self.only.fitting = !self.only.fitting,
+            Command::OnlyHere => self.only.here = !self.only.here,
+            Command::OnlyFamily => {
+                let family = self.chosen(shelf).map(|row| row.item.family()).filter(|_| self.only.family.is_none());
+                self.only.family = family;
+            }
+            _ => return,
+        }
+        self.touch();
+    }
+
+    /// Sorts by `sort`; where that is so already, the other way round.
+    pub(super) fn sort_by(&mut self, sort: Sort) {
+        (self.reversed, self.sort) = (self.sort == sort && !self.reversed, sort);
+        self.touch();
+    }
+
+    /// What Enter opens.
+    ///
+    /// # Errors
+    /// Why there is nothing to open.
+    pub(super) fn choice(&mut self, shelf: &Shelf) -> Result<Choice, String> {
+        let text = self.input.value().trim().to_owned();
+        match self.lines.get(self.at) {
+            Some(Line::Model(index)) => {
+                let Some(row) = shelf.rows.get(*index) else { return Err("It is gone meanwhile.".to_owned()) };
+                let item = &row.item;
+                match item.on_disk() {
+                    Some(Err(why)) => Err(format!("{} cannot be opened: {why}", item.name)),
+                    _ => Ok((item.name.clone(), item.reference.clone())),
+                }
+            }
+            Some(Line::Path(index)) => {
+                let path = self.paths.get(*index).cloned().unwrap_or(text);
+                self.input = Input::new(path.clone());
+                self.edited();
+                by_reference(path)
+            }
+            Some(Line::Typed) => by_reference(text),
+            None => Err("Type a name, a path or an address.".to_owned()),
+        }
+    }
+}
+
+fn by_reference(text: String) -> Result<Choice, String> {
+    if text.ends_with('/') && !text.contains("://") {
+        return Err(format!("{text} is a folder: press Tab to see what is in it."));
+    }
+    let name = text.trim_end_matches('/').rsplit('/').next().unwrap_or(&text).to_owned();
+    Ok((name, text))
+}
+
+/// The longest text that all of `paths` begin with.
+fn common_start(paths: &[String]) -> &str {
+    let Some(first) = paths.first() else { return "" };
+    let mut end = first.len();
+    for path in paths {
+        let same = first.bytes().zip(path.bytes()).take_while(|(a, b)| a == b).count();
+        end = end.min(same);
+    }
+    while !first.is_char_boundary(end) {
+        end -= 1;
+    }
+    &first[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completion_goes_as_far_as_all_agree() {
+        let paths = ["/models/äb.gguf".to_owned(), "/models/äc.gguf".to_owned()];
+        assert_eq!(common_start(&paths), "/models/ä");
+        assert_eq!(common_start(&["/é".to_owned(), "/è".to_owned()]), "/", "never half a letter");
+        assert_eq!(common_start(&[]), "");
+    }
+
+    #[test]
+    fn references_are_told_from_searches() {
+        let page = |text: &str| Browse { input: Input::new(text.to_owned()), ..Browse::default() };
+        for text in ["llama3.1:8b", "hf://o/r", "./x", "~/x", "x.GGUF", "qwen3-8b@q8_0", "https://h/x", "o/m"] {
+            assert!(page(text).is_reference(), "{text}");
+        }
+        for text in ["qwen", "qwen 8b", "llama3.1", ""] {
+            assert!(!page(text).is_reference(), "{text}");
+        }
+    }
+}

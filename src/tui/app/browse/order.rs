@@ -1,0 +1,170 @@
+//! Which models are listed, and in which order.
+
+use std::cmp::{Ordering, Reverse};
+
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+use crate::plan::{ModelSummary, Verdict};
+use crate::shelf::Origin;
+use crate::tui::app::shelf::Row;
+
+/// What the list is sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// What was opened lately, what is here, the catalogue; while something is searched, the best match first.
+    #[default]
+    Shelf,
+    /// By name.
+    Name,
+    /// The most parameters first.
+    Parameters,
+    /// By quantisation.
+    Quantisation,
+    /// The largest first.
+    Size,
+    /// The longest trained context first.
+    Trained,
+    /// The largest share on GPUs first.
+    Share,
+    /// The largest context that fits first.
+    Fits,
+}
+
+impl Sort {
+    const ALL: [Self; 8] = [
+        Self::Shelf,
+        Self::Name,
+        Self::Parameters,
+        Self::Quantisation,
+        Self::Size,
+        Self::Trained,
+        Self::Share,
+        Self::Fits,
+    ];
+
+    /// Its name.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Shelf => "usual",
+            Self::Name => "name",
+            Self::Parameters => "params",
+            Self::Quantisation => "quant",
+            Self::Size => "size",
+            Self::Trained => "trained",
+            Self::Share => "verdict",
+            Self::Fits => "fits",
+        }
+    }
+
+    /// The one after it.
+    #[must_use]
+    pub fn next(self) -> Self {
+        let at = Self::ALL.iter().position(|&sort| sort == self).unwrap_or(0);
+        Self::ALL[(at + 1) % Self::ALL.len()]
+    }
+
+    /// Words go up, numbers down.
+    pub const fn ascends(self) -> bool {
+        matches!(self, Self::Shelf | Self::Name | Self::Quantisation)
+    }
+
+    /// Which of two comes first; one of which nothing is known comes last, whichever way the list goes.
+    fn compare(self, a: &Row, b: &Row, reversed: bool) -> Ordering {
+        let turn = |order: Ordering| if self.ascends() == reversed { order.reverse() } else { order };
+        let keyed = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => turn(a.cmp(&b)),
+            (a, b) => Reverse(a.is_some()).cmp(&Reverse(b.is_some())),
+        };
+        let of = |key: fn(&ModelSummary) -> u64| {
+            let key = |row: &Row| row.look.plan().map(|plan| key(&plan.model));
+            keyed(key(a), key(b))
+        };
+        match self {
+            Self::Shelf => turn(Ordering::Equal),
+            Self::Name => turn(a.item.name.to_lowercase().cmp(&b.item.name.to_lowercase())),
+            Self::Quantisation => {
+                let word = |row: &Row| row.look.plan().and_then(|plan| plan.model.file_type.clone());
+                match (word(a), word(b)) {
+                    (Some(a), Some(b)) => turn(a.cmp(&b)),
+                    (a, b) => Reverse(a.is_some()).cmp(&Reverse(b.is_some())),
+                }
+            }
+            Self::Parameters => of(|model| model.parameters),
+            Self::Size => of(|model| model.bytes.0),
+            Self::Trained => of(|model| model.context_train.unwrap_or(0)),
+            Self::Share => {
+                // a share has no more than sixteen digits worth telling apart
+                let share =
+                    |row: &Row| row.look.plan().map(|plan| (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64);
+                keyed(share(a), share(b))
+            }
+            Self::Fits => {
+                let tokens = |row: &Row| {
+                    let glance = row.look.glance()?;
+                    Some(glance.context_on_gpu.map_or(glance.context_fits.unwrap_or(0), |tokens| tokens | GPU))
+                };
+                keyed(tokens(a), tokens(b))
+            }
+        }
+    }
+}
+
+/// A context on GPUs goes before any that needs RAM.
+const GPU: u64 = 1 << 62;
+
+/// What is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Only {
+    /// Those that do not fit.
+    pub fitting: bool,
+    /// Those that would have to be fetched.
+    pub here: bool,
+    /// Those of another family than this.
+    pub family: Option<String>,
+}
+
+impl Only {
+    /// Whether anything is left out.
+    pub const fn any(&self) -> bool {
+        self.fitting || self.here || self.family.is_some()
+    }
+
+    fn keeps(&self, row: &Row) -> bool {
+        let fits = || row.look.plan().is_none_or(|plan| plan.verdict != Verdict::DoesNotFit);
+        (!self.fitting || fits())
+            && (!self.here || is_here(row))
+            && self.family.as_ref().is_none_or(|family| row.item.family() == *family)
+    }
+}
+
+/// Whether a model can be opened without fetching it: it lies here, or was fetched already.
+pub fn is_here(row: &Row) -> bool {
+    row.item.origin != Origin::Catalogue
+}
+
+/// The indices of those of `rows` that are listed, in order.
+pub fn arranged(rows: &[Row], search: &str, sort: Sort, reversed: bool, only: &Only) -> Vec<usize> {
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let pattern = Pattern::parse(search, CaseMatching::Ignore, Normalization::Smart);
+    let mut letters = Vec::new();
+    let mut score = |row: &Row| -> Option<u32> {
+        let names = std::iter::once(&row.item.name).chain(&row.item.aliases);
+        names.filter_map(|name| pattern.score(Utf32Str::new(name, &mut letters), &mut matcher)).max()
+    };
+    let mut found: Vec<(u32, usize)> = rows
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| only.keeps(row))
+        .filter_map(|(index, row)| Some((score(row)?, index)))
+        .collect();
+    if sort == Sort::Shelf {
+        found.sort_by_key(|&(score, _)| Reverse(score));
+        if reversed {
+            found.reverse();
+        }
+    } else {
+        found.sort_by(|&(_, a), &(_, b)| sort.compare(&rows[a], &rows[b], reversed));
+    }
+    found.into_iter().map(|(_, index)| index).collect()
+}

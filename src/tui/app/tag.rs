@@ -1,0 +1,71 @@
+//! Taking a model with what comes with it; what a tag set goes with its model.
+
+use std::sync::Arc;
+
+use super::App;
+use crate::settings::{Context, GpuLayers, Settings};
+use crate::source::{Held, Package};
+
+/// The knobs that the present model's tag set, and what they were before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lent {
+    ctx: Option<(Context, Context)>,
+    gpu_layers: Option<(GpuLayers, GpuLayers)>,
+}
+
+impl Lent {
+    /// What was set between `before` and `after`.
+    fn of(before: &Settings, after: &Settings) -> Self {
+        Self {
+            ctx: (before.ctx != after.ctx).then_some((after.ctx, before.ctx)),
+            gpu_layers: (before.gpu_layers != after.gpu_layers).then_some((after.gpu_layers, before.gpu_layers)),
+        }
+    }
+
+    /// `settings` as they are without the tag: what a person has turned since stays.
+    pub(super) fn without(&self, settings: &Settings) -> Settings {
+        let mut settings = settings.clone();
+        if let Some((_, before)) = self.ctx.filter(|(set, _)| *set == settings.ctx) {
+            settings.ctx = before;
+        }
+        if let Some((_, before)) = self.gpu_layers.filter(|(set, _)| *set == settings.gpu_layers) {
+            settings.gpu_layers = before;
+        }
+        settings
+    }
+}
+
+impl App {
+    /// Takes `package` in place of the model before, with the knobs that its tag sets; `u` takes these back.
+    pub fn take(&mut self, mut package: Package) {
+        let before = self.lent.without(&self.settings);
+        let mut after = before.clone();
+        let said = package.settle(&mut after, self.held);
+        self.lent = Lent::of(&before, &after);
+        let came = Settings { ctx: before.ctx, gpu_layers: before.gpu_layers, ..after.clone() };
+        // what was set for the other model came with other adapters
+        for step in &mut self.past {
+            (step.settings.adapters, step.settings.projector) = (came.adapters, came.projector);
+        }
+        self.settings = came;
+        if after != self.settings {
+            self.remember();
+            self.settings = after;
+            self.notice = Some(format!("{}; u takes it back.", capital(&said.join(", and "))));
+        }
+        if !said.is_empty() {
+            Arc::make_mut(&mut package.model).header.notes.extend(said);
+        }
+        // a projector that was named was meant for the first model
+        self.held = Held { projector: false, ..self.held };
+        self.model = Some(package.model);
+        self.plan = None;
+        self.cursors = super::Cursors::default();
+        self.replan_from_scratch();
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}

@@ -1,0 +1,152 @@
+//! Where everything stands on the page of models.
+
+use ratatui::layout::Rect;
+
+use super::{Regions, cut_top, inside};
+use crate::tui::app::browse::Sort;
+
+/// The page, cut into its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Page {
+    pub frame: Rect,
+    pub field: Rect,
+    pub filters: Rect,
+    pub head: Rect,
+    pub list: Rect,
+    /// What the model under the cursor would look like.
+    pub preview: Rect,
+}
+
+/// A column of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Column {
+    Name,
+    Origin,
+    Parameters,
+    Quantisation,
+    Size,
+    Trained,
+    Verdict,
+    Fits,
+}
+
+impl Column {
+    /// What stands above it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Origin => "where",
+            Self::Parameters => "params",
+            Self::Quantisation => "quant",
+            Self::Size => "size",
+            Self::Trained => "trained",
+            Self::Verdict => "verdict",
+            Self::Fits => "fits",
+        }
+    }
+
+    /// What the list is sorted by when its title is pressed.
+    pub const fn sort(self) -> Sort {
+        match self {
+            Self::Name => Sort::Name,
+            Self::Origin => Sort::Shelf,
+            Self::Parameters => Sort::Parameters,
+            Self::Quantisation => Sort::Quantisation,
+            Self::Size => Sort::Size,
+            Self::Trained => Sort::Trained,
+            Self::Verdict => Sort::Share,
+            Self::Fits => Sort::Fits,
+        }
+    }
+
+    /// Cells, a gap to its left included, and the narrowest list that has room for it.
+    const fn cells(self) -> (u16, u16) {
+        match self {
+            Self::Name => (0, 0),
+            Self::Origin => (16, 110),
+            Self::Parameters => (9, 64),
+            Self::Quantisation => (10, 74),
+            Self::Size => (10, 0),
+            Self::Trained => (9, 84),
+            Self::Verdict => (17, 0),
+            Self::Fits => (8, 0),
+        }
+    }
+}
+
+/// Every column, from left to right.
+const COLUMNS: [Column; 8] = [
+    Column::Name,
+    Column::Origin,
+    Column::Parameters,
+    Column::Quantisation,
+    Column::Size,
+    Column::Trained,
+    Column::Verdict,
+    Column::Fits,
+];
+
+impl Page {
+    /// Cuts the screen of `regions`.
+    pub fn of(regions: &Regions) -> Self {
+        let frame =
+            Rect { y: regions.header.bottom(), height: regions.screen.height.saturating_sub(2), ..regions.screen };
+        let inner = inside(frame);
+        let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+        let (field, rest) = cut_top(inner, 1);
+        let (filters, rest) = cut_top(rest, 1);
+        let air = u16::from(inner.height >= 30);
+        let (_, rest) = cut_top(rest, air);
+        let (head, rest) = cut_top(rest, 1);
+        let preview = (inner.height * 3 / 10).clamp(4, 18);
+        let (list, preview) = cut_top(rest, rest.height.saturating_sub(preview));
+        Self { frame, field, filters, head, list, preview }
+    }
+
+    /// The columns that there is room for, each with its place in the row at `y`.
+    pub fn columns(&self, y: u16) -> Vec<(Column, Rect)> {
+        let shown: Vec<Column> = COLUMNS.into_iter().filter(|column| column.cells().1 <= self.list.width).collect();
+        let others: u16 = shown.iter().map(|column| column.cells().0).sum();
+        let mut x = self.list.x;
+        let place = |column: &Column| {
+            let width = if *column == Column::Name { self.list.width.saturating_sub(others) } else { column.cells().0 };
+            let place = Rect { x, y, width, height: 1 };
+            x += width;
+            (*column, place)
+        };
+        shown.iter().map(place).collect()
+    }
+
+    /// The first line that is shown of `count`, so that line `at` is seen with others around it.
+    pub fn first(&self, at: usize, count: usize) -> usize {
+        let rows = usize::from(self.list.height);
+        at.saturating_sub(rows / 2).min(count.saturating_sub(rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_part_has_room_and_a_name_can_be_read(columns in 60u16..300, rows in 20u16..100) {
+            let page = Page::of(&Regions::of(columns, rows, 6));
+            prop_assert!(page.list.height >= 6 && page.preview.height >= 4 && page.head.height == 1);
+            let places = page.columns(3);
+            prop_assert!(places[0].1.width >= 20, "{places:?}");
+            prop_assert_eq!(places.last().map(|(_, place)| place.right()), Some(page.list.right()));
+        }
+
+        #[test]
+        fn the_line_under_the_cursor_is_seen(rows in 20u16..60, count in 1usize..300, at in 0usize..300) {
+            let page = Page::of(&Regions::of(80, rows, 6));
+            let at = at.min(count - 1);
+            let first = page.first(at, count);
+            prop_assert!(first <= at && at < first + usize::from(page.list.height));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The page of models: what is typed, which are listed, and what the one under the cursor would look like.
+//!
+//! ```text
+//! ╭▸Models ─ 31 of 152 ────────────────────────── Ollama ≥ 0.30 · RTX 3090 ╮
+//! │ › qwen 8b                                                        field │
+//! │ ^F ○ fits  ^L ○ here  ^G ○ family  ^S order: size            filters │
+//! │ name            where      params  quant    size  verdict   fits  head │
+//! │ ▸ qwen3:8b      Ollama      8.2 B  Q4_K_M 4.7 GiB ✓ GPU      72k  list │
+//! │   qwen3-32b     catalogue  32.8 B  Q4_K_M 18 GiB  ▲ 92 %     (9k)      │
+//! │─ Qwen3 8B ─────────────────────────────────────────────────────────────│
+//! │ ████████████████████████████████████████████████████████ █     preview │
+//! ╰────────────────────────────────────────────────────────────────────────╯
+//! ```
+
+mod preview;
+mod row;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use crate::tui::action::Command;
+use crate::tui::app::App;
+use crate::tui::app::browse::{Browse, Line};
+use crate::tui::app::shelf::Gathered;
+use crate::tui::regions::models::Page;
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width, wrap};
+
+/// Draws the page.
+pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let page = Page::of(&app.regions);
+    panel::overlay(buffer, page.frame, "Models", &aside(app, browse), theme);
+    draw_field(browse, page.field, theme, buffer);
+    draw_filters(browse, page.filters, theme, buffer);
+    row::head(browse, &page, theme, buffer);
+    let list = match &browse.wrong {
+        Some(wrong) => {
+            let lines = wrap(wrong, page.list.width);
+            for (row, line) in (0..).zip(&lines) {
+                Pen::new(buffer, page.list, row).put(line, theme.bold(Hue::Over));
+            }
+            let taken = (lines.len() as u16).min(page.list.height);
+            Rect { y: page.list.y + taken, height: page.list.height - taken, ..page.list }
+        }
+        None => page.list,
+    };
+    let page = Page { list, ..page };
+    if browse.lines.is_empty() {
+        speak(app, browse, list, buffer);
+    }
+    let first = page.first(browse.at, browse.lines.len());
+    for (y, at) in (list.top()..list.bottom()).zip(first..browse.lines.len()) {
+        let Some(&line) = browse.lines.get(at) else { continue };
+        let chosen = at == browse.at;
+        let place = Rect { y, height: 1, ..list };
+        if chosen {
+            buffer.set_style(place.intersection(buffer.area), theme.selected());
+        }
+        match line {
+            Line::Model(index) => {
+                if let Some(row) = app.shelf.rows.get(index) {
+                    row::draw(row, app.shelf.is_old(row), &page, place, chosen, theme, buffer);
+                }
+            }
+            Line::Path(index) => {
+                let path = browse.paths.get(index).map(String::as_str).unwrap_or_default();
+                draw_text(place, chosen, path, "", theme, buffer);
+            }
+            Line::Typed => {
+                let said = "opens it: from here, or asking a server";
+                draw_text(place, chosen, browse.input.value().trim(), said, theme, buffer);
+            }
+        }
+    }
+    preview::draw(app, browse, page.preview, buffer);
+}
+
+/// How many are listed, how many there are, and what is still awaited.
+fn aside(app: &App, browse: &Browse) -> String {
+    let models = browse.lines.iter().filter(|line| matches!(line, Line::Model(_))).count();
+    let count = format!("{models} of {}", app.shelf.rows.len());
+    match (&app.shelf.gathered, app.shelf.open()) {
+        (Gathered::Nothing, _) => "looking…".to_owned(),
+        (_, open @ 1..) => format!("{count}, {open} being worked out"),
+        (Gathered::Here, 0) => format!("{count}, asking Ollama"),
+        (_, 0) => count,
+    }
+}
+
+fn draw_field(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
+    let mut pen = Pen::new(buffer, row, 0);
+    pen.put("› ", theme.bold(Hue::Focus));
+    let (start, room) = (pen.x(), pen.room().saturating_sub(1));
+    if browse.input.value().is_empty() {
+        pen.skip(1).put("a name, a path, hf://owner/repo, an address: type or paste it", theme.ink(Hue::Dim));
+    }
+    let scroll = browse.input.visual_scroll(usize::from(room));
+    let shown: String = browse.input.value().chars().skip(scroll).collect();
+    let mut pen = Pen::new(buffer, Rect { x: start, width: room, ..row }, 0);
+    pen.put(&shown, theme.ink(Hue::Text));
+    let cursor = start + (browse.input.visual_cursor().saturating_sub(scroll) as u16).min(room);
+    if let Some(cell) = buffer.cell_mut((cursor, row.y)) {
+        cell.modifier.insert(Modifier::REVERSED);
+    }
+}
+
+/// A filter, or the order: the key that turns it, what it says, whether it is on, and its place.
+pub struct Filter {
+    key: &'static str,
+    word: String,
+    on: Option<bool>,
+    /// What a press on it does.
+    pub command: Command,
+    /// Its cells.
+    pub place: Rect,
+}
+
+/// The filters from left to right on `row`: a function of what is on, which drawing and the mouse share.
+pub fn filters(browse: &Browse, row: Rect) -> Vec<Filter> {
+    let only = &browse.only;
+    let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
+    let order = format!("order: {}{}", browse.sort.word(), if browse.reversed { ", turned" } else { "" });
+    let all = [
+        ("^F", "fits".to_owned(), Some(only.fitting), Command::OnlyFitting),
+        ("^L", "here".to_owned(), Some(only.here), Command::OnlyHere),
+        ("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
+        ("^S", order, None, Command::Sort),
+    ];
+    let mut x = row.x;
+    let place = |(key, word, on, command): (&'static str, String, Option<bool>, Command)| {
+        let cells = width(key) + 1 + 2 * u16::from(on.is_some()) + width(&word);
+        let place = Rect { x, width: cells, ..row }.intersection(row);
+        x = x.saturating_add(cells + 2);
+        Filter { key, word, on, command, place }
+    };
+    all.into_iter().map(place).collect()
+}
+
+/// The filters with their keys; those that are on stand out, by a sign too.
+fn draw_filters(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
+    for Filter { key, word, on, place, .. } in filters(browse, row) {
+        let ink = if on == Some(true) { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
+        let sign = on.map_or("", |on| if on { "● " } else { "○ " });
+        Pen::new(buffer, place, 0).put(key, theme.ink(Hue::Text)).skip(1).put(sign, ink).put(&word, ink);
+    }
+    if browse.hidden > 0 {
+        Pen::new(buffer, row, 0).right(&format!("{} hidden", browse.hidden), theme.ink(Hue::Cache));
+    }
+}
+
+fn draw_text(place: Rect, chosen: bool, text: &str, said: &str, theme: Theme, buffer: &mut Buffer) {
+    let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
+    let mut pen = Pen::new(buffer, place, 0);
+    pen.put(if chosen { "▸ " } else { "  " }, ink).put(text, ink);
+    if !said.is_empty() {
+        pen.put("  ↵ ", theme.ink(Hue::Text)).put(said, theme.ink(Hue::Dim));
+    }
+}
+
+/// Why nothing is listed.
+fn speak(app: &App, browse: &Browse, list: Rect, buffer: &mut Buffer) {
+    let text = match (&app.shelf.gathered, browse.hidden) {
+        (Gathered::Nothing, _) => "Looking through the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
+        (_, 1..) => "The filters hide every model: ^F, ^L and ^G take them away.",
+        _ => "There is no model: type a name, a path or an address.",
+    };
+    for (row, line) in (0..).zip(wrap(text, list.width)) {
+        Pen::new(buffer, list, row).put(&line, app.theme.ink(Hue::Dim));
+    }
+}

@@ -1,0 +1,99 @@
+//! What the model under the cursor would look like: its layers, its devices, its verdict.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::answer::verdict;
+use crate::plan::Plan;
+use crate::shelf::{Look, Origin};
+use crate::tui::app::App;
+use crate::tui::app::browse::{Browse, Line};
+use crate::tui::app::shelf::Row;
+use crate::tui::theme::Hue;
+use crate::tui::view::{layers, memory};
+use crate::tui::widget::columns::Columns;
+use crate::tui::widget::pen::{Pen, width, wrap};
+
+/// From this width on, the devices stand beside the layers.
+const WIDE: u16 = 110;
+
+/// Draws it into `place`, below a rule.
+pub fn draw(app: &App, browse: &Browse, place: Rect, buffer: &mut Buffer) {
+    let row = browse.chosen(&app.shelf);
+    let plan = row.and_then(|row| row.look.plan());
+    rule(app, row, plan.map(AsRef::as_ref), place, buffer);
+    let body = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1), ..place };
+    if let Some(plan) = plan {
+        picture(app, plan, body, buffer);
+        return;
+    }
+    for (row, line) in (0..).zip(wrap(&words(row, browse), body.width)) {
+        Pen::new(buffer, body, row).put(&line, app.theme.ink(Hue::Dim));
+    }
+}
+
+/// `── Qwen3 8B · qwen3 ─────────── 27 of 37 layers on GPU ──`
+fn rule(app: &App, row: Option<&Row>, plan: Option<&Plan>, place: Rect, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let line = theme.ink(Hue::Border);
+    Pen::new(buffer, place, 0).put(&"─".repeat(usize::from(place.width)), line);
+    let name = match (plan, row) {
+        (Some(plan), _) => format!(" {} · {} ", plan.model.name, plan.model.architecture),
+        (None, Some(row)) => format!(" {} ", row.item.name),
+        (None, None) => return,
+    };
+    let mut pen = Pen::new(buffer, place, 0);
+    pen.skip(2).put(&name, theme.bold(Hue::Text));
+    if let Some(plan) = plan {
+        let said = format!(" {} of {} layers on GPU ", plan.offloaded, plan.layers.len());
+        pen.right("──", line);
+        if width(&said) < pen.room() {
+            pen.right(&said, theme.ink(Hue::Dim));
+        }
+    }
+}
+
+fn picture(app: &App, plan: &Plan, body: Rect, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let verdict_rows = if body.height >= 8 { 2 } else { 1 };
+    let above = Rect { height: body.height.saturating_sub(verdict_rows), ..body };
+    let beside = body.width >= WIDE && above.height >= 3;
+    let left = if beside { Rect { width: above.width * 11 / 20, ..above } } else { above };
+    // a row for the devices' signs, and where there is room one for the brackets that hold them together
+    let under = if left.height >= 4 { 2 } else { 1 };
+    let columns =
+        Columns::new(Rect { height: left.height.saturating_sub(under), ..left }, plan.layers.len().saturating_sub(1));
+    // where there is no row for brackets, they are cut off
+    let mut drawn = Buffer::empty(left.intersection(buffer.area));
+    layers::picture(plan, &columns, None, theme, &mut drawn);
+    buffer.merge(&drawn);
+    if beside {
+        let x = left.right().saturating_add(2);
+        memory::bars(plan, Rect { x, width: above.right().saturating_sub(x), ..above }, theme, buffer);
+    }
+    let below = Rect { y: above.bottom(), height: verdict_rows, ..body };
+    let headline = verdict::headline(plan.verdict);
+    let text = format!("{headline}: {}", verdict::sentence(plan, None));
+    for (row, line) in (0..verdict_rows).zip(wrap(&text, below.width)) {
+        Pen::new(buffer, below, row).put(&line, theme.ink(Hue::Text));
+    }
+}
+
+fn words(row: Option<&Row>, browse: &Browse) -> String {
+    match (row, browse.lines.get(browse.at)) {
+        (Some(row), _) => match row.item.on_disk() {
+            Some(Err(why)) => format!("It cannot be opened: {why}."),
+            _ => match &row.look {
+                Look::Failed(why) if row.item.origin == Origin::Recent => format!("{why}. Enter asks again."),
+                Look::Failed(why) => format!("It cannot be planned: {why}."),
+                _ => "Being worked out…".to_owned(),
+            },
+        },
+        (None, Some(Line::Typed)) => {
+            "A file of this name goes first, then a model that Ollama has here, then servers: the running Ollama, its \
+             registry, Hugging Face for hf://owner/repository:QUANT; at last the catalogue. Only the header is fetched."
+                .to_owned()
+        }
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,126 @@
+//! One model: what it is, and what the present machine makes of it.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use crate::answer::Glance;
+use crate::answer::verdict::headline;
+use crate::plan::{Plan, Verdict};
+use crate::shelf::{Look, Origin};
+use crate::tui::app::browse::{Browse, Sort};
+use crate::tui::app::shelf::Row;
+use crate::tui::regions::models::{Column, Page};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::view::figure;
+use crate::tui::widget::pen::Pen;
+use crate::units::short;
+
+/// The titles of the columns; the one that the list is sorted by says so.
+pub fn head(browse: &Browse, page: &Page, theme: Theme, buffer: &mut Buffer) {
+    for (column, place) in page.columns(page.head.y) {
+        let sorted = column.sort() == browse.sort && browse.sort != Sort::Shelf;
+        let down = browse.sort.ascends() == browse.reversed;
+        let sign = if !sorted {
+            ""
+        } else if down {
+            "▾"
+        } else {
+            "▴"
+        };
+        let ink = if sorted { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
+        let title = format!("{}{sign}", column.title());
+        let mut pen = Pen::new(buffer, place, 0);
+        match column {
+            Column::Name => pen.skip(4).put(&title, ink),
+            Column::Origin | Column::Quantisation | Column::Verdict => pen.skip(2).put(&title, ink),
+            _ => pen.right(&title, ink),
+        };
+    }
+}
+
+/// Draws `row` at `place`; dim where it is `old`, told of other knobs.
+pub fn draw(row: &Row, old: bool, page: &Page, place: Rect, chosen: bool, theme: Theme, buffer: &mut Buffer) {
+    let broken = match (&row.look, row.item.on_disk()) {
+        (_, Some(Err(why))) => Some(why),
+        (Look::Failed(why), _) => Some(why.as_str()),
+        _ => None,
+    };
+    let ink = match (chosen, broken) {
+        (true, _) => theme.bold(Hue::Focus),
+        (false, None) => theme.ink(Hue::Text),
+        (false, Some(_)) => theme.ink(Hue::Dim),
+    };
+    let figures = if old { theme.ink(Hue::Dim) } else { ink };
+    let columns = page.columns(place.y);
+    if let Some((_, name)) = columns.first() {
+        let (sign, hue) = origin(row.item.origin);
+        let mut pen = Pen::new(buffer, *name, 0);
+        pen.put(if chosen { "▸ " } else { "  " }, ink).put(sign, theme.ink(hue)).skip(1).put(&row.item.name, ink);
+    }
+    if let Some(why) = broken {
+        let start = columns.get(1).map_or(place.x, |(_, next)| next.x);
+        let rest = Rect { x: start, width: place.right().saturating_sub(start), ..place };
+        Pen::new(buffer, rest, 0).put(" ✗ ", theme.ink(Hue::Over)).put(why, theme.ink(Hue::Over));
+        return;
+    }
+    for (column, place) in columns.into_iter().skip(1) {
+        let mut pen = Pen::new(buffer, place, 0);
+        if column == Column::Origin {
+            pen.skip(2).put(row.item.origin.name(), theme.ink(Hue::Dim));
+            continue;
+        }
+        let Some(plan) = row.look.plan() else {
+            pen.right("·", theme.ink(Hue::Dim));
+            continue;
+        };
+        let model = &plan.model;
+        let _the_pen = match column {
+            Column::Name | Column::Origin => continue,
+            Column::Parameters => pen.right(&figure::parameters(model.parameters), figures),
+            Column::Quantisation => pen.skip(2).put(model.file_type.as_deref().unwrap_or("?"), figures),
+            Column::Size => pen.right(&model.bytes.to_string(), figures),
+            Column::Trained => {
+                pen.right(&model.context_train.map_or_else(|| "?".to_owned(), short), theme.ink(Hue::Dim))
+            }
+            Column::Verdict => {
+                let (words, style) = verdict(plan, theme);
+                let style = if old { figures } else { style };
+                pen.skip(2).put(&words, style)
+            }
+            Column::Fits => match row.look.glance() {
+                Some(glance) => pen.right(&fits(glance), figures),
+                None => pen.right("…", theme.ink(Hue::Dim)),
+            },
+        };
+    }
+}
+
+/// The sign of where a model is: filled where nothing needs to be fetched.
+const fn origin(origin: Origin) -> (&'static str, Hue) {
+    match origin {
+        Origin::Store(_) => ("●", Hue::Fine),
+        Origin::Running => ("◆", Hue::Fine),
+        Origin::Recent => ("◆", Hue::Dim),
+        Origin::Catalogue => ("○", Hue::Dim),
+    }
+}
+
+/// `✓ Fits`, `▲ Split 63 %`.
+fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
+    let (sign, hue) = crate::tui::view::verdict::sign(plan.verdict);
+    let share = match plan.verdict {
+        Verdict::Split => format!(" {}", plan.totals.gpu.share_of(plan.totals.all)),
+        _ => String::new(),
+    };
+    (format!("{sign} {}{share}", headline(plan.verdict)), theme.ink(hue))
+}
+
+/// The largest context with every layer on GPUs, in brackets the largest with layers in RAM.
+fn fits(glance: &Glance) -> String {
+    match (glance.context_on_gpu, glance.context_fits) {
+        (Some(tokens), _) => short(tokens),
+        (None, Some(tokens)) => format!("({})", short(tokens)),
+        (None, None) => "–".to_owned(),
+    }
+}

@@ -1,0 +1,77 @@
+//! A model on its way: how many bytes of its header are there, how fast they come, and that it can be stopped.
+
+use std::time::Duration;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::source::Progress;
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::pen::Pen;
+use crate::units::{Bytes, Ratio};
+
+/// Bytes in which the mark of a header of unknown length goes its way once.
+const ROUND: u64 = 8 << 20;
+/// Cells of that mark.
+const MARK: u16 = 6;
+/// Before that, a speed means nothing.
+const SOON: Duration = Duration::from_millis(200);
+
+/// Draws it into `place`: a line of words and one of a bar.
+pub fn draw(name: &str, now: Progress, took: Duration, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let speed = if took > SOON {
+        format!(", {}/s", Bytes((now.done as f64 / took.as_secs_f64()) as u64))
+    } else {
+        String::new()
+    };
+    let shard = if now.shards > 1 { format!(", shard {} of {}", now.shard + 1, now.shards) } else { String::new() };
+    let mut pen = Pen::new(buffer, place, 0);
+    pen.put("Reading ", theme.ink(Hue::Text)).put(name, theme.bold(Hue::Text));
+    pen.put(&format!(": {} of its header{speed}{shard}", Bytes(now.done)), theme.ink(Hue::Text));
+    let bar = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1).min(1), ..place };
+    let mut pen = Pen::new(buffer, bar, 0);
+    pen.right("  Esc stops", theme.ink(Hue::Dim));
+    let cells = pen.room();
+    let (from, to) = filled(now, cells);
+    pen.put(&"─".repeat(from.into()), theme.ink(Hue::Border));
+    pen.put(&"━".repeat((to - from).into()), theme.bold(Hue::Focus));
+    pen.put(&"─".repeat((cells - to).into()), theme.ink(Hue::Border));
+}
+
+/// The cells that are filled. A header does not say how long it is: of one, a mark goes on with the bytes that come; of
+/// several shards, those that are read fill their share.
+fn filled(now: Progress, cells: u16) -> (u16, u16) {
+    let part = |ratio: Ratio| (ratio.0.clamp(0.0, 1.0) * f64::from(cells)).round() as u16;
+    match now.total {
+        Some(total) => (0, part(Bytes(now.done).share_of(Bytes(total)))),
+        None if now.shards > 1 => (0, part(Bytes(now.shard).share_of(Bytes(now.shards)))),
+        None => {
+            let mark = MARK.min(cells);
+            let at = Bytes(now.done % ROUND).share_of(Bytes(ROUND)).0 * f64::from(cells - mark);
+            (at as u16, at as u16 + mark)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_bar_stays_in_its_place(
+            done in any::<u64>(), total in any::<Option<u64>>(), shard in any::<u64>(), shards in any::<u64>(), cells in 0u16..300,
+        ) {
+            let (from, to) = filled(Progress { done, total, shard, shards }, cells);
+            prop_assert!(from <= to && to <= cells);
+        }
+    }
+
+    #[test]
+    fn a_mark_moves_with_the_bytes() {
+        let at = |done| filled(Progress { done, total: None, shard: 0, shards: 1 }, 60).0;
+        assert!(at(0) == 0 && at(ROUND / 2) == 27 && at(ROUND) == 0);
+        assert_eq!(filled(Progress { done: 0, total: None, shard: 1, shards: 4 }, 60), (0, 15));
+    }
+}
