@@ -1,17 +1,19 @@
 //! Questions put to an engine: how far a knob can go, why a layer spilled, what would bring it back, where things
-//! change along a knob, the best settings while some are held, and whether several models can live together.
+//! change along a knob, the best settings while some are held, how plans differ, and whether several models can live together.
 //!
 //! Every answer comes from plans that the engine made; nothing here does arithmetic of its own on what a model needs.
 
 pub mod best;
 pub mod change;
 pub mod cliffs;
+pub mod compare;
 mod glance;
 pub mod largest;
 pub mod limits;
 pub mod matrix;
 pub mod quant;
 pub mod report;
+pub mod situation;
 pub mod sweep;
 pub mod together;
 mod track;
@@ -30,6 +32,7 @@ use crate::settings::knob::{Bounds, Knob};
 pub use change::Change;
 pub use glance::Glance;
 pub use limits::Limits;
+pub use situation::{Offer, Situation};
 
 /// What an engine is asked about.
 #[derive(Clone, Copy, Debug)]

@@ -69,6 +69,19 @@ impl Plan {
         used.map(|gpu| gpu.layers.len() as f64).collect()
     }
 
+    /// Who decided, with the release where that matters: `llama.cpp, release 2026-11`.
+    pub fn engine_title(&self) -> String {
+        match self.settings.release {
+            Some(release) => format!("{}, release {release}", self.engine.title()),
+            None => self.engine.title().to_owned(),
+        }
+    }
+
+    /// Who says so and how sure it is: `Ollama ≤ 0.24 · exact`.
+    pub fn source(&self) -> String {
+        format!("{} · {}", self.engine_title(), self.confidence)
+    }
+
     /// GPUs in the machine's order.
     pub fn gpus(&self) -> &[DevicePlan] {
         &self.devices[..self.devices.len() - 1]

@@ -4,6 +4,7 @@ pub mod action;
 pub mod app;
 pub mod effect;
 pub mod event;
+pub mod inquiry;
 pub mod keymap;
 pub mod lookout;
 pub mod picture;
@@ -81,7 +82,7 @@ pub fn run(start: Start) -> io::Result<Leave> {
         theme: Theme::new(start.look),
         size,
     });
-    app.take(start.package);
+    app.open(start.package);
     match start.reference {
         Some(reference) => runner.start(Effect::Remember(reference)),
         None => app.greet(),

@@ -1,10 +1,13 @@
 //! Journeys: keys and mouse on the real planner, and what is then on the screen.
 
+mod advice;
+mod compare;
 mod engines;
 mod knobs;
 mod loads;
 mod machine;
 mod never_panics;
+mod ranges;
 mod sliders;
 
 use crate::stage::{self, Stage};
@@ -145,14 +148,14 @@ fn tab_goes_round_and_i_explains_what_has_the_focus() {
 fn a_layer_says_where_it_is_and_why() {
     let machine = stage::machine(1, "RTX 3060", 12, 64);
     let mut stage = Stage::new(stage::model("llama3.1-8b"), machine, (140, 45));
-    stage.press("End Tab Enter");
+    stage.press("End Tab i");
     let plan = stage.app.plan.clone().unwrap();
     let Why::NoRoom { needed, room, .. } = plan.layers[0].why.clone() else { panic!("{:?}", plan.layers[0].why) };
     let text = stage.text();
     assert!(text.contains(&format!("needs {needed}")) && text.contains(&room.to_string()), "{text}");
     stage.press("→");
     assert!(stage.text().contains("Layer 1"), "the neighbour, without closing\n{}", stage.text());
-    stage.press("Esc End Enter");
+    stage.press("Esc End i");
     assert!(stage.text().contains("Output layer"), "{}", stage.text());
 }
 
@@ -169,7 +172,7 @@ fn losing_branches_of_the_graph_can_be_reached() {
 
 #[test]
 fn the_footer_and_the_help_know_every_key_there_is() {
-    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 60));
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 100));
     assert!(stage.text().contains("m most that fits"));
     stage.press("?");
     let text = stage.text();

@@ -15,8 +15,9 @@ use rstest::rstest;
 use crate::stage::{self, Stage};
 
 /// Compares a picture with the one in `screenshots/`, or writes it with `PLIMSOLL_REGENERATE=1 cargo test`.
-fn picture(name: &str, stage: &Stage) {
+fn picture(name: &str, stage: &mut Stage) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("screenshots").join(format!("{name}.svg"));
+    stage.think();
     let drawn = stage.svg();
     if std::env::var_os("PLIMSOLL_REGENERATE").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -38,24 +39,24 @@ fn settings(ctx: u64) -> Settings {
 fn fits_on_one_gpu() {
     let mut stage =
         Stage::with(Some(stage::model("llama3.1-8b")), stage::one_gpu(), (140, 45), settings(16_384), Look::BEST);
-    picture("planner", &stage);
+    picture("planner", &mut stage);
     stage.press("→");
-    picture("planner-changed", &stage);
+    picture("planner-changed", &mut stage);
 }
 
 #[test]
 fn split_between_gpu_and_ram() {
     let machine = stage::machine(1, "RTX 3060", 12, 32);
-    let stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (140, 40), settings(49_152), Look::BEST);
-    picture("split", &stage);
+    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (140, 40), settings(49_152), Look::BEST);
+    picture("split", &mut stage);
 }
 
 #[test]
 fn four_gpus_with_a_big_model() {
     let machine = stage::machine(4, "RTX 6000 Ada", 48, 256);
     let settings = Settings { flash_attn: FlashAttn::On, ..settings(32_768) };
-    let stage = Stage::with(Some(stage::qwen3_235b()), machine, (200, 60), settings, Look::BEST);
-    picture("four-gpus", &stage);
+    let mut stage = Stage::with(Some(stage::qwen3_235b()), machine, (200, 60), settings, Look::BEST);
+    picture("four-gpus", &mut stage);
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn the_graph_explained() {
     let mut stage =
         Stage::with(Some(stage::model("llama3.1-8b")), stage::one_gpu(), (140, 45), settings(16_384), Look::BEST);
     stage.press("Tab Tab Tab Enter");
-    picture("graph", &stage);
+    picture("graph", &mut stage);
 }
 
 #[test]
@@ -75,8 +76,10 @@ fn a_layer_explained() {
         settings(65_536),
         Look::BEST,
     );
-    stage.press("Tab → → Enter");
-    picture("layer", &stage);
+    stage.press("Tab → → i");
+    picture("layer", &mut stage);
+    stage.press("Esc Enter");
+    picture("why", &mut stage);
 }
 
 #[test]
@@ -84,15 +87,15 @@ fn light_paper() {
     let look = Look { tone: Tone::Light, ..Look::BEST };
     let settings = Settings { gpu_layers: GpuLayers::Count(33), ..settings(98_304) };
     let machine = stage::machine(1, "RTX 3060", 12, 32);
-    let stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (120, 36), settings, look);
-    picture("light", &stage);
+    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (120, 36), settings, look);
+    picture("light", &mut stage);
 }
 
 #[test]
 fn help() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45));
     stage.press("?");
-    picture("help", &stage);
+    picture("help", &mut stage);
 }
 
 /// A shelf as somebody may have it.
@@ -124,7 +127,7 @@ fn choosing_a_model() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45));
     with_shelf(&mut stage);
     stage.press("b ↓ ↓ ↓ ↓ ↓ ↓");
-    picture("models", &stage);
+    picture("models", &mut stage);
 }
 
 #[rstest]
@@ -142,6 +145,47 @@ fn models_at_four_sizes(#[case] state: &str, #[case] keys: &str) {
     }
 }
 
+#[test]
+fn four_plans_compared() {
+    let machine = stage::machine(1, "RTX 3060", 12, 32);
+    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (140, 45), settings(24_576), Look::BEST);
+    stage.press("c PgUp c Esc ↓ ↓ ↓ → ↑ → c Esc e ↑ ↑ Enter c");
+    picture("compare", &mut stage);
+}
+
+#[test]
+fn memory_against_context() {
+    let machine = stage::machine(1, "RTX 3060", 12, 32);
+    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (140, 40), settings(16_384), Look::BEST);
+    stage.press("w");
+    stage.think();
+    stage.press("]");
+    picture("sweep", &mut stage);
+}
+
+#[test]
+fn what_fits_where() {
+    let machine = stage::machine(2, "RTX 3090", 24, 128);
+    let settings = Settings { flash_attn: FlashAttn::On, ..settings(32_768) };
+    let mut stage = Stage::with(Some(stage::model("llama3.1-70b")), machine, (140, 40), settings, Look::BEST);
+    stage.press("W Tab Tab");
+    picture("matrix", &mut stage);
+}
+
+#[test]
+fn ranges_in_ascii_without_colour() {
+    let look = Look { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Look::BEST };
+    let machine = stage::machine(1, "RTX 3060", 12, 32);
+    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (100, 30), settings(49_152), look);
+    for keys in ["w", "Esc W"] {
+        stage.press(keys);
+        stage.think();
+        let text = stage.text();
+        assert!(text.is_ascii(), "{text}");
+        insta::assert_snapshot!(text);
+    }
+}
+
 /// The main states as text.
 #[rstest]
 #[case::fits("fits", 24, "")]
@@ -149,13 +193,18 @@ fn models_at_four_sizes(#[case] state: &str, #[case] keys: &str) {
 #[case::over("over", 12, "End ↓ ↓ ↓ ↓ ↓ → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → →")]
 #[case::memory("memory", 12, "PgUp Tab Tab")]
 #[case::device("device", 12, "PgUp Tab Tab Enter")]
-#[case::layer("layer", 12, "PgUp Tab Enter")]
+#[case::layer("layer", 12, "PgUp Tab i")]
+#[case::because("because", 12, "PgUp Tab Enter ↓")]
+#[case::best("best", 12, "PgUp l s ↓")]
 #[case::graph("graph", 24, "⇧Tab Enter")]
 #[case::knob("knob", 24, "i")]
 #[case::typing("typing", 24, "1 2 3")]
 #[case::not_taken("not-taken", 24, "↓ ↓ →")]
 #[case::engines("engines", 24, "e")]
 #[case::help("help", 24, "?")]
+#[case::sweep("sweep", 12, "w")]
+#[case::matrix("matrix", 12, "W Tab")]
+#[case::compare("compare", 12, "c → ↓ ↓ ↓ → ↑ → c")]
 fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let machine = stage::machine(1, if gib == 24 { "RTX 3090" } else { "RTX 3060" }, gib, 32);
@@ -163,6 +212,7 @@ fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str
         let mut stage = Stage::with(model, machine, size, settings(24_576), Look::BEST);
         stage.press(keys);
         stage.rest();
+        stage.think();
         insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
     }
 }
@@ -190,7 +240,7 @@ fn llama_cpp_on_two_gpus() {
     let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine, (140, 45), settings);
     stage.press("⇧Tab ↓");
     stage.rest();
-    picture("llama-cpp", &stage);
+    picture("llama-cpp", &mut stage);
 }
 
 /// A model with experts by llama.cpp on two GPUs: every knob there is.

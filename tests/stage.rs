@@ -13,6 +13,7 @@ use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{App, Beginning, Known, Live};
 use plimsoll::tui::effect::{Effect, Survey, World};
 use plimsoll::tui::event;
+use plimsoll::tui::inquiry::{Inquiry, Lane};
 use plimsoll::tui::theme::{Look, Theme};
 use plimsoll::tui::{picture, view};
 use plimsoll::units::Bytes;
@@ -85,6 +86,7 @@ pub struct Stage {
     /// Nobody looks at models.
     pub no_surveys: bool,
     waiting: Vec<(u64, String)>,
+    unhurried: Option<Box<Inquiry>>,
     terminal: Terminal<TestBackend>,
 }
 
@@ -142,6 +144,7 @@ impl Stage {
             no_limits,
             no_surveys: false,
             waiting: Vec::new(),
+            unhurried: None,
             terminal,
         };
         stage.settle();
@@ -190,6 +193,21 @@ impl Stage {
     pub fn rest(&mut self) {
         let id = self.app.change.id;
         self.act(Action::Fade { id });
+    }
+
+    /// More time passes: where things change along the sliders is known.
+    pub fn think(&mut self) {
+        if let Some(inquiry) = self.unhurried.take() {
+            self.answer(&inquiry);
+        }
+        self.settle();
+    }
+
+    fn answer(&mut self, inquiry: &Inquiry) {
+        for part in inquiry.parts().flatten() {
+            let effects = self.app.update(Action::Answered { id: inquiry.id, part });
+            self.perform(effects);
+        }
     }
 
     /// Ends the loads that wait, the last one first if `backwards`.
@@ -257,6 +275,15 @@ impl Stage {
                 }
                 Effect::Limits(_) if self.no_limits => None,
                 Effect::Limits(question) => Some(question.answer()),
+                // what the sliders show of it is worked out in peace
+                Effect::Ask(inquiry) if inquiry.lane() == Lane::Planner => {
+                    self.unhurried = Some(inquiry);
+                    None
+                }
+                Effect::Ask(inquiry) => {
+                    self.answer(&inquiry);
+                    None
+                }
                 Effect::Suspend => {
                     self.suspended += 1;
                     None

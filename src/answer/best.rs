@@ -221,7 +221,11 @@ impl Case<'_> {
 }
 
 impl Wish {
-    const fn knob(self) -> Knob {
+    /// Every wish.
+    pub const ALL: [Self; 3] = [Self::Context, Self::Parallel, Self::CacheType];
+
+    /// The knob that is to go as far as it can.
+    pub const fn knob(self) -> Knob {
         match self {
             Self::Context => Knob::Context,
             Self::Parallel => Knob::Parallel,

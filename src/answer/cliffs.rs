@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::track::{Regime, Seen, Survey, Track};
+use super::verdict::headline;
 use super::{Case, Goal};
 use crate::plan::Verdict;
 use crate::settings::knob::Knob;
@@ -38,23 +39,53 @@ impl Cliff {
     pub fn is_edge_of_all(&self) -> bool {
         self.before.verdict == Some(Verdict::Gpu) && self.after.verdict != Some(Verdict::Gpu)
     }
+
+    /// More layers are on GPUs after it, or all of them at last fit there.
+    pub fn is_gain(&self) -> bool {
+        let (before, after) = (self.before, self.after);
+        let fits = |side: Side| side.verdict.is_some_and(|verdict| verdict != Verdict::DoesNotFit);
+        after.offloaded > before.offloaded || (fits(after) && !fits(before) && after.offloaded == before.offloaded)
+    }
+
+    /// What is different after it: `24 576 → 24 577: 33 → 32 layers on GPUs`.
+    pub fn says(&self, knob: Knob) -> String {
+        let (before, after) = (self.before, self.after);
+        let mut parts = Vec::new();
+        if before.offloaded != after.offloaded {
+            parts.push(format!("{} → {} layers on GPUs", before.offloaded, after.offloaded));
+        }
+        if before.gpus != after.gpus {
+            parts.push(format!("{} → {} GPUs in use", before.gpus, after.gpus));
+        }
+        if before.verdict != after.verdict {
+            let word = |verdict: Option<Verdict>| verdict.map_or("refused", headline);
+            parts.push(format!("{} → {}", word(before.verdict), word(after.verdict)));
+        }
+        parts.extend(self.jumps.iter().cloned());
+        format!("{} → {}: {}", knob.show(self.last), knob.show(self.first), parts.join(", "))
+    }
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
     /// Where things change along `knob` while the other knobs stay, in ascending order. Asking for GPU layers is expected
     /// to move layers: there, only a verdict or a request that is not met is a change.
     pub fn cliffs(&self, knob: Knob) -> Vec<Cliff> {
+        self.cliffs_by_stretch(knob).flatten().collect()
+    }
+
+    /// The same stretch by stretch of the knob's track, each looked at when it is asked for.
+    pub fn cliffs_by_stretch(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<'a> {
         let bounds = self.bounds();
         let track = Track::of(self, knob, &bounds);
         let mut survey = Survey::new(*self, knob, Goal::All, track);
         let samples = track.samples(self, knob, &bounds);
-        let mut cliffs = Vec::new();
-        for pair in samples.windows(2) {
-            if let &[low, high] = pair {
+        (1..samples.len()).map(move |next| {
+            let mut cliffs = Vec::new();
+            if let Some(&[low, high]) = samples.get(next - 1..=next) {
                 survey.cliffs(knob, low, high, &mut cliffs);
             }
-        }
-        cliffs
+            cliffs
+        })
     }
 }
 

@@ -1,7 +1,9 @@
 //! Plans over two knobs, or a knob and the quantisation, at once, as data: what fits where at a glance.
 
-use super::Case;
+use std::sync::Arc;
+
 use super::sweep::Outcome;
+use super::{Case, Situation};
 use crate::gguf::FileType;
 use crate::model::Model;
 use crate::settings::knob::Knob;
@@ -116,22 +118,23 @@ impl Axis {
 impl Case<'_> {
     /// A plan for every pair of values.
     pub fn matrix(&self, rows: Axis, columns: Axis) -> Matrix {
-        let (down, across) = (self.steps(&rows), self.steps(&columns));
-        let pairs = down.iter().flat_map(|row| across.iter().map(move |column| [row, column]));
-        let cells = pairs.map(|steps| self.cell(steps)).collect();
+        let cells = self.pairs(&rows, &columns).map(|pair| pair.and_then(|pair| self.outcome_of(&pair))).collect();
         Matrix { rows, columns, cells }
     }
 
-    fn cell(&self, steps: [&Step; 2]) -> Result<Outcome, String> {
-        let mut model = self.model;
-        let mut knobs = Vec::with_capacity(steps.len());
-        for step in steps {
-            match step {
-                Step::Knob(knob, value) => knobs.push((*knob, *value)),
-                Step::Model(other) => model = other.as_deref().map_err(Clone::clone)?,
-            }
-        }
-        Case { model, ..*self }.outcome(&knobs)
+    /// Every pair of values, row after row; where the model cannot be had in a quantisation, the reason.
+    pub fn pairs(&self, rows: &Axis, columns: &Axis) -> impl Iterator<Item = Result<Pair, String>> + use<> {
+        let (down, across) = (self.steps(rows), self.steps(columns));
+        down.into_iter().flat_map(move |row| {
+            let pair = move |column| Pair::default().with(&row)?.with(&column);
+            across.clone().into_iter().map(pair)
+        })
+    }
+
+    /// What the engine makes of one pair.
+    fn outcome_of(&self, pair: &Pair) -> Result<Outcome, String> {
+        let model = pair.model.as_deref().unwrap_or(self.model);
+        Case { model, ..*self }.outcome(&pair.knobs)
     }
 
     /// Each quantisation is made once, not once for each cell.
@@ -139,7 +142,7 @@ impl Case<'_> {
         match axis {
             Axis::Knob(knob, values) => values.iter().map(|&value| Step::Knob(*knob, value)).collect(),
             Axis::Quantisation(to) => {
-                let made = |&to: &FileType| self.model.quantised(to).map(Box::new).map_err(|error| error.to_string());
+                let made = |&to: &FileType| self.model.quantised(to).map(Arc::new).map_err(|error| error.to_string());
                 to.iter().map(|to| Step::Model(made(to))).collect()
             }
         }
@@ -147,7 +150,37 @@ impl Case<'_> {
 }
 
 /// One row or column.
+#[derive(Clone)]
 enum Step {
     Knob(Knob, u64),
-    Model(Result<Box<Model>, String>),
+    Model(Result<Arc<Model>, String>),
+}
+
+/// What is different in one cell.
+#[derive(Clone, Debug, Default)]
+pub struct Pair {
+    knobs: Vec<(Knob, u64)>,
+    model: Option<Arc<Model>>,
+}
+
+impl Pair {
+    fn with(mut self, step: &Step) -> Result<Self, String> {
+        match step {
+            Step::Knob(knob, value) => self.knobs.push((*knob, *value)),
+            Step::Model(model) => self.model = Some(model.clone()?),
+        }
+        Ok(self)
+    }
+
+    /// What it makes of `situation`.
+    pub fn of(&self, situation: &Situation) -> Situation {
+        let mut then = situation.clone();
+        for &(knob, value) in &self.knobs {
+            knob.set(&mut then.settings, value);
+        }
+        if let Some(model) = &self.model {
+            then.model = Arc::clone(model);
+        }
+        then
+    }
 }

@@ -93,8 +93,13 @@ impl Outcome {
 impl Case<'_> {
     /// Plans at each of `values`, and where things change along the whole range.
     pub fn sweep(&self, knob: Knob, values: &[u64]) -> Sweep {
-        let points = values.iter().map(|&value| Point { value, outcome: self.outcome(&[(knob, value)]) }).collect();
+        let points = values.iter().map(|&value| self.point(knob, value)).collect();
         Sweep { knob, points, cliffs: self.cliffs(knob) }
+    }
+
+    /// What the engine makes of `knob` at `value`.
+    pub fn point(&self, knob: Knob, value: u64) -> Point {
+        Point { value, outcome: self.outcome(&[(knob, value)]) }
     }
 
     /// What the engine makes of these knobs set to these values.

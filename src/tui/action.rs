@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ratatui::crossterm::event::KeyEvent;
 
+use super::inquiry::Part;
 use crate::answer::Limits;
 use crate::hardware::watch::Moved;
 use crate::machine::Machine;
@@ -31,6 +32,16 @@ pub enum Command {
     Back,
     Explain,
     MostThatFits,
+    NextCliff,
+    PreviousCliff,
+    Lock,
+    Best,
+    Sweep,
+    Matrix,
+    Rows,
+    Columns,
+    Compare,
+    LetGo,
     Reset,
     Undo,
     Engine,
@@ -120,6 +131,13 @@ pub enum Action {
         id: u64,
         /// The answer.
         limits: Limits,
+    },
+    /// A part of the answer to an inquiry.
+    Answered {
+        /// Which inquiry.
+        id: u64,
+        /// The part.
+        part: Part,
     },
     /// The marks of change number `id` have been seen long enough.
     Fade {

@@ -2,12 +2,19 @@
 
 mod adjust;
 pub mod browse;
+pub mod advice;
+mod answers;
+pub mod cliffs;
+pub mod compare;
+mod history;
 mod knobs;
 pub mod live;
+pub mod matrix;
 mod mouse;
 mod pages;
 pub mod shelf;
 mod tag;
+pub mod sweep;
 mod update;
 
 use std::sync::Arc;
@@ -30,14 +37,17 @@ use crate::settings::{Aside, Settings};
 use crate::source::{Held, Progress};
 
 use browse::Browse;
+use advice::{Because, Best};
+use cliffs::Cliffs;
+use compare::{Comparing, Pin};
+use history::{Drag, Step};
 pub use live::Live;
 use live::Stale;
+use matrix::Grid;
 pub use pages::Subject;
 use shelf::Shelf;
+use sweep::Sweeping;
 use tag::Lent;
-
-/// Settings that can be undone.
-const REMEMBERED: usize = 200;
 
 /// What stands in front.
 #[derive(Clone, Debug)]
@@ -54,6 +64,16 @@ pub enum Mode {
     Engines(usize),
     /// All that the engine says; scrolled by so many lines.
     Notes(u16),
+    /// Why a layer is where it is, and what would change that.
+    Because(Box<Because>),
+    /// The best settings while some knobs are held.
+    Best(Box<Best>),
+    /// Memory along a knob's range.
+    Sweep(Box<Sweeping>),
+    /// What fits where over two axes.
+    Matrix(Box<Grid>),
+    /// Plans side by side.
+    Compare(Comparing),
     /// The key table; scrolled by so many lines.
     Help(u16),
 }
@@ -124,15 +144,6 @@ pub struct Cursors {
     pub peak: Option<usize>,
 }
 
-/// What undo goes back to.
-#[derive(Debug)]
-struct Step {
-    engine: EngineId,
-    settings: Settings,
-    knobs: Vec<Knob>,
-    aside: Aside,
-}
-
 /// What the planner begins with.
 #[derive(Debug)]
 pub struct Beginning {
@@ -189,10 +200,15 @@ pub struct App {
     pub refused: Option<EngineError>,
     pub bounds: Bounds,
     pub limits: Option<Limits>,
+    pub cliffs: Cliffs,
+    /// Knobs that suggestions leave as they are.
+    pub held: Vec<Knob>,
     pub change: Change,
     pub load: Load,
     /// The models to choose from.
     pub shelf: Shelf,
+    /// Plans that are kept for a comparison, in the order in which they were pinned.
+    pub pins: Vec<Pin>,
     /// Something to say in the footer until the next key.
     pub notice: Option<String>,
     /// The planner is to end.
@@ -201,13 +217,14 @@ pub struct App {
     load_id: u64,
     load_name: String,
     load_reference: String,
-    held: Held,
+    named: Held,
     lent: Lent,
     limits_id: u64,
+    inquiry_id: u64,
     stale: Stale,
     past: Vec<Step>,
     aside: Aside,
-    drag: Option<Knob>,
+    drag: Option<Drag>,
 }
 
 impl App {
@@ -238,17 +255,21 @@ impl App {
             refused: None,
             bounds: Bounds::default(),
             limits: None,
+            cliffs: Cliffs::default(),
+            held: Vec::new(),
             change: Change::default(),
             load: Load::Idle,
             shelf: Shelf::default(),
+            pins: Vec::new(),
             notice: None,
             leave: None,
             load_id: 0,
             load_name: String::new(),
             load_reference: String::new(),
-            held: start.held,
+            named: start.held,
             lent: Lent::default(),
             limits_id: 0,
+            inquiry_id: 0,
             stale: Stale::ByHand,
             past: Vec::new(),
             aside: Aside::default(),
@@ -263,6 +284,10 @@ impl App {
             (Mode::Plan, _) => &[Scope::Lists, Scope::Plan, Scope::Everywhere],
             (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],
             (Mode::Browse(_), _) => &[Scope::Models, Scope::Everywhere],
+            (Mode::Because(_) | Mode::Best(_), _) => &[Scope::Choices, Scope::Page, Scope::Everywhere],
+            (Mode::Sweep(_), _) => &[Scope::Sweep, Scope::Everywhere],
+            (Mode::Matrix(_), _) => &[Scope::Matrix, Scope::Everywhere],
+            (Mode::Compare(_), _) => &[Scope::Compare, Scope::Page, Scope::Everywhere],
             (Mode::Explain(..) | Mode::Engines(_) | Mode::Notes(_) | Mode::Help(_), _) => {
                 &[Scope::Page, Scope::Everywhere]
             }
@@ -296,7 +321,7 @@ impl App {
             engine: self.engine,
             machine: Arc::clone(&self.machine),
             settings: self.lent.without(&self.settings),
-            held: self.held,
+            held: self.named,
             quant: None,
         });
         let items = self.shelf.wanted(&browse.lines, browse.at)?;
@@ -343,6 +368,11 @@ impl App {
             plan,
         };
         effects.push(Effect::Limits(Box::new(question)));
+        effects.extend(self.situation().and_then(|now| self.cliffs.ask(now, &self.knobs, self.knob)));
+        if cause == Stale::ByHand {
+            // what a page in front says was about the plan before
+            effects.extend(self.ask_for_page());
+        }
         effects
     }
 
@@ -409,5 +439,6 @@ impl App {
         if let Mode::Browse(browse) = &mut self.mode {
             browse.touch();
         }
+        self.cliffs.forget();
     }
 }

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::action::Action;
+use super::inquiry::{Inquiry, Lane};
 use super::lookout::Lookout;
 use crate::answer::Case;
 use crate::engine::EngineId;
@@ -49,6 +50,8 @@ pub enum Effect {
     },
     /// Find how far the knobs can go; the answer is [`Action::Limits`].
     Limits(Box<Question>),
+    /// Answer a question in parts, each an [`Action::Answered`]; within a lane the newest one wins.
+    Ask(Box<Inquiry>),
     /// Send [`Action::Fade`] after a moment.
     Fade {
         /// Goes into the answer.
@@ -124,6 +127,8 @@ pub struct Runner {
     answers: Sender<Action>,
     world: Arc<dyn World>,
     questions: Sender<Box<Question>>,
+    for_planner: Sender<Box<Inquiry>>,
+    for_page: Sender<Box<Inquiry>>,
     changes: Sender<u64>,
     wanted_load: Arc<AtomicU64>,
     watch: Option<Watch>,
@@ -139,7 +144,9 @@ impl Runner {
         let (changes, changed) = channel();
         let to = answers.clone();
         thread::spawn(move || fade_newest(&changed, &to));
-        Self { answers, world, questions, changes, wanted_load: Arc::default(), surveys: Arc::default(), watch: None }
+        let (for_planner, for_page) = (answer_lane(&answers), answer_lane(&answers));
+        let (wanted_load, surveys) = (Arc::default(), Arc::default());
+        Self { answers, world, questions, for_planner, for_page, changes, wanted_load, surveys, watch: None }
     }
 
     /// Looks for devices and, where wanted, follows how much of them is free.
@@ -187,6 +194,10 @@ impl Runner {
                 Action::Completed { typed, paths }
             }),
             Effect::Limits(question) => drop(self.questions.send(question)),
+            Effect::Ask(inquiry) => drop(match inquiry.lane() {
+                Lane::Planner => self.for_planner.send(inquiry),
+                Lane::Page => self.for_page.send(inquiry),
+            }),
             Effect::Fade { id } => drop(self.changes.send(id)),
             Effect::Freeze(frozen) => self.watch.iter().for_each(|watch| watch.freeze(frozen)),
             Effect::Suspend => {}
@@ -220,7 +231,12 @@ impl Runner {
 }
 
 fn guarded(job: impl FnOnce() -> Action) -> Action {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).unwrap_or_else(|cause| broke(&*cause))
+    caught(job).unwrap_or_else(|broke| broke)
+}
+
+/// What `job` makes, or what tells that it panicked.
+fn caught<T>(job: impl FnOnce() -> T) -> Result<T, Action> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).map_err(|cause| broke(&*cause))
 }
 
 fn broke(cause: &(dyn Any + Send)) -> Action {
@@ -254,6 +270,41 @@ fn answer_newest(asked: &Receiver<Box<Question>>, answers: &Sender<Action>) {
         let answer = guarded(|| question.answer());
         if answers.send(answer).is_err() {
             return;
+        }
+    }
+}
+
+/// A lane with a thread of its own.
+fn answer_lane(answers: &Sender<Action>) -> Sender<Box<Inquiry>> {
+    let (inquiries, asked) = channel();
+    let to = answers.clone();
+    thread::spawn(move || answer_in_parts(&asked, &to));
+    inquiries
+}
+
+/// Answers inquiries part by part; a newer one stops the one before it.
+fn answer_in_parts(asked: &Receiver<Box<Inquiry>>, answers: &Sender<Action>) {
+    let mut waiting: Option<Box<Inquiry>> = None;
+    while let Some(inquiry) = waiting.take().or_else(|| asked.recv().ok()) {
+        let id = inquiry.id;
+        let mut parts = inquiry.parts();
+        loop {
+            waiting = asked.try_iter().last();
+            if waiting.is_some() {
+                break;
+            }
+            let (answer, goes_on) = match caught(|| parts.next()) {
+                Ok(None) => break,
+                Ok(Some(None)) => continue,
+                Ok(Some(Some(part))) => (Action::Answered { id, part }, true),
+                Err(broke) => (broke, false),
+            };
+            if answers.send(answer).is_err() {
+                return;
+            }
+            if !goes_on {
+                break;
+            }
         }
     }
 }

@@ -23,6 +23,14 @@ pub enum Scope {
     Field,
     /// While a model is chosen.
     Models,
+    /// Where one of several suggestions can be taken.
+    Choices,
+    /// On memory along a knob's range.
+    Sweep,
+    /// On what fits where.
+    Matrix,
+    /// While plans are compared.
+    Compare,
     /// On a page in front of the planner.
     Page,
 }
@@ -37,13 +45,28 @@ impl Scope {
             Self::Lists => "Layers, memory, graph",
             Self::Field => "While typing",
             Self::Models => "Choosing a model",
+            Self::Choices => "Suggestions",
+            Self::Sweep => "Sweep",
+            Self::Matrix => "Matrix",
+            Self::Compare => "Comparing plans",
             Self::Page => "Pages in front",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 7] =
-        [Self::Knobs, Self::Lists, Self::Plan, Self::Models, Self::Field, Self::Page, Self::Everywhere];
+    pub const ALL: [Self; 11] = [
+        Self::Knobs,
+        Self::Lists,
+        Self::Plan,
+        Self::Choices,
+        Self::Sweep,
+        Self::Matrix,
+        Self::Compare,
+        Self::Models,
+        Self::Field,
+        Self::Page,
+        Self::Everywhere,
+    ];
 }
 
 /// A line of the table.
@@ -114,6 +137,9 @@ pub const KEYS: &[Binding] = table! {
     Knobs: Last = [key(KeyCode::End)] "the largest value";
     Knobs: Enter = [key(KeyCode::Enter)] "type a value; or just type it";
     Knobs: MostThatFits = [letter('m')] "the most with all layers on GPU", footer 2 "most that fits";
+    Knobs: NextCliff = [letter(']')] "on to where things change next";
+    Knobs: PreviousCliff = [letter('[')] "back to where things change";
+    Knobs: Lock = [letter('l')] "hold this knob, or let it go";
     Knobs: Reset = [letter('r')] "leave this knob to the engine", footer 3 "reset";
 
     Lists: Up = [key(KeyCode::Up), letter('k')] "the one above", footer 1 "choose";
@@ -124,12 +150,16 @@ pub const KEYS: &[Binding] = table! {
     Lists: PageDown = [key(KeyCode::PageDown)] "several on";
     Lists: First = [key(KeyCode::Home), letter('0')] "the first";
     Lists: Last = [key(KeyCode::End)] "the last";
-    Lists: Enter = [key(KeyCode::Enter)] "look into it", footer 1 "look";
+    Lists: Enter = [key(KeyCode::Enter)] "look into it; why a layer is there", footer 1 "look";
 
     Plan: NextPanel = [key(KeyCode::Tab)] "the next panel", footer 1 "panel";
     Plan: PreviousPanel = [key(KeyCode::BackTab), shift(KeyCode::BackTab)] "the panel before";
     Plan: Explain = [letter('i')] "where a number comes from", footer 1 "why";
     Plan: Undo = [letter('u')] "undo", footer 2 "undo";
+    Plan: Best = [letter('s')] "the best settings", footer 3 "best settings";
+    Plan: Sweep = [letter('w')] "memory along a knob's range", footer 3 "sweep";
+    Plan: Matrix = [letter('W'), shift(KeyCode::Char('W'))] "what fits where, over two knobs";
+    Plan: Compare = [letter('c')] "pin this plan; again: compare", footer 3 "compare";
     Plan: Engine = [letter('e')] "choose the engine and its release";
     Plan: Notes = [letter('n')] "all that the engine says", footer 3 "notes";
     Plan: Models = [letter('b')] "every model there is, and how each would fit", footer 2 "models";
@@ -153,6 +183,44 @@ pub const KEYS: &[Binding] = table! {
     Models: Sort = [ctrl('s')] "sort by the next column", footer 3 "sort";
     Models: Reverse = [ctrl('r')] "the other way round", footer 3 "turn";
     Models: Back = [key(KeyCode::Esc)] "back to the planner", footer 0 "back";
+    Choices: Up = [key(KeyCode::Up), letter('k')] "the one above", footer 1 "choose";
+    Choices: Down = [key(KeyCode::Down), letter('j')] "the one below", footer 1 "choose";
+    Choices: Enter = [key(KeyCode::Enter)] "take it", footer 1 "take it";
+
+    Sweep: Less = [key(KeyCode::Left)] "a column to the left", footer 1 "read";
+    Sweep: More = [key(KeyCode::Right)] "a column to the right", footer 1 "read";
+    Sweep: FineLess = [shift(KeyCode::Left), key(KeyCode::PageDown)] "eight columns to the left";
+    Sweep: FineMore = [shift(KeyCode::Right), key(KeyCode::PageUp)] "eight columns to the right";
+    Sweep: First = [key(KeyCode::Home), letter('0')] "the smallest value";
+    Sweep: Last = [key(KeyCode::End)] "the largest value";
+    Sweep: PreviousCliff = [letter('[')] "back to where things change", footer 2 "changes";
+    Sweep: NextCliff = [letter(']')] "on to where things change next", footer 2 "changes";
+    Sweep: Up = [key(KeyCode::Up), letter('k')] "the device above", footer 3 "device";
+    Sweep: Down = [key(KeyCode::Down), letter('j')] "the device below", footer 3 "device";
+    Sweep: NextPanel = [key(KeyCode::Tab)] "context, parallel, batch", footer 1 "knob";
+    Sweep: PreviousPanel = [key(KeyCode::BackTab), shift(KeyCode::BackTab)] "the knob before";
+    Sweep: Enter = [key(KeyCode::Enter)] "take the value that is read", footer 1 "take it";
+    Sweep: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key";
+    Sweep: Back = [key(KeyCode::Esc), letter('q'), letter('w')] "back to the planner", footer 0 "back";
+
+    Matrix: Up = [key(KeyCode::Up), letter('k')] "the row above", footer 1 "choose";
+    Matrix: Down = [key(KeyCode::Down), letter('j')] "the row below", footer 1 "choose";
+    Matrix: Less = [key(KeyCode::Left)] "the column before", footer 1 "choose";
+    Matrix: More = [key(KeyCode::Right)] "the next column", footer 1 "choose";
+    Matrix: First = [key(KeyCode::Home), key(KeyCode::PageUp)] "the first row";
+    Matrix: Last = [key(KeyCode::End), key(KeyCode::PageDown)] "the last row";
+    Matrix: NextPanel = [key(KeyCode::Tab)] "the next usual pair of knobs", footer 1 "knobs";
+    Matrix: Rows = [letter('r')] "another knob for the rows", footer 3 "rows";
+    Matrix: Columns = [letter('c')] "another knob for the columns", footer 3 "columns";
+    Matrix: Enter = [key(KeyCode::Enter)] "take the cell's settings", footer 1 "take it";
+    Matrix: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key";
+    Matrix: Back = [key(KeyCode::Esc), letter('q'), letter('W'), shift(KeyCode::Char('W'))] "back to the planner", footer 0 "back";
+
+    Compare: Less = [key(KeyCode::Left)] "the plan before", footer 1 "plan";
+    Compare: More = [key(KeyCode::Right)] "the next plan", footer 1 "plan";
+    Compare: Enter = [key(KeyCode::Enter)] "go on with this plan", footer 1 "go on with it";
+    Compare: LetGo = [letter('x'), key(KeyCode::Delete)] "let this plan go", footer 2 "let go";
+
 
     Field: Enter = [key(KeyCode::Enter)] "take the value", footer 1 "take";
     Field: Back = [key(KeyCode::Esc)] "leave it as it was", footer 1 "cancel";
@@ -190,7 +258,14 @@ pub fn command(event: KeyEvent, scopes: &[Scope]) -> Option<Command> {
 /// The footer where `scopes` hold: keys and what they do, in the order of the table.
 pub fn footer(scopes: &[Scope]) -> Vec<(String, Hint)> {
     let mut words: Vec<(String, Hint)> = Vec::new();
-    for binding in scopes.iter().flat_map(|&scope| KEYS.iter().filter(move |binding| binding.scope == scope)) {
+    let here: Vec<&Binding> =
+        scopes.iter().flat_map(|&scope| KEYS.iter().filter(move |one| one.scope == scope)).collect();
+    for (at, binding) in here.iter().enumerate() {
+        // a nearer scope gives its key another meaning
+        let nearer = here.iter().take(at).filter(|other| other.scope != binding.scope);
+        if nearer.flat_map(|other| other.keys).any(|key| binding.keys.first() == Some(key)) {
+            continue;
+        }
         let (Some(hint), Some(first)) = (binding.footer, binding.keys.first()) else { continue };
         match words.last_mut().filter(|(_, last)| *last == hint) {
             Some((keys, _)) => keys.push_str(first.name().trim_start_matches('⇧')),
@@ -261,6 +336,11 @@ mod tests {
                 assert!(!clash, "{} and {} share a key in {:?}", a.says, b.says, a.scope);
             }
         }
+    }
+
+    #[test]
+    fn no_key_is_left_out_of_the_help() {
+        assert!(KEYS.iter().all(|binding| Scope::ALL.contains(&binding.scope)));
     }
 
     #[test]

@@ -16,9 +16,12 @@
 //!  ↑↓ knob  ←→ change  ⇧←→ fine  m most that fits  …                                                    footer
 //! ```
 //!
-//! Pages that stand in front: `help`, `models`, `explain`, `engines`, `notes`. Where each part stands is in
-//! [`super::regions`].
+//! Pages that stand in front: `help`, `models`, `explain`, `engines`, `notes`, `because`, `best`, `sweep`, `matrix`,
+//! `compare`. Where each part stands is in [`super::regions`].
 
+mod because;
+mod best;
+pub mod compare;
 mod engines;
 mod explain;
 mod figure;
@@ -28,12 +31,14 @@ mod header;
 mod help;
 mod knobs;
 pub mod layers;
+mod matrix;
 pub mod memory;
 pub mod models;
 mod notes;
 mod page;
 pub mod peaks;
 mod small;
+pub mod sweep;
 mod verdict;
 
 use ratatui::buffer::Buffer;
@@ -75,6 +80,11 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             Mode::Explain(subject, scroll) => explain::draw(app, *subject, *scroll, buffer),
             Mode::Engines(at) => engines::draw(app, *at, buffer),
             Mode::Notes(scroll) => notes::draw(app, *scroll, buffer),
+            Mode::Because(page) => because::draw(app, page, buffer),
+            Mode::Best(page) => best::draw(app, page, buffer),
+            Mode::Sweep(page) => sweep::draw(app, page, buffer),
+            Mode::Matrix(page) => matrix::draw(app, page, buffer),
+            Mode::Compare(page) => compare::pinned(app, *page, buffer),
             Mode::Help(scroll) => help::draw(app, *scroll, buffer),
         }
     }

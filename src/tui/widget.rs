@@ -1,5 +1,6 @@
 //! What the panels are drawn with.
 
+pub mod area;
 pub mod bar;
 pub mod columns;
 pub mod panel;

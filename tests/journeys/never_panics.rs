@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 
 use crate::stage::{self, Stage};
 
-const COMMANDS: [Command; 29] = [
+const COMMANDS: [Command; 41] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -45,6 +45,18 @@ const COMMANDS: [Command; 29] = [
     Command::Complete,
     Command::Theme,
     Command::Freeze,
+    Command::Compare,
+    Command::Compare,
+    Command::LetGo,
+    Command::NextCliff,
+    Command::PreviousCliff,
+    Command::Lock,
+    Command::Best,
+    Command::Enter,
+    Command::Sweep,
+    Command::Matrix,
+    Command::Rows,
+    Command::Columns,
 ];
 
 #[derive(Clone, Debug)]
@@ -127,7 +139,7 @@ proptest! {
     fn drawing_into_another_size_never_panics(
         told in (0u16..200, 0u16..70),
         real in (0u16..200, 0u16..70),
-        keys in prop::sample::select(vec!["", "Tab", "Tab Tab", "Tab Tab Tab", "?", "i", "o", "b ↓ ^S", "e", "Enter", "Tab Tab i"]),
+        keys in prop::sample::select(vec!["", "Tab", "Tab Tab", "Tab Tab Tab", "?", "i", "o", "b ↓ ^S", "e", "Enter", "Tab Tab i", "c → c → c", "Tab Enter", "s", "w", "W"]),
     ) {
         let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), told);
         stage.press(keys);

@@ -2,7 +2,6 @@
 
 use super::super::style::{Ink, Style};
 use super::tame;
-use crate::answer::cliffs::Cliff;
 use crate::answer::largest::Largest;
 use crate::answer::matrix::Matrix;
 use crate::answer::quant::LargestQuantisation;
@@ -208,29 +207,11 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
     }
     if !sweep.cliffs.is_empty() {
         out += &format!("\n{}\n", style.paint(Ink::Strong, "Where things change"));
-        out.extend(sweep.cliffs.iter().map(|cliff| style.wrap("- ", &change_at(knob, cliff))));
+        out.extend(sweep.cliffs.iter().map(|cliff| style.wrap("- ", &cliff.says(knob))));
     }
     out.push('\n');
     out += &source(plan, style);
     out
-}
-
-/// What is different after a cliff.
-fn change_at(knob: Knob, cliff: &Cliff) -> String {
-    let (before, after) = (cliff.before, cliff.after);
-    let mut parts = Vec::new();
-    if before.offloaded != after.offloaded {
-        parts.push(format!("{} → {} layers on GPUs", before.offloaded, after.offloaded));
-    }
-    if before.gpus != after.gpus {
-        parts.push(format!("{} → {} GPUs in use", before.gpus, after.gpus));
-    }
-    if before.verdict != after.verdict {
-        let word = |verdict: Option<Verdict>| verdict.map_or("refused", verdict::headline);
-        parts.push(format!("{} → {}", word(before.verdict), word(after.verdict)));
-    }
-    parts.extend(cliff.jumps.iter().cloned());
-    format!("{} → {}: {}", knob.show(cliff.last), knob.show(cliff.first), parts.join(", "))
 }
 
 /// Plans over two knobs as a table of verdicts and shares.

@@ -1,9 +1,8 @@
-//! Turning knobs, taking it back, and moving the cursors of the other panels.
+//! Turning knobs and moving the cursors of the other panels.
 
 use tui_input::Input;
 
-use super::live::Stale;
-use super::{App, Entry, Mode, Panel, REMEMBERED, Step};
+use super::{App, Entry, Mode, Panel};
 use crate::answer::Limits;
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
@@ -32,6 +31,9 @@ impl App {
             }
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
             Command::MostThatFits => self.go_to_limit(),
+            Command::NextCliff => self.step_to_cliff(true),
+            Command::PreviousCliff => self.step_to_cliff(false),
+            Command::Lock => self.lock(),
             Command::Reset => {
                 let mut settings = self.settings.clone();
                 knob.reset(&mut settings);
@@ -88,44 +90,6 @@ impl App {
         self.knob.read(text, &mut settings, &self.bounds)?;
         self.change_settings(settings);
         Ok(())
-    }
-
-    pub(super) fn change_settings(&mut self, settings: crate::settings::Settings) {
-        if settings == self.settings {
-            return;
-        }
-        // a drag is one step, however far it goes
-        if self.drag.is_none() {
-            self.remember();
-        }
-        self.settings = settings;
-        self.stale = Stale::ByHand;
-    }
-
-    pub(super) fn remember(&mut self) {
-        if self.past.len() == REMEMBERED {
-            self.past.remove(0);
-        }
-        self.past.push(Step {
-            engine: self.engine,
-            settings: self.settings.clone(),
-            knobs: self.knobs.clone(),
-            aside: self.aside.clone(),
-        });
-    }
-
-    pub(super) fn undo(&mut self) {
-        match self.past.pop() {
-            Some(Step { engine, settings, knobs, aside }) => {
-                let same = engine == self.engine;
-                (self.engine, self.settings, self.aside, self.stale) = (engine, settings, aside, Stale::ByHand);
-                self.take_knobs(knobs);
-                if !same {
-                    self.replan_from_scratch();
-                }
-            }
-            None => self.notice = Some("Nothing to undo.".to_owned()),
-        }
     }
 
     pub(super) fn move_cursor(&mut self, command: Command) {

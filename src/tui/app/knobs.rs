@@ -29,7 +29,7 @@ impl App {
             self.regions = Regions::of(screen.width, screen.height, knobs.len());
         }
         self.knobs = knobs;
-        self.drag = self.drag.filter(|knob| self.knobs.contains(knob));
+        self.drag = self.drag.filter(|drag| self.knobs.contains(&drag.knob));
         self.reveal_knob();
     }
 

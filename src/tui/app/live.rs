@@ -33,7 +33,7 @@ pub(super) enum Stale {
 
 impl App {
     pub(super) fn found(&mut self, detected: Detected) {
-        self.machine = Arc::new(detected.machine);
+        self.know_machine(Arc::new(detected.machine));
         self.tried = detected.tried;
         self.known = Known::All;
         self.replan_from_scratch();
@@ -52,7 +52,7 @@ impl App {
         }
         self.reports = notes;
         if machine != *self.machine {
-            self.machine = Arc::new(machine);
+            self.know_machine(Arc::new(machine));
             if self.stale == Stale::No {
                 self.stale = Stale::ByItself;
             }

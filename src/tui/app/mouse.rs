@@ -2,6 +2,7 @@
 
 use ratatui::layout::Rect;
 
+use super::history::Drag;
 use super::{App, Mode, Panel};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Command, Gesture};
@@ -22,8 +23,8 @@ impl App {
                 self.mouse_down(x, y);
             }
             Gesture::Drag => {
-                if let Some(knob) = self.drag {
-                    self.drag_to(knob, x);
+                if let Some(drag) = self.drag {
+                    self.drag_to(drag.knob, x);
                 }
             }
             Gesture::Up => self.let_go(),
@@ -113,17 +114,8 @@ impl App {
                 self.set_knob(knob, at as u64);
             }
         } else if row.track.contains((x, y).into()) {
-            // a drag is undone as a whole
-            self.remember();
-            self.drag = Some(knob);
+            self.drag = Some(Drag { knob, moved: false });
             self.drag_to(knob, x);
-        }
-    }
-
-    fn let_go(&mut self) {
-        let moved = self.past.last().is_some_and(|step| step.settings != self.settings);
-        if self.drag.take().is_some() && !moved {
-            self.past.pop();
         }
     }
 

@@ -36,29 +36,26 @@ impl Lent {
 }
 
 impl App {
-    /// Takes `package` in place of the model before, with the knobs that its tag sets; `u` takes these back.
-    pub fn take(&mut self, mut package: Package) {
+    /// Opens `package` in place of the model before, with the knobs that its tag sets: two steps, `u` takes back first
+    /// the one, then the other.
+    pub fn open(&mut self, mut package: Package) {
         let before = self.lent.without(&self.settings);
         let mut after = before.clone();
-        let said = package.settle(&mut after, self.held);
+        let said = package.settle(&mut after, self.named);
+        self.remember();
         self.lent = Lent::of(&before, &after);
-        let came = Settings { ctx: before.ctx, gpu_layers: before.gpu_layers, ..after.clone() };
-        // what was set for the other model came with other adapters
-        for step in &mut self.past {
-            (step.settings.adapters, step.settings.projector) = (came.adapters, came.projector);
+        if !said.is_empty() {
+            Arc::make_mut(&mut package.model).header.notes.extend(said.iter().cloned());
         }
-        self.settings = came;
+        // a projector that was named was meant for the first model
+        self.named = Held { projector: false, ..self.named };
+        self.model = Some(package.model);
+        self.settings = Settings { ctx: before.ctx, gpu_layers: before.gpu_layers, ..after.clone() };
         if after != self.settings {
             self.remember();
             self.settings = after;
             self.notice = Some(format!("{}; u takes it back.", capital(&said.join(", and "))));
         }
-        if !said.is_empty() {
-            Arc::make_mut(&mut package.model).header.notes.extend(said);
-        }
-        // a projector that was named was meant for the first model
-        self.held = Held { projector: false, ..self.held };
-        self.model = Some(package.model);
         self.plan = None;
         self.cursors = super::Cursors::default();
         self.replan_from_scratch();

@@ -28,6 +28,8 @@ impl App {
             Action::Resize(columns, rows) => {
                 self.regions = Regions::of(columns, rows, self.knobs.len());
                 self.reveal_knob();
+                // a wider screen shows more of a sweep
+                return self.ask_for_points();
             }
             Action::Detected(detected) => self.found(detected),
             Action::Moved(moved) => self.moved(moved),
@@ -54,6 +56,7 @@ impl App {
             }
             Action::Limits { id, limits } if id == self.limits_id => self.limits = Some(limits),
             Action::Fade { id } if id == self.change.id => self.change.before = None,
+            Action::Answered { id, part } => self.answered(id, part),
             // overtaken by something newer
             Action::Loaded { .. } | Action::Limits { .. } | Action::Fade { .. } => {}
             Action::Broke(what) => self.notice = Some(what),
@@ -97,6 +100,17 @@ impl App {
                 };
                 Vec::new()
             }
+            Mode::Because(page) => self.press_on_layer(page, command),
+            Mode::Best(page) => {
+                self.press_on_best(page, command);
+                Vec::new()
+            }
+            Mode::Sweep(page) => self.press_on_sweep(page, command),
+            Mode::Matrix(page) => self.press_on_matrix(page, command),
+            Mode::Compare(page) => {
+                self.press_on_comparison(page, command);
+                Vec::new()
+            }
             Mode::Explain(subject, scroll) => {
                 self.press_on_explanation(subject, scroll, command);
                 Vec::new()
@@ -123,6 +137,11 @@ impl App {
             Command::Freeze => return self.freeze(),
             Command::Back => return self.cancel_load(),
             Command::Explain => self.explain(),
+            Command::Compare => self.pin(),
+            Command::Best => return self.ask_for_best(),
+            Command::Sweep => return self.sweep(),
+            Command::Matrix => return self.matrix(),
+            Command::Enter if self.focus == Panel::Layers => return self.ask_why(),
             Command::Enter if self.focus != Panel::Knobs => self.explain(),
             _ if self.focus == Panel::Knobs => self.turn_knob(command),
             _ => self.move_cursor(command),
@@ -261,7 +280,7 @@ impl App {
         match result {
             Ok(package) => {
                 self.load = Load::Ready;
-                self.take(package);
+                self.open(package);
                 vec![Effect::Remember(self.load_reference.clone())]
             }
             Err(why) => {

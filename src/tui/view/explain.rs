@@ -48,7 +48,8 @@ pub fn draw(app: &App, subject: Subject, scroll: u16, buffer: &mut Buffer) {
     page.draw(app, &capital(&title), scroll, buffer);
 }
 
-fn capital(text: &str) -> String {
+/// `text` with a capital at its beginning.
+pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

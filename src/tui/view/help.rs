@@ -11,10 +11,10 @@ use crate::tui::theme::Hue;
 pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
     let page = if app.regions.screen.width >= WIDTH {
         let (mut left, mut right) = (Page::half(app), Page::half(app));
-        for scope in [Scope::Knobs, Scope::Lists, Scope::Page] {
+        for scope in [Scope::Knobs, Scope::Lists, Scope::Sweep, Scope::Matrix, Scope::Choices, Scope::Compare] {
             keys(app, scope, &mut left);
         }
-        for scope in [Scope::Plan, Scope::Models, Scope::Field, Scope::Everywhere] {
+        for scope in [Scope::Plan, Scope::Page, Scope::Models, Scope::Field, Scope::Everywhere] {
             keys(app, scope, &mut right);
         }
         rest(&mut right);
@@ -44,5 +44,8 @@ fn rest(page: &mut Page) {
     page.text("● set by you", Hue::Text);
     page.text("○ left to the engine", Hue::Text);
     page.text("┊ the most that keeps all layers on GPU", Hue::Text);
+    page.text("╵ a layer leaves the GPUs there", Hue::Text);
+    page.text("◇ the engine's own rules change there", Hue::Text);
+    page.text("◆ held: suggestions leave it alone", Hue::Text);
     page.text("▲▼ just changed", Hue::Text);
 }

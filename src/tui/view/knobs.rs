@@ -5,13 +5,15 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use super::figure;
-use crate::settings::knob::Knob;
+use crate::answer::cliffs::Cliff;
+use crate::settings::knob::{Knob, Stops};
+use crate::tui::app::cliffs::edge;
 use crate::tui::app::{App, Entry, Mode};
 use crate::tui::regions::{KnobRow, Panel};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, width};
-use crate::tui::widget::slider::{Limit, Slider};
+use crate::tui::widget::slider::{Limit, Slider, Tick};
 
 /// Draws them.
 pub fn draw(app: &App, buffer: &mut Buffer) {
@@ -43,7 +45,9 @@ fn draw_knob(app: &App, knob: Knob, places: KnobRow, focused: bool, buffer: &mut
         buffer.set_style(places.row.intersection(buffer.area), theme.selected());
     }
     let ink = if focused { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-    Pen::new(buffer, places.title, 0).put(if focused { " ▸ " } else { "   " }, ink).put(knob.title(), ink);
+    let held = if app.is_held(knob) { "◆" } else { " " };
+    let mut pen = Pen::new(buffer, places.title, 0);
+    pen.put(held, theme.bold(Hue::Cache)).put(if focused { "▸ " } else { "  " }, ink).put(knob.title(), ink);
     if let Some(words) = knob.words() {
         draw_words(app, knob, focused, &words, places, buffer);
         return;
@@ -67,10 +71,20 @@ fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &m
     let slider = Slider {
         at: stops.fraction(app.value(knob)),
         limit: limit.map(|value| side(stops.fraction(value))),
+        ticks: ticks(app, knob, &stops),
         hollow: knob.chosen(&app.settings, &app.bounds).is_none(),
         focused,
     };
     slider.draw(buffer, places.track, app.theme);
+}
+
+/// Where things change along `knob`.
+fn ticks(app: &App, knob: Knob, stops: &Stops) -> Vec<(f64, Tick)> {
+    let tick = |cliff: &Cliff| {
+        let kind = if cliff.jumps.is_empty() { Tick::Layer } else { Tick::Jump };
+        (stops.fraction(edge(cliff)), kind)
+    };
+    app.cliffs.last(knob).iter().map(tick).collect()
 }
 
 /// The value at the right end, `auto` before it where the engine decides, and what is in effect where that differs.

@@ -216,7 +216,8 @@ fn kept(device: &DevicePlan) -> Bytes {
     device.reserved().min(device.free - device.asked())
 }
 
-fn draw_bar(device: &DevicePlan, row: Rect, theme: Theme, buffer: &mut Buffer) {
+/// Draws the bar of one device.
+pub(super) fn draw_bar(device: &DevicePlan, row: Rect, theme: Theme, buffer: &mut Buffer) {
     let beyond = device.asked() - device.free;
     let mut parts = vec![
         (Part::Weights, device.weights),

@@ -17,13 +17,20 @@ pub struct Page {
     theme: Theme,
     lines: Vec<Line<'static>>,
     columns: u16,
+    /// A line that is seen whatever is scrolled away above.
+    kept: Option<u16>,
 }
 
 impl Page {
     /// An empty page for the screen of `app`.
     pub fn new(app: &App) -> Self {
         let columns = app.regions.screen.width.min(WIDTH).saturating_sub(4);
-        Self { theme: app.theme, lines: Vec::new(), columns }
+        Self { theme: app.theme, lines: Vec::new(), columns, kept: None }
+    }
+
+    /// Cells of a line.
+    pub const fn columns(&self) -> u16 {
+        self.columns
     }
 
     /// An empty page for one of two columns.
@@ -48,7 +55,7 @@ impl Page {
             line.spans
                 .extend(beside.spans.into_iter().map(|span| Span { style: beside.style.patch(span.style), ..span }));
         }
-        Self { theme, lines, columns }
+        Self { theme, lines, columns, kept: None }
     }
 
     /// A heading, with a blank line before it unless it is the first.
@@ -70,6 +77,13 @@ impl Page {
         self.lines.extend(wrap(text, self.columns).into_iter().map(|line| Line::styled(line, style)));
     }
 
+    /// Sentences, wrapped, `indent` cells from the left.
+    pub fn text_indented(&mut self, text: &str, indent: u16, hue: Hue) {
+        let (style, margin) = (self.theme.ink(hue), " ".repeat(usize::from(indent)));
+        let lines = wrap(text, self.columns.saturating_sub(indent));
+        self.lines.extend(lines.into_iter().map(|line| Line::styled(format!("{margin}{line}"), style)));
+    }
+
     /// A name and what it is, in two columns; `names` cells for the first.
     pub fn pair(&mut self, name: &str, names: u16, what: &str, style: Style) {
         let names = usize::from(names);
@@ -84,6 +98,18 @@ impl Page {
         }
     }
 
+    /// A line of a list, its columns as they are; the one that is chosen stands out and is always seen.
+    pub fn choice(&mut self, chosen: bool, mut spans: Vec<Span<'static>>) {
+        let ink = if chosen { self.theme.bold(Hue::Focus) } else { self.theme.ink(Hue::Text) };
+        spans.insert(0, Span::styled(if chosen { "▸ " } else { "  " }, ink));
+        let mut line = Line::from(spans);
+        if chosen {
+            self.kept = Some(self.lines.len() as u16);
+            line.style = self.theme.selected();
+        }
+        self.lines.push(line);
+    }
+
     /// A line as it is.
     pub fn line(&mut self, line: Line<'static>) {
         self.lines.push(line);
@@ -94,6 +120,7 @@ impl Page {
         let count = self.lines.len() as u16;
         let place = app.regions.overlay(self.columns + 4, count.saturating_add(2));
         let visible = place.height.saturating_sub(2);
+        let scroll = scroll.max(self.kept.map_or(0, |line| (line + 1).saturating_sub(visible)));
         let scroll = scroll.min(count.saturating_sub(visible));
         let aside = if count > visible {
             format!("{} to {} of {count}, ↑↓", scroll + 1, scroll + visible)

@@ -14,13 +14,24 @@ pub enum Limit {
     Least(f64),
 }
 
+/// Something changes at a place of the track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tick {
+    /// A layer leaves the GPUs.
+    Layer,
+    /// The engine's own rules ask for something else.
+    Jump,
+}
+
 /// What a slider shows; all places are shares of the way, 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Slider {
     /// Where the handle is.
     pub at: f64,
     /// How far it can go with every layer on GPUs, if not all the way.
     pub limit: Option<Limit>,
+    /// Where things change.
+    pub ticks: Vec<(f64, Tick)>,
     /// The handle stands where the engine put it, not where a person did.
     pub hollow: bool,
     /// The knob has the focus.
@@ -60,6 +71,13 @@ impl Slider {
         };
         let (over_left, over_right) =
             (matches!(self.limit, Some(Limit::Least(_))), matches!(self.limit, Some(Limit::Most(_))));
+        let mut ticks = vec![None; usize::from(track.width)];
+        for &(at, tick) in &self.ticks {
+            let x = column(track, at);
+            if let Some(place) = ticks.get_mut(usize::from(x - track.x)).filter(|place| **place != Some(Tick::Jump)) {
+                *place = Some(tick);
+            }
+        }
         for x in clipped.left()..clipped.right() {
             let beyond = limit.is_some_and(|limit| if over_left { x < limit } else { x > limit });
             let (symbol, style) = if x == handle {
@@ -77,6 +95,12 @@ impl Slider {
                 ("┤", theme.ink(if over_right { Hue::Over } else { Hue::Dim }))
             } else if limit == Some(x) {
                 ("┊", theme.bold(Hue::Fine))
+            } else if let Some(tick) = ticks.get(usize::from(x - track.x)).copied().flatten() {
+                let symbol = match tick {
+                    Tick::Layer => "╵",
+                    Tick::Jump => "◇",
+                };
+                (symbol, theme.ink(if beyond { Hue::Over } else { Hue::Dim }))
             } else if beyond {
                 (if x < handle { "━" } else { "┄" }, theme.ink(Hue::Over))
             } else if x < handle {
@@ -110,11 +134,12 @@ mod tests {
     #[test]
     fn the_mark_and_the_shading_are_drawn() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 13, 1));
-        let slider = Slider { at: 0.4, limit: Some(Limit::Most(0.7)), hollow: false, focused: true };
+        let ticks = vec![(0.8, Tick::Layer), (0.9, Tick::Layer), (0.9, Tick::Jump), (0.1, Tick::Jump)];
+        let slider = Slider { at: 0.4, limit: Some(Limit::Most(0.7)), ticks, hollow: false, focused: true };
         slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Look::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
-        assert_eq!(text, "├━━━━●──┊┄┄┄┤");
-        let slider = Slider { at: 0.8, limit: Some(Limit::Least(0.3)), ..slider };
+        assert_eq!(text, "├━◇━━●──┊╵◇┄┤");
+        let slider = Slider { at: 0.8, limit: Some(Limit::Least(0.3)), ticks: Vec::new(), ..slider };
         slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Look::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(text, "├━━━┊━━━━●──┤");

@@ -1,0 +1,190 @@
+//! Plans side by side, figure by figure, and where each differs from the first.
+
+use std::fmt;
+
+use crate::plan::{DevicePlan, Plan};
+use crate::units::{Bytes, Tokens};
+
+/// What one plan has in one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// A word or a few.
+    Words(String),
+    /// A number of tokens, sequences or layers.
+    Count(u64),
+    /// So many layers of all.
+    Share(usize, usize),
+    /// An amount of memory.
+    Size(Bytes),
+    /// This plan has no such thing, or there is no plan.
+    Nothing,
+}
+
+/// One figure of every plan, in the order of the plans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// What it is.
+    pub name: String,
+    /// One for each plan.
+    pub figures: Vec<Figure>,
+}
+
+/// Rows that belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// What they are about.
+    pub title: &'static str,
+    /// The rows.
+    pub rows: Vec<Row>,
+}
+
+/// How a figure stands to that of the first plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Against {
+    /// The same, or it is the first.
+    Same,
+    /// So much more memory.
+    More(Bytes),
+    /// So much less memory.
+    Less(Bytes),
+    /// A larger number.
+    Higher,
+    /// A smaller number.
+    Lower,
+    /// Something else.
+    Other,
+}
+
+impl Figure {
+    /// How it stands to the figure of the first plan.
+    pub fn against(&self, first: &Self) -> Against {
+        let ordered = |ordering: std::cmp::Ordering| match ordering {
+            std::cmp::Ordering::Less => Against::Lower,
+            std::cmp::Ordering::Equal => Against::Same,
+            std::cmp::Ordering::Greater => Against::Higher,
+        };
+        match (self, first) {
+            _ if self == first => Against::Same,
+            (Self::Size(size), Self::Size(of)) if size > of => Against::More(*size - *of),
+            (Self::Size(size), Self::Size(of)) => Against::Less(*of - *size),
+            (Self::Count(count), Self::Count(of)) => ordered(count.cmp(of)),
+            (Self::Share(part, whole), Self::Share(of, all)) if whole == all => ordered(part.cmp(of)),
+            _ => Against::Other,
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(words) => f.pad(words),
+            Self::Count(count) => f.pad(&Tokens(*count).to_string()),
+            Self::Share(part, whole) => f.pad(&format!("{part} of {whole}")),
+            Self::Size(size) => f.pad(&size.to_string()),
+            Self::Nothing => f.pad("–"),
+        }
+    }
+}
+
+impl Row {
+    /// Not every plan has the same.
+    pub fn differs(&self) -> bool {
+        self.figures.windows(2).any(|pair| pair.first() != pair.last())
+    }
+}
+
+/// The figures of `plans`, of which some may be missing.
+pub fn compare(plans: &[Option<&Plan>]) -> Vec<Group> {
+    let row = |name: &str, of: &dyn Fn(&Plan) -> Figure| Row {
+        name: name.to_owned(),
+        figures: plans.iter().map(|plan| plan.map_or(Figure::Nothing, of)).collect(),
+    };
+    let words = |text: &str| Figure::Words(text.to_owned());
+    let layers = row("layers on GPU", &|plan| Figure::Share(plan.offloaded, plan.layers.len()));
+    let mut memory = vec![
+        row("weights", &|plan| Figure::Size(plan.totals.weights)),
+        row("cache", &|plan| Figure::Size(plan.totals.cache)),
+        row("graph", &|plan| Figure::Size(plan.totals.graph)),
+        row("on GPUs", &|plan| Figure::Size(plan.totals.gpu)),
+        row("in RAM", &|plan| Figure::Size(plan.totals.cpu)),
+    ];
+    if plans.iter().flatten().any(|plan| plan.gpus().len() > 1) {
+        let most = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
+        let on = |gpu: usize| move |plan: &Plan| plan.gpus().get(gpu).map_or(Figure::Nothing, size_on);
+        memory.extend((0..most).map(|gpu| row(&format!("on GPU{gpu}"), &on(gpu))));
+    }
+    let mut settings = vec![
+        row("context", &|plan| Figure::Count(plan.settings.ctx)),
+        row("parallel", &|plan| Figure::Count(plan.settings.parallel)),
+        row("KV cache", &|plan| words(&cache_types(plan))),
+        row("flash attn", &|plan| words(&plan.settings.flash_attn.to_string())),
+        row("batch", &|plan| Figure::Count(plan.settings.batch)),
+        row("ubatch", &|plan| Figure::Count(plan.settings.ubatch)),
+    ];
+    let own = [
+        row("one cache", &|plan| {
+            plan.settings.kv_unified.map_or(Figure::Nothing, |on| words(if on { "on" } else { "off" }))
+        }),
+        row("outputs", &|plan| plan.settings.outputs.map_or(Figure::Nothing, Figure::Count)),
+        row("MoE in RAM", &|plan| plan.settings.n_cpu_moe.map_or(Figure::Nothing, Figure::Count)),
+    ];
+    // what only some engines have is told where some plan has it
+    settings.extend(own.into_iter().filter(|row| row.figures.iter().any(|figure| *figure != Figure::Nothing)));
+    let model = vec![
+        row("name", &|plan| words(&plan.model.name)),
+        row("quantisation", &|plan| plan.model.file_type.as_deref().map_or(Figure::Nothing, words)),
+        row("size", &|plan| Figure::Size(plan.model.bytes)),
+    ];
+    let made_by = vec![
+        row("engine", &|plan| words(plan.engine.title())),
+        row("release", &|plan| plan.settings.release.map_or(Figure::Nothing, words)),
+        row("figures", &|plan| words(&plan.confidence.to_string())),
+        row("GPUs", &|plan| words(&cards(plan))),
+        row("GPU memory", &|plan| Figure::Size(plan.gpus().iter().map(|gpu| gpu.total).sum())),
+        row("RAM", &|plan| Figure::Size(plan.cpu().total)),
+    ];
+    vec![
+        Group { title: "Memory", rows: std::iter::once(layers).chain(memory).collect() },
+        Group { title: "Knobs in effect", rows: settings },
+        Group { title: "Model", rows: model },
+        Group { title: "Made for", rows: made_by },
+    ]
+}
+
+fn size_on(gpu: &DevicePlan) -> Figure {
+    Figure::Size(gpu.asked())
+}
+
+/// One format, or that of K and that of V.
+fn cache_types(plan: &Plan) -> String {
+    let (k, v) = (plan.settings.cache_type_k, plan.settings.cache_type_v);
+    if k == v { k.to_string() } else { format!("{k}, {v}") }
+}
+
+/// `2 × RTX 3090`, or every card by name.
+fn cards(plan: &Plan) -> String {
+    match plan.gpus() {
+        [] => "none".to_owned(),
+        [one] => one.name.clone(),
+        [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {
+            format!("{} × {}", plan.gpus().len(), first.name)
+        }
+        all => all.iter().map(|gpu| gpu.name.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_is_measured_against_the_first() {
+        let size = |mib| Figure::Size(Bytes::mib(mib));
+        assert_eq!(size(512).against(&size(300)), Against::More(Bytes::mib(212)));
+        assert_eq!(size(300).against(&size(512)), Against::Less(Bytes::mib(212)));
+        assert_eq!(size(300).against(&size(300)), Against::Same);
+        assert_eq!(Figure::Share(12, 33).against(&Figure::Share(33, 33)), Against::Lower);
+        assert_eq!(Figure::Share(12, 33).against(&Figure::Share(9, 81)), Against::Other, "layers of other models");
+        assert_eq!(Figure::Nothing.against(&size(1)), Against::Other);
+    }
+}

@@ -1,0 +1,154 @@
+//! Pages with suggestions that can be taken: why a layer is where it is and what would change that, and the best
+//! settings while some knobs are held.
+
+use super::{App, Live, Mode};
+use crate::answer::Offer;
+use crate::answer::best::{Suggestion, Wish};
+use crate::settings::knob::Knob;
+use crate::tui::action::Command;
+use crate::tui::effect::Effect;
+
+/// Whether an answer is whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// More of it comes.
+    #[default]
+    Working,
+    /// That was all.
+    Done,
+}
+
+/// The page on one layer.
+#[derive(Clone, Debug, Default)]
+pub struct Because {
+    /// Its index into the plan's layers.
+    pub layer: usize,
+    /// Changes that bring it, or all of them, onto GPUs.
+    pub offers: Vec<Offer>,
+    /// Whether these are all.
+    pub progress: Progress,
+    /// The offer that is chosen.
+    pub chosen: usize,
+    /// Lines that are scrolled away above.
+    pub scroll: u16,
+}
+
+/// The page on the best settings.
+#[derive(Clone, Debug, Default)]
+pub struct Best {
+    /// What was found for each wish.
+    pub found: Vec<(Wish, Vec<Suggestion>)>,
+    /// Whether these are all.
+    pub progress: Progress,
+    /// The suggestion that is chosen, counted over all wishes.
+    pub chosen: usize,
+    /// Lines that are scrolled away above.
+    pub scroll: u16,
+}
+
+impl Best {
+    /// All suggestions, in the order of the page.
+    pub fn suggestions(&self) -> impl Iterator<Item = &Suggestion> {
+        self.found.iter().flat_map(|(_, found)| found)
+    }
+}
+
+impl App {
+    /// Opens the page on the layer that has the focus.
+    pub(super) fn ask_why(&mut self) -> Vec<Effect> {
+        if self.plan.is_none() {
+            self.notice = Some("There is no plan yet: open a model with o.".to_owned());
+            return Vec::new();
+        }
+        self.mode = Mode::Because(Box::new(Because { layer: self.cursors.layer, ..Because::default() }));
+        self.ask_for_page()
+    }
+
+    /// Opens the page on the best settings.
+    pub(super) fn ask_for_best(&mut self) -> Vec<Effect> {
+        if self.plan.is_none() {
+            self.notice = Some("There is no plan yet: open a model with o.".to_owned());
+            return Vec::new();
+        }
+        self.mode = Mode::Best(Box::default());
+        self.ask_for_page()
+    }
+
+    pub(super) fn press_on_layer(&mut self, mut page: Box<Because>, command: Command) -> Vec<Effect> {
+        match command {
+            Command::Back => return Vec::new(),
+            Command::Help => {
+                self.mode = Mode::Help(0);
+                return Vec::new();
+            }
+            Command::Less | Command::More => {
+                self.move_cursor(command);
+                return self.ask_why();
+            }
+            Command::Enter => {
+                if let Some(offer) = page.offers.get(page.chosen) {
+                    let freed = offer.then.machine != self.machine;
+                    self.take(offer.then.clone());
+                    // memory that is only thought of as free would be taken back with the next look at the machine
+                    return if freed && self.live == Live::On { self.freeze() } else { Vec::new() };
+                }
+            }
+            _ => page.chosen = moved(page.chosen, page.offers.len(), &mut page.scroll, command),
+        }
+        self.mode = Mode::Because(page);
+        Vec::new()
+    }
+
+    pub(super) fn press_on_best(&mut self, mut page: Box<Best>, command: Command) {
+        match command {
+            Command::Back => return,
+            Command::Help => {
+                self.mode = Mode::Help(0);
+                return;
+            }
+            Command::Enter => {
+                let settings = page.suggestions().nth(page.chosen).map(|chosen| chosen.settings.clone());
+                if let Some(situation) = settings.zip(self.situation()).map(|(settings, now)| now.with(settings)) {
+                    self.take(situation);
+                    return;
+                }
+            }
+            _ => {
+                let count = page.suggestions().count();
+                page.chosen = moved(page.chosen, count, &mut page.scroll, command);
+            }
+        }
+        self.mode = Mode::Best(page);
+    }
+
+    /// Holds the knob that has the focus, or lets it go.
+    pub(super) fn lock(&mut self) {
+        let knob = self.knob;
+        if let Some(at) = self.held.iter().position(|&held| held == knob) {
+            self.held.remove(at);
+            self.notice = Some(format!("{} may be changed by suggestions again.", knob.title()));
+        } else {
+            self.held.push(knob);
+            self.notice =
+                Some(format!("{} is held: s suggests the best settings that leave it as it is.", knob.title()));
+        }
+    }
+
+    /// Whether suggestions leave `knob` as it is.
+    pub fn is_held(&self, knob: Knob) -> bool {
+        self.held.contains(&knob)
+    }
+}
+
+/// The place in a list of `count` after `command`; what only scrolls changes `scroll`.
+fn moved(at: usize, count: usize, scroll: &mut u16, command: Command) -> usize {
+    let last = count.saturating_sub(1);
+    match command {
+        Command::Up => at.saturating_sub(1),
+        Command::Down => (at + 1).min(last),
+        _ => {
+            *scroll = super::update::scrolled(*scroll, command);
+            at.min(last)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Where things change along each knob: what is known of it, and stepping from one place to the next.
+
+use super::App;
+use crate::answer::Situation;
+use crate::answer::cliffs::Cliff;
+use crate::settings::knob::Knob;
+use crate::tui::effect::Effect;
+use crate::tui::inquiry::{About, Inquiry};
+
+/// What is known, and what was asked.
+#[derive(Debug, Default)]
+pub struct Cliffs {
+    id: u64,
+    asked: Option<Situation>,
+    known: Vec<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    knob: Knob,
+    /// The situation, this knob left to the engine: where the knob itself stands does not matter.
+    others: Situation,
+    cliffs: Vec<Cliff>,
+}
+
+impl Cliffs {
+    /// Knobs along which layers are lost or won.
+    const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::Ubatch, Knob::GpuLayers, Knob::CpuMoe];
+
+    /// Where things changed along `knob` when that was worked out last; perhaps the other knobs have moved since.
+    pub fn last(&self, knob: Knob) -> &[Cliff] {
+        self.known.iter().find(|known| known.knob == knob).map_or(&[], |known| &known.cliffs)
+    }
+
+    /// Where things change along `knob` in `situation`; none as long as that is not known.
+    pub fn of(&self, knob: Knob, situation: &Situation) -> Option<&[Cliff]> {
+        let known = self.known.iter().find(|known| known.knob == knob)?;
+        (known.others == without(situation, knob)).then_some(&known.cliffs)
+    }
+
+    /// Nothing of it means anything any more.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    pub(super) fn learn(&mut self, id: u64, knob: Knob, cliffs: Vec<Cliff>) {
+        let Some(asked) = self.asked.as_ref().filter(|_| id == self.id) else { return };
+        let others = without(asked, knob);
+        self.known.retain(|known| known.knob != knob);
+        self.known.push(Known { knob, others, cliffs });
+    }
+
+    /// Asks for what is not known of `situation` along the knobs that are offered, `first` before the others.
+    pub(super) fn ask(&mut self, situation: Situation, offered: &[Knob], first: Knob) -> Option<Effect> {
+        let is_unknown = |knob: &Knob| offered.contains(knob) && self.of(*knob, &situation).is_none();
+        let mut knobs: Vec<Knob> = Self::ASKED.into_iter().filter(is_unknown).collect();
+        knobs.sort_by_key(|&knob| knob != first);
+        self.id += 1;
+        if knobs.is_empty() || situation.machine.gpus.is_empty() {
+            return None;
+        }
+        self.asked = Some(situation.clone());
+        Some(Effect::Ask(Box::new(Inquiry { id: self.id, of: situation, about: About::Cliffs(knobs) })))
+    }
+}
+
+fn without(situation: &Situation, knob: Knob) -> Situation {
+    let mut settings = situation.settings.clone();
+    knob.reset(&mut settings);
+    situation.with(settings)
+}
+
+/// The value to stop at beside a cliff: the last before a loss, the first after a gain.
+pub fn edge(cliff: &Cliff) -> u64 {
+    if cliff.is_gain() { cliff.first } else { cliff.last }
+}
+
+/// The nearest edge above `value`, or below it.
+pub fn next(cliffs: &[Cliff], value: u64, up: bool) -> Option<&Cliff> {
+    if up {
+        cliffs.iter().filter(|cliff| edge(cliff) > value).min_by_key(|cliff| edge(cliff))
+    } else {
+        cliffs.iter().filter(|cliff| edge(cliff) < value).max_by_key(|cliff| edge(cliff))
+    }
+}
+
+impl App {
+    /// Turns the knob to the next place where something changes, and says what.
+    pub(super) fn step_to_cliff(&mut self, up: bool) {
+        let (knob, value) = (self.knob, self.value(self.knob));
+        if !Cliffs::ASKED.contains(&knob) {
+            self.notice = Some(format!("Layers are not told apart along {}: use ← and →.", knob.title()));
+            return;
+        }
+        if self.machine.gpus.is_empty() {
+            self.notice = Some("Without a GPU nothing is lost along the way.".to_owned());
+            return;
+        }
+        let Some(situation) = self.situation() else { return };
+        let Some(cliffs) = self.cliffs.of(knob, &situation) else {
+            self.notice = Some("Still working out where things change; press again in a moment.".to_owned());
+            return;
+        };
+        let Some(cliff) = next(cliffs, value, up) else {
+            let way = if up { "up" } else { "down" };
+            self.notice = Some(format!("Nothing changes further {way}."));
+            return;
+        };
+        let (target, text) = (edge(cliff), format!("{}.", cliff.says(knob)));
+        self.set_knob(knob, target);
+        self.notice = Some(text);
+    }
+}

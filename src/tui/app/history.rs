@@ -1,0 +1,116 @@
+//! What the plan rests on as one value: remembered before every change, and taken up again by undo or by choice.
+
+use std::sync::Arc;
+
+use super::live::Stale;
+use super::{App, Cursors, Knob};
+use crate::answer::Situation;
+use crate::machine::Machine;
+use crate::settings::{Aside, Settings};
+
+/// Situations that can be gone back to.
+const REMEMBERED: usize = 200;
+
+/// What undo goes back to.
+#[derive(Debug)]
+pub(super) struct Step {
+    situation: Situation,
+    /// The knobs that were offered, and what was laid aside of the others.
+    knobs: Vec<Knob>,
+    aside: Aside,
+}
+
+/// A slider that is being dragged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Drag {
+    pub knob: Knob,
+    /// It has moved something already: the rest of the drag belongs to that step.
+    pub moved: bool,
+}
+
+impl App {
+    /// Engine, model, machine and knobs as they are; none without a model.
+    pub fn situation(&self) -> Option<Situation> {
+        Some(Situation {
+            engine: self.engine,
+            model: Arc::clone(self.model.as_ref()?),
+            machine: Arc::clone(&self.machine),
+            settings: self.settings.clone(),
+        })
+    }
+
+    /// What is so now can be gone back to.
+    pub(super) fn remember(&mut self) {
+        let Some(situation) = self.situation() else { return };
+        if self.past.len() == REMEMBERED {
+            self.past.remove(0);
+        }
+        self.past.push(Step { situation, knobs: self.knobs.clone(), aside: self.aside.clone() });
+    }
+
+    pub(super) fn undo(&mut self) {
+        match self.past.pop() {
+            Some(Step { situation, knobs, aside }) => {
+                self.aside = aside;
+                self.become_of(situation, knobs);
+            }
+            None => self.notice = Some("Nothing to undo.".to_owned()),
+        }
+    }
+
+    /// The machine is known better now: what was remembered of the one that was in front of us means it too.
+    pub(super) fn know_machine(&mut self, machine: Arc<Machine>) {
+        let old = std::mem::replace(&mut self.machine, machine);
+        let same = self.past.iter_mut().filter(|step| Arc::ptr_eq(&step.situation.machine, &old));
+        same.for_each(|step| step.situation.machine = Arc::clone(&self.machine));
+    }
+
+    /// Makes `situation` the present one, as one step that can be undone.
+    pub(super) fn take(&mut self, situation: Situation) {
+        if self.situation().as_ref() != Some(&situation) {
+            self.remember();
+            // its settings were made for its own knobs: there is nothing to lay aside or to bring back
+            let knobs = situation.case().knobs();
+            self.become_of(situation, knobs);
+        }
+    }
+
+    fn become_of(&mut self, situation: Situation, knobs: Vec<Knob>) {
+        let Situation { engine, model, machine, settings } = situation;
+        let same_model = self.model.as_ref().is_some_and(|now| Arc::ptr_eq(now, &model));
+        let same_machine = Arc::ptr_eq(&self.machine, &machine);
+        let same = same_model && same_machine && engine == self.engine;
+        if !same_model {
+            (self.plan, self.cursors) = (None, Cursors::default());
+        }
+        (self.engine, self.settings, self.stale) = (engine, settings, Stale::ByHand);
+        (self.model, self.machine) = (Some(model), machine);
+        self.take_knobs(knobs);
+        if !same {
+            self.replan_from_scratch();
+        }
+    }
+
+    pub(super) fn change_settings(&mut self, settings: Settings) {
+        if settings == self.settings {
+            return;
+        }
+        // a drag is one step, however far it goes
+        if !self.drag.is_some_and(|drag| drag.moved) {
+            self.remember();
+        }
+        if let Some(drag) = &mut self.drag {
+            drag.moved = true;
+        }
+        self.settings = settings;
+        self.stale = Stale::ByHand;
+    }
+
+    /// Ends a drag; one that came back to where it began was no step.
+    pub(super) fn let_go(&mut self) {
+        let moved = self.drag.take().is_some_and(|drag| drag.moved);
+        if moved && self.past.last().is_some_and(|step| step.situation.settings == self.settings) {
+            self.past.pop();
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What fits where over two axes: the cells that are known, and the one that is chosen.
+
+use super::advice::Progress;
+use super::{App, Mode};
+use crate::answer::Situation;
+use crate::answer::matrix::Axis;
+use crate::answer::sweep::Outcome;
+use crate::settings::knob::Knob;
+use crate::tui::action::Command;
+use crate::tui::effect::Effect;
+
+/// What can change along a side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A knob.
+    Knob(Knob),
+    /// The model's quantisation.
+    Quantisation,
+}
+
+impl Side {
+    /// The one after it, among the knobs that are `offered` and the quantisation, that is not `other`.
+    fn next(self, other: Self, offered: &[Knob]) -> Self {
+        let sides: Vec<Self> = offered.iter().map(|&knob| Self::Knob(knob)).chain([Self::Quantisation]).collect();
+        let at = sides.iter().position(|&side| side == self).unwrap_or(0);
+        let after = sides.iter().cycle().skip(at + 1).take(sides.len()).find(|&&side| side != other);
+        after.copied().unwrap_or(self)
+    }
+}
+
+/// Pairs that people ask for: rows and columns.
+const USUAL: [(Side, Side); 3] = [
+    (Side::Knob(Knob::Context), Side::Knob(Knob::CacheType)),
+    (Side::Knob(Knob::Context), Side::Knob(Knob::Parallel)),
+    (Side::Knob(Knob::Context), Side::Quantisation),
+];
+
+/// A cell.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The plan in short, or why there is none.
+    pub outcome: Result<Outcome, String>,
+    /// What the engine adjusts there and nowhere else.
+    pub note: Option<String>,
+    /// What Enter makes of the situation; none where the model cannot be had so.
+    pub then: Option<Situation>,
+}
+
+/// The state of the page.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// What changes from row to row, and from column to column.
+    pub sides: (Side, Side),
+    /// Their values, once they are known.
+    pub axes: Option<(Axis, Axis)>,
+    /// Row after row, as far as they are known.
+    pub cells: Vec<Cell>,
+    /// Whether these are all.
+    pub progress: Progress,
+    /// The row and the column that are chosen.
+    pub chosen: (usize, usize),
+}
+
+impl Grid {
+    pub(super) const fn new(sides: (Side, Side)) -> Self {
+        Self { sides, axes: None, cells: Vec::new(), progress: Progress::Working, chosen: (0, 0) }
+    }
+
+    /// The number of rows and of columns.
+    pub fn size(&self) -> (usize, usize) {
+        self.axes.as_ref().map_or((0, 0), |(rows, columns)| (rows.len(), columns.len()))
+    }
+
+    /// The cell in this row and column, once it is known.
+    pub fn cell(&self, row: usize, column: usize) -> Option<&Cell> {
+        let (_, columns) = self.size();
+        if column < columns { self.cells.get(row * columns + column) } else { None }
+    }
+}
+
+impl App {
+    /// Opens the page.
+    pub(super) fn matrix(&mut self) -> Vec<Effect> {
+        if self.plan.is_none() {
+            self.notice = Some("There is no plan yet: open a model with o.".to_owned());
+            return Vec::new();
+        }
+        self.mode = Mode::Matrix(Box::new(Grid::new(USUAL[0])));
+        self.ask_for_page()
+    }
+
+    pub(super) fn press_on_matrix(&mut self, mut page: Box<Grid>, command: Command) -> Vec<Effect> {
+        let (rows, columns) = page.size();
+        let (row, column) = page.chosen;
+        page.chosen = match command {
+            Command::Back | Command::Matrix => return Vec::new(),
+            Command::Help => {
+                self.mode = Mode::Help(0);
+                return Vec::new();
+            }
+            Command::NextPanel => {
+                let at = USUAL.iter().position(|&pair| pair == page.sides);
+                return self.begin_matrix(USUAL[at.map_or(0, |at| (at + 1) % USUAL.len())]);
+            }
+            Command::Rows => return self.begin_matrix((page.sides.0.next(page.sides.1, &self.knobs), page.sides.1)),
+            Command::Columns => return self.begin_matrix((page.sides.0, page.sides.1.next(page.sides.0, &self.knobs))),
+            Command::Enter => {
+                match page.cell(row, column).and_then(|cell| cell.then.clone()) {
+                    Some(then) => {
+                        self.take(then);
+                        return Vec::new();
+                    }
+                    None => self.notice = Some("There is nothing to take there yet.".to_owned()),
+                }
+                (row, column)
+            }
+            Command::Up => (row.saturating_sub(1), column),
+            Command::Down => ((row + 1).min(rows.saturating_sub(1)), column),
+            Command::Less => (row, column.saturating_sub(1)),
+            Command::More => (row, (column + 1).min(columns.saturating_sub(1))),
+            Command::PageUp | Command::First => (0, column),
+            Command::PageDown | Command::Last => (rows.saturating_sub(1), column),
+            _ => (row, column),
+        };
+        self.mode = Mode::Matrix(page);
+        Vec::new()
+    }
+
+    fn begin_matrix(&mut self, sides: (Side, Side)) -> Vec<Effect> {
+        self.mode = Mode::Matrix(Box::new(Grid::new(sides)));
+        self.ask_for_page()
+    }
+
+    /// The values of the sides are known: the cell nearest to the present settings is chosen.
+    pub(super) fn learn_axes(&mut self, rows: Axis, columns: Axis) {
+        let place = |axis: &Axis| match axis {
+            Axis::Knob(knob, values) => {
+                let now = self.value(*knob);
+                (0..values.len()).min_by_key(|&at| values.get(at).map(|value| value.abs_diff(now))).unwrap_or(0)
+            }
+            Axis::Quantisation(to) => {
+                let now = self.plan.as_ref().and_then(|plan| plan.model.file_type.as_deref());
+                to.iter().position(|to| Some(to.name()) == now).unwrap_or(0)
+            }
+        };
+        let chosen = (place(&rows), place(&columns));
+        if let Mode::Matrix(page) = &mut self.mode {
+            (page.axes, page.chosen) = (Some((rows, columns)), chosen);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The best settings with every layer on GPUs, while some knobs are held: what each way brings and what it costs.
+
+use ratatui::buffer::Buffer;
+use ratatui::text::Span;
+
+use super::figure;
+use super::page::Page;
+use crate::answer::best::{Suggestion, Wish};
+use crate::plan::DevicePlan;
+use crate::tui::app::App;
+use crate::tui::app::advice::{Best, Progress};
+use crate::tui::theme::Hue;
+use crate::units::Bytes;
+
+/// Draws the page.
+pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
+    let Some(plan) = &app.plan else { return };
+    let mut page = Page::new(app);
+    page.text("Every layer stays on GPUs. Enter takes the chosen way; u goes back.", Hue::Dim);
+    page.text(&held(app), Hue::Dim);
+    let mut at = 0;
+    for (wish, found) in &best.found {
+        page.heading(title(*wish));
+        for one in found {
+            suggestion(app, one, at == best.chosen, &mut page);
+            at += 1;
+        }
+        if found.is_empty() {
+            page.text_indented(&nothing(app, *wish), 2, Hue::Dim);
+        }
+    }
+    if best.progress == Progress::Working {
+        page.blank();
+        page.text("Trying settings out…", Hue::Dim);
+    }
+    page.blank();
+    page.text(&plan.source(), Hue::Dim);
+    page.draw(app, "Best settings", best.scroll, buffer);
+}
+
+const fn title(wish: Wish) -> &'static str {
+    match wish {
+        Wish::Context => "The most context",
+        Wish::Parallel => "The most sequences at once",
+        Wish::CacheType => "The widest KV cache",
+    }
+}
+
+fn held(app: &App) -> String {
+    let knobs: Vec<String> =
+        app.held.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
+    match knobs.as_slice() {
+        [] => "No knob is held: l on a knob makes suggestions leave it as it is.".to_owned(),
+        _ => format!("◆ held: {}", knobs.join(", ")),
+    }
+}
+
+fn nothing(app: &App, wish: Wish) -> String {
+    if app.is_held(wish.knob()) {
+        return format!("{} is held.", wish.knob().title());
+    }
+    if app.machine.gpus.is_empty() {
+        return "There is no GPU.".to_owned();
+    }
+    "No way to keep every layer on GPUs was found.".to_owned()
+}
+
+fn suggestion(app: &App, one: &Suggestion, chosen: bool, page: &mut Page) {
+    let theme = app.theme;
+    let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
+    let gain = one.gain.to_string();
+    let used: Bytes = one.plan.gpus().iter().map(DevicePlan::asked).sum();
+    let free: Bytes = one.plan.gpus().iter().map(|gpu| gpu.free).sum();
+    let figure = figure::of(used, free);
+    let room = usize::from(page.columns()).saturating_sub(4 + figure.chars().count());
+    page.choice(chosen, vec![Span::styled(format!("{gain:<room$}  "), ink), Span::styled(figure, theme.ink(Hue::Dim))]);
+    let costs: Vec<String> = one.costs.iter().map(ToString::to_string).collect();
+    let costs = if costs.is_empty() { "for nothing else".to_owned() } else { format!("for {}", costs.join(", ")) };
+    page.text_indented(&costs, 4, Hue::Dim);
+}

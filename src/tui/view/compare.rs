@@ -1,0 +1,242 @@
+//! Plans side by side: one column each, with what differs from the first marked.
+//!
+//! ```text
+//!                  ▸A · now                  B
+//!                   Llama 3.1 8B · Q4_K_M    Llama 3.1 8B · Q4_K_M
+//!                   ✓ Fits                   ▲ Split
+//!   GPU0            ████▓▓▒░······           ██████▓▓▓▓▒░·
+//!                   11.2 of 24.0 GiB         22.8 of 24.0 GiB
+//! ≠ cache           1.0 GiB                  4.0 GiB ▲ 3.0 GiB
+//! ```
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::figure;
+use super::memory;
+use super::verdict::sign;
+use crate::answer::compare::{Against, Figure, Group, Row, compare};
+use crate::answer::verdict::headline;
+use crate::plan::{DevicePlan, Plan};
+use crate::tui::app::App;
+use crate::tui::app::compare::{Compared, Comparing};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::Pen;
+use crate::units::Bytes;
+
+/// Cells for the rows' names.
+const NAMES: u16 = 17;
+/// Fewest and most cells of a column.
+const LEAST: u16 = 19;
+const MOST: u16 = 42;
+/// Rows above those that scroll: titles, models, verdicts, and a blank one.
+const HEAD: u16 = 4;
+
+/// A plan under a title of its own.
+#[derive(Clone, Debug)]
+pub struct Column<'a> {
+    /// What it is called here: `A`, `llama.cpp`.
+    pub title: String,
+    /// The plan, or the sentence that the engine refuses with.
+    pub plan: Result<&'a Plan, String>,
+}
+
+/// How the columns are looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct View {
+    /// The column that is chosen; none where there is nothing to choose.
+    pub chosen: Option<usize>,
+    /// Lines that are scrolled away above; drawing holds it to the end.
+    pub scroll: u16,
+}
+
+/// Draws the plans that are kept and the present one.
+pub fn pinned(app: &App, page: Comparing, buffer: &mut Buffer) {
+    let columns: Vec<Column> = app.compared().iter().map(column).collect();
+    let place = app.regions.overlay(u16::MAX, height(&columns).saturating_add(2));
+    let aside = match columns.len() {
+        0 | 1 => "change something, then c: it stands beside this".to_owned(),
+        _ => format!("≠ differs from {}", columns.first().map_or("", |first| first.title.as_str())),
+    };
+    let inner = panel::overlay(buffer, place, "Compare", &aside, app.theme);
+    draw(&columns, View { chosen: Some(page.chosen), scroll: page.scroll }, inner, app.theme, buffer);
+}
+
+fn column<'a>(compared: &Compared<'a>) -> Column<'a> {
+    match *compared {
+        Compared::Pinned(pin, true) => Column { title: format!("{} · now", pin.letter), plan: Ok(&pin.plan) },
+        Compared::Pinned(pin, false) => Column { title: pin.letter.to_string(), plan: Ok(&pin.plan) },
+        Compared::Now(plan) => Column { title: "now".to_owned(), plan: Ok(plan) },
+    }
+}
+
+/// A line of the part that scrolls.
+enum Line<'a> {
+    Title(&'a str),
+    Figures(&'a Row),
+    /// The bar of a GPU by its index, or of RAM, and the figure below it.
+    Bar(Option<usize>),
+    Figure(Option<usize>),
+    Blank,
+}
+
+/// Rows that all of the columns' figures take.
+pub fn height(columns: &[Column<'_>]) -> u16 {
+    let plans = plans(columns);
+    lines(&compare(&plans), &plans).len() as u16 + HEAD
+}
+
+fn plans<'a>(columns: &[Column<'a>]) -> Vec<Option<&'a Plan>> {
+    columns.iter().map(|column| column.plan.as_ref().ok().copied()).collect()
+}
+
+/// Draws `columns` into `area`, as many as have room, the chosen one among them.
+pub fn draw(columns: &[Column<'_>], view: View, area: Rect, theme: Theme, buffer: &mut Buffer) {
+    let area = area.intersection(buffer.area);
+    let plans = plans(columns);
+    let groups = compare(&plans);
+    let lines = lines(&groups, &plans);
+
+    let room = area.width.saturating_sub(NAMES);
+    let fit = usize::from(room / LEAST).clamp(1, columns.len().max(1));
+    let first = view.chosen.unwrap_or(0).saturating_sub(fit - 1).min(columns.len().saturating_sub(fit));
+    let wide = (room / fit as u16).min(MOST);
+    let place = |at: usize| {
+        let x = area.x.saturating_add(NAMES).saturating_add(wide.saturating_mul((at - first) as u16));
+        Rect { x, width: wide.saturating_sub(2), ..area }.intersection(area)
+    };
+    for (at, column) in columns.iter().enumerate().skip(first).take(fit) {
+        head(column, view.chosen == Some(at), place(at), theme, buffer);
+    }
+    if fit < columns.len() {
+        let text = format!("{} to {} of {}", first + 1, first + fit, columns.len());
+        Pen::new(buffer, Rect { width: NAMES, ..area }, 0).put(&text, theme.ink(Hue::Dim));
+    }
+
+    let body = area.height.saturating_sub(HEAD);
+    let scroll = view.scroll.min((lines.len() as u16).saturating_sub(body));
+    for (row, line) in lines.iter().skip(usize::from(scroll)).take(usize::from(body)).enumerate() {
+        let y = area.y + HEAD + row as u16;
+        name(line, &plans, Rect { y, height: 1, width: NAMES.min(area.width), ..area }, theme, buffer);
+        for at in first..first + fit {
+            let place = Rect { y, height: 1, ..place(at) };
+            match line {
+                Line::Figures(row) => figures(row, at, place, theme, buffer),
+                Line::Bar(gpu) => bar(&plans, at, *gpu, place, theme, buffer),
+                Line::Figure(gpu) => asked(&plans, at, *gpu, place, theme, buffer),
+                Line::Title(_) | Line::Blank => {}
+            }
+        }
+    }
+    let below = lines.len().saturating_sub(usize::from(scroll + body));
+    if below > 0 && body > 0 {
+        let last = Rect { y: area.y + HEAD + body - 1, height: 1, ..area };
+        Pen::new(buffer, last, 0).right(&format!("{below} more ↓"), theme.ink(Hue::Dim));
+    }
+}
+
+fn lines<'a>(groups: &'a [Group], plans: &[Option<&Plan>]) -> Vec<Line<'a>> {
+    let gpus = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for device in (0..gpus).map(Some).chain([None]) {
+        lines.extend([Line::Bar(device), Line::Figure(device)]);
+    }
+    for group in groups {
+        lines.extend([Line::Blank, Line::Title(group.title)]);
+        lines.extend(group.rows.iter().map(Line::Figures));
+    }
+    lines
+}
+
+fn head(column: &Column<'_>, chosen: bool, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let ink = if chosen { theme.bold(Hue::Focus) } else { theme.bold(Hue::Text) };
+    if chosen {
+        buffer.set_style(Rect { height: 1, ..place }, theme.selected());
+    }
+    let before = Rect { x: place.x.saturating_sub(1), width: place.width + 1, ..place };
+    Pen::new(buffer, before, 0).put(if chosen { "▸" } else { " " }, ink).put(&column.title, ink);
+    match &column.plan {
+        Ok(plan) => {
+            let (mark, hue) = sign(plan.verdict);
+            let mut pen = Pen::new(buffer, place, 1);
+            pen.put(&plan.model.name, theme.ink(Hue::Text));
+            if let Some(fact) = &plan.model.file_type {
+                pen.put(" · ", theme.ink(Hue::Dim)).put(fact, theme.ink(Hue::Dim));
+            }
+            Pen::new(buffer, place, 2).put(&format!("{mark} {}", headline(plan.verdict)), theme.bold(hue));
+        }
+        Err(why) => {
+            Pen::new(buffer, place, 1).put("✗ No plan", theme.bold(Hue::Over));
+            Pen::new(buffer, place, 2).put(why, theme.ink(Hue::Over));
+        }
+    }
+}
+
+fn name(line: &Line<'_>, plans: &[Option<&Plan>], place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let mut pen = Pen::new(buffer, place, 0);
+    match line {
+        Line::Title(title) => drop(pen.put(title, theme.bold(Hue::Focus))),
+        Line::Figures(row) if row.differs() => {
+            pen.put("≠ ", theme.bold(Hue::Focus)).put(&row.name, theme.bold(Hue::Text));
+        }
+        Line::Figures(row) => drop(pen.skip(2).put(&row.name, theme.ink(Hue::Dim))),
+        Line::Bar(device) => {
+            let most = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
+            let ink = theme.device(device.unwrap_or(most), most + 1);
+            let id = (0..plans.len()).find_map(|at| self::device(plans, at, *device)).map(|device| device.id.as_str());
+            pen.skip(2).put(id.filter(|_| device.is_some()).unwrap_or("RAM"), ink);
+        }
+        Line::Figure(_) | Line::Blank => {}
+    }
+}
+
+fn figures(row: &Row, at: usize, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let (Some(figure), Some(first)) = (row.figures.get(at), row.figures.first()) else { return };
+    let against = figure.against(first);
+    let ink = match against {
+        _ if !row.differs() => theme.ink(Hue::Dim),
+        Against::Same => theme.ink(Hue::Text),
+        _ => theme.bold(Hue::Focus),
+    };
+    let mut pen = Pen::new(buffer, place, 0);
+    pen.put(&figure.to_string(), ink);
+    if *figure == Figure::Nothing {
+        return;
+    }
+    let aside = match against {
+        Against::More(by) => format!(" ▲ {by}"),
+        Against::Less(by) => format!(" ▼ {by}"),
+        Against::Higher => " ▲".to_owned(),
+        Against::Lower => " ▼".to_owned(),
+        Against::Same | Against::Other => return,
+    };
+    pen.put(&aside, theme.ink(Hue::Cache));
+}
+
+/// The GPU of this index, or the RAM, of the plan in column `at`.
+fn device<'a>(plans: &[Option<&'a Plan>], at: usize, gpu: Option<usize>) -> Option<&'a DevicePlan> {
+    let plan = plans.get(at).copied().flatten()?;
+    gpu.map_or_else(|| Some(plan.cpu()), |gpu| plan.gpus().get(gpu))
+}
+
+/// A device's bar, as long as its memory is among those beside it.
+fn bar(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let Some(own) = device(plans, at, gpu) else { return };
+    let largest = (0..plans.len()).filter_map(|at| device(plans, at, gpu)).map(|device| device.total).max();
+    let share = own.total.share_of(largest.unwrap_or(Bytes::ZERO)).0;
+    let cells = (share * f64::from(place.width)).round().clamp(1.0, f64::from(place.width).max(1.0)) as u16;
+    memory::draw_bar(own, Rect { width: cells, ..place }, theme, buffer);
+}
+
+fn asked(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let Some(own) = device(plans, at, gpu) else { return };
+    let ink = if own.is_over() { theme.bold(Hue::Over) } else { theme.ink(Hue::Dim) };
+    let over = if own.is_over() { " ✗ over" } else { "" };
+    let text = format!("{}{over}", figure::of(own.asked(), own.free));
+    let mut pen = Pen::new(buffer, place, 0);
+    pen.put(&text, ink);
+    if pen.room() >= 5 {
+        pen.put(" free", theme.ink(Hue::Dim));
+    }
+}

@@ -1,0 +1,173 @@
+//! What fits where over two axes: a coloured cell for each pair of values, and what the chosen one comes to below.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::verdict::sign;
+use crate::answer::sweep::Outcome;
+use crate::answer::verdict::headline;
+use crate::plan::Verdict;
+use crate::tui::app::App;
+use crate::tui::app::advice::Progress;
+use crate::tui::app::matrix::{Cell, Grid};
+use crate::tui::theme::glyphs::LEFT;
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width, wrap};
+
+/// Cells for the rows' values, and fewest and most of a column.
+const NAMES: u16 = 14;
+const LEAST: u16 = 8;
+const MOST: u16 = 18;
+/// Rows below the cells: a blank one and the reading.
+const BELOW: u16 = 4;
+
+/// Draws the page.
+pub fn draw(app: &App, page: &Grid, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let Some(plan) = &app.plan else { return };
+    let place = app.regions.overlay(NAMES + 6 * MOST + 4, u16::MAX);
+    let Some((rows, columns)) = &page.axes else {
+        let inner = panel::overlay(buffer, place, "What fits", &plan.source(), theme);
+        Pen::new(buffer, inner, 0).put("planning…", theme.ink(Hue::Dim));
+        return;
+    };
+    let (down, across) = page.size();
+    // two rows for a cell where there is room
+    let most = place.height.saturating_sub(2 + 2 + BELOW);
+    let tall = if down as u16 * 2 <= most { 2 } else { 1 };
+    let height = (down as u16 * tall + 2 + 2 + BELOW).min(place.height);
+    let place = app.regions.overlay(place.width, height);
+    let title = format!("What fits: {} by {}", rows.title(), columns.title());
+    let inner = panel::overlay(buffer, place, &title, &plan.source(), theme);
+
+    let room = inner.width.saturating_sub(NAMES);
+    let fit = usize::from(room / LEAST).clamp(1, across.max(1));
+    let first = (page.chosen.1 + 1).saturating_sub(fit).min(across.saturating_sub(fit));
+    let wide = (room / fit as u16).min(MOST);
+    let x = |column: usize| inner.x.saturating_add(NAMES).saturating_add(wide.saturating_mul((column - first) as u16));
+    for (column, name) in columns.shown().iter().enumerate().skip(first).take(fit) {
+        let chosen = column == page.chosen.1;
+        let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
+        let place = Rect { x: x(column), width: wide.saturating_sub(1), height: 1, ..inner }.intersection(inner);
+        let blank = place.width.saturating_sub(width(name)) / 2;
+        Pen::new(buffer, place, 0).skip(blank).put(name, ink);
+    }
+
+    let rows_fit = usize::from(inner.height.saturating_sub(2 + BELOW) / tall).max(1);
+    let top = (page.chosen.0 + 1).saturating_sub(rows_fit);
+    for (row, name) in rows.shown().iter().enumerate().skip(top).take(rows_fit) {
+        let y = inner.y.saturating_add(1).saturating_add(tall * (row - top) as u16);
+        let line = Rect { y, height: tall, ..inner }.intersection(inner);
+        let chosen = row == page.chosen.0;
+        let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
+        let names = Rect { width: NAMES.saturating_sub(2).min(line.width), ..line };
+        Pen::new(buffer, names, 0).right(" ", ink).right(name, ink);
+        for column in first..first + fit {
+            let place = Rect { x: x(column), width: wide.saturating_sub(1), ..line }.intersection(inner);
+            cell(page.cell(row, column), (row, column) == page.chosen, place, theme, buffer);
+        }
+    }
+    reading(page, inner, theme, buffer);
+}
+
+/// The sign, the colour and the words of a plan.
+fn words(outcome: &Result<Outcome, String>) -> (&'static str, Hue, String) {
+    let Ok(outcome) = outcome else { return ("✗", Hue::Over, "refused".to_owned()) };
+    let (mark, hue) = sign(outcome.verdict);
+    let text = match outcome.verdict {
+        Verdict::Gpu => "fits".to_owned(),
+        // what is split is never all or nothing
+        Verdict::Split => format!("{:.0} %", share(outcome) * 100.0),
+        Verdict::Cpu => "RAM".to_owned(),
+        Verdict::DoesNotFit => "over".to_owned(),
+    };
+    (mark, hue, text)
+}
+
+fn share(outcome: &Outcome) -> f64 {
+    match outcome.verdict {
+        Verdict::Gpu => 1.0,
+        _ => outcome.on_gpu.0.clamp(0.01, 0.99),
+    }
+}
+
+fn cell(known: Option<&Cell>, chosen: bool, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let Some(known) = known else {
+        Pen::new(buffer, place, 0).skip(place.width / 2).put("·", theme.ink(Hue::Dim));
+        return;
+    };
+    let (mark, hue, text) = words(&known.outcome);
+    let text = format!("{mark} {text}");
+    let blank = place.width.saturating_sub(width(&text)) / 2;
+    if chosen {
+        buffer.set_style(place.intersection(buffer.area), theme.selected());
+        let ends = Rect { x: place.x.saturating_sub(1), width: place.width + 2, height: 1, ..place };
+        Pen::new(buffer, ends, 0).put("▸", theme.bold(Hue::Focus));
+    }
+    let ink = if chosen { theme.bold(hue) } else { theme.ink(hue) };
+    Pen::new(buffer, place, 0).skip(blank).put(&text, ink);
+    if place.height > 1 {
+        let share = known.outcome.as_ref().map_or(0.0, share);
+        bar(share, hue, Rect { y: place.y + 1, height: 1, ..place }, theme, buffer);
+    }
+}
+
+/// The share that is on GPUs.
+fn bar(share: f64, hue: Hue, place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let eighths = (share * f64::from(place.width) * 8.0).round() as usize;
+    for (at, x) in (place.left()..place.right()).enumerate() {
+        let here = eighths.saturating_sub(at * 8).min(8);
+        let symbol = match here {
+            0 => "·",
+            _ if theme.textured() => "█",
+            n => LEFT[n - 1],
+        };
+        let ink = if here == 0 { theme.ink(Hue::Border) } else { theme.ink(hue) };
+        if let Some(cell) = buffer.cell_mut((x, place.y)) {
+            cell.set_symbol(symbol).set_style(ink);
+        }
+    }
+}
+
+/// What the chosen cell comes to.
+fn reading(page: &Grid, inner: Rect, theme: Theme, buffer: &mut Buffer) {
+    let (row, column) = page.chosen;
+    let Some((rows, columns)) = &page.axes else { return };
+    let name = |shown: Vec<String>, at: usize| shown.into_iter().nth(at).unwrap_or_default();
+    let pair = format!(
+        "{} {} · {} {}: ",
+        rows.title(),
+        name(rows.shown(), row),
+        columns.title(),
+        name(columns.shown(), column)
+    );
+    let (headline, hue, text) = match page.cell(row, column) {
+        Some(Cell { outcome: Ok(outcome), note, .. }) => {
+            let (_, hue) = sign(outcome.verdict);
+            let but = note.as_ref().map(|note| format!(" But {note}.")).unwrap_or_default();
+            let text = format!(
+                ", {} of {} layers on GPU; GPU {}, RAM {}.{but}",
+                outcome.offloaded, outcome.layer_count, outcome.totals.gpu, outcome.totals.cpu
+            );
+            (headline(outcome.verdict), hue, text)
+        }
+        Some(Cell { outcome: Err(why), .. }) => ("Refused", Hue::Over, format!(": {why}")),
+        None if page.progress == Progress::Done => ("Nothing", Hue::Dim, String::new()),
+        None => ("planning…", Hue::Dim, String::new()),
+    };
+    let below = Rect {
+        y: inner.bottom().saturating_sub(BELOW - 1).max(inner.y),
+        height: (BELOW - 1).min(inner.height),
+        ..inner
+    };
+    for (at, line) in wrap(&format!("{pair}{headline}{text}"), below.width).iter().enumerate() {
+        let mut pen = Pen::new(buffer, below, at as u16);
+        match line.strip_prefix(&pair).and_then(|rest| rest.strip_prefix(headline)).filter(|_| at == 0) {
+            Some(rest) => {
+                pen.put(&pair, theme.ink(Hue::Dim)).put(headline, theme.bold(hue)).put(rest, theme.ink(Hue::Text));
+            }
+            None => drop(pen.put(line, theme.ink(Hue::Text))),
+        }
+    }
+}

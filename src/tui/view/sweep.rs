@@ -1,0 +1,251 @@
+//! Memory along a knob's range: a chart per device, what the cursor reads above, where things change below.
+//!
+//! ```text
+//!  context 34 674   ✓ Fits, 33 of 33 layers on GPU          ■ weights ■ cache ■ graph ╌ free
+//! ▸GPU0 RTX 3060  weights 4.3 GiB  cache 4.2 GiB  graph 2.5 GiB  11.0 of 11.6 GiB free
+//!  11.6 GiB╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌▗▟████
+//!          ▁▁▁▁▁▁▂▂▂▂▂▃▃▃▃▄▄▄▅▅▆▆▇███████
+//!          ██████████████████████████████
+//!          ━━━━━━━━━━━━━━━━━━━━━━━━━┄┄┄┄┄   verdict
+//!                                  ▲╵╵╵   cursor and changes
+//!          1k   2k   4k   8k   16k   32k
+//! ```
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::figure;
+use super::layers::device_name;
+use super::verdict::sign;
+use crate::answer::sweep::{DeviceSums, Outcome};
+use crate::answer::verdict::headline;
+use crate::plan::{DevicePlan, Plan, Verdict};
+use crate::settings::knob::Knob;
+use crate::tui::app::App;
+use crate::tui::app::cliffs::edge;
+use crate::tui::app::sweep::{Axis, Sweeping};
+use crate::tui::regions::{Regions, inside};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::area::{self, Scale};
+use crate::tui::widget::bar::Part;
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width};
+use crate::units::Bytes;
+
+/// Cells for the amounts to the left of the charts.
+const AMOUNTS: u16 = 9;
+/// Rows of the readings above the charts, and of the scale below them.
+const ABOVE: u16 = 2;
+const BELOW: u16 = 3;
+/// Fewest rows of a chart, its title among them.
+const LEAST: u16 = 5;
+
+/// Where everything on the page stands.
+fn place(regions: &Regions) -> Rect {
+    let inner = inside(regions.overlay(u16::MAX, u16::MAX));
+    Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner }
+}
+
+/// Columns of the charts.
+pub fn columns(regions: &Regions) -> u16 {
+    place(regions).width.saturating_sub(AMOUNTS)
+}
+
+/// Draws the page.
+pub fn draw(app: &App, page: &Sweeping, buffer: &mut Buffer) {
+    let (theme, inner) = (app.theme, place(&app.regions));
+    let Some(plan) = &app.plan else { return };
+    let title = format!("Memory against {}", page.knob.title());
+    panel::overlay(buffer, app.regions.overlay(u16::MAX, u16::MAX), &title, &plan.source(), theme);
+    let axis = app.axis(page.knob);
+    readings(page, inner, theme, buffer);
+    let charts = Rect { y: inner.y.saturating_add(ABOVE), height: inner.height.saturating_sub(ABOVE + BELOW), ..inner };
+    for (device, place) in shown(plan.devices.len(), page.device, charts) {
+        chart(app, page, plan, device, place, buffer);
+    }
+    let scale = Rect {
+        x: inner.x.saturating_add(AMOUNTS),
+        y: inner.bottom().saturating_sub(BELOW),
+        width: inner.width.saturating_sub(AMOUNTS),
+        height: BELOW.min(inner.height),
+    };
+    verdicts(page, &axis, scale, theme, buffer);
+    changes(app, page, &axis, scale, buffer);
+    labels(page.knob, &axis, scale, theme, buffer);
+}
+
+/// The devices that have room, the chosen one among them, each with its place.
+fn shown(count: usize, chosen: usize, area: Rect) -> Vec<(usize, Rect)> {
+    let fit = usize::from(area.height / LEAST).clamp(1, count.max(1));
+    let first = (chosen + 1).saturating_sub(fit).min(count - fit);
+    let each = area.height / fit as u16;
+    let place = |at: usize| Rect { y: area.y + each * at as u16, height: each, ..area };
+    (0..fit).map(|at| (first + at, place(at))).collect()
+}
+
+/// What the cursor reads, and what the colours mean.
+fn readings(page: &Sweeping, inner: Rect, theme: Theme, buffer: &mut Buffer) {
+    let mut pen = Pen::new(buffer, inner, 0);
+    pen.put(page.knob.title(), theme.ink(Hue::Dim)).skip(1);
+    pen.put(&page.knob.show(page.cursor), theme.bold(Hue::Focus)).skip(3);
+    match page.points.get(&page.cursor) {
+        Some(Ok(outcome)) => {
+            let (mark, hue) = sign(outcome.verdict);
+            pen.put(&format!("{mark} {}", headline(outcome.verdict)), theme.bold(hue));
+            let layers = format!(", {} of {} layers on GPU", outcome.offloaded, outcome.layer_count);
+            pen.put(&layers, theme.ink(Hue::Text));
+            let sums = format!("   GPU {}, RAM {}", outcome.totals.gpu, outcome.totals.cpu);
+            if width(&sums) <= pen.room() {
+                pen.put(&sums, theme.ink(Hue::Dim));
+            }
+        }
+        Some(Err(why)) => drop(pen.put("✗ ", theme.bold(Hue::Over)).put(why, theme.ink(Hue::Over))),
+        None => drop(pen.put("planning…", theme.ink(Hue::Dim))),
+    }
+    let mut pen = Pen::new(buffer, inner, 1);
+    for part in [Part::Weights, Part::Cache, Part::Graph, Part::Reserved, Part::Over] {
+        let (sample, ink) = part.sample(theme);
+        pen.put(sample, ink).skip(1).put(part.word(), theme.ink(Hue::Dim)).skip(2);
+    }
+    pen.put("╌", theme.ink(Hue::Fine)).skip(1).put("free", theme.ink(Hue::Dim)).skip(2);
+    pen.put("╵", theme.ink(Hue::Over)).skip(1).put("layer lost", theme.ink(Hue::Dim)).skip(2);
+    pen.put("◇", theme.ink(Hue::Text)).skip(1).put("engine's rules", theme.ink(Hue::Dim));
+}
+
+/// What there is room for on `device`.
+fn room(device: &DevicePlan) -> Bytes {
+    device.free + device.swap_free
+}
+
+fn asked(sums: &DeviceSums) -> Bytes {
+    sums.weights + sums.cache + sums.graph
+}
+
+fn chart(app: &App, page: &Sweeping, plan: &Plan, index: usize, place: Rect, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let Some(device) = plan.devices.get(index) else { return };
+    let sums = |outcome: &'_ Outcome| outcome.devices.get(index).cloned();
+    let most = page.points.values().flatten().filter_map(sums).map(|sums| asked(&sums)).max().unwrap_or(Bytes::ZERO);
+    let room = room(device);
+    // beyond one and a half times what there is, more is only more
+    let whole = room.max(most.min(Bytes(room.0.saturating_add(room.0 / 2)).max(Bytes::mib(1))));
+    let scale = Scale { whole: Bytes(whole.0.saturating_add(whole.0 / 24)), room };
+
+    let chosen = index == page.device;
+    let ink = if chosen { theme.bold(Hue::Focus) } else { theme.device(index, plan.devices.len()) };
+    let mut pen = Pen::new(buffer, place, 0);
+    pen.put(if chosen { "▸" } else { " " }, ink).put(device_name(plan, index), ink).skip(1);
+    if index + 1 < plan.devices.len() {
+        pen.put(&device.name, theme.ink(Hue::Dim)).skip(1);
+    }
+    let read = page.points.get(&page.cursor).and_then(|outcome| outcome.as_ref().ok()).and_then(sums);
+    if let Some(sums) = read {
+        reading(&sums, room, &mut pen, theme);
+    }
+
+    let body = Rect {
+        x: place.x.saturating_add(AMOUNTS),
+        y: place.y.saturating_add(1),
+        width: place.width.saturating_sub(AMOUNTS),
+        height: place.height.saturating_sub(1),
+    };
+    let line = scale.line(body);
+    let amount = Rect { y: line, height: 1, width: AMOUNTS.saturating_sub(1), ..place };
+    Pen::new(buffer, amount, 0).put(&format!("{:>8}", room.to_string()), theme.ink(Hue::Fine));
+    let axis = app.axis(page.knob);
+    for column in 0..body.width {
+        let parts = match page.points.get(&axis.value(column)) {
+            Some(Ok(outcome)) => outcome.devices.get(index).map(parts).unwrap_or_default(),
+            Some(Err(_)) | None => Vec::new(),
+        };
+        area::column(buffer, body, body.x.saturating_add(column), scale, &parts, theme);
+    }
+    let x = body.x.saturating_add(axis.column(page.cursor));
+    for y in body.top()..body.bottom() {
+        if let Some(cell) = buffer.cell_mut((x, y)).filter(|cell| matches!(cell.symbol(), " " | "╌")) {
+            cell.set_symbol("│").set_style(theme.bold(Hue::Focus));
+        }
+    }
+}
+
+/// What is asked for, and what the engine keeps back of the rest.
+fn parts(sums: &DeviceSums) -> Vec<(Part, Bytes)> {
+    let kept = sums.reserved.min(sums.free - asked(sums));
+    let asked = [(Part::Weights, sums.weights), (Part::Cache, sums.cache), (Part::Graph, sums.graph)];
+    asked.into_iter().chain([(Part::Reserved, kept)]).collect()
+}
+
+/// A device's figures at the cursor.
+fn reading(sums: &DeviceSums, room: Bytes, pen: &mut Pen<'_>, theme: Theme) {
+    let asked = asked(sums);
+    let over = asked > room;
+    let ink = if over { theme.bold(Hue::Over) } else { theme.bold(Hue::Text) };
+    pen.put(&format!("{}{}", figure::of(asked, room), if over { ", too much" } else { "" }), ink).skip(2);
+    for (part, bytes) in parts(sums) {
+        let text = format!("{} {bytes}  ", part.word());
+        if width(&text) <= pen.room() {
+            pen.put(&text, theme.ink(Hue::Dim));
+        }
+    }
+}
+
+/// A row of verdicts, column by column.
+fn verdicts(page: &Sweeping, axis: &Axis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
+    for column in 0..scale.width {
+        let (symbol, hue) = match page.points.get(&axis.value(column)) {
+            Some(Ok(outcome)) => match outcome.verdict {
+                Verdict::Gpu => ("━", Hue::Fine),
+                Verdict::Split => ("╍", Hue::Cache),
+                Verdict::Cpu => ("┄", Hue::Ram),
+                Verdict::DoesNotFit => ("✗", Hue::Over),
+            },
+            Some(Err(_)) => ("✗", Hue::Over),
+            None => (" ", Hue::Dim),
+        };
+        if let Some(cell) = buffer.cell_mut((scale.x.saturating_add(column), scale.y)) {
+            cell.set_symbol(symbol).set_style(theme.ink(hue));
+        }
+    }
+}
+
+/// Where things change, and the cursor.
+fn changes(app: &App, page: &Sweeping, axis: &Axis, scale: Rect, buffer: &mut Buffer) {
+    let y = scale.y.saturating_add(1);
+    let mut put = |value: u64, symbol: &str, style| {
+        if let Some(cell) = buffer.cell_mut((scale.x.saturating_add(axis.column(value)), y)) {
+            cell.set_symbol(symbol).set_style(style);
+        }
+    };
+    // jumps last: they are fewer
+    for jumps in [false, true] {
+        let here = app.cliffs.last(page.knob).iter().filter(|cliff| cliff.jumps.is_empty() != jumps);
+        let (symbol, hue) = if jumps { ("◇", Hue::Text) } else { ("╵", Hue::Over) };
+        here.for_each(|cliff| put(edge(cliff), symbol, app.theme.ink(hue)));
+    }
+    put(page.cursor, "▲", app.theme.bold(Hue::Focus));
+}
+
+/// Powers of two below the charts, as many as have room.
+fn labels(knob: Knob, axis: &Axis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
+    let (first, last) = (axis.value(0), axis.value(u16::MAX));
+    let mut free = 0;
+    let powers = (0..u64::BITS).map(|power| 1u64 << power).filter(|value| (first..=last).contains(value));
+    let ends = [first, last].into_iter().filter(|value| !value.is_power_of_two());
+    let mut values: Vec<u64> = powers.chain(ends).collect();
+    values.sort_unstable();
+    values.dedup();
+    for value in values {
+        let text = match value {
+            n if knob != Knob::Parallel && n >= 1024 && n.is_multiple_of(1024) => format!("{}k", n / 1024),
+            n => n.to_string(),
+        };
+        let cells = width(&text);
+        let at = axis.column(value).saturating_sub(cells / 2).min(scale.width.saturating_sub(cells));
+        if at < free {
+            continue;
+        }
+        let place = Rect { x: scale.x.saturating_add(at), y: scale.y.saturating_add(2), width: cells, height: 1 };
+        Pen::new(buffer, place, 0).put(&text, theme.ink(Hue::Dim));
+        free = at + cells + 1;
+    }
+}

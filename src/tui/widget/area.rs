@@ -1,0 +1,125 @@
+//! Parts stacked over many columns, drawn to an eighth of a cell, with a line for what there is room for.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::bar::Part;
+use crate::tui::theme::glyphs::LOWER;
+use crate::tui::theme::{Hue, Theme};
+use crate::units::Bytes;
+
+/// The scale of a chart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scale {
+    /// What the full height stands for.
+    pub whole: Bytes,
+    /// What there is room for: a line, and what stands above it is too much.
+    pub room: Bytes,
+}
+
+impl Scale {
+    /// Eighths of a cell, over `rows` rows, that `bytes` reach.
+    fn eighths(&self, bytes: Bytes, rows: u16) -> u32 {
+        let whole = f64::from(rows) * 8.0;
+        (bytes.share_of(self.whole).0 * whole).round().clamp(0.0, whole) as u32
+    }
+
+    /// The row of `area` that the line stands in, counted from the top of the screen.
+    pub fn line(&self, area: Rect) -> u16 {
+        let from_below = (self.eighths(self.room, area.height) / 8).min(u32::from(area.height.saturating_sub(1)));
+        area.bottom().saturating_sub(1).saturating_sub(from_below as u16)
+    }
+}
+
+/// Draws one column at `x`: `parts` from below.
+pub fn column(buffer: &mut Buffer, area: Rect, x: u16, scale: Scale, parts: &[(Part, Bytes)], theme: Theme) {
+    let area = area.intersection(buffer.area);
+    let room = scale.eighths(scale.room, area.height);
+    let (mut spans, mut sum, mut from) = (Vec::with_capacity(parts.len() + 1), Bytes::ZERO, 0);
+    for &(part, bytes) in parts.iter().filter(|(_, bytes)| *bytes > Bytes::ZERO) {
+        sum += bytes;
+        let to = scale.eighths(sum, area.height).max(from + 1);
+        if sum > scale.room {
+            spans.push((part, from, to.min(room)));
+            spans.push((Part::Over, from.max(room), to.max(room + 1)));
+        } else {
+            spans.push((part, from, to));
+        }
+        from = to;
+    }
+    spans.retain(|(_, from, to)| to > from);
+    let line = scale.line(area);
+    for row in 0..area.height {
+        let y = area.bottom() - 1 - row;
+        let Some(cell) = buffer.cell_mut((x, y)).filter(|_| x < area.right()) else { continue };
+        let (symbol, style) = match filled(&spans, u32::from(row) * 8, theme) {
+            (" ", _) if y == line => ("╌", theme.ink(Hue::Fine)),
+            other => other,
+        };
+        if symbol != " " {
+            cell.set_symbol(symbol).set_style(style);
+        }
+    }
+}
+
+/// The symbol and style of the cell whose lowest eighth is `start`. A cell has two colours: of more parts, the two that
+/// fill most of it are seen.
+fn filled(spans: &[(Part, u32, u32)], start: u32, theme: Theme) -> (&'static str, Style) {
+    let end = start + 8;
+    let here = |&(part, from, to): &(Part, u32, u32)| (part, from.max(start), to.min(end));
+    let mut inside: Vec<_> = spans.iter().map(here).filter(|(_, from, to)| to > from).collect();
+    while inside.len() > 2 {
+        let least = (0..inside.len()).min_by_key(|&at| inside.get(at).map(|(_, from, to)| to - from));
+        inside.remove(least.unwrap_or(0));
+    }
+    let Some(&(lower, _, to)) = inside.first() else { return (" ", Style::new()) };
+    let upper = inside.get(1).map(|&(part, _, _)| part).filter(|&part| part != lower);
+    let eighths = to - start;
+    if theme.textured() {
+        let part = upper.filter(|_| eighths < 4).unwrap_or(lower);
+        let style = if part == Part::Over { theme.ink(Hue::Over) } else { theme.ink(Hue::Text) };
+        return (part.texture(), style);
+    }
+    let symbol = LOWER[(eighths as usize).clamp(1, 8) - 1];
+    let style = theme.ink(lower.hue());
+    match upper {
+        Some(upper) => (symbol, style.bg(theme.colour(upper.hue()))),
+        None => (symbol, style),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::theme::{Look, Tone};
+    use proptest::prelude::*;
+
+    fn text(rows: u16, scale: Scale, parts: &[(Part, Bytes)], look: Look) -> String {
+        let area = Rect::new(0, 0, 1, rows);
+        let mut buffer = Buffer::empty(area);
+        column(&mut buffer, area, 0, scale, parts, Theme::new(look));
+        buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect()
+    }
+
+    #[test]
+    fn parts_stand_on_one_another_below_the_line() {
+        let mono = Look { tone: Tone::Mono, ..Look::BEST };
+        let scale = Scale { whole: Bytes(80), room: Bytes(70) };
+        let parts = [(Part::Weights, Bytes(20)), (Part::Cache, Bytes(20)), (Part::Graph, Bytes(10))];
+        assert_eq!(text(8, scale, &parts, mono), "╌  ▒▓▓██");
+        let scale = Scale { whole: Bytes(80), room: Bytes(30) };
+        assert_eq!(text(8, scale, &parts, mono), "   !!▓██", "what is above the line is too much");
+    }
+
+    proptest! {
+        #[test]
+        fn any_sizes_are_drawn(
+            rows in 0u16..20, whole: u64, room: u64, weights: u64, cache: u64, graph: u64, mono: bool,
+        ) {
+            let look = if mono { Look { tone: Tone::Mono, ..Look::BEST } } else { Look::BEST };
+            let parts = [(Part::Weights, Bytes(weights)), (Part::Cache, Bytes(cache)), (Part::Graph, Bytes(graph))];
+            text(rows, Scale { whole: Bytes(whole), room: Bytes(room) }, &parts, look);
+        }
+    }
+}
