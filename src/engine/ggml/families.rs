@@ -1,7 +1,7 @@
 //! The compute graph of a model: one batch of prompt tokens through all blocks, as llama.cpp builds it when it reserves
 //! memory (`llama-graph.cpp` and `models/*.cpp`, 0.1.161).
 //!
-//! Most architectures are a row of [`transformer`]'s table; those of another shape have a function of their own. All are
+//! Most architectures are a row of `transformer`'s table; those of another shape have a function of their own. All are
 //! made of the same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
 #![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
 
