@@ -10,6 +10,7 @@ pub mod compare;
 mod glance;
 pub mod largest;
 pub mod limits;
+pub mod machines;
 pub mod matrix;
 pub mod quant;
 pub mod report;

@@ -18,7 +18,7 @@ mod toy;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::machine::Machine;
+use crate::machine::{Machine, joined};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
@@ -197,7 +197,7 @@ pub fn launch(
     settings: &Settings,
 ) -> Result<Option<Launch>, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::launch(model, machine, settings).map(Some),
+        EngineId::Ollama => ollama::launch(model, machine.alone().as_ref().unwrap_or(machine), settings).map(Some),
         EngineId::LlamaCpp => Ok(Some(Launch { options: settings.clone(), gpus: llama_cpp::visible(machine) })),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
@@ -208,10 +208,15 @@ pub fn launch(
 /// # Errors
 /// When the header lacks a key that the engine cannot do without, or the engine refuses the settings.
 pub fn plan(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    match engine {
-        EngineId::Ollama => ollama::plan(model, machine, settings),
-        EngineId::Ollama024 => ollama_024::plan(model, machine, settings),
-        EngineId::Ollama011 => ollama_011::plan(model, machine, settings),
-        EngineId::LlamaCpp => llama_cpp::plan(model, machine, settings),
-    }
+    let of_one_computer = match engine {
+        EngineId::Ollama => ollama::plan,
+        EngineId::Ollama024 => ollama_024::plan,
+        EngineId::Ollama011 => ollama_011::plan,
+        EngineId::LlamaCpp => return llama_cpp::plan(model, machine, settings),
+    };
+    let Some(alone) = machine.alone() else { return of_one_computer(model, machine, settings) };
+    let mut plan = of_one_computer(model, &alone, settings)?;
+    let others = joined::names(&machine.gpus).join(", ");
+    plan.notes.push(format!("Ollama uses the GPUs of one computer: those of {others} are left out"));
+    Ok(plan)
 }

@@ -94,6 +94,18 @@ pub struct Process {
     pub bytes: Option<Bytes>,
 }
 
+/// `ollama (process 4242): 13.0 GiB`
+impl std::fmt::Display for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.name.as_deref().unwrap_or("a program");
+        write!(f, "{name} (process {}): ", self.pid)?;
+        match self.bytes {
+            Some(bytes) => bytes.fmt(f),
+            None => f.write_str("not told how much"),
+        }
+    }
+}
+
 /// A collector and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tried {

@@ -3,7 +3,11 @@
 pub mod apple;
 pub mod described;
 pub mod file;
+pub mod joined;
 pub mod presets;
+pub mod what_if;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +18,35 @@ use crate::units::Bytes;
 pub struct Machine {
     /// The operating system: some engine rules depend on it.
     pub os: Os,
-    /// GPUs in the order in which the driver, or the person, names them.
+    /// GPUs in the order in which the driver, or the person, names them; those of other computers last.
     pub gpus: Vec<Gpu>,
     /// Main memory.
     pub ram: Ram,
     /// Whether this machine is the one in front of us or a described one.
     pub origin: Origin,
+}
+
+/// `RTX 4090, 2 × RTX 3090, 64.0 GiB of RAM`
+impl std::fmt::Display for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut parts: Vec<(usize, &str)> = Vec::new();
+        for gpu in &self.gpus {
+            match parts.last_mut() {
+                Some((count, name)) if *name == gpu.name => *count += 1,
+                _ => parts.push((1, &gpu.name)),
+            }
+        }
+        if parts.is_empty() {
+            f.write_str("no GPU, ")?;
+        }
+        for (count, name) in parts {
+            match count {
+                1 => write!(f, "{name}, ")?,
+                _ => write!(f, "{count} × {name}, ")?,
+            }
+        }
+        write!(f, "{} of RAM", self.ram.total)
+    }
 }
 
 /// Where the facts of a machine come from.
@@ -95,6 +122,8 @@ pub struct Gpu {
     pub compute: Option<(u32, u32)>,
     /// CUDA driver's major version, where known.
     pub driver_major: Option<u32>,
+    /// The computer that it is in, where that is another one which joined; none for the machine's own.
+    pub computer: Option<Arc<str>>,
 }
 
 /// Main memory, in bytes.
@@ -164,6 +193,7 @@ mod tests {
             integrated: false,
             compute: None,
             driver_major: None,
+            computer: None,
         };
         assert_eq!(Os::for_gpus(&[gpu(Backend::Cuda), gpu(Backend::Metal)]), Os::MacOs);
         assert_ne!(Os::for_gpus(&[gpu(Backend::Cuda)]), Os::MacOs);

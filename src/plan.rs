@@ -1,6 +1,7 @@
 //! A plan: where every layer goes and what every device is asked for. Views, exports and answers read it;
 //! nothing else does arithmetic on memory.
 
+mod computers;
 mod listing;
 mod peak;
 mod why;
@@ -14,6 +15,7 @@ use crate::machine::{Backend, Gpu, Origin, Ram};
 use crate::settings::{CacheType, FlashAttn};
 use crate::units::Bytes;
 
+pub use computers::Computer;
 pub use listing::Listing;
 pub use peak::{Alive, Held, Kind, Peak};
 
@@ -193,6 +195,8 @@ pub struct DevicePlan {
     pub reserves: Vec<Reserve>,
     /// Indices into [`Plan::layers`], ascending.
     pub layers: Vec<usize>,
+    /// The computer that it is in, where that is another one which joined.
+    pub computer: Option<Arc<str>>,
 }
 
 impl DevicePlan {
@@ -211,6 +215,7 @@ impl DevicePlan {
             graph: Bytes::ZERO,
             reserves: Vec::new(),
             layers: Vec::new(),
+            computer: gpu.computer.clone(),
         }
     }
 
@@ -229,6 +234,7 @@ impl DevicePlan {
             graph: Bytes::ZERO,
             reserves: Vec::new(),
             layers: Vec::new(),
+            computer: None,
         }
     }
 

@@ -34,6 +34,7 @@ fn one_gpu(gib: u64) -> Machine {
         integrated: false,
         compute: None,
         driver_major: None,
+        computer: None,
     };
     let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO };
     Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described }
@@ -73,6 +74,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 integrated: false,
                 compute: None,
                 driver_major: None,
+                computer: None,
             })
             .collect();
         let ram = Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO };

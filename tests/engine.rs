@@ -33,6 +33,7 @@ fn gpu(backend: Backend, memory: Bytes) -> Gpu {
         integrated: false,
         compute: Some((8, 6)),
         driver_major: Some(12),
+        computer: None,
     }
 }
 

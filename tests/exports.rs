@@ -191,6 +191,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 integrated,
                 compute: None,
                 driver_major: None,
+                computer: None,
             }
         });
     (prop::collection::vec(gpu, 0..=3), 8..=256u64).prop_map(|(gpus, ram)| Machine {

@@ -16,7 +16,7 @@ use plimsoll::gguf::Value;
 use plimsoll::plan::{Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers};
-use plimsoll::tui::action::{Action, Detected, Leave};
+use plimsoll::tui::action::{Action, Leave};
 use plimsoll::tui::app::{App, Known, Mode};
 use plimsoll::tui::keymap::{KEYS, Scope};
 use plimsoll::tui::regions::Panel;
@@ -175,7 +175,11 @@ fn the_footer_and_the_help_know_every_key_there_is() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 100));
     assert!(stage.text().contains("m most that fits"));
     stage.press("?");
-    let text = stage.text();
+    let mut text = stage.text();
+    for _ in 0..4 {
+        stage.press("PgDn PgDn");
+        text += &stage.text();
+    }
     for binding in KEYS {
         let says = binding.says.split(' ').take(3).collect::<Vec<_>>().join(" ");
         assert!(text.contains(&says), "'{says}' is missing\n{text}");
@@ -225,7 +229,7 @@ fn a_machine_that_is_found_late_fills_in() {
     stage.app.known = Known::Asking;
     stage.press("Tab Tab");
     assert!(stage.text().contains("looking for GPUs"), "{}", stage.text());
-    stage.act(Action::Detected(Detected { machine: stage::one_gpu(), tried: Vec::new() }));
+    stage.act(stage::detected(stage::one_gpu(), &[]));
     assert!(stage.text().contains("RTX 3090"), "{}", stage.text());
     assert_eq!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
 }
@@ -233,8 +237,8 @@ fn a_machine_that_is_found_late_fills_in() {
 #[test]
 fn without_a_gpu_the_screen_says_what_was_tried() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (120, 40));
-    let tried = vec!["NVIDIA: libnvidia-ml.so.1 is not installed.".to_owned()];
-    stage.act(Action::Detected(Detected { machine: stage::machine(0, "", 0, 64), tried }));
+    let tried = [("nvml", "libnvidia-ml.so.1 is not installed")];
+    stage.act(stage::detected(stage::machine(0, "", 0, 64), &tried));
     let text = stage.text();
     assert!(text.contains("No GPU was found") && text.contains("libnvidia-ml.so.1 is not installed"), "{text}");
     assert!(text.contains("In RAM: no GPU"), "{text}");

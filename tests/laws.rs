@@ -36,6 +36,7 @@ pub fn gpu() -> impl Strategy<Value = Gpu> {
             integrated,
             compute: None,
             driver_major: None,
+            computer: None,
         }
     })
 }

@@ -229,6 +229,7 @@ fn machine(gib: u64) -> Machine {
         integrated: false,
         compute: Some((8, 6)),
         driver_major: Some(12),
+        computer: None,
     };
     Machine {
         os: Os::Linux,

@@ -27,6 +27,7 @@ fn gpu(backend: Backend, total: Bytes) -> Gpu {
         integrated: false,
         compute: Some((8, 6)),
         driver_major: Some(12),
+        computer: None,
     }
 }
 

@@ -7,8 +7,12 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::tui::theme::{Glyphs, Look, Tone};
 
+use plimsoll::hardware::{Detected, Fact, Process, Tried};
+use plimsoll::machine::{Machine, Origin as Made};
 use plimsoll::shelf::Origin;
 use plimsoll::source::store::Store;
+use plimsoll::tui::action::Action;
+use plimsoll::units::Bytes;
 use plimsoll::tui::keymap;
 use rstest::rstest;
 
@@ -80,6 +84,61 @@ fn a_layer_explained() {
     picture("layer", &mut stage);
     stage.press("Esc Enter");
     picture("why", &mut stage);
+}
+
+/// A machine whose two cards were found, with one more added to see what it would bring.
+fn what_if() -> Stage {
+    let machine = Machine { origin: Made::Detected, ..stage::machine(2, "RTX 3060", 12, 64) };
+    let mut stage =
+        Stage::with(Some(stage::model("llama3.1-8b")), machine.clone(), (140, 45), settings(65_536), Look::BEST);
+    let fact = |device: &str, what, value: &str| Fact { device: device.to_owned(), what, value: value.to_owned() };
+    let process =
+        Process { device: "GPU0".to_owned(), pid: 4242, name: Some("Xorg".to_owned()), bytes: Some(Bytes::mib(410)) };
+    stage.act(Action::Detected(Box::new(Detected {
+        machine,
+        facts: vec![
+            fact("GPU0", "told by", "NVML (libnvidia-ml.so.1)"),
+            fact("GPU0", "UUID", "GPU-8f2a"),
+            fact("GPU0", "PCI", "00000000:01:00.0"),
+            fact("GPU0", "driver", "580.95.05"),
+        ],
+        processes: vec![process],
+        tried: vec![Tried { collector: "nvml", outcome: "2 GPUs through libnvidia-ml.so.1".to_owned() }],
+    })));
+    stage.press("g ↓ Space a");
+    stage.write("4060 ti 16");
+    stage.press("Enter Home Enter ↓ ↓ ↓ →");
+    stage.rest();
+    stage
+}
+
+#[test]
+fn the_machine() {
+    let mut stage = what_if();
+    picture("machine", &mut stage);
+    stage.press("a");
+    stage.write("rx 7");
+    picture("card", &mut stage);
+}
+
+/// The machine screen as text.
+#[rstest]
+#[case::machine("machine", "")]
+#[case::machine_card("machine-card", "a 5 0 8 0")]
+#[case::machine_size("machine-size", "Enter 9 G i B")]
+#[case::machine_wrong("machine-wrong", "Enter 9 9 G i B Enter")]
+#[case::machine_ram("machine-ram", "Esc End ↑ Enter")]
+#[case::machine_saved("machine-saved", "m")]
+#[case::machine_versus("machine-versus", "m Space ↓ Space c")]
+fn the_machine_at_three_sizes(#[case] state: &str, #[case] keys: &str) {
+    for size in [(60, 20), (80, 24), (140, 45)] {
+        let mut stage = what_if();
+        stage.resize(size.0, size.1);
+        stage.props.machines.lock().unwrap().push(("dream".to_owned(), Ok(stage::machine(2, "RTX 5090", 32, 128))));
+        stage.press(keys);
+        stage.rest();
+        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
+    }
 }
 
 #[test]

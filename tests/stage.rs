@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use plimsoll::engine::EngineId;
+use plimsoll::hardware::{Detected, Tried};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::settings::Settings;
@@ -35,6 +36,7 @@ pub struct Props {
     pub paths: Vec<String>,
     /// What was opened.
     pub remembered: Mutex<Vec<String>>,
+    pub machines: Mutex<Vec<(String, Result<Machine, String>)>>,
 }
 
 impl World for Props {
@@ -64,6 +66,18 @@ impl World for Props {
 
     fn survey(&self, items: &[Arc<Item>], question: &Question, tell: &(dyn Fn(usize, Seen) -> bool + Sync)) {
         shelf::survey(items, question, &Roots::default(), tell);
+    }
+
+    fn machines(&self) -> Result<Vec<(String, Result<Machine, String>)>, String> {
+        Ok(self.machines.lock().unwrap().clone())
+    }
+
+    fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String> {
+        if name.is_empty() {
+            return Err("'' cannot be a machine's name".to_owned());
+        }
+        self.machines.lock().unwrap().push((name.to_owned(), Ok(machine.clone())));
+        Ok(format!("Saved as {name}."))
     }
 
     fn complete(&self, typed: &str) -> Vec<String> {
@@ -288,6 +302,11 @@ impl Stage {
                     self.suspended += 1;
                     None
                 }
+                Effect::Versus(contest) => Some(contest.answer()),
+                Effect::Shelf => Some(Action::MachinesListed(self.props.machines())),
+                Effect::SaveMachine { name, machine } => {
+                    Some(Action::MachineSaved(self.props.save_machine(&name, &machine)))
+                }
                 Effect::Freeze(frozen) => {
                     self.frozen.push(frozen);
                     None
@@ -332,6 +351,7 @@ fn key(word: &str) -> (KeyCode, KeyModifiers) {
         "Tab" if modifiers == KeyModifiers::SHIFT => KeyCode::BackTab,
         "Tab" => KeyCode::Tab,
         "Enter" => KeyCode::Enter,
+        "Space" => KeyCode::Char(' '),
         "Esc" => KeyCode::Esc,
         "Home" => KeyCode::Home,
         "End" => KeyCode::End,
@@ -418,6 +438,7 @@ pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
         integrated: false,
         compute: Some((8, 6)),
         driver_major: Some(13),
+        computer: None,
     };
     Machine {
         os: Os::Linux,
@@ -425,6 +446,12 @@ pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
         ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram * 7 / 8), swap_free: Bytes::gib(2) },
         origin: Origin::Described,
     }
+}
+
+/// `machine` as it was looked for and found.
+pub fn detected(machine: Machine, tried: &[(&'static str, &str)]) -> Action {
+    let tried = tried.iter().map(|&(collector, outcome)| Tried { collector, outcome: outcome.to_owned() }).collect();
+    Action::Detected(Box::new(Detected { machine, facts: Vec::new(), processes: Vec::new(), tried }))
 }
 
 /// One RTX 3090 and 64 GiB.

@@ -469,6 +469,9 @@ pub(super) struct MachineArgs {
     /// before it.
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) machine: Option<String>,
+    /// Another computer, saved by name or as a file, whose GPUs join these over llama.cpp's RPC; once for each.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(super) join: Vec<String>,
     /// Load NVIDIA's management library from here instead of the usual places.
     #[arg(long, value_name = "PATH")]
     pub(super) nvml: Option<PathBuf>,

@@ -41,8 +41,8 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
         facts.extend(device.backend.and_then(|backend| backend::of(backend).context_in_words()));
         facts.push(format!("{} bytes free of {}", device.free.0, device.total.0));
         out += &style.wrap("      ", &facts.join(" · "));
-        let held = detected.processes.iter().filter(|process| process.device == device.id).map(held);
-        let held: Vec<String> = held.collect();
+        let held = detected.processes.iter().filter(|process| process.device == device.id);
+        let held: Vec<String> = held.map(|process| one_line(&process.to_string())).collect();
         if !held.is_empty() {
             out += &style.wrap("      ", &format!("in use by {}", held.join(" · ")));
         }
@@ -55,12 +55,6 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
         out += &style.wrap(&format!("{:<8}", tried.collector), &one_line(&tried.outcome));
     }
     out
-}
-
-fn held(process: &Process) -> String {
-    let name = process.name.as_deref().map_or_else(|| "a program".to_owned(), one_line);
-    let held = process.bytes.map_or_else(|| "not told how much".to_owned(), |bytes| bytes.to_string());
-    format!("{name} (process {}): {held}", process.pid)
 }
 
 /// The same as one object: the keys of a plan's devices, and more that only a real device has. It is a machine file:

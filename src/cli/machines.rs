@@ -9,7 +9,11 @@ use crate::machine::Machine;
 
 /// What was saved, in one sentence.
 pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> String {
-    format!("saved '{name}' ({}) in {}; plan for it with --machine '{name}'\n", sentence(machine), path.display())
+    format!(
+        "saved '{name}' ({}) in {}; plan for it with --machine '{name}'\n",
+        one_line(&machine.to_string()),
+        path.display()
+    )
 }
 
 /// All of them, one line each.
@@ -21,7 +25,7 @@ pub(super) fn text(entries: &[Entry], style: &Style) -> String {
     let width = entries.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(8);
     let mut out = format!("{}\n", style.paint(Ink::Strong, "Saved machines"));
     for (name, machine) in entries {
-        let what = machine.as_ref().map_or_else(|why| format!("cannot be read: {why}"), sentence);
+        let what = machine.as_ref().map_or_else(|why| format!("cannot be read: {why}"), ToString::to_string);
         out += &style.wrap(&format!("{name:<width$}  "), &one_line(&what));
     }
     out
@@ -43,20 +47,4 @@ pub(super) fn json(entries: &[Entry]) -> Result<String, Fault> {
     let text = serde_json::to_string_pretty(&object);
     text.map(|text| text + "\n")
         .map_err(|error| Fault::Terminal(format!("the list cannot be written as JSON: {error}")))
-}
-
-/// `RTX 4090, 2 × RTX 3090, 64.0 GiB of RAM`
-fn sentence(machine: &Machine) -> String {
-    let mut parts: Vec<(usize, &str)> = Vec::new();
-    for gpu in &machine.gpus {
-        match parts.last_mut() {
-            Some((count, name)) if *name == gpu.name => *count += 1,
-            _ => parts.push((1, &gpu.name)),
-        }
-    }
-    let gpus =
-        parts.into_iter().map(|(count, name)| if count == 1 { name.to_owned() } else { format!("{count} × {name}") });
-    let none = machine.gpus.is_empty().then(|| "no GPU".to_owned());
-    let parts: Vec<String> = gpus.chain(none).chain([format!("{} of RAM", machine.ram.total)]).collect();
-    one_line(&parts.join(", "))
 }

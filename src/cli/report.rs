@@ -34,6 +34,10 @@ pub(super) fn plan(plan: &Plan, limits: Option<&Limits>, style: &Style) -> Strin
         out.push('\n');
         out += &section;
     }
+    if let Some(computers) = devices::computers(plan, style) {
+        out.push('\n');
+        out += &computers;
+    }
     if !plan.notes.is_empty() {
         out.push('\n');
         out += &format!("{}\n", style.paint(Ink::Strong, "Notes"));
@@ -48,6 +52,7 @@ fn tame(mut plan: Plan) -> Plan {
     plan.model.architecture = one_line(&plan.model.architecture);
     for device in &mut plan.devices {
         device.name = one_line(&device.name);
+        device.computer = device.computer.take().map(|name| one_line(&name).into());
     }
     for text in plan.notes.iter_mut().chain(&mut plan.refusal) {
         *text = one_line(text);

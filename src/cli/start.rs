@@ -51,6 +51,10 @@ impl Asked {
             let other = Saved::find(name).map_err(|sentence| Fault::flag("--machine", &sentence))?;
             described = described.over(other.into());
         }
+        for name in &machine.join {
+            let joined = Saved::find(name).and_then(|other| described.join(computer(name), &other));
+            joined.map_err(|sentence| Fault::flag("--join", &sentence))?;
+        }
         if let Some(folder) = machine.sysfs.as_ref().filter(|folder| !folder.is_dir()) {
             let sentence = format!("'{}' is no folder: name one that holds class/drm", folder.display());
             return Err(Fault::flag("--sysfs", &sentence));
@@ -76,6 +80,13 @@ impl Asked {
         detected.machine = self.described.complete(detected.machine);
         detected
     }
+}
+
+/// What a computer is called that a person names by its machine file, or by the name it is saved under.
+fn computer(named: &str) -> &str {
+    let path = Path::new(named);
+    let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_file).unwrap_or(named)
 }
 
 /// `package` in another quantisation, where one is asked for.

@@ -251,6 +251,7 @@ mod tests {
             integrated: false,
             compute,
             driver_major,
+            computer: None,
         };
         let rules = of(Backend::Cuda);
         assert_eq!((rules.flash_ollama_024.supports(&gpu), rules.flash_ollama.supports(&gpu)), (until_024, from_030));

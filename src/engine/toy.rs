@@ -31,6 +31,7 @@ pub(super) fn gpu(backend: Backend, total: Bytes) -> Gpu {
         integrated: false,
         compute: Some((8, 6)),
         driver_major: Some(12),
+        computer: None,
     }
 }
 

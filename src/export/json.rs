@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::machine::Origin;
 use crate::plan::{
-    Branch, Confidence, DeviceKind, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, InEffect, Listing,
+    Branch, Computer, Confidence, DeviceKind, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, InEffect, Listing,
     ModelSummary, Plan, Reserve, Symbol, Term, Totals, Verdict,
 };
 use crate::units::Bytes;
@@ -34,6 +34,8 @@ struct Object<'a> {
     layers: Vec<Layer<'a>>,
     graph: Graph<'a>,
     totals: Totals,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    computers: Vec<Computer>,
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<&'a Estimate>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,6 +68,7 @@ impl<'a> Object<'a> {
             layers: plan.layers.iter().map(layer).collect(),
             graph: Graph::of(&plan.graph),
             totals: plan.totals,
+            computers: Some(plan.computers()).filter(|all| all.len() > 1).unwrap_or_default(),
             estimate: plan.estimate.as_ref(),
             ollama_ps: plan.listing.map(Listed::of),
             offloaded: plan.offloaded,
@@ -108,6 +111,8 @@ struct Device<'a> {
     reserved: Bytes,
     reserves: &'a [Reserve],
     layers: &'a [usize],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    computer: Option<&'a str>,
 }
 
 impl<'a> Device<'a> {
@@ -126,6 +131,7 @@ impl<'a> Device<'a> {
             reserved: device.reserved(),
             reserves: &device.reserves,
             layers: &device.layers,
+            computer: device.computer.as_deref(),
         }
     }
 }

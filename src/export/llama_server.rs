@@ -6,9 +6,12 @@ use super::shell::{comment, word};
 use super::{Found, Subject};
 use crate::answer::Case;
 use crate::engine::{self, EngineId, Launch};
-use crate::machine::{Backend, Machine};
+use crate::machine::{Backend, Machine, joined};
 use crate::plan::{InEffect, Plan};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Settings};
+
+/// Where ggml-rpc-server listens unless it is told otherwise (`tools/rpc/README.md`, 0.1.161).
+const RPC_PORT: u16 = 50052;
 
 /// The command, with comments above it where something has to be known.
 ///
@@ -45,8 +48,16 @@ pub fn command(subject: &Subject<'_>) -> Result<String, String> {
             ("-m", "model.gguf".to_owned())
         }
     };
+    let computers = if estimated { Vec::new() } else { joined::names(&seen.gpus) };
+    for computer in &computers {
+        lines += &comment(&format!("first, on {computer}: ggml-rpc-server -H 0.0.0.0 -p {RPC_PORT}"));
+    }
     let mut words = vec!["llama-server".to_owned(), place.to_owned(), word(&name)];
     words.extend(arguments(&options));
+    if !computers.is_empty() {
+        let servers: Vec<String> = computers.iter().map(|computer| format!("{computer}:{RPC_PORT}")).collect();
+        words.extend(["--rpc".to_owned(), word(&servers.join(","))]);
+    }
     words.extend(devices(machine, &launch));
     lines += &words.join(" ");
     lines.push('\n');
@@ -181,9 +192,13 @@ pub fn arguments(settings: &Settings) -> Vec<String> {
 
 /// `--device`, where llama-server is not to use what it would use by itself.
 fn devices(machine: &Machine, launch: &Launch) -> Vec<String> {
-    let discrete = machine.gpus.iter().any(|gpu| !gpu.integrated);
-    let usual: Vec<usize> = (0..machine.gpus.len()).filter(|&at| machine.gpus[at].integrated != discrete).collect();
-    if launch.gpus == usual || machine.gpus.is_empty() {
+    // those of other computers are there by --rpc
+    let own = |at: usize| machine.gpus.get(at).filter(|gpu| gpu.computer.is_none());
+    let shown: Vec<usize> = launch.gpus.iter().copied().filter(|&at| own(at).is_some()).collect();
+    let discrete = machine.gpus.iter().any(|gpu| gpu.computer.is_none() && !gpu.integrated);
+    let is_usual = |&at: &usize| own(at).is_some_and(|gpu| gpu.integrated != discrete);
+    let usual: Vec<usize> = (0..machine.gpus.len()).filter(is_usual).collect();
+    if shown == usual || machine.gpus.is_empty() {
         return Vec::new();
     }
     let names: Vec<String> = launch.gpus.iter().filter_map(|&gpu| device_name(machine, gpu)).collect();

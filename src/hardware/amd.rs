@@ -91,6 +91,7 @@ fn read(card: &Card) -> Result<Found, String> {
     let (integrated, because) = is_integrated(card, known.as_ref(), vram, gtt.map(|(total, _)| total));
     let (mut total, mut free) = (vram, vram_free);
     let mut facts = Vec::new();
+    facts.push(("told by", "sysfs, mem_info_vram_total and mem_info_vram_used".to_owned()));
     facts.extend(card.pci.clone().map(|pci| ("PCI", pci)));
     facts.extend(card.driver.clone().map(|driver| ("driver", driver)));
     facts.extend(card.text("unique_id").map(|id| ("UUID", format!("GPU-{id}"))));
@@ -121,7 +122,16 @@ fn read(card: &Card) -> Result<Found, String> {
         Ok(free)
     };
     let name = known.map_or_else(|| "AMD GPU".to_owned(), |known| known.name);
-    let gpu = Gpu { name, backend: Backend::Rocm, total, free, integrated, compute: None, driver_major: None };
+    let gpu = Gpu {
+        name,
+        backend: Backend::Rocm,
+        total,
+        free,
+        integrated,
+        compute: None,
+        driver_major: None,
+        computer: None,
+    };
     Ok(Found { gpu, facts, processes: Vec::new(), meter: Box::new(meter) })
 }
 

@@ -39,6 +39,7 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> Gpus {
         integrated: true,
         compute: None,
         driver_major: None,
+        computer: None,
     };
     let meter = move |_: &Ram| Ok(working_set - ask().map_or(allocated, |metal| metal.allocated));
     let outcome = format!("1 GPU, {working_set} {how}");

@@ -86,6 +86,15 @@ fn read(card: &Card) -> Result<Found, String> {
         || card.device.map_or_else(|| "Intel GPU".to_owned(), |id| format!("Intel GPU {id:04x}")),
         |&(_, name, _)| name.to_owned(),
     );
-    let gpu = Gpu { name, backend: Backend::Vulkan, total, free, integrated: false, compute: None, driver_major: None };
+    let gpu = Gpu {
+        name,
+        backend: Backend::Vulkan,
+        total,
+        free,
+        integrated: false,
+        compute: None,
+        driver_major: None,
+        computer: None,
+    };
     Ok(Found { gpu, facts, processes: Vec::new(), meter: Box::new(meter) })
 }

@@ -32,8 +32,9 @@ pub(super) fn collect(search: &Search, ram: Ram) -> Gpus {
         Err(error) => return Gpus { tried: vec![tried(format!("no GPU {through}: {error}"))], ..Gpus::default() },
     };
     let nvml = Arc::new(nvml);
+    let told_by = format!("NVML ({place})");
     let (picks, mut said) = choose(&cards, search);
-    let list: Vec<Found> = picks.into_iter().filter_map(|pick| found(&cards, pick, &nvml)).collect();
+    let list: Vec<Found> = picks.into_iter().filter_map(|pick| found(&cards, pick, &nvml, &told_by)).collect();
     let outcome = match list.len() {
         1 => format!("1 GPU {through}"),
         n => format!("{n} GPUs {through}"),
@@ -47,11 +48,12 @@ fn tried(outcome: String) -> Tried {
 }
 
 /// What is known of a pick, and what asks for its free memory again.
-fn found(cards: &[Card], (index, instance): Pick, nvml: &Arc<Nvml>) -> Option<Found> {
+fn found(cards: &[Card], (index, instance): Pick, nvml: &Arc<Nvml>, told_by: &str) -> Option<Found> {
     let card = cards.get(index)?;
     let picked = instance.and_then(|instance| card.instances.get(instance));
     let of = picked.map_or(card, |(_, instance)| instance);
-    let mut facts = of.facts.clone();
+    let mut facts = vec![("told by", told_by.to_owned())];
+    facts.extend(of.facts.iter().cloned());
     if picked.is_some() {
         facts.extend(card.facts.iter().filter(|(what, _)| *what != "UUID").cloned());
     }
@@ -160,6 +162,7 @@ mod tests {
             integrated: false,
             compute: Some((8, 6)),
             driver_major: Some(12),
+            computer: None,
         });
         Card {
             uuid: format!("GPU-{name}"),

@@ -1,6 +1,6 @@
 //! A machine as a person describes it: `RTX 4090`, `24GiB`, `name=A,total=24GiB,free=22GiB,backend=CUDA`.
 
-use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, presets};
+use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, joined, presets};
 use crate::units::Bytes;
 
 /// What a person said of a machine; the rest is detected.
@@ -12,13 +12,21 @@ pub struct Described {
     pub ram: Option<Ram>,
     /// The operating system, where a file says it.
     pub os: Option<Os>,
+    /// The GPUs of other computers, which come behind all others.
+    pub joined: Vec<Gpu>,
     /// What was assumed, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl From<Machine> for Described {
     fn from(machine: Machine) -> Self {
-        Self { gpus: Some(machine.gpus), ram: Some(machine.ram), os: Some(machine.os), notes: Vec::new() }
+        Self {
+            gpus: Some(machine.gpus),
+            ram: Some(machine.ram),
+            os: Some(machine.os),
+            joined: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 }
 
@@ -62,7 +70,16 @@ impl Described {
         let os = if self.gpus.is_some() { self.os } else { earlier.os };
         let mut notes = if self.gpus.is_some() { Vec::new() } else { earlier.notes };
         notes.extend(self.notes);
-        Self { gpus: self.gpus.or(earlier.gpus), ram: self.ram.or(earlier.ram), os, notes }
+        let joined = [earlier.joined, self.joined].concat();
+        Self { gpus: self.gpus.or(earlier.gpus), ram: self.ram.or(earlier.ram), os, joined, notes }
+    }
+
+    /// Lets the GPUs of `machine` join under the name of `computer`.
+    ///
+    /// # Errors
+    /// As [`joined::lent`] and [`joined::join`].
+    pub fn join(&mut self, computer: &str, machine: &Machine) -> Result<(), String> {
+        joined::join(&mut self.joined, joined::lent(computer, machine)?)
     }
 
     /// Nothing is left to detect.
@@ -72,11 +89,11 @@ impl Described {
 
     /// The machine that results when what was not said is as in `detected`.
     pub fn complete(&self, detected: Machine) -> Machine {
-        if self.gpus.is_none() && self.ram.is_none() {
+        if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() {
             return detected;
         }
         let os = self.os.unwrap_or_else(|| self.gpus.as_deref().map_or(detected.os, Os::for_gpus));
-        let gpus = self.gpus.clone().unwrap_or(detected.gpus);
+        let gpus = [self.gpus.clone().unwrap_or(detected.gpus), self.joined.clone()].concat();
         Machine { os, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described }
     }
 }
@@ -162,6 +179,7 @@ fn blank(total: Bytes) -> Gpu {
         integrated: false,
         compute: None,
         driver_major: None,
+        computer: None,
     }
 }
 
@@ -260,6 +278,7 @@ mod tests {
             integrated: true,
             compute: Some((8, 6)),
             driver_major: None,
+            computer: None,
         };
         assert_eq!(gpu, expected);
         let ram = Described::read(&[], Some("total=68719476736,free=51539607552,swap=2147483648")).unwrap().ram;

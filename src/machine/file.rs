@@ -10,7 +10,7 @@ use crate::units::Bytes;
 pub const LARGEST: Bytes = Bytes(1 << 50);
 
 /// More GPUs than any computer has.
-const MOST_GPUS: usize = 256;
+pub(super) const MOST_GPUS: usize = 256;
 
 /// A machine as an object: the keys of a plan's devices, GPUs in order, the CPU last.
 #[derive(Debug, Serialize)]
@@ -44,6 +44,8 @@ pub struct Device<'a> {
     pub integrated: bool,
     pub compute: Option<String>,
     pub driver_major: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub computer: Option<&'a str>,
 }
 
 impl<'a> Object<'a> {
@@ -73,6 +75,7 @@ impl<'a> Device<'a> {
             integrated: false,
             compute: None,
             driver_major: None,
+            computer: None,
         }
     }
 
@@ -86,6 +89,7 @@ impl<'a> Device<'a> {
             integrated: gpu.integrated,
             compute: gpu.compute.map(|(major, minor)| format!("{major}.{minor}")),
             driver_major: gpu.driver_major,
+            computer: gpu.computer.as_deref(),
             ..Self::cpu(memory)
         }
     }
@@ -125,6 +129,7 @@ struct ReadDevice {
     integrated: bool,
     compute: Option<String>,
     driver_major: Option<u32>,
+    computer: Option<String>,
 }
 
 /// The machine that `text` describes. It is not the one in front of us, whatever it was where it was written.
@@ -150,6 +155,7 @@ pub fn read(text: &str) -> Result<Machine, String> {
             ReadKind::Cpu => ram = Some(memory),
         }
     }
+    gpus.sort_by_key(|gpu| gpu.computer.is_some());
     let ram = ram.ok_or("no device is of kind \"cpu\", so there is no main memory: add one with its total")?;
     let os = read.os.unwrap_or_else(|| Os::for_gpus(&gpus));
     Ok(Machine { os, gpus, ram, origin: Origin::Described })
@@ -180,6 +186,7 @@ impl ReadDevice {
             integrated: self.integrated,
             compute,
             driver_major: self.driver_major,
+            computer: self.computer.filter(|name| !name.is_empty()).map(Into::into),
         })
     }
 }
@@ -209,6 +216,7 @@ mod tests {
             integrated: n % 3 == 1,
             compute: n.is_multiple_of(2).then_some((8, 6)),
             driver_major: n.is_multiple_of(2).then_some(12),
+            computer: (n >= 60).then(|| "garage".into()),
         };
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2) };
         Machine { os: Os::Windows, gpus: (0..gpus).map(gpu).collect(), ram, origin: Origin::Described }

@@ -59,6 +59,7 @@ impl Preset {
             integrated: self.integrated,
             compute: self.compute,
             driver_major: None,
+            computer: None,
         }
     }
 

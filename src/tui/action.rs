@@ -7,8 +7,10 @@ use ratatui::crossterm::event::KeyEvent;
 
 use super::inquiry::Part;
 use crate::answer::Limits;
+use crate::answer::machines::OnMachine;
+use crate::hardware::Detected;
+use crate::hardware::saved::Entry;
 use crate::hardware::watch::Moved;
-use crate::machine::Machine;
 use crate::shelf::{Item, Look};
 use crate::source::{self, Package};
 
@@ -49,6 +51,14 @@ pub enum Command {
     Open,
     Freeze,
     Models,
+    Machine,
+    Toggle,
+    Add,
+    Remove,
+    Save,
+    Shelf,
+    Join,
+    Versus,
     Complete,
     Sort,
     Reverse,
@@ -86,7 +96,7 @@ pub enum Action {
     /// The screen has so many columns and rows now.
     Resize(u16, u16),
     /// The machine in front of us is known.
-    Detected(Detected),
+    Detected(Box<Detected>),
     /// Free memory is another than it was.
     Moved(Moved),
     /// How far a load has come.
@@ -118,6 +128,12 @@ pub enum Action {
         /// The answer.
         look: Look,
     },
+    /// The saved machines, or why they cannot be listed.
+    MachinesListed(Result<Vec<Entry>, String>),
+    /// What each of several machines makes of the model.
+    Versed(Vec<OnMachine>),
+    /// A machine was saved, in one sentence, or why not.
+    MachineSaved(Result<String, String>),
     /// What could follow a path that is being typed.
     Completed {
         /// What was typed.
@@ -150,14 +166,6 @@ pub enum Action {
     Leave(Leave),
 }
 
-/// A machine, and what was tried to know it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Detected {
-    /// The machine.
-    pub machine: Machine,
-    /// One sentence per collector.
-    pub tried: Vec<String>,
-}
 
 /// Why the planner ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

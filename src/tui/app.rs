@@ -9,6 +9,7 @@ pub mod compare;
 mod history;
 mod knobs;
 pub mod live;
+pub mod machine;
 pub mod matrix;
 mod mouse;
 mod pages;
@@ -29,7 +30,9 @@ use super::regions::{Panel, Regions, Shape};
 use super::theme::Theme;
 use crate::answer::Limits;
 use crate::engine::{self, EngineError, EngineId, Scene};
+use crate::hardware::Detected;
 use crate::machine::Machine;
+use crate::machine::what_if::WhatIf;
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
@@ -43,6 +46,7 @@ use compare::{Comparing, Pin};
 use history::{Drag, Step};
 pub use live::Live;
 use live::Stale;
+use machine::{Asking, Bench};
 use matrix::Grid;
 pub use pages::Subject;
 use shelf::Shelf;
@@ -58,6 +62,8 @@ pub enum Mode {
     Entry(Entry),
     /// A model is chosen.
     Browse(Box<Browse>),
+    /// The machine: what is there, and what if.
+    Machine(Box<Bench>),
     /// Where a number comes from; scrolled by so many lines.
     Explain(Subject, u16),
     /// An engine is chosen: the one at this place.
@@ -174,10 +180,16 @@ pub struct App {
     pub engine: EngineId,
     pub settings: Settings,
     pub model: Option<Arc<Model>>,
+    /// The machine as it was found or described; its free memory may move.
+    pub here: Arc<Machine>,
+    /// What is changed of it.
+    pub what_if: WhatIf,
+    /// The machine that is planned for: both together.
     pub machine: Arc<Machine>,
     pub known: Known,
     pub live: Live,
-    pub tried: Vec<String>,
+    /// How it was found, once it was looked for.
+    pub found: Option<Box<Detected>>,
     /// What the devices say at present, one sentence each.
     pub reports: Vec<String>,
     pub theme: Theme,
@@ -233,14 +245,17 @@ impl App {
         let (columns, rows) = start.size;
         let scene = Scene { model: start.model.as_deref(), machine: &start.machine, raw: start.settings.raw };
         let knobs = start.engine.knobs(&scene);
+        let here = Arc::new(start.machine);
         Self {
             engine: start.engine,
             settings: start.settings,
             model: start.model,
-            machine: Arc::new(start.machine),
+            machine: Arc::clone(&here),
+            here,
+            what_if: WhatIf::default(),
             known: start.known,
             live: start.live,
-            tried: Vec::new(),
+            found: None,
             reports: Vec::new(),
             theme: start.theme,
             regions: Regions::of(columns, rows, knobs.len()),
@@ -284,6 +299,13 @@ impl App {
             (Mode::Plan, _) => &[Scope::Lists, Scope::Plan, Scope::Everywhere],
             (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],
             (Mode::Browse(_), _) => &[Scope::Models, Scope::Everywhere],
+            (Mode::Machine(bench), _) => match bench.asking {
+                Asking::Nothing => &[Scope::Machine, Scope::Everywhere],
+                Asking::Size(_) | Asking::Name(_) => &[Scope::Field, Scope::Everywhere],
+                Asking::Card(_) => &[Scope::Choice, Scope::Everywhere],
+                Asking::Shelf(_) => &[Scope::Shelf, Scope::Everywhere],
+                Asking::Versus(_) => &[Scope::Page, Scope::Everywhere],
+            },
             (Mode::Because(_) | Mode::Best(_), _) => &[Scope::Choices, Scope::Page, Scope::Everywhere],
             (Mode::Sweep(_), _) => &[Scope::Sweep, Scope::Everywhere],
             (Mode::Matrix(_), _) => &[Scope::Matrix, Scope::Everywhere],

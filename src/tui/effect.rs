@@ -14,6 +14,7 @@ use super::inquiry::{Inquiry, Lane};
 use super::lookout::Lookout;
 use crate::answer::Case;
 use crate::engine::EngineId;
+use crate::hardware::saved::Entry;
 use crate::hardware::watch::Watch;
 use crate::machine::Machine;
 use crate::model::Model;
@@ -57,6 +58,17 @@ pub enum Effect {
         /// Goes into the answer.
         id: u64,
     },
+    /// List the saved machines; the answer is [`Action::Shelved`].
+    Shelf,
+    /// Plan for several machines; the answer is [`Action::Versed`].
+    Versus(Box<Contest>),
+    /// Save a machine; the answer is [`Action::MachineSaved`].
+    SaveMachine {
+        /// Under this name.
+        name: String,
+        /// This one.
+        machine: Arc<Machine>,
+    },
     /// Hold free memory still, or follow it again.
     Freeze(bool),
     /// Stop, as Ctrl-Z does, until the shell continues the program.
@@ -80,6 +92,26 @@ impl Question {
     pub fn answer(&self) -> Action {
         let case = Case { engine: self.engine, model: &self.model, machine: &self.machine, settings: &self.settings };
         Action::Limits { id: self.id, limits: case.limits(&self.plan) }
+    }
+}
+
+/// One model, and the machines that it is planned for.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Contest {
+    pub engine: EngineId,
+    pub model: Arc<Model>,
+    pub settings: Settings,
+    pub machines: Vec<(String, Arc<Machine>)>,
+}
+
+impl Contest {
+    /// Asks the engine once for each machine.
+    pub fn answer(&self) -> Action {
+        let on = |(name, machine): &(String, Arc<Machine>)| {
+            Case { engine: self.engine, model: &self.model, machine, settings: &self.settings }.on(name, machine)
+        };
+        Action::Versed(self.machines.iter().map(on).collect())
     }
 }
 
@@ -117,6 +149,18 @@ pub trait World: Send + Sync + 'static {
 
     /// Looks at each of `items`; `tell` hears of each by its index and answers whether to go on.
     fn survey(&self, items: &[Arc<Item>], question: &shelf::Question, tell: &(dyn Fn(usize, Look) -> bool + Sync));
+
+    /// The saved machines by name.
+    ///
+    /// # Errors
+    /// One sentence on why they cannot be listed.
+    fn machines(&self) -> Result<Vec<Entry>, String>;
+
+    /// Saves `machine` under `name` and says so in one sentence.
+    ///
+    /// # Errors
+    /// One sentence on why it cannot be saved.
+    fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String>;
 
     /// Whole paths that begin with what was `typed`, folders with a slash at the end.
     fn complete(&self, typed: &str) -> Vec<String>;
@@ -199,6 +243,11 @@ impl Runner {
                 Lane::Page => self.for_page.send(inquiry),
             }),
             Effect::Fade { id } => drop(self.changes.send(id)),
+            Effect::Shelf => self.spawn(move || Action::MachinesListed(world.machines())),
+            Effect::Versus(contest) => self.spawn(move || contest.answer()),
+            Effect::SaveMachine { name, machine } => {
+                self.spawn(move || Action::MachineSaved(world.save_machine(&name, &machine)));
+            }
             Effect::Freeze(frozen) => self.watch.iter().for_each(|watch| watch.freeze(frozen)),
             Effect::Suspend => {}
         }
@@ -349,6 +398,14 @@ mod tests {
                 thread::yield_now();
             }
             (1..items.len()).all(|index| tell(index, Look::Failed("seen".to_owned())));
+        }
+
+        fn machines(&self) -> Result<Vec<Entry>, String> {
+            Ok(Vec::new())
+        }
+
+        fn save_machine(&self, name: &str, _: &Machine) -> Result<String, String> {
+            Err(format!("{name} is not saved"))
         }
 
         fn complete(&self, typed: &str) -> Vec<String> {

@@ -21,6 +21,12 @@ pub enum Scope {
     Lists,
     /// While something is typed.
     Field,
+    /// On the machine screen.
+    Machine,
+    /// While a card is chosen.
+    Choice,
+    /// Among the saved machines.
+    Shelf,
     /// While a model is chosen.
     Models,
     /// Where one of several suggestions can be taken.
@@ -44,6 +50,9 @@ impl Scope {
             Self::Knobs => "Knobs",
             Self::Lists => "Layers, memory, graph",
             Self::Field => "While typing",
+            Self::Machine => "Machine",
+            Self::Choice => "Choosing a card",
+            Self::Shelf => "Saved machines",
             Self::Models => "Choosing a model",
             Self::Choices => "Suggestions",
             Self::Sweep => "Sweep",
@@ -54,7 +63,7 @@ impl Scope {
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Knobs,
         Self::Lists,
         Self::Plan,
@@ -62,6 +71,9 @@ impl Scope {
         Self::Sweep,
         Self::Matrix,
         Self::Compare,
+        Self::Machine,
+        Self::Choice,
+        Self::Shelf,
         Self::Models,
         Self::Field,
         Self::Page,
@@ -163,6 +175,7 @@ pub const KEYS: &[Binding] = table! {
     Plan: Engine = [letter('e')] "choose the engine and its release";
     Plan: Notes = [letter('n')] "all that the engine says", footer 3 "notes";
     Plan: Models = [letter('b')] "every model there is, and how each would fit", footer 2 "models";
+    Plan: Machine = [letter('g')] "the machine: what is there, and what if", footer 3 "machine";
     Plan: Open = [letter('o')] "open a model of this computer, or any reference", footer 2 "open";
     Plan: Freeze = [letter('f')] "hold free memory still, or follow it again";
     Plan: Theme = [letter('T'), shift(KeyCode::Char('T'))] "dark, light, or without colour";
@@ -221,6 +234,47 @@ pub const KEYS: &[Binding] = table! {
     Compare: Enter = [key(KeyCode::Enter)] "go on with this plan", footer 1 "go on with it";
     Compare: LetGo = [letter('x'), key(KeyCode::Delete)] "let this plan go", footer 2 "let go";
 
+    Machine: Up = [key(KeyCode::Up), letter('k')] "the row above", footer 1 "choose";
+    Machine: Down = [key(KeyCode::Down), letter('j')] "the row below", footer 1 "choose";
+    Machine: Less = [key(KeyCode::Left)] "a GiB less", footer 3 "less, more";
+    Machine: More = [key(KeyCode::Right)] "a GiB more; or to what can be changed", footer 3 "less, more";
+    Machine: FineLess = [shift(KeyCode::Left), letter(',')] "a little less";
+    Machine: FineMore = [shift(KeyCode::Right), letter('.')] "a little more";
+    Machine: NextPanel = [key(KeyCode::Tab)] "the devices, or the chosen one", footer 2 "side";
+    Machine: PreviousPanel = [key(KeyCode::BackTab), shift(KeyCode::BackTab)] "the other side";
+    Machine: Enter = [key(KeyCode::Enter)] "change it: type a size, choose a card", footer 1 "change";
+    Machine: Toggle = [letter(' ')] "use the GPU, or do without it", footer 1 "use";
+    Machine: Add = [letter('a'), letter('+')] "add a GPU", footer 2 "add";
+    Machine: Remove = [letter('d'), key(KeyCode::Delete)] "take the GPU away", footer 2 "away";
+    Machine: Reset = [letter('r')] "as it was found", footer 3 "reset";
+    Machine: Undo = [letter('u')] "undo", footer 2 "undo";
+    Machine: Save = [letter('s')] "save the machine under a name", footer 2 "save";
+    Machine: Shelf = [letter('m')] "saved machines: plan for another", footer 2 "saved";
+    Machine: Freeze = [letter('f')] "hold free memory still, or follow it again";
+    Machine: PageUp = [key(KeyCode::PageUp)] "what is said of it, further up";
+    Machine: PageDown = [key(KeyCode::PageDown)] "what is said of it, further down";
+    Machine: First = [key(KeyCode::Home)] "the first row";
+    Machine: Last = [key(KeyCode::End)] "the last row";
+    Machine: Theme = [letter('T'), shift(KeyCode::Char('T'))] "dark, light, or without colour";
+    Machine: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key", footer 0 "help";
+    Machine: Back = [key(KeyCode::Esc), letter('q'), letter('g')] "back to the planner", footer 0 "back";
+
+    Choice: Up = [key(KeyCode::Up)] "the one above", footer 1 "choose";
+    Choice: Down = [key(KeyCode::Down)] "the one below", footer 1 "choose";
+    Choice: PageUp = [key(KeyCode::PageUp)] "several up";
+    Choice: PageDown = [key(KeyCode::PageDown)] "several down";
+    Choice: Enter = [key(KeyCode::Enter)] "take it", footer 1 "take";
+    Choice: Back = [key(KeyCode::Esc)] "leave it as it was", footer 0 "back";
+
+    Shelf: Up = [key(KeyCode::Up)] "the machine above", footer 1 "choose";
+    Shelf: Down = [key(KeyCode::Down)] "the machine below", footer 1 "choose";
+    Shelf: PageUp = [key(KeyCode::PageUp)] "several up";
+    Shelf: PageDown = [key(KeyCode::PageDown)] "several down";
+    Shelf: Enter = [key(KeyCode::Enter)] "plan for it instead", footer 1 "open";
+    Shelf: Join = [letter('j')] "let its GPUs join, over RPC", footer 1 "join";
+    Shelf: Toggle = [letter(' ')] "mark it, to put it beside", footer 2 "mark";
+    Shelf: Versus = [letter('c')] "side by side with the one planned for", footer 1 "compare";
+    Shelf: Back = [key(KeyCode::Esc), letter('q'), letter('m')] "back to the machine", footer 0 "back";
 
     Field: Enter = [key(KeyCode::Enter)] "take the value", footer 1 "take";
     Field: Back = [key(KeyCode::Esc)] "leave it as it was", footer 1 "cancel";

@@ -5,9 +5,9 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use super::action::{Action, Detected};
-use crate::hardware::Search;
+use super::action::Action;
 use crate::hardware::watch::{Moved, News, Watch};
+use crate::hardware::{Detected, Search};
 use crate::machine::described::Described;
 
 /// What is to be found out, and how often.
@@ -39,8 +39,8 @@ impl Lookout {
 fn action(news: News, described: &Described) -> Action {
     match news {
         News::Found(found) => {
-            let tried = found.tried.into_iter().map(|tried| format!("{}: {}", tried.collector, tried.outcome));
-            Action::Detected(Detected { machine: described.complete(found.machine), tried: tried.collect() })
+            let machine = described.complete(found.machine.clone());
+            Action::Detected(Box::new(Detected { machine, ..found }))
         }
         News::Moved(Moved { machine, notes }) => Action::Moved(Moved { machine: described.complete(machine), notes }),
     }
@@ -75,7 +75,7 @@ mod tests {
         let Action::Detected(found) = news.recv().unwrap() else { panic!("what was found comes first") };
         assert_eq!((found.machine.gpus.len(), found.machine.ram.total), (0, Bytes::gib(64)));
         assert_eq!(found.machine.origin, Origin::Described);
-        assert!(found.tried.iter().any(|tried| tried.starts_with("nvml: ")));
+        assert!(found.tried.iter().any(|tried| tried.collector == "nvml"));
         // looked once: nothing follows, and the thread is gone
         assert!(news.recv().is_err());
         watch.join();

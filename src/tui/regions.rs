@@ -1,6 +1,7 @@
 //! Where everything stands on a screen: a pure function of its size and the number of knobs. Drawing and the mouse read
 //! the same one.
 
+pub mod machine;
 pub mod models;
 
 use ratatui::layout::Rect;

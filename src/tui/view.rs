@@ -16,8 +16,8 @@
 //!  ↑↓ knob  ←→ change  ⇧←→ fine  m most that fits  …                                                    footer
 //! ```
 //!
-//! Pages that stand in front: `help`, `models`, `explain`, `engines`, `notes`, `because`, `best`, `sweep`, `matrix`,
-//! `compare`. Where each part stands is in [`super::regions`].
+//! The machine has a screen of its own, `machine`. Pages that stand in front: `help`, `models`, `explain`, `engines`,
+//! `notes`, `because`, `best`, `sweep`, `matrix`, `compare`. Where each part stands is in [`super::regions`].
 
 mod because;
 mod best;
@@ -31,6 +31,7 @@ mod header;
 mod help;
 mod knobs;
 pub mod layers;
+pub mod machine;
 mod matrix;
 pub mod memory;
 pub mod models;
@@ -52,6 +53,10 @@ use super::widget::pen::Pen;
 pub fn draw(app: &App, buffer: &mut Buffer) {
     if app.regions.shape == Shape::TooSmall {
         small::draw(app, buffer);
+    } else if let Mode::Machine(bench) = &app.mode {
+        header::draw(app, buffer);
+        footer::draw(app, buffer);
+        machine::draw(app, bench, buffer);
     } else {
         header::draw(app, buffer);
         knobs::draw(app, buffer);
@@ -75,7 +80,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             footer::draw(app, buffer);
         }
         match &app.mode {
-            Mode::Plan | Mode::Entry(_) => {}
+            Mode::Plan | Mode::Entry(_) | Mode::Machine(_) => {}
             Mode::Browse(page) => models::draw(app, page, buffer),
             Mode::Explain(subject, scroll) => explain::draw(app, *subject, *scroll, buffer),
             Mode::Engines(at) => engines::draw(app, *at, buffer),

@@ -3,6 +3,7 @@
 pub mod area;
 pub mod bar;
 pub mod columns;
+pub mod field;
 pub mod panel;
 pub mod pen;
 pub mod slider;

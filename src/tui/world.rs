@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::effect::World;
+use crate::hardware::saved::{Entry, Saved};
+use crate::machine::Machine;
 use crate::shelf::{self, Item, Look, Question};
 use crate::source::recent::{self, Recent};
 use crate::source::{self, Package, Roots, Watch};
@@ -46,6 +48,15 @@ impl World for ThisComputer {
 
     fn survey(&self, items: &[Arc<Item>], question: &Question, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
         shelf::survey(items, question, &Roots::of_this_machine(), tell);
+    }
+
+    fn machines(&self) -> Result<Vec<Entry>, String> {
+        Saved::here()?.list()
+    }
+
+    fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String> {
+        let path = Saved::here()?.save(name, machine)?;
+        Ok(format!("Saved in {}; --machine '{name}' plans for it.", path.display()))
     }
 
     fn complete(&self, typed: &str) -> Vec<String> {

@@ -19,6 +19,7 @@ pub fn machine(gpus: usize, memory: Bytes) -> Machine {
         integrated: false,
         compute: Some((8, 6)),
         driver_major: Some(12),
+        computer: None,
     };
     Machine {
         os: Os::Linux,

@@ -64,6 +64,7 @@ fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
         integrated: false,
         compute: Some((9, 0)),
         driver_major: Some(12),
+        computer: None,
     };
     let machine = Machine {
         os: Os::Linux,

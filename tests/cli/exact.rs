@@ -19,6 +19,7 @@ fn dev0() -> Gpu {
         integrated: false,
         compute: Some((8, 6)),
         driver_major: None,
+        computer: None,
     }
 }
 

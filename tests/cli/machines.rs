@@ -168,3 +168,61 @@ fn a_system_by_name_brings_its_memory() {
     );
     assert!(system["notes"].to_string().contains("assumed"), "{}", system["notes"]);
 }
+
+#[test]
+fn computers_join_and_the_plan_says_what_each_holds() {
+    let place = Place::new();
+    let save = |name: &str, card: &str| {
+        let arguments = ["machine", "save", name, "--gpu", card, "--gpu", card, "--ram", "64GiB"];
+        place.plimsoll().args(arguments).assert().success();
+    };
+    save("garage", "total=6GiB,name=A");
+    save("attic", "total=4GiB,name=B");
+    let here = ["--gpu", "total=3GiB,name=C", "--ram", "32GiB", "--engine", "llama.cpp", "--ctx", "8192"];
+    let alone = plan(&place, &here);
+    let both = plan(&place, &[&here[..], &["--join", "garage", "--join", "attic"]].concat());
+    assert_eq!(
+        (&alone["verdict"], &both["verdict"], &both["origin"]),
+        (&"split".into(), &"gpu".into(), &"simulated".into())
+    );
+    assert_eq!(both["confidence"], "modelled");
+    let computers: Vec<_> = both["devices"].as_array().unwrap().iter().map(|device| &device["computer"]).collect();
+    assert_eq!(
+        computers,
+        [&Value::Null, &"garage".into(), &"garage".into(), &"attic".into(), &"attic".into(), &Value::Null]
+    );
+
+    // what each computer holds is the sum over its devices, and everything is somewhere
+    let held = both["computers"].as_array().unwrap();
+    assert_eq!(held.len(), 3);
+    let sum = |key: &str| held.iter().map(|computer| computer[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("asked"), both["totals"]["all"].as_u64().unwrap());
+    assert_eq!(sum("layers"), both["layer_count"].as_u64().unwrap());
+    // the others come first: the first layer on a GPU is away, the output layer is here or away but last
+    assert_eq!(both["layers"][0]["device"], "GPU1");
+
+    let mut command = place.plimsoll();
+    command.arg("plan").arg(place.model("llama3.1-8b")).args(here).args(["--join", "garage"]);
+    let text = command.assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("Computers") && text.contains("garage (GPU1, GPU2)") && text.contains("@garage"), "{text}");
+
+    // what starts it there and here
+    let mut command = place.plimsoll();
+    command.arg("export").arg(place.model("llama3.1-8b")).args(here).args(["--join", "garage", "--as", "llama-server"]);
+    let text = String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap();
+    assert!(text.contains("on garage: ggml-rpc-server") && text.contains("--rpc garage:50052"), "{text}");
+
+    // one that has none of its own, Ollama's, and one too many
+    let ollama = plan(&place, &["--gpu", "24GiB", "--ram", "32GiB", "--join", "garage"]);
+    assert!(ollama["notes"].to_string().contains("left out") && ollama["devices"].as_array().unwrap().len() == 2);
+    for (arguments, part) in [
+        (vec!["--join", "nowhere"], "neither a file"),
+        (vec!["--join", "garage", "--join", "garage"], "joined already"),
+    ] {
+        let said = refused(place.plimsoll().arg("devices").args(arguments), 2);
+        assert!(said.contains("--join") && said.contains(part), "{said}");
+    }
+    place.plimsoll().args(["machine", "save", "bare", "--gpu", "none", "--ram", "8GiB"]).assert().success();
+    assert!(refused(place.plimsoll().args(["devices", "--join", "bare"]), 2).contains("no GPU to lend"));
+}

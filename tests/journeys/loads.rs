@@ -320,7 +320,12 @@ fn models_are_looked_at_again_when_the_machine_becomes_known() {
     stage.props.shelf = vec![("qwen3:8b", HERE, Ok(package("qwen3-8b")))];
     stage.press("b");
     assert!(stage.text().contains("▲ In RAM") && !stage.text().contains("✓ Fits"), "{}", stage.text());
-    let detected = plimsoll::tui::action::Detected { machine: stage::one_gpu(), tried: Vec::new() };
-    stage.act(Action::Detected(detected));
+    let detected = plimsoll::hardware::Detected {
+        machine: stage::one_gpu(),
+        facts: Vec::new(),
+        processes: Vec::new(),
+        tried: Vec::new(),
+    };
+    stage.act(Action::Detected(Box::new(detected)));
     assert!(stage.text().contains("✓ Fits"), "{}", stage.text());
 }

@@ -83,3 +83,266 @@ fn what_a_device_reports_is_a_note_while_it_lasts() {
         assert!(!stage.text().contains("answers no longer"), "{}", stage.text());
     }
 }
+
+/// The machine screen on two cards that were found.
+fn bench() -> Stage {
+    let machine = Machine { origin: Origin::Detected, ..stage::machine(2, "RTX 3060", 12, 64) };
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), machine.clone(), (140, 45));
+    let tried = [("nvml", "2 GPUs through libnvidia-ml.so.1"), ("ram", "56.0 GiB available of 64.0 GiB")];
+    stage.act(stage::detected(machine, &tried));
+    stage.press("g");
+    stage
+}
+
+#[test]
+fn a_gpu_is_switched_off_and_on_and_every_screen_says_so() {
+    let mut stage = bench();
+    assert!(!stage.text().contains("simulated"), "{}", stage.text());
+    stage.press("Space");
+    assert_eq!(stage.app.machine.gpus.len(), 1);
+    assert_eq!(stage.app.plan.as_ref().unwrap().origin, Origin::Described);
+    let text = stage.text();
+    assert!(text.contains("simulated") && text.contains("1 of 2 GPUs used") && text.contains("off"), "{text}");
+    stage.press("Esc");
+    assert!(stage.text().contains("RTX 3060 · 64.0 GiB · simulated"), "{}", stage.text());
+    stage.press("g Space");
+    assert_eq!((stage.app.machine.gpus.len(), stage.app.machine.origin), (2, Origin::Detected));
+    stage.press("u");
+    assert_eq!(stage.app.machine.gpus.len(), 1, "each step can be undone");
+    stage.press("u u");
+    assert!(stage.text().contains("Nothing to undo"), "{}", stage.text());
+}
+
+#[test]
+fn free_memory_is_stated_stepped_and_kept_back() {
+    let mut stage = bench();
+    let free = |stage: &Stage| stage.app.machine.gpus[0].free;
+    stage.press("Enter ↓ ↓ Enter");
+    stage.write("8GiB");
+    stage.press("Enter");
+    assert_eq!(free(&stage), Bytes::gib(8));
+    assert!(stage.text().contains("stated here"), "{}", stage.text());
+    stage.press("→");
+    assert_eq!(free(&stage), Bytes::gib(9));
+    stage.press("⇧← ,");
+    assert_eq!(free(&stage), Bytes::mib(9 * 1024 - 256));
+    stage.press("↓ → ↓ → →");
+    assert_eq!(free(&stage), Bytes::mib(9 * 1024 - 256 - 3 * 1024), "the desktop and another model");
+    assert_eq!(stage.app.plan.as_ref().unwrap().devices[0].free, free(&stage));
+    stage.press("r");
+    assert_eq!(stage.app.machine.origin, Origin::Detected);
+}
+
+#[test]
+fn absurd_sizes_are_answered_in_words() {
+    let mut stage = bench();
+    for (text, part) in [("-1GiB", "-1GiB"), ("13GiB", "in all"), ("4096TiB", "1 PiB"), ("much", "not a size")] {
+        stage.press("Esc Esc g Enter ↓ ↓ Enter");
+        stage.write(text);
+        stage.press("Enter");
+        assert!(stage.text().contains(part), "{text}\n{}", stage.text());
+        stage.press("Esc");
+        assert_eq!(stage.app.machine.origin, Origin::Detected, "Esc leaves it as it was");
+    }
+}
+
+#[test]
+fn cards_are_added_exchanged_and_taken_away() {
+    let mut stage = bench();
+    stage.press("a");
+    stage.write("5090");
+    assert!(stage.text().contains("RTX 5090") && stage.text().contains("1792 GB/s"), "{}", stage.text());
+    stage.press("Enter");
+    let names = |stage: &Stage| stage.app.machine.gpus.iter().map(|gpu| gpu.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&stage), ["RTX 3060", "RTX 3060", "RTX 5090"]);
+    assert!(stage.text().contains("are assumed to be free"), "{}", stage.text());
+    // the first one becomes another
+    stage.press("Home Enter ↓ Enter");
+    stage.write("48GiB");
+    stage.press("Enter");
+    assert_eq!(names(&stage), ["48.0 GiB GPU", "RTX 3060", "RTX 5090"]);
+    stage.press("Esc d End ↑ ↑ ↑ d");
+    assert_eq!(names(&stage), ["RTX 3060"]);
+    stage.press("u u u u");
+    assert_eq!(names(&stage), ["RTX 3060", "RTX 3060"]);
+    assert_eq!(stage.app.machine.origin, Origin::Detected);
+}
+
+#[test]
+fn what_is_no_card_is_answered_with_what_is_near() {
+    let mut stage = bench();
+    for (text, part) in [("RTX 4091", "RTX 4090"), ("total=24GiB,free=25GiB", "more than"), ("none", "no GPU")] {
+        stage.press("a");
+        stage.write(text);
+        stage.press("Enter");
+        assert!(stage.text().contains(part), "{text}\n{}", stage.text());
+        stage.press("Esc");
+    }
+    assert_eq!(stage.app.machine.gpus.len(), 2);
+    stage.press("a");
+    stage.write("name=A,total=24GiB,free=22GiB,backend=ROCm");
+    stage.press("Enter");
+    assert_eq!(stage.app.machine.gpus[2].free, Bytes::gib(22));
+}
+
+#[test]
+fn a_system_brings_its_memory_and_ram_is_stated() {
+    let mut stage = bench();
+    stage.press("a");
+    stage.write("M4 Max 128");
+    stage.press("Enter");
+    assert_eq!(stage.app.machine.ram.total, Bytes::gib(128));
+    assert!(stage.text().contains("· in RAM"), "{}", stage.text());
+    stage.press("End ↑ Enter Enter");
+    stage.write("256GiB");
+    stage.press("Enter ↓ ↓ Enter");
+    stage.write("8GiB");
+    stage.press("Enter");
+    let ram = stage.app.machine.ram;
+    assert_eq!((ram.total, ram.swap_free), (Bytes::gib(256), Bytes::gib(8)));
+    stage.press("r");
+    assert_eq!(stage.app.machine.ram.total, Bytes::gib(64));
+}
+
+#[test]
+fn what_every_gpu_keeps_free_is_the_engines_knob() {
+    let mut stage = bench();
+    stage.press("End Enter →");
+    assert_eq!(stage.app.settings.gpu_overhead, Bytes::gib(1));
+    assert!(stage.text().contains("OLLAMA_GPU_OVERHEAD"), "{}", stage.text());
+    stage.press("Esc Esc e ↑ Enter g End Enter →");
+    assert_eq!(stage.app.settings.fit_target, Some(Bytes::gib(2)));
+    assert!(stage.text().contains("--fit-target"), "{}", stage.text());
+    stage.press("r");
+    assert_eq!(stage.app.settings.fit_target, None);
+}
+
+#[test]
+fn machines_are_saved_listed_and_opened() {
+    let mut stage = bench();
+    stage.press("Space s Enter");
+    assert!(stage.text().contains("cannot be a machine's name"), "{}", stage.text());
+    stage.write("one card");
+    stage.press("Enter");
+    assert!(stage.text().contains("Saved as one card"), "{}", stage.text());
+    stage.press("u m");
+    let text = stage.text();
+    assert!(text.contains("one card") && text.contains("RTX 3060, 64.0 GiB of RAM"), "{text}");
+    stage.press("↓ Enter");
+    assert_eq!(stage.app.machine.gpus.len(), 1);
+    assert!(stage.text().contains("'one card', saved"), "{}", stage.text());
+    // what moves in front of us does not move another machine
+    stage.app.live = Live::On;
+    let mut elsewhere = (*stage.app.here).clone();
+    elsewhere.gpus[0].free = Bytes::gib(1);
+    stage.act(moved(elsewhere, &[]));
+    assert_ne!(stage.app.machine.gpus[0].free, Bytes::gib(1));
+    stage.press("m Home Enter");
+    assert_eq!((stage.app.machine.gpus.len(), stage.app.machine.origin), (2, Origin::Detected));
+    stage.press("u");
+    assert_eq!(stage.app.machine.gpus.len(), 1);
+}
+
+#[test]
+fn the_devices_say_what_their_backend_means_and_how_they_are_known() {
+    let stage = bench();
+    let text = stage.text();
+    for part in ["CUDA context, assumed 350 MiB", "alignment", "128 B", "flash attention", "get_alignment"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
+#[test]
+fn no_gpu_and_sixty_four_are_drawn_and_changed() {
+    for (count, size) in [(0, (60, 20)), (64, (60, 20)), (0, (140, 45)), (64, (140, 45))] {
+        let machine = stage::machine(count, "RTX 3060", 12, 64);
+        let mut stage = Stage::new(stage::model("llama3.1-8b"), machine, size);
+        stage.press("g End");
+        assert!(stage.text().contains("kept on each GPU"), "{}", stage.text());
+        stage.press("Home a");
+        stage.write("4090");
+        stage.press("Enter");
+        assert_eq!(stage.app.machine.gpus.len(), count + 1);
+        stage.press("PgDn PgDn PgUp d");
+        assert_eq!(stage.app.machine.gpus.len(), count);
+    }
+}
+
+#[test]
+fn the_mouse_chooses_a_device_and_a_line() {
+    use plimsoll::tui::action::Gesture;
+    use plimsoll::tui::app::Mode;
+    use plimsoll::tui::app::machine::Pane;
+    let mut stage = bench();
+    let find = |stage: &Stage, text: &str| {
+        let screen = stage.text();
+        let (y, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
+        let x = line.split(text).next().unwrap().chars().count();
+        (x as u16, y as u16)
+    };
+    let (x, y) = find(&stage, "main memory");
+    stage.mouse(Gesture::Down, x, y);
+    let (x, y) = find(&stage, "free swap");
+    stage.mouse(Gesture::Down, x, y);
+    let Mode::Machine(bench) = &stage.app.mode else { panic!("the screen stays") };
+    assert_eq!((bench.pane, bench.row, bench.line), (Pane::Details, 3, 2));
+}
+
+#[test]
+fn a_saved_machine_joins_for_llama_cpp() {
+    let mut stage = bench();
+    let saved = stage::machine(2, "RTX 3090", 24, 128);
+    stage.props.machines.lock().unwrap().push(("garage".to_owned(), Ok(saved)));
+    stage.press("m j");
+    assert!(stage.text().contains("cannot join itself"), "{}", stage.text());
+    stage.press("↓ j");
+    assert_eq!(stage.app.machine.gpus.len(), 4);
+    let text = stage.text();
+    assert!(text.contains("RTX 3090 @garage") && text.contains("joined") && text.contains("e chooses it"), "{text}");
+    // Ollama leaves it out, and says so
+    assert_eq!(stage.app.plan.as_ref().unwrap().gpus().len(), 2);
+    assert!(stage.app.plan.as_ref().unwrap().notes.iter().any(|note| note.contains("garage")));
+    stage.press("m ↓ j");
+    assert!(stage.text().contains("joined already"), "{}", stage.text());
+    stage.press("Esc Esc e ↑ Enter");
+    let plan = stage.app.plan.clone().unwrap();
+    assert_eq!(plan.gpus().len(), 4);
+    assert!(stage.text().contains("modelled"), "{}", stage.text());
+    stage.press("g End ↑ ↑ ↑ d");
+    assert_eq!(stage.app.machine.gpus.len(), 3);
+    stage.press("u u u");
+    assert_eq!(stage.app.machine.origin, Origin::Detected);
+}
+
+#[test]
+fn machines_stand_side_by_side_with_verdict_and_largest_context() {
+    use plimsoll::answer::Case;
+    use plimsoll::settings::knob::Knob;
+    use plimsoll::units::Tokens;
+    let mut stage = bench();
+    let save = |name: &str, machine: Machine| {
+        stage.props.machines.lock().unwrap().push((name.to_owned(), Ok(machine)));
+    };
+    save("small", stage::machine(1, "RTX 3050", 4, 16));
+    save("large", stage::machine(1, "H100", 80, 256));
+    save("bare", stage::machine(0, "", 0, 32));
+    save("fifth", stage::machine(1, "RTX 3060", 12, 32));
+    stage.press("m ↓ Space ↓ Space ↓ Space ↓ Space");
+    assert!(stage.text().contains("and no more"), "{}", stage.text());
+    stage.press("c");
+    let text = stage.text();
+    for part in ["Side by side", "planned for", "small", "large", "bare", "Fits", "Split", "In RAM"] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    // the largest context is the one that the machine itself would give
+    let (app, machine) = (&stage.app, stage::machine(1, "H100", 80, 256));
+    let model = app.model.clone().unwrap();
+    let case = Case { engine: app.engine, model: &model, machine: &machine, settings: &app.settings };
+    let largest = case.largest(Knob::Context, plimsoll::answer::Goal::All).unwrap().value;
+    assert!(text.contains(&Tokens(largest).to_string()), "{text}");
+    stage.press("Esc m c");
+    assert!(stage.text().contains("started on"), "{}", stage.text());
+    for size in [(60, 20), (0, 0), (80, 24)] {
+        stage.resize(size.0, size.1);
+    }
+}

@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 
 use crate::stage::{self, Stage};
 
-const COMMANDS: [Command; 41] = [
+const COMMANDS: [Command; 49] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -57,6 +57,14 @@ const COMMANDS: [Command; 41] = [
     Command::Matrix,
     Command::Rows,
     Command::Columns,
+    Command::Machine,
+    Command::Toggle,
+    Command::Add,
+    Command::Remove,
+    Command::Save,
+    Command::Shelf,
+    Command::Join,
+    Command::Versus,
 ];
 
 #[derive(Clone, Debug)]

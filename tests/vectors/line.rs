@@ -63,6 +63,7 @@ fn gpu(described: &Value) -> Gpu {
         integrated: flag(&described["integrated"]),
         compute: Some((number("compute_major"), number("compute_minor"))),
         driver_major: None,
+        computer: None,
     }
 }
 

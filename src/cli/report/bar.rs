@@ -87,6 +87,7 @@ mod tests {
             graph: Bytes(graph),
             reserves: vec![Reserve { name: "minimum memory", bytes: Bytes(reserved) }],
             layers: Vec::new(),
+            computer: None,
         }
     }
 

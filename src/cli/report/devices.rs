@@ -20,7 +20,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     }
     out.push('\n');
     for device in &plan.devices {
-        let head = format!("{:<ID$}{:<name$}", device.id, cell(&short_name(&device.name), name - 1));
+        let head = format!("{:<ID$}{:<name$}", device.id, cell(&short_name(&device.label()), name - 1));
         let amounts = [device.weights, device.cache, device.graph, device.reserved(), device.free];
         out += &head;
         out.extend(amounts.map(column));
@@ -35,6 +35,25 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
         out += &format!("{:ID$}{}\n", "", bar::legend(style));
     }
     out
+}
+
+/// What each computer holds, where there are several.
+pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
+    let computers = plan.computers();
+    if computers.len() < 2 {
+        return None;
+    }
+    let mut out = format!("{}\n", style.paint(Ink::Strong, "Computers"));
+    for computer in &computers {
+        let layers = match computer.layers {
+            1 => "1 layer".to_owned(),
+            n => format!("{n} layers"),
+        };
+        let devices = computer.devices.join(", ");
+        let (asked, free) = (amount(computer.asked), amount(computer.free));
+        out += &style.wrap("", &format!("{} ({devices}): {layers}, {asked} of {free} free", computer.called()));
+    }
+    Some(out)
 }
 
 /// What is left of a device, or what it lacks.

@@ -45,6 +45,14 @@ impl Backend {
     /// SYCL (`ggml-sycl.cpp`, 0.1.161). What attention uses besides is not counted.
     pub const SYCL: Self = Self::CUDA;
 
+    /// The same device in another computer, behind llama.cpp's `rpc-server` (`ggml-rpc.cpp`, 0.1.161): alignment, largest
+    /// buffer and the sizes of padded tensors are asked of it, it computes asynchronously and knows events, and it never
+    /// takes over an operation whose weights are in RAM (`offload_op` is absent).
+    #[must_use]
+    pub fn remote(self) -> Self {
+        Self { offload_batch: u64::MAX, ..self }
+    }
+
     /// Main memory and the CPU (`TENSOR_ALIGNMENT` in `ggml-impl.h`, 0.1.161).
     pub const CPU: Self =
         Self { alignment: 32, row_multiple: None, offload_batch: u64::MAX, pipelines: false, ..Self::CUDA };

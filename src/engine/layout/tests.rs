@@ -4,7 +4,16 @@ use crate::machine::{Gpu, Origin, Os, Ram};
 /// A GPU that has `free` MiB for layers, beyond what the engine keeps back on it.
 fn gpu(backend: Backend, free: u64) -> Gpu {
     let free = Bytes::mib(free) + minimum_memory(backend);
-    Gpu { name: "card".to_owned(), backend, total: free, free, integrated: false, compute: None, driver_major: None }
+    Gpu {
+        name: "card".to_owned(),
+        backend,
+        total: free,
+        free,
+        integrated: false,
+        compute: None,
+        driver_major: None,
+        computer: None,
+    }
 }
 
 fn cuda(free: u64) -> Gpu {

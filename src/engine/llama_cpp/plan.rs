@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::fit::{self, Fitted};
 use super::{Layout, Loaded, Measured, Watched, graph_plan};
 use crate::engine::{EngineError, EngineId};
-use crate::machine::{Backend, Machine};
+use crate::machine::{Backend, Machine, joined};
 use crate::model::Model;
 use crate::plan::{
     Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, InEffect, LayerPlan, Peak, Plan, Reserve, Term, Totals,
@@ -74,13 +74,18 @@ impl Parts<'_> {
         }
     }
 
+    /// Devices of other computers are used.
+    fn is_joined(&self) -> bool {
+        self.ask.gpus.iter().any(|gpu| self.machine.gpus.get(*gpu).is_some_and(|gpu| gpu.computer.is_some()))
+    }
+
     fn confidence(&self) -> Confidence {
         let known = |gpu: &usize| {
             self.machine.gpus.get(*gpu).is_some_and(|gpu| matches!(gpu.backend, Backend::Cuda | Backend::Rocm))
         };
         if !self.ask.gpus.iter().all(known) {
             Confidence::Assumed
-        } else if self.loaded.family.exact {
+        } else if self.loaded.family.exact && !self.is_joined() {
             Confidence::Exact
         } else {
             Confidence::Modelled
@@ -214,6 +219,12 @@ impl Parts<'_> {
             notes.push(
                 "buffers are laid out as ggml's sources say for these GPUs; nobody has measured that here".to_owned(),
             );
+        }
+        if self.is_joined() {
+            let others = joined::names(&self.machine.gpus).join(", ");
+            notes.push(format!(
+                "over RPC the layers begin on {others} and go on here; sizes there are modelled, and the network is not timed"
+            ));
         }
         if let Some(failure) = &self.fitted.failure {
             notes.push(format!("the fit gave up: {failure}"));

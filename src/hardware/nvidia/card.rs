@@ -102,6 +102,7 @@ fn described(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&G
         integrated: shares_ram,
         compute,
         driver_major: cuda.and_then(|version| (version / 1000).try_into().ok()),
+        computer: None,
     });
     Card { uuid, gpu, facts, shares_ram, ..Card::silent(String::new()) }
 }

@@ -6,6 +6,7 @@ use super::live::Stale;
 use super::{App, Cursors, Knob};
 use crate::answer::Situation;
 use crate::machine::Machine;
+use crate::machine::what_if::{Named, WhatIf};
 use crate::settings::{Aside, Settings};
 
 /// Situations that can be gone back to.
@@ -18,6 +19,7 @@ pub(super) struct Step {
     /// The knobs that were offered, and what was laid aside of the others.
     knobs: Vec<Knob>,
     aside: Aside,
+    what_if: WhatIf,
 }
 
 /// A slider that is being dragged.
@@ -45,13 +47,14 @@ impl App {
         if self.past.len() == REMEMBERED {
             self.past.remove(0);
         }
-        self.past.push(Step { situation, knobs: self.knobs.clone(), aside: self.aside.clone() });
+        let (knobs, aside, what_if) = (self.knobs.clone(), self.aside.clone(), self.what_if.clone());
+        self.past.push(Step { situation, knobs, aside, what_if });
     }
 
     pub(super) fn undo(&mut self) {
         match self.past.pop() {
-            Some(Step { situation, knobs, aside }) => {
-                self.aside = aside;
+            Some(Step { situation, knobs, aside, what_if }) => {
+                (self.aside, self.what_if) = (aside, what_if);
                 self.become_of(situation, knobs);
             }
             None => self.notice = Some("Nothing to undo.".to_owned()),
@@ -71,6 +74,10 @@ impl App {
             self.remember();
             // its settings were made for its own knobs: there is nothing to lay aside or to bring back
             let knobs = situation.case().knobs();
+            if situation.machine != self.machine {
+                let machine = Arc::clone(&situation.machine);
+                self.what_if = WhatIf::instead(Some(Named { name: "the pinned one".to_owned(), machine }));
+            }
             self.become_of(situation, knobs);
         }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{App, Known};
+use crate::hardware::Detected;
 use crate::hardware::watch::Moved;
-use crate::tui::action::Detected;
 use crate::tui::effect::Effect;
 
 /// Whether the free memory on the screen follows the machine's.
@@ -32,10 +32,11 @@ pub(super) enum Stale {
 }
 
 impl App {
-    pub(super) fn found(&mut self, detected: Detected) {
-        self.know_machine(Arc::new(detected.machine));
-        self.tried = detected.tried;
+    pub(super) fn found(&mut self, detected: Box<Detected>) {
+        self.here = Arc::new(detected.machine.clone());
+        self.found = Some(detected);
         self.known = Known::All;
+        self.know_machine(Arc::new(self.what_if.over(&self.here)));
         self.replan_from_scratch();
     }
 
@@ -51,6 +52,8 @@ impl App {
             self.notice = Some(news.clone());
         }
         self.reports = notes;
+        self.here = Arc::new(machine);
+        let machine = self.what_if.over(&self.here);
         if machine != *self.machine {
             self.know_machine(Arc::new(machine));
             if self.stale == Stale::No {

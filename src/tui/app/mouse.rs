@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 
 use super::history::Drag;
+use super::machine::{Asking, Bench, Pane};
 use super::{App, Mode, Panel};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Command, Gesture};
@@ -14,6 +15,12 @@ use crate::tui::widget::slider;
 
 impl App {
     pub(super) fn mouse(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
+        if let (Mode::Machine(bench), Gesture::Down) = (&self.mode, gesture) {
+            let mut bench = bench.clone();
+            self.point_at_machine(&mut bench, x, y);
+            self.mode = Mode::Machine(bench);
+            return Vec::new();
+        }
         if !matches!(self.mode, Mode::Plan) {
             return self.mouse_on_page(gesture, x, y);
         }
@@ -31,6 +38,20 @@ impl App {
             Gesture::WheelUp | Gesture::WheelDown => self.wheel(gesture == Gesture::WheelUp, x, y),
         }
         Vec::new()
+    }
+
+    /// Chooses the device or the line under the pointer.
+    fn point_at_machine(&mut self, bench: &mut Bench, x: u16, y: u16) {
+        self.let_go();
+        if !matches!(bench.asking, Asking::Nothing) {
+            return;
+        }
+        self.notice = None;
+        if let Some(row) = view::machine::row_at(self, bench, x, y) {
+            (bench.pane, bench.row, bench.line, bench.scroll) = (Pane::Devices, row, 0, 0);
+        } else if let Some(line) = view::machine::line_at(self, bench, x, y) {
+            (bench.pane, bench.line) = (Pane::Details, line);
+        }
     }
 
     fn mouse_on_page(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {

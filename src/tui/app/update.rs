@@ -7,6 +7,8 @@ use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
 use super::browse::Browse;
+use super::machine::Asking;
+use super::machine::cards::Cards;
 use super::{App, Entry, Load, Mode, Panel};
 use crate::engine::Choice;
 use crate::source::{Package, Progress};
@@ -33,6 +35,9 @@ impl App {
             }
             Action::Detected(detected) => self.found(detected),
             Action::Moved(moved) => self.moved(moved),
+            Action::MachinesListed(entries) => self.machines_listed(entries),
+            Action::Versed(answers) => self.versed(answers),
+            Action::MachineSaved(result) => self.machine_saved(result),
             Action::Progress { id, now, took } => self.progress(id, now, took),
             Action::Loaded { id, result } if id == self.load_id => return self.loaded(result),
             Action::Shelved(items) => {
@@ -81,6 +86,7 @@ impl App {
                 Vec::new()
             }
             Mode::Browse(browse) => self.press_on_browse(browse, command),
+            Mode::Machine(bench) => self.press_on_machine(bench, command),
             Mode::Engines(at) => {
                 self.press_on_engines(at, command);
                 Vec::new()
@@ -134,6 +140,7 @@ impl App {
                 self.mode = Mode::Browse(Box::new(Browse::new(command == Command::Open)));
                 return vec![Effect::Shelve];
             }
+            Command::Machine => self.mode = Mode::Machine(Box::default()),
             Command::Freeze => return self.freeze(),
             Command::Back => return self.cancel_load(),
             Command::Explain => self.explain(),
@@ -214,6 +221,19 @@ impl App {
                 let change = browse.input.handle_event(&event);
                 change.filter(|change| change.value).into_iter().for_each(|_| browse.edited());
             }
+            Mode::Machine(bench) => {
+                bench.wrong = None;
+                match &mut bench.asking {
+                    Asking::Size(input) | Asking::Name(input) => {
+                        let _changed = input.handle_event(&event);
+                    }
+                    Asking::Card(cards) => {
+                        let _changed = cards.input.handle_event(&event);
+                        cards.at = 0;
+                    }
+                    Asking::Nothing | Asking::Shelf(_) | Asking::Versus(_) => {}
+                }
+            }
             Mode::Plan if begins => {
                 let mut entry = Entry::default();
                 let _changed = entry.input.handle_event(&event);
@@ -228,6 +248,12 @@ impl App {
         let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
         match &mut self.mode {
             Mode::Entry(entry) => entry.input = Input::new(format!("{}{line}", entry.input.value())),
+            Mode::Machine(bench) => {
+                if let Asking::Size(input) | Asking::Name(input) | Asking::Card(Cards { input, .. }) = &mut bench.asking
+                {
+                    *input = Input::new(format!("{}{line}", input.value()));
+                }
+            }
             Mode::Browse(browse) => {
                 browse.input = Input::new(format!("{}{line}", browse.input.value()));
                 browse.edited();

@@ -14,6 +14,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     pen.skip(1);
     let said = match &app.mode {
         Mode::Entry(entry) => entry.wrong.as_deref(),
+        Mode::Machine(bench) if bench.wrong.is_some() => bench.wrong.as_deref(),
         _ => app.notice.as_deref(),
     };
     if let Some(text) = said {

@@ -66,7 +66,7 @@ fn engine(app: &App) -> String {
 fn machine(app: &App) -> String {
     let gpus = &app.machine.gpus;
     let cards = match gpus.as_slice() {
-        _ if app.known == Known::Asking => "looking for GPUs…".to_owned(),
+        _ if app.known == Known::Asking && app.what_if.instead.is_none() => "looking for GPUs…".to_owned(),
         [] => "no GPU".to_owned(),
         [one] => one.name.clone(),
         [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {
@@ -77,6 +77,8 @@ fn machine(app: &App) -> String {
     let simulated = if app.machine.origin == Origin::Described { " · simulated" } else { "" };
     let live = match app.live {
         Live::Off => "",
+        // another one stands in its place
+        _ if app.what_if.instead.is_some() => "",
         // as wide as what it changes to
         Live::On => " · live  ",
         Live::Frozen => " · frozen",

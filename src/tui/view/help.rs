@@ -11,13 +11,11 @@ use crate::tui::theme::Hue;
 pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
     let page = if app.regions.screen.width >= WIDTH {
         let (mut left, mut right) = (Page::half(app), Page::half(app));
-        for scope in [Scope::Knobs, Scope::Lists, Scope::Sweep, Scope::Matrix, Scope::Choices, Scope::Compare] {
-            keys(app, scope, &mut left);
-        }
-        for scope in [Scope::Plan, Scope::Page, Scope::Models, Scope::Field, Scope::Everywhere] {
-            keys(app, scope, &mut right);
-        }
         rest(&mut right);
+        for scope in Scope::ALL {
+            let shorter = if left.height() <= right.height() { &mut left } else { &mut right };
+            keys(app, scope, shorter);
+        }
         Page::beside(left, right)
     } else {
         let mut page = Page::new(app);

@@ -120,8 +120,12 @@ impl Rows {
 
 /// Draws them.
 pub fn draw(app: &App, buffer: &mut Buffer) {
-    let (theme, area) = (app.theme, app.regions.memory);
-    let focused = app.focus == Panel::Memory;
+    draw_in(app, app.regions.memory, app.focus == Panel::Memory, buffer);
+}
+
+/// Draws them elsewhere.
+pub fn draw_in(app: &App, area: Rect, focused: bool, buffer: &mut Buffer) {
+    let theme = app.theme;
     let Some(plan) = &app.plan else {
         panel::frame(buffer, area, Panel::Memory.title(), "", focused, theme);
         return;
@@ -180,13 +184,13 @@ fn draw_device(
     let figure_style =
         if device.is_over() { theme.bold(Hue::Over) } else { figure::style(&taken, was.as_ref(), theme, Hue::Text) };
     let name = match device.kind {
-        DeviceKind::Gpu => device.name.as_str(),
-        DeviceKind::Cpu => "",
+        DeviceKind::Gpu => device.label(),
+        DeviceKind::Cpu => "".into(),
     };
     let label = if shape.head > 0 { place.width.saturating_sub(FIGURE) } else { 21 };
     let mut pen = Pen::new(buffer, Rect { width: place.width.min(label), ..place }, 0);
     pen.put(&format!("{} ", if chosen { '▸' } else { ' ' }), ink);
-    pen.put(super::layers::device_name(plan, index), ink).skip(1).put(name, theme.ink(Hue::Dim));
+    pen.put(super::layers::device_name(plan, index), ink).skip(1).put(&name, theme.ink(Hue::Dim));
     let mut pen = Pen::new(buffer, place, 0);
     pen.skip(label).right(figure::mark(&taken, was.as_ref()), figure_style).right(&figure, figure_style);
 
@@ -316,7 +320,8 @@ fn speak_of_no_gpu(app: &App, plan: &Plan, rows: &Rows, buffer: &mut Buffer) {
         return;
     }
     let mut lines = vec!["No GPU was found; the plan is for RAM alone.".to_owned()];
-    lines.extend(app.tried.iter().cloned());
+    let tried = app.found.iter().flat_map(|found| &found.tried);
+    lines.extend(tried.map(|tried| format!("{}: {}", tried.collector, tried.outcome)));
     let top = rows.shape.rows() * rows.shown as u16 + 1;
     for (row, line) in (top..rows.area.height).zip(&lines) {
         Pen::new(buffer, rows.area, row).put(line, app.theme.ink(Hue::Dim));

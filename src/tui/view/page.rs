@@ -58,6 +58,11 @@ impl Page {
         Self { theme, lines, columns, kept: None }
     }
 
+    /// Lines written so far.
+    pub const fn height(&self) -> usize {
+        self.lines.len()
+    }
+
     /// A heading, with a blank line before it unless it is the first.
     pub fn heading(&mut self, text: &str) {
         if !self.lines.is_empty() {

@@ -14,7 +14,12 @@ use crate::tui::widget::pen::{Pen, wrap};
 
 /// Draws it.
 pub fn draw(app: &App, buffer: &mut Buffer) {
-    let (theme, area) = (app.theme, app.regions.verdict);
+    draw_in(app, app.regions.verdict, buffer);
+}
+
+/// Draws it elsewhere.
+pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
+    let theme = app.theme;
     let inner = if area.height > 3 {
         panel::frame(buffer, area, "Verdict", "", false, theme)
     } else {

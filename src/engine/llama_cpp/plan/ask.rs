@@ -6,7 +6,7 @@ use super::super::fit::Limits;
 use super::super::placement::{Overflow, Part};
 use super::super::{Device, Loaded, Spread};
 use crate::engine::ggml::{self, Type};
-use crate::machine::Machine;
+use crate::machine::{Gpu, Machine};
 use crate::settings::{CacheType, Context, GpuLayers, Outputs, Settings};
 use crate::units::Bytes;
 
@@ -34,9 +34,12 @@ pub struct Ask {
 impl Ask {
     pub fn new(model: &Loaded, machine: &Machine, settings: &Settings) -> Self {
         let gpus = gpus(machine);
+        let backend = |gpu: &Gpu| {
+            let own = ggml::Backend::of(gpu.backend);
+            if gpu.computer.is_some() { own.remote() } else { own }
+        };
         let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
-        let devices: Vec<Device> =
-            used.map(|gpu| Device { backend: ggml::Backend::of(gpu.backend), free: gpu.free.0 }).collect();
+        let devices: Vec<Device> = used.map(|gpu| Device { backend: backend(gpu), free: gpu.free.0 }).collect();
         let experts = |block: u64| Overflow { block: block as usize, part: Part::Experts, gpu: None };
         let blocks = model.hparams.n_layer_all as u64;
         let spread = Spread {
@@ -58,14 +61,17 @@ impl Ask {
     }
 }
 
-/// The machine's GPUs; integrated ones only where there are no others (`llama_prepare_model_devices`, 0.1.161).
+/// The machine's GPUs in the order in which layers are given to them: those of other computers first, whatever they are,
+/// then its own, integrated ones only where it has no others (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
 pub fn gpus(machine: &Machine) -> Vec<usize> {
-    let of = |integrated: bool| -> Vec<usize> {
+    let of = |wanted: &dyn Fn(&Gpu) -> bool| -> Vec<usize> {
         let list = machine.gpus.iter().enumerate();
-        list.filter(|(_, gpu)| gpu.integrated == integrated).map(|(at, _)| at).collect()
+        list.filter(|(_, gpu)| wanted(gpu)).map(|(at, _)| at).collect()
     };
-    let discrete = of(false);
-    if discrete.is_empty() { of(true) } else { discrete }
+    let away = of(&|gpu| gpu.computer.is_some());
+    let discrete = of(&|gpu| gpu.computer.is_none() && !gpu.integrated);
+    let own = if discrete.is_empty() { of(&|gpu| gpu.computer.is_none()) } else { discrete };
+    [away, own].concat()
 }
 
 fn options(model: &Loaded, settings: &Settings) -> Options {

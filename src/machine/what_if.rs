@@ -1,0 +1,370 @@
+//! What if: changes that a person makes to a machine, kept apart from it, so that what is found or moves underneath still
+//! counts and every change can be taken back.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, joined};
+use crate::units::Bytes;
+
+/// Everything that is changed; by default nothing is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WhatIf {
+    /// Another machine in place of the one that is there.
+    pub instead: Option<Named>,
+    /// Main memory, as far as it is stated.
+    pub ram: RamChange,
+    /// By index into the machine's GPUs.
+    changes: BTreeMap<usize, Change>,
+    /// GPUs that are not there, behind those that are.
+    added: Vec<Change>,
+}
+
+/// A machine and what it is called.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named {
+    /// As it was saved.
+    pub name: String,
+    /// The machine.
+    pub machine: Arc<Machine>,
+}
+
+/// What is changed of one GPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Change {
+    /// It is not used.
+    pub off: bool,
+    /// Another card in its place.
+    pub card: Option<Gpu>,
+    /// What is free of it, whatever its driver says.
+    pub free: Option<Bytes>,
+    /// What is kept of that for the desktop.
+    pub desktop: Bytes,
+    /// What is kept of that for another model.
+    pub other: Bytes,
+}
+
+/// What is stated of main memory; the rest is as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RamChange {
+    /// All of it.
+    pub total: Option<Bytes>,
+    /// What of it is free.
+    pub free: Option<Bytes>,
+    /// Free swap space.
+    pub swap: Option<Bytes>,
+}
+
+/// A GPU that could be used, used or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seat {
+    /// The GPU with its changes.
+    pub gpu: Gpu,
+    /// What is free of it before anything is kept back.
+    pub free: Bytes,
+    /// What is changed of it.
+    pub change: Change,
+    /// Its index in the machine underneath; none for one that was added.
+    pub found: Option<usize>,
+}
+
+impl Seat {
+    /// What a person did to it, in one word; none where it is as it is in the machine underneath.
+    pub fn state(&self) -> Option<&'static str> {
+        match (self.found, &self.change) {
+            (_, Change { off: true, .. }) => Some("off"),
+            (None, _) if self.gpu.computer.is_some() => Some("joined"),
+            (None, _) => Some("added"),
+            (Some(_), change) if *change == Change::default() => None,
+            (Some(_), _) => Some("changed"),
+        }
+    }
+}
+
+impl Change {
+    fn over(&self, gpu: &Gpu) -> (Gpu, Bytes) {
+        let mut gpu = self.card.as_ref().unwrap_or(gpu).clone();
+        let free = self.free.map_or(gpu.free, |free| free.min(gpu.total));
+        gpu.free = free - self.desktop - self.other;
+        (gpu, free)
+    }
+}
+
+impl RamChange {
+    fn over(self, ram: Ram) -> Ram {
+        let total = self.total.unwrap_or(ram.total);
+        // as much is in use as was, unless somebody says how much is free
+        let free = self.free.unwrap_or(total - (ram.total - ram.free)).min(total);
+        Ram { total, free, swap_free: self.swap.unwrap_or(ram.swap_free) }
+    }
+}
+
+impl WhatIf {
+    /// Nothing but another machine in place of the one that is there, or not even that.
+    pub fn instead(instead: Option<Named>) -> Self {
+        Self { instead, ..Self::default() }
+    }
+
+    /// Nothing is changed.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The machine underneath: the one that was opened, or else `found`.
+    pub fn underneath<'a>(&'a self, found: &'a Machine) -> &'a Machine {
+        self.instead.as_ref().map_or(found, |named| &named.machine)
+    }
+
+    /// Every GPU of `found` and every one that was added, used or not, in the order of the machine.
+    pub fn seats(&self, found: &Machine) -> Vec<Seat> {
+        let none = Change::default();
+        let there = self.underneath(found).gpus.iter().enumerate();
+        let there = there.map(|(at, gpu)| (Some(at), gpu, self.changes.get(&at).unwrap_or(&none)));
+        let added = self.added.iter().filter_map(|change| Some((None, change.card.as_ref()?, change)));
+        let seat = |(found, gpu, change): (Option<usize>, &Gpu, &Change)| {
+            let (gpu, free) = change.over(gpu);
+            Seat { gpu, free, change: change.clone(), found }
+        };
+        there.chain(added).map(seat).collect()
+    }
+
+    /// `found` with every change. Whatever is changed, it is not the machine in front of us any more.
+    pub fn over(&self, found: &Machine) -> Machine {
+        if self.is_nothing() {
+            return found.clone();
+        }
+        let base = self.underneath(found);
+        let mut gpus: Vec<Gpu> =
+            self.seats(found).into_iter().filter(|seat| !seat.change.off).map(|seat| seat.gpu).collect();
+        gpus.sort_by_key(|gpu| gpu.computer.is_some());
+        let os = system(base, &gpus);
+        Machine { os, gpus, ram: self.ram.over(base.ram), origin: Origin::Described }
+    }
+
+    /// What is changed of the GPU at `seat` of those in `found`; none where there is no such seat.
+    pub fn change(&mut self, seat: usize, found: &Machine) -> Option<&mut Change> {
+        let there = self.underneath(found).gpus.len();
+        match seat.checked_sub(there) {
+            None => Some(self.changes.entry(seat).or_default()),
+            Some(added) => self.added.get_mut(added),
+        }
+    }
+
+    /// Adds a GPU behind the others and returns its seat.
+    ///
+    /// # Errors
+    /// When there are as many as a machine may have.
+    pub fn add(&mut self, gpu: Gpu, found: &Machine) -> Result<usize, String> {
+        let seats = self.underneath(found).gpus.len() + self.added.len();
+        if seats >= file::MOST_GPUS {
+            return Err(format!("There are {seats} GPUs already, which is the most."));
+        }
+        self.added.push(Change { card: Some(gpu), ..Change::default() });
+        Ok(seats)
+    }
+
+    /// Lets the GPUs of `machine` join, under the name of `computer`.
+    ///
+    /// # Errors
+    /// As [`joined::lent`] and [`joined::join`], and when there are more than a machine may have.
+    pub fn join(&mut self, computer: &str, machine: &Machine, found: &Machine) -> Result<(), String> {
+        let lent = joined::lent(computer, machine)?;
+        let mut all: Vec<Gpu> = self.seats(found).into_iter().map(|seat| seat.gpu).collect();
+        joined::join(&mut all, lent.clone())?;
+        lent.into_iter().try_for_each(|gpu| self.add(gpu, found).map(drop))
+    }
+
+    /// Takes the GPU at `seat` away: one that was added is gone, one that is there is switched off.
+    pub fn remove(&mut self, seat: usize, found: &Machine) {
+        let there = self.underneath(found).gpus.len();
+        match seat.checked_sub(there) {
+            Some(added) if added < self.added.len() => drop(self.added.remove(added)),
+            Some(_) => {}
+            None => self.changes.entry(seat).or_default().off = true,
+        }
+    }
+
+    /// The GPU at `seat` is as it was found, or as it was added.
+    pub fn restore(&mut self, seat: usize, found: &Machine) {
+        let there = self.underneath(found).gpus.len();
+        match seat.checked_sub(there).and_then(|added| self.added.get_mut(added)) {
+            Some(change) => *change = Change { card: change.card.take(), ..Change::default() },
+            None => drop(self.changes.remove(&seat)),
+        }
+    }
+
+    /// Forgets changes that change nothing, so that a machine without any is the one in front of us again.
+    pub fn tidy(&mut self) {
+        self.changes.retain(|_, change| *change != Change::default());
+    }
+}
+
+/// Metal means macOS and other GPUs on a Mac mean Linux; else the system stays.
+fn system(base: &Machine, gpus: &[Gpu]) -> Os {
+    if gpus.iter().any(|gpu| gpu.backend == Backend::Metal) {
+        Os::MacOs
+    } else if base.os == Os::MacOs && !gpus.is_empty() {
+        Os::Linux
+    } else {
+        base.os
+    }
+}
+
+/// Reads a size that a device of `most` bytes could have.
+///
+/// # Errors
+/// One sentence on what is wrong with it.
+pub fn size(what: &str, text: &str, most: Option<Bytes>) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{what}: {error}"))?;
+    file::plausible(what, bytes)?;
+    match most.filter(|most| bytes > *most) {
+        Some(most) => Err(format!("{what}: {bytes} are more than the {most} that there are in all")),
+        None => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    fn gpu(name: &str, gib: u64, backend: Backend) -> Gpu {
+        Gpu {
+            name: name.to_owned(),
+            backend,
+            total: Bytes::gib(gib),
+            free: Bytes::gib(gib - 1),
+            integrated: false,
+            compute: None,
+            driver_major: None,
+            computer: None,
+        }
+    }
+
+    fn found() -> Machine {
+        Machine {
+            os: Os::Linux,
+            gpus: vec![gpu("A", 24, Backend::Cuda), gpu("B", 12, Backend::Cuda)],
+            ram: Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::gib(2) },
+            origin: Origin::Detected,
+        }
+    }
+
+    fn names(machine: &Machine) -> Vec<&str> {
+        machine.gpus.iter().map(|gpu| gpu.name.as_str()).collect()
+    }
+
+    #[test]
+    fn without_a_change_it_is_the_machine_in_front_of_us() {
+        let mut what_if = WhatIf::default();
+        assert_eq!(what_if.over(&found()), found());
+        what_if.change(0, &found()).unwrap().off = true;
+        assert_eq!(what_if.over(&found()).origin, Origin::Described);
+        what_if.change(0, &found()).unwrap().off = false;
+        what_if.tidy();
+        assert_eq!(what_if.over(&found()).origin, Origin::Detected);
+    }
+
+    #[test]
+    fn gpus_are_switched_off_stated_kept_back_replaced_added_and_removed() {
+        let found = found();
+        let mut what_if = WhatIf::default();
+        what_if.change(0, &found).unwrap().off = true;
+        let second = what_if.change(1, &found).unwrap();
+        (second.free, second.desktop, second.other) = (Some(Bytes::gib(10)), Bytes::gib(1), Bytes::gib(2));
+        let added = what_if.add(gpu("C", 48, Backend::Rocm), &found).unwrap();
+        let machine = what_if.over(&found);
+        assert_eq!((names(&machine), machine.gpus[0].free), (vec!["B", "C"], Bytes::gib(7)));
+        let seats = what_if.seats(&found);
+        assert_eq!(seats.iter().map(Seat::state).collect::<Vec<_>>(), [Some("off"), Some("changed"), Some("added")]);
+        assert_eq!((seats[1].free, seats[1].found, seats[2].found), (Bytes::gib(10), Some(1), None));
+
+        what_if.change(1, &found).unwrap().card = Some(gpu("M", 48, Backend::Metal));
+        assert_eq!(what_if.over(&found).os, Os::MacOs);
+        what_if.remove(added, &found);
+        what_if.restore(0, &found);
+        what_if.restore(1, &found);
+        assert_eq!(what_if.over(&found), found);
+        what_if.remove(9, &found);
+        assert!(what_if.change(9, &found).is_none());
+    }
+
+    #[test]
+    fn what_moves_underneath_still_counts() {
+        let mut what_if = WhatIf::default();
+        what_if.change(1, &found()).unwrap().desktop = Bytes::gib(1);
+        let mut moved = found();
+        moved.gpus[1].free = Bytes::gib(3);
+        moved.ram.free = Bytes::gib(9);
+        let machine = what_if.over(&moved);
+        assert_eq!((machine.gpus[1].free, machine.ram.free), (Bytes::gib(2), Bytes::gib(9)));
+        // GPUs that are found later come before those that were added
+        let mut early = WhatIf::default();
+        early.add(gpu("C", 48, Backend::Cuda), &Machine { gpus: Vec::new(), ..found() }).unwrap();
+        assert_eq!(names(&early.over(&found())), ["A", "B", "C"]);
+    }
+
+    #[test]
+    fn stated_memory_keeps_what_is_in_use() {
+        let ram = RamChange { total: Some(Bytes::gib(128)), ..RamChange::default() };
+        assert_eq!(WhatIf { ram, ..WhatIf::default() }.over(&found()).ram.free, Bytes::gib(124));
+        let ram = RamChange { total: Some(Bytes::gib(2)), ..RamChange::default() };
+        assert_eq!(WhatIf { ram, ..WhatIf::default() }.over(&found()).ram.free, Bytes::ZERO);
+    }
+
+    #[test]
+    fn another_machine_stands_in_its_place() {
+        let other = Machine { gpus: vec![gpu("X", 80, Backend::Cuda)], origin: Origin::Described, ..found() };
+        let instead = Some(Named { name: "dream".to_owned(), machine: Arc::new(other) });
+        let mut what_if = WhatIf { instead, ..WhatIf::default() };
+        what_if.add(gpu("Y", 80, Backend::Cuda), &found()).unwrap();
+        assert_eq!(names(&what_if.over(&found())), ["X", "Y"]);
+    }
+
+    #[test]
+    fn computers_join_once_and_their_gpus_can_be_switched_off() {
+        let mut what_if = WhatIf::default();
+        what_if.join("garage", &found(), &found()).unwrap();
+        assert!(what_if.join("garage", &found(), &found()).unwrap_err().contains("joined already"));
+        what_if.change(2, &found()).unwrap().off = true;
+        let machine = what_if.over(&found());
+        let computers: Vec<_> = machine.gpus.iter().map(|gpu| gpu.computer.as_deref()).collect();
+        assert_eq!((names(&machine), computers), (vec!["A", "B", "B"], vec![None, None, Some("garage")]));
+        assert_eq!(what_if.seats(&found())[3].state(), Some("joined"));
+    }
+
+    #[test]
+    fn there_is_a_most() {
+        let mut what_if = WhatIf::default();
+        let full =
+            (0..300).map(|_| what_if.add(gpu("C", 8, Backend::Cuda), &found())).take_while(Result::is_ok).count();
+        assert_eq!(full, file::MOST_GPUS - 2);
+    }
+
+    #[rstest]
+    #[case("-1GiB", "-1GiB")]
+    #[case("lots", "lots")]
+    #[case("4096TiB", "1 PiB")]
+    #[case("25GiB", "in all")]
+    fn absurd_sizes_are_refused(#[case] text: &str, #[case] part: &str) {
+        let error = size("free", text, Some(Bytes::gib(24))).unwrap_err();
+        assert!(error.contains(part) && !error.contains('\n'), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_device_has_more_free_than_in_all(
+            free in prop::option::of(any::<u64>()), desktop in any::<u64>(), other in any::<u64>(),
+            total in prop::option::of(any::<u64>()), stated in prop::option::of(any::<u64>()),
+        ) {
+            let mut what_if = WhatIf::default();
+            let change = what_if.change(0, &found()).unwrap();
+            (change.free, change.desktop, change.other) = (free.map(Bytes), Bytes(desktop), Bytes(other));
+            what_if.ram = RamChange { total: total.map(Bytes), free: stated.map(Bytes), swap: None };
+            let machine = what_if.over(&found());
+            prop_assert!(machine.gpus.iter().all(|gpu| gpu.free <= gpu.total));
+            prop_assert!(machine.ram.free <= machine.ram.total);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Choosing a card: by name, by size, or described in full.
+
+use tui_input::Input;
+
+use super::{Asking, Bench, moved};
+use crate::machine::described::Described;
+use crate::machine::presets::{self, Preset};
+use crate::machine::what_if::RamChange;
+use crate::tui::action::Command;
+use crate::tui::app::App;
+use crate::units::Bytes;
+
+/// Cards whose memory is so near to a size that was typed are offered with it: a 24th is what drivers keep and makers
+/// round.
+const NEAR: u64 = 24;
+
+/// The state of the page.
+#[derive(Clone, Debug)]
+pub struct Cards {
+    /// The GPU whose place the card takes; none for one more.
+    pub seat: Option<usize>,
+    /// What was typed.
+    pub input: Input,
+    /// Index into [`Cards::choices`].
+    pub at: usize,
+}
+
+/// What can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Choice {
+    /// A GPU of which only the size is known.
+    Size(Bytes),
+    /// One that is known by name.
+    Card(&'static Preset),
+}
+
+impl Cards {
+    pub(super) fn new(seat: Option<usize>) -> Self {
+        Self { seat, input: Input::default(), at: 0 }
+    }
+
+    /// What was typed is a size with a unit.
+    fn size(&self) -> Option<Bytes> {
+        let text = self.input.value().trim();
+        let unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
+        text.parse().ok().filter(|size| unit && *size >= Bytes::mib(1))
+    }
+
+    /// What fits what was typed: a size, then the cards of about that size, or those whose names hold its letters.
+    pub fn choices(&self) -> Vec<Choice> {
+        let Some(size) = self.size() else {
+            return presets::matching(self.input.value()).into_iter().map(Choice::Card).collect();
+        };
+        let near = |preset: &&Preset| preset.total().0.abs_diff(size.0) <= size.0 / NEAR;
+        [Choice::Size(size)].into_iter().chain(presets::all().iter().filter(near).map(Choice::Card)).collect()
+    }
+
+    /// The chosen one as `--gpu` would have it; what was typed where nothing fits it.
+    fn wanted(&self) -> String {
+        match self.choices().get(self.at) {
+            Some(Choice::Card(preset)) => preset.name.clone(),
+            Some(Choice::Size(_)) | None => self.input.value().trim().to_owned(),
+        }
+    }
+}
+
+impl App {
+    pub(super) fn press_on_cards(&mut self, bench: &mut Bench, mut cards: Cards, command: Command) {
+        match command {
+            Command::Back => return,
+            Command::Enter => match self.put(&cards) {
+                Ok(seat) => {
+                    bench.row = seat;
+                    return;
+                }
+                Err(wrong) => bench.wrong = Some(wrong),
+            },
+            _ => cards.at = moved(cards.at, cards.choices().len().saturating_sub(1), command),
+        }
+        bench.asking = Asking::Card(cards);
+    }
+
+    /// Puts the chosen card where it is to go, and the memory of a system with it; returns its seat.
+    fn put(&mut self, cards: &Cards) -> Result<usize, String> {
+        let described = Described::read(&[cards.wanted()], None)?;
+        let Some(gpu) = described.gpus.and_then(|gpus| gpus.into_iter().next()) else {
+            return Err("That is no GPU: d takes one away.".to_owned());
+        };
+        let assumed = match described.ram {
+            _ if described.notes.is_empty() => None,
+            None => Some(format!("{}: {} of {} are assumed to be free.", gpu.name, gpu.free, gpu.total)),
+            Some(ram) => {
+                Some(format!("{} brings its {} of RAM, {} assumed to be free.", gpu.name, ram.total, ram.free))
+            }
+        };
+        let mut seat = Err(String::new());
+        self.change_machine(|what_if, here| {
+            seat = match cards.seat.and_then(|seat| Some((seat, what_if.change(seat, here)?))) {
+                Some((seat, change)) => {
+                    (change.card, change.free, change.off) = (Some(gpu), None, false);
+                    Ok(seat)
+                }
+                None => what_if.add(gpu, here),
+            };
+            if let (Ok(_), Some(ram)) = (&seat, described.ram) {
+                what_if.ram = RamChange { total: Some(ram.total), free: Some(ram.free), swap: Some(ram.swap_free) };
+            }
+        });
+        self.notice = assumed.filter(|_| seat.is_ok());
+        seat
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let cards = Cards { input: Input::new(text.to_owned()), ..Cards::new(None) };
+        let name = |choice| match choice {
+            Choice::Size(size) => format!("a GPU of {size}"),
+            Choice::Card(preset) => preset.name.clone(),
+        };
+        cards.choices().into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn cards_are_found_by_name_and_by_size() {
+        assert_eq!(names("").len(), presets::all().len());
+        assert_eq!(names("5090").first().map(String::as_str), Some("RTX 5090"));
+        let of_24 = names("24GiB");
+        assert_eq!(of_24.first().map(String::as_str), Some("a GPU of 24.0 GiB"));
+        assert!(of_24.iter().any(|name| name == "RTX 4090") && of_24.iter().all(|name| name != "RTX 5090"));
+        assert!(names("Voodoo 2").is_empty());
+    }
+}

@@ -1,0 +1,149 @@
+//! The saved machines: one is opened in place of this one, or this one is saved.
+
+use std::sync::Arc;
+
+use tui_input::Input;
+
+use super::{Asking, Bench, moved, versus};
+use crate::engine::EngineId;
+use crate::hardware::saved::Entry;
+use crate::machine::Machine;
+use crate::machine::what_if::{Named, WhatIf};
+use crate::tui::action::Command;
+use crate::tui::app::{App, Mode};
+use crate::tui::effect::Effect;
+
+/// The state of the page.
+#[derive(Clone, Debug, Default)]
+pub struct Shelf {
+    /// What is saved; none while the folder is read.
+    pub entries: Option<Vec<Entry>>,
+    /// The chosen one: 0 is the machine that the planner was started on, the others follow.
+    pub at: usize,
+    /// Those that are to stand beside the one that is planned for, at most three.
+    pub marked: Vec<usize>,
+}
+
+impl Shelf {
+    /// Marks the chosen one, or takes the mark away.
+    fn mark(&mut self) -> Result<(), String> {
+        if let Some(at) = self.marked.iter().position(|&marked| marked == self.at) {
+            self.marked.remove(at);
+        } else if self.marked.len() + 1 < versus::MOST {
+            self.marked.push(self.at);
+        } else {
+            return Err(format!("{} stand beside the one that is planned for, and no more.", versus::MOST - 1));
+        }
+        Ok(())
+    }
+
+    /// The marked machines, or the chosen one where none is; `here` is the one that the planner was started on.
+    pub(super) fn wanted(&self, here: &Arc<Machine>) -> Result<Vec<(String, Arc<Machine>)>, String> {
+        let wanted = if self.marked.is_empty() { vec![self.at] } else { self.marked.clone() };
+        let named = |at: usize| match self.entry(at)? {
+            Some((name, machine)) => Ok((name.to_owned(), Arc::new(machine.clone()))),
+            None => Ok(("started on".to_owned(), Arc::clone(here))),
+        };
+        wanted.into_iter().map(named).collect()
+    }
+
+    /// The chosen machine and its name; none for the one that the planner was started on.
+    fn chosen(&self) -> Result<Option<(&str, &Machine)>, String> {
+        self.entry(self.at)
+    }
+
+    fn entry(&self, at: usize) -> Result<Option<(&str, &Machine)>, String> {
+        match at.checked_sub(1).and_then(|at| self.entries.as_ref()?.get(at)) {
+            None => Ok(None),
+            Some((name, Ok(machine))) => Ok(Some((name, machine))),
+            Some((name, Err(why))) => Err(format!("{name} cannot be opened: {why}")),
+        }
+    }
+}
+
+impl App {
+    pub(super) fn press_on_shelf(&mut self, bench: &mut Bench, mut shelf: Shelf, command: Command) -> Vec<Effect> {
+        let last = shelf.entries.as_ref().map_or(0, Vec::len);
+        match command {
+            Command::Back => return Vec::new(),
+            Command::Enter | Command::Join => {
+                let done = if command == Command::Enter { self.stand_in(&shelf) } else { self.join(&shelf) };
+                match done {
+                    Ok(()) => {
+                        *bench = Bench::default();
+                        return Vec::new();
+                    }
+                    Err(wrong) => bench.wrong = Some(wrong),
+                }
+            }
+            Command::Versus => return self.begin_versus(bench, shelf),
+            Command::Toggle => bench.wrong = shelf.mark().err(),
+            _ => shelf.at = moved(shelf.at, last, command),
+        }
+        bench.asking = Asking::Shelf(shelf);
+        Vec::new()
+    }
+
+    /// Plans for the chosen machine.
+    fn stand_in(&mut self, shelf: &Shelf) -> Result<(), String> {
+        let instead = shelf.chosen()?;
+        let instead =
+            instead.map(|(name, machine)| Named { name: name.to_owned(), machine: Arc::new(machine.clone()) });
+        self.change_machine(|what_if, _| *what_if = WhatIf::instead(instead));
+        Ok(())
+    }
+
+    /// Lets the GPUs of the chosen machine join.
+    fn join(&mut self, shelf: &Shelf) -> Result<(), String> {
+        let Some((name, machine)) = shelf.chosen()? else {
+            return Err("A computer cannot join itself: save it under a name to join one more like it.".to_owned());
+        };
+        let mut joined = Ok(());
+        self.change_machine(|what_if, here| {
+            let before = what_if.clone();
+            joined = what_if.join(name, machine, here);
+            if joined.is_err() {
+                *what_if = before;
+            }
+        });
+        if joined.is_ok() && self.engine != EngineId::LlamaCpp {
+            self.notice = Some(format!("{name} has joined; only llama.cpp uses several computers: e chooses it."));
+        }
+        joined
+    }
+
+    pub(in crate::tui::app) fn machines_listed(&mut self, entries: Result<Vec<Entry>, String>) {
+        let Mode::Machine(bench) = &mut self.mode else { return };
+        let Asking::Shelf(shelf) = &mut bench.asking else { return };
+        match entries {
+            Ok(entries) => shelf.entries = Some(entries),
+            Err(wrong) => {
+                shelf.entries = Some(Vec::new());
+                bench.wrong = Some(wrong);
+            }
+        }
+    }
+
+    pub(super) fn press_on_name(&mut self, bench: &mut Bench, input: Input, command: Command) -> Vec<Effect> {
+        if command != Command::Enter {
+            return Vec::new();
+        }
+        let name = input.value().trim().to_owned();
+        // stays open until it is saved, or with the reason why it was not
+        bench.asking = Asking::Name(input);
+        vec![Effect::SaveMachine { name, machine: Arc::clone(&self.machine) }]
+    }
+
+    pub(in crate::tui::app) fn machine_saved(&mut self, result: Result<String, String>) {
+        match (result, &mut self.mode) {
+            (Ok(said), mode) => {
+                if let Mode::Machine(bench) = mode {
+                    bench.asking = Asking::Nothing;
+                }
+                self.notice = Some(said);
+            }
+            (Err(wrong), Mode::Machine(bench)) => bench.wrong = Some(wrong),
+            (Err(wrong), _) => self.notice = Some(wrong),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Choosing a card.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::super::page;
+use super::shown;
+use crate::tui::app::App;
+use crate::tui::app::machine::cards::{Cards, Choice};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::{field, panel};
+use crate::tui::widget::pen::{Pen, wrap};
+
+/// Draws the page; `wrong` is why the last choice was not taken.
+pub fn draw(app: &App, cards: &Cards, wrong: Option<&str>, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let place = app.regions.overlay(page::WIDTH.min(78), app.regions.screen.height.saturating_sub(4).clamp(14, 30));
+    let title = if cards.seat.is_some() { "Another card in its place" } else { "Add a GPU" };
+    let inner = panel::overlay(buffer, place, title, "Enter takes it, Esc back", theme);
+    let hint = "a name, a size such as 24GiB, or total=24GiB,free=22GiB,…";
+    field::draw(&cards.input, hint, Rect { height: 1, ..inner }, theme, buffer);
+    let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let choices = cards.choices();
+    let said = match wrong {
+        Some(wrong) => Some((Hue::Over, wrong)),
+        None if choices.is_empty() => {
+            Some((Hue::Dim, "No card here has these letters in its name. Enter takes what is typed as --gpu would."))
+        }
+        None => None,
+    };
+    if let Some((hue, text)) = said {
+        for (row, line) in wrap(text, list.width).iter().enumerate() {
+            Pen::new(buffer, list, row as u16).put(line, theme.ink(hue));
+        }
+        return;
+    }
+    for (row, at) in shown(cards.at, choices.len(), list.height) {
+        if let Some(&choice) = choices.get(at) {
+            draw_choice(choice, at == cards.at, list, row, theme, buffer);
+        }
+    }
+}
+
+fn draw_choice(choice: Choice, chosen: bool, list: Rect, row: u16, theme: Theme, buffer: &mut Buffer) {
+    let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
+    if chosen {
+        let row = Rect { y: list.y + row, height: 1, ..list };
+        buffer.set_style(row.intersection(buffer.area), theme.selected());
+    }
+    let mark = if chosen { "▸ " } else { "  " };
+    match choice {
+        Choice::Size(size) => {
+            let mut pen = Pen::new(buffer, list, row);
+            pen.put(mark, ink).put(&format!("a GPU of {size}"), ink).put("  CUDA, all of it free", theme.ink(Hue::Dim));
+        }
+        Choice::Card(preset) => {
+            let mut pen = Pen::new(buffer, list, row);
+            let speed = format!("{:>6} GB/s", preset.gbps);
+            pen.right(&speed, theme.ink(Hue::Dim)).right(&format!("{:>8}", preset.backend.name()), theme.ink(Hue::Dim));
+            pen.right(&format!("{:>11}", preset.total().to_string()), ink);
+            pen.put(mark, ink).put(&preset.name, ink);
+            if preset.integrated {
+                pen.put("  shares RAM", theme.ink(Hue::Dim));
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The chosen device: what can be changed of it, how each figure was obtained, and what its backend means to engines.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+use crate::engine::backend;
+use crate::machine::Origin;
+use crate::machine::presets;
+use crate::machine::what_if::Seat;
+use crate::plan::Confidence;
+use crate::tui::app::machine::{Asking, Bench, Line, Pane, Row};
+use crate::tui::app::{App, Live};
+use crate::tui::theme::Hue;
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, wrap};
+use crate::units::Bytes;
+
+/// Cells of a line's title.
+const TITLE: u16 = 20;
+/// Cells of a rule's name.
+const RULE: u16 = 34;
+
+/// Draws them.
+pub fn draw(app: &App, bench: &Bench, area: Rect, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let row = app.machine_row(bench);
+    let seat = if let Row::Gpu(at) = row { app.seat(at) } else { None };
+    let title = match (&seat, row) {
+        (Some(seat), _) => seat.gpu.name.as_str(),
+        (None, Row::Ram) => "Main memory",
+        (None, Row::Every) => "Every GPU",
+        (None, Row::Add | Row::Gpu(_)) => "Another GPU",
+    };
+    let focused = bench.pane == Pane::Details;
+    let inner = panel::frame(buffer, area, title, "", focused, theme);
+    let lines = row.lines(app.engine);
+    let said = said(app, row, seat.as_ref(), inner.width.saturating_sub(2));
+    let gap = usize::from(!lines.is_empty());
+    let count = lines.len() + gap + said.len();
+    let scroll = usize::from(bench.scroll).min(count.saturating_sub(usize::from(inner.height)));
+    for (y, at) in (0..inner.height).zip(scroll..count) {
+        if let Some(&line) = lines.get(at) {
+            draw_line(app, bench, seat.as_ref(), (row, line), focused && at == bench.line, inner, y, buffer);
+        } else if let Some((hue, text)) = at.checked_sub(lines.len() + gap).and_then(|at| said.get(at)) {
+            let ink = if *hue == Hue::Focus { theme.bold(Hue::Text) } else { theme.ink(*hue) };
+            Pen::new(buffer, inner, y).skip(1).put(text, ink);
+        }
+    }
+    let last = (scroll + usize::from(inner.height)).min(count);
+    if last - scroll < count {
+        let edge = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
+        let ink = theme.ink(if focused { Hue::Focus } else { Hue::Border });
+        let more = format!(" {} to {last} of {count}, PgDn ", scroll + 1);
+        Pen::new(buffer, edge, 0).right("─╯", ink).right(&more, theme.ink(Hue::Dim));
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "one line: of what, which, whether it is chosen, and where")]
+fn draw_line(
+    app: &App,
+    bench: &Bench,
+    seat: Option<&Seat>,
+    (row, line): (Row, Line),
+    chosen: bool,
+    area: Rect,
+    y: u16,
+    buffer: &mut Buffer,
+) {
+    let theme = app.theme;
+    if chosen {
+        let row = Rect { y: area.y + y, height: 1, ..area };
+        buffer.set_style(row.intersection(buffer.area), theme.selected());
+    }
+    let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
+    let mut pen = Pen::new(buffer, area, y);
+    pen.put(if chosen { " ▸ " } else { "   " }, ink).put(line.title(), ink).to(area.x + TITLE + 1);
+    match &bench.asking {
+        Asking::Size(input) if chosen => {
+            pen.put(input.value(), theme.bold(Hue::Focus));
+            pen.put(" ", theme.ink(Hue::Text).add_modifier(Modifier::REVERSED));
+            pen.skip(1).put("24GiB, 512MiB, …", theme.ink(Hue::Dim));
+        }
+        _ => {
+            let (value, from) = value(app, row, line, seat);
+            pen.put(&value, ink).skip(2).put(&from, theme.ink(Hue::Dim));
+        }
+    }
+}
+
+/// What stands at a line, and where that comes from.
+fn value(app: &App, row: Row, line: Line, seat: Option<&Seat>) -> (String, String) {
+    let size = app.machine_size(row, line).unwrap_or(Bytes::ZERO).to_string();
+    let described = app.what_if.underneath(&app.here).origin == Origin::Described;
+    let as_it_is = if described { "as described" } else { "as detected" };
+    let ram = app.what_if.ram;
+    let from = |stated: bool| if stated { "stated here" } else { as_it_is }.to_owned();
+    match (line, seat) {
+        (Line::Used, Some(seat)) if seat.change.off => ("no".to_owned(), "Space uses it again".to_owned()),
+        (Line::Used, _) => ("yes".to_owned(), String::new()),
+        (Line::Card, Some(seat)) => {
+            let from = if seat.change.card.is_some() { "chosen here" } else { as_it_is };
+            (format!("{}, {}", seat.gpu.name, seat.gpu.total), from.to_owned())
+        }
+        (Line::Free, Some(seat)) => {
+            let followed = !described && app.live == Live::On && seat.change.card.is_none();
+            let from = match (&seat.change.free, preset(seat)) {
+                (Some(_), _) => "stated here".to_owned(),
+                (None, Some(share)) => format!("assumed: {share:.0} % of it"),
+                (None, None) if followed => "as its driver says, followed".to_owned(),
+                (None, None) => as_it_is.to_owned(),
+            };
+            (size, from)
+        }
+        (Line::Total, _) => (size, from(ram.total.is_some())),
+        (Line::RamFree, _) => (size, from(ram.free.is_some())),
+        (Line::Swap, _) => (size, from(ram.swap.is_some())),
+        (Line::Overhead, _) => (size, "OLLAMA_GPU_OVERHEAD, which Ollama keeps free on each GPU".to_owned()),
+        (Line::FitTarget, _) => (size, "--fit-target, which llama-server leaves free on each GPU".to_owned()),
+        (Line::Card | Line::Desktop | Line::Other | Line::Free, _) => (size, String::new()),
+    }
+}
+
+/// The share that is assumed to be free, where nothing else says it.
+fn preset(seat: &Seat) -> Option<f64> {
+    let card = seat.change.card.as_ref()?;
+    presets::find(&card.name).filter(|preset| preset.gpu() == *card).map(|preset| preset.free * 100.0)
+}
+
+/// What is said of the device, line by line.
+fn said(app: &App, row: Row, seat: Option<&Seat>, columns: u16) -> Vec<(Hue, String)> {
+    let mut said = Vec::new();
+    let mut text = |hue: Hue, text: &str| said.extend(wrap(text, columns).into_iter().map(|line| (hue, line)));
+    let told = match (row, seat) {
+        (Row::Gpu(_), Some(seat)) => seat.found.filter(|_| seat.change.card.is_none()).map(|at| format!("GPU{at}")),
+        (Row::Ram, _) => Some("CPU".to_owned()),
+        _ => None,
+    };
+    // what was found is told of the machine in front of us only
+    let told = told.filter(|_| app.what_if.instead.is_none());
+    if let (Some(told), Some(found)) = (told, &app.found) {
+        let facts: Vec<String> = found
+            .facts
+            .iter()
+            .filter(|fact| fact.device == told)
+            .map(|fact| format!("{} {}", fact.what, fact.value))
+            .collect();
+        let held = found.processes.iter().filter(|process| process.device == told);
+        let held: Vec<String> = held.map(ToString::to_string).collect();
+        if !facts.is_empty() {
+            text(Hue::Focus, "How it is known");
+            text(Hue::Dim, &facts.join(" · "));
+        }
+        if !held.is_empty() {
+            text(Hue::Dim, &format!("in use by {}", held.join(" · ")));
+        }
+        if row == Row::Ram {
+            let tried = found.tried.iter().filter(|tried| ["ram", "cgroup"].contains(&tried.collector));
+            tried.for_each(|tried| text(Hue::Dim, &format!("{}: {}", tried.collector, tried.outcome)));
+        }
+    }
+    match (row, seat) {
+        (Row::Gpu(_), Some(seat)) => {
+            if let Some(computer) = &seat.gpu.computer {
+                text(
+                    Hue::Dim,
+                    &format!(
+                        "It is in {computer}, which joined: llama.cpp gives it layers over RPC, before those of this \
+                         computer. Ollama leaves it out. Its sizes are modelled."
+                    ),
+                );
+            }
+            if seat.gpu.integrated {
+                text(
+                    Hue::Dim,
+                    "It has no memory of its own: what it is given is taken from RAM, and engines fill it last.",
+                );
+            }
+            if let Some(preset) = presets::find(&seat.gpu.name) {
+                text(Hue::Dim, &format!("memory bandwidth {} GB/s, as its maker states it", preset.gbps));
+            }
+            let compute = seat.gpu.compute.map(|(major, minor)| format!(", compute capability {major}.{minor}"));
+            said.push((Hue::Dim, String::new()));
+            let heading = format!("{}{} for engines", seat.gpu.backend.name(), compute.unwrap_or_default());
+            said.push((Hue::Focus, heading));
+            rules(seat, columns, &mut said);
+        }
+        (Row::Every, _) => text(
+            Hue::Dim,
+            "Kept free on every GPU, beside what each has kept for the desktop or another model. It is a knob of the \
+             engine and goes with the model, not with the machine.",
+        ),
+        (Row::Add, _) => text(Hue::Dim, "Enter adds one: by name, by size, or described as --gpu has it."),
+        _ => {}
+    }
+    said
+}
+
+/// The table of what the GPU's backend means, with the sources.
+fn rules(seat: &Seat, columns: u16, said: &mut Vec<(Hue, String)>) {
+    let rules = backend::of(seat.gpu.backend);
+    if let Some(words) = rules.context_in_words() {
+        said.push((Hue::Cache, words));
+    }
+    let names = usize::from(RULE);
+    let room = columns.saturating_sub(RULE + 1);
+    for fact in rules.facts().iter().filter(|fact| fact.confidence != Confidence::Assumed) {
+        let mut name = fact.what;
+        for line in wrap(&fact.value, room) {
+            said.push((Hue::Text, format!("{name:<names$} {line}")));
+            name = "";
+        }
+        let source = wrap(fact.source, columns.saturating_sub(2));
+        said.extend(source.into_iter().map(|line| (Hue::Dim, format!("  {line}"))));
+    }
+}

@@ -1,0 +1,80 @@
+//! The same model on several machines, side by side.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::answer::machines::OnMachine;
+use crate::answer::verdict;
+use crate::plan::{DevicePlan, Plan, Verdict};
+use crate::tui::app::App;
+use crate::tui::app::machine::versus::Versus;
+use crate::tui::theme::Hue;
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width};
+use crate::units::{Bytes, Tokens};
+
+/// Cells of the rows' titles, and the most that a column takes.
+const TITLES: u16 = 13;
+const COLUMN: u16 = 26;
+
+/// A row: its title, and what it says of a machine, in which colour.
+type Row = (&'static str, fn(&OnMachine, &Plan) -> (String, Hue));
+
+const ROWS: [Row; 8] = [
+    ("verdict", |_, plan| (verdict::headline(plan.verdict).to_owned(), hue(plan.verdict))),
+    ("on GPUs", |_, plan| (format!("{} of {}", plan.offloaded, plan.layers.len()), Hue::Text)),
+    ("context", |_, plan| (Tokens(plan.settings.ctx).to_string(), Hue::Text)),
+    ("at most", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
+    ("GPUs, asked", |_, plan| (plan.totals.gpu.to_string(), Hue::Text)),
+    ("GPUs, left", |_, plan| (left(plan.gpus()).to_string(), Hue::Text)),
+    ("RAM, asked", |_, plan| (plan.totals.cpu.to_string(), Hue::Text)),
+    ("RAM, left", |_, plan| (left(std::slice::from_ref(plan.cpu())).to_string(), Hue::Text)),
+];
+
+const fn hue(verdict: Verdict) -> Hue {
+    match verdict {
+        Verdict::Gpu => Hue::Fine,
+        Verdict::Split | Verdict::Cpu => Hue::Cache,
+        Verdict::DoesNotFit => Hue::Over,
+    }
+}
+
+fn left(devices: &[DevicePlan]) -> Bytes {
+    devices.iter().map(|device| device.free - device.asked()).sum()
+}
+
+/// Draws the page.
+pub fn draw(app: &App, versus: &Versus, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let count = versus.machines.len().max(1) as u16;
+    let place = app.regions.overlay((TITLES + count * COLUMN + 6).max(58), ROWS.len() as u16 + 7);
+    let inner = panel::overlay(buffer, place, "Side by side", "Esc back", theme);
+    let column = (inner.width.saturating_sub(TITLES) / count).min(COLUMN);
+    let cell = |at: u16| Rect { x: inner.x + TITLES + at * column, width: column.saturating_sub(1), ..inner };
+    for (row, (title, _)) in ROWS.iter().enumerate() {
+        Pen::new(buffer, inner, row as u16 + 3).put(title, theme.ink(Hue::Dim));
+    }
+    for (at, (name, machine)) in (0..count).zip(&versus.machines) {
+        Pen::new(buffer, cell(at), 0).put(name, theme.bold(Hue::Focus));
+        Pen::new(buffer, cell(at), 1).put(&machine.to_string(), theme.ink(Hue::Dim));
+        let Some(answers) = &versus.answers else {
+            Pen::new(buffer, cell(at), 3).put("working it out…", theme.ink(Hue::Dim));
+            continue;
+        };
+        let Some(on) = answers.get(usize::from(at)) else { continue };
+        match &on.plan {
+            Ok(plan) => {
+                for (row, (_, say)) in ROWS.iter().enumerate() {
+                    let (text, hue) = say(on, plan);
+                    let ink = if hue == Hue::Text { theme.ink(hue) } else { theme.bold(hue) };
+                    Pen::new(buffer, cell(at), row as u16 + 3).put(&text, ink);
+                }
+            }
+            Err(why) => drop(Pen::new(buffer, cell(at), 3).put(why, theme.ink(Hue::Over))),
+        }
+    }
+    let said = "at most: the largest context with every layer on GPUs";
+    if width(said) <= inner.width {
+        Pen::new(buffer, inner, ROWS.len() as u16 + 4).put(said, theme.ink(Hue::Dim));
+    }
+}

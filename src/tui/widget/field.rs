@@ -1,0 +1,27 @@
+//! A text that is being typed.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use tui_input::Input;
+
+use super::pen::Pen;
+use crate::tui::theme::{Hue, Theme};
+
+/// Draws `input` on one row; `hint` while there is nothing in it.
+pub fn draw(input: &Input, hint: &str, row: Rect, theme: Theme, buffer: &mut Buffer) {
+    let mut pen = Pen::new(buffer, row, 0);
+    pen.put("› ", theme.bold(Hue::Focus));
+    let (start, room) = (pen.x(), pen.room().saturating_sub(1));
+    if input.value().is_empty() {
+        pen.skip(1).put(hint, theme.ink(Hue::Dim));
+    }
+    let scroll = input.visual_scroll(usize::from(room));
+    let shown: String = input.value().chars().skip(scroll).collect();
+    let mut pen = Pen::new(buffer, Rect { x: start, width: room, ..row }, 0);
+    pen.put(&shown, theme.ink(Hue::Text));
+    let cursor = start + (input.visual_cursor().saturating_sub(scroll) as u16).min(room);
+    if let Some(cell) = buffer.cell_mut((cursor, row.y)) {
+        cell.modifier.insert(Modifier::REVERSED);
+    }
+}
