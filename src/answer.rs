@@ -15,6 +15,7 @@ pub mod matrix;
 pub mod quant;
 pub mod report;
 pub mod situation;
+mod survey;
 pub mod sweep;
 pub mod together;
 mod track;
@@ -23,10 +24,10 @@ pub mod why;
 
 use std::fmt;
 
-use crate::engine::{self, EngineError, EngineId, Scene};
+use crate::engine::{self, Aim, EngineError, EngineId, Hope, Outlook, Scene};
 use crate::machine::Machine;
 use crate::model::Model;
-use crate::plan::{Plan, Verdict};
+use crate::plan::{DevicePlan, Gist, Plan, Verdict};
 use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
 
@@ -76,14 +77,41 @@ impl Case<'_> {
         engine::plan(self.engine, self.model, self.machine, &settings).ok()
     }
 
+    /// What the plan comes to.
+    ///
+    /// # Errors
+    /// As [`engine::plan`].
+    pub fn gist(&self, aim: Aim) -> Result<Gist, EngineError> {
+        engine::gist(self.engine, self.model, self.machine, self.settings, aim)
+    }
+
+    /// What is certain of the plan beforehand.
+    ///
+    /// # Errors
+    /// As [`engine::plan`].
+    pub fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
+        engine::outlook(self.engine, self.model, self.machine, self.settings)
+    }
+
+    /// Whether `goal` is met.
+    fn meets(&self, goal: Goal) -> bool {
+        self.gist(goal.aim()).is_ok_and(|gist| goal.is_met_in(&gist))
+    }
+
     /// The plan after `change`; `None` where the engine makes none.
     pub fn plan_after(&self, change: &Change) -> Option<Plan> {
+        self.after(change, |case| case.plan().ok())?
+    }
+
+    /// What `look` sees after `change`; `None` where that cannot be made.
+    fn after<T>(&self, change: &Change, look: impl FnOnce(&Case<'_>) -> T) -> Option<T> {
         if let Change::Quantisation(to) = *change {
-            return self.quantised(to);
+            let model = self.model.quantised(to).ok()?;
+            return Some(look(&Case { model: &model, ..*self }));
         }
         let (mut settings, mut machine) = (self.settings.clone(), self.machine.clone());
         change.apply(&mut settings, &mut machine);
-        engine::plan(self.engine, self.model, &machine, &settings).ok()
+        Some(look(&Case { settings: &settings, machine: &machine, ..*self }))
     }
 }
 
@@ -101,11 +129,42 @@ pub enum Goal {
 impl Goal {
     /// Whether `plan` achieves it.
     pub fn is_met_by(self, plan: &Plan) -> bool {
-        let fits = plan.verdict != Verdict::DoesNotFit && plan.refusal.is_none();
+        self.is_met(plan.verdict, plan.refusal.is_some(), plan.offloaded, plan.gpus().iter())
+    }
+
+    /// The same of what a plan comes to.
+    pub fn is_met_in(self, gist: &Gist) -> bool {
+        self.is_met(gist.verdict, gist.refused, gist.offloaded, gist.gpus())
+    }
+
+    fn is_met<'d>(
+        self,
+        verdict: Verdict,
+        refused: bool,
+        offloaded: usize,
+        mut gpus: impl Iterator<Item = &'d DevicePlan>,
+    ) -> bool {
+        let fits = verdict != Verdict::DoesNotFit && !refused;
         fits && match self {
-            Self::All => plan.verdict == Verdict::Gpu,
-            Self::AtLeast(layers) => plan.offloaded >= layers,
-            Self::Layer(index) => plan.layers.get(index).is_some_and(|layer| layer.device + 1 < plan.devices.len()),
+            Self::All => verdict == Verdict::Gpu,
+            Self::AtLeast(layers) => offloaded >= layers,
+            Self::Layer(index) => gpus.any(|gpu| gpu.layers.contains(&index)),
+        }
+    }
+
+    /// What must not be ruled out for it to be met.
+    const fn least_hope(self) -> Hope {
+        match self {
+            Self::All => Hope::EveryLayer,
+            Self::AtLeast(_) | Self::Layer(_) => Hope::SomeLayers,
+        }
+    }
+
+    /// What an engine must find out to tell whether it is met.
+    const fn aim(self) -> Aim {
+        match self {
+            Self::All => Aim::EveryLayer,
+            Self::AtLeast(_) | Self::Layer(_) => Aim::Most,
         }
     }
 }

@@ -6,11 +6,13 @@ mod choice;
 pub mod ggml;
 mod graph_size;
 mod knobs;
+pub mod kvcache;
 mod layout;
 pub mod llama_cpp;
 mod ollama;
 pub mod ollama_011;
 pub mod ollama_024;
+mod outlook;
 mod request;
 #[cfg(test)]
 mod toy;
@@ -20,13 +22,14 @@ use std::str::FromStr;
 
 use crate::machine::{Machine, joined};
 use crate::model::Model;
-use crate::plan::Plan;
+use crate::plan::{Gist, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{Outputs, Settings};
 use crate::units::Bytes;
 
 pub use choice::Choice;
 pub use knobs::Scene;
+pub use outlook::{Hope, Outlook};
 
 /// The engines that this version knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -105,11 +108,10 @@ impl EngineId {
     }
 
     /// Values of `knob` after which its own rules ask for something else, so that the need may jump or fall there.
-    pub const fn edges(self, knob: Knob, _settings: &Settings) -> &'static [u64] {
-        match (self, knob) {
-            // the batch changes above 4096 and above 32 768 tokens over 1, 2, 4, 8 or 16 sequences
-            (Self::Ollama, Knob::Context) => &[256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768],
-            _ => &[],
+    pub fn edges(self, knob: Knob, settings: &Settings) -> Vec<u64> {
+        match self {
+            Self::Ollama => ollama::edges(knob, settings),
+            Self::Ollama024 | Self::Ollama011 | Self::LlamaCpp => Vec::new(),
         }
     }
 
@@ -219,4 +221,49 @@ pub fn plan(engine: EngineId, model: &Model, machine: &Machine, settings: &Setti
     let others = joined::names(&machine.gpus).join(", ");
     plan.notes.push(format!("Ollama uses the GPUs of one computer: those of {others} are left out"));
     Ok(plan)
+}
+
+/// What a plan is wanted for, by those who read its [`Gist`] alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// As much on GPUs as fits.
+    Most,
+    /// Every layer on GPUs, or nothing: where that cannot be had, the engine may stop before it has placed as many layers
+    /// as it could.
+    EveryLayer,
+}
+
+/// What the plan of `engine` comes to, without the explanations that make a plan.
+///
+/// # Errors
+/// As [`plan`].
+pub fn gist(
+    engine: EngineId,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    aim: Aim,
+) -> Result<Gist, EngineError> {
+    match engine {
+        EngineId::Ollama => ollama::gist(model, machine, settings, aim),
+        EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim),
+        EngineId::Ollama024 | EngineId::Ollama011 => plan(engine, model, machine, settings).map(|plan| Gist::of(&plan)),
+    }
+}
+
+/// What is certain of the plan of `engine` before it is made; none from an engine that is as quick to plan.
+///
+/// # Errors
+/// As [`plan`].
+pub fn outlook(
+    engine: EngineId,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Option<Outlook>, EngineError> {
+    match engine {
+        EngineId::Ollama => ollama::outlook(model, machine, settings).map(Some),
+        EngineId::LlamaCpp => llama_cpp::outlook(model, machine, settings).map(Some),
+        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
+    }
 }

@@ -2,7 +2,9 @@
 //! nothing else does arithmetic on memory.
 
 mod computers;
+mod gist;
 mod listing;
+mod own_caches;
 mod peak;
 mod why;
 
@@ -16,7 +18,9 @@ use crate::settings::{CacheType, FlashAttn};
 use crate::units::Bytes;
 
 pub use computers::Computer;
+pub use gist::Gist;
 pub use listing::Listing;
+pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
 pub use peak::{Alive, Held, Kind, Peak};
 
 /// What an engine decided.
@@ -42,6 +46,8 @@ pub struct Plan {
     pub totals: Totals,
     /// What an engine that plans by an estimate of its own says of it; none where it measures.
     pub estimate: Option<Estimate>,
+    /// What the Ollama engine's own caches take, where it runs the model and the plan only estimates them.
+    pub own_caches: Option<OwnCaches>,
     /// Layers on GPUs, the output layer counted.
     pub offloaded: usize,
     /// Does it fit, and where?

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::engine::llama_cpp::release::Release;
+use crate::gguf::GgmlType;
 use crate::units::Bytes;
 
 pub use aside::Aside;
@@ -173,6 +174,21 @@ impl CacheType {
             Self::Q4_1 => "q4_1",
             Self::Q4_0 => "q4_0",
             Self::Iq4Nl => "iq4_nl",
+        }
+    }
+
+    /// The same format as ggml has it, with its blocks.
+    pub const fn format(self) -> GgmlType {
+        match self {
+            Self::F32 => GgmlType::F32,
+            Self::F16 => GgmlType::F16,
+            Self::Bf16 => GgmlType::Bf16,
+            Self::Q8_0 => GgmlType::Q8_0,
+            Self::Q5_1 => GgmlType::Q5_1,
+            Self::Q5_0 => GgmlType::Q5_0,
+            Self::Q4_1 => GgmlType::Q4_1,
+            Self::Q4_0 => GgmlType::Q4_0,
+            Self::Iq4Nl => GgmlType::Iq4Nl,
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::OnceLock;
 
-use plimsoll::engine::{self, EngineId};
+use plimsoll::engine::{self, Aim, EngineId, Hope};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::plan::{GraphSize, Plan};
+use plimsoll::plan::{Gist, GraphSize, Plan, Verdict};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -152,6 +152,34 @@ proptest! {
         }
         let on_gpus: usize = plan.gpus().iter().map(|gpu| gpu.layers.len()).sum();
         prop_assert_eq!(on_gpus, plan.offloaded);
+    }
+
+    #[test]
+    fn what_is_known_beforehand_and_in_short_is_what_the_plan_says(
+        engine in any_engine(), model in any_model(), machine in machine(), settings in settings(),
+    ) {
+        let outlook = engine::outlook(engine, model, &machine, &settings);
+        let gist = |aim| engine::gist(engine, model, &machine, &settings, aim);
+        let plan = match engine::plan(engine, model, &machine, &settings) {
+            Ok(plan) => plan,
+            Err(error) => {
+                prop_assert_eq!(gist(Aim::Most), Err(error));
+                return Ok(());
+            }
+        };
+        prop_assert_eq!(gist(Aim::Most), Ok(Gist::of(&plan)));
+        let every_layer = gist(Aim::EveryLayer).map(|gist| gist.verdict == Verdict::Gpu);
+        prop_assert_eq!(every_layer, Ok(plan.verdict == Verdict::Gpu));
+        if let Some(outlook) = outlook.expect("what is planned has an outlook") {
+            let turned_out = match plan.verdict {
+                Verdict::Gpu => Hope::EveryLayer,
+                Verdict::Split | Verdict::Cpu => Hope::SomeLayers,
+                Verdict::DoesNotFit => Hope::Nothing,
+            };
+            prop_assert!(turned_out <= outlook.hope, "{:?} against {:?}", plan.verdict, outlook.hope);
+            let used = plan.gpus().iter().map(|gpu| gpu.asked() > Bytes::ZERO);
+            prop_assert!(used.zip(&outlook.gpus).all(|(used, considered)| *considered || !used));
+        }
     }
 
     #[test]

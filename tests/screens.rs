@@ -12,8 +12,8 @@ use plimsoll::machine::{Machine, Origin as Made};
 use plimsoll::shelf::Origin;
 use plimsoll::source::store::Store;
 use plimsoll::tui::action::Action;
-use plimsoll::units::Bytes;
 use plimsoll::tui::keymap;
+use plimsoll::units::Bytes;
 use rstest::rstest;
 
 use crate::stage::{self, Stage};
@@ -282,6 +282,7 @@ fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str
 #[case::graph_page("peaks-page", EngineId::LlamaCpp, "⇧Tab ↓ Enter")]
 #[case::notes("notes", EngineId::Ollama, "n")]
 #[case::verdict("decided", EngineId::Ollama, "")]
+#[case::beside("beside", EngineId::Ollama, "E")]
 fn llama_server_at_three_sizes(#[case] state: &str, #[case] engine: EngineId, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let machine = stage::machine(2, "RTX 3090", 24, 64);

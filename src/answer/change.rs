@@ -152,7 +152,7 @@ impl Case<'_> {
 
     /// Whether `goal` is met after `change`.
     pub fn works(&self, change: &Change, goal: Goal) -> bool {
-        self.plan_after(change).is_some_and(|plan| goal.is_met_by(&plan))
+        self.after(change, |case| case.meets(goal)) == Some(true)
     }
 
     /// The widest narrower cache, and flash attention, each if it suffices; both together only where neither does.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::track::{Regime, Seen, Survey, Track};
+use super::survey::{Regime, Seen, Survey};
+use super::track::Track;
 use super::verdict::headline;
 use super::{Case, Goal};
 use crate::plan::Verdict;
@@ -92,7 +93,7 @@ impl<'a> Case<'a> {
 impl Survey<'_> {
     fn cliffs(&mut self, knob: Knob, low: u64, high: u64, found: &mut Vec<Cliff>) {
         let (before, after) = (self.at(low), self.at(high));
-        let (last, first) = (self.track.value(low), self.track.value(high));
+        let (last, first) = (self.asked.track.value(low), self.asked.track.value(high));
         if outcome(knob, last, &before) == outcome(knob, first, &after) {
             return;
         }
@@ -111,7 +112,7 @@ impl Survey<'_> {
 
     /// The knobs that the engine set otherwise although they were held.
     fn jumps(&self, knob: Knob, low: u64, high: u64) -> Vec<String> {
-        let (Some(low), Some(high)) = (self.plan(low), self.plan(high)) else { return Vec::new() };
+        let (Some(low), Some(high)) = (self.asked.plan(low), self.asked.plan(high)) else { return Vec::new() };
         let (from, to) = (&low.settings, &high.settings);
         let mut jumps = Vec::new();
         let mut note = |name: &str, from: String, to: String| {

@@ -1,6 +1,7 @@
 //! The largest value of a knob that still fits, the others held.
 
-use super::track::{Survey, Track};
+use super::survey::Survey;
+use super::track::Track;
 use super::{Case, Goal};
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
@@ -36,10 +37,7 @@ impl Case<'_> {
         let track = Track::new(1, knob.stops(&self.bounds()).last().max(1), 1);
         let mut survey = Survey::new(*self, knob, goal, track);
         let mirrored = |place: u64| track.last() - place;
-        let place = last_met(&[0, track.last()], &mut |place| {
-            let seen = survey.at(mirrored(place));
-            (seen.meets, seen.regime)
-        })?;
+        let place = last_met(&[0, track.last()], &mut |place| survey.meets(mirrored(place)))?;
         Some(track.value(mirrored(place))).map(|fewest| if fewest == 1 { 0 } else { fewest })
     }
 
@@ -61,7 +59,7 @@ impl Case<'_> {
         }
         let mut survey = Survey::new(*self, knob, goal, track);
         let place = survey.largest(&track.samples(self, knob, bounds))?;
-        let plan = survey.plan(place)?;
+        let plan = survey.asked.plan(place)?;
         let value = track.value(place);
         if place < track.last() {
             return Some(Largest { knob, value, next: Some(track.value(place + 1)), plan });
@@ -82,10 +80,7 @@ impl Case<'_> {
 impl Survey<'_> {
     /// The last place where the goal is met.
     fn largest(&mut self, samples: &[u64]) -> Option<u64> {
-        last_met(samples, &mut |place| {
-            let seen = self.at(place);
-            (seen.meets, seen.regime)
-        })
+        last_met(samples, &mut |place| self.meets(place))
     }
 }
 

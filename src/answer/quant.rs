@@ -1,7 +1,6 @@
 //! The largest quantisation of a model that still fits.
 
 use super::{Case, Goal};
-use crate::engine;
 use crate::gguf::FileType;
 use crate::plan::Plan;
 use crate::units::Bytes;
@@ -27,7 +26,7 @@ impl Case<'_> {
         let mut next = None;
         let sizes = self.model.quantisations();
         for &(file_type, _) in sizes.iter().rev().filter(|&&(_, size)| size < bytes) {
-            match self.quantised(file_type).filter(|plan| goal.is_met_by(plan)) {
+            match self.quantised(file_type, goal) {
                 Some(plan) => return LargestQuantisation { found: Some((file_type, plan)), next },
                 None => next = Some(file_type),
             }
@@ -35,9 +34,10 @@ impl Case<'_> {
         LargestQuantisation { found: None, next }
     }
 
-    /// The plan of the model in another quantisation; `None` where there is none.
-    pub(super) fn quantised(&self, to: FileType) -> Option<Plan> {
+    /// The plan of the model in another quantisation; `None` where there is none that meets `goal`.
+    fn quantised(&self, to: FileType, goal: Goal) -> Option<Plan> {
         let model = self.model.quantised(to).ok()?;
-        engine::plan(self.engine, &model, self.machine, self.settings).ok()
+        let case = Case { model: &model, ..*self };
+        if case.meets(goal) { case.plan().ok() } else { None }
     }
 }

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::Case;
 use super::cliffs::Cliff;
-use crate::plan::{DeviceKind, Plan, Totals, Verdict};
+use crate::engine::Aim;
+use crate::plan::{DeviceKind, Gist, Plan, Totals, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::{Bytes, Ratio};
 
@@ -69,6 +70,10 @@ pub struct DeviceSums {
 impl Outcome {
     /// In short.
     pub fn of(plan: &Plan) -> Self {
+        Self::of_gist(&Gist::of(plan))
+    }
+
+    fn of_gist(gist: &Gist) -> Self {
         let device = |device: &crate::plan::DevicePlan| DeviceSums {
             id: device.id.clone(),
             kind: device.kind,
@@ -79,13 +84,14 @@ impl Outcome {
             reserved: device.reserved(),
             layers: device.layers.len(),
         };
+        let totals = Totals::of(&gist.devices);
         Self {
-            verdict: plan.verdict,
-            offloaded: plan.offloaded,
-            layer_count: plan.layers.len(),
-            on_gpu: plan.totals.gpu.share_of(plan.totals.all),
-            totals: plan.totals,
-            devices: plan.devices.iter().map(device).collect(),
+            verdict: gist.verdict,
+            offloaded: gist.offloaded,
+            layer_count: gist.layer_count,
+            on_gpu: totals.gpu.share_of(totals.all),
+            totals,
+            devices: gist.devices.iter().map(device).collect(),
         }
     }
 }
@@ -109,6 +115,6 @@ impl Case<'_> {
             knob.set(&mut settings, value);
         }
         let case = Case { settings: &settings, ..*self };
-        case.plan().map(|plan| Outcome::of(&plan)).map_err(|error| error.to_string())
+        case.gist(Aim::Most).map(|gist| Outcome::of_gist(&gist)).map_err(|error| error.to_string())
     }
 }

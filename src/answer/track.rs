@@ -1,10 +1,6 @@
-//! A knob's range as an engine sees it, and what the engine makes of each value.
+//! A knob's range as an engine sees it.
 
-use std::collections::HashMap;
-
-use super::{Case, Goal};
-use crate::plan::{InEffect, Plan, Verdict};
-use crate::settings::FlashAttn;
+use super::Case;
 use crate::settings::knob::{Bounds, Knob};
 
 /// The values of a knob that an engine tells apart, ascending, counted from 0.
@@ -55,7 +51,7 @@ impl Track {
     pub fn samples(&self, case: &Case<'_>, knob: Knob, bounds: &Bounds) -> Vec<u64> {
         let stops = knob.stops(bounds);
         let mut places: Vec<u64> = stops.as_slice().iter().map(|&stop| self.place(stop)).collect();
-        for &edge in case.engine.edges(knob, case.settings) {
+        for edge in case.engine.edges(knob, case.settings) {
             places.extend([self.place(edge), self.place(edge) + 1]);
         }
         let last = self.last();
@@ -64,100 +60,6 @@ impl Track {
         places.sort_unstable();
         places.dedup();
         places
-    }
-}
-
-/// What an engine makes of one value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Seen {
-    /// The goal is met.
-    pub meets: bool,
-    /// Layers on GPUs.
-    pub offloaded: usize,
-    /// `None` where the engine makes no plan.
-    pub verdict: Option<Verdict>,
-    /// Under which of its rules the engine planned.
-    pub regime: Option<Regime>,
-}
-
-/// What an engine's rules made of the knobs that are held, and which GPUs it uses. Where it stays the same, more of the
-/// moved knob is taken never to need less.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Regime {
-    /// The knobs in effect; those that merely follow the moved one are zero.
-    pub effect: InEffect,
-    /// The GPUs that are asked for something.
-    pub gpus: Vec<bool>,
-}
-
-impl Regime {
-    fn of(plan: &Plan, knob: Knob) -> Self {
-        let mut effect = plan.settings.clone();
-        if effect.batch == effect.ctx {
-            (effect.batch, effect.ubatch) = (0, 0);
-        }
-        (effect.ctx, effect.ctx_total, effect.ctx_per_sequence) = (0, 0, 0);
-        match knob {
-            Knob::Parallel => (effect.parallel, effect.outputs) = (0, None),
-            Knob::Batch => (effect.batch, effect.ubatch, effect.outputs) = (0, 0, None),
-            Knob::Ubatch => (effect.ubatch, effect.outputs) = (0, None),
-            Knob::Outputs => effect.outputs = None,
-            Knob::GpuLayers => effect.gpu_layers = 0,
-            Knob::CpuMoe => effect.n_cpu_moe = None,
-            Knob::FlashAttn => effect.flash_attn = FlashAttn::Auto,
-            Knob::Context
-            | Knob::CacheType
-            | Knob::CacheTypeK
-            | Knob::CacheTypeV
-            | Knob::KvUnified
-            | Knob::TensorSplit => {}
-        }
-        Self { effect, gpus: plan.gpus().iter().map(|gpu| gpu.asked().0 > 0).collect() }
-    }
-}
-
-/// One knob's track, looked at place by place; no place is planned twice.
-pub(super) struct Survey<'a> {
-    case: Case<'a>,
-    knob: Knob,
-    goal: Goal,
-    pub track: Track,
-    seen: HashMap<u64, Seen>,
-}
-
-impl<'a> Survey<'a> {
-    pub fn new(case: Case<'a>, knob: Knob, goal: Goal, track: Track) -> Self {
-        Self { case, knob, goal, track, seen: HashMap::new() }
-    }
-
-    /// The plan at a place; `None` where the engine makes none.
-    pub fn plan(&self, place: u64) -> Option<Plan> {
-        let value = self.track.value(place);
-        self.case.plan_with(|settings| self.knob.set(settings, value))
-    }
-
-    /// What the engine makes of the value at `place`.
-    pub fn at(&mut self, place: u64) -> Seen {
-        if let Some(seen) = self.seen.get(&place) {
-            return seen.clone();
-        }
-        let seen =
-            self.plan(place).map_or(Seen { meets: false, offloaded: 0, verdict: None, regime: None }, |plan| Seen {
-                meets: self.meets(place, &plan),
-                offloaded: plan.offloaded,
-                verdict: Some(plan.verdict),
-                regime: Some(Regime::of(&plan, self.knob)),
-            });
-        self.seen.insert(place, seen.clone());
-        seen
-    }
-
-    /// Whoever asks for so many layers wants them, and no others.
-    fn meets(&self, place: u64, plan: &Plan) -> bool {
-        match self.knob {
-            Knob::GpuLayers => Goal::AtLeast(self.track.value(place) as usize).is_met_by(plan),
-            _ => self.goal.is_met_by(plan),
-        }
     }
 }
 

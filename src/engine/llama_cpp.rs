@@ -18,6 +18,7 @@ pub mod weights;
 use crate::engine::ggml::allocate::{self, Lifetime};
 use crate::engine::ggml::families;
 use crate::engine::ggml::schedule::{Schedule, Scheduler, Trace};
+use crate::engine::ggml::tensor::Place;
 use crate::engine::ggml::{Backend, Graph};
 use crate::gguf::Header;
 use architecture::Family;
@@ -26,7 +27,7 @@ use context::{Context, Options};
 use error::Refusal;
 use hparams::Hparams;
 use placement::{Overflow, Placement, Request};
-pub(super) use plan::{plan, visible};
+pub(super) use plan::{gist, outlook, plan, visible};
 use probe::Parts;
 use release::Release;
 use weights::Weights;
@@ -75,13 +76,28 @@ pub struct Measured {
     pub compute: Vec<u64>,
     /// The parameters in effect.
     pub parameters: Context,
+    /// The device of every block, then that of the output layer.
+    pub homes: Vec<Place>,
+}
+
+impl Measured {
     /// Layers on GPUs, the output layer counted.
-    pub offloaded: usize,
+    pub fn offloaded(&self) -> usize {
+        let cpu = self.model.len() - 1;
+        self.homes.iter().filter(|home| usize::from(**home) < cpu).count()
+    }
+
+    /// All that is asked of a device.
+    fn total(&self, device: usize) -> u64 {
+        self.model[device] + self.context[device] + self.compute[device]
+    }
 }
 
 /// How a figure came about, for those who want to watch.
 #[derive(Clone, Debug)]
 pub struct Watched {
+    /// Where caches are, and how large.
+    pub memory: Memory,
     /// The graph, with the scheduler's copies.
     pub graph: Graph,
     /// Its splits and order.
@@ -138,10 +154,8 @@ impl Loaded {
         watched.map(|watched| (measured, watched)).ok_or_else(|| Refusal::model("the model has no graph".to_owned()))
     }
 
-    /// Everything but the graph.
-    fn lay_out(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Layout, Refusal> {
-        let Self { release, family, hparams, .. } = self;
-        let mut context = Context::new(options, hparams, release)?;
+    /// How layers are spread over `devices`.
+    fn place(&self, devices: &[Device], spread: &Spread) -> Placement {
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
         let request = Request {
             gpu_layers: spread.gpu_layers,
@@ -149,7 +163,14 @@ impl Loaded {
             free: &free,
             overrides: &spread.overrides,
         };
-        let placement = Placement::new(hparams, &request);
+        Placement::new(&self.hparams, &request)
+    }
+
+    /// Everything but the graph.
+    fn lay_out(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Layout, Refusal> {
+        let Self { release, family, hparams, .. } = self;
+        let mut context = Context::new(options, hparams, release)?;
+        let placement = self.place(devices, spread);
         let backends: Vec<Backend> =
             devices.iter().map(|device| device.backend.clone()).chain([Backend::CPU]).collect();
         let memory = Memory::new(hparams, family.architecture, &context, &placement);
@@ -188,10 +209,10 @@ impl Loaded {
             context: memory.bytes(&backends),
             compute,
             parameters: context,
-            offloaded: placement.offloaded(),
+            homes: placement.layers.iter().copied().chain([placement.output]).collect(),
         };
         if let Some(watched) = watched {
-            *watched = Some(Watched { graph, schedule, passes, lifetimes });
+            *watched = Some(Watched { memory, graph, schedule, passes, lifetimes });
         }
         Ok(measured)
     }

@@ -7,11 +7,11 @@ mod rules;
 mod runs;
 mod traits;
 
-use super::EngineError;
 use super::graph_size::{self, Facts, Knobs, Release, Sizes, Vision};
+use super::{EngineError, kvcache};
 use crate::machine::{Backend, Machine};
 use crate::model::{Group, Model};
-use crate::plan::Plan;
+use crate::plan::{OwnCaches, Plan};
 use crate::settings::{FlashAttn, Settings};
 use crate::units::Bytes;
 use estimate::{Block, Device, Task};
@@ -42,14 +42,25 @@ pub fn predict(model: &Model, machine: &Machine, settings: &Settings) -> Result<
 }
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    let Case { traits, effect, mut sizes, vision, task, devices } = Case::of(model, machine, settings)?;
+    let Case { traits, effect, mut sizes, vision, own_caches, task, devices } = Case::of(model, machine, settings)?;
     let picked = pick::pick(&task, &devices, settings.spread, settings.require_full);
     match picked.estimate.slots.as_slice() {
         [first, ..] if first.device.backend == Some(Backend::Metal) => sizes.on_metal(),
         [_, _, ..] => sizes.on_several_gpus(),
         _ => {}
     }
-    Ok(assemble::plan(assemble::Parts { model, machine, settings, traits, effect, sizes, vision, task, picked }))
+    Ok(assemble::plan(assemble::Parts {
+        model,
+        machine,
+        settings,
+        traits,
+        effect,
+        sizes,
+        vision,
+        own_caches,
+        task,
+        picked,
+    }))
 }
 
 /// All that the estimate is made of.
@@ -58,6 +69,7 @@ struct Case {
     effect: Effect,
     sizes: Sizes,
     vision: Vision,
+    own_caches: Option<OwnCaches>,
     task: Task,
     devices: Vec<Device>,
 }
@@ -95,7 +107,8 @@ impl Case {
         } else {
             Device::all_of(&Machine { gpus: Vec::new(), ..machine.clone() })
         };
-        Ok(Self { traits, effect, sizes, vision, task, devices })
+        let own_caches = traits.own_engine.then(|| kvcache::caches(model, &facts, &effect.settings));
+        Ok(Self { traits, effect, sizes, vision, own_caches, task, devices })
     }
 }
 

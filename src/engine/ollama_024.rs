@@ -6,7 +6,7 @@ mod traits;
 
 use super::graph_size::{self, Facts, Knobs, Release};
 use super::layout::{self, Task};
-use super::{EngineError, backend};
+use super::{EngineError, backend, kvcache};
 use crate::machine::Machine;
 use crate::model::{Group, Model};
 use crate::plan::Plan;
@@ -72,6 +72,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         spread: settings.spread,
         require_full: settings.require_full,
     });
+    let own_caches = traits.own_engine.then(|| kvcache::caches(model, &facts, &effect.settings));
     Ok(assemble::plan(assemble::Parts {
         model,
         machine,
@@ -83,6 +84,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         layout,
         buffer,
         adapter_gpu,
+        own_caches,
     }))
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::machine::Origin;
 use crate::plan::{
     Branch, Computer, Confidence, DeviceKind, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, InEffect, Listing,
-    ModelSummary, Plan, Reserve, Symbol, Term, Totals, Verdict,
+    ModelSummary, OwnCaches, Plan, Reserve, Symbol, Term, Totals, Verdict,
 };
 use crate::units::Bytes;
 
@@ -39,6 +39,8 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     estimate: Option<&'a Estimate>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    own_caches: Option<&'a OwnCaches>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     ollama_ps: Option<Listed>,
     offloaded: usize,
     layer_count: usize,
@@ -70,6 +72,7 @@ impl<'a> Object<'a> {
             totals: plan.totals,
             computers: Some(plan.computers()).filter(|all| all.len() > 1).unwrap_or_default(),
             estimate: plan.estimate.as_ref(),
+            own_caches: plan.own_caches.as_ref(),
             ollama_ps: plan.listing.map(Listed::of),
             offloaded: plan.offloaded,
             layer_count: plan.layers.len(),

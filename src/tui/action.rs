@@ -47,6 +47,7 @@ pub enum Command {
     Reset,
     Undo,
     Engine,
+    Beside,
     Notes,
     Open,
     Freeze,
@@ -165,7 +166,6 @@ pub enum Action {
     /// The terminal, or the system, wants the program to end.
     Leave(Leave),
 }
-
 
 /// Why the planner ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

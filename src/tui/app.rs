@@ -1,9 +1,10 @@
 //! What the planner knows and shows. [`App::update`] is its only way forward: pure, without IO, clock or environment.
 
 mod adjust;
-pub mod browse;
 pub mod advice;
 mod answers;
+pub mod beside;
+pub mod browse;
 pub mod cliffs;
 pub mod compare;
 mod history;
@@ -14,8 +15,8 @@ pub mod matrix;
 mod mouse;
 mod pages;
 pub mod shelf;
-mod tag;
 pub mod sweep;
+mod tag;
 mod update;
 
 use std::sync::Arc;
@@ -39,8 +40,8 @@ use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{Aside, Settings};
 use crate::source::{Held, Progress};
 
-use browse::Browse;
 use advice::{Because, Best};
+use browse::Browse;
 use cliffs::Cliffs;
 use compare::{Comparing, Pin};
 use history::{Drag, Step};
@@ -68,6 +69,8 @@ pub enum Mode {
     Explain(Subject, u16),
     /// An engine is chosen: the one at this place.
     Engines(usize),
+    /// Another engine beside this one.
+    Beside(Box<beside::Beside>),
     /// All that the engine says; scrolled by so many lines.
     Notes(u16),
     /// Why a layer is where it is, and what would change that.
@@ -310,7 +313,7 @@ impl App {
             (Mode::Sweep(_), _) => &[Scope::Sweep, Scope::Everywhere],
             (Mode::Matrix(_), _) => &[Scope::Matrix, Scope::Everywhere],
             (Mode::Compare(_), _) => &[Scope::Compare, Scope::Page, Scope::Everywhere],
-            (Mode::Explain(..) | Mode::Engines(_) | Mode::Notes(_) | Mode::Help(_), _) => {
+            (Mode::Explain(..) | Mode::Engines(_) | Mode::Beside(_) | Mode::Notes(_) | Mode::Help(_), _) => {
                 &[Scope::Page, Scope::Everywhere]
             }
         }
@@ -357,13 +360,15 @@ impl App {
         }
         self.offer();
         let Some(model) = self.model.clone() else { return Vec::new() };
-        match engine::plan(self.engine, &model, &self.machine, &self.settings) {
+        let effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
             Ok(plan) => self.accept(model, plan, cause),
             Err(error) => {
                 self.refused = Some(error);
                 Vec::new()
             }
-        }
+        };
+        self.renew_beside();
+        effects
     }
 
     fn accept(&mut self, model: Arc<Model>, plan: Plan, cause: Stale) -> Vec<Effect> {

@@ -173,6 +173,7 @@ pub const KEYS: &[Binding] = table! {
     Plan: Matrix = [letter('W'), shift(KeyCode::Char('W'))] "what fits where, over two knobs";
     Plan: Compare = [letter('c')] "pin this plan; again: compare", footer 3 "compare";
     Plan: Engine = [letter('e')] "choose the engine and its release";
+    Plan: Beside = [letter('E'), shift(KeyCode::Char('E'))] "another engine beside this one";
     Plan: Notes = [letter('n')] "all that the engine says", footer 3 "notes";
     Plan: Models = [letter('b')] "every model there is, and how each would fit", footer 2 "models";
     Plan: Machine = [letter('g')] "the machine: what is there, and what if", footer 3 "machine";

@@ -17,9 +17,10 @@
 //! ```
 //!
 //! The machine has a screen of its own, `machine`. Pages that stand in front: `help`, `models`, `explain`, `engines`,
-//! `notes`, `because`, `best`, `sweep`, `matrix`, `compare`. Where each part stands is in [`super::regions`].
+//! `beside`, `notes`, `because`, `best`, `sweep`, `matrix`, `compare`. Where each part stands is in [`super::regions`].
 
 mod because;
+mod beside;
 mod best;
 pub mod compare;
 mod engines;
@@ -84,6 +85,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             Mode::Browse(page) => models::draw(app, page, buffer),
             Mode::Explain(subject, scroll) => explain::draw(app, *subject, *scroll, buffer),
             Mode::Engines(at) => engines::draw(app, *at, buffer),
+            Mode::Beside(page) => beside::draw(app, page, buffer),
             Mode::Notes(scroll) => notes::draw(app, *scroll, buffer),
             Mode::Because(page) => because::draw(app, page, buffer),
             Mode::Best(page) => best::draw(app, page, buffer),

@@ -1,9 +1,13 @@
 //! How long llama.cpp's memory takes to work out: one plan is made per key press. `cargo bench --bench llama_cpp`
-#![allow(clippy::unwrap_used, clippy::panic)] // a bench that cannot start should say so
+//! Beside llama.cpp itself: `PLIMSOLL_ORACLE=PROGRAM cargo bench --bench llama_cpp`, where [`oracle`] says what PROGRAM is.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a bench that cannot start should say so
 
 #[path = "../support.rs"]
 #[allow(dead_code)]
 mod support;
+
+#[path = "oracle.rs"]
+mod oracle;
 
 use divan::Bencher;
 use plimsoll::engine::ggml::Backend;
@@ -17,7 +21,10 @@ use plimsoll::model::Model;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::units::Bytes;
 
+const CASES: [(&str, usize); 2] = [("llama3.1-8b", 1), ("qwen3-235b-a22b", 4)];
+
 fn main() {
+    oracle::compare(&CASES, |gpus| devices(gpus, 48));
     divan::main();
 }
 
@@ -26,7 +33,7 @@ fn devices(gpus: usize, gib: u64) -> Vec<Device> {
 }
 
 /// Graph, schedule and buffers: the bars are 1.5 ms for a model of 8 B on one GPU and 3 ms for one of 235 B on four.
-#[divan::bench(args = [("llama3.1-8b", 1), ("qwen3-235b-a22b", 4)])]
+#[divan::bench(args = CASES)]
 fn measure(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let header = support::model(name);
     let options = Options { n_ctx: 32_768, ..Options::default() };
@@ -52,7 +59,7 @@ fn fits(bencher: Bencher<'_, '_>, (name, gpus, gib): (&str, usize, u64)) {
 }
 
 /// A whole plan as the planner draws it: a fit that has nothing to do, then everything that is alive at the peak.
-#[divan::bench(args = [("llama3.1-8b", 1), ("qwen3-235b-a22b", 4)])]
+#[divan::bench(args = CASES)]
 fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let model = Model::from_header(support::model(name), name).unwrap();
     let memory = Bytes::gib(96);

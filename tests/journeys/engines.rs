@@ -151,3 +151,35 @@ fn each_device_shows_its_own_fullest_moment() {
         assert_eq!((stage.app.cursors.term, stage.app.cursors.peak), (1, Some(1)));
     }
 }
+
+#[test]
+fn another_engine_stands_beside_with_what_differs_marked() {
+    let settings = Settings { ubatch: Some(256), ..ctx(16_384) };
+    let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45), settings);
+    stage.press("E");
+    let text = stage.text();
+    // the knobs behind the page have the same names
+    let line = |name: &str| text.lines().rev().find(|line| line.contains(name)).unwrap().to_owned();
+    assert!(text.contains("llama.cpp · 2026-11") && text.contains("▸Ollama ≤ 0.24"), "{text}");
+    assert!(line("ubatch").contains("≠ ubatch") && text.contains("≠ graph"), "{text}");
+    assert!(!text.contains("≠ cache"), "both have the same cache\n{text}");
+    stage.press("→");
+    assert!(stage.text().contains("▸Ollama ≤ 0.11"), "{}", stage.text());
+    stage.press("← ←");
+    assert!(stage.text().contains("▸llama.cpp · 2026-08"), "{}", stage.text());
+    let before = stage.app.settings.clone();
+    stage.press("Esc");
+    assert_eq!((stage.app.engine, &stage.app.settings), (EngineId::LlamaCpp, &before), "Esc takes nothing");
+    stage.press("E Enter");
+    assert_eq!((stage.app.engine, stage.app.settings.ubatch), (EngineId::Ollama024, None));
+    stage.press("u");
+    assert_eq!((stage.app.engine, &stage.app.settings), (EngineId::LlamaCpp, &before));
+    for size in [(60, 20), (80, 24)] {
+        stage.resize(size.0, size.1);
+        stage.press("E");
+        assert!(stage.text().contains("Engines side by side"), "{}", stage.text());
+        stage.press("End");
+        assert!(stage.text().contains("Made for"), "{}", stage.text());
+        stage.press("Esc");
+    }
+}

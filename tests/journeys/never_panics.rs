@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 
 use crate::stage::{self, Stage};
 
-const COMMANDS: [Command; 49] = [
+const COMMANDS: [Command; 51] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -35,6 +35,8 @@ const COMMANDS: [Command; 49] = [
     Command::Reset,
     Command::Undo,
     Command::Engine,
+    Command::Beside,
+    Command::Notes,
     Command::Open,
     Command::Models,
     Command::Sort,

@@ -32,8 +32,12 @@ struct Holding {
     readers: u32,
     views: u32,
     place: Place,
-    address: Address,
     held: bool,
+    address: Address,
+    /// What was taken there.
+    bytes: u64,
+    /// Its place among the lifetimes, where these are noted.
+    life: usize,
 }
 
 struct Allocator<'a> {
@@ -66,11 +70,12 @@ pub fn reserve(
 
 impl Allocator<'_> {
     fn walk(&mut self, schedule: &Schedule) {
+        let graph = self.graph;
         for &(leaf, place) in &schedule.leafs {
             self.allocate(leaf, place);
         }
         for &(id, place) in &schedule.nodes {
-            let node = &self.graph[id];
+            let node = &graph[id];
             // a reader that only keeps a copied tensor alive is no view of it
             if node.view_of.is_some() && node.op != Op::None {
                 self.holdings[node.view_of.index()].views += 1;
@@ -80,14 +85,14 @@ impl Allocator<'_> {
             }
             for source in node.sources() {
                 self.holdings[source.index()].readers += 1;
-                if self.graph[source].input {
+                if graph[source].input {
                     self.allocate(source, place);
                 }
             }
         }
         for (moment, &(id, place)) in schedule.nodes.iter().enumerate() {
             self.moment = moment;
-            let node = &self.graph[id];
+            let node = &graph[id];
             for source in node.sources() {
                 self.allocate(source, place);
             }
@@ -105,8 +110,12 @@ impl Allocator<'_> {
 
     /// Gives `id` its bytes, if it has none and is no view: an operand's where possible, else new ones.
     fn allocate(&mut self, id: Id, place: Place) {
-        let tensor = &self.graph[id];
-        if tensor.view_of.is_some() || tensor.buffer.place().is_some() || self.holdings[id.index()].held {
+        if self.holdings[id.index()].held {
+            return;
+        }
+        let graph = self.graph;
+        let tensor = &graph[id];
+        if tensor.view_of.is_some() || tensor.buffer.place().is_some() {
             return;
         }
         self.holdings[id.index()].held = true;
@@ -118,9 +127,7 @@ impl Allocator<'_> {
         }
         let bytes = self.backends[usize::from(place)].allocation(tensor);
         let address = self.blocks[usize::from(place)].allocate(bytes);
-        let holding = &mut self.holdings[id.index()];
-        (holding.place, holding.address) = (place, address);
-        self.note(id);
+        self.hold(id, place, address, bytes);
     }
 
     /// Whether `id` is the last to need `parent`, whose layout is the same. (Views hold nothing, so they never qualify.)
@@ -137,10 +144,7 @@ impl Allocator<'_> {
     fn take_over(&mut self, id: Id, parent: Id) {
         let Holding { place, address, .. } = self.holdings[parent.index()];
         self.forget(parent);
-        self.holdings[parent.index()].held = false;
-        let holding = &mut self.holdings[id.index()];
-        (holding.place, holding.address) = (place, address);
-        self.note(id);
+        self.hold(id, place, address, self.backends[usize::from(place)].allocation(&self.graph[id]));
     }
 
     /// One reader less; whoever is not needed any more gives its bytes back.
@@ -159,30 +163,27 @@ impl Allocator<'_> {
                 return;
             }
         }
-        if self.holdings[owner.index()].held && !self.graph[owner].output {
-            let Holding { place, address, .. } = self.holdings[owner.index()];
-            let bytes = self.backends[usize::from(place)].allocation(&self.graph[owner]);
+        let Holding { held, place, address, bytes, .. } = self.holdings[owner.index()];
+        if held && !self.graph[owner].output {
             self.blocks[usize::from(place)].free(address, bytes);
             self.forget(owner);
-            self.holdings[owner.index()].held = false;
         }
     }
 
-    fn note(&mut self, id: Id) {
+    fn hold(&mut self, id: Id, place: Place, address: Address, bytes: u64) {
+        let holding = &mut self.holdings[id.index()];
+        (holding.place, holding.address, holding.bytes) = (place, address, bytes);
         if let Some(lifetimes) = &mut self.lifetimes {
-            let Holding { place, address, .. } = self.holdings[id.index()];
-            let bytes = self.backends[usize::from(place)].allocation(&self.graph[id]);
-            let life = Lifetime { id, place, offset: address.offset, bytes, from: self.moment, until: usize::MAX };
-            lifetimes.push(life);
+            holding.life = lifetimes.len();
+            lifetimes.push(Lifetime { id, place, offset: address.offset, bytes, from: self.moment, until: usize::MAX });
         }
     }
 
     fn forget(&mut self, id: Id) {
-        let moment = self.moment;
-        if let Some(lifetimes) = &mut self.lifetimes
-            && let Some(life) = lifetimes.iter_mut().rev().find(|life| life.id == id)
-        {
-            life.until = moment;
+        let holding = &mut self.holdings[id.index()];
+        holding.held = false;
+        if let Some(lifetimes) = &mut self.lifetimes {
+            lifetimes[holding.life].until = self.moment;
         }
     }
 }

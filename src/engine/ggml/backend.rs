@@ -121,7 +121,11 @@ mod tests {
     ) {
         let weight = Tensor::new(Type::Q4_0, [320, 4, 1, 1]);
         assert_eq!(backend.allocation(&weight), bytes);
-        let of = |op| Tensor { op, src: [Id::NONE; 8], ..Tensor::new(Type::F32, [64, 32, 32, 1]) };
+        let of = |op| Tensor {
+            op,
+            src: super::super::tensor::Operands::of([Id::NONE; 8]),
+            ..Tensor::new(Type::F32, [64, 32, 32, 1])
+        };
         assert_eq!(backend.wants(&of(Op::Add)), takes_sums);
         assert_eq!(backend.wants(&of(Op::MulMat)), backend != Backend::CPU);
     }

@@ -1,7 +1,7 @@
 //! A graph under construction: an arena of tensors, and the order in which they are computed.
 
 use super::Type;
-use super::tensor::{Buffer, Id, Op, Tensor};
+use super::tensor::{Buffer, Id, Op, Operands, Tensor};
 
 /// Tensors and the order of their computation.
 #[derive(Clone, Debug, Default)]
@@ -56,19 +56,15 @@ impl Graph {
 
     /// The result of `op`, in memory of its own.
     pub fn compute<const N: usize>(&mut self, op: Op, ty: Type, ne: [u64; 4], src: [Id; N]) -> Id {
-        let mut tensor = Tensor { op, ..Tensor::new(ty, ne) };
-        tensor.src[..N].copy_from_slice(&src);
-        self.add_tensor(tensor)
+        self.add_tensor(Tensor { op, src: Operands::of(src), ..Tensor::new(ty, ne) })
     }
 
     /// The result of `op` in the memory of `of`.
     pub fn look<const N: usize>(&mut self, op: Op, of: Id, ne: [u64; 4], nb: [u64; 4], src: [Id; N]) -> Id {
-        let seen = self[of];
+        let Tensor { ty, layer, view_of, .. } = self[of];
         // a view of a view is a view of what lies below
-        let view_of = seen.view_of.get().unwrap_or(of);
-        let mut tensor = Tensor { op, nb, view_of, label: "", layer: seen.layer, ..Tensor::new(seen.ty, ne) };
-        tensor.src[..N].copy_from_slice(&src);
-        self.add_tensor(tensor)
+        let view_of = view_of.get().unwrap_or(of);
+        self.add_tensor(Tensor { op, nb, view_of, layer, src: Operands::of(src), ..Tensor::new(ty, ne) })
     }
 
     /// Names a tensor.
@@ -84,7 +80,8 @@ impl Graph {
             return;
         }
         self[id].visited = true;
-        for source in self[id].src {
+        let operands = self[id].src;
+        for &source in operands.as_slice() {
             if source.is_some() {
                 self.expand(source);
             }

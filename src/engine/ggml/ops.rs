@@ -165,9 +165,8 @@ impl Graph {
     /// `a` in another number format. In ggml the result is its own second operand.
     pub fn cast(&mut self, a: Id, ty: Type) -> Id {
         let ne = self[a].ne;
-        let id = self.compute(Op::Cpy, ty, ne, [a]);
-        self[id].src[1] = id;
-        id
+        let itself = Id(self.tensors.len() as u32);
+        self.compute(Op::Cpy, ty, ne, [a, itself])
     }
 
     /// Gated unit of two operands.

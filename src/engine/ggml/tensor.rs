@@ -32,8 +32,38 @@ pub type Place = u8;
 /// Not placed yet.
 pub const NOWHERE: Place = Place::MAX;
 
-/// Operands that an operation may have.
-pub const MAX_SRC: usize = 8;
+/// The most operands that an operation has.
+const MOST_OPERANDS: usize = 8;
+
+/// What an operation reads, in order; [`Id::NONE`] where an operand is left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Operands {
+    ids: [Id; MOST_OPERANDS],
+    count: u8,
+}
+
+impl Operands {
+    /// No operands.
+    pub const NONE: Self = Self { ids: [Id::NONE; MOST_OPERANDS], count: 0 };
+
+    /// These operands.
+    pub fn of<const N: usize>(ids: [Id; N]) -> Self {
+        const { assert!(N <= MOST_OPERANDS, "no operation reads so much") };
+        let mut operands = Self { count: N as u8, ..Self::NONE };
+        operands.ids[..N].copy_from_slice(&ids);
+        operands
+    }
+
+    /// All of them, those that are left out included.
+    pub fn as_slice(&self) -> &[Id] {
+        &self.ids[..usize::from(self.count)]
+    }
+
+    /// The same, to be changed.
+    pub fn as_mut_slice(&mut self) -> &mut [Id] {
+        &mut self.ids[..usize::from(self.count)]
+    }
+}
 
 /// What a tensor is, as far as memory depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,8 +169,8 @@ pub struct Tensor {
     pub ne: [u64; 4],
     /// Bytes from one element of a dimension to the next.
     pub nb: [u64; 4],
-    /// Operands, [`Id::NONE`] where there is none.
-    pub src: [Id; MAX_SRC],
+    /// What it is computed from.
+    pub src: Operands,
     /// The tensor whose bytes it looks at.
     pub view_of: Id,
     /// Number format.
@@ -169,7 +199,7 @@ impl Tensor {
         Self {
             ne,
             nb: contiguous(ty, ne),
-            src: [Id::NONE; MAX_SRC],
+            src: Operands::NONE,
             view_of: Id::NONE,
             ty,
             op: Op::None,
@@ -212,9 +242,8 @@ impl Tensor {
     }
 
     /// Its operands.
-    pub fn sources(&self) -> impl Iterator<Item = Id> {
-        let src = self.src;
-        src.into_iter().filter(|id| id.is_some())
+    pub fn sources(&self) -> impl Iterator<Item = Id> + '_ {
+        self.src.as_slice().iter().copied().filter(|id| id.is_some())
     }
 }
 

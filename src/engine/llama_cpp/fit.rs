@@ -4,9 +4,14 @@
 
 mod layers;
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use super::context::Options;
 use super::error::Refusal;
+use super::placement::Placement;
 use super::{Device, Loaded, Measured, Spread};
+use crate::engine::Aim;
 use layers::Filling;
 
 /// What a fit must heed.
@@ -28,8 +33,13 @@ pub struct Fitted {
     /// Layers per device and what overflows; as asked where nothing had to change.
     pub spread: Spread,
     /// Why it gave up, in one sentence, where it did.
-    pub failure: Option<String>,
+    pub failure: Option<&'static str>,
+    /// What that takes.
+    pub measured: Rc<Measured>,
 }
+
+/// What was measured before: a context, a placement, and what they take.
+type Known = (u64, Placement, Rc<Measured>);
 
 /// A model with everything that its measurements depend on.
 struct Fitter<'a> {
@@ -37,12 +47,13 @@ struct Fitter<'a> {
     devices: &'a [Device],
     limits: &'a Limits,
     options: Options,
+    aim: Aim,
+    known: RefCell<Vec<Known>>,
 }
 
-/// Memory per device, RAM last.
-struct Use {
-    model: Vec<i64>,
-    total: Vec<i64>,
+/// Bytes per device, RAM last.
+fn totals(measured: &Measured) -> Vec<i64> {
+    (0..measured.model.len()).map(|device| measured.total(device) as i64).collect()
 }
 
 /// Chooses context, layers and overflow for `model` on `devices`.
@@ -56,28 +67,70 @@ pub fn fit(
     options: &Options,
     limits: &Limits,
 ) -> Result<Fitted, Refusal> {
-    let mut fitter = Fitter { model, devices, limits, options: options.clone() };
-    let done = fitter.shrink_context(spread)?;
-    let n_ctx = fitter.options.n_ctx;
-    let unchanged = |failure: Option<String>| Fitted { n_ctx, spread: spread.clone(), failure };
-    if done {
-        return Ok(unchanged(None));
+    fit_for(Aim::Most, model, devices, spread, options, limits)
+}
+
+/// The same for those who want every layer on GPUs or nothing: where that cannot be had, the fit may end before it has
+/// placed as many as it could.
+///
+/// # Errors
+/// When llama.cpp refuses the options themselves.
+pub fn fit_for(
+    aim: Aim,
+    model: &Loaded,
+    devices: &[Device],
+    spread: &Spread,
+    options: &Options,
+    limits: &Limits,
+) -> Result<Fitted, Refusal> {
+    let mut fitter =
+        Fitter { model, devices, limits, options: options.clone(), aim, known: RefCell::new(Vec::with_capacity(32)) };
+    if fitter.shrink_context(spread)? {
+        return fitter.end(spread.clone(), None);
     }
-    if devices.is_empty() {
-        return Ok(unchanged(Some("the model does not fit into RAM, however small the context".to_owned())));
-    }
-    if spread.gpu_layers.is_some() {
-        return Ok(unchanged(Some("it does not fit, and the number of layers on GPUs was set by hand".to_owned())));
-    }
-    if !spread.overrides.is_empty() {
-        return Ok(unchanged(Some("it does not fit, and what stays in RAM was set by hand".to_owned())));
-    }
-    if devices.len() > 1 && spread.tensor_split.iter().any(|share| *share != 0.0) {
-        return Ok(unchanged(Some("it does not fit, and the split over GPUs was set by hand".to_owned())));
+    let failure = if devices.is_empty() {
+        Some("the model does not fit into RAM, however small the context")
+    } else {
+        spread.by_hand(devices.len())
+    };
+    if failure.is_some() {
+        return fitter.end(spread.clone(), failure);
     }
     let targets = devices.iter().zip(fitter.margins()).map(|(device, margin)| device.free as i64 - margin).collect();
     let spread = Filling::new(&fitter, targets)?.run()?;
-    Ok(Fitted { n_ctx, spread, failure: None })
+    fitter.end(spread, None)
+}
+
+impl Spread {
+    /// What was set by hand, so that a fit over so many GPUs must leave it alone.
+    pub(super) fn by_hand(&self, gpus: usize) -> Option<&'static str> {
+        if self.gpu_layers.is_some() {
+            Some("it does not fit, and the number of layers on GPUs was set by hand")
+        } else if !self.overrides.is_empty() {
+            Some("it does not fit, and what stays in RAM was set by hand")
+        } else if gpus > 1 && self.tensor_split.iter().any(|share| *share != 0.0) {
+            Some("it does not fit, and the split over GPUs was set by hand")
+        } else {
+            None
+        }
+    }
+}
+
+impl Limits {
+    /// The smallest context that a fit may choose, in tokens over all sequences.
+    pub(super) fn least_context(&self, model: &Loaded, options: &Options) -> u64 {
+        over_all(model.hparams.n_ctx_train, options).min(over_all(self.min_ctx, options))
+    }
+}
+
+/// Sequences with a cache of their own.
+fn streams(options: &Options) -> u64 {
+    if options.kv_unified { 1 } else { options.n_seq_max.max(1) }
+}
+
+/// So many tokens for each of them.
+fn over_all(tokens: u64, options: &Options) -> u64 {
+    tokens.saturating_mul(streams(options)).min(u64::from(u32::MAX))
 }
 
 impl Fitter<'_> {
@@ -85,15 +138,20 @@ impl Fitter<'_> {
         (0..self.devices.len().max(1)).map(|i| self.limits.margins.get(i).map_or(0, |margin| *margin as i64)).collect()
     }
 
-    fn measure(&self, spread: &Spread) -> Result<Use, Refusal> {
-        let Measured { model, context, compute, .. } = self.model.measure(self.devices, spread, &self.options)?;
-        let total = (0..model.len()).map(|i| (model[i] + context[i] + compute[i]) as i64).collect();
-        Ok(Use { model: model.iter().map(|bytes| *bytes as i64).collect(), total })
+    /// What `spread` takes; each placement is measured once, by whatever spread it comes about.
+    fn measure(&self, spread: &Spread) -> Result<Rc<Measured>, Refusal> {
+        let (n_ctx, placement) = (self.options.n_ctx, self.model.place(self.devices, spread));
+        let mut known = self.known.borrow_mut();
+        if let Some((.., measured)) = known.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
+            return Ok(Rc::clone(measured));
+        }
+        let measured = Rc::new(self.model.measure(self.devices, spread, &self.options)?);
+        known.push((n_ctx, placement, Rc::clone(&measured)));
+        Ok(measured)
     }
 
-    /// Sequences with a cache of their own.
-    fn streams(&self) -> u64 {
-        if self.options.kv_unified { 1 } else { self.options.n_seq_max.max(1) }
+    fn end(&self, spread: Spread, failure: Option<&'static str>) -> Result<Fitted, Refusal> {
+        Ok(Fitted { n_ctx: self.options.n_ctx, measured: self.measure(&spread)?, spread, failure })
     }
 
     /// Layers that can go to GPUs, the output layer not counted.
@@ -108,11 +166,11 @@ impl Fitter<'_> {
     /// The first two steps: nothing, if everything fits; else a smaller context, if none was asked for. Says whether
     /// that was enough.
     fn shrink_context(&mut self, spread: &Spread) -> Result<bool, Refusal> {
-        let streams = self.streams();
+        let streams = streams(&self.options);
         let automatic = self.options.n_ctx == 0;
         let mut full = self.measure(spread)?;
-        let most = (self.model.hparams.n_ctx_train * streams).min(u64::from(u32::MAX));
-        let least = (self.limits.min_ctx * streams).min(u64::from(u32::MAX));
+        let most = over_all(self.model.hparams.n_ctx_train, &self.options);
+        let least = over_all(self.limits.min_ctx, &self.options);
         if automatic {
             self.options.n_ctx = most;
             if streams > 1 {
@@ -122,9 +180,9 @@ impl Fitter<'_> {
         let margins = self.margins();
         let gpus = self.devices.len();
         let (free, used): (Vec<i64>, Vec<i64>) = if gpus == 0 {
-            (vec![self.limits.ram as i64], vec![full.total[0]])
+            (vec![self.limits.ram as i64], totals(&full))
         } else {
-            (self.devices.iter().map(|device| device.free as i64).collect(), full.total[..gpus].to_vec())
+            (self.devices.iter().map(|device| device.free as i64).collect(), totals(&full)[..gpus].to_vec())
         };
         if (0..free.len()).all(|i| free[i] - used[i] >= margins[i]) {
             return Ok(true);
@@ -137,12 +195,13 @@ impl Fitter<'_> {
         let mut target = target;
         if gpus > 1 {
             // only whole layers can be placed, or for experts whole tensors: expect to waste some on every device
-            let per_layer = full.model[..gpus].iter().sum::<i64>() / i64::from(self.layers());
+            let weights = full.model[..gpus].iter().map(|bytes| *bytes as i64).sum::<i64>();
+            let per_layer = weights / i64::from(self.layers());
             target -= (gpus as i64 + 1) * per_layer / if self.has_experts() { 6 } else { 2 };
         }
         self.options.n_ctx = least;
-        let smallest = self.measure(spread)?;
-        let smallest: i64 = if gpus == 0 { smallest.total[0] } else { smallest.total[..gpus].iter().sum() };
+        let smallest = totals(&*self.measure(spread)?);
+        let smallest: i64 = if gpus == 0 { smallest[0] } else { smallest[..gpus].iter().sum() };
         if target <= smallest {
             return Ok(false);
         }

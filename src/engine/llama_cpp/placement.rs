@@ -46,7 +46,7 @@ pub struct Request<'a> {
 }
 
 /// The home of every layer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Per block.
     pub layers: Vec<Place>,
@@ -56,6 +56,7 @@ pub struct Placement {
     pub cpu: Place,
     /// Every layer is on a GPU, the output layer too.
     pub full_offload: bool,
+    /// By block; those of one block in the order in which they were given.
     overrides: Vec<Overflow>,
 }
 
@@ -69,6 +70,8 @@ impl Placement {
         let count = if gpus == 0 { 0 } else { asked.min(blocks + 1) };
         let bounds = bounds(request);
         let cpu = gpus as Place;
+        let mut overrides = request.overrides.to_vec();
+        overrides.sort_by_key(|to| to.block);
         let place = |il: u64| {
             if il < first || il - first >= count {
                 return cpu;
@@ -82,13 +85,8 @@ impl Placement {
             output: place(blocks),
             cpu,
             full_offload: asked > blocks,
-            overrides: request.overrides.to_vec(),
+            overrides,
         }
-    }
-
-    /// Layers on GPUs, the output layer counted.
-    pub fn offloaded(&self) -> usize {
-        self.layers.iter().chain([&self.output]).filter(|place| **place != self.cpu).count()
     }
 
     /// Whether single tensors were told to stay in RAM.
@@ -99,8 +97,10 @@ impl Placement {
     /// The home of the tensor with this role in block `il`.
     pub fn in_block(&self, il: usize, role: Option<(Slot, weights::Part)>) -> Place {
         let home = self.layers.get(il).copied().unwrap_or(self.output);
-        let moved = |to: &&Overflow| to.block == il && role.is_some_and(|(slot, _)| to.part.covers(slot));
-        self.overrides.iter().find(moved).map_or(home, |to| to.gpu.unwrap_or(self.cpu))
+        let own = self.overrides.partition_point(|to| to.block < il);
+        let mut own = self.overrides[own..].iter().take_while(|to| to.block == il);
+        let moved = own.find(|to| role.is_some_and(|(slot, _)| to.part.covers(slot)));
+        moved.map_or(home, |to| to.gpu.unwrap_or(self.cpu))
     }
 
     /// The home of a tensor of the whole model; block 0 computes what belongs to no block.
@@ -145,7 +145,7 @@ impl Placement {
     }
 
     /// Bytes of the weights of every block and of the output layer, wherever they are.
-    pub fn weights_by_layer(&self, model: &Loaded) -> Vec<u64> {
+    pub fn weights_by_layer(model: &Loaded) -> Vec<u64> {
         let Loaded { family, hparams, weights: tensors, .. } = model;
         let blocks = hparams.n_layer();
         let mut bytes = vec![0; blocks + 1];

@@ -6,6 +6,7 @@ use super::cache::Memory;
 use super::context::{Batch, Context, Options};
 use super::error::Refusal;
 use super::placement::Placement;
+use super::weights::Slot;
 use crate::engine::ggml::families;
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
@@ -29,7 +30,8 @@ impl Parts<'_> {
         let release = &self.model.release;
         let packed = options.type_v.block() > 1;
         if options.flash_attn == FlashAttn::Auto && !(packed && release.packed_v_needs_no_trial) {
-            context.flash_attn = self.stays_home(context, context.probe(1), Op::FlashAttn)?;
+            context.flash_attn =
+                self.attention_follows_caches(context) || self.stays_home(context, context.probe(1), Op::FlashAttn)?;
             if packed && !context.flash_attn {
                 return Err(needs_flash_attention(options.type_v));
             }
@@ -39,6 +41,22 @@ impl Parts<'_> {
             context.fused_delta_chunks = self.stays_home(context, context.probe(16), Op::GatedDeltaNet)?;
         }
         Ok(())
+    }
+
+    /// Whether attention is certain to be computed where its block is, so that no graph needs to be tried: what comes
+    /// right before it are the writes to the block's caches, which are where the block is; on a GPU it joins them. In RAM
+    /// it stays with them as long as what follows stays too: the block's own matrix, which no GPU takes over for few
+    /// tokens.
+    fn attention_follows_caches(&self, context: &Context) -> bool {
+        let Self { model, memory, backends, .. } = self;
+        let caches = || memory.full.iter().chain(&memory.window);
+        let own = caches().all(|cache| {
+            let mut layers = cache.layers.iter().enumerate();
+            layers.all(|(il, layer)| layer.is_none_or(|layer| layer.owner == il))
+        });
+        let sinks = model.release.rules.sinks_decide && model.weights.has(Slot::AttnSinks);
+        let few = backends.iter().all(|backend| context.probe(1).n_tokens < backend.offload_batch);
+        context.offload_kqv && caches().next().is_some() && own && !sinks && few
     }
 
     /// Whether every `op` of a graph for `batch` is computed where its block is.
@@ -65,4 +83,46 @@ fn needs_flash_attention(ty: Type) -> Refusal {
     Refusal::settings(format!(
         "a V cache of {ty} needs flash attention, which does not run where the blocks are: use f16"
     ))
+}
+
+#[cfg(all(test, feature = "source"))]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::engine::llama_cpp::{Device, Spread, release::Release};
+    use crate::gguf::FileType;
+    use crate::source::catalogue;
+
+    /// One model of each architecture, by both releases, with few and with many layers on two GPUs.
+    #[test]
+    fn attention_that_follows_its_caches_passes_the_trial() {
+        let mut seen = HashSet::new();
+        let mut followed = 0;
+        for entry in catalogue::all() {
+            let Ok(model) = entry.model(FileType::Q4KM) else { continue };
+            if !seen.insert(model.architecture.clone()) {
+                continue;
+            }
+            for (release, sequences, layers) in Release::ALL.into_iter().flat_map(|release| {
+                [(1, Some(7)), (31, Some(1)), (32, None), (4, None)].map(|(n, layers)| (release, n, layers))
+            }) {
+                let Ok(loaded) = Loaded::new(&model.header, release) else { continue };
+                let options = Options { n_ctx: 8192, n_seq_max: sequences, kv_unified: true, ..Options::default() };
+                let devices = vec![Device { backend: Backend::CUDA, free: 1 << 34 }; 2];
+                let placement = loaded.place(&devices, &Spread { gpu_layers: layers, ..Spread::default() });
+                let context = Context::new(&options, &loaded.hparams, &release).unwrap();
+                let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, &placement);
+                let backends = [Backend::CUDA, Backend::CUDA, Backend::CPU];
+                let parts = Parts { model: &loaded, placement: &placement, memory: &memory, backends: &backends };
+                if parts.attention_follows_caches(&context) {
+                    // a file that lacks a tensor has no graph to try, nor one to be measured by
+                    let stays = parts.stays_home(&context, context.probe(1), Op::FlashAttn);
+                    assert_ne!(stays, Ok(false), "{} {release} {sequences} {layers:?}", model.architecture);
+                    followed += usize::from(stays.is_ok());
+                }
+            }
+        }
+        assert!(followed > 50, "{followed} cases skip the trial");
+    }
 }

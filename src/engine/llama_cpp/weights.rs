@@ -173,6 +173,11 @@ impl Weights {
         (index != u32::MAX).then_some(index as usize)
     }
 
+    /// Whether any block has a weight with this role.
+    pub fn has(&self, slot: Slot) -> bool {
+        self.table.iter().any(|row| row[slot as usize][Part::Weight as usize] != u32::MAX)
+    }
+
     /// The tensor of the whole model with this role: an index into [`Self::all`].
     pub fn find_global(&self, slot: Slot, part: Part) -> Option<usize> {
         self.find(self.table.len() - 1, slot, part)

@@ -26,6 +26,11 @@ const STEPS: [Step; 2] = [
     Step { batch: 1024, above: 4096, percent: 75, surcharge: Bytes::mib(768) },
 ];
 
+/// Tokens of context over all sequences above which a larger batch is tried.
+pub(super) fn thresholds() -> impl Iterator<Item = u64> {
+    STEPS.iter().map(|step| step.above)
+}
+
 /// What the batch of a model that completes text depends on.
 pub(super) struct Load<'g> {
     /// Tokens of context over all sequences.

@@ -14,7 +14,8 @@ use crate::engine::layout::Refusal;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::Model;
 use crate::plan::{
-    Confidence, DevicePlan, Estimate, GraphPlan, GraphUse, LayerPlan, Plan, Reserve, Term, Totals, Verdict, Why,
+    Confidence, DevicePlan, Estimate, GraphPlan, GraphUse, LayerPlan, OwnCaches, Plan, Reserve, Term, Totals, Verdict,
+    Why,
 };
 use crate::settings::Settings;
 use crate::units::Bytes;
@@ -27,6 +28,7 @@ pub(super) struct Parts<'a> {
     pub effect: Effect,
     pub sizes: Sizes,
     pub vision: Vision,
+    pub own_caches: Option<OwnCaches>,
     pub task: Task,
     pub picked: Picked,
 }
@@ -48,6 +50,7 @@ pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
         estimate: Some(parts.estimate(&devices)),
         graph: parts.graph(),
         settings: parts.effect.settings,
+        own_caches: parts.own_caches,
         devices,
         layers,
         totals,

@@ -10,7 +10,9 @@ use crate::engine::graph_size::Sizes;
 use crate::engine::layout::{Layout, minimum_memory};
 use crate::machine::{Backend, Machine, Os};
 use crate::model::Model;
-use crate::plan::{Confidence, DevicePlan, GraphPlan, GraphUse, LayerPlan, Plan, Reserve, Term, Totals, Verdict, Why};
+use crate::plan::{
+    Confidence, DevicePlan, GraphPlan, GraphUse, LayerPlan, OwnCaches, Plan, Reserve, Term, Totals, Verdict, Why,
+};
 use crate::settings::Settings;
 use crate::units::Bytes;
 
@@ -25,6 +27,7 @@ pub(super) struct Parts<'a> {
     pub layout: Layout,
     pub buffer: u64,
     pub adapter_gpu: Option<usize>,
+    pub own_caches: Option<OwnCaches>,
 }
 
 pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
@@ -48,6 +51,7 @@ pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
         graph,
         totals,
         estimate: None,
+        own_caches: parts.own_caches,
         offloaded,
         verdict,
         refusal,
@@ -204,6 +208,7 @@ impl Parts<'_> {
                 self.model.architecture
             ));
         }
+        notes.extend(self.own_caches.as_ref().map(|own| own.sentence(totals.cache)));
         if self.layout.requested != self.effect.requested {
             notes.push("no layer goes to the GPU: the model is larger than the memory it shares".to_owned());
         }

@@ -9,12 +9,16 @@ impl App {
     /// Offers the knobs that mean something to the engine, the model and the machine as they are now. What was set on the
     /// others is laid aside for when they mean something again.
     pub(super) fn offer(&mut self) {
-        let scene = Scene { model: self.model.as_deref(), machine: &self.machine, raw: self.settings.raw };
-        let knobs = self.engine.knobs(&scene);
+        let knobs = self.engine.knobs(&self.scene());
         if knobs != self.knobs {
             self.aside.hand_over(&mut self.settings, &self.knobs, &knobs);
             self.take_knobs(knobs);
         }
+    }
+
+    /// What decides which knobs an engine offers.
+    pub(super) fn scene(&self) -> Scene<'_> {
+        Scene { model: self.model.as_deref(), machine: &self.machine, raw: self.settings.raw }
     }
 
     /// Shows `knobs`; the focus stays where it is, or goes to the nearest.

@@ -98,6 +98,10 @@ impl App {
                 };
                 Vec::new()
             }
+            Mode::Beside(page) => {
+                self.press_on_beside(page, command);
+                Vec::new()
+            }
             Mode::Notes(scroll) => {
                 self.mode = match command {
                     Command::Back | Command::Enter => Mode::Plan,
@@ -135,6 +139,7 @@ impl App {
                 let now = self.choice();
                 self.mode = Mode::Engines(Choice::all().iter().position(|&choice| choice == now).unwrap_or(0));
             }
+            Command::Beside => self.open_beside(),
             Command::Notes => self.mode = Mode::Notes(0),
             Command::Open | Command::Models => {
                 self.mode = Mode::Browse(Box::new(Browse::new(command == Command::Open)));

@@ -10,7 +10,7 @@ use super::page::Page;
 use super::peaks;
 use crate::gguf::Tensor;
 use crate::model::{Group, Model};
-use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, Plan, Term, Why};
+use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, OwnCache, Plan, Term, Why};
 use crate::settings::knob::Knob;
 use crate::tui::app::{App, Subject};
 use crate::tui::theme::Hue;
@@ -97,6 +97,14 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
         term(&layer.cache_from, page);
         legend(plan, &[&layer.cache_from.formula], page, app);
     }
+    if let Some(own) = plan.own_caches.as_ref().and_then(|own| own.layers.get(index)) {
+        page.heading("What its own engine allocates");
+        page.pair("cache", NAMES, &exactly(own.bytes()), text);
+        page.pair("keeps", NAMES, &own.says(), text);
+        if own.checkpoints > Bytes::ZERO {
+            page.pair("checkpoints", NAMES, &format!("up to {}", exactly(own.checkpoints)), text);
+        }
+    }
     let Some(model) = &app.model else { return };
     page.heading("Tensors");
     let mut tensors = tensors_of(model, plan, index);
@@ -180,6 +188,11 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
         for reserve in &device.reserves {
             page.pair(reserve.name, NAMES, &exactly(reserve.bytes), text);
         }
+    }
+    if let Some(own) = &plan.own_caches {
+        page.heading("What the caches of its own engine take here");
+        let here = device.layers.iter().filter_map(|&layer| own.layers.get(layer));
+        page.pair("cache", NAMES, &exactly(here.map(OwnCache::bytes).sum()), text);
     }
     if let Some(estimate) = &plan.estimate {
         on_estimate(app, estimate, device, page);

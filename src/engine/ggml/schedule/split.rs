@@ -61,8 +61,8 @@ impl Scheduler<'_> {
                 let next = Split { place, nodes: i..i, inputs: Vec::new() };
                 schedule.splits.push(std::mem::replace(&mut split, next));
             }
-            for slot in 0..graph[id].src.len() {
-                let source = graph[id].src[slot];
+            for slot in 0..graph[id].src.as_slice().len() {
+                let source = graph[id].src.as_slice()[slot];
                 if !source.is_some() {
                     continue;
                 }
@@ -76,7 +76,7 @@ impl Scheduler<'_> {
                     *copies.of(source, place) = Self::copy(graph, &mut schedule.places, source, place, copies.count);
                     split.inputs.push(source);
                 }
-                graph[id].src[slot] = *copies.of(source, place);
+                graph[id].src.as_mut_slice()[slot] = *copies.of(source, place);
             }
         }
         split.nodes.end = graph.nodes.len();

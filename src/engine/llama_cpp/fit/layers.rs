@@ -1,7 +1,8 @@
 //! The last two steps of a fit: layers without their experts onto GPUs from the last to the first, then experts back to
 //! their layers from the first GPU on.
 
-use super::Fitter;
+use super::{Fitter, totals};
+use crate::engine::Aim;
 use crate::engine::ggml::tensor::Place;
 use crate::engine::llama_cpp::Spread;
 use crate::engine::llama_cpp::error::Refusal;
@@ -50,11 +51,15 @@ impl<'a> Filling<'a> {
 
     /// Both steps; the spread that is left.
     pub fn run(mut self) -> Result<Spread, Refusal> {
-        let surplus = if self.fitter.has_experts() { self.surplus_without_experts()? } else { 0 };
         for gpu in (0..self.targets.len()).rev() {
             self.fill_with_layers(gpu)?;
         }
-        if self.fitter.has_experts() && surplus > 0 {
+        // layers that have found no GPU by now will find none
+        let placed: u32 = self.best.shares.iter().map(|share| share.layers).sum();
+        if self.fitter.aim == Aim::EveryLayer && placed <= self.fitter.layers() {
+            return Ok(self.spread(&self.best.shares));
+        }
+        if self.fitter.has_experts() && self.surplus_without_experts()? > 0 {
             let filled = self.best.shares.iter().rev().take_while(|share| share.layers > 0).count();
             self.best.dense_from = self.targets.len() - filled;
             let mut gpu = 0;
@@ -70,7 +75,7 @@ impl<'a> Filling<'a> {
     fn surplus_without_experts(&self) -> Result<i64, Refusal> {
         let blocks = self.fitter.model.hparams.n_layer_all;
         let overrides = (0..blocks).map(|block| Overflow { block, part: Part::Experts, gpu: None }).collect();
-        let used = self.fitter.measure(&Spread { overrides, ..Spread::default() })?.total;
+        let used = totals(&*self.fitter.measure(&Spread { overrides, ..Spread::default() })?);
         Ok(self.targets.iter().zip(used).map(|(target, used)| target - used).sum())
     }
 
@@ -80,12 +85,14 @@ impl<'a> Filling<'a> {
         let mut block = self.fitter.layers() + 1 - layers;
         let mut overrides = Vec::new();
         for share in shares {
-            block += share.layers.saturating_sub(share.partial);
-            for i in 0..share.partial {
-                let (part, gpu) = if i == 0 { (share.overflow, share.to) } else { (Part::Experts, None) };
-                overrides.push(Overflow { block: (block + i) as usize, part, gpu });
+            // numbers without signs, as in llama.cpp: a share that gave away a partial layer it did not have has none
+            block = block.wrapping_add(share.layers.wrapping_sub(share.partial));
+            let end = block.wrapping_add(share.partial);
+            for il in block..end {
+                let (part, gpu) = if il == block { (share.overflow, share.to) } else { (Part::Experts, None) };
+                overrides.push(Overflow { block: il as usize, part, gpu });
             }
-            block += share.partial;
+            block = end;
         }
         let split = shares.iter().map(|share| share.layers as f32);
         let tensor_split = if shares.len() > 1 { split.collect() } else { Vec::new() };
@@ -93,7 +100,7 @@ impl<'a> Filling<'a> {
     }
 
     fn attempt(&self, shares: Vec<Share>, dense_from: usize) -> Result<Attempt, Refusal> {
-        let used = self.fitter.measure(&self.spread(&shares))?.total;
+        let used = totals(&*self.fitter.measure(&self.spread(&shares))?);
         Ok(Attempt { shares, used, dense_from })
     }
 
@@ -115,6 +122,9 @@ impl<'a> Filling<'a> {
         let mut high = self.attempt(shares, self.best.dense_from)?;
         if high.used[gpu] <= self.targets[gpu] {
             self.best = high;
+            return Ok(());
+        }
+        if gpu == 0 && self.fitter.aim == Aim::EveryLayer {
             return Ok(());
         }
         while let Some(step) = self.step(&high, gpu, |share| share.layers) {

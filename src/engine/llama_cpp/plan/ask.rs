@@ -1,13 +1,14 @@
 //! What llama-server makes of its command line: its own defaults where nothing is said
 //! (`common/arg.cpp` and `tools/server/server.cpp`, 0.1.161).
 
-use super::super::context::Options;
+use super::super::context::{self, Options};
 use super::super::fit::Limits;
 use super::super::placement::{Overflow, Part};
 use super::super::{Device, Loaded, Spread};
-use crate::engine::ggml::{self, Type};
+use crate::engine::ggml;
 use crate::machine::{Gpu, Machine};
-use crate::settings::{CacheType, Context, GpuLayers, Outputs, Settings};
+use crate::plan::InEffect;
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Settings};
 use crate::units::Bytes;
 
 /// Logical batch, in tokens.
@@ -91,8 +92,8 @@ fn options(model: &Loaded, settings: &Settings) -> Options {
             Outputs::Ubatch => 0,
             Outputs::Tokens(tokens) => tokens,
         },
-        type_k: ggml_type(type_k),
-        type_v: ggml_type(type_v),
+        type_k: type_k.format(),
+        type_v: type_v.format(),
         flash_attn: settings.flash_attn,
         kv_unified: settings.kv_unified || settings.parallel.is_none(),
         offload_kqv: !settings.no_kv_offload,
@@ -101,21 +102,31 @@ fn options(model: &Loaded, settings: &Settings) -> Options {
     }
 }
 
+/// The knobs as llama.cpp has them.
+pub fn in_effect(context: &context::Context, spread: &Spread, model: &Loaded, settings: &Settings) -> InEffect {
+    let (cache_type_k, cache_type_v) = cache_types(settings);
+    InEffect {
+        ctx: context.n_ctx,
+        ctx_per_sequence: context.n_ctx_seq,
+        ctx_total: context.n_ctx,
+        parallel: context.n_seq_max,
+        batch: context.n_batch,
+        ubatch: context.n_ubatch,
+        cache_type_k,
+        cache_type_v,
+        flash_attn: if context.flash_attn { FlashAttn::On } else { FlashAttn::Off },
+        gpu_layers: match settings.gpu_layers {
+            GpuLayers::Auto => -1,
+            _ => i64::try_from(spread.gpu_layers.unwrap_or(0)).unwrap_or(i64::MAX),
+        },
+        kv_unified: Some(context.kv_unified),
+        outputs: Some(context.reserved().n_outputs),
+        n_cpu_moe: Some(settings.n_cpu_moe.unwrap_or(0).min(model.hparams.n_layer_all as u64)),
+        release: Some(model.release.name),
+    }
+}
+
 /// Formats of K and V.
 pub fn cache_types(settings: &Settings) -> (CacheType, CacheType) {
     (settings.cache_type_k.unwrap_or(CacheType::F16), settings.cache_type_v.unwrap_or(CacheType::F16))
-}
-
-const fn ggml_type(ty: CacheType) -> Type {
-    match ty {
-        CacheType::F32 => Type::F32,
-        CacheType::F16 => Type::F16,
-        CacheType::Bf16 => Type::Bf16,
-        CacheType::Q8_0 => Type::Q8_0,
-        CacheType::Q5_1 => Type::Q5_1,
-        CacheType::Q5_0 => Type::Q5_0,
-        CacheType::Q4_1 => Type::Q4_1,
-        CacheType::Q4_0 => Type::Q4_0,
-        CacheType::Iq4Nl => Type::Iq4Nl,
-    }
 }

@@ -17,6 +17,8 @@ impl Parts<'_> {
                 self.model.architecture
             ));
         }
+        let estimated = devices.iter().map(|device| device.cache).sum();
+        self.own_caches.iter().for_each(|own| say(own.sentence(estimated)));
         self.own_count().into_iter().for_each(&mut say);
         if self.vision.weights > Bytes::ZERO {
             say(format!(

@@ -8,8 +8,8 @@ use super::shown;
 use crate::tui::app::App;
 use crate::tui::app::machine::cards::{Cards, Choice};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::{field, panel};
 use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::{field, panel};
 
 /// Draws the page; `wrong` is why the last choice was not taken.
 pub fn draw(app: &App, cards: &Cards, wrong: Option<&str>, buffer: &mut Buffer) {

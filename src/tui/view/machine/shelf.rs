@@ -9,8 +9,8 @@ use super::shown;
 use crate::tui::app::App;
 use crate::tui::app::machine::shelf::Shelf;
 use crate::tui::theme::Hue;
-use crate::tui::widget::{field, panel};
 use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::{field, panel};
 
 /// Draws the list; `wrong` is why the last choice was not taken.
 pub fn draw(app: &App, shelf: &Shelf, wrong: Option<&str>, buffer: &mut Buffer) {

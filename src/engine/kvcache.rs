@@ -1,0 +1,150 @@
+//! The Ollama engine's own caches. For the models that require that engine the estimator decides the layout, but what is
+//! then allocated follows these rules.
+//! Source: package `kvcache` and the models of package `model`, Ollama, August 2025 and May 2026.
+
+mod kinds;
+
+use super::graph_size::{Facts, Release};
+use super::{EngineError, EngineId};
+use crate::model::Model;
+use crate::plan::{InEffect, OwnCache, OwnCacheKind, OwnCaches};
+use crate::settings::{CacheType, FlashAttn};
+use crate::units::Bytes;
+use kinds::Block;
+
+/// Cells come in multiples of so many.
+const PADDING: u64 = 256;
+/// The same in August 2025 without flash attention.
+const PADDING_2025: u64 = 32;
+/// Rows of a mask come in multiples of so many where flash attention reads it, in August 2025.
+const MASK_ROWS_2025: u64 = 64;
+/// Checkpoints of a recurrent state per sequence, at most.
+const CHECKPOINTS: u64 = 24;
+
+/// What decides the size of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Capacity {
+    /// Tokens of context per sequence.
+    pub context: u64,
+    /// Sequences.
+    pub sequences: u64,
+    /// Tokens of the largest batch.
+    pub batch: u64,
+    /// Cells come in multiples of so many.
+    pub padding: u64,
+}
+
+impl Capacity {
+    /// Cells of a cache that keeps every token.
+    pub fn causal(&self) -> u64 {
+        self.padded(self.context.saturating_mul(self.sequences))
+    }
+
+    /// What a cache remembers per sequence and its cells, where attention looks back over `window` tokens and the model
+    /// asks for `memory` of them. A context no longer than that is kept whole.
+    pub fn window(&self, window: u64, memory: Option<u64>) -> (u64, u64) {
+        let mut remembered = memory.unwrap_or(0).max(window);
+        if self.sequences > 1 {
+            remembered = remembered.max(window.saturating_add(1));
+        }
+        if remembered >= self.context {
+            return (self.context, self.causal());
+        }
+        // the batch that is being computed needs cells beside what is remembered, and it is one for all sequences
+        (remembered, self.padded(self.sequences.saturating_mul(remembered).saturating_add(self.batch)))
+    }
+
+    fn padded(&self, cells: u64) -> u64 {
+        cells.checked_next_multiple_of(self.padding).unwrap_or(u64::MAX)
+    }
+}
+
+/// What the Ollama engine of `engine`'s time would allocate for `model` with the knobs in effect, whether it requires
+/// that engine or not.
+///
+/// # Errors
+/// When the header lacks a key that Ollama cannot do without.
+pub fn of(engine: EngineId, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
+    let release = if engine == EngineId::Ollama011 { Release::August2025 } else { Release::May2026 };
+    Ok(caches(model, &Facts::of(model, release)?, effect))
+}
+
+/// What the engine allocates for `model` with the knobs in effect.
+pub(super) fn caches(model: &Model, facts: &Facts, effect: &InEffect) -> OwnCaches {
+    let flash = effect.flash_attn == FlashAttn::On;
+    let older = facts.release == Release::August2025;
+    let capacity = Capacity {
+        context: effect.ctx,
+        sequences: effect.parallel,
+        batch: effect.batch,
+        padding: if older && !flash { PADDING_2025 } else { PADDING },
+    };
+    let layers: Vec<OwnCache> =
+        kinds::blocks(model, facts).iter().map(|block| cache(block, &capacity, effect.cache_type_k)).collect();
+    let rows = if older && flash {
+        effect.batch.checked_next_multiple_of(MASK_ROWS_2025).unwrap_or(u64::MAX)
+    } else {
+        effect.batch
+    };
+    let mut own = OwnCaches {
+        bytes: layers.iter().map(OwnCache::bytes).sum(),
+        checkpoints: layers.iter().map(|layer| layer.checkpoints).sum(),
+        masks: Bytes::ZERO,
+        layers,
+    };
+    let attends =
+        |kind: OwnCacheKind| matches!(kind, OwnCacheKind::Causal | OwnCacheKind::Window { .. } | OwnCacheKind::Chunked);
+    let masks = own.kinds().into_iter().filter(|(_, cache)| attends(cache.kind));
+    own.masks = masks.map(|(_, cache)| size(mask_type(flash), cache.cells.saturating_mul(rows))).sum();
+    own
+}
+
+const fn mask_type(flash: bool) -> CacheType {
+    if flash { CacheType::F16 } else { CacheType::F32 }
+}
+
+fn cache(block: &Block, capacity: &Capacity, ty: CacheType) -> OwnCache {
+    let of = |kind, cells: u64| OwnCache {
+        kind,
+        cells,
+        k: size(ty, block.k.saturating_mul(cells)),
+        v: size(ty, block.v.saturating_mul(cells)),
+        ..OwnCache::default()
+    };
+    match block.keeps {
+        kinds::Keeps::Nothing => OwnCache::default(),
+        kinds::Keeps::Everything => of(OwnCacheKind::Causal, capacity.causal()),
+        kinds::Keeps::Chunks => of(OwnCacheKind::Chunked, capacity.causal()),
+        kinds::Keeps::Window { window, memory } => {
+            let (memory, cells) = capacity.window(window, memory);
+            let kind =
+                if memory == capacity.context { OwnCacheKind::Causal } else { OwnCacheKind::Window { window, memory } };
+            of(kind, cells)
+        }
+        kinds::Keeps::Image { tokens } => OwnCache {
+            kind: OwnCacheKind::Encoder,
+            cells: tokens,
+            k: size(CacheType::F32, block.k.saturating_mul(tokens)),
+            v: size(CacheType::F32, block.v.saturating_mul(tokens)),
+            ..OwnCache::default()
+        },
+        kinds::Keeps::State { elements } => {
+            let state = size(CacheType::F32, elements.saturating_mul(capacity.sequences));
+            OwnCache {
+                kind: OwnCacheKind::Recurrent,
+                state,
+                checkpoints: Bytes(state.0.saturating_mul(CHECKPOINTS)),
+                ..OwnCache::default()
+            }
+        }
+    }
+}
+
+/// Bytes of `elements` in format `ty`.
+fn size(ty: CacheType, elements: u64) -> Bytes {
+    let format = ty.format();
+    Bytes(elements.div_ceil(format.block()).saturating_mul(format.block_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

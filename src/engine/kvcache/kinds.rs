@@ -1,0 +1,137 @@
+//! What each block keeps, and how much of it a token takes.
+//! Source: package `model/models`, Ollama, May 2026.
+
+use crate::engine::graph_size::{Facts, Keys, Letter};
+use crate::model::Model;
+
+/// gemma3: the last of six layers keeps everything.
+const GEMMA3_GLOBAL_EVERY: usize = 6;
+/// Tokens that gemma4 and gpt-oss remember, more than their windows, so that a conversation can be resumed from further
+/// back.
+const LONG_MEMORY: u64 = 4096;
+/// mllama: tokens of one tile of an image, and its tiles.
+const IMAGE_TOKENS: u64 = 1601 * 4;
+/// Every so manieth layer has attention, where the header says nothing.
+const ATTENTION_EVERY: u64 = 4;
+
+/// A block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    pub keeps: Keeps,
+    /// Elements of K per token.
+    pub k: u64,
+    /// Elements of V per token.
+    pub v: u64,
+}
+
+/// What a block keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keeps {
+    Nothing,
+    Everything,
+    Chunks,
+    Window {
+        window: u64,
+        /// More than the window, where the model asks for it.
+        memory: Option<u64>,
+    },
+    Image {
+        tokens: u64,
+    },
+    State {
+        /// Per sequence.
+        elements: u64,
+    },
+}
+
+/// Every block of `model`.
+pub(super) fn blocks(model: &Model, facts: &Facts) -> Vec<Block> {
+    let reader = Reader { model, facts, keys: Keys { model, release: facts.release } };
+    let shared = usize::try_from(reader.keys.number("attention.shared_kv_layers")).unwrap_or(usize::MAX);
+    let owners = model.block_count().saturating_sub(shared);
+    let block = |index: usize| {
+        let keeps = if index < owners { reader.keeps(index) } else { Keeps::Nothing };
+        let (k, v) = reader.heads(matches!(keeps, Keeps::Window { .. }));
+        let heads = facts.kv_heads.get(index).copied().unwrap_or(0);
+        Block { keeps, k: k.saturating_mul(heads), v: v.saturating_mul(heads) }
+    };
+    (0..model.block_count()).map(block).collect()
+}
+
+struct Reader<'m> {
+    model: &'m Model,
+    facts: &'m Facts,
+    keys: Keys<'m>,
+}
+
+impl Reader<'_> {
+    fn keeps(&self, index: usize) -> Keeps {
+        let kv_heads = self.facts.kv_heads.get(index).copied().unwrap_or(0);
+        match self.model.architecture.as_str() {
+            "bert" | "nomic-bert" => Keeps::Nothing,
+            "gemma2" => self.window(index.is_multiple_of(2), None),
+            "gemma3" => self.window(!(index + 1).is_multiple_of(GEMMA3_GLOBAL_EVERY), None),
+            "gemma3n" | "olmo3" => self.window(self.slides(index), None),
+            "gemma4" => self.window(self.slides(index), Some(LONG_MEMORY)),
+            "gptoss" | "gpt-oss" => self.window(index.is_multiple_of(2), Some(LONG_MEMORY)),
+            "llama4" if self.slides(index) => Keeps::Chunks,
+            "mllama" if self.sees_images(index) => Keeps::Image { tokens: IMAGE_TOKENS },
+            "qwen35" | "qwen35moe" | "qwen3next" if self.is_recurrent(index) => self.state(),
+            "lfm2" | "lfm2moe" if kv_heads == 0 => {
+                let tail = self.keys.number("shortconv.l_cache").saturating_sub(1);
+                Keeps::State { elements: self.facts.values.get(Letter::E).saturating_mul(tail) }
+            }
+            "nemotron_h" | "nemotron_h_moe" | "nemotron_h_omni" if kv_heads == 0 => {
+                let feeds_forward = self.model.hyper.feed_forward.get(index).is_some_and(|&width| width > 0);
+                if feeds_forward { Keeps::Nothing } else { self.state() }
+            }
+            _ => Keeps::Everything,
+        }
+    }
+
+    /// A window where `slides`; a header without its width has none.
+    fn window(&self, slides: bool, memory: Option<u64>) -> Keeps {
+        let window = self.facts.values.get(Letter::Window);
+        if slides && window > 0 { Keeps::Window { window, memory } } else { Keeps::Everything }
+    }
+
+    /// By the pattern in the header; llama4's is three of four where it has none.
+    fn slides(&self, index: usize) -> bool {
+        let by_default = self.model.architecture == "llama4" && !(index + 1).is_multiple_of(4);
+        self.model.hyper.sliding.get(index).copied().unwrap_or(by_default)
+    }
+
+    fn sees_images(&self, index: usize) -> bool {
+        let layers = self.keys.signed("attention.cross_attention_layers");
+        layers.iter().any(|&layer| usize::try_from(layer) == Ok(index))
+    }
+
+    /// By its number of KV heads where every block has its own, else by the interval of those with attention.
+    fn is_recurrent(&self, index: usize) -> bool {
+        let heads = &self.facts.kv_heads;
+        if heads.contains(&0) {
+            return heads.get(index) == Some(&0);
+        }
+        let every = self.keys.number_or("full_attention_interval", 0);
+        let every = if every == 0 { ATTENTION_EVERY } else { every };
+        !(index as u64 + 1).is_multiple_of(every)
+    }
+
+    /// The tail of the convolution, and the state itself.
+    fn state(&self) -> Keeps {
+        let of = |letter| self.facts.values.get(letter);
+        let (inner, state) = (of(Letter::Dinner), of(Letter::Dstate));
+        let groups = of(Letter::Ngroups).saturating_mul(state).saturating_mul(2);
+        let tail = of(Letter::Dconv).saturating_sub(1).saturating_mul(inner.saturating_add(groups));
+        Keeps::State { elements: tail.saturating_add(state.saturating_mul(inner)) }
+    }
+
+    /// Lengths of a key and a value head; blocks with a window may have their own.
+    fn heads(&self, slides: bool) -> (u64, u64) {
+        let (k, v) = (self.facts.values.get(Letter::Dk), self.facts.values.get(Letter::Dv));
+        if !slides {
+            return (k, v);
+        }
+        (self.keys.number_or("attention.key_length_swa", k), self.keys.number_or("attention.value_length_swa", v))
+    }
+}

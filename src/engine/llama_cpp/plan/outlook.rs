@@ -1,0 +1,82 @@
+//! What a request comes to at best: weights and caches have to be somewhere, whatever the graph takes beside them.
+
+use super::super::cache::Memory;
+use super::super::context::Context;
+use super::super::error::Refusal;
+use super::super::placement::{Overflow, Part, Placement, Request};
+use super::super::{Loaded, Spread};
+use super::ask::{Ask, in_effect};
+use crate::engine::ggml::Backend;
+use crate::engine::{Hope, Outlook};
+use crate::machine::Machine;
+use crate::settings::Settings;
+use crate::units::Bytes;
+
+/// Looks ahead.
+///
+/// # Errors
+/// When llama.cpp refuses the settings.
+pub fn outlook(loaded: &Loaded, machine: &Machine, settings: &Settings) -> Result<Outlook, Refusal> {
+    let mut ask = Ask::new(loaded, machine, settings);
+    if ask.options.n_ctx == 0 {
+        ask.options.n_ctx = ask.limits.least_context(loaded, &ask.options);
+    }
+    let context = Context::new(&ask.options, &loaded.hparams, &loaded.release)?;
+    let gpus = (0..machine.gpus.len()).map(|gpu| ask.gpus.contains(&gpu)).collect();
+    let hope = Floor { loaded, ask: &ask, context: &context, machine }.hope();
+    Ok(Outlook { settings: in_effect(&context, &ask.spread, loaded, settings), gpus, hope })
+}
+
+/// The least that is asked for.
+struct Floor<'a> {
+    loaded: &'a Loaded,
+    ask: &'a Ask,
+    context: &'a Context,
+    machine: &'a Machine,
+}
+
+impl Floor<'_> {
+    fn hope(&self) -> Hope {
+        let Ask { devices, spread, .. } = self.ask;
+        let ram = self.machine.ram.free + self.machine.ram.swap_free;
+        let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
+        if spread.is_settled(devices.len()) {
+            let asked = self.least(&self.loaded.place(devices, spread), devices.len());
+            let fits =
+                asked.iter().zip(free.iter().copied().map(Bytes).chain([ram])).all(|(asked, free)| *asked <= free);
+            return if fits { Hope::EveryLayer } else { Hope::Nothing };
+        }
+        let vram: Bytes = free.into_iter().map(Bytes).sum();
+        let in_all: Bytes = self.least(&self.all_on(&[]), 0).into_iter().sum();
+        if in_all > vram + ram {
+            return Hope::Nothing;
+        }
+        // on one GPU, everything takes the least
+        let on_gpus = self.least(&self.all_on(&[1]), 1).first().copied().unwrap_or_default();
+        if on_gpus > vram { Hope::SomeLayers } else { Hope::EveryLayer }
+    }
+
+    /// All layers on the devices with so much memory, or in RAM; what a fit may leave in RAM all the same is there.
+    fn all_on(&self, free: &[u64]) -> Placement {
+        let hparams = &self.loaded.hparams;
+        let movable = if hparams.n_expert > 0 { hparams.n_layer_all } else { 0 };
+        let aside = |block| Overflow { block, part: Part::FeedForward, gpu: None };
+        let overrides: Vec<Overflow> = (0..movable).map(aside).collect();
+        Placement::new(hparams, &Request { gpu_layers: None, tensor_split: &[], free, overrides: &overrides })
+    }
+
+    /// Weights and caches per device, RAM last.
+    fn least(&self, placement: &Placement, gpus: usize) -> Vec<Bytes> {
+        let backends: Vec<Backend> = vec![Backend::CUDA; gpus].into_iter().chain([Backend::CPU]).collect();
+        let memory = Memory::new(&self.loaded.hparams, self.loaded.family.architecture, self.context, placement);
+        let (weights, caches) = (placement.weights(self.loaded, &backends), memory.bytes(&backends));
+        weights.into_iter().zip(caches).map(|(weights, cache)| Bytes(weights) + Bytes(cache)).collect()
+    }
+}
+
+impl Spread {
+    /// A fit leaves it as it is: there is nothing to choose.
+    fn is_settled(&self, gpus: usize) -> bool {
+        gpus == 0 || self.by_hand(gpus).is_some()
+    }
+}
