@@ -1,7 +1,7 @@
 //! The models that there are to choose from: on this machine, in a running Ollama, opened lately, in the catalogue.
 //!
 //! An [`Item`] is a name and where it leads; its model is read when somebody first asks for it. What a machine would make
-//! of each is found by [`survey`], which the planner's screen and `plimsoll list` share.
+//! of each is found by [`survey()`], which the planner's screen and `plimsoll list` share.
 
 pub mod survey;
 
