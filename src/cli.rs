@@ -162,7 +162,8 @@ fn planner(cli: &Cli) -> Result<ExitCode, Fault> {
         // behind the planner's screen, and there again when it is closed
         eprintln!("note: {note}");
     }
-    match tui::run(start.planner(opened, cli.model.as_deref(), cli.refresh)) {
+    let found = cli.model.as_deref().map(|named| export::found(named, cli.knobs.others.quant));
+    match tui::run(tui::Start { found, ..start.planner(opened, cli.model.as_deref(), cli.refresh) }) {
         Ok(Leave::Quit) => Ok(ExitCode::SUCCESS),
         // as shells count a program that a signal ended
         Ok(Leave::Signal(number)) => Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1))),

@@ -130,6 +130,20 @@ impl Format {
         }
     }
 
+    /// What it is good for.
+    pub const fn purpose(self) -> &'static str {
+        match self {
+            Self::Modelfile => "for 'ollama create NAME -f Modelfile'",
+            Self::Options => "the options of a request to Ollama's API",
+            Self::Environment => "for the shell that starts 'ollama serve'",
+            Self::Systemd => "where systemd starts Ollama: /etc/systemd/system/ollama.service.d/plimsoll.conf",
+            Self::LlamaServer => "the command with the fewest options that do the same",
+            Self::Json => "everything that is known of the plan, for scripts",
+            Self::Markdown => "the plan as a table, for notes and reports",
+            Self::Svg => "the plan as a picture",
+        }
+    }
+
     /// What a file of it is usually called.
     pub const fn file_name(self) -> &'static str {
         match self {

@@ -33,6 +33,7 @@ use theme::{Look, Theme};
 pub use action::Leave;
 
 use crate::engine::EngineId;
+use crate::export::Found;
 use crate::machine::Machine;
 use crate::settings::Settings;
 use crate::source::{Held, Package};
@@ -50,6 +51,8 @@ pub struct Start {
     pub package: Package,
     /// What a person called it; none for the built-in one: then it is said which keys to try.
     pub reference: Option<String>,
+    /// Where the programs that run the model find it, where that is known.
+    pub found: Option<Found>,
     /// The knobs that what comes with a model leaves alone.
     pub held: Held,
     /// The machine, as far as it is known at once.
@@ -82,7 +85,7 @@ pub fn run(start: Start) -> io::Result<Leave> {
         theme: Theme::new(start.look),
         size,
     });
-    app.open(start.package);
+    app.open(start.package, start.found);
     match start.reference {
         Some(reference) => runner.start(Effect::Remember(reference)),
         None => app.greet(),
@@ -139,7 +142,9 @@ fn gather(
         };
         meant |= action.is_some();
         for effect in action.map(|action| app.update(action)).unwrap_or_default() {
-            if matches!(effect, Effect::Suspend) {
+            if let Effect::Copy(text) = &effect {
+                screen.copy(text)?;
+            } else if matches!(effect, Effect::Suspend) {
                 screen.suspend()?;
                 let (columns, rows) = Screen::size()?;
                 app.update(Action::Resize(columns, rows));

@@ -3,6 +3,7 @@
 mod advice;
 mod compare;
 mod engines;
+mod exports;
 mod knobs;
 mod loads;
 mod machine;

@@ -260,6 +260,8 @@ fn ranges_in_ascii_without_colour() {
 #[case::typing("typing", 24, "1 2 3")]
 #[case::not_taken("not-taken", 24, "↓ ↓ →")]
 #[case::engines("engines", 24, "e")]
+#[case::export("export", 24, "x")]
+#[case::export_save("export-save", 24, "x → → s")]
 #[case::help("help", 24, "?")]
 #[case::sweep("sweep", 12, "w")]
 #[case::matrix("matrix", 12, "W Tab")]

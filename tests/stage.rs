@@ -1,6 +1,7 @@
 //! A stage for the planner: the real `App` and its drawing on a test terminal, with effects done at once.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use plimsoll::engine::EngineId;
@@ -37,6 +38,8 @@ pub struct Props {
     /// What was opened.
     pub remembered: Mutex<Vec<String>>,
     pub machines: Mutex<Vec<(String, Result<Machine, String>)>>,
+    /// What was written, by the names that were typed.
+    pub files: Mutex<HashMap<String, String>>,
 }
 
 impl World for Props {
@@ -80,6 +83,15 @@ impl World for Props {
         Ok(format!("Saved as {name}."))
     }
 
+    fn save(&self, path: &str, text: &str) -> Result<PathBuf, String> {
+        let mut files = self.files.lock().unwrap();
+        if files.contains_key(path) {
+            return Err(format!("'{path}' is there already: give it another name."));
+        }
+        files.insert(path.to_owned(), text.to_owned());
+        Ok(PathBuf::from("/here").join(path))
+    }
+
     fn complete(&self, typed: &str) -> Vec<String> {
         self.paths.iter().filter(|path| path.starts_with(typed)).cloned().collect()
     }
@@ -91,6 +103,8 @@ pub struct Stage {
     pub props: Props,
     /// Effects that were asked for and are left to the test.
     pub suspended: usize,
+    /// What was put on the clipboard.
+    pub copied: Vec<String>,
     /// Whether free memory was asked to be held still, each time it was.
     pub frozen: Vec<bool>,
     /// Loads wait until [`Stage::finish_loads`].
@@ -153,6 +167,7 @@ impl Stage {
             app,
             props: Props::default(),
             suspended: 0,
+            copied: Vec::new(),
             frozen: Vec::new(),
             slow_loads: false,
             no_limits,
@@ -296,6 +311,12 @@ impl Stage {
                 }
                 Effect::Ask(inquiry) => {
                     self.answer(&inquiry);
+                    None
+                }
+                Effect::Write(writing) => Some(writing.answer()),
+                Effect::Save { path, text } => Some(Action::Saved(self.props.save(&path, &text))),
+                Effect::Copy(text) => {
+                    self.copied.push(text);
                     None
                 }
                 Effect::Suspend => {

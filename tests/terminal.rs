@@ -11,6 +11,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use plimsoll::engine::{EngineId, Scene};
 use plimsoll::settings::knob::Knob;
 use plimsoll::tui::regions::{KnobRow, Regions};
@@ -211,6 +213,40 @@ fn a_typed_value_is_taken() {
 
 // only debug builds can be asked to panic
 #[cfg(debug_assertions)]
+#[test]
+fn a_plan_is_copied_through_the_terminal_and_saved_where_no_file_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("Modelfile").display().to_string();
+    let mut session = Session::start(140, 45, &[]);
+    session.until_text("Verdict");
+    session.send("3000\rx");
+    session.until_text("PARAMETER num_ctx 3000");
+    session.send("y");
+    session.until_text("on its way to the terminal's clipboard");
+    // OSC 52: the clipboard, and the text in base64
+    let written = String::from_utf8_lossy(&session.written).into_owned();
+    let (_, after) = written.split_once("\x1b]52;c;").expect("a sequence for the clipboard");
+    let (copied, _) = after.split_once("\x1b\\").expect("the end of it");
+    let copied = String::from_utf8(STANDARD.decode(copied).unwrap()).unwrap();
+    assert!(copied.contains("PARAMETER num_ctx 3000\n"), "{copied}");
+
+    session.send("s\x15");
+    session.send(&path);
+    session.send("\r");
+    session.until_text("Saved as");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), copied);
+    session.send("s\x15");
+    session.send(&path);
+    session.send("\r");
+    session.until_text("is there already");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), copied);
+    session.send("\x1b");
+    session.until_text("copy");
+    session.send("\x03");
+    let (status, _) = session.ends();
+    assert!(status.success());
+}
+
 #[test]
 fn a_panic_gives_the_terminal_back_and_is_then_told() {
     let session = Session::start(80, 24, &[("PLIMSOLL_TEST_PANIC", "1")]);

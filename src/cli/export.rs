@@ -8,11 +8,12 @@ use super::args::ExportArgs;
 use super::fault::Fault;
 use super::{print, questions};
 use crate::export::{Format, Found, Subject};
+use crate::gguf::FileType;
 
 pub(super) fn run(args: &ExportArgs) -> Result<(), Fault> {
     let (ready, opened) = questions::ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
-    let found = found(&args.asked.model);
+    let found = found(&args.asked.model, args.asked.knobs.others.quant);
     let subject = Subject { case: ready.case(&opened.model), plan: &plan, found: &found };
     let form = args.form.unwrap_or_else(|| Format::of(plan.engine).first().copied().unwrap_or(Format::Json));
     let text = form.write(&subject).map_err(|sentence| Fault::flag("--as", &sentence))?;
@@ -23,7 +24,11 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), Fault> {
 }
 
 /// Where the programs that run it find the model that was named so.
-fn found(named: &Path) -> Found {
+pub(super) fn found(named: &Path, quant: Option<FileType>) -> Found {
+    if let Some(quant) = quant {
+        // which nobody has made yet, as far as is known here
+        return Found::Nowhere(format!("{} as {quant}", named.display()));
+    }
     match named.to_str() {
         Some(text) if !named.is_file() => Found::by_reference(text),
         _ => Found::File(named.display().to_string()),

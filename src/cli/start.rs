@@ -129,7 +129,7 @@ impl Start {
         let lookout = search.gpus.then_some(Lookout { search, every: refresh.0, described });
         let look = Look::from_env(|name| std::env::var(name).ok());
         let reference = named.map(|named| named.to_string_lossy().into_owned());
-        tui::Start { engine, settings, package, reference, held, machine, lookout, look }
+        tui::Start { engine, settings, package, reference, found: None, held, machine, lookout, look }
     }
 
     /// Everything an engine needs: what was not described of the machine is detected now.

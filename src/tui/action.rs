@@ -1,5 +1,6 @@
 //! What can happen to the planner: a person's wishes, and news from the world.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,6 +61,7 @@ pub enum Command {
     Shelf,
     Join,
     Versus,
+    Export,
     Complete,
     Sort,
     Reverse,
@@ -161,6 +163,15 @@ pub enum Action {
         /// Which change.
         id: u64,
     },
+    /// A form of the plan is written, or why it cannot be, in one sentence.
+    Written {
+        /// Which one.
+        id: u64,
+        /// The text.
+        text: Result<String, String>,
+    },
+    /// Where a form was saved, or why it was not, in one sentence.
+    Saved(Result<PathBuf, String>),
     /// Something in the background failed in a way that was not foreseen.
     Broke(String),
     /// The terminal, or the system, wants the program to end.

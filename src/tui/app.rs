@@ -7,30 +7,30 @@ pub mod beside;
 pub mod browse;
 pub mod cliffs;
 pub mod compare;
+pub mod export;
 mod history;
 mod knobs;
 pub mod live;
 pub mod machine;
 pub mod matrix;
+mod mode;
 mod mouse;
 mod pages;
+mod settle;
 pub mod shelf;
 pub mod sweep;
 mod tag;
 mod update;
+mod whereabouts;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tui_input::Input;
-
 use super::action::Leave;
-use super::effect::{Effect, Question, Survey};
-use super::keymap::Scope;
 use super::regions::{Panel, Regions, Shape};
 use super::theme::Theme;
 use crate::answer::Limits;
-use crate::engine::{self, EngineError, EngineId, Scene};
+use crate::engine::{EngineError, EngineId, Scene};
 use crate::hardware::Detected;
 use crate::machine::Machine;
 use crate::machine::what_if::WhatIf;
@@ -40,61 +40,16 @@ use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{Aside, Settings};
 use crate::source::{Held, Progress};
 
-use advice::{Because, Best};
-use browse::Browse;
 use cliffs::Cliffs;
-use compare::{Comparing, Pin};
+use compare::Pin;
 use history::{Drag, Step};
 pub use live::Live;
 use live::Stale;
-use machine::{Asking, Bench};
-use matrix::Grid;
+pub use mode::{Entry, Mode};
 pub use pages::Subject;
 use shelf::Shelf;
-use sweep::Sweeping;
 use tag::Lent;
-
-/// What stands in front.
-#[derive(Clone, Debug)]
-pub enum Mode {
-    /// The planner alone.
-    Plan,
-    /// A value is typed for the knob that has the focus.
-    Entry(Entry),
-    /// A model is chosen.
-    Browse(Box<Browse>),
-    /// The machine: what is there, and what if.
-    Machine(Box<Bench>),
-    /// Where a number comes from; scrolled by so many lines.
-    Explain(Subject, u16),
-    /// An engine is chosen: the one at this place.
-    Engines(usize),
-    /// Another engine beside this one.
-    Beside(Box<beside::Beside>),
-    /// All that the engine says; scrolled by so many lines.
-    Notes(u16),
-    /// Why a layer is where it is, and what would change that.
-    Because(Box<Because>),
-    /// The best settings while some knobs are held.
-    Best(Box<Best>),
-    /// Memory along a knob's range.
-    Sweep(Box<Sweeping>),
-    /// What fits where over two axes.
-    Matrix(Box<Grid>),
-    /// Plans side by side.
-    Compare(Comparing),
-    /// The key table; scrolled by so many lines.
-    Help(u16),
-}
-
-/// A value being typed.
-#[derive(Clone, Debug, Default)]
-pub struct Entry {
-    /// The text so far.
-    pub input: Input,
-    /// Why it was not taken.
-    pub wrong: Option<String>,
-}
+use whereabouts::Whereabouts;
 
 /// A model on its way.
 #[derive(Clone, Debug, PartialEq)]
@@ -236,6 +191,8 @@ pub struct App {
     lent: Lent,
     limits_id: u64,
     inquiry_id: u64,
+    writing_id: u64,
+    whereabouts: Whereabouts,
     stale: Stale,
     past: Vec<Step>,
     aside: Aside,
@@ -288,34 +245,12 @@ impl App {
             lent: Lent::default(),
             limits_id: 0,
             inquiry_id: 0,
+            writing_id: 0,
+            whereabouts: Whereabouts::default(),
             stale: Stale::ByHand,
             past: Vec::new(),
             aside: Aside::default(),
             drag: None,
-        }
-    }
-
-    /// The key table's scopes that hold now, the nearest first.
-    pub fn scopes(&self) -> &'static [Scope] {
-        match (&self.mode, self.focus) {
-            (Mode::Plan, Panel::Knobs) => &[Scope::Knobs, Scope::Plan, Scope::Everywhere],
-            (Mode::Plan, _) => &[Scope::Lists, Scope::Plan, Scope::Everywhere],
-            (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],
-            (Mode::Browse(_), _) => &[Scope::Models, Scope::Everywhere],
-            (Mode::Machine(bench), _) => match bench.asking {
-                Asking::Nothing => &[Scope::Machine, Scope::Everywhere],
-                Asking::Size(_) | Asking::Name(_) => &[Scope::Field, Scope::Everywhere],
-                Asking::Card(_) => &[Scope::Choice, Scope::Everywhere],
-                Asking::Shelf(_) => &[Scope::Shelf, Scope::Everywhere],
-                Asking::Versus(_) => &[Scope::Page, Scope::Everywhere],
-            },
-            (Mode::Because(_) | Mode::Best(_), _) => &[Scope::Choices, Scope::Page, Scope::Everywhere],
-            (Mode::Sweep(_), _) => &[Scope::Sweep, Scope::Everywhere],
-            (Mode::Matrix(_), _) => &[Scope::Matrix, Scope::Everywhere],
-            (Mode::Compare(_), _) => &[Scope::Compare, Scope::Page, Scope::Everywhere],
-            (Mode::Explain(..) | Mode::Engines(_) | Mode::Beside(_) | Mode::Notes(_) | Mode::Help(_), _) => {
-                &[Scope::Page, Scope::Everywhere]
-            }
         }
     }
 
@@ -327,94 +262,6 @@ impl App {
     /// The engine was not asked about the present settings yet.
     pub fn is_stale(&self) -> bool {
         self.stale != Stale::No
-    }
-
-    /// Makes the plan anew if anything that it rests on changed. Called once before a drawing, however many actions came.
-    pub fn settle(&mut self) -> Vec<Effect> {
-        let mut effects = self.replan();
-        effects.extend(self.survey());
-        effects
-    }
-
-    /// On the page of models: the list made anew, and what is to be found out of it.
-    fn survey(&mut self) -> Option<Effect> {
-        let Mode::Browse(browse) = &mut self.mode else { return None };
-        if !browse.arrange(&self.shelf) {
-            return None;
-        }
-        let id = self.shelf.ask(crate::shelf::Question {
-            engine: self.engine,
-            machine: Arc::clone(&self.machine),
-            settings: self.lent.without(&self.settings),
-            held: self.named,
-            quant: None,
-        });
-        let items = self.shelf.wanted(&browse.lines, browse.at)?;
-        Some(Effect::Survey(Box::new(Survey { id, items, question: self.shelf.question()? })))
-    }
-
-    fn replan(&mut self) -> Vec<Effect> {
-        let cause = std::mem::take(&mut self.stale);
-        if cause == Stale::No {
-            return Vec::new();
-        }
-        self.offer();
-        let Some(model) = self.model.clone() else { return Vec::new() };
-        let effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
-            Ok(plan) => self.accept(model, plan, cause),
-            Err(error) => {
-                self.refused = Some(error);
-                Vec::new()
-            }
-        };
-        self.renew_beside();
-        effects
-    }
-
-    fn accept(&mut self, model: Arc<Model>, plan: Plan, cause: Stale) -> Vec<Effect> {
-        self.refused = None;
-        self.bounds = Bounds { context_train: plan.model.context_train, layer_count: plan.layers.len() as u64 };
-        self.cursors.layer = self.cursors.layer.min(plan.layers.len().saturating_sub(1));
-        self.cursors.device = self.cursors.device.min(plan.devices.len().saturating_sub(1));
-        self.say_what_is_new(&plan);
-        let before = self.plan.replace(Box::new(plan.clone()));
-        let mut effects = Vec::new();
-        // what moves by itself is not marked: nobody pressed a key
-        if cause == Stale::ByHand {
-            self.change.id += 1;
-            self.change.before = before;
-            effects.push(Effect::Fade { id: self.change.id });
-        }
-        self.limits_id += 1;
-        let question = Question {
-            id: self.limits_id,
-            engine: self.engine,
-            model,
-            machine: Arc::clone(&self.machine),
-            settings: self.settings.clone(),
-            plan,
-        };
-        effects.push(Effect::Limits(Box::new(question)));
-        effects.extend(self.situation().and_then(|now| self.cliffs.ask(now, &self.knobs, self.knob)));
-        if cause == Stale::ByHand {
-            // what a page in front says was about the plan before
-            effects.extend(self.ask_for_page());
-        }
-        effects
-    }
-
-    /// Where the verdict has no room for notes, the footer says the one that the last key brought.
-    fn say_what_is_new(&mut self, plan: &Plan) {
-        let Some(old) = self.plan.as_ref().filter(|_| self.notes_are_hidden()) else { return };
-        if let Some(note) = plan.notes.iter().find(|note| !old.notes.contains(note)) {
-            self.notice = Some(note.clone());
-        }
-    }
-
-    /// The verdict has no room for notes.
-    const fn notes_are_hidden(&self) -> bool {
-        const ROOMY: u16 = 5;
-        self.regions.verdict.height < ROOMY
     }
 
     /// The plan whose values are marked where they differ from now.

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::action::Action;
+use super::app::export::Writing;
 use super::inquiry::{Inquiry, Lane};
 use super::lookout::Lookout;
 use crate::answer::Case;
@@ -71,6 +73,17 @@ pub enum Effect {
     },
     /// Hold free memory still, or follow it again.
     Freeze(bool),
+    /// Write the plan in a form to be taken away; the answer is [`Action::Written`].
+    Write(Box<Writing>),
+    /// Write a text to a file that is not there yet; the answer is [`Action::Saved`].
+    Save {
+        /// Where, as a person typed it.
+        path: String,
+        /// What is in it.
+        text: String,
+    },
+    /// Put a text on the clipboard of whoever sits at the terminal.
+    Copy(String),
     /// Stop, as Ctrl-Z does, until the shell continues the program.
     Suspend,
 }
@@ -162,6 +175,12 @@ pub trait World: Send + Sync + 'static {
     /// One sentence on why it cannot be saved.
     fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String>;
 
+    /// Writes `text` to a file at `path`, which must not be there yet; where it is then.
+    ///
+    /// # Errors
+    /// One sentence: what, where, why not.
+    fn save(&self, path: &str, text: &str) -> Result<PathBuf, String>;
+
     /// Whole paths that begin with what was `typed`, folders with a slash at the end.
     fn complete(&self, typed: &str) -> Vec<String>;
 }
@@ -202,7 +221,8 @@ impl Runner {
         Ok(())
     }
 
-    /// Begins what `effect` asks for and returns at once. [`Effect::Suspend`] is the terminal's business, not ours.
+    /// Begins what `effect` asks for and returns at once. [`Effect::Suspend`] and [`Effect::Copy`] are the terminal's
+    /// business, not ours.
     pub fn start(&self, effect: Effect) {
         let (answers, world, wanted) = (self.answers.clone(), Arc::clone(&self.world), Arc::clone(&self.wanted_load));
         if let Effect::Load { id, .. } = effect {
@@ -249,7 +269,9 @@ impl Runner {
                 self.spawn(move || Action::MachineSaved(world.save_machine(&name, &machine)));
             }
             Effect::Freeze(frozen) => self.watch.iter().for_each(|watch| watch.freeze(frozen)),
-            Effect::Suspend => {}
+            Effect::Write(writing) => self.spawn(move || writing.answer()),
+            Effect::Save { path, text } => self.spawn(move || Action::Saved(world.save(&path, &text))),
+            Effect::Suspend | Effect::Copy(_) => {}
         }
     }
 
@@ -406,6 +428,10 @@ mod tests {
 
         fn save_machine(&self, name: &str, _: &Machine) -> Result<String, String> {
             Err(format!("{name} is not saved"))
+        }
+
+        fn save(&self, path: &str, _: &str) -> Result<PathBuf, String> {
+            Err(format!("'{path}' is not saved"))
         }
 
         fn complete(&self, typed: &str) -> Vec<String> {

@@ -35,6 +35,7 @@ fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
     let starts_a_number = plain && matches!(key.code, KeyCode::Char('1'..='9'));
     match app.mode {
         Mode::Entry(_) | Mode::Browse(_) => Some(Action::Type(key)),
+        Mode::Export(ref page) if page.naming.is_some() => Some(Action::Type(key)),
         Mode::Machine(ref bench) if bench.takes_text() => Some(Action::Type(key)),
         Mode::Plan if app.takes_numbers() && starts_a_number => Some(Action::Type(key)),
         _ => None,

@@ -37,6 +37,8 @@ pub enum Scope {
     Matrix,
     /// While plans are compared.
     Compare,
+    /// While a plan is taken away.
+    Export,
     /// On a page in front of the planner.
     Page,
 }
@@ -58,12 +60,13 @@ impl Scope {
             Self::Sweep => "Sweep",
             Self::Matrix => "Matrix",
             Self::Compare => "Comparing plans",
+            Self::Export => "Taking a plan away",
             Self::Page => "Pages in front",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Knobs,
         Self::Lists,
         Self::Plan,
@@ -71,6 +74,7 @@ impl Scope {
         Self::Sweep,
         Self::Matrix,
         Self::Compare,
+        Self::Export,
         Self::Machine,
         Self::Choice,
         Self::Shelf,
@@ -141,8 +145,8 @@ pub const KEYS: &[Binding] = table! {
     Knobs: Down = [key(KeyCode::Down), letter('j')] "the knob below", footer 1 "knob";
     Knobs: Less = [key(KeyCode::Left)] "less, to the next usual size", footer 1 "change";
     Knobs: More = [key(KeyCode::Right)] "more, to the next usual size", footer 1 "change";
-    Knobs: FineLess = [shift(KeyCode::Left), letter(',')] "a little less", footer 3 "fine";
-    Knobs: FineMore = [shift(KeyCode::Right), letter('.')] "a little more", footer 3 "fine";
+    Knobs: FineLess = [shift(KeyCode::Left), letter(',')] "a little less", footer 4 "fine";
+    Knobs: FineMore = [shift(KeyCode::Right), letter('.')] "a little more", footer 4 "fine";
     Knobs: PageDown = [key(KeyCode::PageDown)] "much less";
     Knobs: PageUp = [key(KeyCode::PageUp)] "much more";
     Knobs: First = [key(KeyCode::Home), letter('0')] "the smallest value";
@@ -152,7 +156,7 @@ pub const KEYS: &[Binding] = table! {
     Knobs: NextCliff = [letter(']')] "on to where things change next";
     Knobs: PreviousCliff = [letter('[')] "back to where things change";
     Knobs: Lock = [letter('l')] "hold this knob, or let it go";
-    Knobs: Reset = [letter('r')] "leave this knob to the engine", footer 3 "reset";
+    Knobs: Reset = [letter('r')] "leave this knob to the engine", footer 4 "reset";
 
     Lists: Up = [key(KeyCode::Up), letter('k')] "the one above", footer 1 "choose";
     Lists: Down = [key(KeyCode::Down), letter('j')] "the one below", footer 1 "choose";
@@ -168,13 +172,14 @@ pub const KEYS: &[Binding] = table! {
     Plan: PreviousPanel = [key(KeyCode::BackTab), shift(KeyCode::BackTab)] "the panel before";
     Plan: Explain = [letter('i')] "where a number comes from", footer 1 "why";
     Plan: Undo = [letter('u')] "undo", footer 2 "undo";
-    Plan: Best = [letter('s')] "the best settings", footer 3 "best settings";
+    Plan: Best = [letter('s')] "the best settings", footer 3 "best";
     Plan: Sweep = [letter('w')] "memory along a knob's range", footer 3 "sweep";
     Plan: Matrix = [letter('W'), shift(KeyCode::Char('W'))] "what fits where, over two knobs";
     Plan: Compare = [letter('c')] "pin this plan; again: compare", footer 3 "compare";
+    Plan: Export = [letter('x')] "take the plan away: Modelfile, environment, command, picture", footer 3 "export";
     Plan: Engine = [letter('e')] "choose the engine and its release";
     Plan: Beside = [letter('E'), shift(KeyCode::Char('E'))] "another engine beside this one";
-    Plan: Notes = [letter('n')] "all that the engine says", footer 3 "notes";
+    Plan: Notes = [letter('n')] "all that the engine says", footer 4 "notes";
     Plan: Models = [letter('b')] "every model there is, and how each would fit", footer 2 "models";
     Plan: Machine = [letter('g')] "the machine: what is there, and what if", footer 3 "machine";
     Plan: Open = [letter('o')] "open a model of this computer, or any reference", footer 2 "open";
@@ -235,6 +240,20 @@ pub const KEYS: &[Binding] = table! {
     Compare: Enter = [key(KeyCode::Enter)] "go on with this plan", footer 1 "go on with it";
     Compare: LetGo = [letter('x'), key(KeyCode::Delete)] "let this plan go", footer 2 "let go";
 
+    Export: Less = [key(KeyCode::Left)] "the form before", footer 1 "form";
+    Export: More = [key(KeyCode::Right), key(KeyCode::Tab)] "the next form", footer 1 "form";
+    Export: PreviousPanel = [key(KeyCode::BackTab), shift(KeyCode::BackTab)] "the form before";
+    Export: Up = [key(KeyCode::Up), letter('k')] "up", footer 1 "scroll";
+    Export: Down = [key(KeyCode::Down), letter('j')] "down", footer 1 "scroll";
+    Export: PageUp = [key(KeyCode::PageUp)] "a page up";
+    Export: PageDown = [key(KeyCode::PageDown), letter(' ')] "a page down";
+    Export: First = [key(KeyCode::Home)] "the top";
+    Export: Last = [key(KeyCode::End)] "the end";
+    Export: Enter = [key(KeyCode::Enter), letter('y')] "copy it to the clipboard, also over SSH", footer 0 "copy";
+    Export: Save = [letter('s')] "write it to a file, which must not be there yet", footer 0 "save";
+    Export: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key";
+    Export: Back = [key(KeyCode::Esc), letter('q'), letter('x')] "back to the planner", footer 0 "back";
+
     Machine: Up = [key(KeyCode::Up), letter('k')] "the row above", footer 1 "choose";
     Machine: Down = [key(KeyCode::Down), letter('j')] "the row below", footer 1 "choose";
     Machine: Less = [key(KeyCode::Left)] "a GiB less", footer 3 "less, more";
@@ -247,7 +266,7 @@ pub const KEYS: &[Binding] = table! {
     Machine: Toggle = [letter(' ')] "use the GPU, or do without it", footer 1 "use";
     Machine: Add = [letter('a'), letter('+')] "add a GPU", footer 2 "add";
     Machine: Remove = [letter('d'), key(KeyCode::Delete)] "take the GPU away", footer 2 "away";
-    Machine: Reset = [letter('r')] "as it was found", footer 3 "reset";
+    Machine: Reset = [letter('r')] "as it was found", footer 4 "reset";
     Machine: Undo = [letter('u')] "undo", footer 2 "undo";
     Machine: Save = [letter('s')] "save the machine under a name", footer 2 "save";
     Machine: Shelf = [letter('m')] "saved machines: plan for another", footer 2 "saved";

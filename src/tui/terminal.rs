@@ -7,6 +7,7 @@ use std::thread;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::clipboard::CopyToClipboard;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use ratatui::crossterm::terminal::{
@@ -60,6 +61,15 @@ impl Screen {
         queue!(stdout(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| view::draw(app, frame.buffer_mut()))?;
         execute!(stdout(), EndSynchronizedUpdate)
+    }
+
+    /// Puts `text` on the clipboard of whoever sits at the terminal (OSC 52), also through SSH; a terminal that does not
+    /// know how ignores it.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn copy(&mut self, text: &str) -> io::Result<()> {
+        execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
     }
 
     /// Gives the terminal to the shell until the program is continued.

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! The machine has a screen of its own, `machine`. Pages that stand in front: `help`, `models`, `explain`, `engines`,
-//! `beside`, `notes`, `because`, `best`, `sweep`, `matrix`, `compare`. Where each part stands is in [`super::regions`].
+//! `beside`, `notes`, `because`, `best`, `sweep`, `matrix`, `compare`, `export`. Where each part stands is in [`super::regions`].
 
 mod because;
 mod beside;
@@ -25,6 +25,7 @@ mod best;
 pub mod compare;
 mod engines;
 mod explain;
+mod export;
 mod figure;
 mod footer;
 pub mod graph;
@@ -92,6 +93,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             Mode::Sweep(page) => sweep::draw(app, page, buffer),
             Mode::Matrix(page) => matrix::draw(app, page, buffer),
             Mode::Compare(page) => compare::pinned(app, *page, buffer),
+            Mode::Export(page) => export::draw(app, page, buffer),
             Mode::Help(scroll) => help::draw(app, *scroll, buffer),
         }
     }

@@ -1,6 +1,7 @@
 //! The world as it is: files, folders, stores.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,6 +60,18 @@ impl World for ThisComputer {
         Ok(format!("Saved in {}; --machine '{name}' plans for it.", path.display()))
     }
 
+    fn save(&self, path: &str, text: &str) -> Result<PathBuf, String> {
+        let place = at_home(Path::new(path));
+        let mut file = File::create_new(&place).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => format!("'{path}' is there already: give it another name."),
+            _ => format!("'{path}' cannot be written: {error}."),
+        })?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
+        written.map_err(|error| format!("'{path}' could not be written whole: {error}."))?;
+        // told in full: the planner does not show in which folder it was started
+        Ok(place.canonicalize().unwrap_or(place))
+    }
+
     fn complete(&self, typed: &str) -> Vec<String> {
         let (shown, start) = match typed.rfind('/') {
             Some(slash) => typed.split_at(slash + 1),
@@ -107,5 +120,17 @@ mod tests {
         assert_eq!(ThisComputer.complete(&base), [format!("{base}library/"), format!("{base}llama.gguf")]);
         assert_eq!(ThisComputer.complete(&format!("{base}ll")), [format!("{base}llama.gguf")]);
         assert!(ThisComputer.complete("/no such folder/").is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_never_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.md").display().to_string();
+        let saved = ThisComputer.save(&path, "one\n").unwrap();
+        assert_eq!(fs::read_to_string(saved).unwrap(), "one\n");
+        assert_eq!(ThisComputer.save(&path, "two\n"), Err(format!("'{path}' is there already: give it another name.")));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\n");
+        let nowhere = ThisComputer.save(&format!("{path}/below"), "").unwrap_err();
+        assert!(nowhere.contains("cannot be written"), "{nowhere}");
     }
 }

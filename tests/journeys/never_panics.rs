@@ -15,7 +15,7 @@ use ratatui::layout::Rect;
 
 use crate::stage::{self, Stage};
 
-const COMMANDS: [Command; 51] = [
+const COMMANDS: [Command; 52] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -67,6 +67,7 @@ const COMMANDS: [Command; 51] = [
     Command::Shelf,
     Command::Join,
     Command::Versus,
+    Command::Export,
 ];
 
 #[derive(Clone, Debug)]

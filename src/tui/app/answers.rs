@@ -23,6 +23,7 @@ impl App {
                 **page = Grid::new(page.sides);
                 About::Matrix(page.sides.0, page.sides.1)
             }
+            Mode::Export(_) => return self.renew_form(),
             Mode::Sweep(page) => {
                 page.points.clear();
                 return self.ask_for_points();

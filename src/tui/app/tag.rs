@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::App;
+use crate::export::Found;
 use crate::settings::{Context, GpuLayers, Settings};
 use crate::source::{Held, Package};
 
@@ -37,8 +38,8 @@ impl Lent {
 
 impl App {
     /// Opens `package` in place of the model before, with the knobs that its tag sets: two steps, `u` takes back first
-    /// the one, then the other.
-    pub fn open(&mut self, mut package: Package) {
+    /// the one, then the other. `found`: where the programs that run the model find it, where that is known.
+    pub fn open(&mut self, mut package: Package, found: Option<Found>) {
         let before = self.lent.without(&self.settings);
         let mut after = before.clone();
         let said = package.settle(&mut after, self.named);
@@ -49,6 +50,7 @@ impl App {
         }
         // a projector that was named was meant for the first model
         self.named = Held { projector: false, ..self.named };
+        self.whereabouts.learn(&package.model, found);
         self.model = Some(package.model);
         self.settings = Settings { ctx: before.ctx, gpu_layers: before.gpu_layers, ..after.clone() };
         if after != self.settings {

@@ -11,6 +11,7 @@ use super::machine::Asking;
 use super::machine::cards::Cards;
 use super::{App, Entry, Load, Mode, Panel};
 use crate::engine::Choice;
+use crate::export::Found;
 use crate::source::{Package, Progress};
 use crate::tui::action::{Action, Command, Leave};
 use crate::tui::effect::Effect;
@@ -64,6 +65,8 @@ impl App {
             Action::Answered { id, part } => self.answered(id, part),
             // overtaken by something newer
             Action::Loaded { .. } | Action::Limits { .. } | Action::Fade { .. } => {}
+            Action::Written { id, text } => self.written(id, text),
+            Action::Saved(result) => self.saved(result),
             Action::Broke(what) => self.notice = Some(what),
             Action::Leave(leave) => self.leave = Some(leave),
         }
@@ -121,6 +124,7 @@ impl App {
                 self.press_on_comparison(page, command);
                 Vec::new()
             }
+            Mode::Export(page) => self.press_on_export(page, command),
             Mode::Explain(subject, scroll) => {
                 self.press_on_explanation(subject, scroll, command);
                 Vec::new()
@@ -146,6 +150,7 @@ impl App {
                 return vec![Effect::Shelve];
             }
             Command::Machine => self.mode = Mode::Machine(Box::default()),
+            Command::Export => return self.open_export(),
             Command::Freeze => return self.freeze(),
             Command::Back => return self.cancel_load(),
             Command::Explain => self.explain(),
@@ -239,6 +244,12 @@ impl App {
                     Asking::Nothing | Asking::Shelf(_) | Asking::Versus(_) => {}
                 }
             }
+            Mode::Export(page) => {
+                if let Some(entry) = &mut page.naming {
+                    entry.wrong = None;
+                    let _changed = entry.input.handle_event(&event);
+                }
+            }
             Mode::Plan if begins => {
                 let mut entry = Entry::default();
                 let _changed = entry.input.handle_event(&event);
@@ -253,6 +264,11 @@ impl App {
         let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
         match &mut self.mode {
             Mode::Entry(entry) => entry.input = Input::new(format!("{}{line}", entry.input.value())),
+            Mode::Export(page) => {
+                if let Some(Entry { input, .. }) = &mut page.naming {
+                    *input = Input::new(format!("{}{line}", input.value()));
+                }
+            }
             Mode::Machine(bench) => {
                 if let Asking::Size(input) | Asking::Name(input) | Asking::Card(Cards { input, .. }) = &mut bench.asking
                 {
@@ -311,7 +327,7 @@ impl App {
         match result {
             Ok(package) => {
                 self.load = Load::Ready;
-                self.open(package);
+                self.open(package, Some(Found::by_reference(&self.load_reference)));
                 vec![Effect::Remember(self.load_reference.clone())]
             }
             Err(why) => {

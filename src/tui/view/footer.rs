@@ -7,6 +7,9 @@ use crate::tui::keymap::{self, Hint};
 use crate::tui::theme::Hue;
 use crate::tui::widget::pen::{Pen, width};
 
+/// Cells between two of them.
+const GAP: u16 = 2;
+
 /// Draws it.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.footer);
@@ -14,6 +17,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     pen.skip(1);
     let said = match &app.mode {
         Mode::Entry(entry) => entry.wrong.as_deref(),
+        Mode::Export(page) if page.wrong().is_some() => page.wrong(),
         Mode::Machine(bench) if bench.wrong.is_some() => bench.wrong.as_deref(),
         _ => app.notice.as_deref(),
     };
@@ -22,16 +26,39 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         return;
     }
     for (key, word) in fitting(keymap::footer(app.scopes()), pen.room()) {
-        pen.put(&key, theme.bold(Hue::Text)).skip(1).put(word, theme.ink(Hue::Dim)).skip(2);
+        pen.put(&key, theme.bold(Hue::Text)).skip(1).put(word, theme.ink(Hue::Dim)).skip(GAP);
     }
 }
 
 /// As many of `words` as fit into `room` cells, the most important first, in their own order.
 fn fitting(words: Vec<(String, Hint)>, room: u16) -> Vec<(String, &'static str)> {
-    let cells = |key: &str, hint: &Hint| width(key) + width(hint.word) + 3;
-    let sum =
-        |most: u8| words.iter().filter(|(_, hint)| hint.rank <= most).map(|(key, hint)| cells(key, hint)).sum::<u16>();
+    let mut by_rank: Vec<usize> = (0..words.len()).collect();
+    by_rank.sort_by_key(|&at| words[at].1.rank);
+    let mut shown = vec![false; words.len()];
     // the last word needs no gap after it
-    let most = (0..=3).rev().find(|&rank| sum(rank) <= room + 2).unwrap_or(0);
-    words.into_iter().filter(|(_, hint)| hint.rank <= most).map(|(key, hint)| (key, hint.word)).collect()
+    let mut room = room.saturating_add(GAP);
+    for at in by_rank {
+        let (key, hint) = &words[at];
+        let cells = width(key) + 1 + width(hint.word) + GAP;
+        if cells <= room {
+            (room, shown[at]) = (room - cells, true);
+        }
+    }
+    let shown = words.into_iter().zip(shown).filter(|(_, shown)| *shown);
+    shown.map(|((key, hint), _)| (key, hint.word)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_most_stays_and_what_still_fits_comes_after_it() {
+        let word = |key: &str, word, rank| (key.to_owned(), Hint { word, rank });
+        let words =
+            vec![word("a", "most that fits", 2), word("b", "sweep", 2), word("c", "why", 3), word("q", "quit", 0)];
+        let shown = |room| fitting(words.clone(), room).into_iter().map(|(key, _)| key).collect::<String>();
+        let [wide, narrow, narrower, least, none] = [200, 31, 22, 6, 4].map(shown);
+        assert_eq!([wide, narrow, narrower, least, none], ["abcq", "acq", "bcq", "q", ""]);
+    }
 }

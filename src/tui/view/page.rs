@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use crate::tui::app::App;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::pen::{Pen, width, wrap};
 
 /// Cells that a page is wide, at most.
 pub const WIDTH: u16 = 92;
@@ -80,6 +80,22 @@ impl Page {
     pub fn text(&mut self, text: &str, hue: Hue) {
         let style = self.theme.ink(hue);
         self.lines.extend(wrap(text, self.columns).into_iter().map(|line| Line::styled(line, style)));
+    }
+
+    /// A line of a file as it is; one that is too long goes on below, a little to the right.
+    pub fn verbatim(&mut self, text: &str, hue: Hue) {
+        let style = self.theme.ink(hue);
+        let text = text.replace('\t', "    ");
+        if width(&text) <= self.columns {
+            self.lines.push(Line::styled(text, style));
+            return;
+        }
+        let indent = text.len() - text.trim_start().len();
+        let room = self.columns.saturating_sub(indent as u16 + 2);
+        for (at, piece) in wrap(&text, room).into_iter().enumerate() {
+            let margin = if at == 0 { indent } else { indent + 2 };
+            self.lines.push(Line::styled(format!("{}{piece}", " ".repeat(margin)), style));
+        }
     }
 
     /// Sentences, wrapped, `indent` cells from the left.

@@ -1,0 +1,167 @@
+//! The page on which a plan is taken away: its forms, what each looks like, and where it goes.
+
+use std::path::PathBuf;
+
+use tui_input::Input;
+
+use super::update::scrolled;
+use super::{App, Entry, Mode};
+use crate::answer::Situation;
+use crate::export::{Format, Found, Subject};
+use crate::plan::Plan;
+use crate::tui::action::{Action, Command};
+use crate::tui::effect::Effect;
+
+/// The page.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// The forms that this plan has.
+    pub forms: Vec<Format>,
+    /// Place of the one that is shown.
+    pub at: usize,
+    /// Lines of it that are scrolled away.
+    pub scroll: u16,
+    /// It, or the sentence on why it cannot be had; none while it is being written.
+    pub text: Option<Result<String, String>>,
+    /// The name of a file that is being typed.
+    pub naming: Option<Entry>,
+}
+
+impl Export {
+    /// The form that is shown.
+    pub fn form(&self) -> Format {
+        self.forms.get(self.at).copied().unwrap_or(Format::Json)
+    }
+
+    /// Why the file was not written.
+    pub fn wrong(&self) -> Option<&str> {
+        self.naming.as_ref()?.wrong.as_deref()
+    }
+}
+
+/// A form to be written, and everything that takes.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Writing {
+    pub id: u64,
+    pub form: Format,
+    pub of: Situation,
+    pub plan: Plan,
+    pub found: Found,
+}
+
+impl Writing {
+    /// Writes it.
+    pub fn answer(&self) -> Action {
+        let subject = Subject { case: self.of.case(), plan: &self.plan, found: &self.found };
+        Action::Written { id: self.id, text: self.form.write(&subject) }
+    }
+}
+
+impl App {
+    /// Opens the page, on the form that users of this engine mostly want.
+    pub(super) fn open_export(&mut self) -> Vec<Effect> {
+        let page = Export { forms: Format::of(self.engine), at: 0, scroll: 0, text: None, naming: None };
+        self.show_form(Box::new(page))
+    }
+
+    /// Shows the chosen form of `page`, once it is written.
+    fn show_form(&mut self, mut page: Box<Export>) -> Vec<Effect> {
+        let plan = self.plan.as_deref().filter(|_| self.refused.is_none());
+        let Some((of, plan)) = self.situation().zip(plan.cloned()) else {
+            self.notice = Some("There is no plan to take away.".to_owned());
+            return Vec::new();
+        };
+        (page.scroll, page.text, page.naming) = (0, None, None);
+        self.writing_id += 1;
+        let found = self.whereabouts.of(&of.model);
+        let writing = Writing { id: self.writing_id, form: page.form(), of, plan, found };
+        self.mode = Mode::Export(page);
+        vec![Effect::Write(Box::new(writing))]
+    }
+
+    /// What is shown follows the plan; a name that is being typed stays.
+    pub(super) fn renew_form(&mut self) -> Vec<Effect> {
+        let Mode::Export(page) = &self.mode else { return Vec::new() };
+        let (page, scroll, naming) = (page.clone(), page.scroll, page.naming.clone());
+        let effects = self.show_form(page);
+        if let Mode::Export(page) = &mut self.mode {
+            (page.scroll, page.naming) = (scroll, naming);
+        }
+        effects
+    }
+
+    pub(super) fn press_on_export(&mut self, mut page: Box<Export>, command: Command) -> Vec<Effect> {
+        if let Some(entry) = page.naming.take() {
+            return self.press_on_file_name(page, entry, command);
+        }
+        let last = page.forms.len().saturating_sub(1);
+        match command {
+            Command::Back => return Vec::new(),
+            Command::Help => {
+                self.mode = Mode::Help(0);
+                return Vec::new();
+            }
+            Command::Less | Command::PreviousPanel | Command::More => {
+                let to = if command == Command::More { (page.at + 1).min(last) } else { page.at.saturating_sub(1) };
+                if to != page.at {
+                    page.at = to;
+                    return self.show_form(page);
+                }
+            }
+            Command::Enter => {
+                if let Some(Ok(text)) = &page.text {
+                    let said = format!("The {} is on its way to the terminal's clipboard.", page.form().title());
+                    self.notice = Some(said);
+                    let copy = Effect::Copy(text.clone());
+                    self.mode = Mode::Export(page);
+                    return vec![copy];
+                }
+            }
+            Command::Save => {
+                let name = Input::new(page.form().file_name().to_owned());
+                page.naming =
+                    page.text.as_ref().is_some_and(Result::is_ok).then_some(Entry { input: name, wrong: None });
+            }
+            _ => page.scroll = scrolled(page.scroll, command),
+        }
+        self.mode = Mode::Export(page);
+        Vec::new()
+    }
+
+    fn press_on_file_name(&mut self, mut page: Box<Export>, entry: Entry, command: Command) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if command == Command::Enter {
+            let path = entry.input.value().trim().to_owned();
+            let text = page.text.as_ref().and_then(|text| text.as_ref().ok());
+            effects.extend(text.map(|text| Effect::Save { path, text: text.clone() }));
+        }
+        // the name stays until the file is there
+        page.naming = (command != Command::Back).then_some(entry);
+        self.mode = Mode::Export(page);
+        effects
+    }
+
+    pub(super) fn written(&mut self, id: u64, text: Result<String, String>) {
+        if let Mode::Export(page) = &mut self.mode
+            && id == self.writing_id
+        {
+            page.text = Some(text);
+        }
+    }
+
+    pub(super) fn saved(&mut self, result: Result<PathBuf, String>) {
+        let naming = match &mut self.mode {
+            Mode::Export(page) => &mut page.naming,
+            _ => &mut None,
+        };
+        match (result, naming) {
+            (Ok(path), naming) => {
+                *naming = None;
+                self.notice = Some(format!("Saved as {}.", path.display()));
+            }
+            (Err(why), Some(entry)) => entry.wrong = Some(why),
+            (Err(why), None) => self.notice = Some(why),
+        }
+    }
+}

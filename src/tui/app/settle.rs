@@ -1,0 +1,101 @@
+//! Making the plan anew, and asking about it, once what it rests on has changed.
+
+use std::sync::Arc;
+
+use super::live::Stale;
+use super::{App, Mode};
+use crate::engine;
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::settings::knob::Bounds;
+use crate::tui::effect::{Effect, Question, Survey};
+
+impl App {
+    /// Makes the plan anew if anything that it rests on changed. Called once before a drawing, however many actions came.
+    pub fn settle(&mut self) -> Vec<Effect> {
+        let mut effects = self.replan();
+        effects.extend(self.survey());
+        effects
+    }
+
+    /// On the page of models: the list made anew, and what is to be found out of it.
+    fn survey(&mut self) -> Option<Effect> {
+        let Mode::Browse(browse) = &mut self.mode else { return None };
+        if !browse.arrange(&self.shelf) {
+            return None;
+        }
+        let id = self.shelf.ask(crate::shelf::Question {
+            engine: self.engine,
+            machine: Arc::clone(&self.machine),
+            settings: self.lent.without(&self.settings),
+            held: self.named,
+            quant: None,
+        });
+        let items = self.shelf.wanted(&browse.lines, browse.at)?;
+        Some(Effect::Survey(Box::new(Survey { id, items, question: self.shelf.question()? })))
+    }
+
+    fn replan(&mut self) -> Vec<Effect> {
+        let cause = std::mem::take(&mut self.stale);
+        if cause == Stale::No {
+            return Vec::new();
+        }
+        self.offer();
+        let Some(model) = self.model.clone() else { return Vec::new() };
+        let effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
+            Ok(plan) => self.accept(model, plan, cause),
+            Err(error) => {
+                self.refused = Some(error);
+                Vec::new()
+            }
+        };
+        self.renew_beside();
+        effects
+    }
+
+    fn accept(&mut self, model: Arc<Model>, plan: Plan, cause: Stale) -> Vec<Effect> {
+        self.refused = None;
+        self.bounds = Bounds { context_train: plan.model.context_train, layer_count: plan.layers.len() as u64 };
+        self.cursors.layer = self.cursors.layer.min(plan.layers.len().saturating_sub(1));
+        self.cursors.device = self.cursors.device.min(plan.devices.len().saturating_sub(1));
+        self.say_what_is_new(&plan);
+        let before = self.plan.replace(Box::new(plan.clone()));
+        let mut effects = Vec::new();
+        // what moves by itself is not marked: nobody pressed a key
+        if cause == Stale::ByHand {
+            self.change.id += 1;
+            self.change.before = before;
+            effects.push(Effect::Fade { id: self.change.id });
+        }
+        self.limits_id += 1;
+        let question = Question {
+            id: self.limits_id,
+            engine: self.engine,
+            model,
+            machine: Arc::clone(&self.machine),
+            settings: self.settings.clone(),
+            plan,
+        };
+        effects.push(Effect::Limits(Box::new(question)));
+        effects.extend(self.situation().and_then(|now| self.cliffs.ask(now, &self.knobs, self.knob)));
+        if cause == Stale::ByHand {
+            // what a page in front says was about the plan before
+            effects.extend(self.ask_for_page());
+        }
+        effects
+    }
+
+    /// Where the verdict has no room for notes, the footer says the one that the last key brought.
+    fn say_what_is_new(&mut self, plan: &Plan) {
+        let Some(old) = self.plan.as_ref().filter(|_| self.notes_are_hidden()) else { return };
+        if let Some(note) = plan.notes.iter().find(|note| !old.notes.contains(note)) {
+            self.notice = Some(note.clone());
+        }
+    }
+
+    /// The verdict has no room for notes.
+    pub(super) const fn notes_are_hidden(&self) -> bool {
+        const ROOMY: u16 = 5;
+        self.regions.verdict.height < ROOMY
+    }
+}

@@ -1,0 +1,65 @@
+//! A plan in a form to be taken away.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use tui_input::Input;
+
+use super::page::{self, Page};
+use crate::tui::app::App;
+use crate::tui::app::export::Export;
+use crate::tui::theme::Hue;
+use crate::tui::widget::pen::width;
+use crate::tui::widget::{field, panel};
+
+/// Draws the page.
+pub fn draw(app: &App, export: &Export, buffer: &mut Buffer) {
+    let mut page = Page::new(app);
+    forms(app, export, &mut page);
+    page.text(export.form().purpose(), Hue::Dim);
+    page.blank();
+    match &export.text {
+        None => page.text("…", Hue::Dim),
+        Some(Err(why)) => page.text(why, Hue::Over),
+        Some(Ok(text)) => {
+            for line in text.lines() {
+                // comments stand back
+                page.verbatim(line, if line.starts_with("# ") { Hue::Dim } else { Hue::Text });
+            }
+        }
+    }
+    if let Some(plan) = &app.plan {
+        page.blank();
+        page.text(&plan.source(), Hue::Dim);
+    }
+    page.draw(app, "Take away", export.scroll, buffer);
+    if let Some(entry) = &export.naming {
+        name(app, &entry.input, buffer);
+    }
+}
+
+/// The forms side by side, on as many lines as they take.
+fn forms(app: &App, export: &Export, page: &mut Page) {
+    const GAP: u16 = 2;
+    let (mut line, mut filled) = (Line::default(), 0);
+    for (place, form) in export.forms.iter().enumerate() {
+        let shown = place == export.at;
+        let ink = if shown { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
+        let word = format!("{}{}", if shown { "▸" } else { " " }, form.title());
+        if filled + width(&word) > page.columns() {
+            page.line(std::mem::take(&mut line));
+            filled = 0;
+        }
+        filled += width(&word) + GAP;
+        line.push_span(Span::styled(word, ink));
+        line.push_span(Span::raw(" ".repeat(usize::from(GAP))));
+    }
+    page.line(line);
+}
+
+/// The field for the name of a file.
+fn name(app: &App, input: &Input, buffer: &mut Buffer) {
+    let place = app.regions.overlay(page::WIDTH.min(70), 3);
+    let inner = panel::overlay(buffer, place, "Save as", "Enter saves, Esc back", app.theme);
+    field::draw(input, "a file that is not there yet", Rect { height: 1, ..inner }, app.theme, buffer);
+}
