@@ -6,6 +6,7 @@ mod args;
 mod cache;
 mod devices;
 mod environment;
+mod explain;
 mod export;
 mod fault;
 mod knobs;
@@ -60,6 +61,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, Fault>
         Some(Command::Sweep(args)) => print(&questions::sweep(&args)?)?,
         Some(Command::Matrix(args)) => print(&questions::matrix(&args)?)?,
         Some(Command::Export(args)) => export::run(&args)?,
+        Some(Command::Explain(args)) => print(&explain::explain(&args)?)?,
         Some(Command::List(args)) => list(&args)?,
         Some(Command::Devices(args)) => devices(&args)?,
         #[cfg(feature = "net")]

@@ -267,3 +267,20 @@ pub fn outlook(
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
 }
+
+/// What `engine` asks of llama.cpp, which builds the graph and reserves its buffers; none for an engine that estimates.
+///
+/// # Errors
+/// As [`plan`].
+pub fn settled(
+    engine: EngineId,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Option<llama_cpp::settled::Settled>, EngineError> {
+    match engine {
+        EngineId::Ollama => ollama::settled(model, machine.alone().as_ref().unwrap_or(machine), settings).map(Some),
+        EngineId::LlamaCpp => llama_cpp::settled(model, machine, settings).map(Some),
+        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
+    }
+}

@@ -12,6 +12,7 @@
 //! - [`answer`]: questions put to an engine: how far a knob can go, why a layer spilled, what brings it back, what fits
 //!   where, what can live together, and the verdict in words.
 //! - [`export`]: a plan taken away: for Ollama, for llama-server, as JSON, as a table and as a picture.
+//! - [`teach`]: the memory model, taught on a plan: what the scheduler and the allocator do, step by step.
 //!
 //! Behind cargo features, the doors to the world:
 //!
@@ -29,6 +30,7 @@ pub mod machine;
 pub mod model;
 pub mod plan;
 pub mod settings;
+pub mod teach;
 pub mod units;
 
 #[cfg(feature = "cli")]

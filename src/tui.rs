@@ -4,6 +4,7 @@ pub mod action;
 pub mod app;
 pub mod effect;
 pub mod event;
+pub mod handout;
 pub mod inquiry;
 pub mod keymap;
 pub mod lookout;

@@ -3,6 +3,7 @@
 mod contract;
 mod devices;
 mod exact;
+mod explain;
 mod exports;
 mod list;
 mod machines;

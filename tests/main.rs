@@ -22,5 +22,6 @@ mod source;
 mod stage;
 mod store;
 mod support;
+mod teach;
 mod terminal;
 mod vectors;

@@ -19,7 +19,7 @@ use rstest::rstest;
 use crate::stage::{self, Stage};
 
 /// Compares a picture with the one in `screenshots/`, or writes it with `PLIMSOLL_REGENERATE=1 cargo test`.
-fn picture(name: &str, stage: &mut Stage) {
+pub fn picture(name: &str, stage: &mut Stage) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("screenshots").join(format!("{name}.svg"));
     stage.think();
     let drawn = stage.svg();

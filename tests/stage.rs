@@ -16,7 +16,7 @@ use plimsoll::tui::app::{App, Beginning, Known, Live};
 use plimsoll::tui::effect::{Effect, Survey, World};
 use plimsoll::tui::event;
 use plimsoll::tui::inquiry::{Inquiry, Lane};
-use plimsoll::tui::theme::{Look, Theme};
+use plimsoll::tui::theme::{Hue, Look, Theme};
 use plimsoll::tui::{picture, view};
 use plimsoll::units::Bytes;
 use ratatui::Terminal;
@@ -125,9 +125,21 @@ impl Stage {
     }
 
     pub fn with(model: Option<Model>, machine: Machine, size: (u16, u16), settings: Settings, look: Look) -> Self {
+        Self::seen(EngineId::Ollama024, model, machine, size, settings, look)
+    }
+
+    /// `model` on `machine` as `engine` plans it, on a terminal that looks so.
+    pub fn seen(
+        engine: EngineId,
+        model: Option<Model>,
+        machine: Machine,
+        size: (u16, u16),
+        settings: Settings,
+        look: Look,
+    ) -> Self {
         Self::begin(
             Beginning {
-                engine: EngineId::Ollama024,
+                engine,
                 settings,
                 model: model.map(Arc::new),
                 machine,
@@ -319,6 +331,7 @@ impl Stage {
                     self.copied.push(text);
                     None
                 }
+                Effect::Teach(lesson) => Some(lesson.answer()),
                 Effect::Suspend => {
                     self.suspended += 1;
                     None
@@ -351,6 +364,19 @@ impl Stage {
         let line = |y: u16| -> String { (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect() };
         let lines: Vec<String> = (0..buffer.area.height).map(|y| line(y).trim_end().to_owned()).collect();
         lines.join("\n")
+    }
+
+    /// The colour of every cell, a letter for each hue of the theme; a space where nothing is drawn.
+    pub fn colours(&self) -> String {
+        let letter = |cell: &ratatui::buffer::Cell| {
+            let is = |hue: &&Hue| self.app.theme.colour(**hue) == cell.fg;
+            let at = Hue::ALL.iter().position(|hue| is(&hue));
+            let drawn = cell.symbol() != " " || cell.bg != ratatui::style::Color::Reset;
+            if drawn { at.map_or('?', |at| char::from(b'a' + at as u8)) } else { ' ' }
+        };
+        let buffer = self.buffer();
+        let line = |y: u16| -> String { (0..buffer.area.width).map(|x| letter(&buffer[(x, y)])).collect() };
+        (0..buffer.area.height).map(|y| line(y).trim_end().to_owned()).collect::<Vec<_>>().join("\n")
     }
 
     pub fn svg(&self) -> String {

@@ -15,6 +15,7 @@ use crate::export::Format;
 use crate::gguf::FileType;
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs};
+use crate::teach::Page;
 use crate::units::Bytes;
 
 const EXAMPLES: &str = "\
@@ -74,6 +75,11 @@ Examples:
   plimsoll export model.gguf --as svg --gpu \"RTX 4090\" --output plan.svg
 
 Which forms there are depends on the engine: Modelfile, options, env and systemd are Ollama's.";
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  plimsoll explain model.gguf --page allocation --ctx 32768 --gpu 24GiB
+  plimsoll explain model.gguf --page allocation --svg > allocation.svg
+  plimsoll explain model.gguf --page allocation --json | jq '.devices[].peak'";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -142,6 +148,9 @@ pub(super) enum Command {
     /// Markdown or SVG.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(Box<ExportArgs>),
+    /// Print a page of the teach screen: where the memory of a plan goes, and why.
+    #[command(after_help = EXPLAIN_EXAMPLES)]
+    Explain(Box<ExplainArgs>),
     /// List the models of the built-in catalogue and those on this machine, and how each would fit.
     #[command(after_help = LIST_EXAMPLES)]
     List(Box<ListArgs>),
@@ -219,6 +228,24 @@ pub(super) struct WhyArgs {
     /// Only this layer, counted from 0; the output layer comes after the last block.
     #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
     pub(super) layer: Option<u64>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ExplainArgs {
+    #[command(flatten)]
+    pub(super) asked: Asked,
+    /// The page.
+    #[arg(long, value_name = "PAGE", value_parser = value::page, help_heading = "Question")]
+    pub(super) page: Page,
+    /// Print Markdown, with every figure.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["svg", "json"])]
+    pub(super) markdown: bool,
+    /// Print a picture of the page.
+    #[arg(long, help_heading = "Output", conflicts_with = "json")]
+    pub(super) svg: bool,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,

@@ -149,8 +149,8 @@ impl Start {
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) engine: EngineId,
-    settings: Settings,
-    held: Held,
+    pub(super) settings: Settings,
+    pub(super) held: Held,
     pub(super) machine: Machine,
     pub(super) notes: Vec<String>,
 }

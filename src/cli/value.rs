@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::args::{Interval, Wanted};
 use crate::settings::knob::{Knob, LARGEST};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs};
+use crate::teach::Page;
 use crate::units::Bytes;
 
 /// A number from 1 up; `32k` is 32768.
@@ -51,6 +52,13 @@ pub(super) fn context(text: &str) -> Result<Context, String> {
         "auto" => Ok(Context::Auto),
         _ => number(text, 0).map(Context::Tokens).map_err(|error| format!("{error}, or max")),
     }
+}
+
+pub(super) fn page(text: &str) -> Result<Page, String> {
+    Page::ALL.into_iter().find(|page| page.name() == text.trim()).ok_or_else(|| {
+        let names: Vec<_> = Page::ALL.iter().map(|page| page.name()).collect();
+        format!("there is no page '{text}': write {}", names.join(" or "))
+    })
 }
 
 pub(super) fn flash_attn(text: &str) -> Result<FlashAttn, String> {

@@ -9,10 +9,12 @@ pub mod error;
 pub mod fit;
 mod graph_plan;
 pub mod hparams;
+pub mod pipeline;
 pub mod placement;
 mod plan;
 mod probe;
 pub mod release;
+pub mod settled;
 pub mod weights;
 
 use crate::engine::ggml::allocate::{self, Lifetime};
@@ -26,8 +28,9 @@ use cache::Memory;
 use context::{Context, Options};
 use error::Refusal;
 use hparams::Hparams;
+use pipeline::Pipeline;
 use placement::{Overflow, Placement, Request};
-pub(super) use plan::{gist, outlook, plan, visible};
+pub(super) use plan::{gist, outlook, plan, settled, visible};
 use probe::Parts;
 use release::Release;
 use weights::Weights;
@@ -102,10 +105,10 @@ pub struct Watched {
     pub graph: Graph,
     /// Its splits and order.
     pub schedule: Schedule,
-    /// Every tensor's device after each pass.
-    pub passes: Trace,
     /// What is alive when.
     pub lifetimes: Vec<Lifetime>,
+    /// Whether devices work as a pipeline, and why or why not.
+    pub pipeline: Pipeline,
 }
 
 /// Where weights and caches are, by which parameters.
@@ -136,10 +139,10 @@ impl Loaded {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn measure(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
-        self.run(devices, spread, options, None)
+        self.run(devices, spread, options, None, None)
     }
 
-    /// The same, and how the compute buffers came about.
+    /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
@@ -148,9 +151,10 @@ impl Loaded {
         devices: &[Device],
         spread: &Spread,
         options: &Options,
+        passes: Option<&mut Trace>,
     ) -> Result<(Measured, Watched), Refusal> {
         let mut watched = None;
-        let measured = self.run(devices, spread, options, Some(&mut watched))?;
+        let measured = self.run(devices, spread, options, Some(&mut watched), passes)?;
         watched.map(|watched| (measured, watched)).ok_or_else(|| Refusal::model("the model has no graph".to_owned()))
     }
 
@@ -185,23 +189,19 @@ impl Loaded {
         spread: &Spread,
         options: &Options,
         watched: Option<&mut Option<Watched>>,
+        passes: Option<&mut Trace>,
     ) -> Result<Measured, Refusal> {
         let Layout { context, placement, memory, backends } = self.lay_out(devices, spread, options)?;
         let mut graph = families::build(self, &context, context.reserved(), &placement, &memory)?;
-        let pipeline = devices.len() > 1
-            && placement.full_offload
-            && context.offload_kqv
-            && !placement.has_overrides()
-            && devices.iter().all(|device| device.backend.pipelines);
+        let pipeline = Pipeline::of(devices, &placement, &context);
         let scheduler = Scheduler {
             backends: &backends,
             op_offload: context.op_offload,
-            pipeline,
+            pipeline: pipeline.is_on(),
             pins: false,
             rules: self.release.rules,
         };
-        let mut passes = Trace::new();
-        let schedule = scheduler.run(&mut graph, watched.is_some().then_some(&mut passes));
+        let schedule = scheduler.run(&mut graph, passes);
         let mut lifetimes = Vec::new();
         let compute = allocate::reserve(&graph, &schedule, &backends, watched.is_some().then_some(&mut lifetimes));
         let measured = Measured {
@@ -212,7 +212,7 @@ impl Loaded {
             homes: placement.layers.iter().copied().chain([placement.output]).collect(),
         };
         if let Some(watched) = watched {
-            *watched = Some(Watched { memory, graph, schedule, passes, lifetimes });
+            *watched = Some(Watched { memory, graph, schedule, lifetimes, pipeline });
         }
         Ok(measured)
     }

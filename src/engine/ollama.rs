@@ -8,6 +8,7 @@ mod listing;
 mod predict;
 mod projector;
 
+use super::llama_cpp::settled::Settled;
 use super::{Aim, EngineError, EngineId, Launch, Outlook, llama_cpp};
 use crate::machine::Machine;
 use crate::model::Model;
@@ -34,9 +35,21 @@ fn plan_by(
 
 /// How it starts llama-server.
 pub(super) fn launch(model: &Model, machine: &Machine, settings: &Settings) -> Result<Launch, EngineError> {
+    let Start { options, gpus, .. } = last_start(model, machine, settings)?;
+    Ok(Launch { options, gpus })
+}
+
+/// What is asked of the llama-server that it starts.
+pub(super) fn settled(model: &Model, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
+    let start = last_start(model, machine, settings)?;
+    Ok(llama_cpp::settled(model, &start.machine, &start.options)?.among(&start.gpus))
+}
+
+/// The start that loads the model, or else the last one.
+fn last_start(model: &Model, machine: &Machine, settings: &Settings) -> Result<Start, EngineError> {
     let place = |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, Aim::Most);
     let (start, _) = begin(model, machine, settings, &place, &place, |gist| &gist.devices)?;
-    Ok(Launch { options: start.options, gpus: start.gpus })
+    Ok(start)
 }
 
 /// What the plan comes to.

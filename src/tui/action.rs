@@ -14,6 +14,7 @@ use crate::hardware::saved::Entry;
 use crate::hardware::watch::Moved;
 use crate::shelf::{Item, Look};
 use crate::source::{self, Package};
+use crate::teach::Sheet;
 
 /// What a key stands for; see [`super::keymap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +69,12 @@ pub enum Command {
     OnlyFitting,
     OnlyHere,
     OnlyFamily,
+    Teach,
+    NextKnob,
+    KnobLess,
+    KnobMore,
+    Peak,
+    TakeAway,
     Theme,
     Help,
     Suspend,
@@ -157,6 +164,13 @@ pub enum Action {
         id: u64,
         /// The part.
         part: Part,
+    },
+    /// A page of the teach screen is worked out.
+    Taught {
+        /// Which question.
+        id: u64,
+        /// The page, or why there is none, in one sentence.
+        result: Result<Arc<Sheet>, String>,
     },
     /// The marks of change number `id` have been seen long enough.
     Fade {

@@ -20,6 +20,7 @@ mod settle;
 pub mod shelf;
 pub mod sweep;
 mod tag;
+pub mod teach;
 mod update;
 mod whereabouts;
 
@@ -49,6 +50,7 @@ pub use mode::{Entry, Mode};
 pub use pages::Subject;
 use shelf::Shelf;
 use tag::Lent;
+pub use teach::Teach;
 use whereabouts::Whereabouts;
 
 /// A model on its way.
@@ -193,6 +195,7 @@ pub struct App {
     inquiry_id: u64,
     writing_id: u64,
     whereabouts: Whereabouts,
+    lesson_id: u64,
     stale: Stale,
     past: Vec<Step>,
     aside: Aside,
@@ -247,6 +250,7 @@ impl App {
             inquiry_id: 0,
             writing_id: 0,
             whereabouts: Whereabouts::default(),
+            lesson_id: 0,
             stale: Stale::ByHand,
             past: Vec::new(),
             aside: Aside::default(),

@@ -24,6 +24,7 @@ use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::shelf::{self, Item, Look};
 use crate::source::{self, Package};
+use crate::teach::Topic;
 
 /// How long a changed value stays marked.
 const MARKED: Duration = Duration::from_millis(900);
@@ -55,6 +56,8 @@ pub enum Effect {
     Limits(Box<Question>),
     /// Answer a question in parts, each an [`Action::Answered`]; within a lane the newest one wins.
     Ask(Box<Inquiry>),
+    /// Work out a page of the teach screen; the answer is [`Action::Taught`].
+    Teach(Box<Lesson>),
     /// Send [`Action::Fade`] after a moment.
     Fade {
         /// Goes into the answer.
@@ -128,6 +131,24 @@ impl Contest {
     }
 }
 
+/// A page of the teach screen that is to be worked out.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Lesson {
+    pub topic: Topic,
+    pub about: Question,
+}
+
+impl Lesson {
+    /// Works it out.
+    pub fn answer(&self) -> Action {
+        let Question { id, engine, model, machine, settings, plan } = &self.about;
+        let case = Case { engine: *engine, model, machine, settings };
+        let sheet = self.topic.sheet(&case, plan);
+        Action::Taught { id: *id, result: sheet.map(Arc::new).map_err(|error| error.to_string()) }
+    }
+}
+
 /// Models, and what is asked of each.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -192,6 +213,7 @@ pub struct Runner {
     questions: Sender<Box<Question>>,
     for_planner: Sender<Box<Inquiry>>,
     for_page: Sender<Box<Inquiry>>,
+    lessons: Sender<Box<Lesson>>,
     changes: Sender<u64>,
     wanted_load: Arc<AtomicU64>,
     watch: Option<Watch>,
@@ -203,13 +225,16 @@ impl Runner {
     pub fn new(world: Arc<dyn World>, answers: Sender<Action>) -> Self {
         let (questions, asked) = channel();
         let to = answers.clone();
-        thread::spawn(move || answer_newest(&asked, &to));
+        thread::spawn(move || answer_newest(&asked, Question::answer, &to));
+        let (lessons, wanted) = channel::<Box<Lesson>>();
+        let to = answers.clone();
+        thread::spawn(move || answer_newest(&wanted, Lesson::answer, &to));
         let (changes, changed) = channel();
         let to = answers.clone();
         thread::spawn(move || fade_newest(&changed, &to));
         let (for_planner, for_page) = (answer_lane(&answers), answer_lane(&answers));
         let (wanted_load, surveys) = (Arc::default(), Arc::default());
-        Self { answers, world, questions, for_planner, for_page, changes, wanted_load, surveys, watch: None }
+        Self { answers, world, questions, for_planner, for_page, lessons, changes, wanted_load, surveys, watch: None }
     }
 
     /// Looks for devices and, where wanted, follows how much of them is free.
@@ -262,6 +287,7 @@ impl Runner {
                 Lane::Planner => self.for_planner.send(inquiry),
                 Lane::Page => self.for_page.send(inquiry),
             }),
+            Effect::Teach(lesson) => drop(self.lessons.send(lesson)),
             Effect::Fade { id } => drop(self.changes.send(id)),
             Effect::Shelf => self.spawn(move || Action::MachinesListed(world.machines())),
             Effect::Versus(contest) => self.spawn(move || contest.answer()),
@@ -333,13 +359,13 @@ fn fade_newest(changed: &Receiver<u64>, answers: &Sender<Action>) {
 }
 
 /// Answers questions one after the other; those that were overtaken while one was answered are dropped.
-fn answer_newest(asked: &Receiver<Box<Question>>, answers: &Sender<Action>) {
+fn answer_newest<Q>(asked: &Receiver<Box<Q>>, answer: impl Fn(&Q) -> Action, answers: &Sender<Action>) {
     while let Ok(mut question) = asked.recv() {
         while let Ok(newer) = asked.try_recv() {
             question = newer;
         }
-        let answer = guarded(|| question.answer());
-        if answers.send(answer).is_err() {
+        let found = guarded(|| answer(&question));
+        if answers.send(found).is_err() {
             return;
         }
     }

@@ -39,6 +39,8 @@ pub enum Scope {
     Compare,
     /// While a plan is taken away.
     Export,
+    /// On the pages of the teach screen.
+    Teach,
     /// On a page in front of the planner.
     Page,
 }
@@ -61,12 +63,13 @@ impl Scope {
             Self::Matrix => "Matrix",
             Self::Compare => "Comparing plans",
             Self::Export => "Taking a plan away",
+            Self::Teach => "Teach",
             Self::Page => "Pages in front",
         }
     }
 
     /// Every scope, in the order of the help.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Knobs,
         Self::Lists,
         Self::Plan,
@@ -78,6 +81,7 @@ impl Scope {
         Self::Machine,
         Self::Choice,
         Self::Shelf,
+        Self::Teach,
         Self::Models,
         Self::Field,
         Self::Page,
@@ -179,11 +183,12 @@ pub const KEYS: &[Binding] = table! {
     Plan: Export = [letter('x')] "take the plan away: Modelfile, environment, command, picture", footer 3 "export";
     Plan: Engine = [letter('e')] "choose the engine and its release";
     Plan: Beside = [letter('E'), shift(KeyCode::Char('E'))] "another engine beside this one";
-    Plan: Notes = [letter('n')] "all that the engine says", footer 4 "notes";
+    Plan: Notes = [letter('n')] "all that the engine says", footer 3 "notes";
     Plan: Models = [letter('b')] "every model there is, and how each would fit", footer 2 "models";
     Plan: Machine = [letter('g')] "the machine: what is there, and what if", footer 3 "machine";
     Plan: Open = [letter('o')] "open a model of this computer, or any reference", footer 2 "open";
     Plan: Freeze = [letter('f')] "hold free memory still, or follow it again";
+    Plan: Teach = [letter('t')] "teach: where memory goes", footer 3 "teach";
     Plan: Theme = [letter('T'), shift(KeyCode::Char('T'))] "dark, light, or without colour";
     Plan: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key", footer 0 "help";
     Plan: Quit = [letter('q')] "quit", footer 0 "quit";
@@ -295,6 +300,27 @@ pub const KEYS: &[Binding] = table! {
     Shelf: Toggle = [letter(' ')] "mark it, to put it beside", footer 2 "mark";
     Shelf: Versus = [letter('c')] "side by side with the one planned for", footer 1 "compare";
     Shelf: Back = [key(KeyCode::Esc), letter('q'), letter('m')] "back to the machine", footer 0 "back";
+    Teach: NextPanel = [key(KeyCode::Tab)] "the next page", footer 1 "page";
+    Teach: PreviousPanel = [key(KeyCode::BackTab), shift(KeyCode::BackTab)] "the page before";
+    Teach: Less = [key(KeyCode::Left)] "a step back", footer 1 "step";
+    Teach: More = [key(KeyCode::Right)] "a step on", footer 1 "step";
+    Teach: Up = [key(KeyCode::Up), letter('k')] "the one above", footer 2 "choose";
+    Teach: Down = [key(KeyCode::Down), letter('j')] "the one below", footer 2 "choose";
+    Teach: PageUp = [key(KeyCode::PageUp)] "several back";
+    Teach: PageDown = [key(KeyCode::PageDown)] "several on";
+    Teach: First = [key(KeyCode::Home), letter('0')] "the first";
+    Teach: Last = [key(KeyCode::End)] "the last";
+    Teach: Peak = [letter('p')] "where a buffer is fullest", footer 2 "peak";
+    Teach: Compare = [letter('c')] "beside it, with one thing changed", footer 2 "compare";
+    Teach: Enter = [key(KeyCode::Enter)] "open a block, or close it", footer 2 "open";
+    Teach: TakeAway = [letter('x')] "take an operation away from GPUs", footer 2 "take away";
+    Teach: NextKnob = [letter('v')] "another knob", footer 3 "knob";
+    Teach: KnobLess = [letter(','), letter('-')] "less of that knob", footer 3 "turn it";
+    Teach: KnobMore = [letter('.'), letter('+')] "more of that knob", footer 3 "turn it";
+    Teach: Undo = [letter('u')] "undo";
+    Teach: Theme = [letter('T'), shift(KeyCode::Char('T'))] "dark, light, or without colour";
+    Teach: Help = [letter('?'), shift(KeyCode::Char('?'))] "every key";
+    Teach: Back = [key(KeyCode::Esc), letter('q'), letter('t')] "back to the planner", footer 0 "back";
 
     Field: Enter = [key(KeyCode::Enter)] "take the value", footer 1 "take";
     Field: Back = [key(KeyCode::Esc)] "leave it as it was", footer 1 "cancel";

@@ -3,6 +3,7 @@
 
 pub mod machine;
 pub mod models;
+pub mod teach;
 
 use ratatui::layout::Rect;
 

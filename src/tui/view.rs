@@ -16,8 +16,9 @@
 //!  ↑↓ knob  ←→ change  ⇧←→ fine  m most that fits  …                                                    footer
 //! ```
 //!
-//! The machine has a screen of its own, `machine`. Pages that stand in front: `help`, `models`, `explain`, `engines`,
-//! `beside`, `notes`, `because`, `best`, `sweep`, `matrix`, `compare`, `export`. Where each part stands is in [`super::regions`].
+//! The machine has a screen of its own, `machine`, and so has [`teach`]. Pages that stand in front: `help`, `models`,
+//! `explain`, `engines`, `beside`, `notes`, `because`, `best`, `sweep`, `matrix`, `compare`, `export`. Where each part
+//! stands is in [`super::regions`].
 
 mod because;
 mod beside;
@@ -42,6 +43,7 @@ mod page;
 pub mod peaks;
 mod small;
 pub mod sweep;
+pub mod teach;
 mod verdict;
 
 use ratatui::buffer::Buffer;
@@ -59,6 +61,8 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         header::draw(app, buffer);
         footer::draw(app, buffer);
         machine::draw(app, bench, buffer);
+    } else if let Mode::Teach(page) = &app.mode {
+        teach::draw(app, page, buffer);
     } else {
         header::draw(app, buffer);
         knobs::draw(app, buffer);
@@ -82,7 +86,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             footer::draw(app, buffer);
         }
         match &app.mode {
-            Mode::Plan | Mode::Entry(_) | Mode::Machine(_) => {}
+            Mode::Plan | Mode::Entry(_) | Mode::Machine(_) | Mode::Teach(_) => {}
             Mode::Browse(page) => models::draw(app, page, buffer),
             Mode::Explain(subject, scroll) => explain::draw(app, *subject, *scroll, buffer),
             Mode::Engines(at) => engines::draw(app, *at, buffer),

@@ -7,3 +7,4 @@ pub mod field;
 pub mod panel;
 pub mod pen;
 pub mod slider;
+pub mod stack;

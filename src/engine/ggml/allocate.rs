@@ -16,14 +16,19 @@ pub struct Lifetime {
     pub id: Id,
     /// The device.
     pub place: Place,
-    /// Where it begins.
+    /// Which of the device's buffers, where its needs are spread over several.
+    pub chunk: usize,
+    /// Where in it the tensor begins.
     pub offset: u64,
     /// How much it takes.
     pub bytes: u64,
     /// The moment (index into [`Schedule::nodes`]) from which it is alive; 0 also for what is there before the first.
     pub from: usize,
-    /// The moment after which it is gone; the number of moments for what stays.
+    /// The moment after which it is gone, or in which another takes its bytes over; the number of moments for what
+    /// stays.
     pub until: usize,
+    /// The operand whose bytes it took over, in place; none for bytes of its own.
+    pub takes_over: Id,
 }
 
 /// Who holds a tensor's bytes, and who still needs them.
@@ -127,7 +132,7 @@ impl Allocator<'_> {
         }
         let bytes = self.backends[usize::from(place)].allocation(tensor);
         let address = self.blocks[usize::from(place)].allocate(bytes);
-        self.hold(id, place, address, bytes);
+        self.hold(id, place, address, bytes, Id::NONE);
     }
 
     /// Whether `id` is the last to need `parent`, whose layout is the same. (Views hold nothing, so they never qualify.)
@@ -144,7 +149,8 @@ impl Allocator<'_> {
     fn take_over(&mut self, id: Id, parent: Id) {
         let Holding { place, address, .. } = self.holdings[parent.index()];
         self.forget(parent);
-        self.hold(id, place, address, self.backends[usize::from(place)].allocation(&self.graph[id]));
+        let bytes = self.backends[usize::from(place)].allocation(&self.graph[id]);
+        self.hold(id, place, address, bytes, parent);
     }
 
     /// One reader less; whoever is not needed any more gives its bytes back.
@@ -170,12 +176,21 @@ impl Allocator<'_> {
         }
     }
 
-    fn hold(&mut self, id: Id, place: Place, address: Address, bytes: u64) {
+    fn hold(&mut self, id: Id, place: Place, address: Address, bytes: u64, takes_over: Id) {
         let holding = &mut self.holdings[id.index()];
         (holding.place, holding.address, holding.bytes) = (place, address, bytes);
         if let Some(lifetimes) = &mut self.lifetimes {
             holding.life = lifetimes.len();
-            lifetimes.push(Lifetime { id, place, offset: address.offset, bytes, from: self.moment, until: usize::MAX });
+            lifetimes.push(Lifetime {
+                id,
+                place,
+                chunk: address.chunk,
+                offset: address.offset,
+                bytes,
+                from: self.moment,
+                until: usize::MAX,
+                takes_over,
+            });
         }
     }
 

@@ -20,6 +20,8 @@ pub struct Backend {
     pub sorts_aside: bool,
     /// It computes asynchronously and knows events, which pipeline parallelism needs.
     pub pipelines: bool,
+    /// An operation that it is held not to know; not one that writes into a cache, for a cache cannot move.
+    pub lacks: Option<Op>,
 }
 
 impl Backend {
@@ -32,6 +34,7 @@ impl Backend {
         offloads_products_only: false,
         sorts_aside: false,
         pipelines: true,
+        lacks: None,
     };
 
     /// Apple's GPUs (`ggml-metal.cpp`, 0.1.161). What attention and products with experts use besides is not counted.
@@ -84,6 +87,11 @@ impl Backend {
     /// The next multiple of the alignment.
     pub fn align(&self, bytes: u64) -> u64 {
         bytes.next_multiple_of(self.alignment)
+    }
+
+    /// Whether it can do `op`.
+    pub fn supports(&self, op: &Tensor) -> bool {
+        self.lacks != Some(op.op)
     }
 
     /// Whether it takes over `op` although the weights are in RAM.

@@ -61,16 +61,38 @@ pub struct Schedule {
     pub nodes: Vec<(Id, Place)>,
     /// What is allocated before anything runs.
     pub leafs: Vec<(Id, Place)>,
+    /// Copies of everything that crosses into a split: one, or several in a pipeline, one after the other in the arena.
+    pub copies: usize,
 }
 
-/// The passes, by what they do.
+impl Schedule {
+    /// What crosses: the split that it crosses into, the tensor, and the first of its copies there.
+    pub fn crossings(&self) -> impl Iterator<Item = (usize, Id, Id)> {
+        let mut next = 0;
+        self.splits.iter().enumerate().flat_map(move |(at, split)| {
+            let first = next;
+            next += 2 * split.inputs.len() + split.nodes.len();
+            // before each copy stands the reader that keeps its original alive
+            let copies = self.nodes.iter().skip(first + 1).step_by(2).map(|(copy, _)| *copy);
+            split.inputs.iter().copied().zip(copies).map(move |(input, copy)| (at, input, copy))
+        })
+    }
+}
+
+/// The passes, by what they do; the second has four parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// What has its bytes already, what is given, and operations with weights.
     Anchors,
-    /// Neighbours of GPU operations, forwards and backwards, then neighbours of any.
-    Expand,
-    /// Whatever is left, to the device that holds most of its operands.
+    /// What follows operations on GPUs.
+    GpusDown,
+    /// What comes before them.
+    GpusUp,
+    /// What follows operations on any device.
+    RestDown,
+    /// What comes before them.
+    RestUp,
+    /// Whatever is left, to the device that can do it and holds most of its operands.
     BestFit,
     /// Operands that belong to nobody yet.
     Sources,
@@ -108,17 +130,25 @@ impl Scheduler<'_> {
     fn assign_and(&self, graph: &Graph, mut after: impl FnMut(Pass, &[Place])) -> Vec<Place> {
         let mut places: Vec<Place> =
             graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NOWHERE }).collect();
-        let steps: [(Pass, Step<'_>); 4] = [
+        let steps: [(Pass, Step<'_>); 7] = [
             (Pass::Anchors, Self::anchor),
-            (Pass::Expand, Self::expand),
+            (Pass::GpusDown, |this, graph, places| this.spread_down(graph, places, this.cpu())),
+            (Pass::GpusUp, |this, graph, places| this.spread_up(graph, places, this.cpu())),
+            (Pass::RestDown, |this, graph, places| this.spread_down(graph, places, NOWHERE)),
+            (Pass::RestUp, |this, graph, places| this.spread_up(graph, places, NOWHERE)),
             (Pass::BestFit, Self::best_fit),
-            (Pass::Sources, |_, graph, places| assign::sources(graph, places)),
+            (Pass::Sources, Self::sources),
         ];
         for (pass, step) in steps {
             step(self, graph, &mut places);
             after(pass, &places);
         }
         places
+    }
+
+    /// Whether the device at `place` can do `op`.
+    fn can(&self, place: Place, op: &Tensor) -> bool {
+        self.backends.get(usize::from(place)).is_some_and(|backend| backend.supports(op))
     }
 
     /// The CPU.

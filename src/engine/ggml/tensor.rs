@@ -115,6 +115,55 @@ pub enum Op {
 }
 
 impl Op {
+    /// ggml's name of it (`ggml_op_name`, 0.1.161).
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "NONE",
+            Self::Dup => "DUP",
+            Self::Add => "ADD",
+            Self::AddId => "ADD_ID",
+            Self::Argsort => "ARGSORT",
+            Self::Clamp => "CLAMP",
+            Self::Concat => "CONCAT",
+            Self::Cont => "CONT",
+            Self::Cpy => "CPY",
+            Self::CumSum => "CUMSUM",
+            Self::Diag => "DIAG",
+            Self::Div => "DIV",
+            Self::Fill => "FILL",
+            Self::FlashAttn => "FLASH_ATTN_EXT",
+            Self::GatedDeltaNet => "GATED_DELTA_NET",
+            Self::GetRows => "GET_ROWS",
+            Self::Glu => "GLU",
+            Self::GroupNorm => "GROUP_NORM",
+            Self::L2Norm => "L2_NORM",
+            Self::Mul => "MUL",
+            Self::MulMat => "MUL_MAT",
+            Self::MulMatId => "MUL_MAT_ID",
+            Self::Norm => "NORM",
+            Self::Pad => "PAD",
+            Self::Permute => "PERMUTE",
+            Self::Repeat => "REPEAT",
+            Self::Reshape => "RESHAPE",
+            Self::RmsNorm => "RMS_NORM",
+            Self::Rope => "ROPE",
+            Self::Scale => "SCALE",
+            Self::Set => "SET",
+            Self::SetRows => "SET_ROWS",
+            Self::SoftMax => "SOFT_MAX",
+            Self::SolveTri => "SOLVE_TRI",
+            Self::Sqr => "SQR",
+            Self::SsmConv => "SSM_CONV",
+            Self::SsmScan => "SSM_SCAN",
+            Self::Sub => "SUB",
+            Self::SumRows => "SUM_ROWS",
+            Self::Transpose => "TRANSPOSE",
+            Self::Tri => "TRI",
+            Self::Unary => "UNARY",
+            Self::View => "VIEW",
+        }
+    }
+
     /// It only looks at another tensor's bytes in another way.
     pub const fn is_view(self) -> bool {
         matches!(self, Self::View | Self::Reshape | Self::Permute | Self::Transpose)

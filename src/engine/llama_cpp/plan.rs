@@ -7,6 +7,7 @@ mod placed;
 use std::sync::Arc;
 
 use super::placement::Placement;
+use super::settled::Settled;
 use super::{Loaded, Watched, graph_plan};
 use crate::engine::{Aim, EngineError, EngineId, Outlook};
 use crate::machine::{Backend, Machine, joined};
@@ -16,6 +17,7 @@ use crate::plan::{
 };
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
+use ask::Ask;
 use placed::Placed;
 
 pub use ask::gpus as visible;
@@ -27,7 +29,7 @@ pub use ask::gpus as visible;
 pub fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
     let placed = Placed::new(&loaded, machine, settings, Aim::Most)?;
-    let (_, watched) = loaded.watch(&placed.ask.devices, &placed.ask.spread, &placed.ask.options)?;
+    let (_, watched) = loaded.watch(&placed.ask.devices, &placed.ask.spread, &placed.ask.options, None)?;
     Ok(Parts { model, placed, watched }.plan())
 }
 
@@ -47,6 +49,16 @@ pub fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> 
 pub fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
     let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
     Ok(outlook::outlook(&loaded, machine, settings)?)
+}
+
+/// What is asked of llama.cpp, once its fit has chosen.
+///
+/// # Errors
+/// As [`plan`].
+pub fn settled(model: &Model, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
+    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    let Ask { gpus, devices, spread, options, .. } = Placed::new(&loaded, machine, settings, Aim::Most)?.ask;
+    Ok(Settled { loaded, gpus, devices, spread, options })
 }
 
 struct Parts<'a> {

@@ -10,6 +10,7 @@ use super::export::Export;
 use super::machine::{Asking, Bench};
 use super::matrix::Grid;
 use super::sweep::Sweeping;
+use super::teach::Teach;
 use super::{App, Panel, Subject};
 use crate::tui::keymap::Scope;
 
@@ -44,6 +45,8 @@ pub enum Mode {
     Compare(Comparing),
     /// The plan is taken away.
     Export(Box<Export>),
+    /// The memory model is taught.
+    Teach(Box<Teach>),
     /// The key table; scrolled by so many lines.
     Help(u16),
 }
@@ -78,9 +81,16 @@ impl App {
             (Mode::Compare(_), _) => &[Scope::Compare, Scope::Page, Scope::Everywhere],
             (Mode::Export(page), _) if page.naming.is_some() => &[Scope::Field, Scope::Everywhere],
             (Mode::Export(_), _) => &[Scope::Export, Scope::Everywhere],
-            (Mode::Explain(..) | Mode::Engines(_) | Mode::Beside(_) | Mode::Notes(_) | Mode::Help(_), _) => {
-                &[Scope::Page, Scope::Everywhere]
-            }
+            (Mode::Teach(teach), _) if teach.help.is_none() => &[Scope::Teach, Scope::Everywhere],
+            (
+                Mode::Teach(_)
+                | Mode::Explain(..)
+                | Mode::Engines(_)
+                | Mode::Beside(_)
+                | Mode::Notes(_)
+                | Mode::Help(_),
+                _,
+            ) => &[Scope::Page, Scope::Everywhere],
         }
     }
 }

@@ -21,6 +21,9 @@ impl App {
             self.mode = Mode::Machine(bench);
             return Vec::new();
         }
+        if matches!(self.mode, Mode::Teach(_)) {
+            return self.mouse_on_teach(gesture, x, y);
+        }
         if !matches!(self.mode, Mode::Plan) {
             return self.mouse_on_page(gesture, x, y);
         }

@@ -82,6 +82,7 @@ impl App {
             // what a page in front says was about the plan before
             effects.extend(self.ask_for_page());
         }
+        effects.extend(self.ask_to_teach());
         effects
     }
 

@@ -61,10 +61,11 @@ impl App {
                 }
             }
             Action::Limits { id, limits } if id == self.limits_id => self.limits = Some(limits),
+            Action::Taught { id, result } if id == self.lesson_id => self.taught(result),
             Action::Fade { id } if id == self.change.id => self.change.before = None,
             Action::Answered { id, part } => self.answered(id, part),
             // overtaken by something newer
-            Action::Loaded { .. } | Action::Limits { .. } | Action::Fade { .. } => {}
+            Action::Loaded { .. } | Action::Limits { .. } | Action::Taught { .. } | Action::Fade { .. } => {}
             Action::Written { id, text } => self.written(id, text),
             Action::Saved(result) => self.saved(result),
             Action::Broke(what) => self.notice = Some(what),
@@ -125,6 +126,7 @@ impl App {
                 Vec::new()
             }
             Mode::Export(page) => self.press_on_export(page, command),
+            Mode::Teach(teach) => self.press_on_teach(teach, command),
             Mode::Explain(subject, scroll) => {
                 self.press_on_explanation(subject, scroll, command);
                 Vec::new()
@@ -152,6 +154,7 @@ impl App {
             Command::Machine => self.mode = Mode::Machine(Box::default()),
             Command::Export => return self.open_export(),
             Command::Freeze => return self.freeze(),
+            Command::Teach => return self.open_teach(),
             Command::Back => return self.cancel_load(),
             Command::Explain => self.explain(),
             Command::Compare => self.pin(),

@@ -1,8 +1,9 @@
 //! The first four passes: which device computes what.
 
 use super::Scheduler;
+use crate::engine::ggml::backend::Backend;
 use crate::engine::ggml::graph::Graph;
-use crate::engine::ggml::tensor::{Buffer, NOWHERE, Op, Place, Tensor};
+use crate::engine::ggml::tensor::{Buffer, Id, NOWHERE, Op, Place, Tensor};
 
 impl Scheduler<'_> {
     /// Pass 1: what has its bytes already stays there, inputs are on the CPU, and an operation with weights goes where
@@ -29,24 +30,39 @@ impl Scheduler<'_> {
         for source in tensor.sources() {
             let Buffer::Weights(home) = graph[source].buffer else { continue };
             if home == self.cpu() && self.op_offload {
-                let taker = self.backends[..usize::from(home)].iter().position(|backend| backend.wants(tensor));
+                let takes = |gpu: &Backend| gpu.supports(tensor) && gpu.wants(tensor);
+                let taker = self.backends[..usize::from(home)].iter().position(takes);
                 return taker.map_or(home, |gpu| gpu as Place);
             }
-            return home;
+            return if self.can(home, tensor) { home } else { NOWHERE };
         }
         NOWHERE
     }
 
-    /// Pass 2: neighbours join their neighbours' device: GPUs first, down and up, then everybody.
-    pub(super) fn expand(&self, graph: &Graph, places: &mut [Place]) {
-        let computing = || graph.nodes.iter().filter(|id| !graph[**id].op.is_view()).map(|id| id.index());
-        for stops_at in [self.cpu(), NOWHERE] {
-            spread(places, stops_at, computing());
-            spread(places, stops_at, computing().rev());
+    /// Half of pass 2: what follows an operation and has no device joins it where its device can do that, except on the
+    /// device `stops_at`.
+    pub(super) fn spread_down(&self, graph: &Graph, places: &mut [Place], stops_at: Place) {
+        self.spread(graph, places, stops_at, graph.nodes.iter());
+    }
+
+    /// The other half: what comes before it.
+    pub(super) fn spread_up(&self, graph: &Graph, places: &mut [Place], stops_at: Place) {
+        self.spread(graph, places, stops_at, graph.nodes.iter().rev());
+    }
+
+    fn spread<'g>(&self, graph: &Graph, places: &mut [Place], stops_at: Place, order: impl Iterator<Item = &'g Id>) {
+        let mut current = NOWHERE;
+        for &id in order.filter(|id| !graph[**id].op.is_view()) {
+            let place = &mut places[id.index()];
+            if *place != NOWHERE {
+                current = if *place == stops_at { NOWHERE } else { *place };
+            } else if self.can(current, &graph[id]) {
+                *place = current;
+            }
         }
     }
 
-    /// Pass 3: what is still nowhere goes to the device that can read most of its operands. (Devices here never share
+    /// Pass 3: what is still nowhere goes to the device that can do it and read most of its operands. (Devices here never share
     /// a kind of buffer, so nothing can be moved to a better one.)
     pub(super) fn best_fit(&self, graph: &Graph, places: &mut [Place]) {
         for &id in &graph.nodes {
@@ -66,39 +82,29 @@ impl Scheduler<'_> {
                     .count()
             };
             // the first of the best
-            let best = (0..=self.cpu()).rev().max_by_key(|place| readable(*place));
+            let able = (0..=self.cpu()).rev().filter(|place| self.can(*place, tensor));
+            let best = able.max_by_key(|place| readable(*place));
             places[id.index()] = best.unwrap_or_else(|| self.cpu());
         }
     }
-}
 
-/// Pass 4: views are where their bytes are; operands that belong to nobody go to their first reader.
-pub(super) fn sources(graph: &Graph, places: &mut [Place]) {
-    for &id in &graph.nodes {
-        let tensor = &graph[id];
-        if places[id.index()] == NOWHERE && tensor.view_of.is_some() {
-            places[id.index()] = places[tensor.view_of.index()];
-        }
-        for source in tensor.sources() {
-            if places[source.index()] == NOWHERE {
-                let below = graph[source].view_of;
-                places[source.index()] = below.get().map_or(places[id.index()], |below| places[below.index()]);
+    /// Pass 4: views are where their bytes are; operands that belong to nobody go to their first reader.
+    pub(super) fn sources(&self, graph: &Graph, places: &mut [Place]) {
+        for &id in &graph.nodes {
+            let tensor = &graph[id];
+            if places[id.index()] == NOWHERE && tensor.view_of.is_some() {
+                places[id.index()] = places[tensor.view_of.index()];
             }
-        }
-        if places[id.index()] == NOWHERE {
-            places[id.index()] = 0;
-        }
-    }
-}
-
-/// Hands every tensor's device on to those that follow and have none, except for the device `stops_at`.
-fn spread(places: &mut [Place], stops_at: Place, order: impl Iterator<Item = usize>) {
-    let mut current = NOWHERE;
-    for index in order {
-        if places[index] == NOWHERE {
-            places[index] = current;
-        } else {
-            current = if places[index] == stops_at { NOWHERE } else { places[index] };
+            for source in tensor.sources() {
+                if places[source.index()] == NOWHERE {
+                    let below = graph[source].view_of;
+                    places[source.index()] = below.get().map_or(places[id.index()], |below| places[below.index()]);
+                }
+            }
+            if places[id.index()] == NOWHERE {
+                let able = self.backends.iter().position(|backend| backend.supports(tensor));
+                places[id.index()] = able.map_or(self.cpu(), |place| place as Place);
+            }
         }
     }
 }

@@ -27,7 +27,8 @@ impl Scheduler<'_> {
             devices,
             count: if self.pipeline { PIPELINE_COPIES } else { 1 },
         };
-        let mut schedule = Schedule { places, splits: Vec::new(), nodes: Vec::new(), leafs: Vec::new() };
+        let mut schedule =
+            Schedule { places, splits: Vec::new(), nodes: Vec::new(), leafs: Vec::new(), copies: copies.count };
         let read = self.cut(graph, &mut schedule, &mut copies);
         let inputs = if self.rules.multiplies_unread_inputs { graph.leafs.clone() } else { read };
         if self.pipeline {

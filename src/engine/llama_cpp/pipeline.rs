@@ -1,0 +1,49 @@
+//! When several devices work as a pipeline (`llama_context`, 0.1.161).
+
+use super::Device;
+use super::context::Context;
+use super::placement::Placement;
+
+/// What it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
+pub struct Pipeline {
+    /// There is more than one GPU.
+    pub several_gpus: bool,
+    /// Every layer is on GPUs.
+    pub all_layers: bool,
+    /// Caches are where their layers are.
+    pub caches_offloaded: bool,
+    /// No tensor is elsewhere than its layer.
+    pub nothing_overridden: bool,
+    /// Every GPU computes asynchronously and knows events.
+    pub asynchronous: bool,
+}
+
+impl Pipeline {
+    pub(super) fn of(devices: &[Device], placement: &Placement, context: &Context) -> Self {
+        Self {
+            several_gpus: devices.len() > 1,
+            all_layers: placement.full_offload,
+            caches_offloaded: context.offload_kqv,
+            nothing_overridden: !placement.has_overrides(),
+            asynchronous: devices.iter().all(|device| device.backend.pipelines),
+        }
+    }
+
+    /// All of it holds.
+    pub fn is_on(&self) -> bool {
+        self.conditions().iter().all(|(_, met)| *met)
+    }
+
+    /// Each condition in words, and whether it is met.
+    pub const fn conditions(&self) -> [(&'static str, bool); 5] {
+        [
+            ("more than one GPU", self.several_gpus),
+            ("every layer is on GPUs", self.all_layers),
+            ("caches are where their layers are", self.caches_offloaded),
+            ("no tensor is elsewhere than its layer", self.nothing_overridden),
+            ("every GPU computes asynchronously", self.asynchronous),
+        ]
+    }
+}

@@ -1,0 +1,102 @@
+//! What the bytes of a compute buffer are for.
+
+use crate::engine::ggml::Graph;
+use crate::engine::ggml::tensor::{Buffer, Id, Op, Tensor};
+use crate::engine::llama_cpp::Watched;
+
+/// A kind of tensor, by what it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Rows of the batch on their way through the blocks, and everything without a name of its own.
+    Activations,
+    /// Queries against keys.
+    Scores,
+    /// Which tokens see which.
+    Masks,
+    /// Scores of every word of the vocabulary.
+    Logits,
+    /// What the experts that a token is sent to compute.
+    Experts,
+    /// Weights that another device lends for one operation.
+    Weights,
+    /// Caches that another device lends for one operation.
+    Caches,
+}
+
+impl Kind {
+    /// Every kind, from the bottom of the stack to its top.
+    pub const ALL: [Self; 7] =
+        [Self::Weights, Self::Caches, Self::Activations, Self::Experts, Self::Scores, Self::Masks, Self::Logits];
+
+    /// In words.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Activations => "activations",
+            Self::Scores => "attention scores",
+            Self::Masks => "masks",
+            Self::Logits => "logits",
+            Self::Experts => "experts",
+            Self::Weights => "copied weights",
+            Self::Caches => "copied caches",
+        }
+    }
+
+    /// Its place in [`Self::ALL`].
+    pub fn index(self) -> usize {
+        Self::ALL.iter().position(|&kind| kind == self).unwrap_or(0)
+    }
+}
+
+/// The kind of every tensor of the arena, copies included.
+pub fn kinds(watched: &Watched) -> Vec<Kind> {
+    let (graph, schedule) = (&watched.graph, &watched.schedule);
+    // copies of inputs carry the input's name; the other copies follow what they are copied from
+    let mut kinds: Vec<Kind> = graph.tensors.iter().map(by_name).collect();
+    for &id in &graph.nodes {
+        kinds[id.index()] = of_node(graph, &kinds, id);
+    }
+    for (_, original, first) in schedule.crossings() {
+        let kind = kinds[original.index()];
+        for copy in kinds.iter_mut().skip(first.index()).take(schedule.copies) {
+            *copy = kind;
+        }
+    }
+    kinds
+}
+
+fn by_name(tensor: &Tensor) -> Kind {
+    match (tensor.buffer, tensor.label) {
+        (Buffer::Weights(_), _) => Kind::Weights,
+        (Buffer::Cache(_), _) => Kind::Caches,
+        (Buffer::Unallocated, "kq" | "kq_soft_max") => Kind::Scores,
+        (Buffer::Unallocated, label) if label.ends_with("mask") => Kind::Masks,
+        (Buffer::Unallocated, label) if label.starts_with("ffn_moe") => Kind::Experts,
+        (Buffer::Unallocated, _) => Kind::Activations,
+    }
+}
+
+fn of_node(graph: &Graph, kinds: &[Kind], id: Id) -> Kind {
+    let tensor = &graph[id];
+    let named = by_name(tensor);
+    if named != Kind::Activations || matches!(tensor.op, Op::MulMatId | Op::AddId) {
+        return if named == Kind::Activations { Kind::Experts } else { named };
+    }
+    if let Some(below) = tensor.view_of.get() {
+        return kinds[below.index()];
+    }
+    let Some(first) = tensor.sources().next() else { return named };
+    let weight = &graph[first];
+    let vocabulary = matches!(weight.buffer, Buffer::Weights(_)) && matches!(weight.label, "output" | "token_embd");
+    if tensor.op == Op::MulMat && vocabulary {
+        return Kind::Logits;
+    }
+    // the same numbers, scaled, masked or laid out in another way
+    if keeps_kind(tensor.op) && weight.elements() == tensor.elements() { kinds[first.index()] } else { named }
+}
+
+const fn keeps_kind(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Scale | Op::Unary | Op::Clamp | Op::Add | Op::Mul | Op::Div | Op::Cpy | Op::Cont | Op::Dup | Op::SoftMax
+    )
+}

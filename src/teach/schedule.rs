@@ -1,0 +1,231 @@
+//! The scheduler's passes: which device computes what, step by step, and what crosses between devices.
+
+mod blocks;
+mod handout;
+mod step;
+
+use crate::answer::Case;
+use crate::engine::EngineError;
+use crate::engine::ggml::Backend;
+use crate::engine::ggml::tensor::{Buffer, Id, Op, Place};
+use crate::engine::llama_cpp::settled::Settled;
+use crate::plan::Plan;
+use crate::units::Bytes;
+
+use super::names;
+use super::trace::{Asked, Home, Trace};
+pub use blocks::Block;
+pub use step::{Count, Step};
+
+/// The page.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    trace: Trace,
+    /// What is there before the first pass, then what each pass leaves behind.
+    pub steps: Vec<Step>,
+    /// The graph's operations in their order, cut where one block of the model ends and the next begins.
+    pub blocks: Vec<Block>,
+    /// Runs of operations on one device.
+    pub cuts: Vec<Cut>,
+    /// Operations that a GPU computes here and that could be taken away from it, and how many of each; most first.
+    pub common: Vec<(Op, usize)>,
+    /// The one that GPUs are held not to have, and what crosses where they have it.
+    pub without: Option<(Op, Crossed)>,
+    /// One sentence where the engine in force builds no graph.
+    pub remark: Option<String>,
+}
+
+/// A run of operations on one device, and what is copied to it before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Index into [`Schedule::homes`].
+    pub home: usize,
+    /// Its operations, as places in the graph's order.
+    pub nodes: std::ops::Range<usize>,
+    /// What crosses.
+    pub crossings: Vec<Crossing>,
+}
+
+/// A tensor that is copied from one device to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// `l_out-11`.
+    pub name: String,
+    /// `f32 4096×512`.
+    pub shape: String,
+    /// Index into [`Schedule::homes`] of where it comes from.
+    pub from: usize,
+    /// Bytes that one copy is allocated, before alignment.
+    pub bytes: Bytes,
+    /// Copies that are kept: one, or several in a pipeline.
+    pub copies: usize,
+    /// It is a weight that is lent to a GPU.
+    pub weight: bool,
+}
+
+/// What crosses, in sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crossed {
+    /// Runs of operations.
+    pub cuts: usize,
+    /// Tensors that are copied.
+    pub tensors: usize,
+    /// Their bytes, each counted once.
+    pub bytes: Bytes,
+}
+
+/// An operation of the graph, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// `Qcur-3`.
+    pub name: String,
+    /// `MUL_MAT`.
+    pub op: &'static str,
+    /// `f32 4096×512`.
+    pub shape: String,
+    /// What it is computed from.
+    pub sources: Vec<String>,
+    /// It only looks at another tensor's bytes.
+    pub view: bool,
+}
+
+impl Schedule {
+    /// Watches the scheduler at work on `plan`'s graph; on GPUs that lack `without`, if that is given.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses the model or the settings, or cannot do without the operation.
+    pub fn of(case: &Case<'_>, plan: &Plan, without: Option<Op>) -> Result<Self, EngineError> {
+        let asked = Asked::of(case, plan)?;
+        let homes = asked.homes(plan);
+        let trace = Trace::of(asked.settled, homes)?;
+        let common = common(&trace);
+        let Some(op) = without else { return Ok(Self::read(trace, common, None, asked.remark)) };
+        let whole = Crossed::of(&cuts(&trace));
+        let lacking = Trace::of(lacking(&trace.settled, op), trace.homes)?;
+        Ok(Self::read(lacking, common, Some((op, whole)), asked.remark))
+    }
+
+    fn read(trace: Trace, common: Vec<(Op, usize)>, without: Option<(Op, Crossed)>, remark: Option<String>) -> Self {
+        let steps = step::steps(&trace);
+        let blocks = blocks::blocks(&trace.watched.graph);
+        let cuts = cuts(&trace);
+        Self { trace, steps, blocks, cuts, common, without, remark }
+    }
+
+    /// The devices; RAM is the last.
+    pub fn homes(&self) -> &[Home] {
+        &self.trace.homes
+    }
+
+    /// How many operations the graph has, views among them.
+    pub fn node_count(&self) -> usize {
+        self.trace.watched.graph.nodes.len()
+    }
+
+    /// What is allocated.
+    pub const fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// The operation at place `at` of the graph's order.
+    pub fn node(&self, at: usize) -> Option<Node> {
+        let graph = &self.trace.watched.graph;
+        let id = *graph.nodes.get(at)?;
+        let tensor = &graph[id];
+        Some(Node {
+            name: names::name(graph, id),
+            op: tensor.op.name(),
+            shape: names::shape(tensor),
+            sources: tensor.sources().map(|source| names::name(graph, source)).collect(),
+            view: tensor.op.is_view(),
+        })
+    }
+
+    /// Whether the operation at place `at` only looks at another tensor's bytes.
+    pub fn is_view(&self, at: usize) -> bool {
+        let graph = &self.trace.watched.graph;
+        graph.nodes.get(at).is_some_and(|id| graph[*id].op.is_view())
+    }
+
+    /// The device of the operation at place `at` after step `step`.
+    pub fn home_of(&self, at: usize, step: usize) -> Option<usize> {
+        self.steps.get(step).and_then(|step| step.places.get(at)).copied().and_then(step::home)
+    }
+
+    /// Step `step` did something to the operation at place `at`.
+    pub fn is_lit(&self, at: usize, step: usize) -> bool {
+        self.steps.get(step).and_then(|step| step.lit.get(at)).copied().unwrap_or(false)
+    }
+
+    /// What crosses between devices, in sum.
+    pub fn crossed(&self) -> Crossed {
+        Crossed::of(&self.cuts)
+    }
+}
+
+impl Crossed {
+    fn of(cuts: &[Cut]) -> Self {
+        let all = || cuts.iter().flat_map(|cut| &cut.crossings);
+        Self { cuts: cuts.len(), tensors: all().count(), bytes: all().map(|crossing| crossing.bytes).sum() }
+    }
+}
+
+/// The request with GPUs that cannot do `op`.
+fn lacking(settled: &Settled, op: Op) -> Settled {
+    let mut settled = settled.clone();
+    for device in &mut settled.devices {
+        device.backend.lacks = Some(op);
+    }
+    settled
+}
+
+/// What could be taken away from the GPUs. A result that is written into a cache stays where the cache is: without its
+/// operation there, ggml gives up (`ggml_backend_sched_backend_id_from_cur`, 0.1.161).
+fn common(trace: &Trace) -> Vec<(Op, usize)> {
+    let (graph, places) = (&trace.watched.graph, &trace.watched.schedule.places);
+    let cpu = trace.homes.len().saturating_sub(1);
+    let mut common: Vec<(Op, usize)> = Vec::new();
+    for &id in graph.nodes.iter().filter(|id| usize::from(places[id.index()]) < cpu) {
+        let tensor = &graph[id];
+        let below = tensor.view_of.get().map_or(tensor.buffer, |below| graph[below].buffer);
+        if tensor.op.is_view() || below != Buffer::Unallocated {
+            continue;
+        }
+        match common.iter_mut().find(|(op, _)| *op == tensor.op) {
+            Some((_, count)) => *count += 1,
+            None => common.push((tensor.op, 1)),
+        }
+    }
+    let kept = |op: Op| graph.nodes.iter().any(|id| graph[*id].op == op && is_written_into_cache(trace, *id));
+    common.retain(|(op, _)| !kept(*op));
+    common.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    common
+}
+
+fn is_written_into_cache(trace: &Trace, id: Id) -> bool {
+    let graph = &trace.watched.graph;
+    graph[id].view_of.get().is_some_and(|below| graph[below].buffer != Buffer::Unallocated)
+}
+
+fn cuts(trace: &Trace) -> Vec<Cut> {
+    let (graph, schedule) = (&trace.watched.graph, &trace.watched.schedule);
+    let backends: Vec<Backend> = trace.settled.backends();
+    let mut cuts: Vec<Cut> = schedule
+        .splits
+        .iter()
+        .map(|split| Cut { home: usize::from(split.place), nodes: split.nodes.clone(), crossings: Vec::new() })
+        .collect();
+    for (at, original, copy) in schedule.crossings() {
+        let Some(cut) = cuts.get_mut(at) else { continue };
+        let place: Place = schedule.places[original.index()];
+        cut.crossings.push(Crossing {
+            name: names::name(graph, original),
+            shape: names::shape(&graph[original]),
+            from: usize::from(place),
+            bytes: Bytes(backends.get(cut.home).map_or(0, |backend| backend.allocation(&graph[copy]))),
+            copies: schedule.copies,
+            weight: matches!(graph[original].buffer, Buffer::Weights(_)),
+        });
+    }
+    cuts
+}

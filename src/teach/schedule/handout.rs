@@ -1,0 +1,119 @@
+//! The passes as JSON and as Markdown.
+#![allow(clippy::format_push_string, reason = "a handout is written once; what reads best wins")]
+
+use serde_json::{Value, json};
+
+use super::{Crossing, Cut, Schedule, Step};
+use crate::units::{Bytes, grouped};
+
+impl Schedule {
+    /// `{"steps":[…],"splits":[…],"pipeline":…,"nodes":[…]}`: counts per device after each pass, what crosses into each
+    /// split, whether devices work as a pipeline and why not, and every operation with its device after each pass.
+    pub fn json(&self) -> Value {
+        let homes = self.homes();
+        let id = |home: Option<usize>| home.and_then(|home| homes.get(home)).map(|home| home.id.as_str());
+        let step = |step: &Step| {
+            let device = |(home, count): (usize, &super::Count)| json!({ "id": id(Some(home)), "operations": count.operations, "others": count.others });
+            json!({
+                "step": step.name(),
+                "says": step.says(),
+                "changed": step.changed,
+                "devices": step.counts.iter().enumerate().map(device).collect::<Vec<_>>(),
+            })
+        };
+        let crossing = |crossing: &Crossing| {
+            json!({
+                "tensor": crossing.name,
+                "shape": crossing.shape,
+                "from": id(Some(crossing.from)),
+                "bytes": crossing.bytes,
+                "copies": crossing.copies,
+                "weight": crossing.weight,
+            })
+        };
+        let cut = |cut: &Cut| {
+            json!({
+                "device": id(Some(cut.home)),
+                "operations": cut.nodes.len(),
+                "crossing": cut.crossings.iter().map(crossing).collect::<Vec<_>>(),
+            })
+        };
+        let node = |at: usize| {
+            let node = self.node(at)?;
+            let devices: Vec<_> = (0..self.steps.len()).map(|step| id(self.home_of(at, step))).collect();
+            Some(json!({
+                "name": node.name,
+                "operation": node.op,
+                "shape": node.shape,
+                "sources": node.sources,
+                "devices": devices,
+            }))
+        };
+        let pipeline = self.trace().watched.pipeline;
+        let conditions = pipeline.conditions().map(|(says, met)| json!({ "condition": says, "met": met }));
+        json!({
+            "page": "schedule",
+            "remark": self.remark,
+            "without": self.without.map(|(op, _)| op.name()),
+            "steps": self.steps.iter().map(step).collect::<Vec<_>>(),
+            "splits": self.cuts.iter().map(cut).collect::<Vec<_>>(),
+            "pipeline": { "on": pipeline.is_on(), "copies": self.trace().watched.schedule.copies, "conditions": conditions },
+            "nodes": (0..self.node_count()).filter_map(node).collect::<Vec<_>>(),
+        })
+    }
+
+    /// A table of the passes, one of the splits, and the conditions of pipeline parallelism.
+    pub fn markdown(&self) -> String {
+        let mut out = "# Which device computes what\n".to_owned();
+        if let Some(remark) = &self.remark {
+            out += &format!("\n{remark}\n");
+        }
+        if let Some((op, whole)) = self.without {
+            let now = self.crossed();
+            out += &format!(
+                "\nGPUs are held not to have {}: {} splits instead of {}, and {} cross instead of {}.\n",
+                op.name(),
+                now.cuts,
+                whole.cuts,
+                now.bytes,
+                whole.bytes
+            );
+        }
+        let ids: Vec<&str> = self.homes().iter().map(|home| home.id.as_str()).chain(["nowhere"]).collect();
+        out += &format!("\n| step | {} | changed |\n| --- | {}---: |\n", ids.join(" | "), "---: | ".repeat(ids.len()));
+        for step in &self.steps {
+            let counts: Vec<String> =
+                step.counts.iter().map(|count| format!("{} + {}", count.operations, count.others)).collect();
+            out += &format!("| {} | {} | {} |\n", step.name(), counts.join(" | "), step.changed);
+        }
+        out += "\nOperations + views, weights, caches and inputs.\n\n";
+        out.extend(self.steps.iter().map(|step| format!("- **{}**: {}\n", step.name(), step.says())));
+        let crossed = self.crossed();
+        out += &format!("\n## {} splits, {} tensors cross, {}\n\n", crossed.cuts, crossed.tensors, crossed.bytes);
+        out += "| split | device | operations | tensor that crosses | from | bytes |\n| ---: | --- | ---: | --- | --- | ---: |\n";
+        for (at, cut) in self.cuts.iter().enumerate() {
+            out += &self.rows(at, cut);
+        }
+        let pipeline = self.trace().watched.pipeline;
+        let word = if pipeline.is_on() { "on: every copy is kept four times" } else { "off" };
+        out += &format!("\n## Pipeline parallelism is {word}\n\n");
+        for (says, met) in pipeline.conditions() {
+            out += &format!("- {} {says}\n", if met { "yes:" } else { "no:" });
+        }
+        out
+    }
+
+    fn rows(&self, at: usize, cut: &Cut) -> String {
+        let id = |home: usize| self.homes().get(home).map_or("", |home| home.id.as_str());
+        let head = format!("| {at} | {} | {} |", id(cut.home), cut.nodes.len());
+        if cut.crossings.is_empty() {
+            return format!("{head} | | |\n");
+        }
+        let row = |(first, crossing): (bool, &Crossing)| {
+            let head = if first { head.as_str() } else { "| | | |" };
+            let Bytes(bytes) = crossing.bytes;
+            format!("{head} `{}` | {} | {} |\n", crossing.name, id(crossing.from), grouped(bytes, '\u{2009}'))
+        };
+        cut.crossings.iter().enumerate().map(|(at, crossing)| row((at == 0, crossing))).collect()
+    }
+}

@@ -1,0 +1,137 @@
+//! What each pass leaves behind.
+
+use crate::engine::ggml::schedule::Pass;
+use crate::engine::ggml::tensor::{Id, NOWHERE, Place};
+use crate::teach::trace::Trace;
+
+/// A step: the assignments after a pass.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The pass; none before the first.
+    pub pass: Option<Pass>,
+    /// The device of every operation of the graph, in its order.
+    pub places: Vec<Place>,
+    /// Whether this step did something to it.
+    pub lit: Vec<bool>,
+    /// What is where, for each device, and at last for what has none yet.
+    pub counts: Vec<Count>,
+    /// Tensors that this step assigned, and in the last one copies that it made.
+    pub changed: usize,
+}
+
+/// How many tensors are on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Operations.
+    pub operations: usize,
+    /// Views, weights, caches and inputs; in the last step copies too.
+    pub others: usize,
+}
+
+/// Index of the device, if there is one.
+pub fn home(place: Place) -> Option<usize> {
+    (place != NOWHERE).then_some(usize::from(place))
+}
+
+impl Step {
+    /// Its number and name, as the pages write them: `1 homes`.
+    pub const fn name(&self) -> &'static str {
+        match self.pass {
+            None => "0 nothing",
+            Some(Pass::Anchors) => "1 homes",
+            Some(Pass::GpusDown) => "2 GPUs down",
+            Some(Pass::GpusUp) => "2 GPUs up",
+            Some(Pass::RestDown) => "2 rest down",
+            Some(Pass::RestUp) => "2 rest up",
+            Some(Pass::BestFit) => "3 upgrades",
+            Some(Pass::Sources) => "4 sources",
+            Some(Pass::Split) => "5 splits",
+        }
+    }
+
+    /// What it does, in a sentence.
+    pub const fn says(&self) -> &'static str {
+        match self.pass {
+            None => {
+                "The graph is built, and no operation has a device yet. Weights and caches lie where they were loaded."
+            }
+            Some(Pass::Anchors) => {
+                "What has its bytes already stays there. An operation with weights goes where they are; if those are in \
+                 RAM and the batch is large, a GPU takes the operation over. Inputs begin in RAM."
+            }
+            Some(Pass::GpusDown) => "GPUs first: what follows an operation on a GPU and has no device joins it.",
+            Some(Pass::GpusUp) => "And backwards: what comes before an operation on a GPU and has no device joins it.",
+            Some(Pass::RestDown) => "The rest: what follows any operation that has a device joins it.",
+            Some(Pass::RestUp) => "And backwards, so that no operation without an obstacle is left over.",
+            Some(Pass::BestFit) => {
+                "The safety net: what no neighbour's device can compute goes to the device that can, and that reads most \
+                 of its operands. (Devices that share memory would be upgraded here; these do not.)"
+            }
+            Some(Pass::Sources) => {
+                "Views go where their bytes are; operands that belong to nobody go to their first reader."
+            }
+            Some(Pass::Split) => {
+                "The graph is cut wherever the device changes, and each cut copies what it reads from another device. A \
+                 weight that is lent to a GPU begins a cut of its own."
+            }
+        }
+    }
+}
+
+/// The steps of `trace`, from nothing to the splits.
+pub fn steps(trace: &Trace) -> Vec<Step> {
+    let watched = &trace.watched;
+    let graph = &watched.graph;
+    let devices = trace.homes.len();
+    // copies come last in the arena: what was there before the last pass is what a pass could assign
+    let arena = trace.passes.first().map_or(0, |(_, places)| places.len());
+    let nothing = vec![NOWHERE; arena];
+    let befores = std::iter::once(&nothing).chain(trace.passes.iter().map(|(_, places)| places));
+    let shown: Vec<Id> = graph.leafs.iter().chain(&graph.nodes).copied().collect();
+    let place = |places: &[Place], id: Id| places.get(id.index()).copied().unwrap_or(NOWHERE);
+    let count = |places: &[Place]| {
+        let mut counts = vec![Count::default(); devices + 1];
+        for &id in &shown {
+            let at = home(place(places, id)).unwrap_or(devices);
+            if let Some(count) = counts.get_mut(at) {
+                let operation = graph[id].op != crate::engine::ggml::Op::None && !graph[id].op.is_view();
+                *(if operation { &mut count.operations } else { &mut count.others }) += 1;
+            }
+        }
+        counts
+    };
+    let of_nodes = |places: &[Place]| graph.nodes.iter().map(|id| place(places, *id)).collect::<Vec<_>>();
+    let mut steps = vec![Step {
+        pass: None,
+        places: of_nodes(&nothing),
+        lit: vec![false; graph.nodes.len()],
+        counts: count(&nothing),
+        changed: 0,
+    }];
+    for ((pass, places), before) in trace.passes.iter().zip(befores) {
+        let reads_copy = |id: Id| graph[id].sources().any(|source| source.index() >= arena);
+        let is_new = |id: Id| place(places, id) != place(before, id);
+        let split = *pass == Pass::Split;
+        let lit = |id: &Id| if split { reads_copy(*id) } else { is_new(*id) };
+        let mut counts = count(places);
+        let mut changed = shown.iter().filter(|id| is_new(**id)).count();
+        if split {
+            let copies = watched.schedule.copies;
+            for split in &watched.schedule.splits {
+                let made = copies * split.inputs.len();
+                if let Some(count) = counts.get_mut(usize::from(split.place)) {
+                    count.others += made;
+                }
+                changed += made;
+            }
+        }
+        steps.push(Step {
+            pass: Some(*pass),
+            places: of_nodes(places),
+            lit: graph.nodes.iter().map(lit).collect(),
+            counts,
+            changed,
+        });
+    }
+    steps
+}

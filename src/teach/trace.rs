@@ -1,0 +1,113 @@
+//! llama.cpp's work on a plan, watched: the graph that is really reserved, its scheduling and its allocation.
+
+use crate::answer::Case;
+use crate::engine::ggml::schedule::Trace as Passes;
+use crate::engine::llama_cpp::settled::Settled;
+use crate::engine::llama_cpp::{Measured, Watched};
+use crate::engine::{self, EngineError, EngineId};
+use crate::plan::Plan;
+use crate::settings::{Context, GpuLayers, Settings};
+
+/// What was asked of llama.cpp, and what it did.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The request.
+    pub settled: Settled,
+    /// What is allocated.
+    pub measured: Measured,
+    /// How the compute buffers came about.
+    pub watched: Watched,
+    /// Every tensor's device after each pass of the scheduler.
+    pub passes: Passes,
+    /// The devices, by their places in the schedule.
+    pub homes: Vec<Home>,
+}
+
+/// A device of the schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// As in the plan: `GPU0`, `CPU`.
+    pub id: String,
+    /// Index into [`Plan::devices`].
+    pub device: usize,
+    /// Every allocation takes a multiple of so many bytes.
+    pub alignment: u64,
+}
+
+/// A request, and why it is not the plan's own where it is not.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The request.
+    pub settled: Settled,
+    /// One sentence where the engine in force builds no graph, and llama.cpp's stands in.
+    pub remark: Option<String>,
+}
+
+impl Asked {
+    /// What `plan`, the engine's answer to `case`, asks of llama.cpp; of an engine that only estimates, the same layers,
+    /// context, batch and caches.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses the model or the settings.
+    pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
+        if let Some(settled) = engine::settled(case.engine, case.model, case.machine, case.settings)? {
+            return Ok(Self { settled, remark: None });
+        }
+        let settings = translated(plan, case.settings);
+        let settled = engine::settled(EngineId::LlamaCpp, case.model, case.machine, &settings)?;
+        let mut settled =
+            settled.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
+        if plan.offloaded > 0 && settled.gpus.len() > 1 {
+            let layers = |gpu: &usize| plan.devices.get(*gpu).map_or(0, |device| device.layers.len());
+            settled.spread.tensor_split = settled.gpus.iter().map(|gpu| layers(gpu) as f32).collect();
+        }
+        let remark = format!(
+            "{} estimates and builds no graph: this is llama.cpp's (release {}), with as many layers on GPUs and the \
+             same context, batch and caches.",
+            case.engine.title(),
+            settled.loaded.release
+        );
+        Ok(Self { settled, remark: Some(remark) })
+    }
+
+    /// The ids of its devices, by their places in a schedule.
+    pub fn homes(&self, plan: &Plan) -> Vec<Home> {
+        let cpu = plan.devices.len().saturating_sub(1);
+        let devices = self.settled.gpus.iter().copied().chain([cpu]);
+        let home = |(device, backend): (usize, crate::engine::ggml::Backend)| Home {
+            id: plan.devices.get(device).map(|device| device.id.clone()).unwrap_or_default(),
+            device,
+            alignment: backend.alignment,
+        };
+        devices.zip(self.settled.backends()).map(home).collect()
+    }
+}
+
+impl Trace {
+    /// Watches llama.cpp carry out `settled`.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses it.
+    pub fn of(settled: Settled, homes: Vec<Home>) -> Result<Self, EngineError> {
+        let mut passes = Passes::new();
+        let (measured, watched) = settled.watch(&mut passes)?;
+        Ok(Self { settled, measured, watched, passes, homes })
+    }
+}
+
+/// The knobs in effect in `plan`, as llama.cpp's options.
+fn translated(plan: &Plan, settings: &Settings) -> Settings {
+    let now = &plan.settings;
+    Settings {
+        ctx: Context::Tokens(now.ctx_total),
+        parallel: Some(now.parallel),
+        batch: Some(now.batch),
+        ubatch: Some(now.ubatch),
+        cache_type_k: Some(now.cache_type_k),
+        cache_type_v: Some(now.cache_type_v),
+        flash_attn: now.flash_attn,
+        gpu_layers: GpuLayers::Count(plan.offloaded as u64),
+        tensor_split: Vec::new(),
+        ..settings.clone()
+    }
+}

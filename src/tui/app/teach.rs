@@ -1,0 +1,192 @@
+//! The teach screen: which page is open, what it shows, and where its cursors are.
+
+pub mod allocation;
+pub mod schedule;
+
+use std::sync::Arc;
+
+use super::update::scrolled;
+use super::{App, Mode};
+use crate::teach::{Page, Sheet, Topic};
+use crate::tui::action::{Command, Gesture};
+use crate::tui::effect::{Effect, Lesson, Question};
+use crate::tui::view;
+
+/// The state of the screen.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Teach {
+    pub page: Page,
+    /// The newest page that was worked out; it stays until there is a newer one.
+    pub sheet: Option<Arc<Sheet>>,
+    /// Why there is no newer one.
+    pub refused: Option<String>,
+    /// The key table stands in front, scrolled by so many lines.
+    pub help: Option<u16>,
+    pub schedule: schedule::Cursor,
+    pub allocation: allocation::Cursor,
+}
+
+impl Teach {
+    /// The screen with `page` open and nothing on it yet.
+    pub fn on(page: Page) -> Self {
+        Self {
+            page,
+            sheet: None,
+            refused: None,
+            help: None,
+            schedule: schedule::Cursor::default(),
+            allocation: allocation::Cursor::default(),
+        }
+    }
+
+    /// What the open page shows.
+    pub fn sheet(&self) -> Option<&Sheet> {
+        self.sheet.as_deref().filter(|sheet| sheet.page() == self.page)
+    }
+
+    fn topic(&self) -> Topic {
+        match self.page {
+            Page::Schedule => Topic::Schedule(self.schedule.without),
+            Page::Allocation => Topic::Allocation(self.allocation.versus),
+        }
+    }
+}
+
+/// What a page makes of a command.
+pub(super) enum Made {
+    /// It moved its cursors, or nothing.
+    Drawing,
+    /// It asks for something else to be shown.
+    Question,
+}
+
+impl App {
+    pub(super) fn open_teach(&mut self) -> Vec<Effect> {
+        self.teach(Page::ALL[0])
+    }
+
+    /// Opens the teach screen on `page`.
+    pub fn teach(&mut self, page: Page) -> Vec<Effect> {
+        if self.plan.is_none() {
+            self.notice = Some("There is no plan yet: open a model with o.".to_owned());
+            return Vec::new();
+        }
+        self.mode = Mode::Teach(Box::new(Teach::on(page)));
+        self.ask_to_teach()
+    }
+
+    /// Asks for what the teach screen shows of the present plan, if it is open.
+    pub(super) fn ask_to_teach(&mut self) -> Vec<Effect> {
+        let Mode::Teach(teach) = &self.mode else { return Vec::new() };
+        let (Some(model), Some(plan)) = (&self.model, &self.plan) else { return Vec::new() };
+        self.lesson_id += 1;
+        let about = Question {
+            id: self.lesson_id,
+            engine: self.engine,
+            model: Arc::clone(model),
+            machine: Arc::clone(&self.machine),
+            settings: self.settings.clone(),
+            plan: (**plan).clone(),
+        };
+        vec![Effect::Teach(Box::new(Lesson { topic: teach.topic(), about }))]
+    }
+
+    pub(super) fn taught(&mut self, result: Result<Arc<Sheet>, String>) {
+        let Mode::Teach(teach) = &mut self.mode else { return };
+        match result {
+            Ok(sheet) => (teach.sheet, teach.refused) = (Some(sheet), None),
+            Err(why) => (teach.sheet, teach.refused) = (None, Some(why)),
+        }
+    }
+
+    pub(super) fn press_on_teach(&mut self, mut teach: Box<Teach>, command: Command) -> Vec<Effect> {
+        if let Some(scroll) = teach.help {
+            let closes = matches!(command, Command::Help | Command::Back | Command::Enter);
+            teach.help = (!closes).then(|| scrolled(scroll, command));
+            self.mode = Mode::Teach(teach);
+            return Vec::new();
+        }
+        let mut made = Made::Drawing;
+        match command {
+            Command::Back if teach.page == Page::Schedule && teach.schedule.open.is_some() => {
+                teach.schedule.open = None;
+            }
+            Command::Back => return Vec::new(),
+            Command::Help => teach.help = Some(0),
+            Command::Theme => self.theme = self.theme.next_tone(),
+            Command::Undo => self.undo(),
+            Command::NextKnob => {
+                let next = self.neighbour(self.knob, 1);
+                let first = self.knobs.first().copied().unwrap_or(self.knob);
+                self.turn_to_knob(if next == self.knob { first } else { next });
+            }
+            Command::KnobLess => self.nudge(-1),
+            Command::KnobMore => self.nudge(1),
+            Command::NextPanel => (teach.page, made) = (teach.page.turn(1), Made::Question),
+            Command::PreviousPanel => {
+                (teach.page, made) = (teach.page.turn(Page::ALL.len() - 1), Made::Question);
+            }
+            _ => made = teach.press(command),
+        }
+        self.mode = Mode::Teach(teach);
+        match made {
+            Made::Drawing => Vec::new(),
+            Made::Question => self.ask_to_teach(),
+        }
+    }
+
+    /// The knob that is turned here, to its next usual size.
+    fn nudge(&mut self, by: isize) {
+        let knob = self.knob;
+        self.set_knob(knob, knob.stops(&self.bounds).step(self.value(knob), by));
+    }
+
+    pub(super) fn mouse_on_teach(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
+        let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
+        let at = (x, y).into();
+        match gesture {
+            Gesture::WheelUp => return self.update(crate::tui::action::Action::Press(Command::Up)),
+            Gesture::WheelDown => return self.update(crate::tui::action::Action::Press(Command::Down)),
+            Gesture::Up => return Vec::new(),
+            Gesture::Down | Gesture::Drag if teach.help.is_some() => return Vec::new(),
+            Gesture::Down | Gesture::Drag => {}
+        }
+        let regions = self.regions.teach();
+        if gesture == Gesture::Down {
+            if let Some((page, _)) = regions.tab().find(|(page, place)| *page != teach.page && place.contains(at)) {
+                teach.page = page;
+                return self.ask_to_teach();
+            }
+            let written = view::teach::knobs_written(self);
+            let knobs = regions.knob(&written, self.knob);
+            if let Some((knob, _)) = knobs.into_iter().find(|(_, place)| place.contains(at)) {
+                self.turn_to_knob(knob);
+                return Vec::new();
+            }
+        }
+        if let Mode::Teach(teach) = &mut self.mode {
+            teach.point(regions.page, x, y);
+        }
+        Vec::new()
+    }
+}
+
+impl Teach {
+    fn press(&mut self, command: Command) -> Made {
+        match self.sheet.clone().as_deref().filter(|sheet| sheet.page() == self.page) {
+            Some(Sheet::Schedule(sheet)) => self.schedule.press(sheet, command),
+            Some(Sheet::Allocation(sheet)) => self.allocation.press(sheet, command),
+            None => Made::Drawing,
+        }
+    }
+
+    /// Something on the open page is pointed at.
+    fn point(&mut self, area: ratatui::layout::Rect, x: u16, y: u16) {
+        match self.sheet.clone().as_deref().filter(|sheet| sheet.page() == self.page) {
+            Some(Sheet::Schedule(sheet)) => self.schedule.point(sheet, area, x, y),
+            Some(Sheet::Allocation(sheet)) => self.allocation.point(sheet, area, x, y),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Where the reader is on the allocation page.
+
+use ratatui::layout::Rect;
+
+use super::Made;
+use crate::teach::allocation::{Allocation, Timeline, Versus, Walk};
+use crate::tui::action::Command;
+use crate::tui::view::teach::allocation::Places;
+
+/// The device and the moment that are looked at, and what stands beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Index into the walk's timelines.
+    pub device: usize,
+    /// Index into the walk's moments; none for where the buffer is fullest.
+    pub moment: Option<usize>,
+    /// What is changed in the walk beside it.
+    pub versus: Option<Versus>,
+}
+
+impl Cursor {
+    /// The timeline that is looked at.
+    pub fn timeline(self, walk: &Walk) -> Option<&Timeline> {
+        walk.timelines.get(self.device.min(walk.timelines.len().saturating_sub(1)))
+    }
+
+    /// The moment that is looked at.
+    pub fn moment(self, walk: &Walk) -> usize {
+        let last = walk.moments.len().saturating_sub(1);
+        let peak = self.timeline(walk).map_or(0, |timeline| timeline.peak);
+        self.moment.unwrap_or(peak).min(last)
+    }
+
+    pub(super) fn press(&mut self, sheet: &Allocation, command: Command) -> Made {
+        let walk = &sheet.walk;
+        let (at, last) = (self.moment(walk), walk.moments.len().saturating_sub(1));
+        match command {
+            Command::Less => self.moment = Some(at.saturating_sub(1)),
+            Command::More => self.moment = Some((at + 1).min(last)),
+            Command::PageUp => self.moment = Some(block_before(walk, at)),
+            Command::PageDown => self.moment = Some(block_after(walk, at).min(last)),
+            Command::First => self.moment = Some(0),
+            Command::Last => self.moment = Some(last),
+            Command::Peak => self.moment = None,
+            Command::Up => self.device = self.device.saturating_sub(1),
+            Command::Down => self.device = (self.device + 1).min(walk.timelines.len().saturating_sub(1)),
+            Command::Compare => {
+                self.versus = match self.versus {
+                    None => Versus::ALL.first().copied(),
+                    Some(now) => Versus::ALL.iter().copied().skip_while(|versus| *versus != now).nth(1),
+                };
+                return Made::Question;
+            }
+            _ => {}
+        }
+        Made::Drawing
+    }
+
+    pub(super) fn point(&mut self, sheet: &Allocation, area: Rect, x: u16, y: u16) {
+        let places = Places::new(area, sheet);
+        if let Some(moment) = places.moment_at(sheet, x, y) {
+            self.moment = Some(moment);
+        }
+    }
+}
+
+/// The first moment of the block before that of `at`.
+fn block_before(walk: &Walk, at: usize) -> usize {
+    let layer = |at: usize| walk.moments.get(at).and_then(|moment| moment.layer);
+    let same = |from: usize| (0..=from).rev().take_while(|&to| layer(to) == layer(from)).last().unwrap_or(from);
+    same(same(at).saturating_sub(1))
+}
+
+/// The first moment of the block after that of `at`.
+fn block_after(walk: &Walk, at: usize) -> usize {
+    let layer = |at: usize| walk.moments.get(at).and_then(|moment| moment.layer);
+    (at..walk.moments.len()).find(|&to| layer(to) != layer(at)).unwrap_or(walk.moments.len())
+}

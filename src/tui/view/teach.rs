@@ -1,0 +1,78 @@
+//! The teach screen: pages side by side behind tabs, the knobs above each of them.
+//!
+//! ```text
+//!  plimsoll  Llama 3.1 8B · Q4_K_M · 8.0 B · 4.6 GiB        llama.cpp           RTX 3090 · 64 GiB   ? help   header
+//!  ▸ Allocation                                                                                               tabs
+//!  ▸ context 16 384  parallel 1  KV cache f16  flash attn auto  batch 512  GPU layers auto                   knobs
+//! ╭─────────────────────────────────────────────────────────────────────────────────────────────────── page ╮
+//! │                                                                                                         │
+//! ╰─────────────────────────────────────────────────────────────────────────────────────────────────────────╯
+//!  Tab page  ←→ step  ↑↓ choose  …                                                                          footer
+//! ```
+
+pub mod allocation;
+mod kinds;
+pub mod schedule;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use super::{footer, header, help, veil};
+use crate::settings::knob::Knob;
+use crate::teach::Sheet;
+use crate::tui::app::{App, Teach};
+use crate::tui::theme::Hue;
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, wrap};
+
+/// Draws it.
+pub fn draw(app: &App, teach: &Teach, buffer: &mut Buffer) {
+    let regions = app.regions.teach();
+    header::draw(app, buffer);
+    for (page, place) in regions.tab() {
+        let open = page == teach.page;
+        let ink = if open { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
+        Pen::new(buffer, place, 0).put(if open { " ▸" } else { "  " }, ink).put(page.title(), ink);
+    }
+    knobs(app, buffer);
+    page(app, teach, regions.page, buffer);
+    if let Some(scroll) = teach.help {
+        veil::dim(buffer, app.theme);
+        help::draw(app, scroll, buffer);
+    }
+    footer::draw(app, buffer);
+}
+
+/// Draws the open page into `area`, or why there is nothing on it.
+pub fn page(app: &App, teach: &Teach, area: Rect, buffer: &mut Buffer) {
+    match (teach.sheet(), &teach.refused, &app.refused) {
+        (_, Some(why), _) => sentence(app, why, Hue::Over, area, buffer),
+        (_, None, Some(error)) => sentence(app, &error.to_string(), Hue::Over, area, buffer),
+        (Some(Sheet::Schedule(sheet)), ..) => schedule::draw(app, teach.schedule, sheet, area, buffer),
+        (Some(Sheet::Allocation(sheet)), ..) => allocation::draw(app, teach.allocation, sheet, area, buffer),
+        (None, ..) => sentence(app, "Working it out…", Hue::Dim, area, buffer),
+    }
+}
+
+/// Each knob that is offered, and what is written of it.
+pub fn knobs_written(app: &App) -> Vec<(Knob, String)> {
+    let written = |&knob: &Knob| (knob, format!("{} {}", knob.title(), knob.show(app.value(knob))));
+    app.knobs.iter().map(written).collect()
+}
+
+fn knobs(app: &App, buffer: &mut Buffer) {
+    let written = knobs_written(app);
+    for (knob, place) in app.regions.teach().knob(&written, app.knob) {
+        let Some((_, text)) = written.iter().find(|(other, _)| *other == knob) else { continue };
+        let chosen = knob == app.knob;
+        let ink = if chosen { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
+        Pen::new(buffer, place, 0).put(if chosen { " ▸" } else { "  " }, ink).put(text, ink);
+    }
+}
+
+fn sentence(app: &App, text: &str, hue: Hue, area: Rect, buffer: &mut Buffer) {
+    let inner = panel::frame(buffer, area, "", "", false, app.theme);
+    for (row, line) in (1..).zip(wrap(text, inner.width.saturating_sub(4))) {
+        Pen::new(buffer, inner, row).skip(2).put(&line, app.theme.ink(hue));
+    }
+}

@@ -1,0 +1,109 @@
+//! Bands that lie on one another, upright or across, drawn to an eighth of a cell.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use crate::tui::theme::glyphs::{LEFT, LOWER};
+use crate::tui::theme::{Hue, Theme};
+
+/// A band, from one eighth of a cell to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Band {
+    /// Where it begins.
+    pub from: u32,
+    /// Where it ends.
+    pub to: u32,
+    /// Its colour.
+    pub hue: Hue,
+    /// What fills it where colours or eighth blocks are absent.
+    pub texture: &'static str,
+}
+
+/// Draws `bands`, ascending, into column `x` of `area`, from its lower edge up; what they leave free stays as it is.
+pub fn upright(buffer: &mut Buffer, area: Rect, x: u16, bands: &[Band], theme: Theme) {
+    let area = area.intersection(buffer.area);
+    for row in 0..area.height {
+        let Some((symbol, style)) = cell(bands, u32::from(row) * 8, &LOWER, theme) else { continue };
+        if let Some(cell) = buffer.cell_mut((x, area.bottom() - 1 - row)) {
+            cell.set_symbol(symbol).set_style(style);
+        }
+    }
+}
+
+/// Draws `bands`, ascending, into the rows of `area`, from its left edge on; what they leave free stays as it is.
+pub fn across(buffer: &mut Buffer, area: Rect, bands: &[Band], theme: Theme) {
+    let area = area.intersection(buffer.area);
+    for column in 0..area.width {
+        let Some((symbol, style)) = cell(bands, u32::from(column) * 8, &LEFT, theme) else { continue };
+        for y in area.top()..area.bottom() {
+            if let Some(cell) = buffer.cell_mut((area.x + column, y)) {
+                cell.set_symbol(symbol).set_style(style);
+            }
+        }
+    }
+}
+
+/// What the cell that begins at eighth `start` shows: the two bands that fill it from its beginning.
+fn cell(bands: &[Band], start: u32, eighths: &[&'static str; 8], theme: Theme) -> Option<(&'static str, Style)> {
+    let first = bands.partition_point(|band| band.to <= start);
+    let mut here =
+        bands.get(first..)?.iter().take_while(|band| band.from < start + 8).filter(|band| band.to > band.from);
+    let band = here.next()?;
+    if theme.textured() {
+        let covers = |band: &&Band| band.to.min(start + 8) - band.from.max(start);
+        let most = std::iter::once(band).chain(here).max_by_key(covers)?;
+        return Some((most.texture, theme.ink(Hue::Text)));
+    }
+    let whole = start + 8;
+    let filled = |to: u32| eighths[(to.min(whole) - start).clamp(1, 8) as usize - 1];
+    let rest: Vec<&Band> = here.collect();
+    match rest.last() {
+        // a band that begins late in its cell begins with the next
+        None if band.from > start + 4 => None,
+        None => Some((filled(band.to), theme.ink(band.hue))),
+        Some(last) if last.to >= whole => Some((filled(band.to), theme.ink(band.hue).bg(theme.colour(last.hue)))),
+        // a cell has two colours, and one of them is the paper: of the bands, the one that fills most of it is seen
+        Some(last) => {
+            let most =
+                std::iter::once(band).chain(rest.iter().copied()).max_by_key(|band| band.to - band.from.max(start));
+            Some((filled(last.to), theme.ink(most.unwrap_or(band).hue)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::theme::{Look, Tone};
+
+    const BANDS: [Band; 2] = [
+        Band { from: 0, to: 12, hue: Hue::Weights, texture: "█" },
+        Band { from: 12, to: 20, hue: Hue::Cache, texture: "▓" },
+    ];
+
+    fn drawn(look: Look) -> String {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 4, 1));
+        across(&mut buffer, Rect::new(0, 0, 4, 1), &BANDS, Theme::new(look));
+        buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect()
+    }
+
+    #[test]
+    fn bands_end_within_cells() {
+        assert_eq!(drawn(Look::BEST), "█▌▌ ");
+        let thin = [Band { to: 3, ..BANDS[0] }, Band { from: 3, to: 4, ..BANDS[1] }];
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 1, 1));
+        upright(&mut buffer, Rect::new(0, 0, 1, 1), 0, &thin, Theme::new(Look::BEST));
+        assert_eq!((buffer[(0, 0)].symbol(), buffer[(0, 0)].bg), ("▄", ratatui::style::Color::Reset));
+        assert_eq!(drawn(Look { tone: Tone::Mono, ..Look::BEST }), "█▓▓ ");
+    }
+
+    #[test]
+    fn nothing_leaves_the_area() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 3, 3));
+        let long = [Band { from: 0, to: u32::MAX, hue: Hue::Graph, texture: "▒" }];
+        upright(&mut buffer, Rect::new(0, 0, 30, 30), 7, &long, Theme::new(Look::BEST));
+        across(&mut buffer, Rect::new(1, 1, 40, 0), &long, Theme::new(Look::BEST));
+        assert!(buffer.content.iter().all(|cell| cell.symbol() == " "));
+    }
+}

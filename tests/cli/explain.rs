@@ -1,0 +1,62 @@
+//! `plimsoll explain`: the pages as handouts.
+
+use rstest::rstest;
+use serde_json::Value;
+
+use super::{Place, json, refused};
+
+const MACHINE: [&str; 4] = ["--gpu", "name=card,total=8GiB,free=7600MiB", "--ram", "64GiB"];
+
+fn explained(place: &Place, arguments: &[&str]) -> assert_cmd::Command {
+    let mut command = place.plimsoll();
+    command.arg("explain").arg(place.model("llama3.1-8b")).args(MACHINE).args(arguments);
+    command
+}
+
+#[rstest]
+#[case("llama.cpp", &["--ctx", "8192"])]
+#[case("llama.cpp", &["--ctx", "32768", "--flash-attn", "off"])]
+#[case("ollama", &["--ctx", "16384", "--parallel", "2"])]
+fn the_allocation_is_the_plans_graph_device_by_device(#[case] engine: &str, #[case] knobs: &[&str]) {
+    let place = Place::new();
+    let arguments = [&["--engine", engine], knobs].concat();
+    let page = json(explained(&place, &arguments).args(["--page", "allocation"]));
+    let mut planned = place.plimsoll();
+    planned.arg("plan").arg(place.model("llama3.1-8b")).args(MACHINE).args(&arguments);
+    let plan = json(&mut planned);
+    let graphs = |value: &Value, key: &str| -> Vec<(Value, Value)> {
+        let devices = value["devices"].as_array().unwrap();
+        devices.iter().map(|device| (device["id"].clone(), device[key].clone())).collect()
+    };
+    assert_eq!(graphs(&page, "peak"), graphs(&plan, "graph"));
+    for device in page["devices"].as_array().unwrap() {
+        assert!(device["peak_node"].is_string());
+        let alive = device["alive"].as_array().unwrap();
+        let end = |life: &Value| life["offset"].as_u64().unwrap() + life["bytes"].as_u64().unwrap();
+        assert_eq!(alive.iter().map(end).max(), device["peak"].as_u64(), "something reaches the end of the buffer");
+    }
+}
+
+#[test]
+fn handouts_come_in_four_forms() {
+    let place = Place::new();
+    let output = |form: &[&str]| {
+        let arguments = [&["--engine", "llama.cpp", "--ctx", "8192", "--page", "allocation"], form].concat();
+        let output = explained(&place, &arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = output(&[]);
+    assert!(text.contains("if nothing were freed") && !text.contains('\u{1b}'), "{text}");
+    let markdown = output(&["--markdown"]);
+    assert!(markdown.starts_with("# ") && markdown.contains("| tensor | shape |"), "{markdown}");
+    assert!(output(&["--svg"]).starts_with("<svg "));
+    assert!(serde_json::from_str::<Value>(&output(&["--json"])).is_ok());
+}
+
+#[test]
+fn pages_that_are_not_there_are_refused() {
+    let place = Place::new();
+    let sentence = refused(explained(&place, &[]).args(["--page", "nowhere"]), 2);
+    assert!(sentence.contains("allocation"), "{sentence}");
+}

@@ -1,0 +1,48 @@
+//! The pages that teach: every figure on them is the plan's.
+
+mod allocation;
+mod schedule;
+mod screens;
+
+use plimsoll::answer::Case;
+use plimsoll::engine::EngineId;
+use plimsoll::machine::Machine;
+use plimsoll::model::Model;
+use plimsoll::plan::Plan;
+use plimsoll::settings::{Context, Settings};
+use plimsoll::teach::{Sheet, Topic};
+use proptest::prelude::*;
+
+use crate::laws;
+
+/// A plan, and a page about it; none where the engine makes no plan. What can be planned can be explained.
+fn shown(
+    engine: EngineId,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    topic: Topic,
+) -> Option<(Plan, Result<Sheet, String>)> {
+    let case = Case { engine, model, machine, settings };
+    let plan = case.plan().ok()?;
+    let sheet = topic.sheet(&case, &plan).map_err(|error| error.to_string());
+    Some((plan, sheet))
+}
+
+/// Machines of up to four cards: more teach nothing new.
+fn machine() -> impl Strategy<Value = Machine> {
+    laws::machine().prop_map(|mut machine| {
+        machine.gpus.truncate(4);
+        machine
+    })
+}
+
+/// The engines that build a graph.
+fn builder() -> impl Strategy<Value = EngineId> {
+    prop_oneof![Just(EngineId::LlamaCpp), Just(EngineId::Ollama)]
+}
+
+/// One sequence with so much context.
+fn settings_of(ctx: u64) -> Settings {
+    Settings { ctx: Context::Tokens(ctx), parallel: Some(1), ..Settings::default() }
+}

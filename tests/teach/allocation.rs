@@ -1,0 +1,133 @@
+//! The timeline's peak is the reserved buffer, nothing lies on anything else, and what is taken over was there.
+
+use plimsoll::engine::EngineId;
+use plimsoll::plan::Plan;
+use plimsoll::teach::allocation::{Allocation, Timeline, Versus, Walk};
+use plimsoll::teach::{Sheet, Topic};
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use rstest::rstest;
+
+use super::{builder, machine, settings_of, shown};
+use crate::laws::{any_model, sane, settings};
+use crate::stage;
+
+fn allocation(sheet: Sheet) -> Allocation {
+    match sheet {
+        Sheet::Allocation(allocation) => allocation,
+        Sheet::Schedule(_) => panic!("the schedule came"),
+    }
+}
+
+fn reserves_what_the_plan_says(walk: &Walk, plan: &Plan) -> Result<(), TestCaseError> {
+    for timeline in &walk.timelines {
+        prop_assert_eq!(timeline.reserved, plan.devices[timeline.device].graph, "{}", timeline.id);
+        prop_assert_eq!(&timeline.id, &plan.devices[timeline.device].id);
+    }
+    let seen: Vec<usize> = walk.timelines.iter().map(|timeline| timeline.device).collect();
+    for (at, device) in plan.devices.iter().enumerate().filter(|(at, _)| !seen.contains(at)) {
+        prop_assert_eq!(device.graph, Bytes::ZERO, "{} takes part, and is not shown", at);
+    }
+    Ok(())
+}
+
+fn holds_together(timeline: &Timeline, moments: usize) -> Result<(), TestCaseError> {
+    let last = timeline.grown.last().copied().unwrap_or(0);
+    prop_assert_eq!(Bytes(last), timeline.reserved, "{} grows to what is reserved", timeline.id);
+    prop_assert_eq!((timeline.grown.len(), timeline.alive.len()), (moments, moments));
+    prop_assert!(timeline.naive >= timeline.reserved);
+    if let Some(before) = timeline.peak.checked_sub(1) {
+        prop_assert!(timeline.grown[before] < timeline.reserved.0, "the peak is the first moment that is as large");
+    }
+    prop_assert!(timeline.grown.get(timeline.peak).is_none_or(|grown| *grown == timeline.reserved.0));
+    for moment in (0..moments).step_by(moments.div_ceil(60).max(1)).chain([timeline.peak]).filter(|at| *at < moments) {
+        let lives = timeline.alive_at(moment);
+        for pair in lives.windows(2) {
+            prop_assert!(pair[0].offset + pair[0].bytes <= pair[1].offset, "{:?} at {moment}", pair);
+        }
+        let held: Bytes = lives.iter().map(|life| Bytes(life.bytes)).sum();
+        prop_assert_eq!(held, timeline.alive_bytes(moment));
+        prop_assert!(held.0 <= timeline.grown[moment]);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_peak_is_the_reserved_buffer_on_every_device(
+        engine in builder(), model in any_model(), machine in machine(),
+        settings in prop_oneof![sane(), settings()], versus in proptest::option::of(proptest::sample::select(&Versus::ALL[..])),
+    ) {
+        if let Some((plan, sheet)) = shown(engine, model, &machine, &settings, Topic::Allocation(versus)) {
+            let sheet = sheet.map(allocation).map_err(TestCaseError::fail)?;
+            prop_assert_eq!(&sheet.remark, &None);
+            reserves_what_the_plan_says(&sheet.walk, &plan)?;
+            let other = sheet.other.as_ref().and_then(|other| other.walk.as_ref().ok());
+            for walk in [&sheet.walk].into_iter().chain(other) {
+                for timeline in &walk.timelines {
+                    holds_together(timeline, walk.moments.len())?;
+                }
+            }
+        }
+    }
+}
+
+fn walked(settings: &plimsoll::settings::Settings, versus: Option<Versus>) -> (Plan, Allocation) {
+    let model = stage::model("llama3.1-8b");
+    let (plan, sheet) =
+        shown(EngineId::LlamaCpp, &model, &stage::one_gpu(), settings, Topic::Allocation(versus)).unwrap();
+    (plan, allocation(sheet.unwrap()))
+}
+
+/// What stands beside the plan is what the engine plans when the one thing is really changed.
+#[rstest]
+#[case::flash(Versus::FlashAttention)]
+#[case::ubatch(Versus::Ubatch)]
+#[case::layers(Versus::Layers)]
+fn what_is_beside_it_is_another_plan(#[case] versus: Versus) {
+    use plimsoll::settings::{FlashAttn, GpuLayers};
+    let mut settings = settings_of(16_384);
+    let (_, sheet) = walked(&settings, Some(versus));
+    match versus {
+        Versus::FlashAttention => settings.flash_attn = FlashAttn::Off,
+        Versus::Ubatch => settings.ubatch = Some(2048),
+        Versus::Layers => settings.gpu_layers = GpuLayers::Count(32),
+    }
+    let (plan, _) = walked(&settings, None);
+    let other = sheet.other.unwrap().walk.unwrap();
+    reserves_what_the_plan_says(&other, &plan).unwrap();
+    let reserved = |walk: &Walk| walk.timelines.iter().map(|timeline| timeline.reserved).collect::<Vec<_>>();
+    assert_ne!(reserved(&sheet.walk), reserved(&other), "{versus:?} changes nothing");
+}
+
+#[test]
+fn scores_are_seen_only_without_flash_attention() {
+    use plimsoll::teach::allocation::Kind;
+    let (_, sheet) = walked(&settings_of(16_384), Some(Versus::FlashAttention));
+    let most = |walk: &Walk| walk.timelines[0].alive.iter().map(|kinds| kinds[Kind::Scores.index()]).max().unwrap();
+    assert_eq!(most(&sheet.walk), 0);
+    // 32 heads, 512 tokens that each see 16 384, four bytes a score
+    let other = sheet.other.unwrap();
+    assert_eq!(other.called, "flash attention off");
+    assert_eq!(most(&other.walk.unwrap()), 4 * 512 * 16_384 * 32);
+}
+
+#[test]
+fn an_engine_that_estimates_is_said_to_show_another_graph() {
+    let (model, machine, settings) = (stage::model("llama3.1-8b"), stage::one_gpu(), settings_of(8192));
+    for engine in [EngineId::Ollama024, EngineId::Ollama011] {
+        let (plan, sheet) = shown(engine, &model, &machine, &settings, Topic::Allocation(None)).unwrap();
+        let sheet = allocation(sheet.unwrap());
+        assert!(sheet.remark.is_some_and(|remark| remark.starts_with(engine.title())));
+        let translated = plimsoll::settings::Settings {
+            batch: Some(plan.settings.batch),
+            ubatch: Some(plan.settings.ubatch),
+            flash_attn: plan.settings.flash_attn,
+            ..settings.clone()
+        };
+        let (theirs, _) = shown(EngineId::LlamaCpp, &model, &machine, &translated, Topic::Allocation(None)).unwrap();
+        reserves_what_the_plan_says(&sheet.walk, &theirs).unwrap();
+    }
+}

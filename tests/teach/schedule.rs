@@ -1,0 +1,146 @@
+//! What crosses is what is allocated for copies, every pass only adds, and what is taken away falls back.
+
+use std::collections::HashMap;
+
+use plimsoll::engine::EngineId;
+use plimsoll::engine::ggml::Op;
+use plimsoll::teach::schedule::Schedule;
+use plimsoll::teach::{Sheet, Topic};
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::{builder, machine, settings_of, shown};
+use crate::laws::{any_model, sane, settings};
+use crate::stage;
+
+fn schedule(sheet: Sheet) -> Schedule {
+    match sheet {
+        Sheet::Schedule(schedule) => *schedule,
+        Sheet::Allocation(_) => panic!("the allocation came"),
+    }
+}
+
+/// What each cut brings is what the allocator gave the copies.
+fn crosses_what_is_allocated(sheet: &Schedule) -> Result<(), TestCaseError> {
+    let watched = &sheet.trace().watched;
+    let bytes: HashMap<u32, (u8, u64)> =
+        watched.lifetimes.iter().map(|life| (life.id.0, (life.place, life.bytes))).collect();
+    let mut given = vec![Bytes::ZERO; sheet.cuts.len()];
+    for (at, _, first) in watched.schedule.crossings() {
+        for copy in first.0..first.0 + watched.schedule.copies as u32 {
+            let (place, bytes) = bytes[&copy];
+            prop_assert_eq!(usize::from(place), sheet.cuts[at].home, "a copy is where it is read");
+            given[at] += Bytes(bytes);
+        }
+    }
+    for (cut, given) in sheet.cuts.iter().zip(given) {
+        let told: u64 = cut.crossings.iter().map(|crossing| crossing.bytes.0 * crossing.copies as u64).sum();
+        prop_assert_eq!(Bytes(told), given);
+        prop_assert!(cut.crossings.iter().all(|crossing| crossing.from != cut.home));
+    }
+    Ok(())
+}
+
+fn steps_only_add(sheet: &Schedule) -> Result<(), TestCaseError> {
+    let last = sheet.steps.len() - 1;
+    let all = |step: usize| sheet.steps[step].counts.iter().map(|count| count.operations).sum::<usize>();
+    for step in 1..=last {
+        prop_assert_eq!(all(step), all(0), "no operation is lost");
+        for at in 0..sheet.node_count() {
+            let before = sheet.home_of(at, step - 1);
+            prop_assert!(before.is_none() || sheet.home_of(at, step) == before, "what has a device keeps it");
+            prop_assert!(step == last || sheet.is_lit(at, step) == (sheet.home_of(at, step) != before));
+        }
+    }
+    prop_assert_eq!(sheet.steps[last].counts.last().map(|count| count.operations), Some(0), "all have a device");
+    prop_assert!((0..sheet.node_count()).all(|at| sheet.home_of(at, 0).is_none()));
+    let covered: usize = sheet.cuts.iter().map(|cut| cut.nodes.len()).sum();
+    prop_assert_eq!(covered, sheet.node_count(), "the splits are the whole graph");
+    prop_assert_eq!(sheet.blocks.iter().map(|block| block.nodes.len()).sum::<usize>(), covered);
+    for cut in &sheet.cuts {
+        let computing = |at: &usize| !sheet.is_view(*at);
+        let mut here = cut.nodes.clone().filter(computing);
+        prop_assert!(here.all(|at| sheet.home_of(at, last) == Some(cut.home)));
+    }
+    let watched = &sheet.trace().watched;
+    prop_assert_eq!(watched.pipeline.is_on(), watched.schedule.copies > 1);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn what_crosses_is_what_copies_are_given(
+        engine in builder(), model in any_model(), machine in machine(), settings in prop_oneof![sane(), settings()],
+        which in any::<Index>(),
+    ) {
+        let Some((plan, sheet)) = shown(engine, model, &machine, &settings, Topic::Schedule(None)) else {
+            return Ok(());
+        };
+        let whole = sheet.map(schedule).map_err(TestCaseError::fail)?;
+        steps_only_add(&whole)?;
+        crosses_what_is_allocated(&whole)?;
+        for (home, compute) in whole.homes().iter().zip(&whole.trace().measured.compute) {
+            prop_assert_eq!(Bytes(*compute), plan.devices[home.device].graph);
+        }
+        if whole.common.is_empty() {
+            return Ok(());
+        }
+        let (op, _) = whole.common[which.index(whole.common.len())];
+        let (_, sheet) = shown(engine, model, &machine, &settings, Topic::Schedule(Some(op))).unwrap();
+        // without flash attention llama.cpp may have to refuse a cache that needs it
+        let Ok(lacking) = sheet.map(schedule) else { return Ok(()) };
+        steps_only_add(&lacking)?;
+        crosses_what_is_allocated(&lacking)?;
+        prop_assert_eq!(lacking.without, Some((op, whole.crossed())));
+        prop_assert!(!on_gpu(&lacking, op), "{op:?} is still on a GPU");
+    }
+}
+
+fn on_gpu(sheet: &Schedule, op: Op) -> bool {
+    let (last, cpu) = (sheet.steps.len() - 1, sheet.homes().len() - 1);
+    let here = |at: usize| sheet.node(at).is_some_and(|node| node.op == op.name());
+    (0..sheet.node_count()).any(|at| here(at) && sheet.home_of(at, last).is_some_and(|home| home < cpu))
+}
+
+fn watched(without: Option<Op>) -> Schedule {
+    let (model, machine) = (stage::model("llama3.1-8b"), stage::one_gpu());
+    let shown = shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), Topic::Schedule(without));
+    schedule(shown.unwrap().1.unwrap())
+}
+
+#[test]
+fn a_rope_that_a_gpu_lacks_falls_back_to_ram_in_every_block() {
+    let (whole, lacking) = (watched(None), watched(Some(Op::Rope)));
+    assert!(whole.common.contains(&(Op::Rope, 64)), "queries and keys of 32 blocks: {:?}", whole.common);
+    assert_eq!(lacking.steps.len(), whole.steps.len());
+    let net = lacking.steps.iter().position(|step| step.name() == "3 upgrades").unwrap();
+    let ropes: Vec<usize> =
+        (0..lacking.node_count()).filter(|at| lacking.node(*at).unwrap().op == Op::Rope.name()).collect();
+    assert_eq!(ropes.len(), 64);
+    for at in ropes {
+        assert_eq!((lacking.home_of(at, net - 1), lacking.home_of(at, net)), (None, Some(1)), "the safety net");
+    }
+    assert!(lacking.crossed().bytes > whole.crossed().bytes);
+    assert!(lacking.crossed().cuts > 64 && whole.crossed().cuts <= 3, "{:?}", whole.crossed());
+    let blocks = lacking.blocks.iter().filter(|block| block.layer.is_some()).count();
+    assert_eq!(blocks, 32);
+}
+
+#[test]
+fn a_pipeline_keeps_four_copies_and_says_why() {
+    let (model, machine) = (stage::model("llama3.1-8b"), stage::machine(2, "RTX 3090", 24, 64));
+    let sheet = |settings| {
+        let (_, sheet) = shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None)).unwrap();
+        schedule(sheet.unwrap())
+    };
+    let on = sheet(settings_of(8192));
+    assert!(on.trace().watched.pipeline.is_on());
+    assert!(on.cuts.iter().flat_map(|cut| &cut.crossings).all(|crossing| crossing.copies == 4));
+    let layers = plimsoll::settings::GpuLayers::Count(20);
+    let off = sheet(plimsoll::settings::Settings { gpu_layers: layers, ..settings_of(8192) });
+    let unmet: Vec<_> = off.trace().watched.pipeline.conditions().into_iter().filter(|(_, met)| !met).collect();
+    assert_eq!(unmet, [("every layer is on GPUs", false)]);
+}
