@@ -67,7 +67,8 @@ impl Case<'_> {
     /// The ends of the knobs' ranges, which the model sets.
     pub fn bounds(&self) -> Bounds {
         let summary = &self.model.hyper;
-        Bounds { context_train: summary.context_train, layer_count: self.model.block_count() as u64 + 1 }
+        let layer_count = self.model.block_count() as u64 + 1;
+        Bounds { context_train: summary.context_train, layer_count, experts: summary.experts.is_some() }
     }
 
     /// The plan with other settings; `None` where the engine makes none.

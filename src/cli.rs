@@ -155,7 +155,8 @@ fn planner(cli: &Cli) -> Result<ExitCode, Fault> {
         Some(named) => start::model(named)?,
         None => start::default_model()?,
     };
-    let opened = start::quantised(opened, cli.knobs.others.quant)?;
+    // refused here, where it was written; in the planner it is a knob
+    start::quantised(opened.clone(), cli.knobs.others.quant)?;
     if !io::stdout().is_terminal() {
         let sentence = "the planner needs a terminal: 'plimsoll plan MODEL' prints the same plan";
         return Err(Fault::Arguments(sentence.to_owned()));

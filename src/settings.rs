@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::engine::llama_cpp::release::Release;
-use crate::gguf::GgmlType;
+use crate::gguf::{FileType, GgmlType};
 use crate::units::Bytes;
 
 pub use aside::Aside;
@@ -62,6 +62,9 @@ pub struct Settings {
     pub require_full: bool,
     /// Layers whose experts stay in RAM.
     pub n_cpu_moe: Option<u64>,
+    /// The quantisation that the model is wanted in; none for how it was opened. Whoever holds the model makes it so before
+    /// an engine is asked: engines plan for the tensors that they are given.
+    pub quant: Option<FileType>,
     /// The release of llama.cpp that is meant; none for the newest.
     pub release: Option<Release>,
     /// Take the knobs as given, without the engine's own adjustments.

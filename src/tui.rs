@@ -75,6 +75,7 @@ pub fn run(start: Start) -> io::Result<Leave> {
     let mut runner = Runner::new(Arc::new(world::ThisComputer), tell(&send));
     let known = if start.lookout.is_some() { Known::Asking } else { Known::All };
     let live = if start.lookout.as_ref().is_some_and(|lookout| lookout.every.is_some()) { Live::On } else { Live::Off };
+    let quant = start.settings.quant;
     let mut app = App::new(Beginning {
         engine: start.engine,
         settings: start.settings,
@@ -87,6 +88,7 @@ pub fn run(start: Start) -> io::Result<Leave> {
         size,
     });
     app.open(start.package, start.found);
+    app.turn_to_quantisation(quant);
     match start.reference {
         Some(reference) => runner.start(Effect::Remember(reference)),
         None => app.greet(),

@@ -8,12 +8,13 @@ mod knobs;
 mod loads;
 mod machine;
 mod never_panics;
+mod quantisation;
 mod ranges;
 mod sliders;
 
 use crate::stage::{self, Stage};
 use plimsoll::engine::EngineId;
-use plimsoll::gguf::Value;
+use plimsoll::gguf::{FileType, Value};
 use plimsoll::plan::{Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers};
@@ -66,14 +67,15 @@ fn the_plan_follows_each_key() {
 fn every_knob_turns_and_is_undone() {
     let mut stage = llama();
     let fresh = stage.app.settings.clone();
-    stage.press("↓ → ↓ → ↓ → ↓ → ↓ ←");
+    stage.press("↓ → ↓ → ↓ → ↓ → ↓ → ↓ ←");
     assert_eq!(stage.app.settings.parallel, Some(2));
+    assert_eq!(stage.app.settings.quant, Some(FileType::Q4_1));
     assert_eq!(stage.app.settings.cache_type_k, Some(CacheType::Q8_0));
     assert_eq!(stage.app.settings.cache_type_v, Some(CacheType::Q8_0));
     assert_eq!(stage.app.settings.flash_attn, FlashAttn::On);
     assert_eq!(stage.app.settings.batch, Some(768));
     assert!(matches!(stage.app.settings.gpu_layers, GpuLayers::Count(_)));
-    stage.press("u u u u u");
+    stage.press("u u u u u u");
     assert_eq!(stage.app.settings, fresh);
     stage.press("u");
     assert!(stage.text().contains("Nothing to undo"));

@@ -11,7 +11,8 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use plimsoll::gguf::{FileType, GgmlType, Header, Tensor, Value};
 use plimsoll::model::Model;
-use plimsoll::source::description;
+use plimsoll::settings::knob::{Bounds, Knob, QUANTISATIONS};
+use plimsoll::source::{catalogue, description};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -259,4 +260,17 @@ proptest! {
             prop_assert_eq!(again, quantised.header.tensors);
         }
     }
+}
+
+#[rstest::rstest]
+#[case("llama3.1-8b", false)]
+#[case("qwen3-30b-a3b", true)]
+fn the_slider_goes_from_the_smallest_to_the_largest(#[case] name: &str, #[case] experts: bool) {
+    let model = catalogue::find(name).unwrap().model(FileType::F16).unwrap();
+    let stops = Knob::Quant.stops(&Bounds { experts, ..Bounds::default() });
+    let slider: Vec<FileType> = stops.as_slice().iter().map(|&at| QUANTISATIONS[at as usize]).collect();
+    let sizes: Vec<Bytes> = slider.iter().map(|&to| model.quantised_bytes(to).unwrap()).collect();
+    assert!(sizes.is_sorted(), "{slider:?} {sizes:?}");
+    assert!(model.quantisations().iter().all(|(to, _)| slider.contains(to)));
+    assert_eq!(model.quantisations().len(), slider.len());
 }

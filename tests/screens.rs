@@ -208,7 +208,7 @@ fn models_at_four_sizes(#[case] state: &str, #[case] keys: &str) {
 fn four_plans_compared() {
     let machine = stage::machine(1, "RTX 3060", 12, 32);
     let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (140, 45), settings(24_576), Look::BEST);
-    stage.press("c PgUp c Esc ↓ ↓ ↓ → ↑ → c Esc e ↑ ↑ Enter c");
+    stage.press("c PgUp c Esc ↓ ↓ ↓ ↓ → ↑ → c Esc e ↑ ↑ Enter c");
     picture("compare", &mut stage);
 }
 
@@ -249,7 +249,7 @@ fn ranges_in_ascii_without_colour() {
 #[rstest]
 #[case::fits("fits", 24, "")]
 #[case::split("split", 12, "PgUp")]
-#[case::over("over", 12, "End ↓ ↓ ↓ ↓ ↓ → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → →")]
+#[case::over("over", 12, "End ↓ ↓ ↓ ↓ ↓ ↓ → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → → →")]
 #[case::memory("memory", 12, "PgUp Tab Tab")]
 #[case::device("device", 12, "PgUp Tab Tab Enter")]
 #[case::layer("layer", 12, "PgUp Tab i")]
@@ -258,14 +258,15 @@ fn ranges_in_ascii_without_colour() {
 #[case::graph("graph", 24, "⇧Tab Enter")]
 #[case::knob("knob", 24, "i")]
 #[case::typing("typing", 24, "1 2 3")]
-#[case::not_taken("not-taken", 24, "↓ ↓ →")]
+#[case::weights("weights", 24, "↓ ↓ → → → →")]
+#[case::not_taken("not-taken", 24, "↓ ↓ ↓ →")]
 #[case::engines("engines", 24, "e")]
 #[case::export("export", 24, "x")]
 #[case::export_save("export-save", 24, "x → → s")]
 #[case::help("help", 24, "?")]
 #[case::sweep("sweep", 12, "w")]
 #[case::matrix("matrix", 12, "W Tab")]
-#[case::compare("compare", 12, "c → ↓ ↓ ↓ → ↑ → c")]
+#[case::compare("compare", 12, "c → ↓ ↓ ↓ ↓ → ↑ → c")]
 fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let machine = stage::machine(1, if gib == 24 { "RTX 3090" } else { "RTX 3060" }, gib, 32);
@@ -311,7 +312,7 @@ fn more_knobs_than_rows(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16
     let machine = stage::machine(2, "RTX 3060", 12, 64);
     let settings = Settings { cache_type_k: Some(CacheType::Q8_0), ..settings(32_768) };
     let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine, size, settings);
-    stage.press("↓ ↓ ↓ ↓ ↓ ↓ ↓ →");
+    stage.press("↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓ →");
     stage.rest();
     insta::assert_snapshot!(format!("llama-cpp-{}x{}", size.0, size.1), stage.text());
 }

@@ -1,9 +1,10 @@
 //! How far each knob can go, and what would help: what the planner's screen asks after every key.
 
 use super::{Case, Change, Goal};
+use crate::gguf::FileType;
 use crate::plan::{Plan, Verdict};
 use crate::settings::GpuLayers;
-use crate::settings::knob::Knob;
+use crate::settings::knob::{Knob, QUANTISATIONS};
 
 /// How far knobs can go with every layer on GPUs, the others held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct Limits {
     pub batch: Option<u64>,
     /// The largest physical batch, in tokens.
     pub ubatch: Option<u64>,
+    /// The largest quantisation.
+    pub quant: Option<FileType>,
     /// The fewest layers whose experts stay in RAM.
     pub cpu_moe: Option<u64>,
     /// What else brings every layer onto GPUs when they are not all there.
@@ -24,13 +27,14 @@ pub struct Limits {
 
 impl Limits {
     /// The knobs that are asked for how far they can go, as far as the engine offers them.
-    pub const ASKED: [Knob; 5] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::Ubatch, Knob::CpuMoe];
+    pub const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Quant, Knob::Batch, Knob::Ubatch, Knob::CpuMoe];
 
     /// The largest value of `knob`, for those that have one; of [`Knob::CpuMoe`] the smallest.
     pub fn of(&self, knob: Knob) -> Option<u64> {
         match knob {
             Knob::Context => self.context,
             Knob::Parallel => self.parallel,
+            Knob::Quant => QUANTISATIONS.iter().position(|&to| Some(to) == self.quant).map(|at| at as u64),
             Knob::Batch => self.batch,
             Knob::Ubatch => self.ubatch,
             Knob::CpuMoe => self.cpu_moe,
@@ -70,6 +74,7 @@ impl Case<'_> {
             context: most(Knob::Context),
             parallel: most(Knob::Parallel),
             batch: most(Knob::Batch),
+            quant: self.largest_quantisation(Goal::All).found.map(|(to, _)| to),
             ubatch: ask(Knob::Ubatch, &most),
             cpu_moe: ask(Knob::CpuMoe, &|knob| self.fewest(knob, Goal::All)),
             remedies,

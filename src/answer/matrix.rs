@@ -133,7 +133,7 @@ impl Case<'_> {
 
     /// What the engine makes of one pair.
     fn outcome_of(&self, pair: &Pair) -> Result<Outcome, String> {
-        let model = pair.model.as_deref().unwrap_or(self.model);
+        let model = pair.model.as_ref().map_or(self.model, |(_, model)| model);
         Case { model, ..*self }.outcome(&pair.knobs)
     }
 
@@ -142,8 +142,11 @@ impl Case<'_> {
         match axis {
             Axis::Knob(knob, values) => values.iter().map(|&value| Step::Knob(*knob, value)).collect(),
             Axis::Quantisation(to) => {
-                let made = |&to: &FileType| self.model.quantised(to).map(Arc::new).map_err(|error| error.to_string());
-                to.iter().map(|to| Step::Model(made(to))).collect()
+                let made = |to: FileType| match self.model.requantised(to) {
+                    Ok(model) => Ok((to, Arc::new(model))),
+                    Err(error) => Err(error.to_string()),
+                };
+                to.iter().map(|&to| Step::Model(made(to))).collect()
             }
         }
     }
@@ -153,14 +156,14 @@ impl Case<'_> {
 #[derive(Clone)]
 enum Step {
     Knob(Knob, u64),
-    Model(Result<Arc<Model>, String>),
+    Model(Result<(FileType, Arc<Model>), String>),
 }
 
 /// What is different in one cell.
 #[derive(Clone, Debug, Default)]
 pub struct Pair {
     knobs: Vec<(Knob, u64)>,
-    model: Option<Arc<Model>>,
+    model: Option<(FileType, Arc<Model>)>,
 }
 
 impl Pair {
@@ -174,12 +177,12 @@ impl Pair {
 
     /// What it makes of `situation`.
     pub fn of(&self, situation: &Situation) -> Situation {
-        let mut then = situation.clone();
+        let mut then = match &self.model {
+            Some((to, model)) => situation.of_model(*to, Arc::clone(model)),
+            None => situation.clone(),
+        };
         for &(knob, value) in &self.knobs {
             knob.set(&mut then.settings, value);
-        }
-        if let Some(model) = &self.model {
-            then.model = Arc::clone(model);
         }
         then
     }

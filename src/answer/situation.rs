@@ -15,7 +15,9 @@ use crate::settings::Settings;
 pub struct Situation {
     /// Who decides.
     pub engine: EngineId,
-    /// The model.
+    /// The model as it was opened.
+    pub opened: Arc<Model>,
+    /// The same in the quantisation that the knobs ask for.
     pub model: Arc<Model>,
     /// The machine.
     pub machine: Arc<Machine>,
@@ -48,8 +50,14 @@ impl Situation {
 
     /// The same with the model in another quantisation.
     pub fn quantised(&self, to: FileType) -> Option<Self> {
-        let model = Arc::new(self.model.quantised(to).ok()?);
-        Some(Self { model, ..self.clone() })
+        let model = Arc::new(self.opened.requantised(to).ok()?);
+        Some(self.of_model(to, model))
+    }
+
+    /// The same with `model`, which is the opened one as `quant`.
+    pub(super) fn of_model(&self, quant: FileType, model: Arc<Model>) -> Self {
+        let settings = Settings { quant: Some(quant), ..self.settings.clone() };
+        Self { model, settings, ..self.clone() }
     }
 }
 

@@ -49,6 +49,7 @@ impl Regime {
             Knob::CpuMoe => effect.n_cpu_moe = None,
             Knob::FlashAttn => effect.flash_attn = FlashAttn::Auto,
             Knob::Context
+            | Knob::Quant
             | Knob::CacheType
             | Knob::CacheTypeK
             | Knob::CacheTypeV

@@ -91,14 +91,19 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("'{text}' is not a share: write numbers from 0 up, such as 3,1"))
 }
 
-/// A knob by its name on the command line.
+/// A knob of an engine's by its name on the command line.
 pub(super) fn knob(text: &str) -> Result<Knob, String> {
-    named(text, &Knob::ALL)
+    named(text, &engine_knobs())
+}
+
+/// The quantisation is a knob of the model's: where it can be asked about, it has an answer of its own.
+fn engine_knobs() -> Vec<Knob> {
+    Knob::ALL.into_iter().filter(|&knob| knob != Knob::Quant).collect()
 }
 
 /// A knob, or the quantisation.
 pub(super) fn knob_or_quant(text: &str) -> Result<Wanted, String> {
-    or_quant(text, &Knob::ALL)
+    or_quant(text, &engine_knobs())
 }
 
 /// A knob whose values are numbers, or the quantisation.

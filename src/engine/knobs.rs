@@ -47,6 +47,7 @@ impl Scene<'_> {
 const ESTIMATORS: &[(Knob, When)] = &[
     (Knob::Context, When::Always),
     (Knob::Parallel, When::Always),
+    (Knob::Quant, When::Always),
     (Knob::CacheType, When::Always),
     (Knob::FlashAttn, When::Always),
     (Knob::Batch, When::Always),
@@ -58,6 +59,7 @@ const ESTIMATORS: &[(Knob, When)] = &[
 const OLLAMA: &[(Knob, When)] = &[
     (Knob::Context, When::Always),
     (Knob::Parallel, When::Always),
+    (Knob::Quant, When::Always),
     (Knob::KvUnified, When::KvCache),
     (Knob::CacheTypeK, When::KvCache),
     (Knob::CacheTypeV, When::KvCache),
@@ -73,6 +75,7 @@ const OLLAMA: &[(Knob, When)] = &[
 const LLAMA_CPP: &[(Knob, When)] = &[
     (Knob::Context, When::Always),
     (Knob::Parallel, When::Always),
+    (Knob::Quant, When::Always),
     (Knob::KvUnified, When::KvCache),
     (Knob::CacheTypeK, When::KvCache),
     (Knob::CacheTypeV, When::KvCache),

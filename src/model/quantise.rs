@@ -99,6 +99,19 @@ impl Model {
         })
     }
 
+    /// [`Model::quantised`] as it is shown to people: where the model was quantised before, a note says that this is what
+    /// its original would be.
+    ///
+    /// # Errors
+    /// Where the quantiser itself would refuse.
+    pub fn requantised(&self, to: FileType) -> Result<Self, QuantiseError> {
+        let mut model = self.quantised(to)?;
+        if self.is_quantised() {
+            model.header.notes.push(format!("quantised anew: this is what the original weights would take as {to}"));
+        }
+        Ok(model)
+    }
+
     /// What [`Model::quantised`] would take, in bytes.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The knobs that can be turned by hand: their ranges, where they snap, and how a typed value is read. Which of them an
 //! engine offers, [`crate::engine::EngineId::knobs`] says.
 
+mod facts;
 mod stops;
 mod text;
 pub(super) mod value;
@@ -8,6 +9,7 @@ pub(super) mod value;
 pub use stops::Stops;
 
 use super::{CacheType, FlashAttn};
+use crate::gguf::FileType;
 
 /// Largest value that a person may type: beyond it no arithmetic on memory makes sense.
 pub const LARGEST: u64 = 1 << 40;
@@ -31,6 +33,49 @@ pub const CACHE_TYPES: [CacheType; 9] = [
 /// What is offered for flash attention.
 pub const FLASH_CHOICES: [FlashAttn; 3] = [FlashAttn::Auto, FlashAttn::On, FlashAttn::Off];
 
+/// What a model can be quantised to, from the smallest to the largest for a usual model; llama.cpp's quantiser refuses some
+/// for some models.
+pub const QUANTISATIONS: [FileType; 35] = [
+    FileType::Q1_0,
+    FileType::Iq1S,
+    FileType::Iq1M,
+    FileType::Tq1_0,
+    FileType::Iq2Xxs,
+    FileType::Tq2_0,
+    FileType::Iq2Xs,
+    FileType::Q2_0,
+    FileType::Iq2S,
+    FileType::Iq2M,
+    FileType::Q2KS,
+    FileType::Q2K,
+    FileType::Iq3Xxs,
+    FileType::Iq3Xs,
+    FileType::Q3KS,
+    FileType::Iq3S,
+    FileType::Iq3M,
+    FileType::Q3KM,
+    FileType::Q3KL,
+    FileType::Iq4Xs,
+    FileType::Mxfp4,
+    FileType::Q4_0,
+    FileType::Q4KS,
+    FileType::Iq4Nl,
+    FileType::Q4KM,
+    FileType::Q4_1,
+    FileType::Q5_0,
+    FileType::Q5KS,
+    FileType::Q5KM,
+    FileType::Q5_1,
+    FileType::Q6K,
+    FileType::Q8_0,
+    FileType::F16,
+    FileType::Bf16,
+    FileType::F32,
+];
+
+/// Of these, the ones that only suit models trained for them: they can be typed, and are no stops.
+const TRAINED_FOR: [FileType; 4] = [FileType::Q1_0, FileType::Tq1_0, FileType::Tq2_0, FileType::Q2_0];
+
 /// More words than these do not stand side by side.
 const MOST_WORDS: usize = 3;
 
@@ -42,6 +87,8 @@ pub enum Knob {
     Context,
     /// Sequences served at once.
     Parallel,
+    /// The model's quantisation.
+    Quant,
     /// Number format of the KV cache, K and V alike.
     CacheType,
     /// Number format of the K cache alone.
@@ -66,15 +113,6 @@ pub enum Knob {
     TensorSplit,
 }
 
-/// What is said of a knob.
-struct Facts {
-    name: &'static str,
-    title: &'static str,
-    says: &'static str,
-    least: u64,
-    fine: u64,
-}
-
 /// What a knob's range depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -82,19 +120,22 @@ pub struct Bounds {
     pub context_train: Option<u64>,
     /// Layers that can go to a GPU, the output layer counted.
     pub layer_count: u64,
+    /// It is a mixture of experts: there is a quantisation for these alone.
+    pub experts: bool,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { context_train: None, layer_count: 1 }
+        Self { context_train: None, layer_count: 1, experts: false }
     }
 }
 
 impl Knob {
     /// Every knob, in the order of the screen.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Context,
         Self::Parallel,
+        Self::Quant,
         Self::KvUnified,
         Self::CacheType,
         Self::CacheTypeK,
@@ -107,107 +148,6 @@ impl Knob {
         Self::CpuMoe,
         Self::TensorSplit,
     ];
-
-    const fn facts(self) -> Facts {
-        match self {
-            Self::Context => Facts {
-                name: "ctx",
-                title: "context",
-                says: "Tokens of context: for each sequence with Ollama (num_ctx), for all together with llama.cpp (-c).",
-                least: 1,
-                fine: 256,
-            },
-            Self::Parallel => Facts {
-                name: "parallel",
-                title: "parallel",
-                says: "Sequences served at once; each has a context of its own.",
-                least: 1,
-                fine: 1,
-            },
-            Self::CacheType => Facts {
-                name: "kv-type",
-                title: "KV cache",
-                says: "The number format of the KV cache. Formats below f16 need flash attention.",
-                least: 0,
-                fine: 1,
-            },
-            Self::CacheTypeK => Facts {
-                name: "cache-type-k",
-                title: "K cache",
-                says: "The number format of the K cache (--cache-type-k), from the narrowest to the widest.",
-                least: 0,
-                fine: 1,
-            },
-            Self::CacheTypeV => Facts {
-                name: "cache-type-v",
-                title: "V cache",
-                says: "The number format of the V cache (--cache-type-v), from the narrowest to the widest. Packed formats \
-                       need flash attention.",
-                least: 0,
-                fine: 1,
-            },
-            Self::FlashAttn => Facts {
-                name: "flash-attn",
-                title: "flash attn",
-                says: "Attention without the full matrix of scores. On auto the engine decides.",
-                least: 0,
-                fine: 1,
-            },
-            Self::Batch => Facts {
-                name: "batch",
-                title: "batch",
-                says: "Tokens of a prompt that are taken at once (num_batch, --batch-size).",
-                least: 1,
-                fine: 16,
-            },
-            Self::Ubatch => Facts {
-                name: "ubatch",
-                title: "ubatch",
-                says: "Tokens of a batch that are computed at once, which the graph is built for (--ubatch-size).",
-                least: 1,
-                fine: 16,
-            },
-            Self::KvUnified => Facts {
-                name: "kv-unified",
-                title: "one cache",
-                says: "One KV cache that all sequences share, instead of one each (--kv-unified). llama-server has one in \
-                       any case where the number of sequences is left to it.",
-                least: 0,
-                fine: 1,
-            },
-            Self::Outputs => Facts {
-                name: "outputs",
-                title: "outputs",
-                says: "Tokens whose logits one ubatch computes. llama-server needs one for each sequence; type ubatch for \
-                       all tokens.",
-                least: 1,
-                fine: 1,
-            },
-            Self::GpuLayers => Facts {
-                name: "gpu-layers",
-                title: "GPU layers",
-                says: "Layers on GPUs, the output layer counted (num_gpu, -ngl). On auto the engine decides.",
-                least: 0,
-                fine: 1,
-            },
-            Self::CpuMoe => Facts {
-                name: "n-cpu-moe",
-                title: "MoE in RAM",
-                says: "Layers whose experts stay in RAM while the rest of them goes to a GPU, from the first on \
-                       (--n-cpu-moe).",
-                least: 0,
-                fine: 1,
-            },
-            Self::TensorSplit => Facts {
-                name: "tensor-split",
-                title: "GPU split",
-                says: "What the first of the GPUs in use gets of the layers, in percent (--tensor-split). The others keep \
-                       their proportion; type shares like 3,1,1 to set them all.",
-                least: 0,
-                fine: 1,
-            },
-        }
-    }
 
     /// Its name in JSON and, after two dashes, on the command line.
     pub const fn name(self) -> &'static str {
@@ -237,6 +177,7 @@ impl Knob {
     /// The words of a knob that has words instead of numbers; its values are indices into them.
     pub fn choices(self) -> Option<Vec<&'static str>> {
         match self {
+            Self::Quant => Some(QUANTISATIONS.iter().map(|to| to.name()).collect()),
             Self::CacheType => Some(CACHE_CHOICES.iter().map(|ty| ty.name()).collect()),
             Self::CacheTypeK | Self::CacheTypeV => Some(CACHE_TYPES.iter().map(|ty| ty.name()).collect()),
             Self::FlashAttn => Some(FLASH_CHOICES.iter().map(|&flash| value::flash_name(flash)).collect()),
@@ -267,6 +208,10 @@ impl Knob {
             Self::GpuLayers => (0..=bounds.layer_count.min(4096)).collect(),
             Self::CpuMoe => (0..=bounds.layer_count.saturating_sub(1).min(4096)).collect(),
             Self::TensorSplit => (0..=20).map(|step| 5 * step).collect(),
+            Self::Quant => {
+                let suits = |to: FileType| !TRAINED_FOR.contains(&to) && (bounds.experts || to != FileType::Mxfp4);
+                (0u64..).zip(QUANTISATIONS).filter(|&(_, to)| suits(to)).map(|(at, _)| at).collect()
+            }
             Self::CacheType => choices(CACHE_CHOICES.len()),
             Self::CacheTypeK | Self::CacheTypeV => choices(CACHE_TYPES.len()),
             Self::FlashAttn => choices(FLASH_CHOICES.len()),
@@ -297,7 +242,7 @@ impl Knob {
 mod tests {
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33 };
+    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false };
 
     #[test]
     fn context_snaps_to_the_sizes_people_use() {

@@ -64,12 +64,6 @@ impl Package {
     /// # Errors
     /// When the quantiser would refuse.
     pub fn quantised(&self, to: FileType) -> Result<Self, QuantiseError> {
-        let was = self.model.is_quantised();
-        let mut model = self.model.quantised(to)?;
-        if was {
-            let note = format!("the file is quantised already: this is what its original would be as {to}");
-            model.header.notes.push(note);
-        }
-        Ok(Self { model: Arc::new(model), ..self.clone() })
+        Ok(Self { model: Arc::new(self.model.requantised(to)?), ..self.clone() })
     }
 }

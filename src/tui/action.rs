@@ -156,7 +156,7 @@ pub enum Action {
         /// Which question.
         id: u64,
         /// The answer.
-        limits: Limits,
+        limits: Box<Limits>,
     },
     /// A part of the answer to an inquiry.
     Answered {

@@ -16,6 +16,7 @@ pub mod matrix;
 mod mode;
 mod mouse;
 mod pages;
+mod quant;
 mod settle;
 pub mod shelf;
 pub mod sweep;
@@ -139,6 +140,9 @@ pub struct Beginning {
 pub struct App {
     pub engine: EngineId,
     pub settings: Settings,
+    /// The model as it was opened.
+    pub opened: Option<Arc<Model>>,
+    /// The same in the quantisation that the knobs ask for.
     pub model: Option<Arc<Model>>,
     /// The machine as it was found or described; its free memory may move.
     pub here: Arc<Machine>,
@@ -198,6 +202,7 @@ pub struct App {
     lesson_id: u64,
     stale: Stale,
     past: Vec<Step>,
+    made: quant::Made,
     aside: Aside,
     drag: Option<Drag>,
 }
@@ -212,6 +217,7 @@ impl App {
         Self {
             engine: start.engine,
             settings: start.settings,
+            opened: start.model.clone(),
             model: start.model,
             machine: Arc::clone(&here),
             here,
@@ -253,6 +259,7 @@ impl App {
             lesson_id: 0,
             stale: Stale::ByHand,
             past: Vec::new(),
+            made: quant::Made::default(),
             aside: Aside::default(),
             drag: None,
         }

@@ -107,7 +107,7 @@ impl Question {
     /// Asks the engine.
     pub fn answer(&self) -> Action {
         let case = Case { engine: self.engine, model: &self.model, machine: &self.machine, settings: &self.settings };
-        Action::Limits { id: self.id, limits: case.limits(&self.plan) }
+        Action::Limits { id: self.id, limits: Box::new(case.limits(&self.plan)) }
     }
 }
 

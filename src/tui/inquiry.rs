@@ -6,7 +6,7 @@ use crate::answer::best::{Suggestion, Wish};
 use crate::answer::cliffs::Cliff;
 use crate::answer::matrix::Axis;
 use crate::answer::sweep::{Outcome, Point};
-use crate::answer::{Goal, Offer, Situation};
+use crate::answer::{Case, Goal, Offer, Situation};
 use crate::settings::knob::Knob;
 
 /// A question about a situation.
@@ -129,7 +129,8 @@ impl Inquiry {
         let (rows, columns) = (axis(rows, ROWS), axis(columns, COLUMNS));
         // what the engine says anywhere is no news of one cell
         let said = case.plan().map_or_else(|_| Vec::new(), |plan| plan.notes);
-        let cells = case.pairs(&rows, &columns).map(move |pair| {
+        let opened = Case { model: &self.of.opened, ..case };
+        let cells = opened.pairs(&rows, &columns).map(move |pair| {
             let cell = match pair {
                 Ok(pair) => Self::cell(pair.of(&self.of), &said),
                 Err(why) => Cell { outcome: Err(why), note: None, then: None },

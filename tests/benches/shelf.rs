@@ -27,7 +27,7 @@ fn main() {
 }
 
 /// Sixty models, read for the first time.
-#[divan::bench(args = ["ollama-0.24", "llama.cpp"])]
+#[divan::bench(args = ["ollama-0.24", "ollama", "llama.cpp"])]
 fn sixty_models(bencher: Bencher<'_, '_>, engine: &str) {
     let question = Question {
         engine: engine.parse::<EngineId>().unwrap(),

@@ -17,7 +17,7 @@ fn two_pinned_plans_stand_side_by_side_with_their_differences() {
     assert!(matches!(stage.app.mode, Mode::Plan), "one plan is compared with nothing yet");
     assert!(stage.text().contains("Pinned as A"), "{}", stage.text());
     let before = stage.app.plan.clone().unwrap();
-    stage.press("End ↓ ↓ ↓ → ↑ → c");
+    stage.press("End ↓ ↓ ↓ ↓ → ↑ → c");
     let now = stage.app.plan.clone().unwrap();
     let text = stage.text();
     assert!(text.contains("B · now") && text.contains("≠ context"), "{text}");
@@ -59,7 +59,7 @@ fn going_on_with_a_pinned_plan_brings_back_model_engine_and_knobs() {
     let first = stage.app.situation().unwrap();
     stage.press("o");
     stage.write("./small.gguf");
-    stage.press("Enter e ↑ Enter ↓ ↓ → c");
+    stage.press("Enter e ↑ Enter ↓ ↓ ↓ → c");
     let second = stage.app.situation().unwrap();
     assert!(first != second && first.engine != second.engine);
     assert!(stage.text().contains("Llama 3.2 1B"), "{}", stage.text());
@@ -88,7 +88,7 @@ fn a_plan_that_was_not_drawn_yet_is_pinned_as_it_will_be() {
 fn rows_say_what_the_plans_say() {
     let mut stage = split();
     let one = stage.app.plan.clone().unwrap();
-    stage.press("↓ ↓ ↓ → ↑ → →");
+    stage.press("↓ ↓ ↓ ↓ → ↑ → →");
     let other = stage.app.plan.clone().unwrap();
     assert_eq!(other.settings.cache_type_k, CacheType::Q4_0);
     let groups = compare(&[Some(&one), None, Some(&other)]);

@@ -36,19 +36,19 @@ fn only_knobs_that_mean_something_are_offered() {
     assert!(!recurrent.contains(&Knob::CacheTypeK) && !recurrent.contains(&Knob::FlashAttn));
     // its batch is llama-server's ubatch too
     assert!(!knobs(EngineId::Ollama, "llama3.1-8b", 1).contains(&Knob::Ubatch));
-    assert_eq!(knobs(EngineId::Ollama024, "gpt-oss-20b", 2).len(), 6);
+    assert_eq!(knobs(EngineId::Ollama024, "gpt-oss-20b", 2).len(), 7);
 }
 
 #[test]
 fn knobs_without_room_scroll_into_sight() {
     let mut stage = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (60, 20));
-    assert!(stage.text().contains("1-6 of 12") && !stage.text().contains("GPU split"), "{}", stage.text());
+    assert!(stage.text().contains("1-6 of 13") && !stage.text().contains("GPU split"), "{}", stage.text());
     let first = stage.app.knob_row(Knob::Parallel);
     stage.press("↓ ↓ ↓ ↓ ↓");
     assert_eq!(stage.app.knob_row(Knob::Parallel), first, "nothing moves while the knob is in sight");
-    stage.press("↓ ↓ ↓ ↓ ↓ ↓");
+    stage.press("↓ ↓ ↓ ↓ ↓ ↓ ↓");
     assert_eq!(stage.app.knob, Knob::TensorSplit);
-    assert!(stage.text().contains("7-12 of 12") && stage.text().contains("▸ GPU split"), "{}", stage.text());
+    assert!(stage.text().contains("8-13 of 13") && stage.text().contains("▸ GPU split"), "{}", stage.text());
     stage.resize(140, 60);
     assert_eq!(stage.app.first_knob, 0, "where all have room none is hidden");
     assert!(stage.text().contains("GPU split") && stage.text().contains("context"), "{}", stage.text());

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use plimsoll::answer::Limits;
 use plimsoll::settings::Settings;
 use plimsoll::shelf::Origin;
 use plimsoll::source::Progress;
@@ -100,7 +99,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => ".{0,12}".prop_map(|text| Step::Do(Action::Paste(text))),
         1 => (0u16..150, 0u16..50).prop_map(|(columns, rows)| Step::Resize(columns, rows)),
         1 => any::<u64>().prop_map(|id| Step::Do(Action::Fade { id })),
-        1 => (0u64..9).prop_map(|id| Step::Do(Action::Limits { id, limits: Limits::default() })),
+        1 => (0u64..9).prop_map(|id| Step::Do(Action::Limits { id, limits: Box::default() })),
         1 => (0u64..9).prop_map(|id| Step::Do(Action::Loaded { id, result: Err("it is not there".to_owned()) })),
         1 => (0u64..9).prop_map(|id| Step::Do(progress(id))),
     ];

@@ -38,7 +38,8 @@ impl Knob {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let word = text.to_ascii_lowercase().replace('_', "");
         if let Some(words) = self.choices() {
-            return match words.iter().position(|choice| choice.replace('_', "") == word) {
+            let plain = |choice: &str| choice.replace('_', "").to_ascii_lowercase();
+            return match words.iter().position(|choice| plain(choice) == word) {
                 Some(at) => {
                     self.set(settings, at as u64);
                     Ok(())
@@ -47,6 +48,9 @@ impl Knob {
                     self.reset(settings);
                     Ok(())
                 }
+                None if self == Self::Quant => Err(format!(
+                    "'{text}' is no quantisation to choose: write one like Q4_K_M, Q8_0 or IQ3_XS, or auto"
+                )),
                 None => Err(format!("'{text}' is no {}: write {}, or auto", self.title(), words.join(", "))),
             };
         }
@@ -94,7 +98,7 @@ mod tests {
     use super::*;
     use crate::settings::{CacheType, GpuLayers};
 
-    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33 };
+    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false };
 
     #[test]
     fn typed_values_are_taken_exactly() {

@@ -1,6 +1,6 @@
 //! A knob's value in the settings and in a plan.
 
-use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, LARGEST};
+use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, LARGEST, QUANTISATIONS};
 use crate::plan::Plan;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Settings};
 
@@ -16,6 +16,7 @@ impl Knob {
             Self::Parallel => settings.parallel,
             Self::Batch => settings.batch,
             Self::Ubatch => settings.ubatch,
+            Self::Quant => place(&QUANTISATIONS, &settings.quant?),
             Self::CacheType => place(&CACHE_CHOICES, &settings.cache_type_k?),
             Self::CacheTypeK => place(&CACHE_TYPES, &settings.cache_type_k?),
             Self::CacheTypeV => place(&CACHE_TYPES, &settings.cache_type_v?),
@@ -45,6 +46,11 @@ impl Knob {
             Self::Parallel => effect.parallel,
             Self::Batch => effect.batch,
             Self::Ubatch => effect.ubatch,
+            // no place on the slider for a file that tells no mix
+            Self::Quant => {
+                let named = plan.model.file_type.as_deref().and_then(|name| name.parse().ok());
+                named.and_then(|to| place(&QUANTISATIONS, &to)).unwrap_or(u64::MAX)
+            }
             Self::CacheType => place(&CACHE_CHOICES, &effect.cache_type_k).unwrap_or(0),
             Self::CacheTypeK => place(&CACHE_TYPES, &effect.cache_type_k).unwrap_or(0),
             Self::CacheTypeV => place(&CACHE_TYPES, &effect.cache_type_v).unwrap_or(0),
@@ -69,6 +75,7 @@ impl Knob {
             Self::Parallel => settings.parallel = Some(value),
             Self::Batch => settings.batch = Some(value),
             Self::Ubatch => settings.ubatch = Some(value),
+            Self::Quant => settings.quant = QUANTISATIONS.get(at).copied(),
             Self::CacheType => {
                 let ty = CACHE_CHOICES.get(at).copied();
                 (settings.cache_type_k, settings.cache_type_v) = (ty, ty);
@@ -96,6 +103,7 @@ impl Knob {
             Self::Parallel => to.parallel = from.parallel,
             Self::Batch => to.batch = from.batch,
             Self::Ubatch => to.ubatch = from.ubatch,
+            Self::Quant => to.quant = from.quant,
             Self::CacheType => (to.cache_type_k, to.cache_type_v) = (from.cache_type_k, from.cache_type_v),
             Self::CacheTypeK => to.cache_type_k = from.cache_type_k,
             Self::CacheTypeV => to.cache_type_v = from.cache_type_v,
@@ -151,7 +159,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33 };
+    const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false };
 
     proptest! {
         #[test]

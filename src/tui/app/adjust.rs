@@ -66,6 +66,10 @@ impl App {
                 let text = "Not even with the experts of every layer in RAM does the rest fit on the GPU.";
                 self.notice = Some(text.to_owned());
             }
+            None if knob == Knob::Quant => {
+                let least = knob.show(knob.stops(&self.bounds).first());
+                self.notice = Some(format!("Not even {least} weights leave every layer on the GPU."));
+            }
             None => {
                 let least = knob.show(knob.stops(&self.bounds).first());
                 let what = knob.title();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::live::Stale;
+use super::tag::capital;
 use super::{App, Cursors, Knob};
 use crate::answer::Situation;
 use crate::machine::Machine;
@@ -35,6 +36,7 @@ impl App {
     pub fn situation(&self) -> Option<Situation> {
         Some(Situation {
             engine: self.engine,
+            opened: Arc::clone(self.opened.as_ref()?),
             model: Arc::clone(self.model.as_ref()?),
             machine: Arc::clone(&self.machine),
             settings: self.settings.clone(),
@@ -83,7 +85,7 @@ impl App {
     }
 
     fn become_of(&mut self, situation: Situation, knobs: Vec<Knob>) {
-        let Situation { engine, model, machine, settings } = situation;
+        let Situation { engine, opened, model, machine, settings } = situation;
         let same_model = self.model.as_ref().is_some_and(|now| Arc::ptr_eq(now, &model));
         let same_machine = Arc::ptr_eq(&self.machine, &machine);
         let same = same_model && same_machine && engine == self.engine;
@@ -91,7 +93,7 @@ impl App {
             (self.plan, self.cursors) = (None, Cursors::default());
         }
         (self.engine, self.settings, self.stale) = (engine, settings, Stale::ByHand);
-        (self.model, self.machine) = (Some(model), machine);
+        (self.opened, self.model, self.machine) = (Some(opened), Some(model), machine);
         self.take_knobs(knobs);
         if !same {
             self.replan_from_scratch();
@@ -102,6 +104,13 @@ impl App {
         if settings == self.settings {
             return;
         }
+        let model = match self.in_quantisation(settings.quant) {
+            Ok(model) => model,
+            Err(why) => {
+                self.notice = Some(capital(&format!("{why}.")));
+                return;
+            }
+        };
         // a drag is one step, however far it goes
         if !self.drag.is_some_and(|drag| drag.moved) {
             self.remember();
@@ -109,7 +118,7 @@ impl App {
         if let Some(drag) = &mut self.drag {
             drag.moved = true;
         }
-        self.settings = settings;
+        (self.model, self.settings) = (model, settings);
         self.stale = Stale::ByHand;
     }
 

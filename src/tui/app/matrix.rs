@@ -21,7 +21,9 @@ pub enum Side {
 impl Side {
     /// The one after it, among the knobs that are `offered` and the quantisation, that is not `other`.
     fn next(self, other: Self, offered: &[Knob]) -> Self {
-        let sides: Vec<Self> = offered.iter().map(|&knob| Self::Knob(knob)).chain([Self::Quantisation]).collect();
+        // the quantisation is a side of its own, which shows those that people use most
+        let knobs = offered.iter().filter(|&&knob| knob != Knob::Quant).map(|&knob| Self::Knob(knob));
+        let sides: Vec<Self> = knobs.chain([Self::Quantisation]).collect();
         let at = sides.iter().position(|&side| side == self).unwrap_or(0);
         let after = sides.iter().cycle().skip(at + 1).take(sides.len()).find(|&&side| side != other);
         after.copied().unwrap_or(self)

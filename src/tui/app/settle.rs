@@ -55,7 +55,11 @@ impl App {
 
     fn accept(&mut self, model: Arc<Model>, plan: Plan, cause: Stale) -> Vec<Effect> {
         self.refused = None;
-        self.bounds = Bounds { context_train: plan.model.context_train, layer_count: plan.layers.len() as u64 };
+        self.bounds = Bounds {
+            context_train: plan.model.context_train,
+            layer_count: plan.layers.len() as u64,
+            experts: model.hyper.experts.is_some(),
+        };
         self.cursors.layer = self.cursors.layer.min(plan.layers.len().saturating_sub(1));
         self.cursors.device = self.cursors.device.min(plan.devices.len().saturating_sub(1));
         self.say_what_is_new(&plan);

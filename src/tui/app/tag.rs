@@ -23,9 +23,10 @@ impl Lent {
         }
     }
 
-    /// `settings` as they are without the tag: what a person has turned since stays.
+    /// `settings` as they are for any other model, without the quantisation and the tag of this one: what a person has
+    /// turned since stays.
     pub(super) fn without(&self, settings: &Settings) -> Settings {
-        let mut settings = settings.clone();
+        let mut settings = Settings { quant: None, ..settings.clone() };
         if let Some((_, before)) = self.ctx.filter(|(set, _)| *set == settings.ctx) {
             settings.ctx = before;
         }
@@ -51,6 +52,7 @@ impl App {
         // a projector that was named was meant for the first model
         self.named = Held { projector: false, ..self.named };
         self.whereabouts.learn(&package.model, found);
+        self.opened = Some(Arc::clone(&package.model));
         self.model = Some(package.model);
         self.settings = Settings { ctx: before.ctx, gpu_layers: before.gpu_layers, ..after.clone() };
         if after != self.settings {
@@ -64,7 +66,7 @@ impl App {
     }
 }
 
-fn capital(text: &str) -> String {
+pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

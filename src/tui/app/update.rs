@@ -60,7 +60,7 @@ impl App {
                     browse.completed(&typed, paths);
                 }
             }
-            Action::Limits { id, limits } if id == self.limits_id => self.limits = Some(limits),
+            Action::Limits { id, limits } if id == self.limits_id => self.limits = Some(*limits),
             Action::Taught { id, result } if id == self.lesson_id => self.taught(result),
             Action::Fade { id } if id == self.change.id => self.change.before = None,
             Action::Answered { id, part } => self.answered(id, part),

@@ -59,12 +59,7 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
     page.text(knob.says(), Hue::Text);
     page.blank();
     let chosen = knob.chosen(&app.settings, &app.bounds);
-    page.pair(
-        "asked for",
-        NAMES,
-        &chosen.map_or_else(|| "nothing: the engine decides".to_owned(), |value| knob.show(value)),
-        text,
-    );
+    page.pair("asked for", NAMES, &chosen.map_or_else(|| on_auto(knob).to_owned(), |value| knob.show(value)), text);
     if let (Knob::TensorSplit, Some(first)) = (knob, chosen) {
         page.pair("shares", NAMES, &knob.typed(&app.settings, first), text);
     }
@@ -83,6 +78,14 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
     if !plan.notes.is_empty() {
         page.heading("What the engine made of the settings");
         plan.notes.iter().for_each(|note| page.text(note, Hue::Text));
+    }
+}
+
+/// What is said of a knob that nobody turned.
+const fn on_auto(knob: Knob) -> &'static str {
+    match knob {
+        Knob::Quant => "nothing: as it was opened",
+        _ => "nothing: the engine decides",
     }
 }
 

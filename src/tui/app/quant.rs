@@ -1,0 +1,47 @@
+//! The quantisation as a knob: the opened model in other mixes of number formats, each made once.
+
+use std::sync::Arc;
+
+use super::App;
+use crate::gguf::FileType;
+use crate::model::Model;
+use crate::model::quantise::QuantiseError;
+use crate::settings::Settings;
+
+/// What was made of a model so far.
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    of: Option<Arc<Model>>,
+    models: Vec<(FileType, Arc<Model>)>,
+}
+
+impl Made {
+    fn get(&mut self, opened: &Arc<Model>, to: FileType) -> Result<Arc<Model>, QuantiseError> {
+        if !self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, opened)) {
+            *self = Self { of: Some(Arc::clone(opened)), models: Vec::new() };
+        }
+        if let Some((_, model)) = self.models.iter().find(|(made, _)| *made == to) {
+            return Ok(Arc::clone(model));
+        }
+        let model = Arc::new(opened.requantised(to)?);
+        self.models.push((to, Arc::clone(&model)));
+        Ok(model)
+    }
+}
+
+impl App {
+    /// Turns the knob as one step that can be undone, where there is something to turn it to.
+    pub fn turn_to_quantisation(&mut self, quant: Option<FileType>) {
+        if quant.is_some() {
+            self.change_settings(Settings { quant, ..self.settings.clone() });
+        }
+    }
+
+    /// The opened model as `quant`, or as it was opened.
+    pub(super) fn in_quantisation(&mut self, quant: Option<FileType>) -> Result<Option<Arc<Model>>, QuantiseError> {
+        match (&self.opened, quant) {
+            (Some(opened), Some(to)) => self.made.get(opened, to).map(Some),
+            (opened, _) => Ok(opened.clone()),
+        }
+    }
+}
