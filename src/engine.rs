@@ -28,6 +28,7 @@ use crate::settings::{Outputs, Settings};
 use crate::units::Bytes;
 
 pub use choice::Choice;
+pub use graph_size::formulas;
 pub use knobs::Scene;
 pub use outlook::{Hope, Outlook};
 

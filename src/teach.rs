@@ -5,6 +5,9 @@
 //! shows.
 
 pub mod allocation;
+pub mod caches;
+pub mod formulas;
+pub mod lessons;
 pub mod names;
 pub mod schedule;
 pub mod trace;
@@ -14,8 +17,12 @@ use serde_json::Value;
 use crate::answer::Case;
 use crate::engine::EngineError;
 use crate::engine::ggml::Op;
+use crate::model::Model;
 use crate::plan::Plan;
 use allocation::{Allocation, Versus};
+use caches::Caches;
+use formulas::Formulas;
+use lessons::Lessons;
 use schedule::Schedule;
 
 /// A page, by what it is about.
@@ -23,18 +30,27 @@ use schedule::Schedule;
 pub enum Page {
     /// Which device computes what, pass by pass, and what crosses between devices.
     Schedule,
+    /// The formulas of the plan, opened.
+    Formulas,
+    /// What the model remembers, and how its cells fill.
+    Caches,
+    /// Short lessons.
+    Lessons,
     /// What is alive in the compute buffers, from the first operation to the last.
     Allocation,
 }
 
 impl Page {
     /// Every page, in the order of the tabs.
-    pub const ALL: [Self; 2] = [Self::Schedule, Self::Allocation];
+    pub const ALL: [Self; 5] = [Self::Formulas, Self::Schedule, Self::Allocation, Self::Caches, Self::Lessons];
 
     /// Its title on the screen.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Schedule => "Schedule",
+            Self::Formulas => "Formulas",
+            Self::Caches => "Caches",
+            Self::Lessons => "Lessons",
             Self::Allocation => "Allocation",
         }
     }
@@ -43,6 +59,9 @@ impl Page {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Schedule => "schedule",
+            Self::Formulas => "formulas",
+            Self::Caches => "cache",
+            Self::Lessons => "lessons",
             Self::Allocation => "allocation",
         }
     }
@@ -58,16 +77,28 @@ impl Page {
     pub const fn topic(self) -> Topic {
         match self {
             Self::Schedule => Topic::Schedule(None),
+            Self::Formulas => Topic::Formulas,
+            Self::Caches => Topic::Caches,
+            Self::Lessons => Topic::Lessons(0),
             Self::Allocation => Topic::Allocation(None),
         }
     }
 }
+
+/// Finds a model by its name in the catalogue.
+pub type Library<'a> = &'a dyn Fn(&str) -> Option<Model>;
 
 /// What a page is asked to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// The passes; perhaps on GPUs that lack an operation.
     Schedule(Option<Op>),
+    /// Every formula.
+    Formulas,
+    /// Every kind of block and cache.
+    Caches,
+    /// The lesson at this place.
+    Lessons(usize),
     /// The timeline of every device, and perhaps another beside it.
     Allocation(Option<Versus>),
 }
@@ -77,17 +108,23 @@ impl Topic {
     pub const fn page(self) -> Page {
         match self {
             Self::Schedule(_) => Page::Schedule,
+            Self::Formulas => Page::Formulas,
+            Self::Caches => Page::Caches,
+            Self::Lessons(_) => Page::Lessons,
             Self::Allocation(_) => Page::Allocation,
         }
     }
 
-    /// Works it out for `plan`, the engine's answer to `case`.
+    /// Works it out for `plan`, the engine's answer to `case`; `library` has models that a lesson may name.
     ///
     /// # Errors
     /// When the engine refuses what a page needs beyond the plan.
-    pub fn sheet(self, case: &Case<'_>, plan: &Plan) -> Result<Sheet, EngineError> {
+    pub fn sheet(self, case: &Case<'_>, plan: &Plan, library: Library<'_>) -> Result<Sheet, EngineError> {
         match self {
             Self::Schedule(without) => Schedule::of(case, plan, without).map(Box::new).map(Sheet::Schedule),
+            Self::Formulas => Formulas::of(case, plan).map(Sheet::Formulas),
+            Self::Caches => Caches::of(case, plan).map(Sheet::Caches),
+            Self::Lessons(at) => Lessons::of(at, case, library).map(|lesson| Sheet::Lessons(Box::new(lesson))),
             Self::Allocation(versus) => Allocation::of(case, plan, versus).map(Sheet::Allocation),
         }
     }
@@ -98,6 +135,12 @@ impl Topic {
 pub enum Sheet {
     /// The passes.
     Schedule(Box<Schedule>),
+    /// The formulas.
+    Formulas(Formulas),
+    /// The caches.
+    Caches(Caches),
+    /// A lesson.
+    Lessons(Box<Lessons>),
     /// The timelines.
     Allocation(Allocation),
 }
@@ -107,6 +150,9 @@ impl Sheet {
     pub const fn page(&self) -> Page {
         match self {
             Self::Schedule(_) => Page::Schedule,
+            Self::Formulas(_) => Page::Formulas,
+            Self::Caches(_) => Page::Caches,
+            Self::Lessons(_) => Page::Lessons,
             Self::Allocation(_) => Page::Allocation,
         }
     }
@@ -115,6 +161,9 @@ impl Sheet {
     pub fn json(&self) -> Value {
         match self {
             Self::Schedule(schedule) => schedule.json(),
+            Self::Formulas(formulas) => formulas.json(),
+            Self::Caches(caches) => caches.json(),
+            Self::Lessons(lessons) => lessons.json(),
             Self::Allocation(allocation) => allocation.json(),
         }
     }
@@ -123,6 +172,9 @@ impl Sheet {
     pub fn markdown(&self) -> String {
         match self {
             Self::Schedule(schedule) => schedule.markdown(),
+            Self::Formulas(formulas) => formulas.markdown(),
+            Self::Caches(caches) => caches.markdown(),
+            Self::Lessons(lessons) => lessons.markdown(),
             Self::Allocation(allocation) => allocation.markdown(),
         }
     }

@@ -107,6 +107,8 @@ pub struct Stage {
     pub copied: Vec<String>,
     /// Whether free memory was asked to be held still, each time it was.
     pub frozen: Vec<bool>,
+    /// Moments that were asked for.
+    pub ticks: u64,
     /// Loads wait until [`Stage::finish_loads`].
     pub slow_loads: bool,
     /// Nobody works out how far the knobs can go.
@@ -181,6 +183,7 @@ impl Stage {
             suspended: 0,
             copied: Vec::new(),
             frozen: Vec::new(),
+            ticks: 0,
             slow_loads: false,
             no_limits,
             no_surveys: false,
@@ -343,6 +346,10 @@ impl Stage {
                 }
                 Effect::Freeze(frozen) => {
                     self.frozen.push(frozen);
+                    None
+                }
+                Effect::Tick { .. } => {
+                    self.ticks += 1;
                     None
                 }
                 Effect::Fade { .. } | Effect::CancelLoad => None,

@@ -1,6 +1,9 @@
 //! The pages that teach: every figure on them is the plan's.
 
 mod allocation;
+mod caches;
+mod formulas;
+mod lessons;
 mod schedule;
 mod screens;
 
@@ -11,6 +14,7 @@ use plimsoll::model::Model;
 use plimsoll::plan::Plan;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::teach::{Sheet, Topic};
+use plimsoll::tui::effect::library;
 use proptest::prelude::*;
 
 use crate::laws;
@@ -25,7 +29,7 @@ fn shown(
 ) -> Option<(Plan, Result<Sheet, String>)> {
     let case = Case { engine, model, machine, settings };
     let plan = case.plan().ok()?;
-    let sheet = topic.sheet(&case, &plan).map_err(|error| error.to_string());
+    let sheet = topic.sheet(&case, &plan, &library).map_err(|error| error.to_string());
     Some((plan, sheet))
 }
 

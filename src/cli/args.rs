@@ -77,7 +77,8 @@ Examples:
 Which forms there are depends on the engine: Modelfile, options, env and systemd are Ollama's.";
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
-  plimsoll explain model.gguf --page allocation --ctx 32768 --gpu 24GiB
+  plimsoll explain model.gguf --page formulas --ctx 32768 --gpu 24GiB
+  plimsoll explain model.gguf --page cache --markdown
   plimsoll explain model.gguf --page allocation --svg > allocation.svg
   plimsoll explain model.gguf --page allocation --json | jq '.devices[].peak'";
 

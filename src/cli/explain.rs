@@ -9,6 +9,7 @@ use super::start::Ready;
 use super::style::{Bars, Style};
 use crate::engine;
 use crate::tui::app::{Beginning, Known, Live};
+use crate::tui::effect::library;
 use crate::tui::theme::{Glyphs, Look, Theme, Tone};
 use crate::tui::{handout, picture};
 
@@ -21,7 +22,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, Fault> {
     if args.json || args.markdown {
         let case = ready.case(&opened.model);
         let plan = engine::plan(case.engine, case.model, case.machine, case.settings)?;
-        let sheet = args.page.topic().sheet(&case, &plan)?;
+        let sheet = args.page.topic().sheet(&case, &plan, &library)?;
         return if args.json { json(&sheet.json()) } else { Ok(sheet.markdown()) };
     }
     let style = Style::of_stdout();

@@ -11,6 +11,7 @@ mod deepseek2;
 mod expr;
 mod facts;
 mod fallback;
+pub mod formulas;
 mod gemma;
 mod gptoss;
 mod keys;
@@ -80,17 +81,7 @@ pub(super) struct Sizes {
 /// Where the real program ends: a formula that divides by zero, or a tensor with too few dimensions.
 pub(super) fn sizes(model: &Model, facts: &Facts, knobs: Knobs) -> Result<Sizes, EngineError> {
     let zero = |zero| division(zero, model, facts);
-    let mut values = facts
-        .values
-        .clone()
-        .with(Letter::B, knobs.batch)
-        .with(Letter::C, knobs.ctx.wrapping_mul(knobs.parallel))
-        .with(Letter::Np, knobs.parallel)
-        .with_bytes_per_element(knobs.bytes_per_element);
-    let caches = Caches::of(model, facts, &values).map_err(zero)?;
-    values.set(Letter::KvUnwindowed, caches.generic_total);
-    values.set(Letter::Kv, caches.total());
-
+    let (mut values, caches) = letters_of(model, facts, knobs).map_err(zero)?;
     let case = Case::of(model, facts.release, knobs.flash, &mut values)?;
     let size = |rule: Option<&Rule>| rule.map_or(Ok(NOTHING), |rule| rule.size(&values)).map_err(zero);
     let (mut partial, mut full) = (size(case.partial)?, size(case.full)?);
@@ -114,6 +105,21 @@ pub(super) fn sizes(model: &Model, facts: &Facts, knobs: Knobs) -> Result<Sizes,
     });
     let legend = legend.collect();
     Ok(Sizes { legend, caches: caches.layers, partial, full, partial_because, full_because })
+}
+
+/// Every letter but those that are a tensor's size, and the caches.
+fn letters_of(model: &Model, facts: &Facts, knobs: Knobs) -> Result<(Values, Caches), DivisionByZero> {
+    let mut values = facts
+        .values
+        .clone()
+        .with(Letter::B, knobs.batch)
+        .with(Letter::C, knobs.ctx.wrapping_mul(knobs.parallel))
+        .with(Letter::Np, knobs.parallel)
+        .with_bytes_per_element(knobs.bytes_per_element);
+    let caches = Caches::of(model, facts, &values)?;
+    values.set(Letter::KvUnwindowed, caches.generic_total);
+    values.set(Letter::Kv, caches.total());
+    Ok((values, caches))
 }
 
 impl Sizes {

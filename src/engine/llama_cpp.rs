@@ -17,12 +17,16 @@ pub mod release;
 pub mod settled;
 pub mod weights;
 
+use crate::engine::EngineError;
 use crate::engine::ggml::allocate::{self, Lifetime};
 use crate::engine::ggml::families;
 use crate::engine::ggml::schedule::{Schedule, Scheduler, Trace};
 use crate::engine::ggml::tensor::Place;
 use crate::engine::ggml::{Backend, Graph};
 use crate::gguf::Header;
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::settings::Settings;
 use architecture::Family;
 use cache::Memory;
 use context::{Context, Options};
@@ -117,6 +121,28 @@ struct Layout {
     placement: Placement,
     memory: Memory,
     backends: Vec<Backend>,
+}
+
+/// What the caches of `plan`, which is one of `model`, keep and in what shapes. Where their homes are is in the plan.
+///
+/// # Errors
+/// When llama.cpp cannot read the model or refuses the settings.
+pub fn remembered(model: &Model, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
+    let effect = &plan.settings;
+    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    let options = Options {
+        n_ctx: effect.ctx_total,
+        n_batch: effect.batch,
+        n_ubatch: effect.ubatch,
+        n_seq_max: effect.parallel,
+        type_k: effect.cache_type_k.format(),
+        type_v: effect.cache_type_v.format(),
+        flash_attn: effect.flash_attn,
+        kv_unified: effect.kv_unified.unwrap_or(false),
+        swa_full: settings.swa_full,
+        ..Options::default()
+    };
+    Ok(loaded.lay_out(&[], &Spread::default(), &options)?.memory)
 }
 
 impl Loaded {

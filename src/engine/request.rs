@@ -9,7 +9,7 @@ use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use crate::units::{Bytes, Tokens};
 
 /// Tokens of a prompt that are computed at once, where nothing is said.
-pub(super) const DEFAULT_BATCH: u64 = 512;
+pub const DEFAULT_BATCH: u64 = 512;
 const LEAST_CONTEXT: u64 = 4;
 const LEAST_CONTEXT_FOR_VISION: u64 = 2048;
 

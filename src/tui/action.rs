@@ -75,6 +75,8 @@ pub enum Command {
     KnobMore,
     Peak,
     TakeAway,
+    Play,
+    Answer,
     Theme,
     Help,
     Suspend,
@@ -171,6 +173,11 @@ pub enum Action {
         id: u64,
         /// The page, or why there is none, in one sentence.
         result: Result<Arc<Sheet>, String>,
+    },
+    /// A moment has passed for what plays by itself.
+    Tick {
+        /// Which moment.
+        id: u64,
     },
     /// The marks of change number `id` have been seen long enough.
     Fade {

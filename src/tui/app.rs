@@ -204,6 +204,7 @@ pub struct App {
     past: Vec<Step>,
     made: quant::Made,
     aside: Aside,
+    beat: u64,
     drag: Option<Drag>,
 }
 
@@ -261,6 +262,7 @@ impl App {
             past: Vec::new(),
             made: quant::Made::default(),
             aside: Aside::default(),
+            beat: 0,
             drag: None,
         }
     }

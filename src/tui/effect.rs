@@ -23,11 +23,14 @@ use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::shelf::{self, Item, Look};
-use crate::source::{self, Package};
+use crate::source::{self, Package, catalogue};
 use crate::teach::Topic;
 
 /// How long a changed value stays marked.
 const MARKED: Duration = Duration::from_millis(900);
+
+/// How long a step takes of what plays by itself.
+const BEAT: Duration = Duration::from_millis(120);
 
 /// A wish.
 #[derive(Clone, Debug)]
@@ -58,6 +61,11 @@ pub enum Effect {
     Ask(Box<Inquiry>),
     /// Work out a page of the teach screen; the answer is [`Action::Taught`].
     Teach(Box<Lesson>),
+    /// Send [`Action::Tick`] after a moment, for what plays by itself.
+    Tick {
+        /// Goes into the answer.
+        id: u64,
+    },
     /// Send [`Action::Fade`] after a moment.
     Fade {
         /// Goes into the answer.
@@ -131,6 +139,12 @@ impl Contest {
     }
 }
 
+/// The catalogue's model of this name, in the quantisation that people mostly run it in.
+pub fn library(name: &str) -> Option<Model> {
+    let entry = catalogue::find(name)?;
+    entry.model(entry.quantisation).ok()
+}
+
 /// A page of the teach screen that is to be worked out.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -144,7 +158,7 @@ impl Lesson {
     pub fn answer(&self) -> Action {
         let Question { id, engine, model, machine, settings, plan } = &self.about;
         let case = Case { engine: *engine, model, machine, settings };
-        let sheet = self.topic.sheet(&case, plan);
+        let sheet = self.topic.sheet(&case, plan, &library);
         Action::Taught { id: *id, result: sheet.map(Arc::new).map_err(|error| error.to_string()) }
     }
 }
@@ -288,6 +302,10 @@ impl Runner {
                 Lane::Page => self.for_page.send(inquiry),
             }),
             Effect::Teach(lesson) => drop(self.lessons.send(lesson)),
+            Effect::Tick { id } => self.spawn(move || {
+                thread::sleep(BEAT);
+                Action::Tick { id }
+            }),
             Effect::Fade { id } => drop(self.changes.send(id)),
             Effect::Shelf => self.spawn(move || Action::MachinesListed(world.machines())),
             Effect::Versus(contest) => self.spawn(move || contest.answer()),

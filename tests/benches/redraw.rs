@@ -14,8 +14,10 @@ use divan::Bencher;
 use plimsoll::engine::EngineId;
 use plimsoll::model::Model;
 use plimsoll::settings::Settings;
+use plimsoll::teach::Page;
 use plimsoll::tui::action::Action;
 use plimsoll::tui::app::App;
+use plimsoll::tui::effect::Effect;
 use plimsoll::tui::{event, view};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
@@ -51,6 +53,34 @@ fn bench(bencher: Bencher, engine: EngineId, model: Model, gpus: usize) {
 #[divan::bench]
 fn qwen3_235b_on_four_gpus(bencher: Bencher) {
     bench(bencher, EngineId::Ollama024, stage::qwen3_235b(), 4);
+}
+
+/// A page of the teach screen, stepped through; the bar is the same.
+#[divan::bench(args = Page::ALL.map(Page::name))]
+fn a_page_that_teaches(bencher: Bencher, page: &str) {
+    let mut stage = stage::Stage::new(stage::qwen3_235b(), stage::machine(4, "RTX 6000 Ada", 48, 256), (200, 60));
+    let page = Page::ALL.into_iter().find(|known| known.name() == page).expect("the page is one of all");
+    for effect in stage.app.teach(page) {
+        let Effect::Teach(lesson) = effect else { continue };
+        stage.act(lesson.answer());
+    }
+    let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
+    let mut right = false;
+    bencher.bench_local(|| {
+        right = !right;
+        redraw(&mut stage.app, &mut buffer, right)
+    });
+}
+
+/// Working a page out, which no frame waits for. The bar: 50 ms.
+#[divan::bench(args = Page::ALL.map(Page::name))]
+fn opening_a_page(bencher: Bencher, page: &str) {
+    let mut stage = stage::Stage::new(stage::qwen3_235b(), stage::machine(4, "RTX 6000 Ada", 48, 256), (200, 60));
+    let page = Page::ALL.into_iter().find(|known| known.name() == page).expect("the page is one of all");
+    let effects = stage.app.teach(page);
+    let lesson = effects.iter().find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
+    let lesson = lesson.expect("a page is asked for");
+    bencher.bench_local(|| lesson.answer());
 }
 
 #[divan::bench]

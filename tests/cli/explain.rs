@@ -54,6 +54,39 @@ fn handouts_come_in_four_forms() {
     assert!(serde_json::from_str::<Value>(&output(&["--json"])).is_ok());
 }
 
+#[rstest]
+#[case("formulas", "llama.cpp", "all that is allocated")]
+#[case("formulas", "ollama-0.24", "Which side wins")]
+#[case("cache", "ollama-0.24", "GQA, 32 heads over 8")]
+fn formulas_and_caches_come_in_four_forms(#[case] page: &str, #[case] engine: &str, #[case] says: &str) {
+    let place = Place::new();
+    let output = |form: &[&str]| {
+        let arguments = [&["--engine", engine, "--ctx", "8192", "--page", page], form].concat();
+        let output = explained(&place, &arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(output(&[]).contains(says), "{}", output(&[]));
+    assert!(output(&["--markdown"]).starts_with("# "));
+    assert!(output(&["--svg"]).starts_with("<svg "));
+    let value: Value = serde_json::from_str(&output(&["--json"])).unwrap();
+    assert_eq!(value["page"], page);
+}
+
+#[test]
+fn the_formulas_come_to_the_plan() {
+    let place = Place::new();
+    let arguments = ["--engine", "ollama-0.24", "--ctx", "32768"];
+    let page = json(explained(&place, &arguments).args(["--page", "formulas"]));
+    let mut planned = place.plimsoll();
+    planned.arg("plan").arg(place.model("llama3.1-8b")).args(MACHINE).args(arguments);
+    let plan = json(&mut planned);
+    assert_eq!(page["whole"]["amount"]["bytes"], plan["totals"]["all"]);
+    let parts = page["whole"]["parts"].as_array().unwrap();
+    let bytes: Vec<&Value> = parts.iter().map(|part| &part["amount"]["bytes"]).collect();
+    assert_eq!(bytes, [&plan["totals"]["weights"], &plan["totals"]["cache"], &plan["totals"]["graph"]]);
+}
+
 #[test]
 fn pages_that_are_not_there_are_refused() {
     let place = Place::new();

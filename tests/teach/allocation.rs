@@ -15,7 +15,7 @@ use crate::stage;
 fn allocation(sheet: Sheet) -> Allocation {
     match sheet {
         Sheet::Allocation(allocation) => allocation,
-        Sheet::Schedule(_) => panic!("the schedule came"),
+        other => panic!("{:?} is another page", other.page()),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::stage;
 fn schedule(sheet: Sheet) -> Schedule {
     match sheet {
         Sheet::Schedule(schedule) => *schedule,
-        Sheet::Allocation(_) => panic!("the allocation came"),
+        other => panic!("{:?} is another page", other.page()),
     }
 }
 

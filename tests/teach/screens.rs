@@ -2,6 +2,9 @@
 
 use plimsoll::engine::EngineId;
 use plimsoll::settings::{Context, Settings};
+use plimsoll::teach::{Page, lessons};
+use plimsoll::tui::action::{Action, Gesture};
+use plimsoll::tui::app::Mode;
 use plimsoll::tui::theme::{Look, Tone};
 use rstest::rstest;
 
@@ -9,51 +12,165 @@ use crate::screens::picture;
 use crate::stage::{self, Stage};
 
 /// llama.cpp's plan of a model that does not fit whole, with the teach screen open.
-fn open(size: (u16, u16), tone: Tone, keys: &str) -> Stage {
+fn open(size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Stage {
     let machine = stage::machine(1, "RTX 3060", 12, 32);
     let settings = Settings { ctx: Context::Tokens(24_576), ..Settings::default() };
     let look = Look { tone, ..Look::BEST };
     let model = Some(stage::model("llama3.1-8b"));
-    let mut stage = Stage::seen(EngineId::LlamaCpp, model, machine, size, settings, look);
+    let stage = Stage::seen(EngineId::LlamaCpp, model, machine, size, settings, look);
+    on(stage, page, keys)
+}
+
+/// The teach screen open on `page`.
+fn on(mut stage: Stage, page: Page, keys: &str) -> Stage {
     stage.press("t");
+    while !matches!(&stage.app.mode, Mode::Teach(teach) if teach.page == page) {
+        stage.press("Tab");
+    }
     stage.press(keys);
     stage
 }
 
+/// The older estimator's plan of a model that does not fit whole.
+fn estimated(model: &str, size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Stage {
+    let machine = stage::machine(1, "RTX 3060", 12, 32);
+    let settings = Settings { ctx: Context::Tokens(24_576), parallel: Some(2), ..Settings::default() };
+    let look = Look { tone, ..Look::BEST };
+    on(Stage::with(Some(stage::model(model)), machine, size, settings, look), page, keys)
+}
+
 #[rstest]
-#[case::schedule("schedule", "→ →")]
-#[case::splits("schedule-splits", "→ → → → → → → →")]
-#[case::block("schedule-block", "→ ↓ ↓ Enter ↓ ↓ ↓")]
-#[case::taken_away("schedule-taken-away", "x → → → → → → → → ↓ ↓")]
-#[case::allocation("allocation", "Tab")]
-#[case::beside("allocation-beside", "Tab c → →")]
-#[case::ram("allocation-ram", "Tab ↓ Home PgDn PgDn PgDn")]
-#[case::help("teach-help", "?")]
-fn pages_at_three_sizes(#[case] name: &str, #[case] keys: &str) {
+#[case::formulas("formulas", "llama3.1-8b", Page::Formulas, "↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓")]
+#[case::letters("formulas-letters", "llama3.1-8b", Page::Formulas, "↓ → ↓ ↓ ↓ ↓ → → → c")]
+#[case::caches("caches", "llama3.1-8b", Page::Caches, "PgDn PgDn → →")]
+#[case::windows("caches-windows", "gemma3-4b", Page::Caches, "PgDn PgDn PgDn PgDn ↓")]
+#[case::state("caches-state", "qwen3-coder-next", Page::Caches, "PgDn")]
+#[case::lesson("lessons", "llama3.1-8b", Page::Lessons, "↓")]
+#[case::answer("lessons-answer", "llama3.1-8b", Page::Lessons, "End a PgDn PgDn")]
+fn estimated_pages_at_three_sizes(#[case] name: &str, #[case] model: &str, #[case] page: Page, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let (columns, rows) = size;
-        let colour = open(size, Tone::Dark, keys);
+        let colour = estimated(model, size, Tone::Dark, page, keys);
         insta::assert_snapshot!(format!("{name}-{columns}x{rows}"), colour.text());
         insta::assert_snapshot!(format!("{name}-{columns}x{rows}-colours"), colour.colours());
-        let mono = open(size, Tone::Mono, keys);
+        let mono = estimated(model, size, Tone::Mono, page, keys);
+        insta::assert_snapshot!(format!("{name}-{columns}x{rows}-mono"), mono.text());
+    }
+}
+
+#[test]
+fn the_formulas_and_the_caches_as_pictures() {
+    let size = (140, 45);
+    picture("formulas", &mut estimated("llama3.1-8b", size, Tone::Dark, Page::Formulas, "↓ ↓ ↓ ↓ ↓ → ↓ ↓ ↓ ↓ ↓ ↓"));
+    picture("caches", &mut estimated("gemma3-4b", size, Tone::Dark, Page::Caches, "PgDn PgDn PgDn PgDn"));
+    picture("lessons", &mut estimated("llama3.1-8b", size, Tone::Dark, Page::Lessons, "End a"));
+}
+
+#[test]
+fn formulas_of_what_is_allocated() {
+    let stage = open((140, 45), Tone::Dark, Page::Formulas, "↓ → ↓ ↓");
+    insta::assert_snapshot!("formulas-allocated", stage.text());
+}
+
+#[test]
+fn a_knob_moves_the_formulas() {
+    let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
+    let before = stage.text();
+    stage.press(".");
+    assert_ne!(stage.text(), before);
+    stage.press("u");
+    stage.rest();
+    assert_eq!(stage.text(), before);
+}
+
+#[test]
+fn cells_fill_by_themselves_until_they_are_held() {
+    let mut stage = estimated("llama3.1-8b", (80, 24), Tone::Dark, Page::Caches, "");
+    let steps = |stage: &Stage| match &stage.app.mode {
+        Mode::Teach(teach) => teach.caches.steps,
+        _ => panic!("the page is closed"),
+    };
+    stage.press("Space");
+    assert_eq!((stage.ticks, steps(&stage)), (1, 0));
+    for _ in 0..3 {
+        let id = stage.ticks;
+        stage.act(Action::Tick { id });
+    }
+    assert_eq!((stage.ticks, steps(&stage)), (4, 3));
+    // a moment that was overtaken changes nothing, and one that comes when they are held neither
+    stage.act(Action::Tick { id: 1 });
+    stage.press("Space");
+    stage.act(Action::Tick { id: 4 });
+    assert_eq!((stage.ticks, steps(&stage)), (4, 3));
+    stage.press("←");
+    assert_eq!(steps(&stage), 2);
+}
+
+#[test]
+fn a_lesson_is_taken_up_and_undone() {
+    let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
+    let now = |stage: &Stage| {
+        let app = &stage.app;
+        (app.engine, app.settings.clone(), app.model.as_ref().unwrap().name.clone(), app.machine.clone())
+    };
+    let before = now(&stage);
+    for lesson in 0..lessons::all().len() {
+        stage.press("Enter");
+        let Mode::Teach(teach) = &stage.app.mode else { panic!("the page is closed") };
+        assert_eq!(teach.lessons.at, lesson);
+        assert_ne!(now(&stage), before, "lesson {lesson}");
+        assert!(stage.app.plan.is_some() && stage.app.refused.is_none(), "lesson {lesson}");
+        stage.press("u");
+        assert_eq!(now(&stage), before, "lesson {lesson}");
+        stage.press("↓");
+    }
+}
+
+#[test]
+fn lines_and_lessons_are_chosen_with_the_mouse() {
+    let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
+    let before = stage.text();
+    stage.mouse(Gesture::Down, 10, 5);
+    stage.mouse(Gesture::Down, 10, 5);
+    assert_ne!(stage.text(), before, "the weights are open");
+    let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
+    stage.mouse(Gesture::Down, 10, 6);
+    assert!(stage.text().contains("3 of 9"), "{}", stage.text());
+}
+
+#[rstest]
+#[case::schedule("schedule", Page::Schedule, "→ →")]
+#[case::splits("schedule-splits", Page::Schedule, "→ → → → → → → →")]
+#[case::block("schedule-block", Page::Schedule, "→ ↓ ↓ Enter ↓ ↓ ↓")]
+#[case::taken_away("schedule-taken-away", Page::Schedule, "x → → → → → → → → ↓ ↓")]
+#[case::allocation("allocation", Page::Allocation, "")]
+#[case::beside("allocation-beside", Page::Allocation, "c → →")]
+#[case::ram("allocation-ram", Page::Allocation, "↓ Home PgDn PgDn PgDn")]
+#[case::help("teach-help", Page::Allocation, "?")]
+fn pages_at_three_sizes(#[case] name: &str, #[case] page: Page, #[case] keys: &str) {
+    for size in [(60, 20), (80, 24), (140, 45)] {
+        let (columns, rows) = size;
+        let colour = open(size, Tone::Dark, page, keys);
+        insta::assert_snapshot!(format!("{name}-{columns}x{rows}"), colour.text());
+        insta::assert_snapshot!(format!("{name}-{columns}x{rows}-colours"), colour.colours());
+        let mono = open(size, Tone::Mono, page, keys);
         insta::assert_snapshot!(format!("{name}-{columns}x{rows}-mono"), mono.text());
     }
 }
 
 #[test]
 fn the_timeline_as_a_picture() {
-    picture("allocation", &mut open((140, 45), Tone::Dark, "Tab c"));
+    picture("allocation", &mut open((140, 45), Tone::Dark, Page::Allocation, "c"));
 }
 
 #[test]
 fn the_passes_as_a_picture() {
-    picture("schedule", &mut open((140, 45), Tone::Dark, "→ ↓ ↓ x"));
+    picture("schedule", &mut open((140, 45), Tone::Dark, Page::Schedule, "→ ↓ ↓ x"));
 }
 
 #[test]
 fn a_page_follows_the_knobs_and_the_mouse() {
-    use plimsoll::tui::action::Gesture;
-    let mut stage = open((140, 45), Tone::Dark, "Tab");
+    let mut stage = open((140, 45), Tone::Dark, Page::Allocation, "");
     let before = stage.text();
     stage.press(".");
     assert_ne!(stage.text(), before, "more context needs larger masks");

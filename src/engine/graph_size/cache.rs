@@ -54,7 +54,7 @@ static GPTOSS_EVEN: Rule = (
 static GPTOSS_ODD: Rule = ("KV cache", product!((Expr::Elements(&product!((sum!(D_K, D_V)), H_KV))), C));
 
 /// A name and the bytes.
-type Rule = (&'static str, Expr);
+pub(super) type Rule = (&'static str, Expr);
 
 /// The caches of all blocks.
 pub(super) struct Caches {
@@ -64,11 +64,25 @@ pub(super) struct Caches {
     pub generic_total: u64,
     /// Letters that the rules use.
     pub letters: Vec<Letter>,
+    /// Each rule that was used, and what it gave.
+    pub made: Vec<Made>,
+}
+
+/// A rule as it was used for blocks with so many KV heads. Layers of one kind share one explanation.
+pub(super) struct Made {
+    pub rule: &'static Rule,
+    pub kv_heads: u64,
+    pub term: Arc<Term>,
 }
 
 impl Caches {
     pub fn of(model: &Model, facts: &Facts, values: &Values) -> Result<Self, DivisionByZero> {
-        let mut caches = Self { layers: Vec::with_capacity(facts.heads.len()), generic_total: 0, letters: Vec::new() };
+        let mut caches = Self {
+            layers: Vec::with_capacity(facts.heads.len()),
+            generic_total: 0,
+            letters: Vec::new(),
+            made: Vec::new(),
+        };
         let keys = Keys { model, release: facts.release };
         let cross_attention = keys.signed("attention.cross_attention_layers");
         let mut shelf = Shelf { values, made: Vec::new() };
@@ -90,8 +104,9 @@ impl Caches {
             caches.generic_total = caches.generic_total.wrapping_add(before.bytes.0);
             caches.layers.push(shelf.take(own, kv_heads)?);
         }
-        for (rule, ..) in &shelf.made {
-            rule.1.letters(&mut |letter| caches.letters.push(letter));
+        caches.made = shelf.made;
+        for made in &caches.made {
+            made.rule.1.letters(&mut |letter| caches.letters.push(letter));
         }
         Ok(caches)
     }
@@ -113,20 +128,20 @@ fn generic(heads: u64, kv_heads: u64, values: &Values) -> &'static Rule {
     }
 }
 
-/// Layers of one kind share one explanation.
+/// The rules as they were used so far.
 struct Shelf<'v> {
     values: &'v Values,
-    made: Vec<(&'static Rule, u64, Arc<Term>)>,
+    made: Vec<Made>,
 }
 
 impl Shelf<'_> {
     fn take(&mut self, rule: &'static Rule, kv_heads: u64) -> Result<Arc<Term>, DivisionByZero> {
-        if let Some((.., term)) = self.made.iter().find(|made| std::ptr::eq(made.0, rule) && made.1 == kv_heads) {
-            return Ok(Arc::clone(term));
+        if let Some(made) = self.made.iter().find(|made| std::ptr::eq(made.rule, rule) && made.kv_heads == kv_heads) {
+            return Ok(Arc::clone(&made.term));
         }
         let values = self.values.clone().with(Letter::HkvLayer, kv_heads);
         let term = Arc::new(rule::term(rule.0, &rule.1, &values)?);
-        self.made.push((rule, kv_heads, Arc::clone(&term)));
+        self.made.push(Made { rule, kv_heads, term: Arc::clone(&term) });
         Ok(term)
     }
 }

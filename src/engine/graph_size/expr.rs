@@ -32,7 +32,10 @@ pub enum Expr {
 pub struct DivisionByZero;
 
 impl Expr {
-    /// Its value, or none where it divides by zero.
+    /// Its value.
+    ///
+    /// # Errors
+    /// Where it divides by zero.
     pub fn value(&self, values: &Values) -> Result<u64, DivisionByZero> {
         Ok(match *self {
             Self::Number(number) => number,

@@ -6,21 +6,31 @@ use crate::plan::{Branch, GraphSize, Term};
 use crate::units::Bytes;
 
 /// A named term.
-pub(super) struct Part {
+#[derive(Debug)]
+pub struct Part {
+    /// `attention scores`
     pub name: &'static str,
+    /// Its size.
     pub bytes: Expr,
 }
 
 /// One branch of the `max`.
-pub(super) struct Choice {
+#[derive(Debug)]
+pub struct Choice {
+    /// `attention`, `logits`
     pub name: &'static str,
+    /// Its terms.
     pub parts: &'static [Part],
 }
 
 /// `times · (always + max(choices))`
-pub(super) struct Rule {
+#[derive(Debug)]
+pub struct Rule {
+    /// A factor of everything.
     pub times: u64,
+    /// Terms that count whichever branch wins.
     pub always: &'static [Part],
+    /// The branches.
     pub choices: &'static [Choice],
 }
 
@@ -69,6 +79,16 @@ impl Rule {
         }
         let bytes = Bytes(always.wrapping_add(largest).wrapping_mul(self.times));
         Ok(GraphSize { bytes, own: bytes, branches, winner })
+    }
+
+    /// The size of each branch alone, in their order; the first of the largest wins.
+    ///
+    /// # Errors
+    /// Where the formula divides by zero.
+    pub fn contenders(&self, values: &Values) -> Result<Vec<u64>, DivisionByZero> {
+        let always = total(self.always, values)?;
+        let size = |choice: &Choice| Ok(always.wrapping_add(total(choice.parts, values)?).wrapping_mul(self.times));
+        self.choices.iter().map(size).collect()
     }
 
     fn term(&self, part: &Part, values: &Values) -> Result<Term, DivisionByZero> {

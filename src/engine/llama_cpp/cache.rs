@@ -63,6 +63,8 @@ pub struct Memory {
     pub window: Option<KvCache>,
     /// Recurrent blocks.
     pub recurrent: Option<Recurrent>,
+    /// Tokens that the blocks with a window look back.
+    pub n_swa: Option<u64>,
 }
 
 impl Memory {
@@ -77,7 +79,7 @@ impl Memory {
         let cache =
             |size, holds: &dyn Fn(usize) -> bool| KvCache::new(hparams, architecture, context, placement, size, holds);
         let Some(window) = hparams.n_swa else {
-            return Self { full: Some(cache(context.n_ctx_seq, &attends)), window: None, recurrent };
+            return Self { full: Some(cache(context.n_ctx_seq, &attends)), recurrent, ..Self::default() };
         };
         let size = if context.swa_full {
             context.n_ctx_seq
@@ -89,6 +91,7 @@ impl Memory {
             full: Some(cache(context.n_ctx_seq, &|il| attends(il) && !hparams.is_swa[il])),
             window: Some(cache(size, &|il| attends(il) && hparams.is_swa[il])),
             recurrent,
+            n_swa: Some(window),
         }
     }
 

@@ -72,13 +72,18 @@ impl App {
 
     /// Makes `situation` the present one, as one step that can be undone.
     pub(super) fn take(&mut self, situation: Situation) {
+        self.take_with(situation, "the pinned one");
+    }
+
+    /// The same where its machine, if it is another than the present one, is called `machine`.
+    pub(super) fn take_with(&mut self, situation: Situation, machine: &str) {
         if self.situation().as_ref() != Some(&situation) {
             self.remember();
             // its settings were made for its own knobs: there is nothing to lay aside or to bring back
             let knobs = situation.case().knobs();
             if situation.machine != self.machine {
-                let machine = Arc::clone(&situation.machine);
-                self.what_if = WhatIf::instead(Some(Named { name: "the pinned one".to_owned(), machine }));
+                let named = Named { name: machine.to_owned(), machine: Arc::clone(&situation.machine) };
+                self.what_if = WhatIf::instead(Some(named));
             }
             self.become_of(situation, knobs);
         }

@@ -1,12 +1,20 @@
 //! The teach screen: which page is open, what it shows, and where its cursors are.
 
 pub mod allocation;
+pub mod caches;
+pub mod formulas;
+pub mod lessons;
 pub mod schedule;
 
 use std::sync::Arc;
 
+use ratatui::layout::Rect;
+
 use super::update::scrolled;
 use super::{App, Mode};
+use crate::answer::Situation;
+use crate::settings::Settings;
+use crate::teach::lessons::Stage;
 use crate::teach::{Page, Sheet, Topic};
 use crate::tui::action::{Command, Gesture};
 use crate::tui::effect::{Effect, Lesson, Question};
@@ -25,6 +33,9 @@ pub struct Teach {
     pub help: Option<u16>,
     pub schedule: schedule::Cursor,
     pub allocation: allocation::Cursor,
+    pub formulas: formulas::Cursor,
+    pub caches: caches::Cursor,
+    pub lessons: lessons::Cursor,
 }
 
 impl Teach {
@@ -37,6 +48,9 @@ impl Teach {
             help: None,
             schedule: schedule::Cursor::default(),
             allocation: allocation::Cursor::default(),
+            formulas: formulas::Cursor::default(),
+            caches: caches::Cursor::default(),
+            lessons: lessons::Cursor::default(),
         }
     }
 
@@ -48,6 +62,9 @@ impl Teach {
     fn topic(&self) -> Topic {
         match self.page {
             Page::Schedule => Topic::Schedule(self.schedule.without),
+            Page::Formulas => Topic::Formulas,
+            Page::Caches => Topic::Caches,
+            Page::Lessons => Topic::Lessons(self.lessons.at),
             Page::Allocation => Topic::Allocation(self.allocation.versus),
         }
     }
@@ -59,6 +76,8 @@ pub(super) enum Made {
     Drawing,
     /// It asks for something else to be shown.
     Question,
+    /// It goes on by itself after a moment.
+    Tick,
 }
 
 impl App {
@@ -127,13 +146,43 @@ impl App {
             Command::PreviousPanel => {
                 (teach.page, made) = (teach.page.turn(Page::ALL.len() - 1), Made::Question);
             }
+            Command::Enter if teach.page == Page::Lessons => self.take_up_lesson(&teach),
             _ => made = teach.press(command),
         }
         self.mode = Mode::Teach(teach);
         match made {
             Made::Drawing => Vec::new(),
             Made::Question => self.ask_to_teach(),
+            Made::Tick => self.beat(),
         }
+    }
+
+    /// Sets what the open lesson is about, as one step that can be undone.
+    fn take_up_lesson(&mut self, teach: &Teach) {
+        let Some(Sheet::Lessons(lesson)) = teach.sheet() else { return };
+        let Stage { engine, settings, machine } = lesson.told.stage.clone();
+        let machine = if machine == *self.machine { Arc::clone(&self.machine) } else { Arc::new(machine) };
+        let (opened, model, quant) = match (&lesson.stand_in, &self.opened, &self.model) {
+            (Some(stand_in), ..) => (Arc::clone(stand_in), Arc::clone(stand_in), None),
+            (None, Some(opened), Some(model)) => (Arc::clone(opened), Arc::clone(model), self.settings.quant),
+            (None, ..) => return,
+        };
+        let settings = Settings { quant, ..settings };
+        self.take_with(Situation { engine, opened, model, machine, settings }, "the lesson's");
+        self.notice = Some("The knobs are as the lesson has them; u goes back to yours.".to_owned());
+    }
+
+    /// Asks for a moment to pass.
+    fn beat(&mut self) -> Vec<Effect> {
+        self.beat += 1;
+        vec![Effect::Tick { id: self.beat }]
+    }
+
+    /// A moment has passed: what plays goes on, if its page is still open.
+    pub(super) fn tick(&mut self) -> Vec<Effect> {
+        let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
+        let made = if teach.page == Page::Caches { teach.caches.tick() } else { Made::Drawing };
+        if matches!(made, Made::Tick) { self.beat() } else { Vec::new() }
     }
 
     /// The knob that is turned here, to its next usual size.
@@ -165,10 +214,11 @@ impl App {
                 return Vec::new();
             }
         }
-        if let Mode::Teach(teach) = &mut self.mode {
-            teach.point(regions.page, x, y);
+        let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
+        match teach.point(regions.page, gesture, x, y) {
+            Made::Question => self.ask_to_teach(),
+            Made::Drawing | Made::Tick => Vec::new(),
         }
-        Vec::new()
     }
 }
 
@@ -176,17 +226,34 @@ impl Teach {
     fn press(&mut self, command: Command) -> Made {
         match self.sheet.clone().as_deref().filter(|sheet| sheet.page() == self.page) {
             Some(Sheet::Schedule(sheet)) => self.schedule.press(sheet, command),
+            Some(Sheet::Formulas(sheet)) => self.formulas.press(sheet, command),
+            Some(Sheet::Caches(sheet)) => self.caches.press(sheet, command),
+            Some(Sheet::Lessons(_)) => self.lessons.press(command),
             Some(Sheet::Allocation(sheet)) => self.allocation.press(sheet, command),
             None => Made::Drawing,
         }
     }
 
     /// Something on the open page is pointed at.
-    fn point(&mut self, area: ratatui::layout::Rect, x: u16, y: u16) {
+    fn point(&mut self, area: Rect, gesture: Gesture, x: u16, y: u16) -> Made {
+        let pressed = gesture == Gesture::Down;
         match self.sheet.clone().as_deref().filter(|sheet| sheet.page() == self.page) {
             Some(Sheet::Schedule(sheet)) => self.schedule.point(sheet, area, x, y),
             Some(Sheet::Allocation(sheet)) => self.allocation.point(sheet, area, x, y),
-            None => {}
+            Some(Sheet::Formulas(sheet)) if pressed => {
+                let count = self.formulas.lines(sheet).len();
+                let places = view::teach::formulas::Places::new(area, sheet);
+                if let Some(line) = places.line_at(self.formulas.line(count), count, x, y) {
+                    self.formulas.point(sheet, line);
+                }
+            }
+            Some(Sheet::Lessons(_)) if pressed => {
+                if let Some(at) = view::teach::lessons::Places::new(area).lesson_at(x, y) {
+                    return self.lessons.open(at);
+                }
+            }
+            Some(Sheet::Formulas(_) | Sheet::Lessons(_) | Sheet::Caches(_)) | None => {}
         }
+        Made::Drawing
     }
 }

@@ -62,10 +62,15 @@ impl App {
             }
             Action::Limits { id, limits } if id == self.limits_id => self.limits = Some(*limits),
             Action::Taught { id, result } if id == self.lesson_id => self.taught(result),
+            Action::Tick { id } if id == self.beat => return self.tick(),
             Action::Fade { id } if id == self.change.id => self.change.before = None,
             Action::Answered { id, part } => self.answered(id, part),
             // overtaken by something newer
-            Action::Loaded { .. } | Action::Limits { .. } | Action::Taught { .. } | Action::Fade { .. } => {}
+            Action::Loaded { .. }
+            | Action::Limits { .. }
+            | Action::Taught { .. }
+            | Action::Tick { .. }
+            | Action::Fade { .. } => {}
             Action::Written { id, text } => self.written(id, text),
             Action::Saved(result) => self.saved(result),
             Action::Broke(what) => self.notice = Some(what),

@@ -11,7 +11,10 @@
 //! ```
 
 pub mod allocation;
+mod caches;
+pub mod formulas;
 mod kinds;
+pub mod lessons;
 pub mod schedule;
 
 use ratatui::buffer::Buffer;
@@ -49,6 +52,9 @@ pub fn page(app: &App, teach: &Teach, area: Rect, buffer: &mut Buffer) {
         (_, Some(why), _) => sentence(app, why, Hue::Over, area, buffer),
         (_, None, Some(error)) => sentence(app, &error.to_string(), Hue::Over, area, buffer),
         (Some(Sheet::Schedule(sheet)), ..) => schedule::draw(app, teach.schedule, sheet, area, buffer),
+        (Some(Sheet::Formulas(sheet)), ..) => formulas::draw(app, &teach.formulas, sheet, area, buffer),
+        (Some(Sheet::Caches(sheet)), ..) => caches::draw(app, teach.caches, sheet, area, buffer),
+        (Some(Sheet::Lessons(sheet)), ..) => lessons::draw(app, teach.lessons, sheet, area, buffer),
         (Some(Sheet::Allocation(sheet)), ..) => allocation::draw(app, teach.allocation, sheet, area, buffer),
         (None, ..) => sentence(app, "Working it out…", Hue::Dim, area, buffer),
     }

@@ -1,0 +1,91 @@
+//! The formulas behind a plan of Ollama's estimators, handed out as data: for those who want to open them, or to evaluate
+//! them with other letters.
+
+use std::sync::Arc;
+
+use super::{Case, Facts, Knobs, Release, division, fallback, letters_of};
+use crate::engine::{EngineError, EngineId, ollama_011, ollama_024};
+use crate::gguf::Tensor;
+use crate::model::Model;
+use crate::plan::{GraphSize, Plan};
+use crate::settings::FlashAttn;
+
+pub use crate::engine::request::DEFAULT_BATCH;
+
+pub use super::expr::{DivisionByZero, Expr};
+pub use super::letters::{Letter, Values};
+pub use super::rule::{Choice, Part, Rule};
+
+/// Bytes of a tensor as `engine` counts them.
+pub fn tensor_bytes(engine: EngineId, tensor: &Tensor) -> u64 {
+    match engine {
+        EngineId::Ollama024 => Release::May2026.tensor_bytes(tensor),
+        EngineId::Ollama011 => Release::August2025.tensor_bytes(tensor),
+        EngineId::Ollama | EngineId::LlamaCpp => tensor.bytes.0,
+    }
+}
+
+/// The formulas that a plan was made by.
+#[derive(Clone, Debug)]
+pub struct Formulas {
+    /// Every letter's value.
+    pub values: Values,
+    /// The graph's size when some layer is in RAM; none where no formula gives it.
+    pub partial: Option<&'static Rule>,
+    /// The same when every layer is on GPUs.
+    pub full: Option<&'static Rule>,
+    /// The formulas of the blocks' caches.
+    pub caches: Vec<CacheFormula>,
+}
+
+/// A formula of some blocks' caches.
+#[derive(Clone, Debug)]
+pub struct CacheFormula {
+    /// What it keeps.
+    pub name: &'static str,
+    /// Bytes of one block's cache.
+    pub bytes: &'static Expr,
+    /// KV heads of these blocks, which [`Letter::HkvLayer`] stands for.
+    pub kv_heads: u64,
+    /// The blocks.
+    pub blocks: Vec<usize>,
+}
+
+impl Formulas {
+    /// The formulas of `plan`, which is one of `model`; none where its engine has none.
+    ///
+    /// # Errors
+    /// As for the plan itself.
+    pub fn of(model: &Model, plan: &Plan) -> Result<Option<Self>, EngineError> {
+        let effect = &plan.settings;
+        let (release, bytes_per_element) = match plan.engine {
+            EngineId::Ollama024 => (Release::May2026, ollama_024::bytes_per_element(effect.cache_type_k)),
+            EngineId::Ollama011 => (Release::August2025, ollama_011::bytes_per_element(effect.cache_type_k)),
+            EngineId::Ollama | EngineId::LlamaCpp => return Ok(None),
+        };
+        let facts = Facts::of(model, release)?;
+        let flash = effect.flash_attn == FlashAttn::On;
+        let knobs = Knobs { ctx: effect.ctx, batch: effect.batch, parallel: effect.parallel, bytes_per_element, flash };
+        let (mut values, caches) = letters_of(model, &facts, knobs).map_err(|zero| division(zero, model, &facts))?;
+        let case = Case::of(model, release, flash, &mut values)?;
+        let rules = [case.partial, case.full, Some(&fallback::PARTIAL)];
+        // one may stand for the other, as on Metal; what counts is what the plan was made by
+        let behind = |size: &GraphSize| {
+            let made_it = |rule: &&'static Rule| rule.size(&values).is_ok_and(|made| made.branches == size.branches);
+            rules.into_iter().flatten().find(made_it)
+        };
+        let (partial, full) = (behind(&plan.graph.partial), behind(&plan.graph.full));
+        let caches = caches.made.iter().map(|made| CacheFormula {
+            name: made.rule.0,
+            bytes: &made.rule.1,
+            kv_heads: made.kv_heads,
+            blocks: (0..)
+                .zip(&caches.layers)
+                .filter(|(_, term)| Arc::ptr_eq(term, &made.term))
+                .map(|(i, _)| i)
+                .collect(),
+        });
+        let caches = caches.filter(|formula| !formula.blocks.is_empty()).collect();
+        Ok(Some(Self { values, partial, full, caches }))
+    }
+}

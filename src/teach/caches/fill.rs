@@ -1,0 +1,171 @@
+//! Cells that fill as tokens come: sequences take turns, and what a window has moved past is overwritten.
+//!
+//! Every step is a pure function of how many squares were filled, so that it can be stepped through in both directions.
+
+use super::Store;
+
+/// A store drawn as squares of several cells each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// Cells of a square.
+    pub cells: u64,
+    /// Squares of one stream.
+    pub squares: u64,
+    /// Streams.
+    pub streams: u64,
+    sequences: u64,
+    /// Squares that attention looks back; none where it sees all.
+    window: Option<u64>,
+}
+
+/// What is in a square.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Square {
+    /// Nothing yet.
+    Empty,
+    /// Tokens of this sequence that its newest token looks at.
+    Seen(u64),
+    /// Tokens of this sequence that its window has moved past; they stay until they are overwritten.
+    Passed(u64),
+    /// What came last.
+    Newest(u64),
+}
+
+impl Fill {
+    /// `store` with so many cells to a square.
+    pub fn new(store: &Store, cells: u64) -> Self {
+        let cells = cells.max(1);
+        let squares = store.size.div_ceil(cells).max(1);
+        let window = store.window.map(|window| window.div_ceil(cells).max(1));
+        let streams = store.streams.max(1);
+        Self { cells, squares, streams, sequences: store.sequences.max(1), window }
+    }
+
+    /// So few cells to a square that `store` is drawn with at most `most` squares per stream.
+    pub fn fitting(store: &Store, most: u64) -> u64 {
+        store.size.div_ceil(most.max(1)).checked_next_power_of_two().unwrap_or(u64::MAX)
+    }
+
+    /// Steps until there is no room; none where what a window moved past makes room for ever.
+    pub fn steps(&self) -> Option<u64> {
+        self.window.is_none().then(|| {
+            let each = if self.streams > 1 { self.sequences } else { 1 };
+            self.squares.saturating_mul(each)
+        })
+    }
+
+    /// What is in `square` of `stream` after `steps` squares were filled. Sequences take turns.
+    pub fn at(&self, stream: u64, square: u64, steps: u64) -> Square {
+        let steps = self.steps().map_or(steps, |most| steps.min(most));
+        if steps == 0 || square >= self.squares || stream >= self.streams {
+            return Square::Empty;
+        }
+        let newest = steps - 1;
+        let latest = if self.streams > 1 {
+            self.in_own_stream(stream, square, newest)
+        } else {
+            latest(square, newest, self.squares)
+        };
+        let Some(step) = latest else { return Square::Empty };
+        let (sequence, position) = (step % self.sequences, step / self.sequences);
+        if step == newest {
+            return Square::Newest(sequence);
+        }
+        // the last step in which this sequence had its turn
+        let last = newest - (newest + self.sequences - sequence) % self.sequences;
+        let looks_back = last / self.sequences - position;
+        if self.window.is_some_and(|window| looks_back >= window) {
+            Square::Passed(sequence)
+        } else {
+            Square::Seen(sequence)
+        }
+    }
+
+    /// The step that filled `square` last, where sequence `stream` has squares of its own.
+    fn in_own_stream(&self, stream: u64, square: u64, newest: u64) -> Option<u64> {
+        let turns = newest.checked_sub(stream)? / self.sequences;
+        Some(latest(square, turns, self.squares)? * self.sequences + stream)
+    }
+
+    /// Squares that hold tokens which are still looked at, of all streams, after `steps`.
+    pub fn seen(&self, steps: u64) -> u64 {
+        let squares = (0..self.streams).flat_map(|stream| (0..self.squares).map(move |square| (stream, square)));
+        squares.filter(|&(a, b)| matches!(self.at(a, b, steps), Square::Seen(_) | Square::Newest(_))).count() as u64
+    }
+}
+
+/// The last number up to `newest` that falls on `square` where numbers go round over `squares`.
+fn latest(square: u64, newest: u64, squares: u64) -> Option<u64> {
+    let back = (newest % squares + squares - square) % squares;
+    newest.checked_sub(back)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Whose;
+    use super::*;
+    use crate::units::Bytes;
+
+    fn store(size: u64, streams: u64, sequences: u64, window: Option<u64>) -> Store {
+        Store { whose: Whose::LlamaCpp, blocks: 1, size, streams, sequences, window, bytes: Bytes::ZERO }
+    }
+
+    fn squares(fill: &Fill, steps: u64) -> Vec<Square> {
+        let all = (0..fill.streams).flat_map(|stream| (0..fill.squares).map(move |square| (stream, square)));
+        all.map(|(stream, square)| fill.at(stream, square, steps)).collect()
+    }
+
+    #[test]
+    fn sequences_take_turns_in_cells_that_they_share() {
+        use Square::{Empty, Newest, Seen};
+        let fill = Fill::new(&store(4, 1, 2, None), 1);
+        assert_eq!(squares(&fill, 0), [Empty; 4]);
+        assert_eq!(squares(&fill, 3), [Seen(0), Seen(1), Newest(0), Empty]);
+        // a full cache takes no more
+        assert_eq!(squares(&fill, 9), squares(&fill, 4));
+    }
+
+    #[test]
+    fn sequences_with_cells_of_their_own_fill_them_alone() {
+        use Square::{Empty, Newest, Seen};
+        let fill = Fill::new(&store(2, 2, 2, None), 1);
+        assert_eq!(squares(&fill, 3), [Seen(0), Newest(0), Seen(1), Empty]);
+    }
+
+    #[test]
+    fn a_window_moves_past_tokens_and_takes_their_cells() {
+        use Square::{Newest, Passed, Seen};
+        let fill = Fill::new(&store(4, 1, 1, Some(2)), 1);
+        assert_eq!(squares(&fill, 4), [Passed(0), Passed(0), Seen(0), Newest(0)]);
+        assert_eq!(squares(&fill, 5), [Newest(0), Passed(0), Passed(0), Seen(0)]);
+        assert_eq!(fill.steps(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_window_sees_no_more_than_it_is_wide(
+            size in 1..200_u64, sequences in 1..6_u64, unified: bool, window in 1..100_u64, cells in 1..9_u64,
+            steps in 0..2000_u64,
+        ) {
+            let streams = if unified { 1 } else { sequences };
+            let fill = Fill::new(&store(size, streams, sequences, Some(window)), cells);
+            prop_assert!(fill.seen(steps) <= window.div_ceil(cells) * sequences);
+            let newest = squares(&fill, steps).into_iter().filter(|square| matches!(square, Square::Newest(_))).count();
+            prop_assert_eq!(newest, usize::from(steps > 0));
+        }
+
+        #[test]
+        fn a_step_fills_one_square(
+            size in 1..200_u64, sequences in 1..6_u64, unified: bool, cells in 1..9_u64, steps in 0..2000_u64,
+        ) {
+            let streams = if unified { 1 } else { sequences };
+            let fill = Fill::new(&store(size, streams, sequences, None), cells);
+            prop_assert_eq!(fill.seen(steps), steps.min(fill.steps().unwrap()));
+            let filled = |steps| squares(&fill, steps).into_iter().map(|square| square != Square::Empty).collect::<Vec<_>>();
+            let changed = filled(steps).into_iter().zip(filled(steps + 1)).filter(|(before, after)| before != after);
+            prop_assert_eq!(changed.count(), usize::from(steps < fill.steps().unwrap()));
+        }
+    }
+}

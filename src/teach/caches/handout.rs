@@ -1,0 +1,77 @@
+//! The caches as JSON and as Markdown.
+#![allow(clippy::format_push_string, reason = "a handout is written once; what reads best wins")]
+
+use serde_json::{Value, json};
+
+use super::{Caches, Keeps, Kind, Store};
+use crate::units::{Bytes, Tokens};
+
+impl Caches {
+    /// `{"kinds":[…],"stores":[…],"formats":[…],"planned","llama_cpp","ollama_engine"}`, sizes in bytes.
+    pub fn json(&self) -> Value {
+        let mut page = json!({ "page": "cache" });
+        if let (Value::Object(page), Ok(Value::Object(own))) = (&mut page, serde_json::to_value(self)) {
+            page.extend(own);
+        }
+        page
+    }
+
+    /// What each kind of block keeps, engine by engine, and the number formats.
+    pub fn markdown(&self) -> String {
+        let mut out = format!(
+            "# What the model remembers\n\n{} sequences of {} tokens; the plan counts {}.\n\n",
+            self.sequences,
+            Tokens(self.context),
+            self.planned
+        );
+        out += "| blocks | what one keeps | per token | planned | llama.cpp | the Ollama engine |\n";
+        out += "| ---: | --- | ---: | ---: | ---: | ---: |\n";
+        for kind in &self.kinds {
+            let per_token = match kind.keeps {
+                Keeps::Tokens { per_token, .. } => per_token.to_string(),
+                _ => "—".to_owned(),
+            };
+            let or_none = |bytes: Option<Bytes>| bytes.map_or_else(|| "—".to_owned(), |bytes| bytes.to_string());
+            out += &format!(
+                "| {} | {} | {per_token} | {} | {} | {} |\n",
+                kind.blocks.len(),
+                kind.says(),
+                kind.planned,
+                or_none(kind.llama_cpp),
+                or_none(kind.ollama_engine.map(|own| own.bytes())),
+            );
+        }
+        out += "\n| cells of | blocks | cells per stream | streams | window | bytes |\n";
+        out += "| --- | ---: | ---: | ---: | ---: | ---: |\n";
+        for Store { whose, blocks, size, streams, window, bytes, .. } in &self.stores {
+            let window = window.map_or_else(|| "—".to_owned(), |window| Tokens(window).to_string());
+            out += &format!("| {} | {blocks} | {} | {streams} | {window} | {bytes} |\n", whose.title(), Tokens(*size));
+        }
+        out += "\n| format | elements of a block | its bytes | beside f16 |\n| --- | ---: | ---: | ---: |\n";
+        for format in &self.formats {
+            let mark = if format.in_use { " (in use)" } else { "" };
+            out += &format!("| {}{mark} | {} | {} | {} |\n", format.ty, format.block, format.bytes, format.share);
+        }
+        out
+    }
+}
+
+impl Kind {
+    /// What one of these blocks keeps, in a few words.
+    pub fn says(&self) -> String {
+        match self.keeps {
+            Keeps::Tokens { attention, heads, kv_heads, k, v, window, .. } => {
+                let heads = match heads {
+                    0 => String::new(),
+                    heads => format!(", {heads} heads over {kv_heads}"),
+                };
+                let values = v.map_or_else(|| "no V of its own".to_owned(), |v| format!("V {v}"));
+                let window = if window { ", only a window" } else { "" };
+                format!("{attention:?}{heads}: K {k}, {values}{window}")
+            }
+            Keeps::State { bytes } => format!("a state of {bytes} per sequence, however long it is"),
+            Keeps::Shared { owner } => format!("looks into the cache of block {owner}"),
+            Keeps::Nothing => "nothing".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What each kind of block keeps of a token.
+
+use serde::Serialize;
+
+use crate::engine::ggml::Type;
+use crate::engine::llama_cpp::cache::{KvCache, KvLayer, Memory};
+use crate::model::Model;
+use crate::plan::{OwnCache, OwnCaches, Plan};
+use crate::units::Bytes;
+
+/// Blocks that remember alike.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kind {
+    /// Their numbers, ascending.
+    pub blocks: Vec<usize>,
+    /// What one of them keeps.
+    pub keeps: Keeps,
+    /// What the plan counts for one of them.
+    pub planned: Bytes,
+    /// What llama.cpp would allocate for one.
+    pub llama_cpp: Option<Bytes>,
+    /// What the Ollama engine would.
+    pub ollama_engine: Option<OwnCache>,
+}
+
+/// What a block keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keeps {
+    /// Keys and values of every token.
+    Tokens {
+        /// How heads share them.
+        attention: Attention,
+        /// Query heads.
+        heads: u64,
+        /// KV heads.
+        kv_heads: u64,
+        /// Elements of K per token.
+        k: u64,
+        /// Elements of V per token; none where V is a part of K.
+        v: Option<u64>,
+        /// Bytes of both per token, in the formats in use.
+        per_token: Bytes,
+        /// Cells that they are kept for, all sequences together.
+        cells: u64,
+        /// Only the last tokens are kept.
+        window: bool,
+    },
+    /// A state that does not grow.
+    State {
+        /// Per sequence.
+        bytes: Bytes,
+    },
+    /// The cache of another block is looked into.
+    Shared {
+        /// That block.
+        owner: usize,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// How query heads share keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(clippy::upper_case_acronyms, reason = "the field's own names")]
+pub enum Attention {
+    /// Every head has its own.
+    MHA,
+    /// Groups of heads share one.
+    GQA,
+    /// All heads share one.
+    MQA,
+    /// All heads share one compressed row, which K and V are unfolded from.
+    MLA,
+}
+
+impl Attention {
+    fn of(heads: u64, kv_heads: u64, compressed: bool) -> Self {
+        match (heads, kv_heads) {
+            _ if compressed => Self::MLA,
+            (heads, kv_heads) if heads == kv_heads => Self::MHA,
+            (_, 1) => Self::MQA,
+            _ => Self::GQA,
+        }
+    }
+
+    /// Its name, and what it says of the cache.
+    pub const fn says(self) -> &'static str {
+        match self {
+            Self::MHA => "multi-head: every query head has a key and a value of its own",
+            Self::GQA => "grouped queries: several query heads share one key and value",
+            Self::MQA => "multi-query: all query heads share one key and value",
+            Self::MLA => "latent: one compressed row is kept, and keys and values are unfolded from it",
+        }
+    }
+}
+
+/// Bytes of a row of `elements`, whole blocks only.
+pub(super) const fn row(ty: Type, elements: u64) -> u64 {
+    (elements / ty.block()).saturating_mul(ty.block_bytes())
+}
+
+/// The kinds of blocks; by llama.cpp's reading of the model where there is one.
+pub(super) fn kinds(model: &Model, plan: &Plan, memory: Option<&Memory>, own: Option<&OwnCaches>) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for block in 0..model.block_count() {
+        let own_cache = own.and_then(|own| own.layers.get(block).copied());
+        let kind = Kind {
+            blocks: vec![block],
+            keeps: memory.map_or_else(|| unread(plan, own_cache), |memory| keeps(model, memory, block)),
+            planned: plan.layers.get(block).map_or(Bytes::ZERO, |layer| layer.cache),
+            llama_cpp: memory.map(|memory| Bytes(memory.of_block(block))),
+            ollama_engine: own_cache,
+        };
+        match kinds.iter_mut().find(|known| known.is_like(&kind)) {
+            Some(known) => known.blocks.push(block),
+            None => kinds.push(kind),
+        }
+    }
+    kinds
+}
+
+impl Kind {
+    fn is_like(&self, other: &Self) -> bool {
+        self.keeps == other.keeps
+            && (self.planned, self.llama_cpp, self.ollama_engine)
+                == (other.planned, other.llama_cpp, other.ollama_engine)
+    }
+}
+
+/// By what llama.cpp keeps of block `il`.
+fn keeps(model: &Model, memory: &Memory, il: usize) -> Keeps {
+    let found = |cache: &Option<KvCache>| {
+        let cache = cache.as_ref()?;
+        Some((cache.layers.get(il).copied().flatten()?, cache.size.saturating_mul(cache.streams)))
+    };
+    let (full, window) = (found(&memory.full), found(&memory.window));
+    if let Some((layer, cells)) = full.or(window) {
+        if layer.owner != il {
+            return Keeps::Shared { owner: layer.owner };
+        }
+        return tokens(model, il, layer, cells, full.is_none());
+    }
+    match &memory.recurrent {
+        Some(states) if states.layers.get(il).copied().flatten().is_some() => {
+            Keeps::State { bytes: Bytes(row(Type::F32, states.r) + row(Type::F32, states.s)) }
+        }
+        _ => Keeps::Nothing,
+    }
+}
+
+fn tokens(model: &Model, il: usize, layer: KvLayer, cells: u64, window: bool) -> Keeps {
+    let at = |list: &[u64]| list.get(il).copied().unwrap_or(0);
+    let (heads, kv_heads) = (at(&model.hyper.heads), at(&model.hyper.kv_heads));
+    let v = layer.v.map_or(0, |v| row(layer.ty_v, v));
+    Keeps::Tokens {
+        attention: Attention::of(heads, kv_heads, layer.v.is_none()),
+        heads,
+        kv_heads,
+        k: layer.k,
+        v: layer.v,
+        per_token: Bytes(row(layer.ty_k, layer.k).saturating_add(v)),
+        cells,
+        window,
+    }
+}
+
+/// By what the Ollama engine keeps, where llama.cpp does not know the model.
+fn unread(plan: &Plan, own: Option<OwnCache>) -> Keeps {
+    match own {
+        Some(own) if own.cells > 0 => {
+            let elements = |bytes: Bytes| {
+                let format = plan.settings.cache_type_k.format();
+                bytes.0 / own.cells / format.block_bytes() * format.block()
+            };
+            Keeps::Tokens {
+                attention: Attention::GQA,
+                heads: 0,
+                kv_heads: 0,
+                k: elements(own.k),
+                v: Some(elements(own.v)),
+                per_token: Bytes(own.bytes().0 / own.cells),
+                cells: own.cells,
+                window: matches!(own.kind, crate::plan::OwnCacheKind::Window { .. }),
+            }
+        }
+        Some(own) if own.state > Bytes::ZERO => {
+            Keeps::State { bytes: Bytes(own.state.0 / plan.settings.parallel.max(1)) }
+        }
+        _ => Keeps::Nothing,
+    }
+}

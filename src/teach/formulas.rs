@@ -1,0 +1,190 @@
+//! The formulas of a plan as trees that open: in letters, with the numbers put in, the result, and its share of
+//! everything. Beside them, the contests: which branch of each `max` wins, and where the other would take over.
+
+mod allocated;
+mod contest;
+mod handout;
+mod tree;
+mod weights;
+
+use serde::Serialize;
+
+use crate::answer::Case;
+use crate::engine::EngineError;
+use crate::engine::formulas as estimated;
+use crate::plan::{Branch, GraphUse, Plan, Symbol, Term};
+use crate::units::{Bytes, Ratio};
+
+pub use contest::{Along, Contest, Crossing, Sample, Side};
+
+/// The page.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Formulas {
+    /// What the letters stand for, with this plan's values.
+    pub legend: Vec<Symbol>,
+    /// Everything that is allocated; it opens into weights, caches and graphs, and those into their formulas.
+    pub whole: Node,
+    /// Every `max` that a knob could decide otherwise.
+    pub contests: Vec<Contest>,
+}
+
+/// A formula, or a part of one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Node {
+    /// What it is: `attention scores`; for a letter, what it stands for.
+    pub name: String,
+    /// In letters: `4·B·C·H`.
+    pub formula: String,
+    /// With the numbers put in: `4·512·8192·32`.
+    pub numbers: String,
+    /// The result.
+    pub amount: Amount,
+    /// Whether it counts.
+    pub role: Role,
+    /// What it is made of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Node>,
+}
+
+/// A result.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Amount {
+    /// Memory.
+    Bytes(Bytes),
+    /// A whole number.
+    Number(u64),
+    /// A number that may be a fraction: bytes per element of a cache.
+    Fraction(f64),
+}
+
+/// Whether a node counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// It is a part of its parent.
+    Part,
+    /// It is the larger side of a `max`.
+    Wins,
+    /// It is the smaller side of a `max`, or a size that is not in force: shown, not counted.
+    Loses,
+}
+
+impl Node {
+    /// Something that does not open.
+    fn leaf(name: impl Into<String>, formula: impl Into<String>, numbers: impl Into<String>, bytes: Bytes) -> Self {
+        Self {
+            name: name.into(),
+            formula: formula.into(),
+            numbers: numbers.into(),
+            amount: Amount::Bytes(bytes),
+            role: Role::Part,
+            parts: Vec::new(),
+        }
+    }
+
+    /// A sum of `parts`, which may leave out what is too small to have a formula.
+    fn sum(name: impl Into<String>, bytes: Bytes, parts: Vec<Self>) -> Self {
+        let names = |parts: &[Self]| parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>().join(" + ");
+        let counted: Vec<Self> = parts.iter().filter(|part| part.role != Role::Loses).cloned().collect();
+        let numbers: Vec<String> = counted.iter().map(|part| part.bytes().to_string()).collect();
+        Self { parts, ..Self::leaf(name, names(&counted), numbers.join(" + "), bytes) }
+    }
+
+    fn of_term(term: &Term) -> Self {
+        Self::leaf(&term.name, &term.formula, &term.numbers, term.bytes)
+    }
+
+    fn of_branch(branch: &Branch) -> Self {
+        Self::sum(&branch.name, branch.bytes, branch.terms.iter().map(Self::of_term).collect())
+    }
+
+    fn with(self, role: Role) -> Self {
+        Self { role, ..self }
+    }
+
+    /// Its bytes; none for what is no memory.
+    pub fn bytes(&self) -> Bytes {
+        if let Amount::Bytes(bytes) = self.amount { bytes } else { Bytes::ZERO }
+    }
+
+    /// Its share of `whole`, where it is memory and counts.
+    pub fn share_of(&self, whole: Bytes) -> Option<Ratio> {
+        match (self.amount, self.role) {
+            (Amount::Bytes(bytes), Role::Part | Role::Wins) => Some(bytes.share_of(whole)),
+            _ => None,
+        }
+    }
+}
+
+impl Contest {
+    /// Where another side takes over as the knob of `along` is turned, in one sentence.
+    pub fn sentence(&self, along: &Along) -> String {
+        handout::sentence(along, self)
+    }
+}
+
+impl Formulas {
+    /// The formulas of `plan`, the engine's answer to `case`.
+    ///
+    /// # Errors
+    /// When the header lacks what the plan's engine needs: then there would be no plan either.
+    pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
+        let Case { model, settings, .. } = *case;
+        let weights = weights::node(model, plan);
+        let Some(formulas) = estimated::Formulas::of(model, plan)? else {
+            let (caches, legend) = allocated::caches(model, plan, settings)?;
+            let whole = whole(plan, vec![weights, caches, allocated::graphs(plan)]);
+            return Ok(Self { legend, whole, contests: Vec::new() });
+        };
+        let contests = contest::contests(model, plan, settings, &formulas);
+        let caches = caches(plan, &formulas);
+        let whole = whole(plan, vec![weights, caches, graphs(plan, &formulas)]);
+        Ok(Self { legend: plan.graph.legend.clone(), whole, contests })
+    }
+}
+
+fn whole(plan: &Plan, parts: Vec<Node>) -> Node {
+    Node::sum("all that is allocated", plan.totals.all, parts)
+}
+
+/// The caches: one part per kind of block.
+fn caches(plan: &Plan, formulas: &estimated::Formulas) -> Node {
+    let part = |cache: &estimated::CacheFormula| {
+        let values = formulas.values.clone().with(estimated::Letter::HkvLayer, cache.kv_heads);
+        let one = tree::node(cache.name, cache.bytes, &values);
+        // a block without tensors has none
+        let counted = |block: &&usize| plan.layers.get(**block).is_some_and(|layer| layer.cache == one.bytes());
+        let count = cache.blocks.iter().filter(counted).count() as u64;
+        Node {
+            amount: Amount::Bytes(Bytes(one.bytes().0.saturating_mul(count))),
+            formula: format!("{count}·({})", one.formula),
+            numbers: format!("{count}·({})", one.numbers),
+            parts: vec![Node { name: "one block".to_owned(), ..one }],
+            name: format!("{} of {count} blocks", cache.name),
+            role: Role::Part,
+        }
+    };
+    let parts: Vec<Node> = formulas.caches.iter().map(part).collect();
+    Node::sum("caches", plan.totals.cache, parts)
+}
+
+/// The graphs: what every GPU that takes part reserves, and the other size that was not needed.
+fn graphs(plan: &Plan, formulas: &estimated::Formulas) -> Node {
+    let graph = &plan.graph;
+    let partial = (GraphUse::Partial, "graph, some layers in RAM", &graph.partial, formulas.partial);
+    let full = (GraphUse::Full, "graph, every layer on GPUs", &graph.full, formulas.full);
+    let part = |(when, name, size, rule): (_, &str, &crate::plan::GraphSize, Option<&estimated::Rule>)| {
+        let role = if when == graph.used { Role::Wins } else { Role::Loses };
+        match rule {
+            Some(rule) => tree::rule(name, rule, size, &formulas.values).with(role),
+            None => Node::leaf(name, "0", "0", size.bytes).with(role),
+        }
+    };
+    let sizes = if graph.used == GraphUse::Partial { [partial, full] } else { [full, partial] };
+    let parts: Vec<Node> = sizes.into_iter().map(part).collect();
+    let devices = plan.devices.iter().filter(|device| device.graph > Bytes::ZERO);
+    let each: Vec<String> = devices.clone().map(|device| format!("{} {}", device.id, device.graph)).collect();
+    let formula = if each.is_empty() { "none is allocated".to_owned() } else { "one on each device in use".to_owned() };
+    Node { parts, formula, numbers: each.join(" + "), ..Node::leaf("graphs", "", "", plan.totals.graph) }
+}

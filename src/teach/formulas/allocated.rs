@@ -1,0 +1,111 @@
+//! The engines that run llama.cpp: caches by their shapes, and what fills each compute buffer when it is fullest.
+
+use super::{Amount, Node};
+use crate::engine::EngineError;
+use crate::engine::ggml::Type;
+use crate::engine::llama_cpp::cache::KvLayer;
+use crate::engine::llama_cpp::{self, cache::KvCache};
+use crate::model::Model;
+use crate::plan::{Plan, Symbol};
+use crate::settings::Settings;
+use crate::units::Bytes;
+
+/// The caches of `plan`, and the letters of their formulas.
+pub(super) fn caches(model: &Model, plan: &Plan, settings: &Settings) -> Result<(Node, Vec<Symbol>), EngineError> {
+    let memory = llama_cpp::remembered(model, plan, settings)?;
+    let mut parts = Vec::new();
+    let mut legend = Vec::new();
+    let mut say = |letter, meaning, value: u64| legend.push(Symbol { letter, meaning, value: value.to_string() });
+    for (cache, letter, name) in [(&memory.full, "N", "KV cache"), (&memory.window, "N_w", "KV cache, sliding window")]
+    {
+        let Some(cache) = cache else { continue };
+        let kinds = kinds(cache);
+        if kinds.is_empty() {
+            continue;
+        }
+        let meaning = if letter == "N" {
+            "cells of a cache that keeps every token, all sequences together"
+        } else {
+            "cells of a cache with a window, all sequences together"
+        };
+        say(letter, meaning, cells(cache));
+        parts.extend(kinds.into_iter().map(|(layer, count)| kv(name, letter, cache, &layer, count)));
+    }
+    if let Some(states) = &memory.recurrent {
+        let count = states.layers.iter().flatten().count() as u64;
+        if count > 0 {
+            say("R", "elements of a block's rolling state", states.r);
+            say("S", "elements of a block's recurrent state", states.s);
+            say("N_p", "sequences, each with a state of its own", states.rows);
+            let bytes = states.r.saturating_add(states.s).saturating_mul(states.rows).saturating_mul(4 * count);
+            parts.push(Node::leaf(
+                format!("recurrent states of {count} blocks"),
+                "n·(R + S)·4·N_p",
+                format!("{count}·({} + {})·4·{}", states.r, states.s, states.rows),
+                Bytes(bytes),
+            ));
+        }
+    }
+    let known: Bytes = parts.iter().map(Node::bytes).sum();
+    let rest = plan.totals.cache - known;
+    if rest > Bytes::ZERO {
+        parts.push(Node::leaf("alignment", "what is left", rest.0.to_string(), rest));
+    }
+    Ok((Node::sum("caches", plan.totals.cache, parts), legend))
+}
+
+fn cells(cache: &KvCache) -> u64 {
+    cache.size.saturating_mul(cache.streams)
+}
+
+/// Blocks with a cache of one shape, and how many there are; what is shared counts once.
+fn kinds(cache: &KvCache) -> Vec<(KvLayer, u64)> {
+    let mut kinds: Vec<(KvLayer, u64)> = Vec::new();
+    let owned = cache.layers.iter().enumerate().filter_map(|(il, layer)| layer.filter(|layer| layer.owner == il));
+    for layer in owned {
+        match kinds.iter_mut().find(|(kind, _)| (kind.k, kind.v) == (layer.k, layer.v)) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((layer, 1)),
+        }
+    }
+    kinds
+}
+
+fn kv(name: &str, letter: &str, cache: &KvCache, layer: &KvLayer, count: u64) -> Node {
+    let cells = cells(cache);
+    let half = |what: &str, ty: Type, elements: u64| {
+        let row = (elements / ty.block()).saturating_mul(ty.block_bytes());
+        let packed = |count: String| match ty.block() {
+            1 => format!("{count}·{}", ty.block_bytes()),
+            block => format!("{count}/{block}·{}", ty.block_bytes()),
+        };
+        let bytes = Bytes(row.saturating_mul(cells).saturating_mul(count));
+        let formula = format!("n·{}·{letter}", packed("elements".to_owned()));
+        Node::leaf(
+            format!("{what} ({})", ty.name()),
+            formula,
+            format!("{count}·{}·{cells}", packed(elements.to_string())),
+            bytes,
+        )
+    };
+    let mut parts = vec![half("K", layer.ty_k, layer.k)];
+    match layer.v {
+        Some(v) => parts.push(half("V", layer.ty_v, v)),
+        None => parts.push(Node {
+            amount: Amount::Bytes(Bytes::ZERO),
+            ..Node::leaf("V", "a part of K: the compressed cache of MLA", "0", Bytes::ZERO)
+        }),
+    }
+    let bytes = parts.iter().map(Node::bytes).sum();
+    Node::sum(format!("{name} of {count} blocks"), bytes, parts)
+}
+
+/// Each device's compute buffer, and what is alive when it is fullest.
+pub(super) fn graphs(plan: &Plan) -> Node {
+    let buffers = plan.graph.in_force().branches.iter().filter(|branch| branch.bytes > Bytes::ZERO);
+    let parts = buffers.map(|branch| {
+        let buffer = Node::of_branch(branch);
+        Node { name: format!("{}, at its fullest", branch.name), ..buffer }
+    });
+    Node::sum("compute buffers", plan.totals.graph, parts.collect())
+}

@@ -1,0 +1,89 @@
+//! A formula that is data becomes a tree.
+
+use super::{Amount, Node, Role};
+use crate::engine::formulas::{Expr, Letter, Part, Rule, Values};
+use crate::plan::GraphSize;
+use crate::units::Bytes;
+
+/// `expr` as memory, named, with all that it is made of.
+pub(super) fn node(name: &str, expr: &Expr, values: &Values) -> Node {
+    let node = open(expr, values);
+    let bytes = if let Amount::Number(number) = node.amount { number } else { 0 };
+    Node { name: name.to_owned(), amount: Amount::Bytes(Bytes(bytes)), ..node }
+}
+
+/// A graph's size: its branches, and in each of them its terms.
+pub(super) fn rule(name: &str, rule: &Rule, size: &GraphSize, values: &Values) -> Node {
+    let term = |part: &Part| {
+        let one = node(part.name, &part.bytes, values);
+        if rule.times == 1 {
+            return one;
+        }
+        let bytes = Bytes(one.bytes().0.wrapping_mul(rule.times));
+        let times = |text: &str| format!("{}·({text})", rule.times);
+        Node { formula: times(&one.formula), numbers: times(&one.numbers), amount: Amount::Bytes(bytes), ..one }
+    };
+    let branch = |(at, choice): (usize, &crate::engine::formulas::Choice)| {
+        let role = if at == size.winner { Role::Wins } else { Role::Loses };
+        let bytes = size.branches.get(at).map_or(Bytes::ZERO, |branch| branch.bytes);
+        let terms = rule.always.iter().chain(choice.parts).map(term).collect();
+        written_out(Node::sum(choice.name, bytes, terms)).with(role)
+    };
+    let branches: Vec<Node> = rule.choices.iter().enumerate().map(branch).collect();
+    let formulas: Vec<&str> = branches.iter().map(|branch| branch.formula.as_str()).collect();
+    let amounts: Vec<String> = branches.iter().map(|branch| branch.bytes().0.to_string()).collect();
+    let of = |texts: String| if branches.len() == 1 { texts } else { format!("max({texts})") };
+    let (formula, numbers) = (of(formulas.join(", ")), of(amounts.join(", ")));
+    let name = match branches.as_slice() {
+        [one] => format!("{name}: {}", one.name),
+        _ => name.to_owned(),
+    };
+    let parts = if let [one] = branches.as_slice() { one.parts.clone() } else { branches };
+    Node { parts, ..Node::leaf(name, formula, numbers, size.bytes) }
+}
+
+/// A sum whose formula is that of its parts, not their names.
+fn written_out(sum: Node) -> Node {
+    let joined = |text: fn(&Node) -> &str| sum.parts.iter().map(text).collect::<Vec<_>>().join(" + ");
+    let (formula, numbers) = (joined(|part| &part.formula), joined(|part| &part.numbers));
+    Node { formula, numbers, ..sum }
+}
+
+/// `expr` and all that it is made of, down to the letters; plain numbers speak for themselves.
+fn open(expr: &Expr, values: &Values) -> Node {
+    let value = expr.value(values).unwrap_or(0);
+    let opened = |parts: &[Expr]| {
+        parts.iter().filter(|part| !matches!(part, Expr::Number(_))).map(|part| open(part, values)).collect()
+    };
+    let both = |a: &Expr, b: &Expr| opened(&[*a, *b]);
+    let parts: Vec<Node> = match *expr {
+        Expr::Number(_) | Expr::Letter(_) => Vec::new(),
+        Expr::Sum(parts) | Expr::Product(parts) => opened(parts),
+        Expr::Difference(a, b) | Expr::Quotient(a, b) => both(a, b),
+        Expr::Max(a, b) => {
+            let first = a.value(values).unwrap_or(0) >= b.value(values).unwrap_or(0);
+            let role = |wins| if wins { Role::Wins } else { Role::Loses };
+            vec![open(a, values).with(role(first)), open(b, values).with(role(!first))]
+        }
+        Expr::Elements(count) => vec![open(count, values), open(&Expr::Letter(Letter::P), values)],
+    };
+    let (name, amount) = match *expr {
+        Expr::Letter(Letter::P) => (Letter::P.meaning(), Amount::Fraction(values.bytes_per_element())),
+        Expr::Letter(letter) => (letter.meaning(), Amount::Number(value)),
+        Expr::Sum(_) => ("sum", Amount::Number(value)),
+        Expr::Product(_) => ("product", Amount::Number(value)),
+        Expr::Difference(..) => ("difference", Amount::Number(value)),
+        Expr::Quotient(..) => ("quotient, cut to a whole number", Amount::Number(value)),
+        Expr::Max(..) => ("the larger of two", Amount::Number(value)),
+        Expr::Elements(_) => ("elements and their size", Amount::Number(value)),
+        Expr::Number(_) => ("number", Amount::Number(value)),
+    };
+    Node {
+        name: name.to_owned(),
+        formula: expr.formula(),
+        numbers: expr.numbers(values),
+        amount,
+        role: Role::Part,
+        parts,
+    }
+}

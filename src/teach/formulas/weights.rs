@@ -1,0 +1,96 @@
+//! Where the weights' bytes come from: every kind of tensor, its format's blocks, and how many there are.
+
+use super::Node;
+use crate::engine::formulas::tensor_bytes;
+use crate::gguf::{GgmlType, Tensor};
+use crate::model::{Group, Model};
+use crate::plan::Plan;
+use crate::units::Bytes;
+
+/// Tensors of one name, shape and format.
+struct Kind<'m> {
+    name: &'m str,
+    ty: GgmlType,
+    elements: u64,
+    count: u64,
+    bytes: Bytes,
+}
+
+/// The weights of `plan`, which is one of `model`.
+pub(super) fn node(model: &Model, plan: &Plan) -> Node {
+    let last = plan.layers.len().saturating_sub(1);
+    let in_layers = |blocks: bool| -> Bytes {
+        plan.layers.iter().filter(|layer| (layer.index < last) == blocks).map(|layer| layer.weights).sum()
+    };
+    let blocks = kinds(plan, (0..last).flat_map(|block| model.tensors(Group::Block(block))));
+    let output = kinds(plan, model.output_tensors());
+    let (in_blocks, in_output) = (in_layers(true), in_layers(false));
+    let mut parts =
+        vec![group(format!("{last} blocks"), in_blocks, &blocks), group("output layer".into(), in_output, &output)];
+    let rest = plan.totals.weights - in_blocks - in_output;
+    if rest > Bytes::ZERO {
+        parts.push(beside(model, plan, rest));
+    }
+    Node::sum("weights", plan.totals.weights, parts)
+}
+
+/// What is allocated beside the layers: embeddings that are looked up, copies, and what alignment adds.
+fn beside(model: &Model, plan: &Plan, rest: Bytes) -> Node {
+    let input = kinds(plan, model.tensors(Group::Input));
+    let known: Bytes = input.iter().map(|kind| kind.bytes).sum();
+    if known > rest {
+        return Node::leaf("beside the layers", "as allocated", rest.0.to_string(), rest);
+    }
+    group("beside the layers".to_owned(), rest, &input)
+}
+
+fn group(name: String, bytes: Bytes, kinds: &[Kind<'_>]) -> Node {
+    let mut parts: Vec<Node> = kinds.iter().map(Kind::node).collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
+    let known: Bytes = kinds.iter().map(|kind| kind.bytes).sum();
+    if known > bytes {
+        // some are not loaded
+        parts = vec![Node::leaf("as the engine counts them", "what is loaded", bytes.0.to_string(), bytes)];
+    }
+    let rest = bytes - known;
+    if rest > Bytes::ZERO {
+        parts.push(Node::leaf("copies and alignment", "what is left", rest.0.to_string(), rest));
+    }
+    Node::sum(name, bytes, parts)
+}
+
+fn kinds<'m>(plan: &Plan, tensors: impl Iterator<Item = &'m Tensor>) -> Vec<Kind<'m>> {
+    let mut kinds: Vec<Kind<'m>> = Vec::new();
+    for tensor in tensors {
+        let name = role(&tensor.name);
+        let elements = tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
+        let bytes = Bytes(tensor_bytes(plan.engine, tensor));
+        match kinds.iter_mut().find(|kind| kind.name == name && kind.ty == tensor.ty && kind.elements == elements) {
+            Some(kind) => {
+                kind.count += 1;
+                kind.bytes += bytes;
+            }
+            None => kinds.push(Kind { name, ty: tensor.ty, elements, count: 1, bytes }),
+        }
+    }
+    kinds
+}
+
+/// A tensor's name without its block's.
+fn role(name: &str) -> &str {
+    let in_block = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+    in_block.map_or(name, |(_, role)| role)
+}
+
+impl Kind<'_> {
+    fn node(&self) -> Node {
+        let Self { ty, elements, count, .. } = *self;
+        let (block, size) = (ty.block(), ty.block_bytes());
+        let (formula, numbers) = if block == 1 {
+            ("n·elements·bytes".to_owned(), format!("{count}·{elements}·{size}"))
+        } else {
+            (format!("n·elements/{block}·bytes"), format!("{count}·{elements}/{block}·{size}"))
+        };
+        Node::leaf(format!("{} ({ty})", self.name), formula, numbers, self.bytes)
+    }
+}

@@ -1,0 +1,62 @@
+//! Where the reader is on the page of caches.
+
+use super::Made;
+use crate::teach::caches::Caches;
+use crate::tui::action::Command;
+
+/// Steps that a page of them is.
+const PAGE: u64 = 16;
+
+/// How many squares are filled, and whether more come by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Squares that were filled.
+    pub steps: u64,
+    /// Whether more come by themselves.
+    pub pace: Pace,
+    /// The kind of block that is looked at.
+    pub kind: usize,
+}
+
+/// Whether cells fill by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// A step at a time, by hand.
+    #[default]
+    Held,
+    /// On and on.
+    Running,
+}
+
+impl Cursor {
+    pub(super) fn press(&mut self, sheet: &Caches, command: Command) -> Made {
+        let last = sheet.kinds.len().saturating_sub(1);
+        match command {
+            Command::Less => self.steps = self.steps.saturating_sub(1),
+            Command::More => self.steps = self.steps.saturating_add(1),
+            Command::PageUp => self.steps = self.steps.saturating_sub(PAGE),
+            Command::PageDown => self.steps = self.steps.saturating_add(PAGE),
+            Command::First => self.steps = 0,
+            Command::Up => self.kind = self.kind.saturating_sub(1),
+            Command::Down => self.kind = (self.kind + 1).min(last),
+            Command::Play => {
+                self.pace = match self.pace {
+                    Pace::Held => Pace::Running,
+                    Pace::Running => Pace::Held,
+                };
+                return if self.pace == Pace::Running { Made::Tick } else { Made::Drawing };
+            }
+            _ => {}
+        }
+        Made::Drawing
+    }
+
+    /// A moment has passed.
+    pub(super) fn tick(&mut self) -> Made {
+        if self.pace == Pace::Held {
+            return Made::Drawing;
+        }
+        self.steps = self.steps.saturating_add(1);
+        Made::Tick
+    }
+}

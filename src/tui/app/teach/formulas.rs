@@ -1,0 +1,108 @@
+//! Where the reader is on the page of formulas.
+
+use std::collections::BTreeSet;
+
+use super::Made;
+use crate::teach::formulas::{Along, Contest, Formulas, Node};
+use crate::tui::action::Command;
+
+/// Lines that a page of them is.
+const PAGE: usize = 8;
+
+/// The line that is looked at, what is open, and the contest beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    line: usize,
+    /// Nodes, by the places on the way to them, that are not as they were at first.
+    turned: BTreeSet<Vec<usize>>,
+    /// Counts contests along knobs; it goes round.
+    contest: usize,
+}
+
+/// A line of the tree.
+#[derive(Debug)]
+pub struct Line<'s> {
+    /// The formula.
+    pub node: &'s Node,
+    /// How deep it stands.
+    pub depth: usize,
+    /// What it is made of stands below it.
+    pub open: bool,
+    path: Vec<usize>,
+}
+
+impl Cursor {
+    /// The lines that stand on the page.
+    pub fn lines<'s>(&self, sheet: &'s Formulas) -> Vec<Line<'s>> {
+        let mut lines = Vec::new();
+        self.add(&sheet.whole, &[], &mut lines);
+        lines
+    }
+
+    fn add<'s>(&self, node: &'s Node, path: &[usize], lines: &mut Vec<Line<'s>>) {
+        let open = !node.parts.is_empty() && self.is_open(path);
+        lines.push(Line { node, depth: path.len(), open, path: path.to_vec() });
+        if open {
+            for (at, part) in node.parts.iter().enumerate() {
+                let path: Vec<usize> = path.iter().copied().chain([at]).collect();
+                self.add(part, &path, lines);
+            }
+        }
+    }
+
+    /// At first everything is open down to the graph that is in force.
+    fn is_open(&self, path: &[usize]) -> bool {
+        let at_first = matches!(path, [] | [2] | [2, 0]);
+        at_first != self.turned.contains(path)
+    }
+
+    /// The line that is looked at, among `count`.
+    pub fn line(&self, count: usize) -> usize {
+        self.line.min(count.saturating_sub(1))
+    }
+
+    /// The contest that is looked at, and the knob.
+    pub fn contest<'s>(&self, sheet: &'s Formulas) -> Option<(&'s Contest, &'s Along)> {
+        let all: Vec<_> = sheet.contests.iter().flat_map(|c| c.along.iter().map(move |along| (c, along))).collect();
+        all.get(self.contest.checked_rem(all.len())?).copied()
+    }
+
+    pub(super) fn press(&mut self, sheet: &Formulas, command: Command) -> Made {
+        let lines = self.lines(sheet);
+        let (at, last) = (self.line(lines.len()), lines.len().saturating_sub(1));
+        let Some(line) = lines.get(at) else { return Made::Drawing };
+        let (path, opens) = (line.path.clone(), !line.node.parts.is_empty());
+        match command {
+            Command::Up => self.line = at.saturating_sub(1),
+            Command::PageUp => self.line = at.saturating_sub(PAGE),
+            Command::PageDown => self.line = (at + PAGE).min(last),
+            Command::First => self.line = 0,
+            Command::Last => self.line = last,
+            Command::More if opens && !line.open => self.turn(path),
+            Command::Down | Command::More => self.line = (at + 1).min(last),
+            Command::Less if line.open => self.turn(path),
+            Command::Less => self.line = lines.iter().take(at).rposition(|up| up.depth < line.depth).unwrap_or(at),
+            Command::Enter if opens => self.turn(path),
+            Command::Compare => self.contest = self.contest.wrapping_add(1),
+            _ => {}
+        }
+        Made::Drawing
+    }
+
+    /// Looks at line `at`, and opens or closes it where it was looked at already.
+    pub(super) fn point(&mut self, sheet: &Formulas, at: usize) {
+        let lines = self.lines(sheet);
+        let Some(line) = lines.get(at) else { return };
+        let (path, opens) = (line.path.clone(), !line.node.parts.is_empty());
+        if self.line(lines.len()) == at && opens {
+            self.turn(path);
+        }
+        self.line = at;
+    }
+
+    fn turn(&mut self, path: Vec<usize>) {
+        if !self.turned.remove(&path) {
+            self.turned.insert(path);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Where the reader is in the lessons.
+
+use super::Made;
+use crate::teach::lessons;
+use crate::tui::action::Command;
+
+/// The lesson that is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// Its place among all.
+    pub at: usize,
+    /// Its answer is shown.
+    pub answered: bool,
+    /// Lines that are scrolled past.
+    pub scroll: u16,
+}
+
+impl Cursor {
+    pub(super) fn press(&mut self, command: Command) -> Made {
+        let last = lessons::all().len().saturating_sub(1);
+        let to = match command {
+            Command::Up | Command::Less => self.at.saturating_sub(1),
+            Command::Down | Command::More => (self.at + 1).min(last),
+            Command::First => 0,
+            Command::Last => last,
+            Command::PageUp => {
+                self.scroll = self.scroll.saturating_sub(4);
+                self.at
+            }
+            Command::PageDown => {
+                self.scroll = self.scroll.saturating_add(4);
+                self.at
+            }
+            Command::Answer => {
+                self.answered = !self.answered;
+                self.at
+            }
+            _ => self.at,
+        };
+        self.open(to)
+    }
+
+    /// Opens lesson `to`.
+    pub(super) fn open(&mut self, to: usize) -> Made {
+        if to == self.at {
+            return Made::Drawing;
+        }
+        *self = Self { at: to, ..Self::default() };
+        Made::Question
+    }
+}

@@ -1,0 +1,116 @@
+//! The cells of every cache as squares of one size, filling.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::teach::caches::{Caches, Fill, Square, Store};
+use crate::tui::app::App;
+use crate::tui::app::teach::caches::{Cursor, Pace};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, wrap};
+use crate::units::Tokens;
+
+/// Colours that sequences take in turns; their letters tell them apart as well.
+const HUES: [Hue; 4] = [Hue::Weights, Hue::Cache, Hue::Graph, Hue::Focus];
+/// Cells of a square, at most.
+const LARGEST: u64 = 1 << 40;
+
+pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let wide = Rect { width: area.width.saturating_sub(4), height: area.height.saturating_sub(3), ..area };
+    let cells = cells_of_a_square(sheet, wide);
+    let steps = steps(sheet, cells, cursor.steps);
+    let square =
+        if cells == 1 { "one square is a token".to_owned() } else { format!("a square is {} tokens", Tokens(cells)) };
+    let pace = match cursor.pace {
+        Pace::Held => "Space plays",
+        Pace::Running => "playing, Space holds",
+    };
+    let aside = format!("{square}, {} tokens so far, {pace}", Tokens(steps.saturating_mul(cells)));
+    let inner = panel::frame(buffer, area, "Cells", &aside, true, theme);
+    let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+    if sheet.stores.is_empty() {
+        let text = "No cell fills: what this model remembers does not grow with the context.";
+        for (row, line) in (0..inner.height).zip(wrap(text, inner.width)) {
+            Pen::new(buffer, inner, row).put(&line, theme.ink(Hue::Dim));
+        }
+        return;
+    }
+    let mut row = 0;
+    for store in &sheet.stores {
+        row = one(store, &Fill::new(store, cells), steps, row, inner, theme, buffer);
+    }
+    let legend = "A B C … sequences, the newest lit · small letters: the window has moved past them · '·' free";
+    if row < inner.height {
+        Pen::new(buffer, inner, inner.height - 1).put(legend, theme.ink(Hue::Dim));
+    }
+}
+
+/// As few as all caches find room with; where they never do, as few as give every stream one row.
+fn cells_of_a_square(sheet: &Caches, area: Rect) -> u64 {
+    let width = u64::from(area.width.max(1));
+    let rows = |cells: u64| -> u64 {
+        let of = |store: &Store| {
+            let fill = Fill::new(store, cells);
+            fill.squares.div_ceil(width).saturating_mul(fill.streams).saturating_add(1)
+        };
+        sheet.stores.iter().map(of).fold(0, u64::saturating_add)
+    };
+    let wraps = |cells: u64| sheet.stores.iter().any(|store| Fill::new(store, cells).squares > width);
+    let mut cells = 1;
+    while cells < LARGEST && rows(cells) > u64::from(area.height) && wraps(cells) {
+        cells *= 2;
+    }
+    cells
+}
+
+/// No more than the roomiest cache takes.
+fn steps(sheet: &Caches, cells: u64, asked: u64) -> u64 {
+    let most = sheet.stores.iter().filter_map(|store| Fill::new(store, cells).steps()).max();
+    most.map_or(asked, |most| asked.min(most))
+}
+
+/// A heading and the squares; the row after them.
+fn one(store: &Store, fill: &Fill, steps: u64, mut row: u16, area: Rect, theme: Theme, buffer: &mut Buffer) -> u16 {
+    let sight = store.window.map_or("every token".to_owned(), |window| format!("a window of {}", Tokens(window)));
+    let shared = match (store.streams, store.sequences) {
+        (_, 1) => String::new(),
+        (1, sequences) => format!(", shared by {sequences} sequences"),
+        (streams, _) => format!(", {streams} sequences with cells of their own"),
+    };
+    let whose = store.whose.title();
+    let text = format!("{} cells, {sight}{shared} · {} blocks · {}", Tokens(store.size), store.blocks, store.bytes);
+    let mut pen = Pen::new(buffer, area, row);
+    pen.put(whose, theme.bold(Hue::Text)).skip(2).put(&text, theme.ink(Hue::Dim));
+    row += 1;
+    for stream in 0..fill.streams {
+        let mut x = 0;
+        for square in 0..fill.squares {
+            if x >= area.width {
+                (x, row) = (0, row + 1);
+            }
+            if row >= area.height {
+                return row;
+            }
+            let (sign, ink) = drawn(fill.at(stream, square, steps), theme);
+            if let Some(cell) = buffer.cell_mut((area.x + x, area.y + row)) {
+                cell.set_char(sign).set_style(ink);
+            }
+            x += 1;
+        }
+        row += 1;
+    }
+    row
+}
+
+fn drawn(square: Square, theme: Theme) -> (char, ratatui::style::Style) {
+    let hue = |sequence: u64| HUES[(sequence % HUES.len() as u64) as usize];
+    let letter = |sequence: u64| char::from(b'A' + (sequence % 26) as u8);
+    match square {
+        Square::Empty => ('·', theme.ink(Hue::Dim)),
+        Square::Seen(sequence) => (letter(sequence), theme.ink(hue(sequence))),
+        Square::Passed(sequence) => (letter(sequence).to_ascii_lowercase(), theme.ink(Hue::Dim)),
+        Square::Newest(sequence) => (letter(sequence), theme.on(hue(sequence))),
+    }
+}

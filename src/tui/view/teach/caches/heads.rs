@@ -1,0 +1,114 @@
+//! Kinds of blocks: their heads to scale, what a token takes, and what each engine makes of it.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::teach::caches::{Caches, Format, Keeps, Kind};
+use crate::tui::app::App;
+use crate::tui::app::teach::caches::Cursor;
+use crate::tui::theme::Hue;
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::units::Bytes;
+
+/// From so many columns on the bars stand beside the words.
+const WIDE: u16 = 100;
+/// Rows of each kind of block.
+const EACH: u16 = 3;
+
+/// Rows that all of it takes.
+pub(super) fn rows(sheet: &Caches, columns: u16) -> u16 {
+    let formats = formats(sheet);
+    sheet.kinds.len() as u16 * EACH + 1 + wrap(&formats, columns.saturating_sub(4)).len() as u16
+}
+
+pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer: &mut Buffer) {
+    let aside = format!("the plan counts {}", sheet.planned);
+    let inner = panel::frame(buffer, area, "What a token leaves behind", &aside, false, app.theme);
+    let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+    let formats = wrap(&formats(sheet), inner.width);
+    let spare = inner.height.saturating_sub(formats.len() as u16);
+    let room = if spare >= EACH { spare } else { inner.height };
+    let at = cursor.kind.min(sheet.kinds.len().saturating_sub(1));
+    let shown = usize::from((room / EACH).max(1));
+    let first = (at + 1).saturating_sub(shown);
+    for (place, (index, kind)) in (0..).zip(sheet.kinds.iter().enumerate().skip(first).take(shown)) {
+        let rows = Rect { y: inner.y + place * EACH, height: EACH.min(room.saturating_sub(place * EACH)), ..inner };
+        one(app, kind, index == at && sheet.kinds.len() > 1, widest(sheet), rows, buffer);
+    }
+    if spare >= EACH {
+        for (row, line) in (spare..inner.height).zip(&formats) {
+            Pen::new(buffer, inner, row).put(line, app.theme.ink(Hue::Dim));
+        }
+    }
+}
+
+/// Elements of the longest row of heads.
+fn widest(sheet: &Caches) -> u64 {
+    let of = |kind: &Kind| match kind.keeps {
+        Keeps::Tokens { heads, kv_heads, k, .. } => queries(heads, kv_heads, k).max(k),
+        _ => 0,
+    };
+    sheet.kinds.iter().map(of).max().unwrap_or(0).max(1)
+}
+
+/// Elements of all query heads, each as long as a key head.
+fn queries(heads: u64, kv_heads: u64, k: u64) -> u64 {
+    k.checked_div(kv_heads).unwrap_or(0).saturating_mul(heads)
+}
+
+fn one(app: &App, kind: &Kind, chosen: bool, widest: u64, area: Rect, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let ink = if chosen { theme.bold(Hue::Focus) } else { theme.bold(Hue::Text) };
+    let blocks = if kind.blocks.len() == 1 { "block" } else { "blocks" };
+    let mut pen = Pen::new(buffer, area, 0);
+    pen.put(if chosen { "▸" } else { " " }, ink).put(&format!("{} {blocks}  ", kind.blocks.len()), ink);
+    pen.put(&kind.says(), theme.ink(Hue::Text));
+    let mut pen = Pen::new(buffer, area, 1);
+    pen.skip(2);
+    if let Keeps::Tokens { heads, kv_heads, k, v, per_token, .. } = kind.keeps {
+        let room = if area.width >= WIDE { 40 } else { 16 };
+        let cells = |elements: u64| ((elements as f64 / widest as f64) * f64::from(room)).ceil() as usize;
+        for (name, elements, hue) in
+            [("Q", queries(heads, kv_heads, k), Hue::Dim), ("K", k, Hue::Cache), ("V", v.unwrap_or(0), Hue::Weights)]
+        {
+            pen.put(name, theme.ink(hue)).skip(1).put(&"■".repeat(cells(elements)), theme.ink(hue)).skip(1);
+        }
+        pen.right(&format!("{per_token} a token"), theme.ink(Hue::Cache));
+    } else if let Keeps::State { bytes } = kind.keeps {
+        pen.put(&format!("■ {bytes} a sequence, whatever its length"), theme.ink(Hue::Cache));
+    }
+    let mut pen = Pen::new(buffer, area, 2);
+    pen.skip(2);
+    let engines = [
+        ("planned", Some(kind.planned)),
+        ("llama.cpp", kind.llama_cpp),
+        ("Ollama engine", kind.ollama_engine.map(|own| own.bytes())),
+    ];
+    for (name, bytes) in engines {
+        let Some(bytes) = bytes else { continue };
+        pen.put(name, theme.ink(Hue::Dim)).skip(1).put(&bytes.to_string(), theme.ink(Hue::Text)).skip(2);
+    }
+    if pen.room() > width("a block each") {
+        pen.put("a block each", theme.ink(Hue::Dim));
+    }
+}
+
+/// The formats in one line: their blocks, and what they take beside f16.
+fn formats(sheet: &Caches) -> String {
+    let one = |format: &Format| {
+        let mark = if format.in_use { "▸" } else { "" };
+        let size = match format.block {
+            1 => format!("{} B", format.bytes),
+            block => format!("{} B per {block}", format.bytes),
+        };
+        format!("{mark}{} {size} {}", format.ty, format.share)
+    };
+    let all: Vec<String> = sheet.formats.iter().map(one).collect();
+    let planned: Bytes = sheet.planned;
+    let together = match (sheet.llama_cpp, sheet.ollama_engine) {
+        (Some(llama), Some(own)) => format!("All: planned {planned}, llama.cpp {llama}, Ollama engine {own}. "),
+        _ => String::new(),
+    };
+    format!("{together}Formats: {}", all.join(" · "))
+}

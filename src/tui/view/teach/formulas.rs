@@ -1,0 +1,187 @@
+//! The formulas of the plan as a tree, the one at the cursor written out, and the contest beside it.
+//!
+//! ```text
+//! ╭ Formulas ────────────────────────────────────────╮╭ attention scores ──────────────────────────╮
+//! │ ▾ all that is allocated        9.1 GiB 100 % ███ ││ 4·B·C·H = 4·512·8192·32         written    │
+//! │   ▸ weights                    4.6 GiB  51 % █▌  │╰────────────────────────────────────────────╯
+//! │   ▾ graphs                     0.6 GiB           │╭ Which side wins ───────────────────────────╮
+//! │     ▾ graph, some layers …     0.6 GiB           ││        ◆····                     contest   │
+//! ╰──────────────────────────────────────────── tree ╯╰────────────────────────────────────────────╯
+//! ```
+
+mod contest;
+mod legend;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::teach::formulas::{Amount, Formulas, Node, Role};
+use crate::tui::app::App;
+use crate::tui::app::teach::formulas::{Cursor, Line};
+use crate::tui::theme::{Hue, Theme};
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::units::{Bytes, grouped};
+
+/// From so many columns on the tree has something beside it.
+const WIDE: u16 = 76;
+/// Rows of the formula that is written out.
+const WRITTEN: u16 = 9;
+/// Cells of a share's bar.
+const GAUGE: u16 = 6;
+/// Cells of an amount.
+const AMOUNT: u16 = 10;
+
+/// Where the parts of the page stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    tree: Rect,
+    written: Rect,
+    contest: Rect,
+    legend: Rect,
+}
+
+impl Places {
+    /// The parts of `area`.
+    pub fn new(area: Rect, sheet: &Formulas) -> Self {
+        let nothing = Rect { height: 0, ..area };
+        if area.width < WIDE {
+            let written = WRITTEN.min(area.height / 2);
+            let tree = Rect { height: area.height - written, ..area };
+            let written = Rect { y: tree.bottom(), height: written, ..area };
+            return Self { tree, written, contest: nothing, legend: nothing };
+        }
+        let tree = Rect { width: area.width * 11 / 20, ..area };
+        let side = Rect { x: tree.right(), width: area.width - tree.width, ..area };
+        let written = Rect { height: WRITTEN.min(side.height), ..side };
+        let rest = Rect { y: written.bottom(), height: side.height - written.height, ..side };
+        // a chart is worth more than a list of letters, which the tree opens to as well
+        let lines = sheet.legend.len() as u16 + 2;
+        let chart =
+            if sheet.contests.is_empty() { 0 } else { rest.height.saturating_sub(lines).max(10).min(rest.height) };
+        let contest = Rect { height: chart, ..rest };
+        let legend = Rect { y: contest.bottom(), height: rest.height - chart, ..rest };
+        Self { tree, written, contest, legend }
+    }
+
+    /// The line of the tree at (`x`, `y`), where `lines` of them stand there and line `at` is looked at.
+    pub fn line_at(&self, at: usize, lines: usize, x: u16, y: u16) -> Option<usize> {
+        let inner = inner(self.tree);
+        let row = usize::from(y.checked_sub(inner.y)?);
+        let line = first(at, lines, inner.height) + row;
+        (inner.contains((x, y).into()) && line < lines).then_some(line)
+    }
+}
+
+fn inner(frame: Rect) -> Rect {
+    crate::tui::regions::inside(frame)
+}
+
+/// The first line that is shown, so that line `at` of `count` is among `rows`.
+fn first(at: usize, count: usize, rows: u16) -> usize {
+    let rows = usize::from(rows);
+    (at + 1).saturating_sub(rows.saturating_sub(2).max(1)).min(count.saturating_sub(rows))
+}
+
+/// Draws the page.
+pub fn draw(app: &App, cursor: &Cursor, sheet: &Formulas, area: Rect, buffer: &mut Buffer) {
+    let places = Places::new(area, sheet);
+    let lines = cursor.lines(sheet);
+    let at = cursor.line(lines.len());
+    tree(&lines, at, sheet.whole.bytes(), places.tree, app.theme, buffer);
+    if let Some(line) = lines.get(at) {
+        written(line.node, sheet.whole.bytes(), places.written, app.theme, buffer);
+    }
+    if let Some((contest, along)) = cursor.contest(sheet).filter(|_| places.contest.height > 2) {
+        contest::draw(contest, along, places.contest, app.theme, buffer);
+    }
+    if places.legend.height > 2 {
+        legend::draw(sheet, places.legend, app.theme, buffer);
+    }
+}
+
+fn tree(lines: &[Line<'_>], at: usize, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buffer) {
+    let inner = panel::frame(buffer, area, "Formulas", "→ opens", false, theme);
+    let first = first(at, lines.len(), inner.height);
+    for (row, line) in (0..inner.height).zip(lines.iter().skip(first)) {
+        let chosen = first + usize::from(row) == at;
+        let text = match (chosen, line.node.role) {
+            (true, _) => theme.bold(Hue::Focus),
+            (false, Role::Loses) => theme.ink(Hue::Dim),
+            (false, _) => theme.ink(Hue::Text),
+        };
+        if chosen {
+            buffer.set_style(Rect { y: inner.y + row, height: 1, ..inner }, theme.selected());
+        }
+        let sign = match (line.node.parts.is_empty(), line.open) {
+            (true, _) => "·",
+            (false, true) => "▼",
+            (false, false) => "▶",
+        };
+        let place = Rect { width: inner.width.saturating_sub(AMOUNT + 8 + GAUGE), ..inner };
+        let mut pen = Pen::new(buffer, place, row);
+        pen.skip((line.depth as u16 * 2).min(place.width / 2)).put(sign, theme.ink(Hue::Dim)).skip(1);
+        if line.node.role == Role::Loses {
+            pen.put("○ ", text);
+        }
+        let name = match line.node.amount {
+            // a letter, or a part of a term, is known by what is written for it
+            Amount::Number(_) | Amount::Fraction(_) => &line.node.formula,
+            Amount::Bytes(_) => &line.node.name,
+        };
+        pen.put(name, text);
+        let beside = Rect { x: place.right(), width: inner.width - place.width, ..inner };
+        figures(line.node, whole, beside, row, theme, text, buffer);
+    }
+}
+
+fn figures(
+    node: &Node,
+    whole: Bytes,
+    area: Rect,
+    row: u16,
+    theme: Theme,
+    ink: ratatui::style::Style,
+    buffer: &mut Buffer,
+) {
+    let amount = node.amount.to_string();
+    let mut pen = Pen::new(buffer, area, row);
+    pen.skip((AMOUNT + 1).saturating_sub(width(&amount))).put(&amount, ink);
+    let Some(share) = node.share_of(whole) else { return };
+    let text = share.to_string();
+    pen.skip(6u16.saturating_sub(width(&text))).put(&text, ink);
+    let cells = ((share.0 * f64::from(GAUGE)).round().clamp(0.0, f64::from(GAUGE))) as u16;
+    let y = area.y + row;
+    for x in 0..cells {
+        if let Some(cell) = buffer.cell_mut((area.right().saturating_sub(GAUGE) + x, y)) {
+            cell.set_symbol("▄").set_style(theme.ink(Hue::Graph));
+        }
+    }
+}
+
+/// The formula at the cursor, written out.
+fn written(node: &Node, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buffer) {
+    let inner = panel::frame(buffer, area, &node.name, "", true, theme);
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let mut lines: Vec<(String, Hue)> = Vec::new();
+    let mut say = |text: &str, hue| lines.extend(wrap(text, inner.width).into_iter().map(|line| (line, hue)));
+    say(&node.formula, Hue::Text);
+    if node.numbers != node.formula {
+        say(&format!("= {}", node.numbers), Hue::Dim);
+    }
+    let result = match node.amount {
+        Amount::Bytes(bytes) => format!("= {} bytes, {bytes}", grouped(bytes.0, '\u{2009}')),
+        amount => format!("= {amount}"),
+    };
+    let share = node.share_of(whole).map(|share| format!("{share} of all that is allocated"));
+    let counts =
+        (node.role == Role::Loses).then(|| "It does not count: the other side is larger, or in force.".to_owned());
+    let last: Vec<String> = [Some(result), share, counts].into_iter().flatten().collect();
+    // the result stays in sight however long the formula is
+    let tail: Vec<(String, Hue)> =
+        last.iter().flat_map(|text| wrap(text, inner.width)).map(|line| (line, Hue::Graph)).collect();
+    lines.truncate(usize::from(inner.height).saturating_sub(tail.len()));
+    for (row, (line, hue)) in (0..inner.height).zip(lines.iter().chain(&tail)) {
+        Pen::new(buffer, inner, row).put(line, theme.ink(*hue));
+    }
+}

@@ -1,0 +1,104 @@
+//! Lessons: their titles, and the one that is open, told with the figures of the engines.
+//!
+//! ```text
+//! ╭ Lessons ─────────────────────╮╭ Why parallel multiplies context ──────────────────────────────────╮
+//! │  1 Why one layer on the CPU… ││ The context that you ask of Ollama is one sequence's. …      told  │
+//! │ ▸2 Why parallel multiplies … ││ Question  How many tokens does the cache hold …                    │
+//! ╰─────────────────────── list ─╯╰────────────────────────────────────────────────────────────────────╯
+//! ```
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::teach::lessons::{self, Lessons};
+use crate::tui::app::App;
+use crate::tui::app::teach::lessons::Cursor;
+use crate::tui::regions::inside;
+use crate::tui::theme::Hue;
+use crate::tui::widget::panel;
+use crate::tui::widget::pen::{Pen, wrap};
+
+/// From so many columns on the titles stand beside the lesson.
+const WIDE: u16 = 100;
+
+/// Where the titles and the lesson stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    list: Rect,
+    told: Rect,
+}
+
+impl Places {
+    /// The parts of `area`.
+    pub const fn new(area: Rect) -> Self {
+        let list = Rect { width: if area.width < WIDE { 0 } else { area.width * 2 / 5 }, ..area };
+        let told = Rect { x: area.x + list.width, width: area.width - list.width, ..area };
+        Self { list, told }
+    }
+
+    /// The lesson whose title stands at (`x`, `y`).
+    pub fn lesson_at(&self, x: u16, y: u16) -> Option<usize> {
+        let inner = inside(self.list);
+        let at = usize::from(y.checked_sub(inner.y)?);
+        (inner.contains((x, y).into()) && at < lessons::all().len()).then_some(at)
+    }
+}
+
+/// Draws the page.
+pub fn draw(app: &App, cursor: Cursor, sheet: &Lessons, area: Rect, buffer: &mut Buffer) {
+    let places = Places::new(area);
+    let narrow = places.list.width == 0;
+    if !narrow {
+        list(app, cursor, places.list, buffer);
+    }
+    let told = &sheet.told;
+    let count = lessons::all().len();
+    let aside = format!("{} of {count}, on {}", told.at + 1, told.model);
+    let frame = panel::frame(buffer, places.told, told.title, &aside, true, app.theme);
+    let inner = Rect { x: frame.x.saturating_add(1), width: frame.width.saturating_sub(2), ..frame };
+    let lines = lines(cursor, sheet, inner.width);
+    let scroll = usize::from(cursor.scroll).min(lines.len().saturating_sub(usize::from(inner.height)));
+    for (row, (line, hue)) in (0..inner.height).zip(lines.iter().skip(scroll)) {
+        Pen::new(buffer, inner, row).put(line, app.theme.ink(*hue));
+    }
+    let below = lines.len().saturating_sub(scroll + usize::from(inner.height));
+    if below > 0 {
+        let bottom = Rect { x: inner.x, y: frame.bottom(), width: inner.width, height: 1 };
+        Pen::new(buffer, bottom, 0).right(&format!(" {below} more lines, PgDn "), app.theme.ink(Hue::Dim));
+    }
+}
+
+fn list(app: &App, cursor: Cursor, area: Rect, buffer: &mut Buffer) {
+    let inner = panel::frame(buffer, area, "Lessons", "", false, app.theme);
+    for (row, (at, lesson)) in (0..inner.height).zip(lessons::all().iter().enumerate()) {
+        let chosen = at == cursor.at;
+        let ink = if chosen { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Text) };
+        let mut pen = Pen::new(buffer, inner, row);
+        pen.put(if chosen { "▸" } else { " " }, ink).put(&format!("{} ", at + 1), ink).put(&lesson.title, ink);
+    }
+}
+
+fn lines(cursor: Cursor, sheet: &Lessons, cells: u16) -> Vec<(String, Hue)> {
+    let told = &sheet.told;
+    let mut lines: Vec<(String, Hue)> = Vec::new();
+    let mut say = |text: &str, hue| {
+        lines.extend(wrap(text, cells).into_iter().map(|line| (line, hue)));
+        lines.push((String::new(), hue));
+    };
+    for paragraph in &told.text {
+        say(paragraph, Hue::Text);
+    }
+    say(&format!("Look: {}", told.look), Hue::Graph);
+    say(&format!("Question: {}", told.question), Hue::Focus);
+    if cursor.answered {
+        say(&format!("Answer: {}", told.answer), Hue::Cache);
+    } else {
+        say("a shows the answer, which the engine computes", Hue::Dim);
+    }
+    let on = match sheet.stand_in {
+        Some(_) => format!("Enter opens {} with these knobs, u goes back to yours", told.model),
+        None => "Enter sets these knobs, u goes back to yours".to_owned(),
+    };
+    say(&on, Hue::Dim);
+    lines
+}

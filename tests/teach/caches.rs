@@ -1,0 +1,113 @@
+//! The caches' page: its figures are the plan's, and those of both engines agree with what they say elsewhere.
+
+use plimsoll::answer::Case;
+use plimsoll::engine::EngineId;
+use plimsoll::settings::{CacheType, Context, Settings};
+use plimsoll::teach::caches::{Caches, Fill, Keeps, Store, Whose};
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use proptest::sample::select;
+use rstest::rstest;
+
+use crate::laws::{any_model, machine};
+use crate::stage;
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let kv = select(vec![CacheType::F16, CacheType::Q8_0]);
+    (256..200_000_u64, 1..5_u64, kv, any::<bool>()).prop_map(|(ctx, parallel, kv, swa_full)| Settings {
+        ctx: Context::Tokens(ctx),
+        parallel: Some(parallel),
+        cache_type_k: Some(kv),
+        cache_type_v: Some(kv),
+        swa_full,
+        ..Settings::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    /// Every block is of one kind, and the kinds add up to the plan.
+    #[test]
+    fn kinds_add_up_to_the_plan(
+        engine in select(EngineId::ALL.to_vec()), model in any_model(), machine in machine(), settings in settings(),
+    ) {
+        let case = Case { engine, model, machine: &machine, settings: &settings };
+        let Ok(plan) = case.plan() else { return Ok(()) };
+        let page = Caches::of(&case, &plan).unwrap();
+        let mut blocks: Vec<usize> = page.kinds.iter().flat_map(|kind| kind.blocks.clone()).collect();
+        blocks.sort_unstable();
+        prop_assert!(blocks.iter().copied().eq(0..model.block_count()));
+        let sum = |bytes: &dyn Fn(usize) -> Bytes| (0..page.kinds.len()).map(bytes).sum::<Bytes>();
+        let times = |bytes: Bytes, at: usize| Bytes(bytes.0 * page.kinds[at].blocks.len() as u64);
+        let planned = plan.layers.iter().take(model.block_count()).map(|layer| layer.cache).sum::<Bytes>();
+        prop_assert_eq!(sum(&|at| times(page.kinds[at].planned, at)), planned);
+        if let Some(own) = page.ollama_engine {
+            let of = |at: usize| times(page.kinds[at].ollama_engine.unwrap().bytes(), at);
+            prop_assert_eq!(sum(&of), own);
+            if let Some(plans) = &plan.own_caches {
+                prop_assert_eq!(own, plans.bytes);
+            }
+        }
+        if let Some(all) = page.llama_cpp {
+            prop_assert_eq!(sum(&|at| times(page.kinds[at].llama_cpp.unwrap(), at)), all);
+            if plan.own_caches.is_none() && matches!(engine, EngineId::LlamaCpp | EngineId::Ollama) {
+                // the plan's are aligned
+                prop_assert_eq!(all, planned);
+            }
+            let cells: Bytes = page.stores.iter().filter(|s| s.whose == Whose::LlamaCpp).map(|s| s.bytes).sum();
+            let states = page.kinds.iter().filter(|kind| matches!(kind.keeps, Keeps::State { .. }));
+            let states: u64 = states.map(|kind| kind.llama_cpp.unwrap().0 * kind.blocks.len() as u64).sum();
+            prop_assert_eq!(cells + Bytes(states), all);
+        }
+        for kind in &page.kinds {
+            if let (Keeps::Tokens { per_token, cells, .. }, Some(bytes)) = (kind.keeps, kind.llama_cpp) {
+                prop_assert_eq!(Bytes(per_token.0 * cells), bytes);
+            }
+        }
+    }
+}
+
+#[rstest]
+#[case("llama3.1-8b", "GQA")]
+#[case("phi-2", "MHA")]
+#[case("gemma-4-e2b", "MQA")]
+#[case("deepseek-v2-lite", "MLA")]
+fn heads_are_called_by_their_names(#[case] model: &str, #[case] name: &str) {
+    let page = page(model, EngineId::LlamaCpp, 8192);
+    assert!(page.kinds.iter().any(|kind| kind.says().starts_with(name)), "{:?}", page.kinds);
+    assert!(page.markdown().contains(name));
+}
+
+fn page(model: &str, engine: EngineId, ctx: u64) -> Caches {
+    let settings = Settings { ctx: Context::Tokens(ctx), parallel: Some(1), ..Settings::default() };
+    let (model, machine) = (stage::model(model), stage::one_gpu());
+    let case = Case { engine, model: &model, machine: &machine, settings: &settings };
+    let plan = case.plan().unwrap();
+    Caches::of(&case, &plan).unwrap()
+}
+
+#[test]
+fn a_window_keeps_cells_for_itself_and_a_batch() {
+    let page = page("gemma3-4b", EngineId::LlamaCpp, 32_768);
+    let windows: Vec<&Store> = page.stores.iter().filter(|store| store.window == Some(1024)).collect();
+    let sizes: Vec<(Whose, u64)> = windows.iter().map(|store| (store.whose, store.size)).collect();
+    assert_eq!(sizes, [(Whose::LlamaCpp, 1536), (Whose::OllamaEngine, 1024 + 2048)]);
+    let squares = Fill::fitting(windows[0], 24);
+    assert_eq!(Fill::new(windows[0], squares).squares, 24);
+}
+
+#[test]
+fn a_state_does_not_grow_with_the_context() {
+    let state = |ctx| page("mamba-2.8b", EngineId::LlamaCpp, ctx).planned;
+    assert_eq!(state(1024), state(65_536));
+}
+
+#[test]
+fn json_tells_every_kind() {
+    let page = page("gemma3-4b", EngineId::Ollama024, 8192);
+    let json = page.json();
+    assert_eq!(json["page"], "cache");
+    assert_eq!(json["kinds"].as_array().unwrap().len(), page.kinds.len());
+    assert_eq!(json["planned"], page.planned.0);
+}

@@ -1,0 +1,239 @@
+//! The formulas' page: its figures are the plan's, its legend evaluates to them, and its crossings are where plans turn.
+
+use plimsoll::answer::Case;
+use plimsoll::engine::{self, EngineId};
+use plimsoll::machine::{Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::plan::{GraphSize, GraphUse, Plan, Symbol};
+use plimsoll::settings::knob::Knob;
+use plimsoll::settings::{CacheType, Context, FlashAttn, Settings};
+use plimsoll::teach::formulas::{Amount, Formulas, Node, Role};
+use plimsoll::units::Bytes;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::laws::{any_model, machine, models};
+
+const CLASSIC: [EngineId; 2] = [EngineId::Ollama024, EngineId::Ollama011];
+
+fn page(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Option<(Plan, Formulas)> {
+    let case = Case { engine, model, machine, settings };
+    let plan = case.plan().ok()?;
+    let page = Formulas::of(&case, &plan).unwrap();
+    Some((plan, page))
+}
+
+fn no_gpu() -> Machine {
+    let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO };
+    Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described }
+}
+
+fn part<'n>(node: &'n Node, at: usize, name: &str) -> &'n Node {
+    let part = &node.parts[at];
+    assert!(part.name.contains(name), "{} is not {name}", part.name);
+    part
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let kv = select(vec![CacheType::F16, CacheType::Q8_0, CacheType::Q4_0]);
+    let flash = select(vec![FlashAttn::Auto, FlashAttn::On, FlashAttn::Off]);
+    (256..200_000_u64, 1..8_u64, 32..2048_u64, kv, flash).prop_map(|(ctx, parallel, batch, kv, flash_attn)| Settings {
+        ctx: Context::Tokens(ctx),
+        parallel: Some(parallel),
+        batch: Some(batch),
+        cache_type_k: Some(kv),
+        cache_type_v: Some(kv),
+        flash_attn,
+        ..Settings::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
+
+    /// Weights, caches and graphs are the plan's, and their parts make them up.
+    #[test]
+    fn figures_are_the_plans(
+        engine in select(EngineId::ALL.to_vec()), model in any_model(), machine in machine(), settings in settings(),
+    ) {
+        let Some((plan, page)) = page(engine, model, &machine, &settings) else { return Ok(()) };
+        prop_assert_eq!(page.whole.bytes(), plan.totals.all);
+        let (weights, caches, graphs) =
+            (part(&page.whole, 0, "weights"), part(&page.whole, 1, "caches"), &page.whole.parts[2]);
+        prop_assert_eq!(
+            (weights.bytes(), caches.bytes(), graphs.bytes()),
+            (plan.totals.weights, plan.totals.cache, plan.totals.graph)
+        );
+        for sum in [&page.whole, weights, caches] {
+            prop_assert_eq!(sum.parts.iter().map(Node::bytes).sum::<Bytes>(), sum.bytes(), "{}", sum.name);
+        }
+        for group in &weights.parts {
+            prop_assert_eq!(group.parts.iter().map(Node::bytes).sum::<Bytes>(), group.bytes(), "{}", group.name);
+        }
+        if plan.graph.legend.is_empty() {
+            prop_assert_eq!(graphs.parts.iter().map(Node::bytes).sum::<Bytes>(), plan.totals.graph);
+        } else {
+            let used = if plan.graph.used == GraphUse::Full { &plan.graph.full } else { &plan.graph.partial };
+            prop_assert_eq!(graphs.parts[0].role, Role::Wins);
+            same_terms(&graphs.parts[0], used)?;
+        }
+    }
+}
+
+/// The branch that wins has the plan's terms.
+fn same_terms(node: &Node, size: &GraphSize) -> Result<(), TestCaseError> {
+    prop_assert_eq!(node.bytes(), size.bytes);
+    let winner = node.parts.iter().find(|part| part.role == Role::Wins && size.branches.len() > 1).unwrap_or(node);
+    let mut shown: Vec<Bytes> = winner.parts.iter().map(Node::bytes).collect();
+    shown.sort_unstable_by(|a, b| b.cmp(a));
+    let terms: Vec<Bytes> = size.terms().iter().map(|term| term.bytes).collect();
+    prop_assert_eq!(shown, terms);
+    Ok(())
+}
+
+#[test]
+fn the_legend_evaluated_gives_every_result() {
+    let settings = Settings {
+        ctx: Context::Tokens(8192),
+        parallel: Some(2),
+        flash_attn: FlashAttn::On,
+        cache_type_k: Some(CacheType::Q4_0),
+        cache_type_v: Some(CacheType::Q4_0),
+        ..Settings::default()
+    };
+    let mut checked = 0;
+    for model in models() {
+        for engine in CLASSIC {
+            let Some((_, page)) = page(engine, model, &no_gpu(), &settings) else { continue };
+            // negative numbers of heads have wrapped, and no person would put them in
+            let sane = |symbol: &Symbol| symbol.value.parse::<f64>().is_ok_and(|value| value < 1e12);
+            if !page.legend.iter().filter(|symbol| symbol.letter != "H_kv,i").all(sane) {
+                continue;
+            }
+            for graph in page.whole.parts[2].parts.iter().filter(|graph| !graph.parts.is_empty()) {
+                checked += evaluate_all(graph, &page.legend);
+            }
+        }
+    }
+    assert!(checked > 1000, "{checked}");
+}
+
+/// Evaluates `node` and all that it is made of; how many formulas that were.
+fn evaluate_all(node: &Node, legend: &[Symbol]) -> usize {
+    let expected = match node.amount {
+        Amount::Bytes(Bytes(bytes)) => bytes as f64,
+        Amount::Number(number) => number as f64,
+        Amount::Fraction(number) => number,
+    };
+    for text in [&node.formula, &node.numbers] {
+        let found = Evaluator { rest: text, legend }.sum();
+        assert!((found.floor() - expected.floor()).abs() < 0.5, "{}: {text} is {found}, not {expected}", node.name);
+    }
+    1 + node.parts.iter().map(|part| evaluate_all(part, legend)).sum::<usize>()
+}
+
+/// Reads a formula as a person would: numbers and letters, `+ − · /`, brackets and `max`; quotients are cut.
+struct Evaluator<'a> {
+    rest: &'a str,
+    legend: &'a [Symbol],
+}
+
+impl Evaluator<'_> {
+    fn takes(&mut self, what: &str) -> bool {
+        let rest = self.rest.trim_start();
+        let taken = rest.strip_prefix(what);
+        self.rest = taken.unwrap_or(rest);
+        taken.is_some()
+    }
+
+    fn sum(&mut self) -> f64 {
+        let mut sum = self.product();
+        loop {
+            if self.takes("+") {
+                sum += self.product();
+            } else if self.takes("−") {
+                sum -= self.product();
+            } else {
+                return sum;
+            }
+        }
+    }
+
+    fn product(&mut self) -> f64 {
+        let mut product = self.factor();
+        loop {
+            if self.takes("·") {
+                product *= self.factor();
+            } else if self.takes("/") {
+                product = (product / self.factor()).floor();
+            } else {
+                return product;
+            }
+        }
+    }
+
+    fn factor(&mut self) -> f64 {
+        if self.takes("max(") {
+            let mut largest = self.sum();
+            while self.takes(",") {
+                largest = largest.max(self.sum());
+            }
+            assert!(self.takes(")"));
+            return largest;
+        }
+        if self.takes("(") {
+            let inner = self.sum();
+            assert!(self.takes(")"));
+            return inner;
+        }
+        let rest = self.rest.trim_start();
+        let symbol = self.legend.iter().filter(|symbol| rest.starts_with(symbol.letter));
+        if let Some(symbol) = symbol.max_by_key(|symbol| symbol.letter.len()) {
+            self.rest = &rest[symbol.letter.len()..];
+            return symbol.value.parse().unwrap();
+        }
+        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
+        let (number, after) = rest.split_at(end);
+        self.rest = after;
+        number.parse().unwrap_or_else(|_| panic!("'{rest}' begins with no number"))
+    }
+}
+
+/// At a crossing the plan's own winner changes, and one step before it has not.
+#[test]
+fn plans_turn_where_the_crossings_are() {
+    let settings = Settings { ctx: Context::Tokens(4096), ..Settings::default() };
+    let (machine, mut turned) = (no_gpu(), 0);
+    for model in models() {
+        for engine in CLASSIC {
+            let Some((plan, page)) = page(engine, model, &machine, &settings) else { continue };
+            for (contest, size) in page.contests.iter().filter_map(|contest| {
+                let size: fn(&Plan) -> &GraphSize = match contest.name.as_str() {
+                    "graph, some layers in RAM" => |plan| &plan.graph.partial,
+                    "graph, every layer on GPUs" => |plan| &plan.graph.full,
+                    _ => return None,
+                };
+                Some((contest, size))
+            }) {
+                assert_eq!(contest.winner, size(&plan).winner);
+                for along in &contest.along {
+                    let winner_at = |value: u64| {
+                        let mut turned = settings.clone();
+                        along.knob.set(&mut turned, value);
+                        let plan = engine::plan(engine, model, &machine, &turned).unwrap();
+                        (plan.settings.ctx, size(&plan).winner, size(&plan).branches[size(&plan).winner].bytes)
+                    };
+                    for crossing in &along.crossings {
+                        let (_, before, _) = winner_at(crossing.at - 1);
+                        let (ctx, after, bytes) = winner_at(crossing.at);
+                        assert!(along.knob != Knob::Context || ctx == crossing.at);
+                        assert_ne!(before, after, "{} {:?} {}", model.name, along.knob, contest.name);
+                        assert_eq!((after, bytes), (crossing.winner, Bytes(crossing.size)));
+                        turned += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(turned > 50, "{turned}");
+}
