@@ -2,6 +2,7 @@
 #![allow(clippy::format_push_string, reason = "a report is written once; what reads best wins")]
 
 mod args;
+mod best;
 #[cfg(feature = "net")]
 mod cache;
 mod devices;
@@ -18,6 +19,7 @@ mod questions;
 mod report;
 mod start;
 mod style;
+mod together;
 mod value;
 
 use std::ffi::OsString;
@@ -58,6 +60,8 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, Fault>
         Some(Command::Plan(args)) => plan(&args)?,
         Some(Command::Max(args)) => print(&questions::max(&args)?)?,
         Some(Command::Why(args)) => print(&questions::why(&args)?)?,
+        Some(Command::Best(args)) => print(&best::run(&args)?)?,
+        Some(Command::Together(args)) => print(&together::run(&args)?)?,
         Some(Command::Sweep(args)) => print(&questions::sweep(&args)?)?,
         Some(Command::Matrix(args)) => print(&questions::matrix(&args)?)?,
         Some(Command::Export(args)) => export::run(&args)?,
@@ -165,7 +169,7 @@ fn planner(cli: &Cli) -> Result<ExitCode, Fault> {
         // behind the planner's screen, and there again when it is closed
         eprintln!("note: {note}");
     }
-    let found = cli.model.as_deref().map(|named| export::found(named, cli.knobs.others.quant));
+    let found = cli.model.as_deref().map(|named| export::found(named, None));
     match tui::run(tui::Start { found, ..start.planner(opened, cli.model.as_deref(), cli.refresh) }) {
         Ok(Leave::Quit) => Ok(ExitCode::SUCCESS),
         // as shells count a program that a signal ended

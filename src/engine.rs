@@ -3,6 +3,7 @@
 
 pub mod backend;
 mod choice;
+mod company;
 pub mod ggml;
 mod graph_size;
 mod knobs;
@@ -28,6 +29,7 @@ use crate::settings::{Outputs, Settings};
 use crate::units::Bytes;
 
 pub use choice::Choice;
+pub use company::{Reception, receive};
 pub use graph_size::formulas;
 pub use knobs::Scene;
 pub use outlook::{Hope, Outlook};

@@ -96,8 +96,8 @@ impl Plan {
     }
 }
 
-/// How sure a figure is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// How sure a figure is; the surer comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// The engine's own arithmetic, reproduced.

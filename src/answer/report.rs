@@ -1,9 +1,15 @@
-//! Answers as JSON and CSV, whose keys and columns scripts depend on. Sizes are integers in bytes.
-#![allow(clippy::format_push_string, reason = "a table is written once; what reads best wins")]
+//! Answers as JSON, whose keys scripts depend on. Sizes are integers in bytes. Each begins with who answers: `engine`,
+//! `release` (null for an engine that does not run llama.cpp) and `confidence` (null where no plan is made).
+
+pub mod best;
+pub mod csv;
+mod source;
+pub mod together;
 
 use serde::Serialize;
 
 use super::Goal;
+use super::best::Gain;
 use super::change::Change;
 use super::cliffs::Side;
 use super::largest::Largest;
@@ -13,31 +19,34 @@ use super::sweep::{Outcome, Sweep};
 use super::why::{LayerAnswer, Taker};
 use crate::export;
 use crate::gguf::FileType;
-use crate::plan::{Confidence, Plan, Verdict};
+use crate::plan::{Plan, Verdict};
 use crate::settings::knob::Knob;
 
-/// `{"knob","value","next","plan"}`: `next` is the first step that fails, null at the end of the range. Where nothing
+pub use source::Source;
+
+/// `{…,"knob","value","next","plan"}`: `next` is the first step that fails, null at the end of the range. Where nothing
 /// fits, `value` and `plan` are null and `next` is `least`, where the range begins.
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn max_json(knob: Knob, largest: Option<&Largest>, least: u64) -> serde_json::Result<String> {
+pub fn max_json(source: Source, knob: Knob, largest: Option<&Largest>, least: u64) -> serde_json::Result<String> {
     let value = largest.map(|largest| Value::Number(largest.value));
     let next = largest.map_or(Some(least), |largest| largest.next).map(Value::Number);
-    most_json(knob.name(), value, next, largest.map(|largest| &largest.plan))
+    most_json(source, knob.name(), value, next, largest.map(|largest| &largest.plan))
 }
 
 /// The same for the quantisation, whose values are names such as `Q4_K_M`.
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn max_quantisation_json(largest: &LargestQuantisation) -> serde_json::Result<String> {
+pub fn max_quantisation_json(source: Source, largest: &LargestQuantisation) -> serde_json::Result<String> {
     let name = |file_type: FileType| Value::Word(file_type.to_string());
     let found = largest.found.as_ref();
-    most_json("quant", found.map(|&(to, _)| name(to)), largest.next.map(name), found.map(|(_, plan)| plan))
+    most_json(source, "quant", found.map(|&(to, _)| name(to)), largest.next.map(name), found.map(|(_, plan)| plan))
 }
 
 fn most_json(
+    source: Source,
     knob: &'static str,
     value: Option<Value>,
     next: Option<Value>,
@@ -45,15 +54,17 @@ fn most_json(
 ) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<P: Serialize> {
+        #[serde(flatten)]
+        source: Source,
         knob: &'static str,
         value: Option<Value>,
         next: Option<Value>,
         plan: Option<P>,
     }
-    serde_json::to_string_pretty(&Object { knob, value, next, plan: plan.map(export::object) })
+    serde_json::to_string_pretty(&Object { source, knob, value, next, plan: plan.map(export::object) })
 }
 
-/// `{"layers":[{"index","device","reason","needed","available",…}],"changes":[{"knob","value","brings",…}],"takers":[…]}`.
+/// `{…,"layers":[{"index","device","reason","needed","available",…}],"changes":[{"knob","value","brings",…}],"takers":[…]}`.
 /// `brings` is `all`, or the layer: `layer 12`. `with` holds a second knob that has to be turned too.
 ///
 /// # Errors
@@ -66,8 +77,8 @@ pub fn why_json(
 ) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<'a> {
-        engine: &'static str,
-        confidence: Confidence,
+        #[serde(flatten)]
+        source: Source,
         verdict: Verdict,
         refused: Option<&'a str>,
         layers: &'a [LayerAnswer],
@@ -75,8 +86,7 @@ pub fn why_json(
         takers: &'a [Taker],
     }
     serde_json::to_string_pretty(&Object {
-        engine: plan.engine.name(),
-        confidence: plan.confidence,
+        source: Source::of(plan),
         verdict: plan.verdict,
         refused: plan.refusal.as_deref(),
         layers,
@@ -115,6 +125,13 @@ enum Value {
 }
 
 impl Value {
+    fn of_gain(gain: Gain) -> Self {
+        match gain {
+            Gain::Context(amount) | Gain::Parallel(amount) => Self::Number(amount),
+            Gain::CacheType(ty) => Self::Word(ty.to_string()),
+        }
+    }
+
     fn of(knob: Knob, value: u64) -> Self {
         if knob.choices().is_some() { Self::Word(knob.show(value)) } else { Self::Number(value) }
     }
@@ -154,14 +171,16 @@ impl Proposal {
     }
 }
 
-/// `{"knob","points":[{"value","verdict","offloaded",…}],"cliffs":[{"last","first","before","after","jumps"}]}`; a point
+/// `{…,"knob","points":[{"value","verdict","offloaded",…}],"cliffs":[{"last","first","before","after","jumps"}]}`; a point
 /// that the engine refuses has `error` alone.
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn sweep_json(sweep: &Sweep) -> serde_json::Result<String> {
+pub fn sweep_json(source: Source, sweep: &Sweep) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<'a> {
+        #[serde(flatten)]
+        source: Source,
         knob: &'static str,
         points: Vec<Point<'a>>,
         cliffs: Vec<Edge<'a>>,
@@ -190,7 +209,12 @@ pub fn sweep_json(sweep: &Sweep) -> serde_json::Result<String> {
     });
     let points = sweep.points.iter();
     let points = points.map(|point| Point { value: Value::of(knob, point.value), cell: Cell::of(&point.outcome) });
-    serde_json::to_string_pretty(&Object { knob: knob.name(), points: points.collect(), cliffs: cliffs.collect() })
+    serde_json::to_string_pretty(&Object {
+        source,
+        knob: knob.name(),
+        points: points.collect(),
+        cliffs: cliffs.collect(),
+    })
 }
 
 /// A plan in short, or why there is none.
@@ -210,13 +234,15 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// `{"rows":{"knob","values"},"columns":{"knob","values"},"cells":[[{"verdict","on_gpu",…}]]}`, row after row.
+/// `{…,"rows":{"knob","values"},"columns":{"knob","values"},"cells":[[{"verdict","on_gpu",…}]]}`, row after row.
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn matrix_json(matrix: &Matrix) -> serde_json::Result<String> {
+pub fn matrix_json(source: Source, matrix: &Matrix) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<'a> {
+        #[serde(flatten)]
+        source: Source,
         rows: Names,
         columns: Names,
         cells: Vec<Vec<Cell<'a>>>,
@@ -235,67 +261,9 @@ pub fn matrix_json(matrix: &Matrix) -> serde_json::Result<String> {
     };
     let rows = matrix.cells.chunks(matrix.columns.len().max(1));
     serde_json::to_string_pretty(&Object {
+        source,
         rows: names(&matrix.rows),
         columns: names(&matrix.columns),
         cells: rows.map(|row| row.iter().map(Cell::of).collect()).collect(),
     })
-}
-
-const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
-
-/// One line per point: the value, the plan in short, then weights, cache, graph and free bytes of each device.
-pub fn sweep_csv(sweep: &Sweep) -> String {
-    let devices =
-        sweep.points.iter().find_map(|point| point.outcome.as_ref().ok()).map_or(&[][..], |first| &first.devices);
-    let mut csv = format!("{},{COLUMNS}", sweep.knob.name());
-    for device in devices {
-        for part in ["weights", "cache", "graph", "free"] {
-            csv.push_str(&format!(",{}_{part}", device.id));
-        }
-    }
-    csv.push('\n');
-    for point in &sweep.points {
-        csv.push_str(&sweep.knob.plain(point.value));
-        csv.push(',');
-        csv.push_str(&fields(&point.outcome));
-        for device in 0..devices.len() {
-            let sums = point.outcome.as_ref().ok().and_then(|outcome| outcome.devices.get(device));
-            csv.push_str(&match sums {
-                Some(sums) => format!(",{},{},{},{}", sums.weights.0, sums.cache.0, sums.graph.0, sums.free.0),
-                None => ",,,,".to_owned(),
-            });
-        }
-        csv.push('\n');
-    }
-    csv
-}
-
-/// One line per cell: both values, then the plan in short.
-pub fn matrix_csv(matrix: &Matrix) -> String {
-    let (rows, columns) = (matrix.rows.plain(), matrix.columns.plain());
-    let mut csv = format!("{},{},{COLUMNS}\n", matrix.rows.name(), matrix.columns.name());
-    let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
-    for ((row, column), cell) in pairs.zip(&matrix.cells) {
-        csv.push_str(&format!("{row},{column},{}\n", fields(cell)));
-    }
-    csv
-}
-
-/// What [`COLUMNS`] names; where the engine makes no plan, the verdict is `refused` and the rest is empty.
-fn fields(outcome: &Result<Outcome, String>) -> String {
-    let Ok(outcome) = outcome else { return format!("refused{}", ",".repeat(COLUMNS.matches(',').count())) };
-    let totals = outcome.totals;
-    format!(
-        "{},{},{},{:.4},{},{},{},{},{},{}",
-        outcome.verdict,
-        outcome.offloaded,
-        outcome.layer_count,
-        outcome.on_gpu.0,
-        totals.weights.0,
-        totals.cache.0,
-        totals.graph.0,
-        totals.gpu.0,
-        totals.cpu.0,
-        totals.all.0,
-    )
 }

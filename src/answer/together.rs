@@ -1,16 +1,16 @@
 //! Several models on one machine at once: what each gets, what remains, and which would have to go.
 
 use super::Case;
-use crate::engine::{EngineError, EngineId};
+use crate::engine::{self, EngineError, EngineId, Reception};
 use crate::machine::Machine;
 use crate::model::Model;
-use crate::plan::{Plan, Verdict};
-use crate::settings::Settings;
+use crate::plan::{Confidence, Plan, Verdict};
+use crate::settings::{Context, Settings};
 
 /// A model that is to be loaded, with its knobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Tenant<'a> {
-    /// The model.
+    /// The model. Two tenants have one file where this is one and the same in memory.
     pub model: &'a Model,
     /// Its knobs.
     pub settings: &'a Settings,
@@ -19,85 +19,147 @@ pub struct Tenant<'a> {
 /// How it ends when models are loaded one after the other.
 #[derive(Clone, Debug)]
 pub struct Household {
-    /// Models that are loaded in the end, in the order of their loading.
-    pub residents: Vec<Resident>,
-    /// Models that had to go, in the order of their going.
-    pub evictions: Vec<Eviction>,
-    /// Models that the engine would not load even alone.
-    pub refused: Vec<usize>,
+    /// What becomes of each tenant, in their order.
+    pub fates: Vec<Fate>,
     /// The machine with what is left free.
     pub left: Machine,
 }
 
-/// A model that is loaded.
+/// What becomes of a model.
 #[derive(Clone, Debug)]
-pub struct Resident {
-    /// Its place among the tenants.
-    pub tenant: usize,
-    /// How it was placed in what the others had left.
-    pub plan: Plan,
-}
-
-/// A model that made room for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Eviction {
-    /// Who went, by the place among the tenants.
-    pub tenant: usize,
-    /// Who needed the room.
-    pub by: usize,
+pub enum Fate {
+    /// It is loaded in the end, placed so in what the others had left when it came.
+    Loaded(Box<Plan>),
+    /// Its file is loaded with the same knobs already, for this tenant: both are served by it.
+    Shares(usize),
+    /// It was loaded and had to go.
+    Evicted {
+        /// The tenant who needed the room.
+        by: usize,
+        /// Why, in one sentence without its full stop.
+        why: String,
+    },
+    /// It is not loaded; why, in one sentence without its full stop.
+    Refused(String),
 }
 
 impl Household {
     /// Everyone stayed, and fits.
     pub fn all_live_together(&self) -> bool {
-        let fits = |resident: &Resident| resident.plan.verdict != Verdict::DoesNotFit;
-        self.evictions.is_empty() && self.refused.is_empty() && self.residents.iter().all(fits)
+        self.fates.iter().all(|fate| match fate {
+            Fate::Loaded(plan) => plan.verdict != Verdict::DoesNotFit,
+            Fate::Shares(_) => true,
+            Fate::Evicted { .. } | Fate::Refused(_) => false,
+        })
+    }
+
+    /// The tenants that are loaded in the end, with their plans.
+    pub fn residents(&self) -> impl Iterator<Item = (usize, &Plan)> {
+        residents(&self.fates)
+    }
+
+    /// How sure all of it is: no surer than the least sure of the plans.
+    pub fn confidence(&self) -> Option<Confidence> {
+        self.residents().map(|(_, plan)| plan.confidence).max()
     }
 }
 
-/// Loads `tenants` one after the other on `machine`, as `engine` would.
+/// Loads `tenants` one after the other on `machine`, as `engine` would; see [`engine::receive`] for when one has to go.
 ///
-/// Ollama wants a further model whole on the GPUs (or whole in RAM, without GPUs) beside those that are loaded; as long
-/// as it is not, one of them is unloaded. All are taken to be idle and to be kept equally long; Ollama then goes by the
-/// order of their files' digests, which nothing here knows, and the one that was loaded first goes first instead.
-/// Source: `server/sched.go` (`processPending`, `findRunnerToUnload`, `updateFreeSpace`), Ollama, May 2026.
+/// All are taken to be idle and to be kept equally long. Ollama then unloads in the order of their files' digests, which
+/// nothing here knows; the one that was loaded first goes first instead. One file is loaded once: asked for again with
+/// other knobs, it is loaded anew.
+/// Source: `server/sched.go` (`processPending`, `findRunnerToUnload`, `needsReload`, `updateFreeSpace`), Ollama, of each
+/// engine's own time.
 ///
 /// # Errors
 /// When the engine makes no plan at all for one of them.
 pub fn live_together(engine: EngineId, machine: &Machine, tenants: &[Tenant<'_>]) -> Result<Household, EngineError> {
-    let mut residents: Vec<Resident> = Vec::new();
-    let (mut evictions, mut refused) = (Vec::new(), Vec::new());
-    for (number, tenant) in tenants.iter().enumerate() {
-        let room = engine.most_loaded(machine);
-        loop {
-            let left = what_is_left(machine, &residents);
-            let alone = residents.is_empty();
-            let whole = engine.evicts() && !alone;
-            let settings = Settings { require_full: whole || tenant.settings.require_full, ..tenant.settings.clone() };
-            let plan = Case { engine, model: tenant.model, machine: &left, settings: &settings }.plan()?;
-            let welcome = plan.refusal.is_none() && room.is_none_or(|most| residents.len() < most);
-            if welcome || (!engine.evicts() && plan.refusal.is_none()) {
-                residents.push(Resident { tenant: number, plan });
-                break;
-            }
-            if alone || !engine.evicts() {
-                refused.push(number);
-                break;
-            }
-            evictions.push(Eviction { tenant: residents.remove(0).tenant, by: number });
-        }
+    let mut fates = Vec::with_capacity(tenants.len());
+    for number in 0..tenants.len() {
+        let fate = arrive(engine, machine, tenants, number, &mut fates)?;
+        fates.push(fate);
     }
-    Ok(Household { left: what_is_left(machine, &residents), residents, evictions, refused })
+    let left = what_is_left(machine, &fates);
+    Ok(Household { fates, left })
 }
 
-/// `machine` less what the residents were given.
-fn what_is_left(machine: &Machine, residents: &[Resident]) -> Machine {
-    let mut left = machine.clone();
-    for resident in residents {
-        for (gpu, device) in left.gpus.iter_mut().zip(resident.plan.gpus()) {
-            gpu.free = gpu.free - device.asked();
+/// What becomes of tenant `number`, who comes when `fates` are those of the earlier ones.
+fn arrive(
+    engine: EngineId,
+    machine: &Machine,
+    tenants: &[Tenant<'_>],
+    number: usize,
+    fates: &mut [Fate],
+) -> Result<Fate, EngineError> {
+    let Some(Tenant { model, settings }) = tenants.get(number).copied() else { return Ok(Fate::Shares(number)) };
+    let mut settings = settings.clone();
+    if engine.evicts() {
+        let same_file =
+            |&(other, _): &(usize, &Plan)| tenants.get(other).is_some_and(|one| std::ptr::eq(one.model, model));
+        let other = residents(fates).find(same_file).map(|(other, _)| other);
+        if let Some(other) = other {
+            if tenants.get(other).is_some_and(|one| *one.settings == settings) {
+                return Ok(Fate::Shares(other));
+            }
+            evict(fates, &[other], number, "one file is loaded once, and now with other knobs");
         }
-        left.ram.free = left.ram.free - resident.plan.cpu().asked();
+    }
+    loop {
+        let left = what_is_left(machine, fates);
+        let loaded: Vec<usize> = residents(fates).map(|(tenant, _)| tenant).collect();
+        let Some(&first) = loaded.first() else {
+            let plan = Case { engine, model, machine: &left, settings: &settings }.plan()?;
+            return Ok(match plan.refusal.clone() {
+                Some(why) => Fate::Refused(why),
+                None => Fate::Loaded(Box::new(plan)),
+            });
+        };
+        if let Some(most) = engine.most_loaded(machine).filter(|&most| loaded.len() >= most) {
+            evict(fates, &[first], number, &format!("Ollama keeps no more than {most} models loaded here"));
+            continue;
+        }
+        match engine::receive(engine, model, &left, &settings)? {
+            Reception::Welcome(plan) => return Ok(Fate::Loaded(plan)),
+            Reception::Refused(why) => return Ok(Fate::Refused(why)),
+            Reception::OneGoes(why) => evict(fates, &[first], number, &why),
+            Reception::AllGo { why, ctx } => {
+                // alone then, it is planned without asking
+                settings.ctx = ctx.map_or(settings.ctx, Context::Tokens);
+                evict(fates, &loaded, number, &why);
+            }
+        }
+    }
+}
+
+fn residents(fates: &[Fate]) -> impl Iterator<Item = (usize, &Plan)> {
+    fates.iter().enumerate().filter_map(|(tenant, fate)| match fate {
+        Fate::Loaded(plan) => Some((tenant, plan.as_ref())),
+        _ => None,
+    })
+}
+
+/// Those `who` go, and with them the tenants that they served too.
+fn evict(fates: &mut [Fate], who: &[usize], by: usize, why: &str) {
+    for (tenant, fate) in fates.iter_mut().enumerate() {
+        let served = matches!(fate, Fate::Shares(host) if who.contains(host));
+        if served || who.contains(&tenant) {
+            *fate = Fate::Evicted { by, why: why.to_owned() };
+        }
+    }
+}
+
+/// `machine` less what those that are loaded were given. What an integrated GPU takes, it takes from RAM.
+fn what_is_left(machine: &Machine, fates: &[Fate]) -> Machine {
+    let mut left = machine.clone();
+    for (_, plan) in residents(fates) {
+        for (gpu, device) in left.gpus.iter_mut().zip(plan.gpus()) {
+            gpu.free = gpu.free - device.asked();
+            if gpu.integrated && gpu.computer.is_none() {
+                left.ram.free = left.ram.free - device.asked();
+            }
+        }
+        left.ram.free = left.ram.free - plan.cpu().asked();
     }
     left
 }

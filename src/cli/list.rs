@@ -11,8 +11,9 @@ use super::fault::one_line;
 use super::start::Ready;
 use super::style::{Ink, Style};
 use crate::answer::{Glance, verdict};
+use crate::engine::Choice;
 use crate::gguf::FileType;
-use crate::plan::Verdict;
+use crate::plan::{Confidence, Verdict};
 use crate::shelf::{self, Item, Look, Question};
 use crate::source::{Progress, Roots};
 use crate::units::{Bytes, short};
@@ -43,6 +44,7 @@ struct Known {
     file_type: Option<String>,
     bytes: Bytes,
     context_train: Option<u64>,
+    confidence: Confidence,
     #[serde(flatten)]
     glance: Glance,
 }
@@ -113,6 +115,7 @@ fn row(item: &Item, look: Look) -> Row {
                 file_type: model.file_type,
                 bytes: model.bytes,
                 context_train: model.context_train,
+                confidence: plan.confidence,
                 glance,
             };
             (Some(known), None)
@@ -127,14 +130,21 @@ fn row(item: &Item, look: Look) -> Row {
 struct Object<'a> {
     plimsoll: &'static str,
     engine: &'static str,
+    release: Option<&'static str>,
     models: &'a [Row],
     notes: &'a [String],
 }
 
 /// The list as one object.
 pub(super) fn json(ready: &Ready, rows: &[Row]) -> serde_json::Result<String> {
-    let (plimsoll, engine) = (env!("CARGO_PKG_VERSION"), ready.engine.name());
-    serde_json::to_string_pretty(&Object { plimsoll, engine, models: rows, notes: &ready.notes })
+    let Choice { engine, release } = Choice::of(ready.engine, &ready.settings);
+    serde_json::to_string_pretty(&Object {
+        plimsoll: env!("CARGO_PKG_VERSION"),
+        engine: engine.name(),
+        release: release.map(|release| release.name),
+        models: rows,
+        notes: &ready.notes,
+    })
 }
 
 /// Columns of everything but the name.
@@ -158,9 +168,10 @@ pub(super) fn text(ready: &Ready, rows: &[Row], style: &Style) -> String {
     }
     let gpus: Vec<_> = ready.machine.gpus.iter().map(|gpu| one_line(&gpu.name)).collect();
     let machine = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") };
-    let (count, engine, ram) = (rows.len(), ready.engine.title(), ready.machine.ram.total);
+    let (count, engine, ram) = (rows.len(), Choice::of(ready.engine, &ready.settings), ready.machine.ram.total);
     out.push('\n');
     out += &style.wrap("", &format!("{count} models for {engine} on {machine} with {ram} of RAM."));
+    out += &style.wrap("", &sure(rows));
     out += &style.wrap(
         "",
         "ctx: the context that the model was trained for. fits: the largest context with every layer on GPUs, or in \
@@ -168,6 +179,22 @@ pub(super) fn text(ready: &Ready, rows: &[Row], style: &Style) -> String {
     );
     out.extend(ready.notes.iter().map(|note| style.wrap("- ", &one_line(note))));
     out
+}
+
+/// How sure the figures are.
+fn sure(rows: &[Row]) -> String {
+    let of = |confidence: Confidence| {
+        let known = |row: &&Row| row.known.as_ref().is_some_and(|known| known.confidence == confidence);
+        rows.iter().filter(known).map(|row| one_line(&row.name)).collect::<Vec<_>>()
+    };
+    let mut sentence = format!("Figures are exact for {} of them.", of(Confidence::Exact).len());
+    for confidence in [Confidence::Modelled, Confidence::Assumed] {
+        let names = of(confidence);
+        if !names.is_empty() {
+            sentence += &format!(" They are {confidence} for {}.", names.join(", "));
+        }
+    }
+    sentence
 }
 
 fn line(row: &Row, width: usize, style: &Style) -> String {

@@ -6,7 +6,8 @@ use super::report::answers::{self, Explained};
 use super::start::{self, Ready, Start};
 use super::style::Style;
 use crate::answer::matrix::Axis;
-use crate::answer::{Case, Goal, report, why};
+use crate::answer::report::{self, Source};
+use crate::answer::{Case, Goal, why};
 use crate::export::svg;
 use crate::gguf::FileType;
 use crate::plan::{Plan, Why};
@@ -27,7 +28,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
         Wanted::Quantisation => {
             let largest = case.largest_quantisation(goal);
             if args.json {
-                return written(report::max_quantisation_json(&largest));
+                return written(report::max_quantisation_json(Source::of(&plan), &largest));
             }
             return Ok(answers::max_quantisation(&plan, goal, &largest, &style));
         }
@@ -35,7 +36,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
     let largest = case.largest(knob, goal);
     let least = case.least(knob);
     if args.json {
-        return written(report::max_json(knob, largest.as_ref(), least));
+        return written(report::max_json(Source::of(&plan), knob, largest.as_ref(), least));
     }
     let beyond = largest.as_ref().and_then(|largest| planned(&case, knob, largest.next?));
     Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(least), beyond.as_ref(), &style))
@@ -77,8 +78,8 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, Fault> {
     let points = usize::try_from(args.points).unwrap_or(usize::MAX);
     let sweep = case.sweep(args.over, &values(&case, args.over, &args.values, points, "--values")?);
     match args.output {
-        Output { json: true, .. } => written(report::sweep_json(&sweep)),
-        Output { csv: true, .. } => Ok(report::sweep_csv(&sweep)),
+        Output { json: true, .. } => written(report::sweep_json(Source::of_case(&case), &sweep)),
+        Output { csv: true, .. } => Ok(report::csv::sweep(&sweep)),
         Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &sweep)),
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
     }
@@ -96,8 +97,8 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, Fault> {
     }
     let matrix = case.matrix(rows, columns);
     match args.output {
-        Output { json: true, .. } => written(report::matrix_json(&matrix)),
-        Output { csv: true, .. } => Ok(report::matrix_csv(&matrix)),
+        Output { json: true, .. } => written(report::matrix_json(Source::of_case(&case), &matrix)),
+        Output { csv: true, .. } => Ok(report::csv::matrix(&matrix)),
         Output { svg: true, .. } => Ok(svg::matrix(&ready.plan(&opened.model)?, &matrix)),
         _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
     }
@@ -109,7 +110,7 @@ pub(super) fn ready(asked: &Asked) -> Result<(Ready, Package), Fault> {
     Ok((start.with(&opened).complete(), opened))
 }
 
-fn written(json: serde_json::Result<String>) -> Result<String, Fault> {
+pub(super) fn written(json: serde_json::Result<String>) -> Result<String, Fault> {
     match json {
         Ok(json) => Ok(json + "\n"),
         Err(error) => Err(Fault::Terminal(format!("the answer cannot be written as JSON: {error}"))),

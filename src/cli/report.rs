@@ -2,15 +2,17 @@
 
 pub(super) mod answers;
 mod bar;
+pub(super) mod best;
 mod devices;
 mod graph;
 mod layers;
+pub(super) mod together;
 
 use super::fault::one_line;
 use super::style::{HOLD, Ink, Style};
 use crate::answer::{Limits, verdict};
 use crate::machine::Origin;
-use crate::plan::{Confidence, Plan, Verdict};
+use crate::plan::{Plan, Verdict};
 use crate::settings::FlashAttn;
 use crate::units::{Bytes, Tokens, grouped};
 
@@ -72,7 +74,7 @@ fn headline(plan: &Plan, limits: Option<&Limits>, style: &Style) -> String {
     let mut out = format!("{}{rest}", style.paint(Ink::Strong, &style.paint(ink, word)));
     // the verdict's sentence may be about memory while the engine refuses for another reason
     if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !text.replace('\n', " ").contains(refusal.as_str())) {
-        out += &style.wrap("", &format!("{} refuses it: {refusal}", plan.engine.title()));
+        out += &style.wrap("", &format!("{} refuses it: {refusal}", plan.engine_title()));
     }
     out
 }
@@ -89,12 +91,7 @@ fn model(plan: &Plan) -> String {
 
 fn settings(plan: &Plan) -> String {
     let effect = &plan.settings;
-    let sure = match plan.confidence {
-        Confidence::Exact => "exact",
-        Confidence::Modelled => "modelled",
-        Confidence::Assumed => "partly assumed",
-    };
-    let mut parts = vec![format!("{} ({sure})", plan.engine.title())];
+    let mut parts = vec![plan.source()];
     let trained = plan.model.context_train.map(|most| format!(" of {}", Tokens(most))).unwrap_or_default();
     parts.push(format!("context {}{trained}", Tokens(effect.ctx)));
     if effect.parallel > 1 {
@@ -115,6 +112,20 @@ fn settings(plan: &Plan) -> String {
         parts.push(format!("{} layers asked onto GPUs", effect.gpu_layers));
     }
     joined(&parts)
+}
+
+/// Which model, which engine, and how sure it is; and what else the engine has to say.
+fn source(plan: &Plan, style: &Style) -> String {
+    let parts = [
+        plan.model.name.clone(),
+        plan.source(),
+        format!("context {}", Tokens(plan.settings.ctx)),
+        format!("{} at once", grouped(plan.settings.parallel, '\u{2009}')),
+        format!("KV cache {}", plan.settings.cache_type_k),
+    ];
+    let mut out = style.wrap("", &joined(&parts));
+    out.extend(plan.notes.iter().map(|note| style.wrap("- ", note)));
+    out
 }
 
 /// Parts that a line may break between, but not within.

@@ -17,6 +17,7 @@ use crate::machine::described::Described;
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::Settings;
+use crate::settings::knob::Knob;
 use crate::shelf::Question;
 use crate::source::{self, Held, Package, Progress, Roots};
 use crate::tui;
@@ -160,6 +161,28 @@ impl Ready {
     pub(super) fn question(&self, quant: Option<FileType>) -> Question {
         let (machine, settings) = (Arc::new(self.machine.clone()), self.settings.clone());
         Question { engine: self.engine, machine, settings, held: self.held, quant }
+    }
+
+    /// The settings of one model of several, with `knobs` of its own; and what its tag did, one sentence each.
+    pub(super) fn settings_for(
+        &self,
+        package: &Package,
+        knobs: &[(Knob, &str)],
+    ) -> Result<(Settings, Vec<String>), Fault> {
+        let mut settings = self.settings.clone();
+        let named = |wanted: Knob| knobs.iter().any(|(knob, _)| *knob == wanted);
+        let held = Held {
+            ctx: self.held.ctx || named(Knob::Context),
+            gpu_layers: self.held.gpu_layers || named(Knob::GpuLayers),
+            ..self.held
+        };
+        let said = package.settle(&mut settings, held);
+        let bounds = self.case(&package.model).bounds();
+        for (knob, text) in knobs {
+            let read = knob.read(text, &mut settings, &bounds);
+            read.map_err(|sentence| Fault::flag(knob.name(), &sentence))?;
+        }
+        Ok((settings, said))
     }
 
     /// The plan, with the notes of the door added to the engine's.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::args::{Interval, Wanted};
+use crate::answer::best::Wish;
 use crate::settings::knob::{Knob, LARGEST};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs};
 use crate::teach::Page;
@@ -99,6 +100,13 @@ pub(super) fn knob(text: &str) -> Result<Knob, String> {
 /// The quantisation is a knob of the model's: where it can be asked about, it has an answer of its own.
 fn engine_knobs() -> Vec<Knob> {
     Knob::ALL.into_iter().filter(|&knob| knob != Knob::Quant).collect()
+}
+
+/// What there may be most of.
+pub(super) fn wish(text: &str) -> Result<Wish, String> {
+    let knob = named(text, &Wish::ALL.map(Wish::knob))?;
+    let found = Wish::ALL.into_iter().find(|wish| wish.knob() == knob);
+    found.ok_or_else(|| format!("'{text}' cannot be wished for"))
 }
 
 /// A knob, or the quantisation.

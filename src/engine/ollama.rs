@@ -5,6 +5,7 @@ mod batch;
 mod choice;
 mod decide;
 mod listing;
+mod objection;
 mod predict;
 mod projector;
 
@@ -16,6 +17,7 @@ use crate::plan::{DeviceKind, DevicePlan, Gist, InEffect, Plan, Totals, Verdict,
 use crate::settings::knob::Knob;
 use crate::settings::{Context, GpuLayers, Settings};
 use decide::Start;
+pub(super) use objection::objection;
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     plan_by(llama_cpp::plan, model, machine, settings)

@@ -8,7 +8,7 @@ mod runs;
 mod traits;
 
 use super::graph_size::{self, Facts, Knobs, Release, Sizes, Vision};
-use super::{EngineError, kvcache};
+use super::{EngineError, Reception, kvcache};
 use crate::machine::{Backend, Machine};
 use crate::model::{Group, Model};
 use crate::plan::{OwnCaches, Plan};
@@ -39,6 +39,28 @@ pub fn predict(model: &Model, machine: &Machine, settings: &Settings) -> Result<
     let case = Case::of(model, machine, settings)?;
     let (fits, vram) = pick::predict(&case.task, &case.devices);
     Ok((fits, Bytes(vram)))
+}
+
+/// What is in the way of loading `model` beside others, where `plan` is the one that requires all that was asked for on
+/// GPUs; none where nothing is. Source: `llm/server.go`, `llamaServer.Load`, Ollama, August 2025.
+pub(super) fn objection(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    plan: &Plan,
+) -> Result<Option<Reception>, EngineError> {
+    let case = Case::of(model, machine, settings)?;
+    let picked = pick::pick(&case.task, &case.devices, settings.spread, true);
+    let (needed, free) = (Bytes(picked.estimate.total()), machine.ram.free);
+    Ok(match plan.refusal.clone() {
+        Some(why) if picked.refused => Some(Reception::OneGoes(why)),
+        // what even RAM and swap cannot hold is an error, whoever else is loaded
+        Some(why) => Some(Reception::Refused(why)),
+        None if plan.offloaded == 0 && needed > free => {
+            Some(Reception::OneGoes(format!("it needs {needed} of RAM, where {free} are free")))
+        }
+        None => None,
+    })
 }
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {

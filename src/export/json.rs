@@ -26,6 +26,7 @@ pub fn object(plan: &Plan) -> impl Serialize + '_ {
 struct Object<'a> {
     plimsoll: &'static str,
     engine: &'static str,
+    release: Option<&'static str>,
     confidence: Confidence,
     origin: Origin,
     model: &'a ModelSummary,
@@ -62,6 +63,7 @@ impl<'a> Object<'a> {
         Self {
             plimsoll: env!("CARGO_PKG_VERSION"),
             engine: plan.engine.name(),
+            release: plan.settings.release,
             confidence: plan.confidence,
             origin: plan.origin,
             model: &plan.model,

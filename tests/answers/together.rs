@@ -1,45 +1,156 @@
 //! Several models on one machine.
 
-use plimsoll::answer::together::{Eviction, Tenant, live_together};
+use plimsoll::answer::together::{Fate, Household, Tenant, live_together};
 use plimsoll::engine::EngineId;
+use plimsoll::model::Model;
 use plimsoll::plan::Verdict;
 use plimsoll::settings::{Context, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
+use rstest::rstest;
 
 use super::{any_engine, machine, model, one_gpu, settings};
 use crate::laws;
 
+fn with(tokens: u64) -> Settings {
+    Settings { ctx: Context::Tokens(tokens), ..Settings::default() }
+}
+
+/// The tenants that stay.
+fn stay(household: &Household) -> Vec<usize> {
+    household.residents().map(|(tenant, _)| tenant).collect()
+}
+
 #[test]
 fn small_models_live_together_and_a_large_one_makes_the_first_go() {
     let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
-    let settings = Settings { ctx: Context::Tokens(4096), ..Settings::default() };
+    let settings = with(4096);
     let tenant = |model| Tenant { model, settings: &settings };
     let machine = one_gpu(12);
 
     let two = live_together(EngineId::Ollama024, &machine, &[tenant(&large), tenant(&small)]).unwrap();
     assert!(two.all_live_together());
-    let used: Bytes = two.residents.iter().map(|resident| resident.plan.totals.gpu).sum();
+    let used: Bytes = two.residents().map(|(_, plan)| plan.totals.gpu).sum();
     assert_eq!(two.left.gpus[0].free, machine.gpus[0].free - used);
-    assert!(two.residents.iter().all(|resident| resident.plan.verdict == Verdict::Gpu));
+    assert!(two.residents().all(|(_, plan)| plan.verdict == Verdict::Gpu));
 
-    let three =
-        live_together(EngineId::Ollama024, &machine, &[tenant(&small), tenant(&large), tenant(&large)]).unwrap();
-    assert_eq!(three.evictions, [Eviction { tenant: 0, by: 2 }]);
-    let stay: Vec<_> = three.residents.iter().map(|resident| resident.tenant).collect();
-    assert_eq!(stay, [1, 2]);
+    let another = large.clone();
+    let tenants = [tenant(&small), tenant(&large), tenant(&another)];
+    let three = live_together(EngineId::Ollama024, &machine, &tenants).unwrap();
+    assert!(matches!(&three.fates[0], Fate::Evicted { by: 2, why } if why.contains("every layer is required on GPUs")));
+    assert_eq!(stay(&three), [1, 2]);
     assert!(!three.all_live_together());
 }
 
-#[test]
-fn alone_a_model_may_be_split_but_not_beside_another() {
+#[rstest]
+fn alone_a_model_may_be_split_but_not_beside_another(
+    #[values(EngineId::Ollama, EngineId::Ollama024, EngineId::Ollama011)] engine: EngineId,
+) {
     let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
-    let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
+    let settings = with(32_768);
     let tenant = |model| Tenant { model, settings: &settings };
-    let machine = one_gpu(8);
-    let both = live_together(EngineId::Ollama024, &machine, &[tenant(&small), tenant(&large)]).unwrap();
-    assert_eq!(both.evictions, [Eviction { tenant: 0, by: 1 }]);
-    assert_eq!(both.residents[0].plan.verdict, Verdict::Split);
+    let both = live_together(engine, &one_gpu(8), &[tenant(&small), tenant(&large)]).unwrap();
+    assert!(matches!(&both.fates[0], Fate::Evicted { by: 1, .. }));
+    assert!(matches!(&both.fates[1], Fate::Loaded(plan) if plan.verdict == Verdict::Split));
+}
+
+#[test]
+fn servers_of_llama_cpp_know_nothing_of_each_other() {
+    let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
+    let settings = with(32_768);
+    let tenant = |model| Tenant { model, settings: &settings };
+    let both = live_together(EngineId::LlamaCpp, &one_gpu(8), &[tenant(&small), tenant(&large)]).unwrap();
+    assert_eq!(stay(&both), [0, 1]);
+    assert!(matches!(&both.fates[1], Fate::Loaded(plan) if plan.verdict == Verdict::Split));
+}
+
+/// What Ollama expects a model to need: its file, and an f16 cache of its context. `PredictServerVRAM`, written down anew.
+fn predicted(model: &Model, tokens: u64) -> u64 {
+    let file: u64 = model.header.tensors.iter().map(|tensor| tensor.bytes.0.next_multiple_of(32)).sum();
+    let (blocks, kv_heads, head) = (32, 8, 4096 / 32);
+    model.header.data_start + file + 2 * blocks * kv_heads * head * tokens * 2
+}
+
+#[test]
+fn from_0_30_a_further_model_is_to_need_four_fifths_of_what_is_left_at_most() {
+    let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
+    let settings = with(4096);
+    let tenants = [&small, &large].map(|model| Tenant { model, settings: &settings });
+    let left_for_the_second = |free: u64| {
+        let mut machine = one_gpu(24);
+        machine.gpus[0].free = Bytes(free);
+        let household = live_together(EngineId::Ollama, &machine, &tenants).unwrap();
+        let first = live_together(EngineId::Ollama, &machine, &tenants[..1]).unwrap();
+        (household.all_live_together(), first.left.gpus[0].free.0)
+    };
+    // the least that is free with which both live together
+    let (mut out, mut stays) = (4 << 30, 20 << 30);
+    while stays - out > 1 {
+        let middle = out + (stays - out) / 2;
+        if left_for_the_second(middle).0 { stays = middle } else { out = middle }
+    }
+    let (enough, too_little) = (left_for_the_second(stays).1, left_for_the_second(out).1);
+    let needed = predicted(&large, 4096);
+    assert!(needed <= enough * 80 / 100 && needed > too_little * 80 / 100, "{needed} of {enough}, {too_little}");
+}
+
+#[test]
+fn from_0_30_a_part_that_was_asked_for_is_not_foretold() {
+    let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
+    let part = Settings { gpu_layers: GpuLayers::Count(10), ..with(4096) };
+    let whole = with(4096);
+    let both = |settings| {
+        let tenants = [Tenant { model: &small, settings: &whole }, Tenant { model: &large, settings }];
+        live_together(EngineId::Ollama, &one_gpu(7), &tenants).unwrap()
+    };
+    assert!(matches!(both(&whole).fates[0], Fate::Evicted { by: 1, .. }));
+    assert!(both(&part).all_live_together());
+}
+
+#[test]
+fn from_0_30_a_load_that_runs_out_of_memory_makes_all_others_go() {
+    let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
+    // a part is asked for, and it is more than there is
+    let part = Settings { gpu_layers: GpuLayers::Count(32), ..with(4096) };
+    let whole = with(4096);
+    let other = small.clone();
+    let tenants = [
+        Tenant { model: &small, settings: &whole },
+        Tenant { model: &other, settings: &whole },
+        Tenant { model: &large, settings: &part },
+    ];
+    let three = live_together(EngineId::Ollama, &one_gpu(7), &tenants).unwrap();
+    for fate in &three.fates[..2] {
+        assert!(matches!(fate, Fate::Evicted { by: 2, why } if why.contains("runs out of memory")));
+    }
+    assert_eq!(stay(&three), [2]);
+}
+
+#[test]
+fn one_file_is_loaded_once() {
+    let model = model("llama3.2-1b");
+    let (one, two) = (with(4096), with(8192));
+    let tenant = |settings| Tenant { model: &model, settings };
+    let shared = live_together(EngineId::Ollama, &one_gpu(24), &[tenant(&one), tenant(&one)]).unwrap();
+    assert!(matches!(shared.fates[1], Fate::Shares(0)) && shared.all_live_together());
+
+    let anew = live_together(EngineId::Ollama, &one_gpu(24), &[tenant(&one), tenant(&one), tenant(&two)]).unwrap();
+    let goes = |fate: &Fate| matches!(fate, Fate::Evicted { by: 2, why } if why.contains("other knobs"));
+    assert!(goes(&anew.fates[0]) && goes(&anew.fates[1]), "who was served by it goes too");
+
+    let servers = live_together(EngineId::LlamaCpp, &one_gpu(24), &[tenant(&one), tenant(&one)]).unwrap();
+    assert_eq!(stay(&servers), [0, 1]);
+}
+
+#[test]
+fn three_models_a_gpu_are_the_most() {
+    let model = model("llama3.2-1b");
+    let copies: Vec<Model> = vec![model; 4];
+    let settings = with(1024);
+    let tenants: Vec<_> = copies.iter().map(|model| Tenant { model, settings: &settings }).collect();
+    let four = live_together(EngineId::Ollama, &one_gpu(96), &tenants).unwrap();
+    assert!(matches!(&four.fates[0], Fate::Evicted { by: 3, why } if why.contains("no more than 3")));
+    assert_eq!(stay(&four), [1, 2, 3]);
 }
 
 proptest! {
@@ -51,16 +162,27 @@ proptest! {
     ) {
         let tenants: Vec<_> = tenants.iter().map(|(model, settings)| Tenant { model, settings }).collect();
         let Ok(household) = live_together(engine, &machine, &tenants) else { return Ok(()) };
-        let accounted = household.residents.len() + household.evictions.len() + household.refused.len();
-        prop_assert_eq!(accounted, tenants.len());
+        prop_assert_eq!(household.fates.len(), tenants.len());
         for (index, gpu) in machine.gpus.iter().enumerate() {
-            let asked: Bytes = household.residents.iter().map(|resident| resident.plan.devices[index].asked()).sum();
+            let asked: Bytes = household.residents().map(|(_, plan)| plan.devices[index].asked()).sum();
             prop_assert_eq!(household.left.gpus[index].free, gpu.free - asked);
         }
-        for resident in household.residents.iter().skip(1) {
+        for fate in &household.fates {
+            match fate {
+                Fate::Evicted { by, .. } => prop_assert!(engine.evicts() && *by < tenants.len()),
+                Fate::Shares(host) => prop_assert!(matches!(household.fates[*host], Fate::Loaded(_))),
+                Fate::Loaded(plan) => prop_assert!(plan.refusal.is_none()),
+                Fate::Refused(why) => prop_assert!(!why.is_empty()),
+            }
+        }
+        let estimator = matches!(engine, EngineId::Ollama024 | EngineId::Ollama011);
+        for (tenant, plan) in household.residents().skip(1).filter(|_| estimator) {
             // beside others a model is whole on the GPUs, unless fewer layers were asked for
-            let whole = resident.plan.offloaded == resident.plan.layers.len();
-            prop_assert!(whole || tenants[resident.tenant].settings.gpu_layers != GpuLayers::Auto);
+            let whole = plan.offloaded == plan.layers.len() || machine.gpus.is_empty();
+            prop_assert!(whole || tenants[tenant].settings.gpu_layers != GpuLayers::Auto);
+        }
+        if let Some(most) = engine.most_loaded(&machine) {
+            prop_assert!(household.residents().count() <= most);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `max`, `why`, `sweep` and `matrix`, as a person and as a script asks them.
+//! `max`, `why`, `best`, `together`, `sweep` and `matrix`, as a person and as a script asks them.
 
 use rstest::rstest;
 use serde_json::Value;
@@ -146,6 +146,7 @@ fn tables_are_the_same_plans_in_json_and_csv() {
 #[case("max-quant", &["max", "--for", "quant"])]
 #[case("why", &["why", "--ctx", "15000"])]
 #[case("why-layer", &["why", "--layer", "5", "--ctx", "32768"])]
+#[case("best", &["best", "--ctx", "8192"])]
 #[case("sweep", &["sweep", "--over", "parallel", "--points", "5"])]
 #[case("matrix", &["matrix", "--flash-attn", "on"])]
 #[case("matrix-quant", &["matrix", "--rows", "quant", "--columns", "ctx"])]
@@ -157,6 +158,21 @@ fn answers_read_well(#[case] name: &str, #[case] arguments: &[&str]) {
     let text = String::from_utf8(output).unwrap();
     assert!(text.lines().all(|line| line.chars().count() <= 80 && line.trim_end() == line), "{text}");
     insta::assert_snapshot!(format!("answer-{name}"), text);
+}
+
+#[test]
+fn models_together_read_well() {
+    let place = Place::new();
+    let paths = ["llama3.2-1b", "llama3.1-8b", "qwen3-8b"].map(|name| place.model(name));
+    let names = paths.each_ref().map(|path| path.file_name().unwrap().to_str().unwrap());
+    let mut command = place.plimsoll();
+    // named from where they lie, so that the lines are equally long wherever that is
+    command.current_dir(paths[0].parent().unwrap()).args(["together", names[0], names[1]]);
+    command.arg(format!("{},kv-type=q8_0", names[2])).args(["--gpu", "name=card,total=12GiB,free=11600MiB"]);
+    command.args(["--ram", "64GiB", "--ctx", "8192", "--engine", "ollama"]);
+    let output = command.assert().success().stderr("").get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    insta::assert_snapshot!("answer-together", text);
 }
 
 #[rstest]
@@ -176,4 +192,102 @@ fn what_cannot_be_asked_is_refused(#[case] arguments: &[&str], #[case] part: &st
     command.arg(arguments[0]).arg(place.model("llama3.1-8b")).args(SMALL).args(&arguments[1..]);
     let said = refused(&mut command, 2);
     assert!(said.contains(part), "{said}");
+}
+
+#[rstest]
+#[case("ollama")]
+#[case("ollama-0.24")]
+#[case("llama.cpp")]
+fn the_best_settings_work_and_leave_alone_what_is_given(#[case] engine: &str) {
+    let place = Place::new();
+    let given = ["--engine", engine, "--ctx", "24576"];
+    let best = asked(&place, "best", &given);
+    assert_eq!((&best["engine"], &best["held"]), (&engine.into(), &serde_json::json!(["ctx"])));
+    assert_eq!((best["confidence"].as_str(), best["release"].is_string()), (Some("exact"), engine != "ollama-0.24"));
+    let wishes = best["wishes"].as_array().unwrap();
+    assert_eq!(wishes.iter().map(|wish| &wish["knob"]).collect::<Vec<_>>(), ["parallel", "kv-type"]);
+    let mut tried = 0;
+    for suggestion in wishes.iter().flat_map(|wish| wish["suggestions"].as_array().unwrap()) {
+        let options: Vec<&str> = suggestion["options"].as_str().unwrap().split_whitespace().collect();
+        let plan = plan(&place, &[&given, &options[..]].concat());
+        // llama.cpp may round it up for many sequences
+        assert!(plan["settings"]["ctx"].as_u64() >= Some(24_576), "{options:?}");
+        assert_eq!(plan["verdict"], "gpu", "{options:?}");
+        assert_eq!(plan["totals"], suggestion["plan"]["totals"], "{options:?}");
+        tried += 1;
+    }
+    assert!(tried > 1, "{best:#}");
+}
+
+#[test]
+fn what_is_held_cannot_be_wished_for() {
+    let place = Place::new();
+    let mut command = place.plimsoll();
+    command.arg("best").arg(place.model("llama3.1-8b")).args(SMALL).args(["--for", "kv-type", "--cache-type-k", "f16"]);
+    let said = refused(&mut command, 2);
+    assert!(said.contains("--kv-type is given and so held"), "{said}");
+}
+
+#[test]
+fn models_together_are_told_one_by_one() {
+    let place = Place::new();
+    let model = place.model("llama3.2-1b").display().to_string();
+    let together = |models: &[&str], machine: &[&str]| {
+        let mut command = place.plimsoll();
+        command.arg("together").args(models).args(machine).args(["--engine", "ollama", "--ctx", "4096"]);
+        json(&mut command)
+    };
+    let (large, other) = (place.model("llama3.1-8b").display().to_string(), format!("{model},ctx=8k"));
+    let both = together(&[&model, &large], &["--gpu", "24GiB", "--ram", "64GiB"]);
+    assert_eq!((&both["together"], &both["release"]), (&Value::Bool(true), &"2026-11".into()));
+    let taken: u64 =
+        both["models"].as_array().unwrap().iter().map(|model| model["plan"]["totals"]["gpu"].as_u64().unwrap()).sum();
+    let gpu = &both["devices"][0];
+    assert_eq!(gpu["free"].as_u64().unwrap() - gpu["left"].as_u64().unwrap(), taken);
+
+    let crowded = together(&[&model, &large], &["--gpu", "total=6GiB,free=6GiB", "--ram", "64GiB"]);
+    let first = &crowded["models"][0];
+    assert_eq!((&crowded["together"], &first["fate"], &first["by"]), (&false.into(), &"evicted".into(), &1.into()));
+    assert!(first["why"].as_str().unwrap().contains("80 %"), "{first:#}");
+
+    let anew = together(&[&model, &model, &other], &["--gpu", "24GiB", "--ram", "64GiB"]);
+    let fates: Vec<_> = anew["models"].as_array().unwrap().iter().map(|model| &model["fate"]).collect();
+    assert_eq!(fates, ["evicted", "evicted", "loaded"]);
+    assert_eq!(anew["models"][2]["plan"]["totals"]["cache"], 268_435_456);
+}
+
+#[test]
+fn a_knob_that_is_none_is_refused_with_those_that_there_are() {
+    let place = Place::new();
+    let named = format!("{},context=3", place.model("llama3.2-1b").display());
+    let said = refused(place.plimsoll().arg("together").arg(named).args(SMALL), 2);
+    assert!(said.contains("'context'") && said.contains("write one of ctx"), "{said}");
+    let named = format!("{},ctx=many", place.model("llama3.2-1b").display());
+    let said = refused(place.plimsoll().arg("together").arg(named).args(SMALL), 2);
+    assert!(said.contains("'many' is not a number"), "{said}");
+}
+
+#[rstest]
+#[case("max", &["--for", "ctx"])]
+#[case("why", &[])]
+#[case("best", &[])]
+#[case("sweep", &["--values", "4096,8192"])]
+#[case("matrix", &["--row-values", "4096", "--column-values", "f16"])]
+fn every_answer_says_who_gives_it_and_how_sure_it_is(#[case] question: &str, #[case] arguments: &[&str]) {
+    let place = Place::new();
+    for (engine, release, title) in [
+        ("llama.cpp", Value::from("2026-08"), "llama.cpp, release 2026-08 · exact"),
+        ("ollama-0.24", Value::Null, "Ollama ≤ 0.24 · exact"),
+    ] {
+        let who = ["--engine", engine, "--ctx", "8192", "--kv-type", "f16"];
+        let release_flag: &[&str] = if release.is_null() { &[] } else { &["--release", "2026-08"] };
+        let all = [arguments, &who, release_flag].concat();
+        let answer = asked(&place, question, &all);
+        assert_eq!((&answer["engine"], &answer["release"]), (&Value::from(engine), &release));
+        assert_eq!(answer["confidence"], "exact");
+        let mut command = place.plimsoll();
+        let text = command.arg(question).arg(place.model("llama3.1-8b")).args(SMALL).args(&all).assert().success();
+        let text = String::from_utf8(text.get_output().stdout.clone()).unwrap().replace('\n', " ");
+        assert!(text.contains(title), "{text}");
+    }
 }

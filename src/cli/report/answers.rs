@@ -1,16 +1,16 @@
 //! Answers as text for people.
 
 use super::super::style::{Ink, Style};
-use super::tame;
+use super::{source, tame};
 use crate::answer::largest::Largest;
 use crate::answer::matrix::Matrix;
 use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{Outcome, Sweep};
 use crate::answer::why::{LayerAnswer, Taker};
 use crate::answer::{Change, Goal, verdict};
-use crate::plan::{Confidence, Plan, Verdict};
+use crate::plan::{Plan, Verdict};
 use crate::settings::knob::Knob;
-use crate::units::{Tokens, grouped};
+use crate::units::Tokens;
 
 /// What `plimsoll why` found out.
 pub(in super::super) struct Explained<'a> {
@@ -267,25 +267,6 @@ const fn ink(verdict: Verdict) -> Ink {
         Verdict::Split | Verdict::Cpu => Ink::Cache,
         Verdict::DoesNotFit => Ink::Over,
     }
-}
-
-/// Which model, which engine, and how sure it is; and what else the engine has to say.
-fn source(plan: &Plan, style: &Style) -> String {
-    let sure = match plan.confidence {
-        Confidence::Exact => "exact",
-        Confidence::Modelled => "modelled",
-        Confidence::Assumed => "partly assumed",
-    };
-    let parts = [
-        plan.model.name.clone(),
-        format!("{} ({sure})", plan.engine.title()),
-        format!("context {}", Tokens(plan.settings.ctx)),
-        format!("{} at once", grouped(plan.settings.parallel, '\u{2009}')),
-        format!("KV cache {}", plan.settings.cache_type_k),
-    ];
-    let mut out = style.wrap("", &parts.join(" · "));
-    out.extend(plan.notes.iter().map(|note| style.wrap("- ", note)));
-    out
 }
 
 fn tame_text(text: &str) -> String {

@@ -26,6 +26,12 @@ const STEPS: [Step; 2] = [
     Step { batch: 1024, above: 4096, percent: 75, surcharge: Bytes::mib(768) },
 ];
 
+/// Bytes that a batch of so many tokens is expected to add to the prediction.
+pub(super) fn surcharge(batch: Option<u64>) -> u64 {
+    let step = STEPS.iter().find(|step| batch.is_some_and(|batch| batch >= step.batch));
+    step.map_or(0, |step| step.surcharge.0)
+}
+
 /// Tokens of context over all sequences above which a larger batch is tried.
 pub(super) fn thresholds() -> impl Iterator<Item = u64> {
     STEPS.iter().map(|step| step.above)

@@ -24,6 +24,10 @@ pub(super) struct Start {
     pub options: Settings,
     /// The GPUs that it sees, by their places in the machine.
     pub gpus: Vec<usize>,
+    /// Bytes that Ollama expects it to need.
+    pub predicted: u64,
+    /// It only reads text, and makes none.
+    pub embedding: bool,
     /// The machine with these alone.
     pub machine: Machine,
     /// One sentence each.
@@ -148,7 +152,7 @@ pub(super) fn start(
     };
     let machine = Machine { gpus: seen, ..machine.clone() };
     let decided = told.decided();
-    Ok(Start { ctx, options, gpus, machine, notes: told.notes, decided })
+    Ok(Start { ctx, options, gpus, predicted, embedding, machine, notes: told.notes, decided })
 }
 
 /// Tokens per sequence.

@@ -1,6 +1,7 @@
 //! The page on which a plan is taken away: its forms, what each looks like, and where it goes.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use tui_input::Input;
 
@@ -74,7 +75,13 @@ impl App {
         };
         (page.scroll, page.text, page.naming) = (0, None, None);
         self.writing_id += 1;
-        let found = self.whereabouts.of(&of.model);
+        let found = match of.settings.quant {
+            // which nobody has made yet, as far as is known here
+            Some(quant) if !Arc::ptr_eq(&of.model, &of.opened) => {
+                Found::Nowhere(format!("{} as {quant}", of.model.name))
+            }
+            _ => self.whereabouts.of(&of.opened),
+        };
         let writing = Writing { id: self.writing_id, form: page.form(), of, plan, found };
         self.mode = Mode::Export(page);
         vec![Effect::Write(Box::new(writing))]

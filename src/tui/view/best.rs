@@ -20,7 +20,7 @@ pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
     page.text(&held(app), Hue::Dim);
     let mut at = 0;
     for (wish, found) in &best.found {
-        page.heading(title(*wish));
+        page.heading(wish.title());
         for one in found {
             suggestion(app, one, at == best.chosen, &mut page);
             at += 1;
@@ -36,14 +36,6 @@ pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
     page.blank();
     page.text(&plan.source(), Hue::Dim);
     page.draw(app, "Best settings", best.scroll, buffer);
-}
-
-const fn title(wish: Wish) -> &'static str {
-    match wish {
-        Wish::Context => "The most context",
-        Wish::Parallel => "The most sequences at once",
-        Wish::CacheType => "The widest KV cache",
-    }
 }
 
 fn held(app: &App) -> String {

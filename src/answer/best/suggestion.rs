@@ -1,0 +1,167 @@
+//! A way to get the most of something: what it brings, what it costs, and how it is written on the command line.
+
+use std::fmt;
+
+use super::Wish;
+use crate::answer::change::width;
+use crate::plan::Plan;
+use crate::settings::knob::Knob;
+use crate::settings::{CacheType, Context, FlashAttn, Settings};
+use crate::units::Tokens;
+
+/// Settings that keep every layer on GPUs, and what they cost against those in effect now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suggestion {
+    /// What the wished-for knob comes to: tokens, sequences, or the cache's format.
+    pub gain: Gain,
+    /// What else changes.
+    pub costs: Vec<Cost>,
+    /// All of it as settings.
+    pub settings: Settings,
+    /// The plan that they make.
+    pub plan: Plan,
+}
+
+/// What a suggestion brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gain {
+    /// Tokens of context.
+    Context(u64),
+    /// Sequences at once.
+    Parallel(u64),
+    /// A format of the KV cache.
+    CacheType(CacheType),
+}
+
+/// A knob that a suggestion sets lower than it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Fewer tokens of context.
+    Context {
+        /// Tokens in effect now.
+        from: u64,
+        /// Tokens suggested.
+        to: u64,
+    },
+    /// Fewer sequences at once.
+    Parallel {
+        /// Sequences in effect now.
+        from: u64,
+        /// Sequences suggested.
+        to: u64,
+    },
+    /// A smaller batch.
+    Batch {
+        /// Tokens in effect now.
+        from: u64,
+        /// Tokens suggested.
+        to: u64,
+    },
+    /// A narrower KV cache.
+    CacheType {
+        /// The format in effect now.
+        from: CacheType,
+        /// The format suggested.
+        to: CacheType,
+    },
+    /// Flash attention has to be switched on.
+    FlashAttn,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Context { from, to } => write!(f, "a context of {} instead of {}", Tokens(to), Tokens(from)),
+            Self::Parallel { from, to: 1 } => write!(f, "one sequence at a time instead of {from}"),
+            Self::Parallel { from, to } => write!(f, "{to} sequences at once instead of {from}"),
+            Self::Batch { from, to } => write!(f, "a batch of {} instead of {}", Tokens(to), Tokens(from)),
+            Self::CacheType { from, to } => write!(f, "{} {to} cache instead of {from}", article(to)),
+            Self::FlashAttn => write!(f, "flash attention switched on"),
+        }
+    }
+}
+
+impl fmt::Display for Gain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Context(tokens) => write!(f, "a context of {}", Tokens(tokens)),
+            Self::Parallel(1) => write!(f, "one sequence at a time"),
+            Self::Parallel(sequences) => write!(f, "{sequences} sequences at once"),
+            Self::CacheType(ty) => write!(f, "{} {ty} cache", article(ty)),
+        }
+    }
+}
+
+/// `an f16 cache`, `a q8_0 cache`: by the sound of the letter.
+fn article(ty: CacheType) -> &'static str {
+    if ty.to_string().starts_with(['f', 'i']) { "an" } else { "a" }
+}
+
+impl Suggestion {
+    /// The options that turn `asked` into its settings, as they are written on the command line.
+    pub fn options(&self, asked: &Settings) -> String {
+        let to = &self.settings;
+        let mut options = Vec::new();
+        if let Context::Tokens(tokens) = to.ctx
+            && to.ctx != asked.ctx
+        {
+            options.push(format!("--ctx {tokens}"));
+        }
+        let numbers = [("parallel", to.parallel, asked.parallel), ("batch", to.batch, asked.batch)];
+        for (name, number, before) in numbers {
+            options.extend(number.filter(|_| number != before).map(|number| format!("--{name} {number}")));
+        }
+        if (to.cache_type_k, to.cache_type_v) != (asked.cache_type_k, asked.cache_type_v) {
+            options.extend(to.cache_type_k.map(|ty| format!("--kv-type {ty}")));
+        }
+        if to.flash_attn != asked.flash_attn {
+            options.push(format!("--flash-attn {}", to.flash_attn));
+        }
+        options.join(" ")
+    }
+}
+
+impl Cost {
+    /// The knob that is set lower.
+    pub const fn knob(self) -> Knob {
+        match self {
+            Self::Context { .. } => Knob::Context,
+            Self::Parallel { .. } => Knob::Parallel,
+            Self::Batch { .. } => Knob::Batch,
+            Self::CacheType { .. } => Knob::CacheType,
+            Self::FlashAttn => Knob::FlashAttn,
+        }
+    }
+}
+
+impl Gain {
+    /// More is better; only gains of one kind are compared.
+    pub(super) const fn worth(self) -> u64 {
+        match self {
+            Self::Context(amount) | Self::Parallel(amount) => amount,
+            Self::CacheType(ty) => width(ty) as u64,
+        }
+    }
+}
+
+/// What is lower in `then` than it is `now`.
+pub(super) fn costs(now: &Plan, then: &Plan, wish: Wish) -> Vec<Cost> {
+    let (now, then) = (&now.settings, &then.settings);
+    let mut costs = Vec::new();
+    if wish != Wish::Context && then.ctx < now.ctx {
+        costs.push(Cost::Context { from: now.ctx, to: then.ctx });
+    }
+    if wish != Wish::Parallel && then.parallel < now.parallel {
+        costs.push(Cost::Parallel { from: now.parallel, to: then.parallel });
+    }
+    if then.batch < now.batch && then.batch < then.ctx {
+        costs.push(Cost::Batch { from: now.batch, to: then.batch });
+    }
+    if width(then.cache_type_k) < width(now.cache_type_k) {
+        costs.push(Cost::CacheType { from: now.cache_type_k, to: then.cache_type_k });
+    }
+    if then.flash_attn == FlashAttn::On && now.flash_attn != FlashAttn::On {
+        costs.push(Cost::FlashAttn);
+    }
+    costs
+}

@@ -1,0 +1,64 @@
+//! Answers as comma-separated values, whose columns scripts depend on. Sizes are integers in bytes.
+#![allow(clippy::format_push_string, reason = "a table is written once; what reads best wins")]
+
+use crate::answer::matrix::Matrix;
+use crate::answer::sweep::{Outcome, Sweep};
+
+const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
+
+/// One line per point: the value, the plan in short, then weights, cache, graph and free bytes of each device.
+pub fn sweep(sweep: &Sweep) -> String {
+    let devices =
+        sweep.points.iter().find_map(|point| point.outcome.as_ref().ok()).map_or(&[][..], |first| &first.devices);
+    let mut csv = format!("{},{COLUMNS}", sweep.knob.name());
+    for device in devices {
+        for part in ["weights", "cache", "graph", "free"] {
+            csv.push_str(&format!(",{}_{part}", device.id));
+        }
+    }
+    csv.push('\n');
+    for point in &sweep.points {
+        csv.push_str(&sweep.knob.plain(point.value));
+        csv.push(',');
+        csv.push_str(&fields(&point.outcome));
+        for device in 0..devices.len() {
+            let sums = point.outcome.as_ref().ok().and_then(|outcome| outcome.devices.get(device));
+            csv.push_str(&match sums {
+                Some(sums) => format!(",{},{},{},{}", sums.weights.0, sums.cache.0, sums.graph.0, sums.free.0),
+                None => ",,,,".to_owned(),
+            });
+        }
+        csv.push('\n');
+    }
+    csv
+}
+
+/// One line per cell: both values, then the plan in short.
+pub fn matrix(matrix: &Matrix) -> String {
+    let (rows, columns) = (matrix.rows.plain(), matrix.columns.plain());
+    let mut csv = format!("{},{},{COLUMNS}\n", matrix.rows.name(), matrix.columns.name());
+    let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
+    for ((row, column), cell) in pairs.zip(&matrix.cells) {
+        csv.push_str(&format!("{row},{column},{}\n", fields(cell)));
+    }
+    csv
+}
+
+/// What [`COLUMNS`] names; where the engine makes no plan, the verdict is `refused` and the rest is empty.
+fn fields(outcome: &Result<Outcome, String>) -> String {
+    let Ok(outcome) = outcome else { return format!("refused{}", ",".repeat(COLUMNS.matches(',').count())) };
+    let totals = outcome.totals;
+    format!(
+        "{},{},{},{:.4},{},{},{},{},{},{}",
+        outcome.verdict,
+        outcome.offloaded,
+        outcome.layer_count,
+        outcome.on_gpu.0,
+        totals.weights.0,
+        totals.cache.0,
+        totals.graph.0,
+        totals.gpu.0,
+        totals.cpu.0,
+        totals.all.0,
+    )
+}

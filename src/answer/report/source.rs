@@ -1,0 +1,57 @@
+//! Who answers, and how sure it is.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::answer::Case;
+use crate::engine::{Choice, EngineId};
+use crate::plan::{Confidence, Plan};
+use crate::settings::Settings;
+
+/// The engine, its release, and how sure its figures are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Source {
+    engine: &'static str,
+    #[serde(skip)]
+    title: &'static str,
+    release: Option<&'static str>,
+    confidence: Option<Confidence>,
+}
+
+/// `Ollama ≥ 0.30, release 2026-11 · exact`
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.title)?;
+        if let Some(release) = self.release {
+            write!(f, ", release {release}")?;
+        }
+        match self.confidence {
+            Some(confidence) => write!(f, " · {confidence}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Source {
+    /// Of `plan`.
+    pub const fn of(plan: &Plan) -> Self {
+        Self {
+            engine: plan.engine.name(),
+            title: plan.engine.title(),
+            release: plan.settings.release,
+            confidence: Some(plan.confidence),
+        }
+    }
+
+    /// Of answers on `case`, with or without a plan of it.
+    pub fn of_case(case: &Case<'_>) -> Self {
+        Self::of_engine(case.engine, case.settings, case.plan().ok().map(|plan| plan.confidence))
+    }
+
+    /// Of `engine` as `settings` mean it.
+    pub fn of_engine(engine: EngineId, settings: &Settings, confidence: Option<Confidence>) -> Self {
+        let release = Choice::of(engine, settings).release.map(|release| release.name);
+        Self { engine: engine.name(), title: engine.title(), release, confidence }
+    }
+}

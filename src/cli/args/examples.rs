@@ -1,0 +1,107 @@
+//! What stands below the help of each command.
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  plimsoll                                       the planner, on a built-in model and this machine
+  plimsoll model.gguf                            the planner, on a file of yours
+  plimsoll llama3.1:8b --gpu \"RTX 4090\"          a model of Ollama's, a card that is not here
+  plimsoll hf://Qwen/Qwen3-8B-GGUF:Q8_0          a model on Hugging Face, before it is pulled
+  plimsoll plan model.gguf --ctx 32768           the same plan as text
+  plimsoll plan model.gguf --gpu 24GiB --json    and as JSON, for scripts
+  plimsoll catalogue:qwen3-8b@q8_0               a model that is nowhere yet, from the built-in catalogue
+  plimsoll list --fits                           the models that fit this machine
+  plimsoll best model.gguf --gpu 24GiB           the best settings with every layer on GPUs
+  plimsoll together llama3.1:8b qwen3:8b         whether several models can be loaded at once
+  plimsoll devices                               what was found on this machine, and how
+
+Environment:
+  PLIMSOLL_THEME     dark, light or mono: the planner's colours; NO_COLOR is respected
+  PLIMSOLL_GLYPHS    unicode or ascii: the planner's characters
+  OLLAMA_*           Ollama's own variables fill in the knobs that no option names, and say where its models are";
+
+pub(super) const PLAN_EXAMPLES: &str = "\
+Examples:
+  plimsoll plan model.gguf --ctx 32768 --kv-type q8_0 --flash-attn on
+  plimsoll plan model.gguf --ctx max --gpu \"RTX 3090\" --gpu \"RTX 3060\" --ram 64GiB
+  plimsoll plan model.gguf --gpu name=A,total=24GiB,free=22GiB,backend=CUDA,compute=8.6
+  plimsoll plan model.gguf --gpu none --json | jq .verdict
+
+Sizes are written 24GiB, 24GB, 512MiB, or in plain bytes.
+What is not said of the machine is detected.
+
+Exit status:
+  0  a plan was made, whatever its verdict
+  2  the arguments are wrong, or the engine refuses the settings
+  3  the model could not be read";
+
+pub(super) const MAX_EXAMPLES: &str = "\
+Examples:
+  plimsoll max model.gguf --for ctx
+  plimsoll max model.gguf --for parallel --ctx 8192 --gpu 24GiB
+  plimsoll max model.gguf --for ctx --layers 30 --json | jq .value";
+
+pub(super) const WHY_EXAMPLES: &str = "\
+Examples:
+  plimsoll why model.gguf --ctx 65536 --gpu \"RTX 3060\"
+  plimsoll why model.gguf --layer 12 --json | jq .changes";
+
+pub(super) const BEST_EXAMPLES: &str = "\
+Examples:
+  plimsoll best model.gguf
+  plimsoll best model.gguf --ctx 32768 --gpu \"RTX 3060\"     with this context, the rest as it may be
+  plimsoll best model.gguf --for ctx --parallel 4 --json | jq .wishes";
+
+pub(super) const TOGETHER_EXAMPLES: &str = "\
+Examples:
+  plimsoll together llama3.1:8b nomic-embed-text
+  plimsoll together llama3.1:8b,ctx=32k qwen3:8b,ctx=8k,kv-type=q8_0 --gpu 24GiB
+  plimsoll together catalogue:qwen3-8b catalogue:gemma3-4b --ctx 8192 --json | jq .together
+
+Knobs that are given as options hold for all models. Models are loaded in the order in which they are named.";
+
+pub(super) const SWEEP_EXAMPLES: &str = "\
+Examples:
+  plimsoll sweep model.gguf
+  plimsoll sweep model.gguf --over parallel --values 1,2,4,8 --csv";
+
+pub(super) const MATRIX_EXAMPLES: &str = "\
+Examples:
+  plimsoll matrix model.gguf --flash-attn on
+  plimsoll matrix model.gguf --rows quant --columns ctx
+  plimsoll matrix model.gguf --rows parallel --columns ctx --column-values 8k,16k,32k --json";
+
+pub(super) const EXPORT_EXAMPLES: &str = "\
+Examples:
+  plimsoll export llama3.1:8b --ctx 32768 > Modelfile
+  plimsoll export model.gguf --as env --kv-type q8_0 --flash-attn on
+  plimsoll export model.gguf --as llama-server --engine llama.cpp --ctx 65536
+  plimsoll export model.gguf --as svg --gpu \"RTX 4090\" --output plan.svg
+
+Which forms there are depends on the engine: Modelfile, options, env and systemd are Ollama's.";
+
+pub(super) const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  plimsoll explain model.gguf --page formulas --ctx 32768 --gpu 24GiB
+  plimsoll explain model.gguf --page cache --markdown
+  plimsoll explain model.gguf --page allocation --svg > allocation.svg
+  plimsoll explain model.gguf --page allocation --json | jq '.devices[].peak'";
+
+pub(super) const LIST_EXAMPLES: &str = "\
+Examples:
+  plimsoll list --fits                              what this machine can run
+  plimsoll list --gpu \"RTX 4090\" --ctx 32768       how all of them would fit on another one
+  plimsoll list --quant Q8_0 --gpu 24GiB --json     in another quantisation, for scripts
+
+Models that are only in the catalogue are planned from built-in descriptions: nothing is downloaded.";
+
+pub(super) const DEVICES_EXAMPLES: &str = "\
+Examples:
+  plimsoll devices                               this machine
+  plimsoll devices --json > garage.json          and for another computer: plimsoll plan MODEL --machine garage.json
+  plimsoll devices --presets 4090                cards and systems that --gpu knows by name";
+
+pub(super) const MACHINE_EXAMPLES: &str = "\
+Examples:
+  plimsoll machine save here
+  plimsoll machine save dream --gpu \"RTX 5090\" --gpu \"RTX 5090\" --ram 128GiB
+  plimsoll plan model.gguf --machine dream";

@@ -1,0 +1,169 @@
+//! What each question can be asked with.
+#![allow(clippy::doc_markdown, reason = "these comments are printed on terminals as they are")]
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::super::value;
+use super::{Knobs, MachineArgs};
+use crate::answer::best::Wish;
+use crate::export::Format;
+use crate::settings::knob::Knob;
+use crate::teach::Page;
+
+/// A model, and everything that a plan of it depends on.
+#[derive(Debug, Args)]
+pub(in super::super) struct Asked {
+    /// A .gguf file (any shard of a split one will do), or a model's name.
+    pub(in super::super) model: PathBuf,
+    #[command(flatten)]
+    pub(in super::super) knobs: Knobs,
+    #[command(flatten)]
+    pub(in super::super) machine: MachineArgs,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct MaxArgs {
+    #[command(flatten)]
+    pub(in super::super) asked: Asked,
+    /// The knob: ctx, parallel, batch, gpu-layers, or quant.
+    #[arg(long = "for", value_name = "KNOB", value_parser = value::number_knob_or_quant, help_heading = "Question")]
+    pub(in super::super) knob: Wanted,
+    /// At least so many layers on GPUs, the output layer counted, instead of all.
+    #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
+    pub(in super::super) layers: Option<u64>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(in super::super) json: bool,
+}
+
+/// What the most is wanted of.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) enum Wanted {
+    Knob(Knob),
+    Quantisation,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct WhyArgs {
+    #[command(flatten)]
+    pub(in super::super) asked: Asked,
+    /// Only this layer, counted from 0; the output layer comes after the last block.
+    #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
+    pub(in super::super) layer: Option<u64>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(in super::super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct BestArgs {
+    #[command(flatten)]
+    pub(in super::super) asked: Asked,
+    /// What to have most of: ctx, parallel or kv-type. Without it, each of them that is not held.
+    #[arg(long = "for", value_name = "KNOB", value_parser = value::wish, help_heading = "Question")]
+    pub(in super::super) wish: Option<Wish>,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(in super::super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct TogetherArgs {
+    /// The models in the order of their loading, each with knobs of its own after commas: llama3.1:8b,ctx=32k
+    #[arg(required = true, value_name = "MODEL[,KNOB=VALUE…]")]
+    pub(in super::super) models: Vec<String>,
+    #[command(flatten)]
+    pub(in super::super) knobs: Knobs,
+    #[command(flatten)]
+    pub(in super::super) machine: MachineArgs,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(in super::super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct ExplainArgs {
+    #[command(flatten)]
+    pub(in super::super) asked: Asked,
+    /// The page.
+    #[arg(long, value_name = "PAGE", value_parser = value::page, help_heading = "Question")]
+    pub(in super::super) page: Page,
+    /// Print Markdown, with every figure.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["svg", "json"])]
+    pub(in super::super) markdown: bool,
+    /// Print a picture of the page.
+    #[arg(long, help_heading = "Output", conflicts_with = "json")]
+    pub(in super::super) svg: bool,
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(in super::super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct SweepArgs {
+    #[command(flatten)]
+    pub(in super::super) asked: Asked,
+    /// The knob: ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type, flash-attn or another that takes values.
+    #[arg(long, value_name = "KNOB", value_parser = value::knob, default_value = "ctx", help_heading = "Question")]
+    pub(in super::super) over: Knob,
+    /// Its values; without them, places spread over its range.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question", conflicts_with = "points")]
+    pub(in super::super) values: Vec<String>,
+    /// How many places at most.
+    #[arg(long, value_name = "N", value_parser = value::count, default_value = "16", help_heading = "Question")]
+    pub(in super::super) points: u64,
+    #[command(flatten)]
+    pub(in super::super) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct MatrixArgs {
+    #[command(flatten)]
+    pub(in super::super) asked: Asked,
+    /// What changes from row to row: a knob, as ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type or
+    /// flash-attn; or quant.
+    #[arg(long, value_name = "KNOB", value_parser = value::knob_or_quant, default_value = "ctx", help_heading = "Question")]
+    pub(in super::super) rows: Wanted,
+    /// What changes from column to column.
+    #[arg(long, value_name = "KNOB", value_parser = value::knob_or_quant, default_value = "kv-type", help_heading = "Question")]
+    pub(in super::super) columns: Wanted,
+    /// The rows' values; without them, 12 places spread over the range.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
+    pub(in super::super) row_values: Vec<String>,
+    /// The columns' values; without them, 6 places spread over the range.
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
+    pub(in super::super) column_values: Vec<String>,
+    #[command(flatten)]
+    pub(in super::super) output: Output,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct ExportArgs {
+    #[command(flatten)]
+    pub(in super::super) asked: Asked,
+    /// The form: modelfile, options, env, systemd, llama-server, json, markdown or svg.
+    #[arg(long = "as", value_name = "FORM", help_heading = "Output")]
+    pub(in super::super) form: Option<Format>,
+    /// Write it to this file, which must not be there yet, instead of printing it.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(in super::super) output: Option<PathBuf>,
+    /// Write it even if the file is there.
+    #[arg(long, requires = "output", help_heading = "Output")]
+    pub(in super::super) force: bool,
+}
+
+/// In which form a table is printed.
+#[derive(Debug, Args)]
+pub(in super::super) struct Output {
+    /// Print one JSON object; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output", conflicts_with = "csv")]
+    pub(in super::super) json: bool,
+    /// Print comma-separated values with a line of names; all sizes are integers in bytes.
+    #[arg(long, help_heading = "Output")]
+    pub(in super::super) csv: bool,
+    /// Print an SVG picture.
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "csv"])]
+    pub(in super::super) svg: bool,
+}

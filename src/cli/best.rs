@@ -1,0 +1,58 @@
+//! `plimsoll best`: the best settings while the knobs that are given are held.
+
+use super::args::{BestArgs, Knobs};
+use super::fault::Fault;
+use super::questions::{ready, written};
+use super::report::best;
+use super::style::Style;
+use crate::answer::best::Wish;
+use crate::answer::report;
+use crate::settings::knob::Knob;
+
+pub(super) fn run(args: &BestArgs) -> Result<String, Fault> {
+    let (ready, opened) = ready(&args.asked)?;
+    let case = ready.case(&opened.model);
+    let plan = ready.plan(&opened.model)?;
+    let held = held(&args.asked.knobs);
+    if let Some(wish) = args.wish.filter(|wish| holds(&held, *wish)) {
+        let name = wish.knob().name();
+        return Err(Fault::flag("--for", &format!("--{name} is given and so held: leave it out to have it chosen")));
+    }
+    let wishes: Vec<Wish> = match args.wish {
+        Some(wish) => vec![wish],
+        None => Wish::ALL.into_iter().filter(|wish| !holds(&held, *wish)).collect(),
+    };
+    let found: Vec<_> = wishes.into_iter().map(|wish| (wish, case.best(&plan, wish, &held))).collect();
+    if args.json {
+        return written(report::best::json(&plan, case.settings, &held, &found));
+    }
+    Ok(best::text(&plan, case.settings, &held, &found, &Style::of_stdout()))
+}
+
+/// Whether the knob that is wished for is held, K and V cache types counting as one.
+fn holds(held: &[Knob], wish: Wish) -> bool {
+    let knob = wish.knob();
+    held.contains(&knob)
+        || (knob == Knob::CacheType && (held.contains(&Knob::CacheTypeK) || held.contains(&Knob::CacheTypeV)))
+}
+
+/// The knobs that the arguments name.
+fn held(knobs: &Knobs) -> Vec<Knob> {
+    let others = &knobs.others;
+    let given = [
+        (Knob::Context, knobs.ctx.is_some()),
+        (Knob::Parallel, knobs.parallel.is_some()),
+        (Knob::KvUnified, others.kv_unified),
+        (Knob::CacheType, knobs.kv_type.is_some()),
+        (Knob::CacheTypeK, knobs.cache_type_k.is_some()),
+        (Knob::CacheTypeV, knobs.cache_type_v.is_some()),
+        (Knob::FlashAttn, knobs.flash_attn.is_some()),
+        (Knob::Batch, knobs.batch.is_some()),
+        (Knob::Ubatch, knobs.ubatch.is_some()),
+        (Knob::Outputs, others.outputs.is_some()),
+        (Knob::GpuLayers, knobs.gpu_layers.is_some()),
+        (Knob::CpuMoe, others.n_cpu_moe.is_some()),
+        (Knob::TensorSplit, !others.tensor_split.is_empty()),
+    ];
+    given.into_iter().filter_map(|(knob, given)| given.then_some(knob)).collect()
+}

@@ -1,0 +1,49 @@
+//! The best settings as text for people.
+
+use super::super::style::{Ink, Style};
+use super::{source, tame};
+use crate::answer::best::{Suggestion, Wish};
+use crate::plan::{DevicePlan, Plan};
+use crate::settings::Settings;
+use crate::settings::knob::Knob;
+use crate::units::Bytes;
+
+/// What was found for each wish while `held` stay; options are written as what has to be added to what was `asked`.
+pub(in super::super) fn text(
+    plan: &Plan,
+    asked: &Settings,
+    held: &[Knob],
+    found: &[(Wish, Vec<Suggestion>)],
+    style: &Style,
+) -> String {
+    let plan = &tame(plan.clone());
+    let names: Vec<&str> = held.iter().map(|knob| knob.title()).collect();
+    let held = if names.is_empty() { String::new() } else { format!(" Held as given: {}.", names.join(", ")) };
+    let mut out = style.wrap("", &format!("Every layer stays on GPUs, each way tried out.{held}"));
+    for (wish, ways) in found {
+        out += &format!("\n{}\n", style.paint(Ink::Strong, wish.title()));
+        for way in ways {
+            out += &one(way, asked, style);
+        }
+        if ways.is_empty() {
+            let none = if plan.gpus().is_empty() { "There is no GPU." } else { "No way to it was found." };
+            out += &style.wrap("- ", none);
+        }
+    }
+    out.push('\n');
+    out += &source(plan, style);
+    out
+}
+
+fn one(way: &Suggestion, asked: &Settings, style: &Style) -> String {
+    let costs: Vec<String> = way.costs.iter().map(ToString::to_string).collect();
+    let costs = if costs.is_empty() { "nothing else".to_owned() } else { costs.join(", ") };
+    let used: Bytes = way.plan.gpus().iter().map(DevicePlan::asked).sum();
+    let free: Bytes = way.plan.gpus().iter().map(|gpu| gpu.free).sum();
+    let mut out = style.wrap("- ", &format!("{} for {costs}; {used} of the {free} that are free", way.gain));
+    let options = way.options(asked);
+    if !options.is_empty() {
+        out += &format!("    {options}\n");
+    }
+    out
+}

@@ -1,0 +1,45 @@
+//! Why Ollama unloads other models before it starts llama-server for one more.
+//! Source: `processPending`, `load`, `explicitPartialGPUOffload` and `reduceAutoNumCtxForLoadOOM`, `server/sched.go`,
+//! Ollama, August 2026.
+
+use super::choice::{available, share};
+use super::{batch, decide, llama_cpp, runs_out_of_memory};
+use crate::engine::company::Reception;
+use crate::engine::{Aim, EngineError};
+use crate::machine::Machine;
+use crate::model::Model;
+use crate::settings::{GpuLayers, Settings};
+use crate::units::Bytes;
+
+/// The prediction, with what a large batch adds, may take no more than this of what is available.
+const PERCENT: u64 = 80;
+
+/// What is in the way of loading `model` beside others; none where nothing is.
+pub(in crate::engine) fn objection(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Option<Reception>, EngineError> {
+    let start = decide::start(model, machine, settings, None)?;
+    let asks_for_a_part = match settings.gpu_layers {
+        GpuLayers::Count(layers) => (1..=model.block_count() as u64).contains(&layers),
+        GpuLayers::Auto | GpuLayers::All => false,
+    };
+    if !asks_for_a_part && !start.gpus.is_empty() && !settings.raw {
+        let surcharge = if start.embedding { 0 } else { batch::surcharge(start.options.batch) };
+        let (needed, free) =
+            (start.predicted.saturating_add(surcharge), available(&start.machine.gpus, machine.ram.free));
+        if needed > share(free, PERCENT) {
+            return Ok(Some(Reception::OneGoes(format!(
+                "Ollama expects it to need {}, more than {PERCENT} % of the {} that are available",
+                Bytes(needed),
+                Bytes(free)
+            ))));
+        }
+    }
+    let first = llama_cpp::gist(model, &start.machine, &start.options, Aim::Most)?;
+    Ok(runs_out_of_memory(&first.devices, machine).then(|| Reception::AllGo {
+        why: "the first attempt to load it runs out of memory".to_owned(),
+        ctx: decide::lower_context(settings, start.ctx),
+    }))
+}
