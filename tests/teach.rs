@@ -41,9 +41,9 @@ fn machine() -> impl Strategy<Value = Machine> {
     })
 }
 
-/// The engines that build a graph.
-fn builder() -> impl Strategy<Value = EngineId> {
-    prop_oneof![Just(EngineId::LlamaCpp), Just(EngineId::Ollama)]
+/// Whether the plan's own graph is shown, and not one that stands in for an estimate.
+const fn builds_a_graph(engine: EngineId) -> bool {
+    matches!(engine, EngineId::LlamaCpp | EngineId::Ollama)
 }
 
 /// One sequence with so much context.

@@ -17,7 +17,7 @@ use plimsoll::settings::Settings;
 use plimsoll::teach::Page;
 use plimsoll::tui::action::Action;
 use plimsoll::tui::app::App;
-use plimsoll::tui::effect::Effect;
+use plimsoll::tui::effect::{Effect, Lesson};
 use plimsoll::tui::{event, view};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
@@ -55,15 +55,30 @@ fn qwen3_235b_on_four_gpus(bencher: Bencher) {
     bench(bencher, EngineId::Ollama024, stage::qwen3_235b(), 4);
 }
 
-/// A page of the teach screen, stepped through; the bar is the same.
-#[divan::bench(args = Page::ALL.map(Page::name))]
-fn a_page_that_teaches(bencher: Bencher, page: &str) {
-    let mut stage = stage::Stage::new(stage::qwen3_235b(), stage::machine(4, "RTX 6000 Ada", 48, 256), (200, 60));
-    let page = Page::ALL.into_iter().find(|known| known.name() == page).expect("the page is one of all");
-    for effect in stage.app.teach(page) {
-        let Effect::Teach(lesson) = effect else { continue };
-        stage.act(lesson.answer());
-    }
+/// Every page of the teach screen, of an estimate and of what is really allocated.
+fn pages() -> impl Iterator<Item = (EngineId, Page)> {
+    let engines = [EngineId::Ollama024, EngineId::LlamaCpp];
+    engines.into_iter().flat_map(|engine| Page::ALL.map(|page| (engine, page)))
+}
+
+fn four_gpus(engine: EngineId) -> stage::Stage {
+    let machine = stage::machine(4, "RTX 6000 Ada", 48, 256);
+    stage::Stage::by(engine, stage::qwen3_235b(), machine, (200, 60), Settings::default())
+}
+
+/// The page, which is worked out beside the drawing thread.
+fn lesson(stage: &mut stage::Stage, page: Page) -> Box<Lesson> {
+    let mut effects = stage.app.teach(page).into_iter();
+    let asked = effects.find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
+    asked.expect("a page is asked for")
+}
+
+/// A page of the teach screen for 94 layers, stepped through; the bar is the same.
+#[divan::bench(args = pages())]
+fn stepping_through_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
+    let mut stage = four_gpus(engine);
+    let lesson = lesson(&mut stage, page);
+    stage.act(lesson.answer());
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     let mut right = false;
     bencher.bench_local(|| {
@@ -73,13 +88,9 @@ fn a_page_that_teaches(bencher: Bencher, page: &str) {
 }
 
 /// Working a page out, which no frame waits for. The bar: 50 ms.
-#[divan::bench(args = Page::ALL.map(Page::name))]
-fn opening_a_page(bencher: Bencher, page: &str) {
-    let mut stage = stage::Stage::new(stage::qwen3_235b(), stage::machine(4, "RTX 6000 Ada", 48, 256), (200, 60));
-    let page = Page::ALL.into_iter().find(|known| known.name() == page).expect("the page is one of all");
-    let effects = stage.app.teach(page);
-    let lesson = effects.iter().find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
-    let lesson = lesson.expect("a page is asked for");
+#[divan::bench(args = pages())]
+fn opening_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
+    let lesson = lesson(&mut four_gpus(engine), page);
     bencher.bench_local(|| lesson.answer());
 }
 

@@ -6,9 +6,10 @@ use plimsoll::teach::allocation::{Allocation, Timeline, Versus, Walk};
 use plimsoll::teach::{Sheet, Topic};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
+use proptest::sample::select;
 use rstest::rstest;
 
-use super::{builder, machine, settings_of, shown};
+use super::{builds_a_graph, machine, settings_of, shown};
 use crate::laws::{any_model, sane, settings};
 use crate::stage;
 
@@ -57,13 +58,20 @@ proptest! {
 
     #[test]
     fn the_peak_is_the_reserved_buffer_on_every_device(
-        engine in builder(), model in any_model(), machine in machine(),
-        settings in prop_oneof![sane(), settings()], versus in proptest::option::of(proptest::sample::select(&Versus::ALL[..])),
+        engine in select(&EngineId::ALL[..]), model in any_model(), machine in machine(),
+        settings in prop_oneof![sane(), settings()], versus in proptest::option::of(select(&Versus::ALL[..])),
     ) {
         if let Some((plan, sheet)) = shown(engine, model, &machine, &settings, Topic::Allocation(versus)) {
-            let sheet = sheet.map(allocation).map_err(TestCaseError::fail)?;
-            prop_assert_eq!(&sheet.remark, &None);
-            reserves_what_the_plan_says(&sheet.walk, &plan)?;
+            let builds = builds_a_graph(engine);
+            // llama.cpp may refuse what another engine only estimates
+            let sheet = match sheet.map(allocation) {
+                Err(_) if !builds => return Ok(()),
+                sheet => sheet.map_err(TestCaseError::fail)?,
+            };
+            prop_assert_eq!(sheet.remark.is_none(), builds);
+            if builds {
+                reserves_what_the_plan_says(&sheet.walk, &plan)?;
+            }
             let other = sheet.other.as_ref().and_then(|other| other.walk.as_ref().ok());
             for walk in [&sheet.walk].into_iter().chain(other) {
                 for timeline in &walk.timelines {

@@ -101,21 +101,32 @@ fn the_legend_evaluated_gives_every_result() {
         cache_type_v: Some(CacheType::Q4_0),
         ..Settings::default()
     };
-    let mut checked = 0;
-    for model in models() {
-        for engine in CLASSIC {
-            let Some((_, page)) = page(engine, model, &no_gpu(), &settings) else { continue };
-            // negative numbers of heads have wrapped, and no person would put them in
-            let sane = |symbol: &Symbol| symbol.value.parse::<f64>().is_ok_and(|value| value < 1e12);
-            if !page.legend.iter().filter(|symbol| symbol.letter != "H_kv,i").all(sane) {
-                continue;
-            }
-            for graph in page.whole.parts[2].parts.iter().filter(|graph| !graph.parts.is_empty()) {
-                checked += evaluate_all(graph, &page.legend);
-            }
-        }
-    }
+    let cases = models().iter().flat_map(|model| CLASSIC.map(|engine| (engine, model)));
+    let checked: usize = cases.map(|(engine, model)| evaluated(engine, model, &settings)).sum();
     assert!(checked > 1000, "{checked}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_legend_gives_every_result_with_any_knobs(
+        engine in select(&CLASSIC[..]), model in any_model(), settings in settings(),
+    ) {
+        evaluated(engine, model, &settings);
+    }
+}
+
+/// Evaluates every graph's formula on the page; how many that were.
+fn evaluated(engine: EngineId, model: &Model, settings: &Settings) -> usize {
+    let Some((_, page)) = page(engine, model, &no_gpu(), settings) else { return 0 };
+    // negative numbers of heads have wrapped, and no person would put them in
+    let sane = |symbol: &Symbol| symbol.value.parse::<f64>().is_ok_and(|value| value < 1e12);
+    if !page.legend.iter().filter(|symbol| symbol.letter != "H_kv,i").all(sane) {
+        return 0;
+    }
+    let graphs = page.whole.parts[2].parts.iter().filter(|graph| !graph.parts.is_empty());
+    graphs.map(|graph| evaluate_all(graph, &page.legend)).sum()
 }
 
 /// Evaluates `node` and all that it is made of; how many formulas that were.

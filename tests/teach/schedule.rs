@@ -8,9 +8,9 @@ use plimsoll::teach::schedule::Schedule;
 use plimsoll::teach::{Sheet, Topic};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
-use proptest::sample::Index;
+use proptest::sample::{Index, select};
 
-use super::{builder, machine, settings_of, shown};
+use super::{builds_a_graph, machine, settings_of, shown};
 use crate::laws::{any_model, sane, settings};
 use crate::stage;
 
@@ -73,16 +73,21 @@ proptest! {
 
     #[test]
     fn what_crosses_is_what_copies_are_given(
-        engine in builder(), model in any_model(), machine in machine(), settings in prop_oneof![sane(), settings()],
-        which in any::<Index>(),
+        engine in select(&EngineId::ALL[..]), model in any_model(), machine in machine(),
+        settings in prop_oneof![sane(), settings()], which in any::<Index>(),
     ) {
         let Some((plan, sheet)) = shown(engine, model, &machine, &settings, Topic::Schedule(None)) else {
             return Ok(());
         };
-        let whole = sheet.map(schedule).map_err(TestCaseError::fail)?;
+        let builds = builds_a_graph(engine);
+        // llama.cpp may refuse what another engine only estimates
+        let whole = match sheet.map(schedule) {
+            Err(_) if !builds => return Ok(()),
+            sheet => sheet.map_err(TestCaseError::fail)?,
+        };
         steps_only_add(&whole)?;
         crosses_what_is_allocated(&whole)?;
-        for (home, compute) in whole.homes().iter().zip(&whole.trace().measured.compute) {
+        for (home, compute) in whole.homes().iter().zip(&whole.trace().measured.compute).filter(|_| builds) {
             prop_assert_eq!(Bytes(*compute), plan.devices[home.device].graph);
         }
         if whole.common.is_empty() {

@@ -36,18 +36,22 @@ pub(super) fn node(model: &Model, plan: &Plan) -> Node {
 
 /// What is allocated beside the layers: embeddings that are looked up, copies, and what alignment adds.
 fn beside(model: &Model, plan: &Plan, rest: Bytes) -> Node {
-    let input = kinds(plan, model.tensors(Group::Input));
-    let known: Bytes = input.iter().map(|kind| kind.bytes).sum();
-    if known > rest {
-        return Node::leaf("beside the layers", "as allocated", rest.0.to_string(), rest);
-    }
+    let all = kinds(plan, model.tensors(Group::Input));
+    // embeddings that are the output matrix as well are counted with that layer, unless each has a copy of its own
+    let is_output = |tensor: &&Tensor| model.output_tensors().any(|output| output.name == tensor.name);
+    let fits = sum(&all) <= rest;
+    let input = if fits { all } else { kinds(plan, model.tensors(Group::Input).filter(|tensor| !is_output(tensor))) };
     group("beside the layers".to_owned(), rest, &input)
+}
+
+fn sum(kinds: &[Kind<'_>]) -> Bytes {
+    kinds.iter().map(|kind| kind.bytes).sum()
 }
 
 fn group(name: String, bytes: Bytes, kinds: &[Kind<'_>]) -> Node {
     let mut parts: Vec<Node> = kinds.iter().map(Kind::node).collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
-    let known: Bytes = kinds.iter().map(|kind| kind.bytes).sum();
+    let known = sum(kinds);
     if known > bytes {
         // some are not loaded
         parts = vec![Node::leaf("as the engine counts them", "what is loaded", bytes.0.to_string(), bytes)];

@@ -37,6 +37,9 @@ fn blocks(app: &App, cursor: Cursor, sheet: &Schedule, first: usize, frame: Rect
         theme,
     );
     let inner = inside(frame);
+    let operations = |block: &Block| block.nodes.clone().filter(|node| !sheet.is_view(*node)).count();
+    let longest = sheet.blocks.iter().map(operations).max().unwrap_or(0);
+    let gap = u16::from(longest * 2 <= usize::from(inner.width.saturating_sub(NAMES)));
     for (row, (at, block)) in (0..inner.height).zip(sheet.blocks.iter().enumerate().skip(first)) {
         let chosen = at == cursor.block;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
@@ -49,7 +52,7 @@ fn blocks(app: &App, cursor: Cursor, sheet: &Schedule, first: usize, frame: Rect
             }
             let (letter, style) = sign(app, sheet, sheet.home_of(node, cursor.step));
             let style = if sheet.is_lit(node, cursor.step) { lit(style) } else { style };
-            pen.put(letter.encode_utf8(&mut [0; 4]), style);
+            pen.put(letter.encode_utf8(&mut [0; 4]), style).skip(gap);
         }
     }
 }
