@@ -26,6 +26,25 @@ pub struct Machine {
     pub origin: Origin,
 }
 
+impl Machine {
+    /// Whether `other` is the same but for a hundredth of a device's memory that is free on one and taken on the other: no
+    /// list of models would look much different.
+    pub fn is_nearly(&self, other: &Self) -> bool {
+        let near = |a: Bytes, b: Bytes, total: Bytes| a.0.abs_diff(b.0) <= total.0 / 100;
+        let mut like = self.clone();
+        for (gpu, other) in like.gpus.iter_mut().zip(&other.gpus) {
+            if near(gpu.free, other.free, gpu.total) {
+                gpu.free = other.free;
+            }
+        }
+        let (ram, theirs) = (&mut like.ram, &other.ram);
+        if near(ram.free, theirs.free, ram.total) && near(ram.swap_free, theirs.swap_free, ram.total) {
+            (ram.free, ram.swap_free) = (theirs.free, theirs.swap_free);
+        }
+        like == *other
+    }
+}
+
 /// `RTX 4090, 2 × RTX 3090, 64.0 GiB of RAM`
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -183,9 +202,8 @@ impl std::str::FromStr for Backend {
 mod tests {
     use super::*;
 
-    #[test]
-    fn metal_means_macos_and_cuda_never_does() {
-        let gpu = |backend| Gpu {
+    fn card(backend: Backend) -> Gpu {
+        Gpu {
             name: "a GPU".to_owned(),
             backend,
             total: Bytes::gib(8),
@@ -194,9 +212,27 @@ mod tests {
             compute: None,
             driver_major: None,
             computer: None,
-        };
-        assert_eq!(Os::for_gpus(&[gpu(Backend::Cuda), gpu(Backend::Metal)]), Os::MacOs);
-        assert_ne!(Os::for_gpus(&[gpu(Backend::Cuda)]), Os::MacOs);
+        }
+    }
+
+    #[test]
+    fn a_little_memory_makes_no_other_machine_and_much_or_another_gpu_does() {
+        let gpu = |free| Gpu { free: Bytes::mib(free), ..card(Backend::Cuda) };
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(32), swap_free: Bytes::ZERO };
+        let with = |gpus: Vec<Gpu>| Machine { os: Os::Linux, gpus, ram, origin: Origin::Detected };
+        let now = with(vec![gpu(4000), gpu(5000)]);
+        assert!(now.is_nearly(&with(vec![gpu(4050), gpu(4950)])));
+        assert!(!now.is_nearly(&with(vec![gpu(4100), gpu(5000)])));
+        assert!(!now.is_nearly(&with(vec![gpu(4000)])) && !with(vec![gpu(4000)]).is_nearly(&now));
+        let swapping = Ram { swap_free: Bytes::gib(1), ..ram };
+        assert!(!now.is_nearly(&Machine { ram: swapping, ..now.clone() }));
+        assert!(now.is_nearly(&Machine { ram: Ram { free: Bytes::mib(32_000), ..ram }, ..now.clone() }));
+    }
+
+    #[test]
+    fn metal_means_macos_and_cuda_never_does() {
+        assert_eq!(Os::for_gpus(&[card(Backend::Cuda), card(Backend::Metal)]), Os::MacOs);
+        assert_ne!(Os::for_gpus(&[card(Backend::Cuda)]), Os::MacOs);
         assert_eq!(Os::for_gpus(&[]), Os::here());
     }
 }

@@ -40,13 +40,11 @@ pub(super) fn open(desk: &mut Desk<'_>, wanted: &Wanted, watch: &mut Watch<'_>) 
         name: wanted.to_string(),
         reason: format!("Hugging Face's address '{server}' is wrong: {why}"),
     })?;
-    let (file, projector) = if let Some(file) = &wanted.file {
+    let (file, files) = if let Some(file) = &wanted.file {
         (file.clone(), None)
     } else {
         let files = list(desk, &server, wanted, watch)?;
-        let file = choose(desk, wanted, &files)?;
-        let projector = projector(&file, &files);
-        (file, projector)
+        (choose(desk, wanted, &files)?, Some(files))
     };
     let token = desk.network.hf_token.clone();
     let place = |file: &str| {
@@ -64,7 +62,19 @@ pub(super) fn open(desk: &mut Desk<'_>, wanted: &Wanted, watch: &mut Watch<'_>) 
     let header = desk.open(&place(&file), &sibling, watch).map_err(refused)?;
     let name = file.rsplit('/').next().unwrap_or(&file);
     let mut opened = Opened::new(header, name.strip_suffix(".gguf").unwrap_or(name).to_owned());
-    if let Some(projector) = projector {
+    let files = match files {
+        Some(files) => files,
+        // a file that was named says best itself what is wrong with it: its neighbours are asked about afterwards
+        None => match list(desk, &server, wanted, watch) {
+            Ok(files) => files,
+            Err(SourceError::Stopped) => return Err(SourceError::Stopped),
+            Err(error) => {
+                desk.note(format!("a projector that may lie beside the file is not counted: {error}"));
+                Vec::new()
+            }
+        },
+    };
+    if let Some(projector) = projector(&file, &files) {
         opened.remote_projector = desk.tensor_bytes(&place(&projector), watch).map_err(refused)?;
     }
     Ok(opened)

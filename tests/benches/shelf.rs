@@ -1,6 +1,6 @@
 //! How long the list of models takes: every model of the catalogue, its plan and how far its context could go.
 //!
-//! `cargo bench --bench shelf`. The bar: 150 ms for 60 models by the estimator of Ollama 0.24.
+//! `cargo bench --bench shelf`. The bar: 150 ms for 60 models, by any engine.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]

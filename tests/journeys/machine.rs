@@ -2,6 +2,7 @@
 
 use plimsoll::hardware::watch::Moved;
 use plimsoll::machine::{Machine, Origin};
+use plimsoll::shelf;
 use plimsoll::tui::action::Action;
 use plimsoll::tui::app::Live;
 use plimsoll::units::Bytes;
@@ -45,6 +46,26 @@ fn the_plan_follows_free_memory_without_marks() {
     assert!(stage.app.before().is_some());
     stage.rest();
     assert!(stage.app.before().is_none());
+}
+
+#[test]
+fn the_list_of_models_follows_free_memory_that_moves_far_enough() {
+    let (mut stage, machine) = live();
+    stage.props.shelf = vec![("llama", shelf::Origin::Catalogue, Ok(stage::package("llama3.1-8b")))];
+    stage.press("b");
+    let fits = |stage: &Stage| stage.app.shelf.rows[0].look.glance().unwrap().context_on_gpu;
+    let before = fits(&stage);
+    stage.act(moved(with_free(&machine, 9), &[]));
+    let after = fits(&stage);
+    assert!(after < before, "{after:?} {before:?}");
+    // a hundred mebibytes are nobody's business
+    let mut other = with_free(&machine, 9);
+    other.gpus[0].free += Bytes::mib(100);
+    stage.no_surveys = true;
+    stage.act(moved(other, &[]));
+    assert_eq!((stage.app.shelf.open(), fits(&stage)), (0, after));
+    stage.act(moved(with_free(&machine, 10), &[]));
+    assert_eq!(stage.app.shelf.open(), 1);
 }
 
 #[test]

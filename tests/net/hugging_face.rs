@@ -48,11 +48,23 @@ fn a_quantisation_is_chosen(#[case] reference: &str, #[case] file: &str) {
     let (hub, _cdn) = start();
     let opened = Here::new(&hub.url).load(reference).unwrap();
     assert_eq!(opened.header.metadata.get("general.name").unwrap().as_str(), Some(file));
-    // a named file stands alone; a repository's model comes with its projector
-    let projector = if reference.contains("o/r") && !reference.contains("blob") { 4 * (256 + 4096) } else { 0 };
+    // a repository's model comes with its projector, a file that is named too
+    let projector = if reference.contains("o/r") { 4 * (256 + 4096) } else { 0 };
     assert_eq!(opened.remote_projector.0, projector);
     let said = opened.header.notes.iter().any(|note| note.contains("'Q4_K_M' is taken of 3 quantisations"));
     assert_eq!(said, reference == "hf://o/r", "{:?}", opened.header.notes);
+}
+
+#[test]
+fn a_file_is_opened_where_its_neighbours_cannot_be_told() {
+    let hub = Server::start(|seen| match seen.path.as_str() {
+        "/o/r/resolve/main/M-Q4_0.gguf" => file(seen, &small("alone", 0)),
+        _ => Reply::status(500),
+    });
+    let opened = Here::new(&hub.url).load("hf://o/r/M-Q4_0.gguf").unwrap();
+    assert_eq!(opened.remote_projector.0, 0);
+    let said = opened.header.notes.iter().any(|note| note.contains("projector") && note.contains("status 500"));
+    assert!(said, "{:?}", opened.header.notes);
 }
 
 #[rstest]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{App, Known};
+use super::{App, Known, Mode};
 use crate::hardware::Detected;
 use crate::hardware::watch::Moved;
 use crate::tui::effect::Effect;
@@ -56,6 +56,11 @@ impl App {
         let machine = self.what_if.over(&self.here);
         if machine != *self.machine {
             self.know_machine(Arc::new(machine));
+            if let Mode::Browse(browse) = &mut self.mode
+                && Arc::ptr_eq(&self.shelf.machine(&self.machine), &self.machine)
+            {
+                browse.touch();
+            }
             if self.stale == Stale::No {
                 self.stale = Stale::ByItself;
             }

@@ -26,7 +26,7 @@ impl App {
         }
         let id = self.shelf.ask(crate::shelf::Question {
             engine: self.engine,
-            machine: Arc::clone(&self.machine),
+            machine: self.shelf.machine(&self.machine),
             settings: self.lent.without(&self.settings),
             held: self.named,
             quant: None,

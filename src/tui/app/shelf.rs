@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::browse::Line;
+use crate::machine::Machine;
 use crate::shelf::{Item, Look, Origin, Question};
 
 /// A model, and what is known of it.
@@ -91,6 +92,13 @@ impl Shelf {
             self.id += 1;
         }
         self.id
+    }
+
+    /// The machine that is asked about when the present one is `now`: the one that was asked about before, unless memory
+    /// has moved far enough to be seen in a list.
+    pub(super) fn machine(&self, now: &Arc<Machine>) -> Arc<Machine> {
+        let asked = self.question.as_ref().map(|question| &question.machine);
+        Arc::clone(asked.filter(|asked| asked.is_nearly(now)).unwrap_or(now))
     }
 
     /// What is asked of each.
