@@ -226,7 +226,7 @@ mod tests {
         assert!(!now.is_nearly(&with(vec![gpu(4000)])) && !with(vec![gpu(4000)]).is_nearly(&now));
         let swapping = Ram { swap_free: Bytes::gib(1), ..ram };
         assert!(!now.is_nearly(&Machine { ram: swapping, ..now.clone() }));
-        assert!(now.is_nearly(&Machine { ram: Ram { free: Bytes::mib(32_000), ..ram }, ..now.clone() }));
+        assert!(now.is_nearly(&Machine { ram: Ram { free: Bytes::mib(32_500), ..ram }, ..now.clone() }));
     }
 
     #[test]

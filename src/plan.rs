@@ -254,6 +254,11 @@ impl DevicePlan {
         self.reserves.iter().map(|reserve| reserve.bytes).sum()
     }
 
+    /// What is free here, and neither asked for nor kept back.
+    pub fn left(&self) -> Bytes {
+        self.free - self.asked() - self.reserved()
+    }
+
     /// What something else already holds.
     pub fn in_use(&self) -> Bytes {
         self.total - self.free

@@ -109,6 +109,8 @@ pub struct Stage {
     pub frozen: Vec<bool>,
     /// Moments that were asked for.
     pub ticks: u64,
+    /// How often it was asked how far the knobs can go.
+    pub questions: usize,
     /// Loads wait until [`Stage::finish_loads`].
     pub slow_loads: bool,
     /// Nobody works out how far the knobs can go.
@@ -184,6 +186,7 @@ impl Stage {
             copied: Vec::new(),
             frozen: Vec::new(),
             ticks: 0,
+            questions: 0,
             slow_loads: false,
             no_limits,
             no_surveys: false,
@@ -318,7 +321,10 @@ impl Stage {
                     Some(Action::Completed { typed, paths })
                 }
                 Effect::Limits(_) if self.no_limits => None,
-                Effect::Limits(question) => Some(question.answer()),
+                Effect::Limits(question) => {
+                    self.questions += 1;
+                    Some(question.answer())
+                }
                 // what the sliders show of it is worked out in peace
                 Effect::Ask(inquiry) if inquiry.lane() == Lane::Planner => {
                     self.unhurried = Some(inquiry);

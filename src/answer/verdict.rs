@@ -1,7 +1,7 @@
 //! Does it fit, what is the limit, what would change it: one sentence, in words a person would use.
 
 use super::Limits;
-use crate::plan::{DeviceKind, DevicePlan, Plan, Verdict};
+use crate::plan::{DeviceKind, Plan, Verdict};
 use crate::units::{Bytes, Tokens};
 
 /// The verdict on `plan` as a short headline.
@@ -24,7 +24,7 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
                 [gpu] => gpu.name.clone(),
                 _ => format!("{} GPUs", gpus.len()),
             };
-            let spare: Bytes = gpus.iter().map(|gpu| left(gpu)).sum();
+            let spare: Bytes = gpus.iter().map(|gpu| gpu.left()).sum();
             format!("all {all} layers are on {place}, with {spare} to spare.{}", room_to_grow(plan, limits))
         }
         Verdict::Split => {
@@ -40,10 +40,6 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
         Verdict::Cpu => format!("no layer is on a GPU, all {all} run from RAM.{}", ways_back(plan, limits)),
         Verdict::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
     }
-}
-
-fn left(device: &DevicePlan) -> Bytes {
-    device.free - device.asked() - device.reserved()
 }
 
 fn room_to_grow(plan: &Plan, limits: Option<&Limits>) -> String {

@@ -6,7 +6,7 @@ use super::shell::{comment, word};
 use super::{Found, Subject};
 use crate::answer::Case;
 use crate::engine::{self, EngineId, Launch};
-use crate::machine::{Backend, Machine, joined};
+use crate::machine::{Backend, Gpu, Machine, joined};
 use crate::plan::{InEffect, Plan};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Settings};
 
@@ -50,7 +50,8 @@ pub fn command(subject: &Subject<'_>) -> Result<String, String> {
     };
     let computers = if estimated { Vec::new() } else { joined::names(&seen.gpus) };
     for computer in &computers {
-        lines += &comment(&format!("first, on {computer}: ggml-rpc-server -H 0.0.0.0 -p {RPC_PORT}"));
+        let start = format!("ggml-rpc-server -H 0.0.0.0 -p {RPC_PORT}");
+        lines += &comment(&format!("first, on {computer}, in a network that you trust: {start}"));
     }
     let mut words = vec!["llama-server".to_owned(), place.to_owned(), word(&name)];
     words.extend(arguments(&options));
@@ -201,15 +202,45 @@ fn devices(machine: &Machine, launch: &Launch) -> Vec<String> {
     if shown == usual || machine.gpus.is_empty() {
         return Vec::new();
     }
-    let names: Vec<String> = launch.gpus.iter().filter_map(|&gpu| device_name(machine, gpu)).collect();
+    // in a list, devices are used in its order; by themselves, those of other computers come first (`src/llama.cpp`)
+    let (here, away): (Vec<usize>, Vec<usize>) = launch.gpus.iter().partition(|&&at| own(at).is_some());
+    let names: Vec<String> = away.into_iter().chain(here).filter_map(|gpu| device_name(machine, gpu)).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(",") };
     vec!["--device".to_owned(), names]
 }
 
-/// `CUDA0`: the backend's own word for its devices, and the number among them (`*_NAME` in `ggml-*.h` and `.cpp`, 0.1.161).
+/// `CUDA0`: the backend's own word for its devices, and the number among them (`*_NAME` in `ggml-*.h` and `.cpp`,
+/// `ggml_backend_rpc_add_server` for those of other computers, 0.1.161).
 fn device_name(machine: &Machine, gpu: usize) -> Option<String> {
-    let backend = machine.gpus.get(gpu)?.backend;
-    let number = machine.gpus.iter().take(gpu).filter(|other| other.backend == backend).count();
-    let word = if backend == Backend::Metal { "MTL" } else { backend.name() };
-    Some(format!("{word}{number}"))
+    let word = |gpu: &Gpu| match (&gpu.computer, gpu.backend) {
+        (Some(_), _) => "RPC",
+        (None, Backend::Metal) => "MTL",
+        (None, backend) => backend.name(),
+    };
+    let name = word(machine.gpus.get(gpu)?);
+    let number = machine.gpus.iter().take(gpu).filter(|other| word(other) == name).count();
+    Some(format!("{name}{number}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Origin, Os, Ram, presets};
+    use crate::units::Bytes;
+
+    #[test]
+    fn devices_of_other_computers_have_names_and_numbers_of_their_own() {
+        let card = |name: &str, computer: Option<&str>| Gpu {
+            computer: computer.map(Into::into),
+            ..presets::find(name).unwrap().gpu()
+        };
+        let there = |name| card(name, Some("garage"));
+        let gpus = vec![card("RTX 3090", None), card("RTX 4090", None), there("RTX 4090"), there("RTX 3060")];
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
+        let machine = Machine { os: Os::Linux, gpus, ram, origin: Origin::Described };
+        let launch = |gpus: &[usize]| Launch { options: Settings::default(), gpus: gpus.to_vec() };
+        assert_eq!(devices(&machine, &launch(&[0, 1, 2, 3])), Vec::<String>::new());
+        assert_eq!(devices(&machine, &launch(&[1, 2, 3])), ["--device", "RPC0,RPC1,CUDA1"]);
+        assert_eq!(devices(&machine, &launch(&[])), ["--device", "none"]);
+    }
 }

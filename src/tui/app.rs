@@ -196,6 +196,10 @@ pub struct App {
     named: Held,
     lent: Lent,
     limits_id: u64,
+    /// The machine whose limits and cliffs were asked for last.
+    fathomed: Option<Arc<Machine>>,
+    /// The knob that is to go to its limit as soon as that is known.
+    seeking: Option<Knob>,
     inquiry_id: u64,
     writing_id: u64,
     whereabouts: Whereabouts,
@@ -254,6 +258,8 @@ impl App {
             named: start.held,
             lent: Lent::default(),
             limits_id: 0,
+            fathomed: None,
+            seeking: None,
             inquiry_id: 0,
             writing_id: 0,
             whereabouts: Whereabouts::default(),

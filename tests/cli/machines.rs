@@ -211,7 +211,9 @@ fn computers_join_and_the_plan_says_what_each_holds() {
     let mut command = place.plimsoll();
     command.arg("export").arg(place.model("llama3.1-8b")).args(here).args(["--join", "garage", "--as", "llama-server"]);
     let text = String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap();
-    assert!(text.contains("on garage: ggml-rpc-server") && text.contains("--rpc garage:50052"), "{text}");
+    for part in ["on garage, in a network that you trust: ggml-rpc-server -H 0.0.0.0 -p 50052", "--rpc garage:50052"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 
     // one that has none of its own, Ollama's, and one too many
     let ollama = plan(&place, &["--gpu", "24GiB", "--ram", "32GiB", "--join", "garage"]);

@@ -2,13 +2,15 @@
 //! Built on its own as a shared library by the tests; it is no part of the test program.
 //!
 //! `STUB_GPUS`: one `name;uuid;total;free;major.minor;instances;programs` per GPU, separated by `|`; a number in place
-//! of `total` with an exclamation mark before it is the error that asking for memory gives. The last two may be left
+//! of `total` with an exclamation mark before it is the error that asking for memory gives, and one of `free` with a tilde
+//! before it shrinks by a page at each call. The last two may be left
 //! out: `instances` switches MIG on and is one `uuid/total/free/name` for each, with commas between (`none`: on, without
 //! one), `programs` is `pid/bytes/name`. Without the variable, the file that `STUB_FILE` names, now or when this was built,
 //! says the same, and may say something else at each call. `STUB_INIT`: the error of the beginning. `STUB_GATE`: a file
 //! that must be there before the beginning ends.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, ptr};
 
 const NOT_SUPPORTED: c_uint = 3;
@@ -143,7 +145,12 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(device: *mut c_void, out: *m
     if let Some(code) = total.strip_prefix('!') {
         return code.parse().unwrap();
     }
-    let (total, free): (u64, u64) = (total.parse().unwrap(), of(device, 3).parse().unwrap());
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let (total, free): (u64, String) = (total.parse().unwrap(), of(device, 3));
+    let free: u64 = match free.strip_prefix('~') {
+        Some(first) => first.parse::<u64>().unwrap().saturating_sub(4096 * CALLS.fetch_add(1, Ordering::Relaxed)),
+        None => free.parse().unwrap(),
+    };
     unsafe {
         (*out).total = total;
         (*out).free = free;

@@ -2,6 +2,8 @@
 
 use plimsoll::hardware::watch::Moved;
 use plimsoll::machine::{Machine, Origin};
+use plimsoll::plan::Verdict;
+use plimsoll::settings::Context;
 use plimsoll::shelf;
 use plimsoll::tui::action::Action;
 use plimsoll::tui::app::Live;
@@ -46,6 +48,29 @@ fn the_plan_follows_free_memory_without_marks() {
     assert!(stage.app.before().is_some());
     stage.rest();
     assert!(stage.app.before().is_none());
+}
+
+#[test]
+fn a_little_memory_that_moves_asks_for_nothing_and_m_goes_by_what_is_there() {
+    let (mut stage, machine) = live();
+    stage.think();
+    let (limits, asked) = (stage.app.limits.clone(), stage.questions);
+    let mut other = machine.clone();
+    other.gpus[0].free = other.gpus[0].free - Bytes::mib(100);
+    stage.act(moved(other.clone(), &[]));
+    assert_eq!((stage.questions, &stage.app.limits), (asked, &limits));
+    // what is known of the cliffs serves on
+    stage.press("]");
+    assert!(stage.text().contains("→ 32 layers on GPUs"), "{}", stage.text());
+    stage.press("u");
+    stage.act(moved(machine.clone(), &[]));
+    stage.act(moved(other.clone(), &[]));
+
+    stage.press("m");
+    let Context::Tokens(most) = stage.app.settings.ctx else { panic!("m sets a value") };
+    assert!(Some(most) < limits.unwrap().context, "there is less room than before");
+    assert_eq!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+    assert_eq!(stage.app.limits.clone().unwrap().context, Some(most));
 }
 
 #[test]

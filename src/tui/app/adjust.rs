@@ -2,6 +2,7 @@
 
 use tui_input::Input;
 
+use super::live::Stale;
 use super::{App, Entry, Mode, Panel};
 use crate::answer::Limits;
 use crate::settings::knob::Knob;
@@ -30,7 +31,7 @@ impl App {
                 self.mode = Mode::Entry(Entry { input: Input::new(text), wrong: None });
             }
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
-            Command::MostThatFits => self.go_to_limit(),
+            Command::MostThatFits => self.seek_limit(),
             Command::NextCliff => self.step_to_cliff(true),
             Command::PreviousCliff => self.step_to_cliff(false),
             Command::Lock => self.lock(),
@@ -40,6 +41,23 @@ impl App {
                 self.change_settings(settings);
             }
             _ => {}
+        }
+    }
+
+    /// Goes to the knob's limit; where memory has moved since that was found, once it is found anew.
+    fn seek_limit(&mut self) {
+        if self.limits.is_none() || self.is_fathomed() {
+            self.go_to_limit();
+        } else {
+            (self.seeking, self.stale) = (Some(self.knob), Stale::ByHand);
+        }
+    }
+
+    /// Takes the limits; a knob that waited for its own goes there.
+    pub(super) fn learn_limits(&mut self, limits: Limits) {
+        self.limits = Some(limits);
+        if self.seeking.take() == Some(self.knob) {
+            self.go_to_limit();
         }
     }
 

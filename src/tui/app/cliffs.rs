@@ -96,7 +96,7 @@ impl App {
             self.notice = Some("Without a GPU nothing is lost along the way.".to_owned());
             return;
         }
-        let Some(situation) = self.situation() else { return };
+        let Some(situation) = self.fathomed_situation() else { return };
         let Some(cliffs) = self.cliffs.of(knob, &situation) else {
             self.notice = Some("Still working out where things change; press again in a moment.".to_owned());
             return;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::live::Stale;
 use super::{App, Mode};
+use crate::answer::Situation;
 use crate::engine;
 use crate::model::Model;
 use crate::plan::Plan;
@@ -71,7 +72,22 @@ impl App {
             self.change.before = before;
             effects.push(Effect::Fade { id: self.change.id });
         }
+        if cause == Stale::ByHand || !self.fathomed.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
+            effects.extend(self.fathom(model, plan));
+        }
+        if cause == Stale::ByHand {
+            // what a page in front says was about the plan before
+            effects.extend(self.ask_for_page());
+        }
+        effects.extend(self.ask_to_teach());
+        effects
+    }
+
+    /// Asks how far the knobs can go, and where things change along them. Both take far longer than a plan: where memory
+    /// moves a little by itself, what was found before serves on.
+    fn fathom(&mut self, model: Arc<Model>, plan: Plan) -> Vec<Effect> {
         self.limits_id += 1;
+        self.fathomed = Some(Arc::clone(&self.machine));
         let question = Question {
             id: self.limits_id,
             engine: self.engine,
@@ -80,14 +96,23 @@ impl App {
             settings: self.settings.clone(),
             plan,
         };
-        effects.push(Effect::Limits(Box::new(question)));
-        effects.extend(self.situation().and_then(|now| self.cliffs.ask(now, &self.knobs, self.knob)));
-        if cause == Stale::ByHand {
-            // what a page in front says was about the plan before
-            effects.extend(self.ask_for_page());
-        }
-        effects.extend(self.ask_to_teach());
-        effects
+        let cliffs = self.situation().and_then(|now| self.cliffs.ask(now, &self.knobs, self.knob));
+        std::iter::once(Effect::Limits(Box::new(question))).chain(cliffs).collect()
+    }
+
+    /// The limits were found on the very machine that is planned for.
+    pub(super) fn is_fathomed(&self) -> bool {
+        self.fathomed.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.machine))
+    }
+
+    /// The situation in which the limits and the cliffs were asked for last, where it is nearly the present one.
+    pub(super) fn fathomed_situation(&self) -> Option<Situation> {
+        let now = self.situation()?;
+        let machine = self.fathomed.as_ref().filter(|of| of.is_nearly(&now.machine)).cloned();
+        Some(match machine {
+            Some(machine) => Situation { machine, ..now },
+            None => now,
+        })
     }
 
     /// Where the verdict has no room for notes, the footer says the one that the last key brought.

@@ -160,7 +160,7 @@ impl App {
     }
 
     fn move_to_cliff(&mut self, page: &mut Sweeping, up: bool) {
-        let cliffs = self.situation().and_then(|now| self.cliffs.of(page.knob, &now).map(<[_]>::to_vec));
+        let cliffs = self.fathomed_situation().and_then(|now| self.cliffs.of(page.knob, &now).map(<[_]>::to_vec));
         let Some(cliffs) = cliffs else {
             self.notice = Some("Still working out where things change; press again in a moment.".to_owned());
             return;

@@ -22,7 +22,7 @@ impl App {
     pub fn update(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Press(command) => {
-                self.notice = None;
+                (self.notice, self.seeking) = (None, None);
                 return self.press(command);
             }
             Action::Type(key) => return self.typed(key),
@@ -60,7 +60,7 @@ impl App {
                     browse.completed(&typed, paths);
                 }
             }
-            Action::Limits { id, limits } if id == self.limits_id => self.limits = Some(*limits),
+            Action::Limits { id, limits } if id == self.limits_id => self.learn_limits(*limits),
             Action::Taught { id, result } if id == self.lesson_id => self.taught(result),
             Action::Tick { id } if id == self.beat => return self.tick(),
             Action::Fade { id } if id == self.change.id => self.change.before = None,

@@ -40,7 +40,7 @@ const fn hue(verdict: Verdict) -> Hue {
 }
 
 fn left(devices: &[DevicePlan]) -> Bytes {
-    devices.iter().map(|device| device.free - device.asked()).sum()
+    devices.iter().map(DevicePlan::left).sum()
 }
 
 /// Draws the page.
