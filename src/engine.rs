@@ -38,9 +38,9 @@ pub use outlook::{Hope, Outlook};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum EngineId {
     /// Ollama from 0.30, which starts llama-server.
+    #[default]
     Ollama,
     /// Ollama up to 0.24, with its own estimator.
-    #[default]
     Ollama024,
     /// Ollama up to 0.11, with the estimator before that.
     Ollama011,

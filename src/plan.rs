@@ -316,9 +316,16 @@ pub enum Why {
         /// Free bytes, less everything kept back and the layers placed before.
         room: Bytes,
     },
+    /// It is there but for a part of its weights, such as its experts.
+    InPart {
+        /// Weights and cache of the layer on its device.
+        needed: Bytes,
+        /// Weights of it on other devices.
+        elsewhere: Bytes,
+    },
     /// No GPU had room for it; `room` is what the device that was tried last still had.
     NoRoom {
-        /// Weights and cache of the layer.
+        /// Weights and cache of the layer, and what the graph would have grown by where the engine counts that.
         needed: Bytes,
         /// Free bytes, less everything kept back and the layers placed before.
         room: Bytes,

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use plimsoll::engine::{self, Aim, EngineId, Hope};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::plan::{Gist, GraphSize, Plan, Verdict};
+use plimsoll::plan::{Gist, GraphSize, Plan, Verdict, Why};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -123,6 +123,30 @@ fn size_adds_up(size: &GraphSize) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    #[test]
+    fn where_room_decided_it_was_too_little_or_enough(
+        engine in any_engine(), model in any_model(), machine in machine(), settings in sane(),
+    ) {
+        let settings = Settings { gpu_layers: GpuLayers::Auto, ..settings };
+        let Some(plan) = planned(engine, model, &machine, &settings) else { return Ok(()) };
+        if plan.refusal.is_some() {
+            return Ok(());
+        }
+        let usual = machine.gpus.iter().all(|gpu| gpu.free > Bytes::gib(2));
+        for layer in &plan.layers {
+            match layer.why {
+                // Ollama compares what is free as a number of 24 bits
+                Why::NoRoom { needed, room, .. } => {
+                    prop_assert!(needed + Bytes(room.0 >> 23) >= room && needed > Bytes::ZERO, "{}: {:?}", layer.index, layer.why);
+                    prop_assert!(needed > room || room.0 >> 24 > 0, "{}: {:?}", layer.index, layer.why);
+                }
+                // a fit is over its target where even an empty GPU would be
+                Why::Fits { needed, room } if usual => prop_assert!(needed <= room, "{}: {:?}", layer.index, layer.why),
+                _ => {}
+            }
+        }
+    }
+
     #[test]
     fn anything_can_be_asked(
         engine in any_engine(), model in any_model(), machine in machine(), settings in settings(),
@@ -262,7 +286,9 @@ proptest! {
         machine.gpus[0].free += Bytes(more);
         let (Some(less), Some(more)) = (less, planned(engine, model, &machine, &settings)) else { return Ok(()) };
         // a refusal stops the search at the round in which it arose
-        prop_assume!(less.refusal.is_none() && more.refusal.is_none());
+        if less.refusal.is_some() || more.refusal.is_some() {
+            return Ok(());
+        }
         prop_assert!(less.offloaded <= more.offloaded);
         if settings.gpu_layers == GpuLayers::Auto {
             prop_assert!(!less.gpus()[0].is_over() || less.offloaded == 0);

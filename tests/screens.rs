@@ -42,7 +42,7 @@ fn settings(ctx: u64) -> Settings {
 #[test]
 fn fits_on_one_gpu() {
     let mut stage =
-        Stage::with(Some(stage::model("llama3.1-8b")), stage::one_gpu(), (140, 45), settings(16_384), Look::BEST);
+        Stage::by(EngineId::default(), stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45), settings(16_384));
     picture("planner", &mut stage);
     stage.press("→");
     picture("planner-changed", &mut stage);
@@ -51,7 +51,7 @@ fn fits_on_one_gpu() {
 #[test]
 fn split_between_gpu_and_ram() {
     let machine = stage::machine(1, "RTX 3060", 12, 32);
-    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (140, 40), settings(49_152), Look::BEST);
+    let mut stage = Stage::by(EngineId::default(), stage::model("llama3.1-8b"), machine, (140, 40), settings(65_536));
     picture("split", &mut stage);
 }
 
@@ -59,7 +59,7 @@ fn split_between_gpu_and_ram() {
 fn four_gpus_with_a_big_model() {
     let machine = stage::machine(4, "RTX 6000 Ada", 48, 256);
     let settings = Settings { flash_attn: FlashAttn::On, ..settings(32_768) };
-    let mut stage = Stage::with(Some(stage::qwen3_235b()), machine, (200, 60), settings, Look::BEST);
+    let mut stage = Stage::by(EngineId::default(), stage::qwen3_235b(), machine, (200, 60), settings);
     picture("four-gpus", &mut stage);
 }
 
@@ -73,12 +73,12 @@ fn the_graph_explained() {
 
 #[test]
 fn a_layer_explained() {
-    let mut stage = Stage::with(
-        Some(stage::model("llama3.1-8b")),
+    let mut stage = Stage::by(
+        EngineId::default(),
+        stage::model("llama3.1-8b"),
         stage::machine(1, "RTX 3060", 12, 32),
         (140, 45),
         settings(65_536),
-        Look::BEST,
     );
     stage.press("Tab → → i");
     picture("layer", &mut stage);

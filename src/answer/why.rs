@@ -16,7 +16,7 @@ pub struct LayerAnswer {
     pub device: String,
     /// One sentence.
     pub reason: String,
-    /// Its weights and cache.
+    /// Its weights and cache, and what the graph would have grown by where the engine counts that.
     pub needed: Bytes,
     /// What there was for it on the GPU that was tried last; `None` where room did not decide.
     pub available: Option<Bytes>,
@@ -103,7 +103,7 @@ fn answer(plan: &Plan, layer: &LayerPlan) -> LayerAnswer {
         Why::OutputDropped => {
             left_over(plan).and_then(|(device, room)| Inequality::of(plan, None, device, needed, room))
         }
-        Why::AskedFor | Why::NotAskedFor | Why::NoGpu | Why::GivenUp { .. } | Why::Nothing => None,
+        Why::InPart { .. } | Why::AskedFor | Why::NotAskedFor | Why::NoGpu | Why::GivenUp { .. } | Why::Nothing => None,
     };
     let reason = match (&layer.why, &inequality) {
         (Why::Fits { .. } | Why::NoRoom { .. }, Some(inequality)) => inequality.to_string(),
@@ -114,12 +114,16 @@ fn answer(plan: &Plan, layer: &LayerPlan) -> LayerAnswer {
         }
         (why, _) => why.sentence(&plan.devices),
     };
+    let (needed, available) = match layer.why {
+        Why::Fits { needed, room } | Why::NoRoom { needed, room, .. } => (needed, Some(room)),
+        _ => (needed, inequality.as_ref().map(|inequality| inequality.room)),
+    };
     LayerAnswer {
         index: layer.index,
         device: plan.devices.get(layer.device).map_or_else(String::new, |device| device.id.clone()),
         reason,
         needed,
-        available: inequality.as_ref().map(|inequality| inequality.room),
+        available,
         inequality,
     }
 }

@@ -7,6 +7,9 @@ impl Why {
     pub fn sentence(&self, devices: &[DevicePlan]) -> String {
         match self {
             Self::Fits { needed, room } => format!("It needs {needed} and there was room for {room}."),
+            Self::InPart { needed, elsewhere } => {
+                format!("{needed} of it are here; {elsewhere} of its weights are kept elsewhere, which makes room.")
+            }
             Self::NoRoom { needed, room, device } => {
                 let place = devices.get(*device).map_or("the GPU", |device| device.id.as_str());
                 format!("It needs {needed} and {place} had room for {room}.")

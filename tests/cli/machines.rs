@@ -40,7 +40,7 @@ fn what_one_computer_prints_another_plans_for() {
         .plimsoll()
         .arg("plan")
         .arg(place.model("llama"))
-        .args(["--machine", path.to_str().unwrap()])
+        .args(["--machine", path.to_str().unwrap(), "--engine", "ollama-0.24"])
         .assert()
         .success()
         .stdout(contains("simulated machine"));

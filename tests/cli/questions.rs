@@ -22,7 +22,8 @@ fn plan(place: &Place, arguments: &[&str]) -> Value {
 #[rstest]
 #[case("ctx", "gpu", &[])]
 #[case("parallel", "gpu", &["--ctx", "4096"])]
-#[case("batch", "gpu", &["--ctx", "8192"])]
+#[case("batch", "gpu", &["--ctx", "8192", "--engine", "ollama-0.24"])]
+#[case("batch", "gpu", &["--ctx", "15360"])]
 #[case("gpu-layers", "split", &["--ctx", "65536"])]
 fn max_holds_in_a_plan_and_its_next_does_not(#[case] knob: &str, #[case] verdict: &str, #[case] others: &[&str]) {
     let place = Place::new();
@@ -121,7 +122,7 @@ fn tables_are_the_same_plans_in_json_and_csv() {
     for (key, other) in [("verdict", "verdict"), ("offloaded", "offloaded"), ("totals", "totals")] {
         assert_eq!(sweep["points"][1][key], single[other]);
     }
-    assert!(sweep["cliffs"].as_array().unwrap().len() > 30);
+    assert!(sweep["cliffs"].as_array().unwrap().len() > 20);
 
     let matrix = |form: &str| {
         let mut command = place.plimsoll();

@@ -34,8 +34,21 @@ pub struct Fitted {
     pub spread: Spread,
     /// Why it gave up, in one sentence, where it did.
     pub failure: Option<&'static str>,
+    /// The layer that the GPU filled last had no room for, where there was one.
+    pub refused: Option<Refused>,
     /// What that takes.
     pub measured: Rc<Measured>,
+}
+
+/// One more layer on a GPU, had there been room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Index of the GPU.
+    pub gpu: usize,
+    /// Bytes by which the layer would have let its use grow: weights, cache, and what the graph grows by.
+    pub needed: u64,
+    /// Bytes that it might still have taken.
+    pub room: u64,
 }
 
 /// What was measured before: a context, a placement, and what they take.
@@ -86,7 +99,7 @@ pub fn fit_for(
     let mut fitter =
         Fitter { model, devices, limits, options: options.clone(), aim, known: RefCell::new(Vec::with_capacity(32)) };
     if fitter.shrink_context(spread)? {
-        return fitter.end(spread.clone(), None);
+        return fitter.end(spread.clone(), None, None);
     }
     let failure = if devices.is_empty() {
         Some("the model does not fit into RAM, however small the context")
@@ -94,11 +107,11 @@ pub fn fit_for(
         spread.by_hand(devices.len())
     };
     if failure.is_some() {
-        return fitter.end(spread.clone(), failure);
+        return fitter.end(spread.clone(), failure, None);
     }
     let targets = devices.iter().zip(fitter.margins()).map(|(device, margin)| device.free as i64 - margin).collect();
-    let spread = Filling::new(&fitter, targets)?.run()?;
-    fitter.end(spread, None)
+    let (spread, refused) = Filling::new(&fitter, targets)?.run()?;
+    fitter.end(spread, None, refused)
 }
 
 impl Spread {
@@ -150,8 +163,8 @@ impl Fitter<'_> {
         Ok(measured)
     }
 
-    fn end(&self, spread: Spread, failure: Option<&'static str>) -> Result<Fitted, Refusal> {
-        Ok(Fitted { n_ctx: self.options.n_ctx, measured: self.measure(&spread)?, spread, failure })
+    fn end(&self, spread: Spread, failure: Option<&'static str>, refused: Option<Refused>) -> Result<Fitted, Refusal> {
+        Ok(Fitted { n_ctx: self.options.n_ctx, measured: self.measure(&spread)?, spread, failure, refused })
     }
 
     /// Layers that can go to GPUs, the output layer not counted.

@@ -168,6 +168,20 @@ impl Placement {
         bytes
     }
 
+    /// Bytes of the weights of every block that are on another device than the block.
+    pub fn weights_elsewhere(&self, model: &Loaded) -> Vec<u64> {
+        let mut bytes = vec![0; self.layers.len()];
+        if self.has_overrides() {
+            for weight in &model.weights.all {
+                let Some(il) = weight.block.filter(|il| *il < bytes.len()) else { continue };
+                if self.in_block(il, weight.role) != self.layers[il] {
+                    bytes[il] += Tensor::new(weight.ty, weight.ne).bytes();
+                }
+            }
+        }
+        bytes
+    }
+
     /// Every device whose blocks rotate by factors has these of its own.
     fn rope_homes(&self, hparams: &Hparams, architecture: Architecture) -> Vec<Place> {
         let uses = |il: &usize| architecture != Architecture::Gemma4 || !hparams.is_swa[*il];

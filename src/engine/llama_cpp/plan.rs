@@ -6,6 +6,7 @@ mod placed;
 
 use std::sync::Arc;
 
+use super::fit::Refused;
 use super::placement::Placement;
 use super::settled::Settled;
 use super::{Loaded, Watched, graph_plan};
@@ -119,43 +120,54 @@ impl Parts<'_> {
 
     fn layers(&self, devices: &[DevicePlan]) -> Vec<LayerPlan> {
         let weights = Placement::weights_by_layer(self.placed.loaded);
+        let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
         let outputs = weights.len().saturating_sub(1);
         let mut room: Vec<Bytes> =
             devices.iter().map(|device| device.free - (device.reserved() + device.graph)).collect();
-        let mut layers = Vec::with_capacity(weights.len());
-        for (index, weights) in weights.into_iter().enumerate() {
-            let device = self.placed.home(index);
-            let cache = Bytes(if index < outputs { self.watched.memory.of_block(index) } else { 0 });
-            let weights = Bytes(weights);
-            let needed = weights + cache;
-            layers.push(LayerPlan {
-                index,
-                device,
-                weights,
-                cache,
-                cache_from: Arc::new(Term {
+        // GPUs are filled from the last layer on
+        let mut layers: Vec<LayerPlan> = (0..weights.len())
+            .rev()
+            .map(|index| {
+                let device = self.placed.home(index);
+                let cache = Bytes(if index < outputs { self.watched.memory.of_block(index) } else { 0 });
+                let weights = Bytes(weights[index]);
+                let elsewhere = Bytes(elsewhere.get(index).copied().unwrap_or(0));
+                let needed = weights + cache - elsewhere;
+                let why = self.why(device, needed, elsewhere, &room);
+                if let Some(room) = room.get_mut(device) {
+                    *room = *room - needed;
+                }
+                let cache_from = Arc::new(Term {
                     name: "cache".to_owned(),
                     formula: "as allocated".to_owned(),
                     numbers: cache.0.to_string(),
                     bytes: cache,
-                }),
-                why: self.why(device, needed, &room),
-            });
-            if let Some(room) = room.get_mut(device) {
-                *room = *room - needed;
-            }
-        }
+                });
+                LayerPlan { index, device, weights, cache, cache_from, why }
+            })
+            .collect();
+        layers.reverse();
         layers
     }
 
-    fn why(&self, device: usize, needed: Bytes, room: &[Bytes]) -> Why {
+    /// `needed` is what the layer takes where it is, `elsewhere` its weights on other devices, `room` what every device
+    /// has left after the layers behind it.
+    fn why(&self, device: usize, needed: Bytes, elsewhere: Bytes, room: &[Bytes]) -> Why {
         let on_gpu = device < self.placed.machine.gpus.len();
         let left = |device: usize| room.get(device).copied().unwrap_or(Bytes::ZERO);
         match (on_gpu, self.placed.settings.gpu_layers) {
             _ if self.placed.ask.gpus.is_empty() => Why::NoGpu,
+            (true, _) if elsewhere > Bytes::ZERO => Why::InPart { needed, elsewhere },
             (true, GpuLayers::Auto) => Why::Fits { needed, room: left(device) },
             (true, _) => Why::AskedFor,
             (false, GpuLayers::Auto) => {
+                if let Some(Refused { gpu, needed, room }) = self.placed.fitted.refused {
+                    return Why::NoRoom {
+                        needed: Bytes(needed),
+                        room: Bytes(room),
+                        device: self.placed.device_of(gpu),
+                    };
+                }
                 let roomiest = self.placed.ask.gpus.iter().copied().max_by_key(|gpu| left(*gpu)).unwrap_or(0);
                 Why::NoRoom { needed, room: left(roomiest), device: roomiest }
             }

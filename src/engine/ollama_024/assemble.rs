@@ -70,6 +70,7 @@ impl Parts<'_> {
         let mut room = self.layout.room.clone();
         let count = self.layers.both.len();
         let mut layers = Vec::with_capacity(count);
+        let mut in_the_way = None;
         let no_cache = Arc::new(Term {
             name: "no cache".to_owned(),
             formula: "0".to_owned(),
@@ -90,8 +91,11 @@ impl Parts<'_> {
                     let forced = self.layout.requested.is_some() && needed > left;
                     if forced { Why::AskedFor } else { Why::Fits { needed: Bytes(needed), room: Bytes(left) } }
                 }
-                None => self.why_in_ram(index, needed, &room),
+                None => self.why_in_ram(index, needed, &room, in_the_way),
             };
+            if let Why::NoRoom { .. } = why {
+                in_the_way.get_or_insert(index);
+            }
             layers.push(LayerPlan {
                 index,
                 device: gpu.unwrap_or_else(|| self.cpu()),
@@ -105,13 +109,16 @@ impl Parts<'_> {
         layers
     }
 
-    fn why_in_ram(&self, index: usize, needed: u64, room: &[u64]) -> Why {
+    /// `in_the_way` is the first layer that had no room.
+    fn why_in_ram(&self, index: usize, needed: u64, room: &[u64], in_the_way: Option<usize>) -> Why {
         let count = self.layers.both.len();
         let Some(requested) = self.layout.requested else {
-            if self.layout.without_output && index + 1 == count && self.layout.offloaded() > 0 {
+            let fits = room.iter().any(|room| needed <= *room);
+            let alone = self.layout.offloaded() == 0 && fits;
+            if index + 1 == count && (self.layout.without_output && self.layout.offloaded() > 0 || alone) {
                 return Why::OutputDropped;
             }
-            return self.no_room(needed, room);
+            return self.no_room(needed, room, in_the_way);
         };
         // counted from the last block back, because the output layer stays unless everything was asked for
         if requested == 0 && !self.machine.gpus.is_empty() {
@@ -123,14 +130,19 @@ impl Parts<'_> {
         } else if index + 1 == count {
             Why::OutputDropped
         } else {
-            self.no_room(needed, room)
+            self.no_room(needed, room, in_the_way)
         }
     }
 
-    fn no_room(&self, needed: u64, room: &[u64]) -> Why {
+    fn no_room(&self, needed: u64, room: &[u64], in_the_way: Option<usize>) -> Why {
         let roomiest = || (0..room.len()).max_by_key(|&gpu| room.get(gpu));
         let Some(device) = self.layout.gave_up_on.or_else(roomiest) else { return Why::NoGpu };
-        Why::NoRoom { needed: Bytes(needed), room: Bytes(room.get(device).copied().unwrap_or(0)), device }
+        let room = room.get(device).copied().unwrap_or(0);
+        match in_the_way {
+            // a smaller layer is not tried after one that was too large
+            Some(layer) if needed <= room => Why::GivenUp { device, layer },
+            _ => Why::NoRoom { needed: Bytes(needed), room: Bytes(room), device },
+        }
     }
 
     fn graph(&mut self, offloaded: usize) -> GraphPlan {

@@ -72,7 +72,7 @@ fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality,
         n => line("−", &format!("{n} layers placed before"), inequality.placed_bytes, false),
     }
     line("=", "room that was left", inequality.room, true);
-    line(" ", "this layer, weights and cache", answer.needed, true);
+    line(" ", "what this layer would take", answer.needed, true);
     let (text, hue) = if inequality.failed() {
         ("✗ The room is less than the layer needs.", Hue::Over)
     } else {

@@ -142,6 +142,9 @@ fn home(plan: &Plan, device: usize) -> String {
 fn because(plan: &Plan, why: &Why) -> String {
     match why {
         Why::Fits { needed, room } => format!("it needed {needed} and there were {room} left"),
+        Why::InPart { needed, elsewhere } => {
+            format!("{needed} of it are here, and {elsewhere} of its weights elsewhere to make room")
+        }
         Why::NoRoom { needed, room, device } => {
             format!("it needs {needed}, and {} had only {room} left", device_name(plan, *device))
         }

@@ -1,7 +1,7 @@
 //! The last two steps of a fit: layers without their experts onto GPUs from the last to the first, then experts back to
 //! their layers from the first GPU on.
 
-use super::{Fitter, totals};
+use super::{Fitter, Refused, totals};
 use crate::engine::Aim;
 use crate::engine::ggml::tensor::Place;
 use crate::engine::llama_cpp::Spread;
@@ -36,6 +36,8 @@ pub struct Filling<'a> {
     /// The most that each GPU may take.
     targets: Vec<i64>,
     best: Attempt,
+    /// What the GPU filled last had no room for.
+    refused: Option<Refused>,
 }
 
 impl<'a> Filling<'a> {
@@ -44,20 +46,21 @@ impl<'a> Filling<'a> {
         let empty = Share { layers: 0, partial: 0, overflow: Part::Experts, to: None };
         let shares = vec![empty; targets.len()];
         let gpus = targets.len();
-        let mut filling = Self { fitter, targets, best: Attempt { shares, used: Vec::new(), dense_from: gpus } };
+        let best = Attempt { shares, used: Vec::new(), dense_from: gpus };
+        let mut filling = Self { fitter, targets, best, refused: None };
         filling.best = filling.attempt(filling.best.shares.clone(), gpus)?;
         Ok(filling)
     }
 
-    /// Both steps; the spread that is left.
-    pub fn run(mut self) -> Result<Spread, Refusal> {
+    /// Both steps; the spread that is left, and the layer that was one too many.
+    pub fn run(mut self) -> Result<(Spread, Option<Refused>), Refusal> {
         for gpu in (0..self.targets.len()).rev() {
             self.fill_with_layers(gpu)?;
         }
         // layers that have found no GPU by now will find none
         let placed: u32 = self.best.shares.iter().map(|share| share.layers).sum();
         if self.fitter.aim == Aim::EveryLayer && placed <= self.fitter.layers() {
-            return Ok(self.spread(&self.best.shares));
+            return Ok((self.spread(&self.best.shares), self.refused));
         }
         if self.fitter.has_experts() && self.surplus_without_experts()? > 0 {
             let filled = self.best.shares.iter().rev().take_while(|share| share.layers > 0).count();
@@ -68,7 +71,7 @@ impl<'a> Filling<'a> {
                 gpu += 1;
             }
         }
-        Ok(self.spread(&self.best.shares))
+        Ok((self.spread(&self.best.shares), self.refused))
     }
 
     /// Bytes left in total when all experts are in RAM.
@@ -110,6 +113,7 @@ impl<'a> Filling<'a> {
         let experts = self.fitter.has_experts();
         let taken: u32 = self.best.shares[gpu + 1..].iter().map(|share| share.layers).sum();
         let left = self.fitter.layers() + 1 - taken;
+        self.refused = None;
         let mut shares = self.best.shares.clone();
         shares[gpu].layers = left;
         if experts {
@@ -137,6 +141,9 @@ impl<'a> Filling<'a> {
             let test = self.attempt(shares, self.best.dense_from)?;
             self.keep(test, &mut high, gpu);
         }
+        let (used, may) = (self.best.used[gpu], self.targets[gpu]);
+        self.refused =
+            Some(Refused { gpu, needed: (high.used[gpu] - used).max(0) as u64, room: (may - used).max(0) as u64 });
         Ok(())
     }
 

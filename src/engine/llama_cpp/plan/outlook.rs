@@ -41,18 +41,19 @@ impl Floor<'_> {
         let ram = self.machine.ram.free + self.machine.ram.swap_free;
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
         if spread.is_settled(devices.len()) {
-            let asked = self.least(&self.loaded.place(devices, spread), devices.len());
+            let own = devices.iter().map(|device| device.backend.clone()).collect();
+            let asked = self.least(&self.loaded.place(devices, spread), own);
             let fits =
                 asked.iter().zip(free.iter().copied().map(Bytes).chain([ram])).all(|(asked, free)| *asked <= free);
             return if fits { Hope::EveryLayer } else { Hope::Nothing };
         }
         let vram: Bytes = free.into_iter().map(Bytes).sum();
-        let in_all: Bytes = self.least(&self.all_on(&[]), 0).into_iter().sum();
+        let in_all: Bytes = self.least(&self.all_on(&[]), Vec::new()).into_iter().sum();
         if in_all > vram + ram {
             return Hope::Nothing;
         }
-        // on one GPU, everything takes the least
-        let on_gpus = self.least(&self.all_on(&[1]), 1).first().copied().unwrap_or_default();
+        // everything takes the least on one GPU, and on one that pads nothing
+        let on_gpus = self.least(&self.all_on(&[1]), vec![Backend::CPU]).first().copied().unwrap_or_default();
         if on_gpus > vram { Hope::SomeLayers } else { Hope::EveryLayer }
     }
 
@@ -65,9 +66,9 @@ impl Floor<'_> {
         Placement::new(hparams, &Request { gpu_layers: None, tensor_split: &[], free, overrides: &overrides })
     }
 
-    /// Weights and caches per device, RAM last.
-    fn least(&self, placement: &Placement, gpus: usize) -> Vec<Bytes> {
-        let backends: Vec<Backend> = vec![Backend::CUDA; gpus].into_iter().chain([Backend::CPU]).collect();
+    /// Weights and caches per device, on GPUs of these kinds, RAM last.
+    fn least(&self, placement: &Placement, mut backends: Vec<Backend>) -> Vec<Bytes> {
+        backends.push(Backend::CPU);
         let memory = Memory::new(&self.loaded.hparams, self.loaded.family.architecture, self.context, placement);
         let (weights, caches) = (placement.weights(self.loaded, &backends), memory.bytes(&backends));
         weights.into_iter().zip(caches).map(|(weights, cache)| Bytes(weights) + Bytes(cache)).collect()

@@ -1,6 +1,7 @@
 //! Where everything ends up, before any of it is explained.
 
 use super::super::fit::{Fitted, fit_for};
+use super::super::placement::Placement;
 use super::super::{Loaded, Measured};
 use super::ask::{self, Ask};
 use crate::engine::{Aim, EngineError};
@@ -47,6 +48,11 @@ impl<'a> Placed<'a> {
     /// What is allocated.
     pub fn measured(&self) -> &Measured {
         &self.fitted.measured
+    }
+
+    /// The home of every tensor.
+    pub fn placement(&self) -> Placement {
+        self.loaded.place(&self.ask.devices, &self.ask.spread)
     }
 
     /// Blocks and the output layer.
