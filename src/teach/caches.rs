@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::answer::Case;
 use crate::engine::llama_cpp::cache::{KvCache, Memory};
 use crate::engine::{EngineError, EngineId, kvcache, llama_cpp};
-use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, Plan};
+use crate::plan::{InEffect, OwnCache, OwnCacheKind, OwnCaches, Plan};
 use crate::settings::CacheType;
 use crate::units::{Bytes, Ratio};
 
@@ -29,6 +29,8 @@ pub struct Caches {
     pub sequences: u64,
     /// Tokens of context per sequence.
     pub context: u64,
+    /// The sequences share these tokens instead of having so many each.
+    pub unified: bool,
     /// What the plan counts for all caches.
     pub planned: Bytes,
     /// What llama.cpp would allocate for these knobs; none where it cannot read the model.
@@ -98,7 +100,7 @@ impl Caches {
     /// When neither engine can read what the model remembers.
     pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
         let memory = llama_cpp::remembered(case.model, plan, case.settings);
-        let own = kvcache::of(plan.engine, case.model, &plan.settings);
+        let own = kvcache::of(plan.engine, case.model, &as_ollama_is_asked(plan));
         let (memory, own) = match (memory, own) {
             (Err(_), Err(error)) => return Err(error),
             (memory, own) => (memory.ok(), own.ok()),
@@ -120,11 +122,22 @@ impl Caches {
             formats: formats(plan),
             sequences: plan.settings.parallel,
             context: plan.settings.ctx_per_sequence,
+            unified: plan.settings.kv_unified == Some(true),
             planned: plan.totals.cache,
             llama_cpp: memory.map(|memory| (0..case.model.block_count()).map(|il| Bytes(memory.of_block(il))).sum()),
             ollama_engine: own.map(|own| own.bytes),
         })
     }
+}
+
+/// The knobs in effect for an engine whose context is one sequence's: as many tokens in all.
+fn as_ollama_is_asked(plan: &Plan) -> InEffect {
+    let effect = plan.settings.clone();
+    let ctx = match plan.engine {
+        EngineId::LlamaCpp => effect.ctx_total.div_ceil(effect.parallel.max(1)),
+        EngineId::Ollama | EngineId::Ollama024 | EngineId::Ollama011 => effect.ctx,
+    };
+    InEffect { ctx, ..effect }
 }
 
 /// Its plan only estimates caches.

@@ -97,6 +97,21 @@ fn a_window_keeps_cells_for_itself_and_a_batch() {
     assert_eq!(Fill::new(windows[0], squares).squares, 24);
 }
 
+#[rstest]
+#[case::shared(None, "4 sequences that share 32 768 tokens")]
+#[case::apart(Some(4), "4 sequences of 8 192 tokens each")]
+#[case::one(Some(1), "One sequence of 32 768 tokens")]
+fn engines_are_compared_over_as_many_tokens(#[case] parallel: Option<u64>, #[case] said: &str) {
+    let settings = Settings { ctx: Context::Tokens(32_768), parallel, ..Settings::default() };
+    let (model, machine) = (stage::model("llama3.1-8b"), stage::one_gpu());
+    let case = Case { engine: EngineId::LlamaCpp, model: &model, machine: &machine, settings: &settings };
+    let page = Caches::of(&case, &case.plan().unwrap()).unwrap();
+    let cells: Vec<u64> = page.stores.iter().map(|store| store.size * store.streams).collect();
+    assert_eq!(cells, [32_768, 32_768]);
+    let markdown = page.markdown().replace('\u{2009}', " ");
+    assert!(markdown.contains(said), "{markdown}");
+}
+
 #[test]
 fn a_state_does_not_grow_with_the_context() {
     let state = |ctx| page("mamba-2.8b", EngineId::LlamaCpp, ctx).planned;

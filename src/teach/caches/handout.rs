@@ -16,14 +16,20 @@ impl Caches {
         page
     }
 
+    /// How many sequences there are, and of what length.
+    fn sequences_said(&self) -> String {
+        let tokens = Tokens(self.context);
+        match (self.sequences, self.unified) {
+            (1, _) => format!("One sequence of {tokens} tokens"),
+            (sequences, true) => format!("{sequences} sequences that share {tokens} tokens"),
+            (sequences, false) => format!("{sequences} sequences of {tokens} tokens each"),
+        }
+    }
+
     /// What each kind of block keeps, engine by engine, and the number formats.
     pub fn markdown(&self) -> String {
-        let mut out = format!(
-            "# What the model remembers\n\n{} sequences of {} tokens; the plan counts {}.\n\n",
-            self.sequences,
-            Tokens(self.context),
-            self.planned
-        );
+        let mut out =
+            format!("# What the model remembers\n\n{}; the plan counts {}.\n\n", self.sequences_said(), self.planned);
         out += "| blocks | what one keeps | per token | planned | llama.cpp | the Ollama engine |\n";
         out += "| ---: | --- | ---: | ---: | ---: | ---: |\n";
         for kind in &self.kinds {
