@@ -12,6 +12,7 @@ mod ram;
 pub mod saved;
 mod sysfs;
 mod visible;
+mod vulkan;
 pub mod watch;
 
 use std::path::PathBuf;
@@ -109,7 +110,7 @@ impl std::fmt::Display for Process {
 /// A collector and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tried {
-    /// `nvml`, `amd`, `intel`, `metal`, `ram`, `cgroup`.
+    /// `nvml`, `amd`, `intel`, `metal`, `vulkan`, `ram`, `cgroup`.
     pub collector: &'static str,
     /// One sentence.
     pub outcome: String,
@@ -169,12 +170,15 @@ fn look(search: &Search) -> (Detected, Vec<Meter>, ram::Memory) {
 /// Every collector by itself: what one cannot do is no matter to the next.
 fn gpus(search: &Search, ram: Ram, chip: &str) -> Vec<Gpus> {
     let mut all = vec![nvidia::collect(search, ram)];
-    if let Some(tree) = sysfs::Tree::new(search.sysfs.as_deref()) {
-        all.push(amd::collect(search, &tree));
-        all.push(intel::collect(&tree));
+    let tree = sysfs::Tree::new(search.sysfs.as_deref());
+    if let Some(tree) = &tree {
+        all.push(amd::collect(search, tree));
+        all.push(intel::collect(tree));
     }
     if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
         all.push(apple::collect(ram, chip, apple::ask()));
+    } else {
+        all.push(Gpus { tried: vec![vulkan::look(tree.as_ref())], ..Gpus::default() });
     }
     all
 }

@@ -161,6 +161,9 @@ fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
             "'{text}' is {} bytes: write a size such as 24GiB, a card such as 'RTX 4090', or none",
             total.0
         )),
+        Err(_) if text.is_empty() => {
+            Err("no GPU is named: write a size such as 24GiB, a card such as 'RTX 4090', or none".to_owned())
+        }
         Err(_) => {
             let near = presets::nearest(text);
             let hint = if near.is_empty() { String::new() } else { format!("; near it are {}", near.join(", ")) };
@@ -337,7 +340,8 @@ mod tests {
     #[case("RTX 4090,total=24GiB", "leave total= out")]
     #[case("RTX 4091", "RTX 4090")]
     #[case("0", "0 bytes")]
-    #[case("", "neither")]
+    #[case("", "no GPU is named")]
+    #[case("gforce 3090", "RTX 3090")]
     fn a_wrong_gpu_is_answered_with_what_is_wrong(#[case] text: &str, #[case] part: &str) {
         let error = Described::read(&[text.to_owned()], None).unwrap_err();
         assert!(error.contains(part) && !error.contains('\n'), "{text}: {error}");

@@ -212,3 +212,19 @@ fn a_plan_is_made_on_what_was_detected() {
     let plan = json(command.arg("--sysfs").arg(tree.root()).env("HIP_VISIBLE_DEVICES", "0"));
     assert_eq!((&plan["devices"][0]["backend"], &plan["verdict"]), (&"ROCm".into(), &"gpu".into()));
 }
+
+#[cfg(not(all(target_os = "macos", target_arch = "aarch64")))]
+#[test]
+fn cards_that_no_collector_reads_are_named() {
+    let said = |tree: Tree| {
+        let devices = tree.devices();
+        let tried = devices["tried"].as_array().unwrap().iter().find(|tried| tried["collector"] == "vulkan").cloned();
+        tried.unwrap()["outcome"].as_str().unwrap().to_owned()
+    };
+    assert!(said(three()).contains("no other GPU in"), "{}", said(three()));
+    let nouveau = ("uevent", "DRIVER=nouveau\nPCI_SLOT_NAME=0000:07:00.0");
+    let tree = three().card(7, &[("vendor", "0x10de"), ("device", "0x1c82"), nouveau]);
+    let tree = tree.card(8, &[("vendor", "0x10de"), ("uevent", "DRIVER=nvidia\nPCI_SLOT_NAME=0000:08:00.0")]);
+    let outcome = said(tree);
+    assert!(outcome.contains("0000:07:00.0 (driver nouveau)") && !outcome.contains("0000:08"), "{outcome}");
+}

@@ -35,7 +35,10 @@ pub fn matching(text: &str) -> Vec<&'static Preset> {
 
 /// The names nearest to `text`, best first; at most three, none when nothing is near.
 pub fn nearest(text: &str) -> Vec<&'static str> {
-    let wanted = compact(text);
+    let wanted = without_words(text, |word, maker| word == maker || maker.len() >= 5 && distance(word, maker) <= 1);
+    if wanted.is_empty() {
+        return Vec::new();
+    }
     let mut near: Vec<_> = all()
         .iter()
         .filter_map(|preset| {
@@ -54,9 +57,14 @@ const MAKERS: [&str; 9] = ["nvidia", "geforce", "amd", "radeon", "instinct", "te
 
 /// Lower case letters and digits, without the makers' names.
 fn compact(text: &str) -> String {
+    without_words(text, |word, maker| word == maker)
+}
+
+/// The same without the words that are a maker's name to `is`.
+fn without_words(text: &str, is: impl Fn(&str, &str) -> bool) -> String {
     let lower = text.to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
-    words.filter(|word| !MAKERS.contains(word)).collect()
+    words.filter(|word| !MAKERS.iter().any(|maker| is(word, maker))).collect()
 }
 
 fn without_series(name: &str) -> &str {
@@ -104,7 +112,8 @@ mod tests {
         assert!(nearest("RTX 4091").contains(&"RTX 4090"));
         assert!(nearest("a100").starts_with(&["A100 40GB", "A100 80GB"]));
         assert!(nearest("4060 ti").contains(&"RTX 4060 Ti 16GB"));
-        assert!(nearest("Voodoo 2").is_empty());
+        assert!(nearest("gforce 3090").starts_with(&["RTX 3090"]) && nearest("nvida rtx 4099").contains(&"RTX 4090"));
+        assert!(nearest("Voodoo 2").is_empty() && nearest("").is_empty() && nearest("NVIDIA").is_empty());
     }
 
     #[test]

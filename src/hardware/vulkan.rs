@@ -1,0 +1,45 @@
+//! What the other collectors miss. Vulkan would know more of such cards, but is not asked: its loader runs every
+//! installed driver's code inside this program, where a broken one brings it down, and can only be called without the
+//! guarantees that the rest of this program has. So the cards are named, and a person describes them.
+
+use super::Tried;
+use super::sysfs::{Card, Tree};
+
+/// Makers whose cards have a collector whatever their driver is: AMD and Intel.
+const COLLECTED: [u32; 2] = [0x1002, 0x8086];
+const NVIDIA: u32 = 0x10de;
+
+/// What is said of the cards in `tree`, or on systems without one.
+pub(super) fn look(tree: Option<&Tree>) -> Tried {
+    let outcome = match tree.map(|tree| (tree, tree.cards())) {
+        None => "GPUs of other makers are not found on this system: describe them with --gpu".to_owned(),
+        Some((_, Err(reason))) => format!("no graphics cards in sysfs ({reason}), and Vulkan itself is not asked"),
+        Some((tree, Ok(cards))) => {
+            let missed: Vec<String> = cards.iter().filter(|card| is_missed(card)).map(shown).collect();
+            let place = tree.place();
+            match missed.as_slice() {
+                [] => format!("no other GPU in {}; Vulkan itself is not asked", place.display()),
+                missed => format!(
+                    "no collector reads {}, and Vulkan is not asked: describe what computes with --gpu \
+                     total=…,backend=Vulkan",
+                    missed.join(", ")
+                ),
+            }
+        }
+    };
+    Tried { collector: "vulkan", outcome }
+}
+
+/// No other collector reads it: NVIDIA's own driver tells of NVIDIA's cards, no other driver does.
+fn is_missed(card: &Card) -> bool {
+    let collected = card.vendor.is_some_and(|vendor| COLLECTED.contains(&vendor)) || card.has("mem_info_vram_total");
+    !collected && !(card.vendor == Some(NVIDIA) && card.driver.as_deref() == Some("nvidia"))
+}
+
+/// `card1 (driver nouveau)`
+fn shown(card: &Card) -> String {
+    match &card.driver {
+        Some(driver) => format!("{} (driver {driver})", card.place()),
+        None => card.place().to_owned(),
+    }
+}
