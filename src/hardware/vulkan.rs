@@ -33,7 +33,8 @@ pub(super) fn look(tree: Option<&Tree>) -> Tried {
 /// No other collector reads it: NVIDIA's own driver tells of NVIDIA's cards, no other driver does.
 fn is_missed(card: &Card) -> bool {
     let collected = card.vendor.is_some_and(|vendor| COLLECTED.contains(&vendor)) || card.has("mem_info_vram_total");
-    !collected && !(card.vendor == Some(NVIDIA) && card.driver.as_deref() == Some("nvidia"))
+    let by_nvml = card.vendor == Some(NVIDIA) && card.driver.as_deref() == Some("nvidia");
+    !collected && !by_nvml
 }
 
 /// `card1 (driver nouveau)`
