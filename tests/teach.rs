@@ -4,6 +4,7 @@ mod allocation;
 mod caches;
 mod formulas;
 mod lessons;
+mod never_panics;
 mod schedule;
 mod screens;
 
