@@ -357,12 +357,12 @@ pub fn command(event: KeyEvent, scopes: &[Scope]) -> Option<Command> {
         .map(|binding| binding.command)
 }
 
-/// The footer where `scopes` hold: keys and what they do, in the order of the table.
-pub fn footer(scopes: &[Scope]) -> Vec<(String, Hint)> {
+/// The footer where `scopes` hold: keys and what they do, in the order of the table; those commands that `mean` something.
+pub fn footer(scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<(String, Hint)> {
     let mut words: Vec<(String, Hint)> = Vec::new();
     let here: Vec<&Binding> =
         scopes.iter().flat_map(|&scope| KEYS.iter().filter(move |one| one.scope == scope)).collect();
-    for (at, binding) in here.iter().enumerate() {
+    for (at, binding) in here.iter().enumerate().filter(|(_, binding)| mean(binding.command)) {
         // a nearer scope gives its key another meaning
         let nearer = here.iter().take(at).filter(|other| other.scope != binding.scope);
         if nearer.flat_map(|other| other.keys).any(|key| binding.keys.first() == Some(key)) {
@@ -447,7 +447,7 @@ mod tests {
 
     #[test]
     fn the_footer_joins_keys_of_one_word() {
-        let footer = footer(&[Scope::Knobs]);
+        let footer = footer(&[Scope::Knobs], |_| true);
         assert_eq!((footer[0].0.as_str(), footer[0].1.word), ("↑↓", "knob"));
         assert_eq!((footer[2].0.as_str(), footer[2].1.word), ("⇧←→", "fine"));
     }

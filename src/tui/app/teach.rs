@@ -59,6 +59,19 @@ impl Teach {
         self.sheet.as_deref().filter(|sheet| sheet.page() == self.page)
     }
 
+    /// Whether `command` means something on the open page.
+    pub const fn page_knows(&self, command: Command) -> bool {
+        match command {
+            Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
+            Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
+            Command::TakeAway => matches!(self.page, Page::Schedule),
+            Command::Peak => matches!(self.page, Page::Allocation),
+            Command::Play => matches!(self.page, Page::Caches),
+            Command::Answer => matches!(self.page, Page::Lessons),
+            _ => true,
+        }
+    }
+
     fn topic(&self) -> Topic {
         match self.page {
             Page::Schedule => Topic::Schedule(self.schedule.without),

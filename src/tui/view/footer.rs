@@ -25,7 +25,11 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         pen.put(text, theme.bold(Hue::Cache));
         return;
     }
-    for (key, word) in fitting(keymap::footer(app.scopes()), pen.room()) {
+    let mean = |command| match &app.mode {
+        Mode::Teach(teach) if teach.help.is_none() => teach.page_knows(command),
+        _ => true,
+    };
+    for (key, word) in fitting(keymap::footer(app.scopes(), mean), pen.room()) {
         pen.put(&key, theme.bold(Hue::Text)).skip(1).put(word, theme.ink(Hue::Dim)).skip(GAP);
     }
 }
