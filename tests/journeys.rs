@@ -11,6 +11,7 @@ mod never_panics;
 mod quantisation;
 mod ranges;
 mod sliders;
+mod together;
 
 use crate::stage::{self, Stage};
 use plimsoll::engine::EngineId;

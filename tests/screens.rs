@@ -204,6 +204,33 @@ fn models_at_four_sizes(#[case] state: &str, #[case] keys: &str) {
     }
 }
 
+/// Three models: the one that was pinned first has to go.
+fn crowded(size: (u16, u16), look: Look) -> Stage {
+    let machine = stage::machine(1, "RTX 3090", 24, 64);
+    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, size, settings(65_536), look);
+    with_shelf(&mut stage);
+    for (keys, model) in [("c Esc b", "qwen3-0.6b"), ("c Esc b", "gemma3-4b")] {
+        stage.press(keys);
+        stage.write(model);
+        stage.press("Enter");
+    }
+    stage
+}
+
+#[test]
+fn living_together_or_not() {
+    for size in [(60, 20), (80, 24), (140, 45)] {
+        let mut stage = crowded(size, Look::BEST);
+        stage.press("L");
+        insta::assert_snapshot!(format!("together-{}x{}", size.0, size.1), stage.text());
+    }
+    let mut stage = crowded((100, 30), Look { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Look::BEST });
+    stage.press("Home 8 1 9 2 Enter L");
+    let text = stage.text();
+    assert!(text.is_ascii(), "{text}");
+    insta::assert_snapshot!("together-ascii", text);
+}
+
 #[test]
 fn four_plans_compared() {
     let machine = stage::machine(1, "RTX 3060", 12, 32);

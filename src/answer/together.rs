@@ -1,11 +1,12 @@
 //! Several models on one machine at once: what each gets, what remains, and which would have to go.
 
-use super::Case;
+use super::{Case, verdict};
 use crate::engine::{self, EngineError, EngineId, Reception};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{Confidence, Plan, Verdict};
 use crate::settings::{Context, Settings};
+use crate::units::Bytes;
 
 /// A model that is to be loaded, with its knobs.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +59,46 @@ impl Household {
         residents(&self.fates)
     }
 
+    /// Together, or not.
+    pub fn headline(&self) -> &'static str {
+        if self.all_live_together() { "Together:" } else { "Not together:" }
+    }
+
+    /// What comes after the headline.
+    pub fn sentence(&self) -> String {
+        let loaded = self.residents().count();
+        if !self.all_live_together() {
+            let too_much = self.residents().any(|(_, plan)| plan.verdict == Verdict::DoesNotFit);
+            let rest = if too_much { ", and not all of those fit" } else { "" };
+            return format!("{loaded} of {} are loaded in the end{rest}.", self.fates.len());
+        }
+        match self.residents().filter(|(_, plan)| plan.verdict != Verdict::Gpu).count() {
+            0 => "every layer of each is on GPUs.".to_owned(),
+            1 => "one of them has layers in RAM.".to_owned(),
+            split => format!("{split} of them have layers in RAM."),
+        }
+    }
+
     /// How sure all of it is: no surer than the least sure of the plans.
     pub fn confidence(&self) -> Option<Confidence> {
         self.residents().map(|(_, plan)| plan.confidence).max()
+    }
+}
+
+impl Fate {
+    /// What becomes of it, after its name; `name` says what another tenant is called.
+    pub fn sentence(&self, name: &dyn Fn(usize) -> String) -> String {
+        match self {
+            Self::Loaded(plan) => {
+                let places = plan.devices.iter().filter(|device| device.asked() > Bytes::ZERO);
+                let places: Vec<String> = places.map(|device| format!("{} on {}", device.asked(), device.id)).collect();
+                let (word, on, all) = (verdict::headline(plan.verdict), plan.offloaded, plan.layers.len());
+                format!("{word}: {on} of {all} layers on GPUs; {}", places.join(", "))
+            }
+            Self::Shares(host) => format!("is served by {}, which is the same file with the same knobs", name(*host)),
+            Self::Evicted { by, why } => format!("has to go for {}: {why}", name(*by)),
+            Self::Refused(why) => format!("is not loaded: {why}"),
+        }
     }
 }
 

@@ -45,6 +45,7 @@ pub enum Command {
     Rows,
     Columns,
     Compare,
+    Together,
     LetGo,
     Reset,
     Undo,

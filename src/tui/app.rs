@@ -22,6 +22,7 @@ pub mod shelf;
 pub mod sweep;
 mod tag;
 pub mod teach;
+pub mod together;
 mod update;
 mod whereabouts;
 

@@ -6,6 +6,7 @@ use crate::answer::best::{Suggestion, Wish};
 use crate::answer::cliffs::Cliff;
 use crate::answer::matrix::Axis;
 use crate::answer::sweep::{Outcome, Point};
+use crate::answer::together::{Household, Tenant, live_together};
 use crate::answer::{Case, Goal, Offer, Situation};
 use crate::settings::knob::Knob;
 
@@ -33,6 +34,8 @@ pub enum About {
     Points(Knob, Vec<u64>),
     /// What fits where over two sides: rows and columns.
     Matrix(Side, Side),
+    /// What becomes of these, loaded one after the other on the machine, by the engine, of what it is about.
+    Together(Vec<Situation>),
 }
 
 /// A part of an answer.
@@ -50,6 +53,8 @@ pub enum Part {
     Axes(Axis, Axis),
     /// The next cell of it, row after row.
     Cell(Box<Cell>),
+    /// What became of those that were loaded one after the other; or why there is no plan of one.
+    Together(Result<Box<Household>, String>),
     /// That was all.
     End,
 }
@@ -68,7 +73,9 @@ impl Inquiry {
     pub const fn lane(&self) -> Lane {
         match self.about {
             About::Cliffs(_) => Lane::Planner,
-            About::Changes(_) | About::Best(_) | About::Points(..) | About::Matrix(..) => Lane::Page,
+            About::Changes(_) | About::Best(_) | About::Points(..) | About::Matrix(..) | About::Together(_) => {
+                Lane::Page
+            }
         }
     }
 
@@ -83,6 +90,7 @@ impl Inquiry {
                 let point = |&value| Some(Part::Point(self.of.case().point(*knob, value)));
                 Box::new(values.iter().map(point).chain(end))
             }
+            About::Together(guests) => Box::new(std::iter::once_with(|| Some(self.together(guests))).chain(end)),
             About::Matrix(rows, columns) => Box::new(self.matrix(*rows, *columns).chain(end)),
         }
     }
@@ -118,6 +126,13 @@ impl Inquiry {
             let plan = case.plan().ok()?;
             Some(Part::Best(wish, case.best(&plan, wish, held)))
         })
+    }
+
+    fn together(&self, guests: &[Situation]) -> Part {
+        let tenants: Vec<_> =
+            guests.iter().map(|guest| Tenant { model: &guest.model, settings: &guest.settings }).collect();
+        let household = live_together(self.of.engine, &self.of.machine, &tenants);
+        Part::Together(household.map(Box::new).map_err(|error| error.to_string()))
     }
 
     fn matrix(&self, rows: Side, columns: Side) -> impl Iterator<Item = Option<Part>> {

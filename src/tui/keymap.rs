@@ -180,6 +180,7 @@ pub const KEYS: &[Binding] = table! {
     Plan: Sweep = [letter('w')] "memory along a knob's range", footer 3 "sweep";
     Plan: Matrix = [letter('W'), shift(KeyCode::Char('W'))] "what fits where, over two knobs";
     Plan: Compare = [letter('c')] "pin this plan; again: compare", footer 3 "compare";
+    Plan: Together = [letter('L'), shift(KeyCode::Char('L'))] "can what is pinned live together with this";
     Plan: Export = [letter('x')] "take the plan away: Modelfile, environment, command, picture", footer 3 "export";
     Plan: Engine = [letter('e')] "choose the engine and its release";
     Plan: Beside = [letter('E'), shift(KeyCode::Char('E'))] "another engine beside this one";

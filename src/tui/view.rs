@@ -17,7 +17,7 @@
 //! ```
 //!
 //! The machine has a screen of its own, `machine`, and so has [`teach`]. Pages that stand in front: `help`, `models`,
-//! `explain`, `engines`, `beside`, `notes`, `because`, `best`, `sweep`, `matrix`, `compare`, `export`. Where each part
+//! `explain`, `engines`, `beside`, `notes`, `because`, `best`, `sweep`, `matrix`, `compare`, `together`, `export`. Where each part
 //! stands is in [`super::regions`].
 
 mod because;
@@ -44,6 +44,7 @@ pub mod peaks;
 mod small;
 pub mod sweep;
 pub mod teach;
+mod together;
 mod verdict;
 
 use ratatui::buffer::Buffer;
@@ -97,6 +98,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             Mode::Sweep(page) => sweep::draw(app, page, buffer),
             Mode::Matrix(page) => matrix::draw(app, page, buffer),
             Mode::Compare(page) => compare::pinned(app, *page, buffer),
+            Mode::Together(page) => together::draw(app, page, buffer),
             Mode::Export(page) => export::draw(app, page, buffer),
             Mode::Help(scroll) => help::draw(app, *scroll, buffer),
         }

@@ -14,7 +14,7 @@ use ratatui::layout::Rect;
 
 use crate::stage::{self, Stage};
 
-const COMMANDS: [Command; 52] = [
+const COMMANDS: [Command; 53] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -67,6 +67,7 @@ const COMMANDS: [Command; 52] = [
     Command::Join,
     Command::Versus,
     Command::Export,
+    Command::Together,
 ];
 
 #[derive(Clone, Debug)]

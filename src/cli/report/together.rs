@@ -4,9 +4,8 @@ use super::super::style::{Ink, Style};
 use super::one_line;
 use crate::answer::report::Source;
 use crate::answer::together::{Fate, Household};
-use crate::answer::verdict;
 use crate::machine::Machine;
-use crate::plan::{Plan, Verdict};
+use crate::plan::Verdict;
 use crate::units::Bytes;
 
 /// What becomes of each model, and what remains of the machine.
@@ -24,7 +23,7 @@ pub(in super::super) fn text(
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(style.width / 2);
     for (number, (name, fate)) in names.iter().zip(&household.fates).enumerate() {
         let first = format!("{} {name:<width$}  ", number + 1);
-        out += &style.wrap(&first, &told(fate));
+        out += &style.wrap(&first, &one_line(&fate.sentence(&|tenant| (tenant + 1).to_string())));
     }
     out += &format!("\n{}\n", style.paint(Ink::Strong, "What remains free"));
     for (index, (before, after)) in machine.gpus.iter().zip(&household.left.gpus).enumerate() {
@@ -43,37 +42,13 @@ pub(in super::super) fn text(
 }
 
 fn headline(household: &Household, style: &Style) -> String {
-    let count = household.fates.len();
-    let loaded = household.residents().count();
-    let (word, ink, rest) = if household.all_live_together() {
-        let split = household.residents().filter(|(_, plan)| plan.verdict != Verdict::Gpu).count();
-        let rest = match split {
-            0 => "every layer of each is on GPUs.".to_owned(),
-            1 => "one of them has layers in RAM.".to_owned(),
-            _ => format!("{split} of them have layers in RAM."),
-        };
-        ("Together:", if split == 0 { Ink::Graph } else { Ink::Cache }, rest)
-    } else {
-        ("Not together:", Ink::Over, format!("{loaded} of {count} are loaded in the end."))
+    let split = household.residents().any(|(_, plan)| plan.verdict != Verdict::Gpu);
+    let ink = match household.all_live_together() {
+        true if split => Ink::Cache,
+        true => Ink::Graph,
+        false => Ink::Over,
     };
-    format!("{} {rest}\n", style.paint(Ink::Strong, &style.paint(ink, word)))
-}
-
-fn told(fate: &Fate) -> String {
-    match fate {
-        Fate::Loaded(plan) => loaded(plan),
-        Fate::Shares(host) => format!("is served by {}, which is the same file with the same knobs", host + 1),
-        Fate::Evicted { by, why } => format!("has to go for {}: {}", by + 1, one_line(why)),
-        Fate::Refused(why) => format!("is not loaded: {}", one_line(why)),
-    }
-}
-
-fn loaded(plan: &Plan) -> String {
-    let (on, all) = (plan.offloaded, plan.layers.len());
-    let places = plan.devices.iter().filter(|device| device.asked() > Bytes::ZERO);
-    let places: Vec<String> = places.map(|device| format!("{} on {}", device.asked(), device.id)).collect();
-    let layers = format!("{on} of {all} layers on GPUs");
-    format!("{}: {layers}; {}", verdict::headline(plan.verdict), places.join(", "))
+    format!("{} {}\n", style.paint(Ink::Strong, &style.paint(ink, household.headline())), household.sentence())
 }
 
 fn left(id: &str, name: &str, before: Bytes, after: Bytes, style: &Style) -> String {

@@ -23,6 +23,12 @@ impl App {
                 **page = Grid::new(page.sides);
                 About::Matrix(page.sides.0, page.sides.1)
             }
+            Mode::Together(_) => {
+                let page = self.household();
+                let about = About::Together(page.guests.iter().map(|guest| guest.situation.clone()).collect());
+                self.mode = Mode::Together(Box::new(page));
+                about
+            }
             Mode::Export(_) => return self.renew_form(),
             Mode::Sweep(page) => {
                 page.points.clear();
@@ -45,6 +51,7 @@ impl App {
             (Mode::Because(page), Part::End) => page.progress = Progress::Done,
             (Mode::Best(page), Part::Best(wish, found)) => page.found.push((wish, found)),
             (Mode::Best(page), Part::End) => page.progress = Progress::Done,
+            (Mode::Together(page), Part::Together(answer)) => page.answer = Some(answer),
             (Mode::Matrix(_), Part::Axes(rows, columns)) => self.learn_axes(rows, columns),
             (Mode::Matrix(page), Part::Cell(cell)) => page.cells.push(*cell),
             (Mode::Matrix(page), Part::End) => page.progress = Progress::Done,

@@ -11,6 +11,7 @@ use super::machine::{Asking, Bench};
 use super::matrix::Grid;
 use super::sweep::Sweeping;
 use super::teach::Teach;
+use super::together::Together;
 use super::{App, Panel, Subject};
 use crate::tui::keymap::Scope;
 
@@ -43,6 +44,8 @@ pub enum Mode {
     Matrix(Box<Grid>),
     /// Plans side by side.
     Compare(Comparing),
+    /// Several models on the machine at once.
+    Together(Box<Together>),
     /// The plan is taken away.
     Export(Box<Export>),
     /// The memory model is taught.
@@ -88,6 +91,7 @@ impl App {
                 | Mode::Engines(_)
                 | Mode::Beside(_)
                 | Mode::Notes(_)
+                | Mode::Together(_)
                 | Mode::Help(_),
                 _,
             ) => &[Scope::Page, Scope::Everywhere],

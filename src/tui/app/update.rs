@@ -130,6 +130,10 @@ impl App {
                 self.press_on_comparison(page, command);
                 Vec::new()
             }
+            Mode::Together(page) => {
+                self.press_on_household(page, command);
+                Vec::new()
+            }
             Mode::Export(page) => self.press_on_export(page, command),
             Mode::Teach(teach) => self.press_on_teach(teach, command),
             Mode::Explain(subject, scroll) => {
@@ -157,6 +161,7 @@ impl App {
                 return vec![Effect::Shelve];
             }
             Command::Machine => self.mode = Mode::Machine(Box::default()),
+            Command::Together => return self.open_together(),
             Command::Export => return self.open_export(),
             Command::Freeze => return self.freeze(),
             Command::Teach => return self.open_teach(),

@@ -10,10 +10,17 @@ pub const LOWER: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "
 
 /// Replaces every character outside ASCII in `buffer` by its stand-in.
 pub fn to_ascii(buffer: &mut Buffer) {
-    for cell in &mut buffer.content {
-        if !cell.symbol().is_ascii() {
+    let width = usize::from(buffer.area.width);
+    for row in buffer.content.chunks_mut(width.max(1)) {
+        for at in 0..row.len() {
+            let Some(cell) = row.get_mut(at).filter(|cell| !cell.symbol().is_ascii()) else { continue };
+            let compares = "≤≥".contains(cell.symbol());
             let plain = ascii(cell.symbol());
             cell.set_symbol(plain);
+            // written with two characters, where there is a cell for the second
+            if let Some(next) = row.get_mut(at + 1).filter(|next| compares && next.symbol() == " ") {
+                next.set_symbol("=");
+            }
         }
     }
 }
@@ -24,7 +31,7 @@ const STAND_INS: [(&str, &str); 27] = [
     ("-", "─━–—−═░"),
     ("|", "│┃║┊▏▎▍┤├"),
     ("+", "╭╮╰╯┌┐└┘┬┴┼┏┓┗┛▒✓"),
-    ("~", "┄╌╍≤≥≈"),
+    ("~", "┄╌╍≈"),
     ("#", "█▉▊▋▌▄▅▆▇■"),
     ("_", "▁▂▃"),
     ("=", "▓"),
@@ -34,8 +41,8 @@ const STAND_INS: [(&str, &str); 27] = [
     ("L", "◆"),
     ("*", "◇"),
     ("o", "○"),
-    (">", "▸▶→›"),
-    ("<", "◂←‹"),
+    (">", "▸▶→›≥"),
+    ("<", "◂←‹≤"),
     ("^", "↑▲▔"),
     ("v", "↓▼"),
     ("S", "⇧Σ"),
@@ -58,6 +65,13 @@ pub fn ascii(symbol: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_comparison_takes_the_blank_behind_it() {
+        let mut buffer = Buffer::with_lines(["Ollama ≤ 0.24 ≥", " ≥0.30"]);
+        to_ascii(&mut buffer);
+        assert_eq!(buffer, Buffer::with_lines(["Ollama <=0.24 >", " >0.30"]));
+    }
 
     #[test]
     fn every_stand_in_is_one_ascii_cell() {

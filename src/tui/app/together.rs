@@ -1,0 +1,65 @@
+//! The page on whether the plans that are pinned can live together with the present one, on the present machine.
+
+use super::update::scrolled;
+use super::{App, Mode};
+use crate::answer::Situation;
+use crate::answer::together::Household;
+use crate::tui::action::Command;
+use crate::tui::effect::Effect;
+
+/// The state of the page.
+#[derive(Clone, Debug, Default)]
+pub struct Together {
+    /// Who comes, in this order.
+    pub guests: Vec<Guest>,
+    /// What becomes of them, or why there is no plan of one; none while it is worked out.
+    pub answer: Option<Result<Box<Household>, String>>,
+    /// Lines that are scrolled away above.
+    pub scroll: u16,
+}
+
+/// A model that is loaded beside others.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// What it is called on the page: the letter of its pin, or `now`.
+    pub label: String,
+    /// Its model and knobs; its machine and engine do not count here.
+    pub situation: Situation,
+}
+
+impl App {
+    /// Opens the page.
+    pub(super) fn open_together(&mut self) -> Vec<Effect> {
+        if self.situation().is_none() {
+            self.notice = Some("There is no plan yet: open a model with o.".to_owned());
+            return Vec::new();
+        }
+        self.mode = Mode::Together(Box::default());
+        self.ask_for_page()
+    }
+
+    /// Who comes: what is pinned, in its order, and the present plan where it is none of that.
+    pub(super) fn household(&self) -> Together {
+        let pinned = |situation: &Situation| {
+            self.pins.iter().any(|pin| {
+                std::sync::Arc::ptr_eq(&pin.situation.model, &situation.model)
+                    && pin.situation.settings == situation.settings
+            })
+        };
+        let pins = self.pins.iter().map(|pin| (pin.letter.to_string(), pin.situation.clone()));
+        let now = self.situation().filter(|now| !pinned(now)).map(|now| ("now".to_owned(), now));
+        let guests = pins.chain(now).map(|(label, situation)| Guest { label, situation }).collect();
+        Together { guests, ..Together::default() }
+    }
+
+    pub(super) fn press_on_household(&mut self, mut page: Box<Together>, command: Command) {
+        match command {
+            Command::Back | Command::Enter => {}
+            Command::Help => self.mode = Mode::Help(0),
+            _ => {
+                page.scroll = scrolled(page.scroll, command);
+                self.mode = Mode::Together(page);
+            }
+        }
+    }
+}

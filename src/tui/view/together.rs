@@ -1,0 +1,126 @@
+//! Several models on the machine at once: who stays, who goes, and whose letter fills how much of each device.
+//!
+//! ```text
+//! ✓ Together: every layer of each is on GPUs.
+//!
+//! A    Llama 3.1 8B · Q4_K_M · context 8 192
+//!      Fits: 33 of 33 layers on GPUs; 5.4 GiB on GPU0
+//! now  Qwen3 8B · Q4_K_M · context 8 192
+//!      Fits: 37 of 37 layers on GPUs; 5.6 GiB on GPU0
+//!
+//! GPU0 ░░AAAAAAAAAAAAAnnnnnnnnnnnnn····························  12.6 GiB free
+//! ```
+
+use ratatui::buffer::Buffer;
+use ratatui::text::{Line, Span};
+
+use super::page::Page;
+use crate::answer::report::Source;
+use crate::answer::together::{Fate, Household};
+use crate::plan::{DevicePlan, Verdict};
+use crate::tui::app::App;
+use crate::tui::app::together::{Guest, Together};
+use crate::tui::theme::Hue;
+use crate::units::{Bytes, Tokens};
+
+/// Cells for the names of guests and devices.
+const NAMES: u16 = 5;
+/// Cells for what is free, behind a bar.
+const FREE: usize = 16;
+
+/// Draws the page.
+pub fn draw(app: &App, together: &Together, buffer: &mut Buffer) {
+    let mut page = Page::new(app);
+    match &together.answer {
+        None => page.text("Loading them one after the other…", Hue::Dim),
+        Some(Err(why)) => page.text(why, Hue::Over),
+        Some(Ok(household)) => headline(app, household, &mut page),
+    }
+    page.blank();
+    for (place, guest) in together.guests.iter().enumerate() {
+        let fate = together.answer.as_ref().and_then(|answer| answer.as_ref().ok()?.fates.get(place));
+        one(app, guest, fate, &together.guests, &mut page);
+    }
+    if let Some(Ok(household)) = &together.answer {
+        page.heading("What each takes");
+        devices(app, together, household, &mut page);
+        page.blank();
+        let source = Source::of_engine(app.engine, &app.settings, household.confidence());
+        page.text(&source.to_string(), Hue::Dim);
+    }
+    if together.guests.len() == 1 {
+        page.text("It is alone: pin it with c, open another model with b, and press L again.", Hue::Text);
+    }
+    if app.engine.evicts() {
+        let order = "Models are taken to be idle. Of those, Ollama unloads first the one whose file's digest sorts first, \
+                     which is not known here: here the one that was loaded first goes first.";
+        page.text(order, Hue::Dim);
+    }
+    page.draw(app, "Live together", together.scroll, buffer);
+}
+
+fn headline(app: &App, household: &Household, page: &mut Page) {
+    let split = household.residents().any(|(_, plan)| plan.verdict != Verdict::Gpu);
+    let (sign, hue) = match household.all_live_together() {
+        true if split => ("▲", Hue::Cache),
+        true => ("✓", Hue::Fine),
+        false => ("✗", Hue::Over),
+    };
+    page.line(Line::from(vec![
+        Span::styled(format!("{sign} {}", household.headline()), app.theme.bold(hue)),
+        Span::styled(format!(" {}", household.sentence()), app.theme.ink(Hue::Text)),
+    ]));
+}
+
+/// A guest, and what becomes of it.
+fn one(app: &App, guest: &Guest, fate: Option<&Fate>, guests: &[Guest], page: &mut Page) {
+    let of = &guest.situation;
+    let mut facts = vec![of.model.name.clone()];
+    facts.extend(of.model.file_type.map(str::to_owned));
+    if let Some(Fate::Loaded(plan)) = fate {
+        facts.push(format!("context {}", Tokens(plan.settings.ctx)));
+    }
+    page.pair(&guest.label, NAMES, &facts.join(" · "), app.theme.bold(Hue::Text));
+    let Some(fate) = fate else { return };
+    let name = |tenant: usize| guests.get(tenant).map_or_else(String::new, |guest| guest.label.clone());
+    let hue = match fate {
+        Fate::Loaded(plan) if plan.verdict == Verdict::DoesNotFit => Hue::Over,
+        Fate::Loaded(_) | Fate::Shares(_) => Hue::Dim,
+        Fate::Evicted { .. } | Fate::Refused(_) => Hue::Over,
+    };
+    page.text_indented(&fate.sentence(&name), NAMES + 1, hue);
+}
+
+/// A bar for each device: what was in use before, each guest by its letter, and what is free.
+fn devices(app: &App, together: &Together, household: &Household, page: &mut Page) {
+    const HUES: [Hue; 2] = [Hue::EvenGpu, Hue::OddGpu];
+    let theme = app.theme;
+    let room = usize::from(page.columns()).saturating_sub(usize::from(NAMES) + 1 + FREE).max(8);
+    let ram = household.left.ram;
+    let gpus = household.left.gpus.iter().zip(&app.machine.gpus).enumerate();
+    let gpus = gpus.map(|(index, (left, before))| (format!("GPU{index}"), before.total, before.free, left.free));
+    let all = gpus.chain(std::iter::once(("RAM".to_owned(), ram.total, app.machine.ram.free, ram.free)));
+    for (index, (id, total, free, left)) in all.enumerate() {
+        let is_ram = index == household.left.gpus.len();
+        let mut spans = vec![Span::styled(format!("{id:<width$} ", width = usize::from(NAMES)), theme.ink(Hue::Dim))];
+        let mut end = Bytes::ZERO;
+        let mut filled = 0;
+        let mut part = |bytes: Bytes, sign: &str, hue: Hue, spans: &mut Vec<Span<'static>>| {
+            end += bytes;
+            // each part ends where the sum of those up to it does, so that the whole is never off
+            let to = ((end.share_of(total).0 * room as f64).round() as usize).min(room);
+            spans.push(Span::styled(sign.repeat(to.saturating_sub(filled)), theme.ink(hue)));
+            filled = filled.max(to);
+        };
+        part(total - free, "░", Hue::InUse, &mut spans);
+        for (tenant, plan) in household.residents() {
+            let device = if is_ram { Some(plan.cpu()) } else { plan.gpus().get(index) };
+            let letter = together.guests.get(tenant).and_then(|guest| guest.label.get(..1)).unwrap_or("?");
+            let hue = HUES[tenant % HUES.len()];
+            part(device.map_or(Bytes::ZERO, DevicePlan::asked), letter, hue, &mut spans);
+        }
+        part(total, "·", Hue::Dim, &mut spans);
+        spans.push(Span::styled(format!("{:>FREE$}", format!("{left} free")), theme.ink(Hue::Text)));
+        page.line(Line::from(spans));
+    }
+}

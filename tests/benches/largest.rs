@@ -1,0 +1,94 @@
+//! How far a knob can go, for every model of the tests, by every engine: the bar is 30 ms each. What is timed is the model
+//! that takes longest, which is named. `cargo bench --bench largest`
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
+
+#[path = "../support.rs"]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
+mod support;
+
+#[path = "case.rs"]
+mod case;
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use case::machine;
+use divan::Bencher;
+use plimsoll::answer::matrix::Axis;
+use plimsoll::answer::{Case, Goal};
+use plimsoll::engine::EngineId;
+use plimsoll::machine::Machine;
+use plimsoll::model::Model;
+use plimsoll::settings::knob::Knob;
+use plimsoll::settings::{Context, FlashAttn, Settings};
+use plimsoll::units::Bytes;
+
+fn main() {
+    divan::main();
+}
+
+/// An engine, and the knob that goes as far as it can.
+#[derive(Clone, Copy)]
+struct Question(EngineId, Knob);
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, self.1.name())
+    }
+}
+
+fn questions() -> impl Iterator<Item = Question> {
+    let knobs = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers];
+    EngineId::ALL.into_iter().flat_map(move |engine| knobs.map(|knob| Question(engine, knob)))
+}
+
+fn models() -> &'static [(String, Model)] {
+    static READ: OnceLock<Vec<(String, Model)>> = OnceLock::new();
+    READ.get_or_init(|| {
+        let read = |name: String| Some((name.clone(), Model::from_header(support::model(&name), &name).ok()?));
+        support::model_names().into_iter().filter_map(read).collect()
+    })
+}
+
+/// Machines that hold the model's weights with something to spare, or not quite: the edge lies within the knob's range.
+fn machines(model: &Model) -> Vec<Machine> {
+    let share = |percent: u64, gpus: u64| Bytes(model.bytes.0 / 100 * percent / gpus + (1 << 30));
+    vec![machine(1, share(130, 1)), machine(2, share(115, 2)), machine(4, share(150, 4)), machine(2, share(80, 2))]
+}
+
+#[divan::bench(args = questions(), sample_count = 10, sample_size = 1)]
+fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Question) {
+    let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
+    let mut slowest = (Duration::ZERO, "", None);
+    for (name, model) in models() {
+        for machine in machines(model) {
+            let case = Case { engine, model, machine: &machine, settings: &settings };
+            let began = Instant::now();
+            std::hint::black_box(case.largest(knob, Goal::All));
+            let took = began.elapsed();
+            if took > slowest.0 {
+                slowest = (took, name, Some((model, machine)));
+            }
+        }
+    }
+    let (_, name, worst) = slowest;
+    let (model, machine) = worst.unwrap();
+    print!("[{name} on {}] ", machine.gpus.len());
+    let case = Case { engine, model, machine: &machine, settings: &settings };
+    bencher.bench(|| case.largest(knob, Goal::All));
+}
+
+fn pairs() -> impl Iterator<Item = Question> {
+    EngineId::ALL.into_iter().flat_map(|engine| [Knob::Parallel, Knob::CacheType].map(|knob| Question(engine, knob)))
+}
+
+/// 12 contexts by 6 numbers of sequences, or by 6 types of cache; the bar is 100 ms.
+#[divan::bench(args = pairs(), sample_count = 10, sample_size = 1)]
+fn matrix_12_by_6_llama_70b(bencher: Bencher<'_, '_>, Question(engine, columns): Question) {
+    let (model, machine) = (case::model("llama3.1-70b"), machine(2, Bytes::gib(24)));
+    let settings = Settings { flash_attn: FlashAttn::On, ..Settings::default() };
+    let case = Case { engine, model: &model, machine: &machine, settings: &settings };
+    let axes = || (Axis::spread(Knob::Context, &case, 12), Axis::spread(columns, &case, 6));
+    bencher.bench(|| case.matrix(axes().0, axes().1));
+}
