@@ -210,7 +210,9 @@ fn types(model: &Model, to: FileType) -> Result<Types, QuantiseError> {
         ));
     }
     if importance {
-        notes.push(format!("llama.cpp makes {to} only with an importance matrix, which may change the size a little."));
+        notes.push(format!(
+            "llama.cpp makes {to} only with an importance matrix, which may change the size a little: it is modelled."
+        ));
     }
     Ok(Types { formats, notes })
 }

@@ -37,6 +37,12 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Ope
     if far::is_far(reference) {
         return far::load(reference, roots, watch);
     }
+    if let (None, Some((kind, _))) = (&name, reference.split_once("://")) {
+        let reason = format!(
+            "'{kind}://' is no kind of address that is read: write http, https, hf, ollama, or a file's path alone"
+        );
+        return Err(SourceError::NotThere { reference: reference.to_owned(), reason });
+    }
     if is_path(reference) || path.exists() {
         return open(&path, watch);
     }

@@ -79,7 +79,9 @@ fn a_file_is_opened_where_its_neighbours_cannot_be_told() {
 #[case("hf://o/nowhere", "there is no such repository: check the name")]
 #[case("hf://o/r/nothing.gguf", "the repository has no file 'nothing.gguf'")]
 #[case("hf://o", "no name of a model")]
-#[case("catalogue:none", "")]
+#[case("catalogue:none", "the catalogue has no model 'none'")]
+#[case("file:///etc/passwd", "'file://' is no kind of address that is read")]
+#[case("ftp://example.com/m.gguf", "'ftp://' is no kind of address that is read")]
 fn what_is_not_there_is_said(#[case] reference: &str, #[case] says: &str) {
     let (hub, _cdn) = start();
     let said = Here::new(&hub.url).refused(reference);
