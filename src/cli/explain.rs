@@ -8,6 +8,7 @@ use super::questions;
 use super::start::Ready;
 use super::style::{Bars, Style};
 use crate::engine;
+use crate::teach::{Page, Sheet, Topic, lessons};
 use crate::tui::app::{Beginning, Known, Live};
 use crate::tui::effect::library;
 use crate::tui::theme::{Glyphs, Look, Theme, Tone};
@@ -18,13 +19,20 @@ const PAPER: (u16, u16) = (120, 44);
 
 /// The page, as it was asked for.
 pub(super) fn explain(args: &ExplainArgs) -> Result<String, Fault> {
+    let topics = topics(args)?;
     let (ready, opened) = questions::ready(&args.asked)?;
     if args.json || args.markdown {
         let case = ready.case(&opened.model);
         let plan = engine::plan(case.engine, case.model, case.machine, case.settings)?;
-        let sheet = args.page.topic().sheet(&case, &plan, &library)?;
-        return if args.json { json(&sheet.json()) } else { Ok(sheet.markdown()) };
+        let sheets = topics.iter().map(|topic| topic.sheet(&case, &plan, &library));
+        let sheets = sheets.collect::<Result<Vec<Sheet>, _>>()?;
+        return match sheets.as_slice() {
+            [one] if args.json => json(&one.json()),
+            all if args.json => json(&all.iter().map(Sheet::json).collect()),
+            all => Ok(all.iter().map(Sheet::markdown).collect::<Vec<_>>().join("\n")),
+        };
     }
+    let topic = topics.first().copied().unwrap_or(args.page.topic());
     let style = Style::of_stdout();
     let glyphs = if style.bars == Bars::Ascii { Glyphs::Ascii } else { Glyphs::Unicode };
     let look = if args.svg { Look::BEST } else { Look { tone: Tone::Mono, glyphs, ..Look::BEST } };
@@ -40,9 +48,22 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, Fault> {
         theme: Theme::new(look),
         size: PAPER,
     };
-    let drawn = handout::draw(beginning, args.page).map_err(Fault::Arguments)?;
+    let drawn = handout::draw(beginning, topic).map_err(Fault::Arguments)?;
     let title = format!("plimsoll explain --page {}", args.page.name());
     Ok(if args.svg { picture::svg(&drawn, look.tone, &title) } else { handout::text(&drawn) })
+}
+
+/// What is to be printed: one page, or every lesson where none is chosen.
+fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, Fault> {
+    match (args.page, args.lesson) {
+        (Page::Lessons, None) => Ok((0..lessons::all().len()).map(Topic::Lessons).collect()),
+        (Page::Lessons, Some(number @ 1..)) if number <= lessons::all().len() => Ok(vec![Topic::Lessons(number - 1)]),
+        (Page::Lessons, Some(number)) => {
+            Err(Fault::Arguments(format!("--lesson {number}: the lessons are 1 to {}", lessons::all().len())))
+        }
+        (page, None) => Ok(vec![page.topic()]),
+        (page, Some(_)) => Err(Fault::Arguments(format!("--lesson belongs to --page lessons, not to {}", page.name()))),
+    }
 }
 
 fn json(page: &serde_json::Value) -> Result<String, Fault> {

@@ -9,13 +9,16 @@ use super::effect::Effect;
 use super::theme::{Glyphs, Hue, glyphs};
 use super::view;
 use super::widget::pen::Pen;
-use crate::teach::Page;
+use crate::teach::Topic;
 
-/// `page` under a heading: the model, who plans it, the machine, and the knobs in effect.
+/// Squares of the caches that are filled on paper: some windows have moved on by then.
+const FILLED: u64 = 240;
+
+/// The page of `topic` under a heading: the model, who plans it, the machine, and the knobs in effect.
 ///
 /// # Errors
 /// Why there is nothing to show, in one sentence.
-pub fn draw(start: Beginning, page: Page) -> Result<Buffer, String> {
+pub fn draw(start: Beginning, topic: Topic) -> Result<Buffer, String> {
     let mut buffer = Buffer::empty(Rect::new(0, 0, start.size.0, start.size.1));
     let mut app = App::new(start);
     // what waits for a person, or would mark what changed, has no place on paper
@@ -23,7 +26,7 @@ pub fn draw(start: Beginning, page: Page) -> Result<Buffer, String> {
     if let Some(refused) = &app.refused {
         return Err(refused.to_string());
     }
-    for effect in app.teach(page) {
+    for effect in app.teach(topic) {
         let Effect::Teach(lesson) = effect else { continue };
         let answer = lesson.answer();
         if let Action::Taught { result: Err(why), .. } = &answer {
@@ -32,8 +35,10 @@ pub fn draw(start: Beginning, page: Page) -> Result<Buffer, String> {
         drop(app.update(answer));
     }
     if let Mode::Teach(teach) = &mut app.mode {
-        // on paper there are no steps to go: the last holds them all
+        // on paper there are no steps to go: the last of a schedule holds them all
         teach.schedule.step = usize::MAX;
+        teach.caches.steps = FILLED;
+        teach.lessons.answered = true;
     }
     app.change.before = None;
     let area = buffer.area;

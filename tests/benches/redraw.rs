@@ -68,7 +68,7 @@ fn four_gpus(engine: EngineId) -> stage::Stage {
 
 /// The page, which is worked out beside the drawing thread.
 fn lesson(stage: &mut stage::Stage, page: Page) -> Box<Lesson> {
-    let mut effects = stage.app.teach(page).into_iter();
+    let mut effects = stage.app.teach(page.topic()).into_iter();
     let asked = effects.find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
     asked.expect("a page is asked for")
 }

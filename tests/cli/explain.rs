@@ -88,6 +88,36 @@ fn the_formulas_come_to_the_plan() {
 }
 
 #[test]
+fn a_lesson_is_printed_by_its_number_and_all_of_them_without() {
+    let place = Place::new();
+    let output = |arguments: &[&str]| {
+        let output = explained(&place, &["--page", "lessons"]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let all: Value = serde_json::from_str(&output(&["--json"])).unwrap();
+    let all = all.as_array().unwrap();
+    assert!(all.len() >= 8);
+    let second: Value = serde_json::from_str(&output(&["--lesson", "2", "--json"])).unwrap();
+    assert_eq!(second, all[1]);
+    let title = second["title"].as_str().unwrap();
+    let drawn = output(&["--lesson", "2"]);
+    assert!(drawn.contains(title) && drawn.contains("Answer: "), "{drawn}");
+    let markdown = output(&["--markdown"]);
+    let titles: Vec<&str> = markdown.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+    assert_eq!(titles, all.iter().map(|lesson| lesson["title"].as_str().unwrap()).collect::<Vec<_>>());
+}
+
+#[test]
+fn lessons_that_are_not_there_are_refused() {
+    let place = Place::new();
+    let ask = |page: &str, number: &str| refused(&mut explained(&place, &["--page", page, "--lesson", number]), 2);
+    assert!(ask("lessons", "0").contains("1 to 9"));
+    assert!(ask("lessons", "10").contains("1 to 9"));
+    assert!(ask("cache", "1").contains("--page lessons"));
+}
+
+#[test]
 fn pages_that_are_not_there_are_refused() {
     let place = Place::new();
     let sentence = refused(explained(&place, &[]).args(["--page", "nowhere"]), 2);

@@ -67,12 +67,6 @@ fn the_formulas_and_the_caches_as_pictures() {
 }
 
 #[test]
-fn formulas_of_what_is_allocated() {
-    let stage = open((140, 45), Tone::Dark, Page::Formulas, "↓ → ↓ ↓");
-    insta::assert_snapshot!("formulas-allocated", stage.text());
-}
-
-#[test]
 fn a_knob_moves_the_formulas() {
     let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
     let before = stage.text();
@@ -139,6 +133,7 @@ fn lines_and_lessons_are_chosen_with_the_mouse() {
 }
 
 #[rstest]
+#[case::allocated("formulas-allocated", Page::Formulas, "↓ → ↓ ↓")]
 #[case::schedule("schedule", Page::Schedule, "→ →")]
 #[case::splits("schedule-splits", Page::Schedule, "→ → → → → → → →")]
 #[case::block("schedule-block", Page::Schedule, "→ ↓ ↓ Enter ↓ ↓ ↓")]

@@ -84,7 +84,8 @@ Examples:
   plimsoll explain model.gguf --page formulas --ctx 32768 --gpu 24GiB
   plimsoll explain model.gguf --page cache --markdown
   plimsoll explain model.gguf --page allocation --svg > allocation.svg
-  plimsoll explain model.gguf --page allocation --json | jq '.devices[].peak'";
+  plimsoll explain model.gguf --page allocation --json | jq '.devices[].peak'
+  plimsoll explain model.gguf --page lessons --lesson 2";
 
 pub(super) const LIST_EXAMPLES: &str = "\
 Examples:

@@ -90,6 +90,9 @@ pub(in super::super) struct ExplainArgs {
     /// The page.
     #[arg(long, value_name = "PAGE", value_parser = value::page, help_heading = "Question")]
     pub(in super::super) page: Page,
+    /// The lesson, by its number; without it Markdown and JSON have all of them.
+    #[arg(long, value_name = "N", help_heading = "Question")]
+    pub(in super::super) lesson: Option<usize>,
     /// Print Markdown, with every figure.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["svg", "json"])]
     pub(in super::super) markdown: bool,

@@ -39,10 +39,11 @@ pub struct Teach {
 }
 
 impl Teach {
-    /// The screen with `page` open and nothing on it yet.
-    pub fn on(page: Page) -> Self {
+    /// The screen with the page of `topic` open and nothing on it yet.
+    pub fn on(topic: Topic) -> Self {
+        let lesson = if let Topic::Lessons(at) = topic { at } else { 0 };
         Self {
-            page,
+            page: topic.page(),
             sheet: None,
             refused: None,
             help: None,
@@ -50,7 +51,7 @@ impl Teach {
             allocation: allocation::Cursor::default(),
             formulas: formulas::Cursor::default(),
             caches: caches::Cursor::default(),
-            lessons: lessons::Cursor::default(),
+            lessons: lessons::Cursor { at: lesson, ..lessons::Cursor::default() },
         }
     }
 
@@ -95,16 +96,16 @@ pub(super) enum Made {
 
 impl App {
     pub(super) fn open_teach(&mut self) -> Vec<Effect> {
-        self.teach(Page::ALL[0])
+        self.teach(Page::ALL[0].topic())
     }
 
-    /// Opens the teach screen on `page`.
-    pub fn teach(&mut self, page: Page) -> Vec<Effect> {
+    /// Opens the teach screen on `topic`.
+    pub fn teach(&mut self, topic: Topic) -> Vec<Effect> {
         if self.plan.is_none() {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
-        self.mode = Mode::Teach(Box::new(Teach::on(page)));
+        self.mode = Mode::Teach(Box::new(Teach::on(topic)));
         self.ask_to_teach()
     }
 
