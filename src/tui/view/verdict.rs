@@ -65,7 +65,7 @@ fn words(app: &App) -> (String, Hue, String) {
         return (
             format!("✗ {name} was not opened:"),
             Hue::Over,
-            format!("{why} The plan is as it was; Esc puts this away."),
+            format!("{}. The plan is as it was; Esc puts this away.", why.trim_end_matches('.')),
         );
     }
     if let Some(error) = &app.refused {
