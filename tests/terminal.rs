@@ -241,7 +241,8 @@ fn a_plan_is_copied_through_the_terminal_and_saved_where_no_file_is() {
     session.until_text("is there already");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), copied);
     session.send("\x1b");
-    session.until_text("copy");
+    // the footer of the page: the field is closed
+    session.until_text("Enter copy");
     session.send("\x03");
     let (status, _) = session.ends();
     assert!(status.success());
