@@ -21,6 +21,8 @@ pub struct Limits {
     pub quant: Option<FileType>,
     /// The fewest layers whose experts stay in RAM.
     pub cpu_moe: Option<u64>,
+    /// The largest context that fits at all, GPUs and RAM together; asked only where there is no GPU, or nothing fits.
+    pub context_in_all: Option<u64>,
     /// What else brings every layer onto GPUs when they are not all there.
     pub remedies: Vec<Change>,
 }
@@ -53,8 +55,12 @@ impl Limits {
 impl Case<'_> {
     /// How far each knob can go, and what would help if not everything is on GPUs now; `plan` is this case's.
     pub fn limits(&self, plan: &Plan) -> Limits {
-        if self.machine.gpus.is_empty() {
-            return Limits::default();
+        let without_gpus = self.machine.gpus.is_empty();
+        let context_in_all = (without_gpus || plan.verdict == Verdict::DoesNotFit)
+            .then(|| self.largest(Knob::Context, Goal::AtLeast(0)).map(|most| most.value))
+            .flatten();
+        if without_gpus {
+            return Limits { context_in_all, ..Limits::default() };
         }
         let offered = self.knobs();
         let most = |knob| self.largest(knob, Goal::All).map(|largest| largest.value);
@@ -77,6 +83,7 @@ impl Case<'_> {
             quant: self.largest_quantisation(Goal::All).found.map(|(to, _)| to),
             ubatch: ask(Knob::Ubatch, &most),
             cpu_moe: ask(Knob::CpuMoe, &|knob| self.fewest(knob, Goal::All)),
+            context_in_all,
             remedies,
         }
     }

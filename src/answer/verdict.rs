@@ -35,7 +35,9 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
             format!("{in_ram} {verb} from RAM, which is slower.{}", ways_back(plan, limits))
         }
         Verdict::Cpu if plan.gpus().is_empty() => {
-            format!("no GPU, so all {all} layers run from RAM: {} of {} free.", plan.cpu().asked(), plan.cpu().free)
+            let cpu = plan.cpu();
+            let room = in_all(plan, limits);
+            format!("no GPU, so all {all} layers run from RAM: {} of {} free.{room}", cpu.asked(), cpu.free)
         }
         Verdict::Cpu => format!("no layer is on a GPU, all {all} run from RAM.{}", ways_back(plan, limits)),
         Verdict::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
@@ -43,13 +45,27 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
 }
 
 fn room_to_grow(plan: &Plan, limits: Option<&Limits>) -> String {
+    let trained = plan.model.context_train;
     match limits.and_then(|limits| limits.context) {
         Some(most) if most > plan.settings.ctx => {
-            let trained = plan.model.context_train == Some(most);
-            let whole = if trained { ", all the model was trained for" } else { "" };
+            let whole = if trained == Some(most) { ", all the model was trained for" } else { "" };
             format!(" The context can grow to {}{whole}.", Tokens(most))
         }
-        _ => String::new(),
+        Some(_) if trained == Some(plan.settings.ctx) => {
+            " The context is all that the model was trained for.".to_owned()
+        }
+        Some(_) => " The context can grow no further.".to_owned(),
+        None => String::new(),
+    }
+}
+
+/// How far the context could go with layers in RAM, where that is the limit.
+fn in_all(plan: &Plan, limits: Option<&Limits>) -> String {
+    match limits.and_then(|limits| limits.context_in_all) {
+        Some(most) if plan.verdict == Verdict::DoesNotFit => format!(" A context of {} fits.", Tokens(most)),
+        Some(most) if most > plan.settings.ctx => format!(" A context of {} fits too.", Tokens(most)),
+        Some(_) => " The context can grow no further.".to_owned(),
+        None => String::new(),
     }
 }
 
@@ -58,11 +74,18 @@ fn ways_back(plan: &Plan, limits: Option<&Limits>) -> String {
     let mut ways: Vec<String> = Vec::new();
     ways.extend(limits.context.map(|most| format!("a context of {}", Tokens(most))));
     ways.extend(limits.remedies.iter().take(2).map(ToString::to_string));
-    let Some(last) = ways.pop() else { return String::new() };
+    let place = if plan.gpus().len() == 1 { "the GPU" } else { "the GPUs" };
+    let Some(last) = ways.pop() else {
+        let none = if plan.gpus().is_empty() {
+            String::new()
+        } else {
+            format!(" No context, cache type or number of sequences keeps all of it on {place}.")
+        };
+        return in_all(plan, Some(limits).filter(|_| plan.verdict == Verdict::DoesNotFit)) + &none;
+    };
     let ways = if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) };
     let mut chars = ways.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-    let place = if plan.gpus().len() == 1 { "the GPU" } else { "the GPUs" };
     format!(" {first}{} keeps all of it on {place}.", chars.as_str())
 }
 
