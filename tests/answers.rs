@@ -221,7 +221,7 @@ proptest! {
     }
 
     #[test]
-    fn an_inequality_is_its_own_sum(engine in any_engine(128), model in laws::any_model(), machine in machine(), settings in laws::sane()) {
+    fn an_inequality_is_its_own_sum(engine in any_engine(4), model in laws::any_model(), machine in machine(), settings in laws::sane()) {
         let case = case(engine, model, &machine, &settings);
         let Ok(plan) = case.plan() else { return Ok(()) };
         for answer in why::layers(&plan) {
@@ -229,7 +229,11 @@ proptest! {
             let kept: Bytes = inequality.kept.iter().map(|part| part.bytes).sum();
             prop_assert_eq!(inequality.free - kept - inequality.placed_bytes, inequality.room, "{} {} {:?} {:?}", engine, model.name, inequality, plan.layers[answer.index].why);
             match plan.layers[answer.index].why {
-                Why::Fits { .. } => prop_assert!(!inequality.failed() || settings.gpu_layers != GpuLayers::Auto),
+                Why::Fits { .. } => {
+                    // llama.cpp's fit may give up, and the layers then go where they would without it
+                    let over = plan.devices[plan.layers[answer.index].device].is_over();
+                    prop_assert!(!inequality.failed() || over || settings.gpu_layers != GpuLayers::Auto);
+                }
                 Why::NoRoom { room, needed, .. } => prop_assert_eq!(inequality.failed(), room < needed),
                 _ => {}
             }

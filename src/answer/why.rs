@@ -160,7 +160,8 @@ impl Inequality {
         let placed_bytes: Bytes = before.iter().map(|layer| layer.weights + layer.cache).sum();
         // engines may reserve the larger graph while they place layers, whichever is in force in the end
         let graph = &plan.graph;
-        let graphs = [graph.partial.bytes.max(graph.full.bytes), graph.partial.bytes, graph.full.bytes, Bytes::ZERO];
+        let largest = graph.partial.bytes.max(graph.full.bytes);
+        let graphs = [largest, graph.partial.bytes, graph.full.bytes, gpu.graph, Bytes::ZERO];
         // what an engine keeps back with its last layer is the last that it lists, and was not there yet before
         let lists = || (0..=gpu.reserves.len()).rev().filter_map(|count| gpu.reserves.get(..count));
         let left = |list: &[Reserve]| gpu.free - list.iter().map(|part| part.bytes).sum() - placed_bytes;
@@ -174,6 +175,7 @@ impl Inequality {
                 bytes if bytes == plan.graph.in_force().bytes => "graph",
                 bytes if bytes == plan.graph.partial.bytes => "partial graph",
                 bytes if bytes == plan.graph.full.bytes => "full graph",
+                bytes if bytes == gpu.graph => "graph",
                 _ => "graph and what goes with it",
             };
             kept.push(Kept { name: name.to_owned(), bytes: graph });

@@ -62,6 +62,15 @@ pub fn settled(model: &Model, machine: &Machine, settings: &Settings) -> Result<
     Ok(Settled { loaded, gpus, devices, spread, options })
 }
 
+/// What a device has for layers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Room {
+    /// Bytes that neither the graph nor the layers placed so far take.
+    left: Bytes,
+    /// Of those, what the fit would leave free.
+    margin: Bytes,
+}
+
 struct Parts<'a> {
     model: &'a Model,
     placed: Placed<'a>,
@@ -122,8 +131,8 @@ impl Parts<'_> {
         let weights = Placement::weights_by_layer(self.placed.loaded);
         let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
         let outputs = weights.len().saturating_sub(1);
-        let mut room: Vec<Bytes> =
-            devices.iter().map(|device| device.free - (device.reserved() + device.graph)).collect();
+        let mut room: Vec<Room> =
+            devices.iter().map(|device| Room { left: device.free - device.graph, margin: device.reserved() }).collect();
         // GPUs are filled from the last layer on
         let mut layers: Vec<LayerPlan> = (0..weights.len())
             .rev()
@@ -135,7 +144,7 @@ impl Parts<'_> {
                 let needed = weights + cache - elsewhere;
                 let why = self.why(device, needed, elsewhere, &room);
                 if let Some(room) = room.get_mut(device) {
-                    *room = *room - needed;
+                    room.left = room.left - needed;
                 }
                 let cache_from = Arc::new(Term {
                     name: "cache".to_owned(),
@@ -152,12 +161,15 @@ impl Parts<'_> {
 
     /// `needed` is what the layer takes where it is, `elsewhere` its weights on other devices, `room` what every device
     /// has left after the layers behind it.
-    fn why(&self, device: usize, needed: Bytes, elsewhere: Bytes, room: &[Bytes]) -> Why {
+    fn why(&self, device: usize, needed: Bytes, elsewhere: Bytes, room: &[Room]) -> Why {
         let on_gpu = device < self.placed.machine.gpus.len();
-        let left = |device: usize| room.get(device).copied().unwrap_or(Bytes::ZERO);
+        let room = |device: usize| room.get(device).copied().unwrap_or_default();
+        let left = |device: usize| room(device).left - room(device).margin;
         match (on_gpu, self.placed.settings.gpu_layers) {
             _ if self.placed.ask.gpus.is_empty() => Why::NoGpu,
             (true, _) if elsewhere > Bytes::ZERO => Why::InPart { needed, elsewhere },
+            // where the GPUs have room enough together, one may be filled into its margin
+            (true, GpuLayers::Auto) if needed > left(device) => Why::Fits { needed, room: room(device).left },
             (true, GpuLayers::Auto) => Why::Fits { needed, room: left(device) },
             (true, _) => Why::AskedFor,
             (false, GpuLayers::Auto) => {
