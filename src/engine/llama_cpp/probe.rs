@@ -46,7 +46,7 @@ impl Parts<'_> {
     /// Whether attention is certain to be computed where its block is, so that no graph needs to be tried: what comes
     /// right before it are the writes to the block's caches, which are where the block is; on a GPU it joins them. In RAM
     /// it stays with them as long as what follows stays too: the block's own matrix, which no GPU takes over for few
-    /// tokens.
+    /// tokens. Where some blocks are recurrent, the next block's state may come first, and that may be on a GPU.
     fn attention_follows_caches(&self, context: &Context) -> bool {
         let Self { model, memory, backends, .. } = self;
         let caches = || memory.full.iter().chain(&memory.window);
@@ -56,7 +56,8 @@ impl Parts<'_> {
         });
         let sinks = model.release.rules.sinks_decide && model.weights.has(Slot::AttnSinks);
         let few = backends.iter().all(|backend| context.probe(1).n_tokens < backend.offload_batch);
-        context.offload_kqv && caches().next().is_some() && own && !sinks && few
+        let recurrent = model.hparams.is_recr.contains(&true);
+        context.offload_kqv && caches().next().is_some() && own && !sinks && few && !recurrent
     }
 
     /// Whether every `op` of a graph for `batch` is computed where its block is.
@@ -105,7 +106,8 @@ mod tests {
                 continue;
             }
             for (release, sequences, layers) in Release::ALL.into_iter().flat_map(|release| {
-                [(1, Some(7)), (31, Some(1)), (32, None), (4, None)].map(|(n, layers)| (release, n, layers))
+                [(1, Some(7)), (31, Some(1)), (32, None), (4, None), (1, Some(4)), (2, Some(3))]
+                    .map(|(n, layers)| (release, n, layers))
             }) {
                 let Ok(loaded) = Loaded::new(&model.header, release) else { continue };
                 let options = Options { n_ctx: 8192, n_seq_max: sequences, kv_unified: true, ..Options::default() };

@@ -67,6 +67,7 @@ fn suggestion(app: &App, one: &Suggestion, chosen: bool, page: &mut Page) {
     let room = usize::from(page.columns()).saturating_sub(4 + figure.chars().count());
     page.choice(chosen, vec![Span::styled(format!("{gain:<room$}  "), ink), Span::styled(figure, theme.ink(Hue::Dim))]);
     let costs: Vec<String> = one.costs.iter().map(ToString::to_string).collect();
-    let costs = if costs.is_empty() { "for nothing else".to_owned() } else { format!("for {}", costs.join(", ")) };
+    let costs =
+        if costs.is_empty() { "with all else as it is".to_owned() } else { format!("for {}", costs.join(", ")) };
     page.text_indented(&costs, 4, Hue::Dim);
 }
