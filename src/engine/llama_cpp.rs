@@ -157,6 +157,12 @@ impl Loaded {
         if !family.exact {
             hparams.read_blocks(header, &weights)?;
         }
+        let headless = hparams.n_head.first() == Some(&0);
+        if release.mamba2_needs_heads && family.architecture == architecture::Architecture::Mamba2 && headless {
+            return Err(Refusal::model(format!(
+                "llama.cpp of release {release} takes Mamba 2 only from files that name attention heads: choose a newer release"
+            )));
+        }
         Ok(Self { release, family, hparams, weights })
     }
 

@@ -35,8 +35,8 @@ fn compared() -> [Compared; 4] {
         })),
     };
     [
-        llama_cpp(Release::NOVEMBER_2026, 4238),
-        llama_cpp(Release::AUGUST_2026, 3096),
+        llama_cpp(Release::NOVEMBER_2026, 5905),
+        llama_cpp(Release::AUGUST_2026, 4679),
         ollama(EngineId::Ollama024, ollama_024::outcomes(), ollama_024::LINES),
         ollama(EngineId::Ollama011, ollama_011::outcomes(), ollama_011::LINES),
     ]

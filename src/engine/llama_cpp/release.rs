@@ -47,6 +47,9 @@ pub struct Release {
     pub packed_v_needs_no_trial: bool,
     /// MLA's one cache needs one type for K and V.
     pub mla_one_type: bool,
+    /// Mamba 2's first matrix is expected to be as wide as the header's attention heads ask, of which its files name none;
+    /// they are refused.
+    pub mamba2_needs_heads: bool,
 }
 
 impl Release {
@@ -70,6 +73,7 @@ impl Release {
         state_space_as_rows: true,
         packed_v_needs_no_trial: true,
         mla_one_type: true,
+        mamba2_needs_heads: false,
     };
 
     /// `llama-cpp-sys-2` 0.1.150.
@@ -89,6 +93,7 @@ impl Release {
         state_space_as_rows: false,
         packed_v_needs_no_trial: false,
         mla_one_type: false,
+        mamba2_needs_heads: true,
     };
 }
 
