@@ -7,6 +7,7 @@ pub mod best;
 pub mod change;
 pub mod cliffs;
 pub mod compare;
+mod crew;
 mod glance;
 pub mod largest;
 pub mod limits;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::crew::share;
 use super::sweep::Outcome;
 use super::{Case, Situation};
 use crate::gguf::FileType;
@@ -118,7 +119,8 @@ impl Axis {
 impl Case<'_> {
     /// A plan for every pair of values.
     pub fn matrix(&self, rows: Axis, columns: Axis) -> Matrix {
-        let cells = self.pairs(&rows, &columns).map(|pair| pair.and_then(|pair| self.outcome_of(&pair))).collect();
+        let pairs: Vec<_> = self.pairs(&rows, &columns).collect();
+        let cells = share(&pairs, |pair| self.outcome_of(pair.as_ref().map_err(Clone::clone)?));
         Matrix { rows, columns, cells }
     }
 

@@ -1,7 +1,7 @@
 //! Does it fit, what is the limit, what would change it: one sentence, in words a person would use.
 
 use super::Limits;
-use crate::plan::{DeviceKind, Plan, Verdict};
+use crate::plan::{DeviceKind, LayerPlan, Plan, Verdict, Why};
 use crate::units::{Bytes, Tokens};
 
 /// The verdict on `plan` as a short headline.
@@ -25,7 +25,8 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
                 _ => format!("{} GPUs", gpus.len()),
             };
             let spare: Bytes = gpus.iter().map(|gpu| gpu.left()).sum();
-            format!("all {all} layers are on {place}, with {spare} to spare.{}", room_to_grow(plan, limits))
+            let (parts, room) = (parts_elsewhere(plan), room_to_grow(plan, limits));
+            format!("all {all} layers are on {place}, with {spare} to spare.{parts}{room}")
         }
         Verdict::Split => {
             let (in_ram, verb) = match all - plan.offloaded.min(all) {
@@ -42,6 +43,23 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
         Verdict::Cpu => format!("no layer is on a GPU, all {all} run from RAM.{}", ways_back(plan, limits)),
         Verdict::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
     }
+}
+
+/// That layers count as on a GPU although experts or other parts of them are not.
+fn parts_elsewhere(plan: &Plan) -> String {
+    let elsewhere = |layer: &LayerPlan| match layer.why {
+        Why::InPart { elsewhere, .. } => Some(elsewhere),
+        _ => None,
+    };
+    let parts: Vec<Bytes> = plan.layers.iter().filter_map(elsewhere).collect();
+    let layers = match parts.len() {
+        0 => return String::new(),
+        1 => "1 layer".to_owned(),
+        n => format!("{n} layers"),
+    };
+    let place = if plan.gpus().len() > 1 { "RAM or another GPU" } else { "RAM" };
+    let bytes: Bytes = parts.into_iter().sum();
+    format!(" Parts of {layers}, {bytes}, run from {place}, which is slower.")
 }
 
 fn room_to_grow(plan: &Plan, limits: Option<&Limits>) -> String {

@@ -27,6 +27,18 @@ fn a_plan_reads_well(#[case] name: &str, #[case] model: &str, #[case] arguments:
 }
 
 #[test]
+fn what_fits_without_its_experts_says_so() {
+    let output = Place::new()
+        .plimsoll()
+        .args(["plan", "catalogue:qwen3-30b-a3b", "--raw-settings", "--gpu", "8GiB", "--ram", "64GiB"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let headline = text.split("\n\n").next().unwrap().replace('\n', " ");
+    assert!(headline.contains("Parts of 32 layers, 10.7 GiB, run from RAM, which is slower."), "{text}");
+}
+
+#[test]
 fn every_model_reads_well() {
     let place = Place::new();
     for name in support::model_names() {

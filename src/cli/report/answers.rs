@@ -48,7 +48,8 @@ pub(in super::super) fn max(
         Err(least) => out_of_reach(&format!("{} {}", knob.title(), Tokens(least)), &lacks, style),
     };
     out.push('\n');
-    out += &source(plan, style);
+    let about = largest.map_or_else(|_| plan.clone(), |largest| tame(largest.plan.clone()));
+    out += &source(&about, style);
     out
 }
 
@@ -71,7 +72,8 @@ pub(in super::super) fn max_quantisation(
         (None, None) => style.wrap("", "llama.cpp's quantiser makes no other quantisation of this model."),
     };
     out.push('\n');
-    out += &source(plan, style);
+    let about = largest.found.as_ref().map_or_else(|| plan.clone(), |(_, found)| tame(found.clone()));
+    out += &source(&about, style);
     out
 }
 
