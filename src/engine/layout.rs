@@ -155,6 +155,9 @@ fn build(task: &Task<'_>, requested: Option<usize>, with_graph: &[bool]) -> (Fou
         let found = assign(task, &devices, requested, last_used);
         if found.layers() > best.layers() {
             best = found;
+        } else if best.layers() == 0 {
+            // a search that places nothing leaves its GPUs untried; what it left out is still known
+            best.without_output = found.without_output;
         }
     }
     (best, room)

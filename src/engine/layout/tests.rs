@@ -55,6 +55,13 @@ fn the_graph_is_reserved_before_the_last_round() {
 }
 
 #[test]
+fn a_search_that_places_nothing_tries_no_gpu_but_gives_up_the_output_layer() {
+    let full = machine(vec![cuda(5)], 1000);
+    let layout = place(&task(&full));
+    assert_eq!((layout.offloaded(), layout.without_output, layout.tried), (0, true, Vec::new()));
+}
+
+#[test]
 fn as_few_gpus_as_will_do_are_used_the_freest_first() {
     let layout = place(&task(&machine(vec![cuda(130), cuda(200)], 1000)));
     assert_eq!((counts(&layout, 2), layout.tried), (vec![0, 10], vec![1]));

@@ -113,9 +113,9 @@ impl Parts<'_> {
     fn why_in_ram(&self, index: usize, needed: u64, room: &[u64], in_the_way: Option<usize>) -> Why {
         let count = self.layers.both.len();
         let Some(requested) = self.layout.requested else {
-            let fits = room.iter().any(|room| needed <= *room);
-            let alone = self.layout.offloaded() == 0 && fits;
-            if index + 1 == count && (self.layout.without_output && self.layout.offloaded() > 0 || alone) {
+            // where nothing is placed, an output layer that has no room either is itself in the way
+            let has_room = self.layout.offloaded() > 0 || room.iter().any(|room| needed <= *room);
+            if index + 1 == count && self.layout.without_output && has_room {
                 return Why::OutputDropped;
             }
             return self.no_room(needed, room, in_the_way);
