@@ -161,19 +161,13 @@ impl Loaded {
     /// Reads a header.
     ///
     /// # Errors
-    /// When it lacks what llama.cpp cannot do without.
+    /// When it lacks what llama.cpp of that release cannot do without.
     pub fn new(header: &Header, release: Release) -> Result<Self, Refusal> {
         let family = Family::of(header);
-        let mut hparams = Hparams::read(header, family.architecture)?;
+        let mut hparams = Hparams::read(header, family.architecture, &release)?;
         let weights = Weights::read(header, hparams.n_layer_all)?;
         if !family.exact {
             hparams.read_blocks(header, &weights)?;
-        }
-        let headless = hparams.n_head.first() == Some(&0);
-        if release.mamba2_needs_heads && family.architecture == architecture::Architecture::Mamba2 && headless {
-            return Err(Refusal::model(format!(
-                "llama.cpp of release {release} takes Mamba 2 only from files that name attention heads: choose a newer release"
-            )));
         }
         Ok(Self { release, family, hparams, weights })
     }

@@ -8,6 +8,7 @@ mod per_architecture;
 
 use super::architecture::Architecture;
 use super::error::Refusal;
+use super::release::Release;
 use crate::gguf::Header;
 use keys::Keys;
 
@@ -111,8 +112,8 @@ impl Hparams {
     /// Reads them from a header.
     ///
     /// # Errors
-    /// When a key is missing that llama.cpp cannot do without, or lists are shorter than the number of blocks.
-    pub fn read(header: &Header, architecture: Architecture) -> Result<Self, Refusal> {
+    /// When a key is missing that llama.cpp of that release cannot do without, or lists are shorter than the number of blocks.
+    pub fn read(header: &Header, architecture: Architecture, release: &Release) -> Result<Self, Refusal> {
         let keys = Keys::of(header);
         let n_layer_all = keys.need("block_count")? as usize;
         let n_embd = keys.need("embedding_length")?;
@@ -157,7 +158,7 @@ impl Hparams {
         if hparams.n_layer_nextn >= n_layer_all {
             return Err(Refusal::model("nextn_predict_layers leaves no block: block_count must be larger".to_owned()));
         }
-        hparams.read_architecture(&keys, architecture)?;
+        hparams.read_architecture(&keys, architecture, release)?;
         hparams.attends = hparams.is_recr.iter().map(|recurrent| !recurrent).collect();
         match architecture {
             Architecture::FalconH1 => hparams.attends.fill(true),

@@ -4,9 +4,15 @@ use super::keys::Keys;
 use super::{Hparams, Ssm, gating};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::Refusal;
+use crate::engine::llama_cpp::release::Release;
 
 impl Hparams {
-    pub(super) fn read_architecture(&mut self, keys: &Keys<'_>, architecture: Architecture) -> Result<(), Refusal> {
+    pub(super) fn read_architecture(
+        &mut self,
+        keys: &Keys<'_>,
+        architecture: Architecture,
+        release: &Release,
+    ) -> Result<(), Refusal> {
         use Architecture as A;
         self.read_experts(keys);
         match architecture {
@@ -57,7 +63,7 @@ impl Hparams {
                 }
             }
             A::Qwen3Vl | A::Qwen3VlMoe => self.n_deepstack_layers = keys.number("n_deepstack_layers").unwrap_or(0),
-            A::Mamba2 => self.read_ssm(keys)?,
+            A::Mamba2 => self.mamba2(keys, release)?,
             A::FalconH1 => {
                 self.read_ssm(keys)?;
                 self.is_recr.fill(true);
@@ -164,6 +170,15 @@ impl Hparams {
         for il in 0..self.n_layer() {
             self.is_recr[il] = !(il + 1).is_multiple_of(interval);
         }
+    }
+
+    fn mamba2(&mut self, keys: &Keys<'_>, release: &Release) -> Result<(), Refusal> {
+        if release.mamba2_needs_heads && self.n_head.first() == Some(&0) {
+            return Err(Refusal::model(format!(
+                "llama.cpp of release {release} takes Mamba 2 only from files that name attention heads: choose a newer release"
+            )));
+        }
+        self.read_ssm(keys)
     }
 
     fn granite(&mut self, keys: &Keys<'_>, architecture: Architecture) {
