@@ -48,6 +48,9 @@ pub struct Plan {
     pub estimate: Option<Estimate>,
     /// What the Ollama engine's own caches take, where it runs the model and the plan only estimates them.
     pub own_caches: Option<OwnCaches>,
+    /// V was laid out with tokens along rows, for attention without flash attention: llama.cpp lays out its caches before
+    /// the trial that may turn that off. None where there is no KV cache, or the plan only estimates caches.
+    pub v_transposed: Option<bool>,
     /// Layers on GPUs, the output layer counted.
     pub offloaded: usize,
     /// Does it fit, and where?

@@ -27,7 +27,6 @@ use crate::gguf::Header;
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::{FlashAttn, Settings};
-use crate::units::Bytes;
 use architecture::Family;
 use cache::Memory;
 use context::{Context, Options};
@@ -131,30 +130,23 @@ struct Layout {
 pub fn remembered(model: &Model, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
     let effect = &plan.settings;
     let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    let laid_out = |flash_attn| {
-        let options = Options {
-            n_ctx: effect.ctx_total,
-            n_batch: effect.batch,
-            n_ubatch: effect.ubatch,
-            n_seq_max: effect.parallel,
-            type_k: effect.cache_type_k.format(),
-            type_v: effect.cache_type_v.format(),
-            flash_attn,
-            kv_unified: effect.kv_unified.unwrap_or(false),
-            swa_full: settings.swa_full,
-            ..Options::default()
-        };
-        loaded.lay_out(&[], &Spread::default(), &options).map(|laid_out| laid_out.memory)
+    let options = Options {
+        n_ctx: effect.ctx_total,
+        n_batch: effect.batch,
+        n_ubatch: effect.ubatch,
+        n_seq_max: effect.parallel,
+        type_k: effect.cache_type_k.format(),
+        type_v: effect.cache_type_v.format(),
+        flash_attn: match plan.v_transposed {
+            Some(true) => FlashAttn::Off,
+            Some(false) => FlashAttn::On,
+            None => effect.flash_attn,
+        },
+        kv_unified: effect.kv_unified.unwrap_or(false),
+        swa_full: settings.swa_full,
+        ..Options::default()
     };
-    if (settings.flash_attn, effect.flash_attn) == (FlashAttn::Auto, FlashAttn::Off) {
-        // a trial turns flash attention off once the caches are there, laid out as if it were on
-        let before = laid_out(FlashAttn::Auto)?;
-        let blocks = (0..loaded.hparams.n_layer()).map(|il| Bytes(before.of_block(il)));
-        if blocks.eq(plan.layers.iter().map(|layer| layer.cache).take(loaded.hparams.n_layer())) {
-            return Ok(before);
-        }
-    }
-    Ok(laid_out(effect.flash_attn)?)
+    Ok(loaded.lay_out(&[], &Spread::default(), &options)?.memory)
 }
 
 impl Loaded {

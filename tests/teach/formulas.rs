@@ -6,7 +6,7 @@ use plimsoll::machine::{Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::plan::{GraphSize, GraphUse, Plan, Symbol};
 use plimsoll::settings::knob::Knob;
-use plimsoll::settings::{CacheType, Context, FlashAttn, Settings};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::teach::formulas::{Amount, Formulas, Node, Role};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -77,6 +77,20 @@ proptest! {
             prop_assert_eq!(graphs.parts[0].role, Role::Wins);
             same_terms(&graphs.parts[0], used)?;
         }
+    }
+}
+
+/// A trial that turns flash attention off comes after the caches: they stay as they were laid out for it.
+#[test]
+fn caches_are_those_laid_out_before_a_trial() {
+    let machine = crate::stage::machine(1, "card", 80, 512);
+    let settings = Settings { ctx: Context::Tokens(8192), gpu_layers: GpuLayers::Count(5), ..Settings::default() };
+    let pages = models().iter().filter_map(|model| page(EngineId::LlamaCpp, model, &machine, &settings));
+    let mut turned_off = pages.filter(|(plan, _)| plan.settings.flash_attn == FlashAttn::Off).peekable();
+    assert!(turned_off.peek().is_some(), "some model's attention is elsewhere than its block");
+    for (plan, page) in turned_off {
+        let caches = part(&page.whole, 1, "caches");
+        assert_eq!(caches.parts.iter().map(Node::bytes).sum::<Bytes>(), plan.totals.cache, "{}", plan.model.name);
     }
 }
 

@@ -95,6 +95,11 @@ impl Memory {
         }
     }
 
+    /// How V is stored: see [`KvCache::v_transposed`]; none where nothing has a KV cache.
+    pub fn v_transposed(&self) -> Option<bool> {
+        self.full.iter().chain(&self.window).map(|cache| cache.v_transposed).next()
+    }
+
     /// Bytes of a block's caches, wherever they are.
     pub fn of_block(&self, il: usize) -> u64 {
         let kv = self.full.iter().chain(&self.window).filter_map(|cache| {

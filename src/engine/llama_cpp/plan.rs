@@ -99,6 +99,7 @@ impl Parts<'_> {
             totals,
             estimate: None,
             own_caches: None,
+            v_transposed: self.watched.memory.v_transposed(),
             verdict,
             refusal: None,
             listing: None,

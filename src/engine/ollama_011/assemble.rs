@@ -51,6 +51,7 @@ pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
         graph: parts.graph(),
         settings: parts.effect.settings,
         own_caches: parts.own_caches,
+        v_transposed: None,
         devices,
         layers,
         totals,

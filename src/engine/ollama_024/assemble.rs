@@ -52,6 +52,7 @@ pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
         totals,
         estimate: None,
         own_caches: parts.own_caches,
+        v_transposed: None,
         offloaded,
         verdict,
         refusal,
