@@ -12,7 +12,6 @@ use plimsoll::machine::{Machine, Origin as Made};
 use plimsoll::shelf::Origin;
 use plimsoll::source::store::Store;
 use plimsoll::tui::action::Action;
-use plimsoll::tui::keymap;
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
@@ -353,18 +352,4 @@ fn ascii_without_colour() {
     let text = stage.text();
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!(text);
-}
-
-#[test]
-fn the_readme_has_the_key_table() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = fs::read_to_string(&path).unwrap();
-    let (before, rest) = readme.split_once("<!-- keys:begin -->").expect("the README marks where its keys begin");
-    let (kept, after) = rest.split_once("<!-- keys:end -->").expect("the README marks where its keys end");
-    let table = format!("\n\n{}\n", keymap::markdown());
-    if std::env::var_os("PLIMSOLL_REGENERATE").is_some() {
-        fs::write(&path, format!("{before}<!-- keys:begin -->{table}<!-- keys:end -->{after}")).unwrap();
-    } else {
-        assert_eq!(kept, table, "PLIMSOLL_REGENERATE=1 cargo test writes the table anew");
-    }
 }

@@ -1,18 +1,8 @@
-//! The table of keys, made of the table that the planner itself obeys.
+//! The table of keys, as the planner itself obeys it.
 
-use std::fmt::Write;
-
-use plimsoll::tui::keymap::{KEYS, Scope};
+use plimsoll::tui::keymap;
 
 #[test]
 fn the_keys_are_current() {
-    let mut table = String::from("| where | key | what it does |\n| --- | --- | --- |\n");
-    for scope in Scope::ALL {
-        let mut heading = scope.heading();
-        for binding in KEYS.iter().filter(|binding| binding.scope == scope) {
-            writeln!(table, "| {heading} | {} | {} |", binding.names(), binding.says).unwrap();
-            heading = "";
-        }
-    }
-    super::keeps("keys", &table);
+    super::keeps("keys", &keymap::markdown());
 }

@@ -4,7 +4,7 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::Settings;
 use plimsoll::teach::Page;
 use plimsoll::tui::action::{Action, Command, Gesture};
-use plimsoll::tui::keymap::{KEYS, Scope};
+use plimsoll::tui::keymap::Scope;
 use plimsoll::tui::theme::{Glyphs, Look, Tone};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -15,7 +15,7 @@ use crate::stage::{self, Stage};
 
 fn action() -> impl Strategy<Value = Action> {
     // those that lead elsewhere would end the walk
-    let commands = KEYS.iter().filter(|binding| binding.scope == Scope::Teach).map(|binding| binding.command);
+    let commands = Scope::Teach.bindings().map(|binding| binding.command);
     let commands: Vec<Command> = commands.filter(|command| *command != Command::Back).collect();
     let gestures = vec![Gesture::Down, Gesture::Drag, Gesture::Up, Gesture::WheelUp, Gesture::WheelDown];
     prop_oneof![

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 
 use super::page::{Page, WIDTH};
 use crate::tui::app::App;
-use crate::tui::keymap::{KEYS, Scope};
+use crate::tui::keymap::Scope;
 use crate::tui::theme::Hue;
 
 /// Draws the page, in two columns where there is room.
@@ -30,7 +30,7 @@ pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
 
 fn keys(app: &App, scope: Scope, page: &mut Page) {
     page.heading(scope.heading());
-    for binding in KEYS.iter().filter(|binding| binding.scope == scope) {
+    for binding in scope.bindings() {
         page.pair(&binding.names(), 9, binding.says, app.theme.ink(Hue::Text));
     }
 }
