@@ -14,8 +14,8 @@ use plimsoll::machine::Machine;
 use plimsoll::model::Model;
 use plimsoll::plan::Plan;
 use plimsoll::settings::{Context, Settings};
+use plimsoll::source::catalogue;
 use plimsoll::teach::{Sheet, Topic};
-use plimsoll::tui::effect::library;
 use proptest::prelude::*;
 
 use crate::laws;
@@ -30,7 +30,7 @@ fn shown(
 ) -> Option<(Plan, Result<Sheet, String>)> {
     let case = Case { engine, model, machine, settings };
     let plan = case.plan().ok()?;
-    let sheet = topic.sheet(&case, &plan, &library).map_err(|error| error.to_string());
+    let sheet = topic.sheet(&case, &plan, &catalogue::model).map_err(|error| error.to_string());
     Some((plan, sheet))
 }
 

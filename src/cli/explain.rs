@@ -8,9 +8,9 @@ use super::questions;
 use super::start::Ready;
 use super::style::{Bars, Style};
 use crate::engine;
+use crate::source::catalogue;
 use crate::teach::{Page, Sheet, Topic, lessons};
 use crate::tui::app::{Beginning, Known, Live};
-use crate::tui::effect::library;
 use crate::tui::theme::{Glyphs, Look, Theme, Tone};
 use crate::tui::{handout, picture};
 
@@ -24,7 +24,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, Fault> {
     if args.json || args.markdown {
         let case = ready.case(&opened.model);
         let plan = engine::plan(case.engine, case.model, case.machine, case.settings)?;
-        let sheets = topics.iter().map(|topic| topic.sheet(&case, &plan, &library));
+        let sheets = topics.iter().map(|topic| topic.sheet(&case, &plan, &catalogue::model));
         let sheets = sheets.collect::<Result<Vec<Sheet>, _>>()?;
         return match sheets.as_slice() {
             [one] if args.json => json(&one.json()),

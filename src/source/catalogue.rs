@@ -94,6 +94,12 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     all().iter().find(|entry| entry.names().any(|name| plain(name) == wanted))
 }
 
+/// The model that goes by `name`, in the quantisation that people mostly run it in.
+pub fn model(name: &str) -> Option<Model> {
+    let entry = find(name)?;
+    entry.model(entry.quantisation).ok()
+}
+
 /// The entries nearest to `name`, which none goes by: those that its first letters, or its longest word, stand in.
 pub fn nearest(name: &str) -> Vec<&'static Entry> {
     let wanted = plain(name);

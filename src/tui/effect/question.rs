@@ -1,0 +1,81 @@
+//! What engines are to be asked, as data; most of it answers itself.
+
+use std::sync::Arc;
+
+use crate::answer::Case;
+use crate::engine::EngineId;
+use crate::machine::Machine;
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::settings::Settings;
+use crate::shelf::{self, Item};
+use crate::source::catalogue;
+use crate::teach::Topic;
+use crate::tui::action::Action;
+
+/// What an engine is to be asked.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Question {
+    pub id: u64,
+    pub engine: EngineId,
+    pub model: Arc<Model>,
+    pub machine: Arc<Machine>,
+    pub settings: Settings,
+    pub plan: Plan,
+}
+
+impl Question {
+    /// Asks the engine.
+    pub fn answer(&self) -> Action {
+        let case = Case { engine: self.engine, model: &self.model, machine: &self.machine, settings: &self.settings };
+        Action::Limits { id: self.id, limits: Box::new(case.limits(&self.plan)) }
+    }
+}
+
+/// One model, and the machines that it is planned for.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Contest {
+    pub engine: EngineId,
+    pub model: Arc<Model>,
+    pub settings: Settings,
+    pub machines: Vec<(String, Arc<Machine>)>,
+}
+
+impl Contest {
+    /// Asks the engine once for each machine.
+    pub fn answer(&self) -> Action {
+        let on = |(name, machine): &(String, Arc<Machine>)| {
+            Case { engine: self.engine, model: &self.model, machine, settings: &self.settings }.on(name, machine)
+        };
+        Action::Versed(self.machines.iter().map(on).collect())
+    }
+}
+
+/// A page of the teach screen that is to be worked out.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Lesson {
+    pub topic: Topic,
+    pub about: Question,
+}
+
+impl Lesson {
+    /// Works it out.
+    pub fn answer(&self) -> Action {
+        let Question { id, engine, model, machine, settings, plan } = &self.about;
+        let case = Case { engine: *engine, model, machine, settings };
+        let sheet = self.topic.sheet(&case, plan, &catalogue::model);
+        Action::Taught { id: *id, result: sheet.map(Arc::new).map_err(|error| error.to_string()) }
+    }
+}
+
+/// Models, and what is asked of each.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Survey {
+    pub id: u64,
+    pub items: Vec<Arc<Item>>,
+    pub question: shelf::Question,
+}

@@ -1,0 +1,151 @@
+//! Effects are done on threads, and what comes of them is sent as actions.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Effect, Lesson, Question, Survey, World, lanes};
+use crate::hardware::watch::Watch;
+use crate::shelf::Look;
+use crate::tui::action::Action;
+use crate::tui::inquiry::{Inquiry, Lane};
+use crate::tui::lookout::Lookout;
+
+/// How long a step takes of what plays by itself.
+const BEAT: Duration = Duration::from_millis(120);
+
+/// Does what effects ask, on threads, and sends the answers as actions.
+pub struct Runner {
+    answers: Sender<Action>,
+    world: Arc<dyn World>,
+    questions: Sender<Box<Question>>,
+    for_planner: Sender<Box<Inquiry>>,
+    for_page: Sender<Box<Inquiry>>,
+    lessons: Sender<Box<Lesson>>,
+    changes: Sender<u64>,
+    wanted_load: Arc<AtomicU64>,
+    watch: Option<Watch>,
+    surveys: Arc<AtomicU64>,
+}
+
+impl Runner {
+    /// A runner that answers into `answers`.
+    pub fn new(world: Arc<dyn World>, answers: Sender<Action>) -> Self {
+        Self {
+            questions: lanes::newest(Question::answer, &answers),
+            for_planner: lanes::in_parts(&answers),
+            for_page: lanes::in_parts(&answers),
+            lessons: lanes::newest(Lesson::answer, &answers),
+            changes: lanes::fading(&answers),
+            wanted_load: Arc::default(),
+            watch: None,
+            surveys: Arc::default(),
+            answers,
+            world,
+        }
+    }
+
+    /// Looks for devices and, where wanted, follows how much of them is free.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn watch(&mut self, lookout: Lookout) -> io::Result<()> {
+        self.watch = Some(lookout.start(self.answers.clone())?);
+        Ok(())
+    }
+
+    /// Begins what `effect` asks for and returns at once. [`Effect::Suspend`] and [`Effect::Copy`] are the terminal's
+    /// business, not ours.
+    pub fn start(&self, effect: Effect) {
+        let (answers, world) = (self.answers.clone(), Arc::clone(&self.world));
+        match effect {
+            Effect::CancelLoad => self.wanted_load.store(u64::MAX, Ordering::Relaxed),
+            Effect::Load { id, reference } => self.load(id, reference),
+            Effect::Remember(reference) => drop(thread::spawn(move || {
+                if let Err(why) = world.remember(&reference) {
+                    drop(answers.send(Action::Broke(why)));
+                }
+            })),
+            Effect::Shelve => self.spawn(move || {
+                let items: Vec<_> = world.shelve().into_iter().map(Arc::new).collect();
+                let here = items.iter().filter(|item| item.origin.is_here());
+                let known: Vec<_> = here.map(|item| item.name.clone()).collect();
+                drop(answers.send(Action::Shelved(items)));
+                Action::Running(world.running(&known).map(|items| items.into_iter().map(Arc::new).collect()))
+            }),
+            Effect::Survey(survey) => self.survey(*survey),
+            Effect::Complete { typed } => self.spawn(move || {
+                let paths = world.complete(&typed);
+                Action::Completed { typed, paths }
+            }),
+            Effect::Limits(question) => drop(self.questions.send(question)),
+            Effect::Ask(inquiry) => drop(match inquiry.lane() {
+                Lane::Planner => self.for_planner.send(inquiry),
+                Lane::Page => self.for_page.send(inquiry),
+            }),
+            Effect::Teach(lesson) => drop(self.lessons.send(lesson)),
+            Effect::Tick { id } => self.spawn(move || {
+                thread::sleep(BEAT);
+                Action::Tick { id }
+            }),
+            Effect::Fade { id } => drop(self.changes.send(id)),
+            Effect::Shelf => self.spawn(move || Action::MachinesListed(world.machines())),
+            Effect::Versus(contest) => self.spawn(move || contest.answer()),
+            Effect::SaveMachine { name, machine } => {
+                self.spawn(move || Action::MachineSaved(world.save_machine(&name, &machine)));
+            }
+            Effect::Freeze(frozen) => self.watch.iter().for_each(|watch| watch.freeze(frozen)),
+            Effect::Write(writing) => self.spawn(move || writing.answer()),
+            Effect::Save { path, text } => self.spawn(move || Action::Saved(world.save(&path, &text))),
+            Effect::Suspend | Effect::Copy(_) => {}
+        }
+    }
+
+    /// Begins to read a model, which ends what was being read.
+    fn load(&self, id: u64, reference: String) {
+        let (answers, world, wanted) = (self.answers.clone(), Arc::clone(&self.world), Arc::clone(&self.wanted_load));
+        wanted.store(id, Ordering::Relaxed);
+        self.spawn(move || {
+            let since = Instant::now();
+            let mut watch = |now| {
+                let gone = answers.send(Action::Progress { id, now, took: since.elapsed() }).is_err();
+                let overtaken = wanted.load(Ordering::Relaxed) != id;
+                if gone || overtaken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let result = world.load(&reference, &mut watch);
+            Action::Loaded { id, result }
+        });
+    }
+
+    /// Begins a survey, which ends those before it.
+    fn survey(&self, survey: Survey) {
+        let (answers, world, surveys) = (self.answers.clone(), Arc::clone(&self.world), Arc::clone(&self.surveys));
+        let turn = surveys.fetch_add(1, Ordering::Relaxed) + 1;
+        thread::spawn(move || {
+            let Survey { id, items, question } = survey;
+            let tell = |index: usize, look: Look| {
+                let Some(item) = items.get(index).map(Arc::clone) else { return false };
+                // what was found is told, also by one that was overtaken
+                let told = answers.send(Action::Looked { id, item, look }).is_ok();
+                told && surveys.load(Ordering::Relaxed) == turn
+            };
+            let survey = std::panic::AssertUnwindSafe(|| world.survey(&items, &question, &tell));
+            if let Err(cause) = std::panic::catch_unwind(survey) {
+                drop(answers.send(lanes::broke(&*cause)));
+            }
+        });
+    }
+
+    /// Runs `job` on a thread and sends its answer; a job that panics is reported, not fatal.
+    pub fn spawn(&self, job: impl FnOnce() -> Action + Send + 'static) {
+        let answers = self.answers.clone();
+        thread::spawn(move || drop(answers.send(lanes::guarded(job))));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
+
+use super::*;
+use crate::engine::EngineId;
+use crate::hardware::saved::Entry;
+use crate::machine::{Machine, Origin, Os, Ram};
+use crate::settings::Settings;
+use crate::shelf::{self, Item};
+use crate::source::{self, Package, Progress};
+use crate::units::Bytes;
+
+/// A world whose loads end only when they are told to stop.
+struct Slow;
+
+impl World for Slow {
+    fn load(&self, reference: &str, watch: &mut source::Watch<'_>) -> Result<Package, String> {
+        let mut turns = if reference == "slow" { 0..u64::MAX } else { 0..0 };
+        while turns.next().is_some() {
+            if watch(Progress { done: 1, total: None, shard: 0, shards: 1 }).is_break() {
+                return Err("stopped".to_owned());
+            }
+            thread::yield_now();
+        }
+        Err("there is nothing".to_owned())
+    }
+
+    fn remember(&self, reference: &str) -> Result<(), String> {
+        Err(format!("{reference} is soon forgotten"))
+    }
+
+    fn shelve(&self) -> Vec<Item> {
+        panic!("the shelves fell over")
+    }
+
+    fn running(&self, _: &[String]) -> Result<Vec<Item>, String> {
+        Ok(Vec::new())
+    }
+
+    fn survey(&self, items: &[Arc<Item>], _: &shelf::Question, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
+        // one alone is looked at without end, until it is overtaken
+        while items.len() == 1 && tell(0, Look::Waiting) {
+            thread::yield_now();
+        }
+        (1..items.len()).all(|index| tell(index, Look::Failed("seen".to_owned())));
+    }
+
+    fn machines(&self) -> Result<Vec<Entry>, String> {
+        Ok(Vec::new())
+    }
+
+    fn save_machine(&self, name: &str, _: &Machine) -> Result<String, String> {
+        Err(format!("{name} is not saved"))
+    }
+
+    fn save(&self, path: &str, _: &str) -> Result<PathBuf, String> {
+        Err(format!("'{path}' is not saved"))
+    }
+
+    fn complete(&self, typed: &str) -> Vec<String> {
+        vec![format!("{typed}/")]
+    }
+}
+
+fn ends(answers: &Receiver<Action>, wanted: u64) -> String {
+    loop {
+        match answers.recv().unwrap() {
+            Action::Loaded { id, result } if id == wanted => return result.unwrap_err(),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_newer_load_stops_an_older_one() {
+    let (send, answers) = channel();
+    let runner = Runner::new(Arc::new(Slow), send);
+    runner.start(Effect::Load { id: 1, reference: "slow".to_owned() });
+    runner.start(Effect::Load { id: 2, reference: "quick".to_owned() });
+    assert_eq!(ends(&answers, 1), "stopped");
+
+    runner.start(Effect::Load { id: 3, reference: "slow".to_owned() });
+    runner.start(Effect::CancelLoad);
+    assert_eq!(ends(&answers, 3), "stopped");
+}
+
+#[test]
+fn a_newer_survey_stops_an_older_one() {
+    let (send, answers) = channel();
+    let runner = Runner::new(Arc::new(Slow), send);
+    let question = shelf::Question {
+        engine: EngineId::default(),
+        machine: Arc::new(Machine {
+            os: Os::Linux,
+            gpus: Vec::new(),
+            ram: Ram { total: Bytes::gib(1), free: Bytes::gib(1), swap_free: Bytes::ZERO },
+            origin: Origin::Described,
+        }),
+        settings: Settings::default(),
+        held: source::Held::default(),
+        quant: None,
+    };
+    let survey = |id, count: u64| {
+        let items = (0..count).map(|n| Arc::new(Item::recent(n.to_string()))).collect();
+        Effect::Survey(Box::new(Survey { id, items, question: question.clone() }))
+    };
+    runner.start(survey(1, 1));
+    assert!(matches!(answers.recv().unwrap(), Action::Looked { id: 1, look: Look::Waiting, .. }));
+    runner.start(survey(2, 2));
+    let mut seen = Vec::new();
+    // it ends only when nobody talks any more
+    while let Ok(action) = answers.recv_timeout(Duration::from_secs(2)) {
+        if let Action::Looked { id: 2, item, look: Look::Failed(why) } = action {
+            seen.push((item.name.clone(), why));
+        }
+    }
+    assert_eq!(seen, [("1".to_owned(), "seen".to_owned())]);
+}
+
+#[test]
+fn what_cannot_be_remembered_is_said() {
+    let (send, answers) = channel();
+    Runner::new(Arc::new(Slow), send).start(Effect::Remember("m:1b".to_owned()));
+    assert!(matches!(answers.recv().unwrap(), Action::Broke(why) if why == "m:1b is soon forgotten"));
+}
+
+#[test]
+fn a_job_that_panics_is_told_and_the_others_go_on() {
+    let (send, answers) = channel();
+    let runner = Runner::new(Arc::new(Slow), send);
+    runner.start(Effect::Shelve);
+    let Action::Broke(text) = answers.recv().unwrap() else { panic!("it is told") };
+    assert!(text.contains("the shelves fell over"), "{text}");
+    runner.start(Effect::Complete { typed: "a".to_owned() });
+    assert!(matches!(answers.recv().unwrap(), Action::Completed { paths, .. } if paths == ["a/"]));
+}
+
+#[test]
+fn marks_fade_once_for_the_newest_change() {
+    let (send, answers) = channel();
+    let runner = Runner::new(Arc::new(Slow), send);
+    for id in 1..=3 {
+        runner.start(Effect::Fade { id });
+    }
+    assert!(matches!(answers.recv().unwrap(), Action::Fade { id: 3 }));
+    assert!(answers.try_recv().is_err());
+}
