@@ -1,5 +1,5 @@
 //! How far a knob can go, for every model of the tests, by every engine: the bar is 30 ms each. What is timed is the model
-//! that takes longest, which is named. `cargo bench --bench largest`
+//! that takes longest, which is named. Then the quantisation, and what fits where. `cargo bench --bench largest`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -77,6 +77,16 @@ fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Q
     print!("[{name} on {}] ", machine.gpus.len());
     let case = Case { engine, model, machine: &machine, settings: &settings };
     bencher.bench(|| case.largest(knob, Goal::All));
+}
+
+/// The largest of thirty quantisations of 80 layers that fits on 2 GPUs.
+#[divan::bench]
+fn max_quantisation_70b(bencher: Bencher<'_, '_>) {
+    let (model, machine) = (case::model("llama3.1-70b"), machine(2, Bytes::gib(24)));
+    let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
+    let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
+    assert!(case.largest_quantisation(Goal::All).found.is_some());
+    bencher.bench(|| case.largest_quantisation(Goal::All));
 }
 
 fn pairs() -> impl Iterator<Item = Question> {
