@@ -248,7 +248,7 @@ pub fn gist(
     aim: Aim,
 ) -> Result<Gist, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::gist(model, machine, settings, aim),
+        EngineId::Ollama => ollama::gist(model, machine.alone().as_ref().unwrap_or(machine), settings, aim),
         EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim),
         EngineId::Ollama024 | EngineId::Ollama011 => plan(engine, model, machine, settings).map(|plan| Gist::of(&plan)),
     }
@@ -265,7 +265,7 @@ pub fn outlook(
     settings: &Settings,
 ) -> Result<Option<Outlook>, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::outlook(model, machine, settings).map(Some),
+        EngineId::Ollama => ollama::outlook(model, machine.alone().as_ref().unwrap_or(machine), settings).map(Some),
         EngineId::LlamaCpp => llama_cpp::outlook(model, machine, settings).map(Some),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }

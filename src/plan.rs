@@ -309,6 +309,16 @@ pub struct LayerPlan {
     pub why: Why,
 }
 
+impl LayerPlan {
+    /// What it takes on its device: weights and cache, without parts that are on others.
+    pub fn here(&self) -> Bytes {
+        match self.why {
+            Why::InPart { needed, .. } => needed,
+            _ => self.weights + self.cache,
+        }
+    }
+}
+
 /// Why a layer is where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {

@@ -225,6 +225,8 @@ proptest! {
         let case = case(engine, model, &machine, &settings);
         let Ok(plan) = case.plan() else { return Ok(()) };
         for answer in why::layers(&plan) {
+            let by_room = matches!(plan.layers[answer.index].why, Why::Fits { .. } | Why::NoRoom { .. });
+            prop_assert!(answer.inequality.is_some() || !by_room, "{engine} {} {answer:?}", model.name);
             let Some(inequality) = answer.inequality else { continue };
             let kept: Bytes = inequality.kept.iter().map(|part| part.bytes).sum();
             prop_assert_eq!(inequality.free - kept - inequality.placed_bytes, inequality.room, "{} {} {:?} {:?}", engine, model.name, inequality, plan.layers[answer.index].why);
@@ -232,9 +234,10 @@ proptest! {
                 Why::Fits { .. } => {
                     // llama.cpp's fit may give up, and the layers then go where they would without it
                     let over = plan.devices[plan.layers[answer.index].device].is_over();
-                    prop_assert!(!inequality.failed() || over || settings.gpu_layers != GpuLayers::Auto);
+                    prop_assert!(inequality.room >= inequality.needed || over || settings.gpu_layers != GpuLayers::Auto);
+                    prop_assert!(inequality.enough);
                 }
-                Why::NoRoom { room, needed, .. } => prop_assert_eq!(inequality.failed(), room < needed),
+                Why::NoRoom { .. } => prop_assert!(!inequality.enough),
                 _ => {}
             }
         }
@@ -282,6 +285,29 @@ proptest! {
             prop_assert_eq!(matrix.cell(1, column), Some(&outcome));
         }
     }
+}
+
+#[test]
+fn where_more_is_kept_back_than_is_free_nothing_is_called_enough() {
+    let model = model("nomic-embed");
+    let mut machine = one_gpu(1);
+    machine.gpus[0].free = Bytes::mib(300);
+    let settings = Settings::default();
+    let plan = case(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
+    assert_eq!(plan.verdict, Verdict::Cpu);
+    for answer in why::layers(&plan) {
+        assert!(answer.reason.ends_with("leaves nothing: that is more than is free."), "{}", answer.reason);
+    }
+}
+
+#[test]
+fn layers_in_part_count_with_what_is_on_the_gpu() {
+    let (model, machine) = (model("qwen3-30b-a3b"), one_gpu(8));
+    let settings = Settings { ctx: Context::Tokens(65_536), ..Settings::default() };
+    let plan = case(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
+    assert!(plan.layers.iter().any(|layer| matches!(layer.why, Why::InPart { .. })));
+    let spilled = plan.layers.iter().rposition(|layer| matches!(layer.why, Why::NoRoom { .. })).unwrap();
+    insta::assert_snapshot!(why::layer(&plan, spilled).unwrap().reason);
 }
 
 #[test]

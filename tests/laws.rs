@@ -54,6 +54,16 @@ pub fn machine() -> impl Strategy<Value = Machine> {
     })
 }
 
+/// The same machines, some of whose last GPUs are in another computer that joined.
+pub fn joined() -> impl Strategy<Value = Machine> {
+    (machine(), prop_oneof![2 => Just(0), 1 => 1..=2usize]).prop_map(|(mut machine, away)| {
+        for gpu in machine.gpus.iter_mut().rev().take(away) {
+            gpu.computer = Some("garage".into());
+        }
+        machine
+    })
+}
+
 pub fn settings() -> impl Strategy<Value = Settings> {
     let ctx = prop_oneof![
         Just(Context::Auto),
@@ -180,7 +190,7 @@ proptest! {
 
     #[test]
     fn what_is_known_beforehand_and_in_short_is_what_the_plan_says(
-        engine in any_engine(), model in any_model(), machine in machine(), settings in settings(),
+        engine in any_engine(), model in any_model(), machine in joined(), settings in settings(),
     ) {
         let outlook = engine::outlook(engine, model, &machine, &settings);
         let gist = |aim| engine::gist(engine, model, &machine, &settings, aim);

@@ -3,6 +3,7 @@
 mod suggestion;
 
 use super::change::width;
+use super::largest::Largest;
 use super::{Case, Change, Goal};
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
@@ -97,44 +98,37 @@ impl Case<'_> {
     /// The most of what is wished for with these settings.
     fn fulfil(&self, now: &Plan, wish: Wish, held: &[Knob], mut settings: Settings) -> Option<Suggestion> {
         let case = Case { settings: &settings, ..*self };
-        let (gain, plan) = match wish {
+        let (gain, shorter, plan) = match wish {
             Wish::Context | Wish::Parallel => {
-                let largest = case.largest(wish.knob(), Goal::All)?;
-                (
-                    if wish == Wish::Context { Gain::Context(largest.value) } else { Gain::Parallel(largest.value) },
-                    largest.plan,
-                )
+                let Largest { value, plan, .. } = case.largest(wish.knob(), Goal::All)?;
+                (if wish == Wish::Context { Gain::Context(value) } else { Gain::Parallel(value) }, None, plan)
             }
             Wish::CacheType => case.widest_cache(held)?,
         };
         match gain {
             Gain::Context(tokens) => settings.ctx = Context::Tokens(tokens),
             Gain::Parallel(sequences) => settings.parallel = Some(sequences),
-            Gain::CacheType(ty) => {
-                (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
-                if wish == Wish::CacheType && plan.settings.ctx < now.settings.ctx {
-                    settings.ctx = Context::Tokens(plan.settings.ctx);
-                }
-            }
+            Gain::CacheType(ty) => (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)),
         }
+        settings.ctx = shorter.map_or(settings.ctx, Context::Tokens);
         Some(Suggestion { gain, costs: costs(now, &plan, wish), settings, plan })
     }
 
-    /// The widest cache that keeps every layer on GPUs, with less context where that is not held.
-    fn widest_cache(&self, held: &[Knob]) -> Option<(Gain, Plan)> {
+    /// The widest cache that keeps every layer on GPUs, with less context where that is not held and has to be.
+    fn widest_cache(&self, held: &[Knob]) -> Option<(Gain, Option<u64>, Plan)> {
         [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0].into_iter().find_map(|ty| {
             let mut settings = self.settings.clone();
             (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
             let case = Case { settings: &settings, ..*self };
             let plan = case.plan().ok().filter(|plan| plan.settings.cache_type_k == ty)?;
             if Goal::All.is_met_by(&plan) {
-                return Some((Gain::CacheType(ty), plan));
+                return Some((Gain::CacheType(ty), None, plan));
             }
             if held.contains(&Knob::Context) {
                 return None;
             }
             let shorter = case.largest_below(Knob::Context, Goal::All, plan.settings.ctx)?;
-            Some((Gain::CacheType(ty), shorter.plan))
+            Some((Gain::CacheType(ty), Some(shorter.value), shorter.plan))
         })
     }
 }

@@ -24,7 +24,7 @@ pub struct LayerAnswer {
     pub inequality: Option<Inequality>,
 }
 
-/// `free − kept back − graph − layers placed before = room`, and whether that is less than `needed`.
+/// `free − kept back − graph − layers placed before = room`, and whether that was enough for `needed`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Inequality {
     /// The GPU: `GPU0`.
@@ -41,6 +41,8 @@ pub struct Inequality {
     pub room: Bytes,
     /// What the layer needs.
     pub needed: Bytes,
+    /// The room was enough.
+    pub enough: bool,
 }
 
 /// A part of what is kept back.
@@ -97,11 +99,12 @@ pub fn takers(plan: &Plan) -> Vec<Taker> {
 
 fn answer(plan: &Plan, layer: &LayerPlan) -> LayerAnswer {
     let needed = layer.weights + layer.cache;
+    let index = Some(layer.index);
     let inequality = match layer.why {
-        Why::Fits { needed, room } => Inequality::of(plan, Some(layer.index), layer.device, needed, room),
-        Why::NoRoom { needed, room, device } => Inequality::of(plan, Some(layer.index), device, needed, room),
+        Why::Fits { needed, room } => Inequality::of(plan, index, layer.device, needed, room, true),
+        Why::NoRoom { needed, room, device } => Inequality::of(plan, index, device, needed, room, false),
         Why::OutputDropped => {
-            left_over(plan).and_then(|(device, room)| Inequality::of(plan, None, device, needed, room))
+            left_over(plan).and_then(|(device, room)| Inequality::of(plan, None, device, needed, room, room >= needed))
         }
         Why::InPart { .. } | Why::AskedFor | Why::NotAskedFor | Why::NoGpu | Why::GivenUp { .. } | Why::Nothing => None,
     };
@@ -152,40 +155,55 @@ fn left_over(plan: &Plan) -> Option<(usize, Bytes)> {
 
 impl Inequality {
     /// What was left of a GPU when this layer was tried there, or in the end where no layer is named.
-    fn of(plan: &Plan, index: Option<usize>, device: usize, needed: Bytes, room: Bytes) -> Option<Self> {
+    fn of(plan: &Plan, index: Option<usize>, device: usize, needed: Bytes, room: Bytes, enough: bool) -> Option<Self> {
         let gpu = plan.gpus().get(device)?;
         let before = gpu.layers.iter().filter_map(|&placed| plan.layers.get(placed));
         let before: Vec<_> =
             before.filter(|placed| index.is_none_or(|index| is_before(plan, placed.index, index))).collect();
-        let placed_bytes: Bytes = before.iter().map(|layer| layer.weights + layer.cache).sum();
+        let placed_bytes: Bytes = before.iter().map(|layer| layer.here()).sum();
+        let in_part = before.iter().any(|layer| matches!(layer.why, Why::InPart { .. }));
         // engines may reserve the larger graph while they place layers, whichever is in force in the end
         let graph = &plan.graph;
         let largest = graph.partial.bytes.max(graph.full.bytes);
         let graphs = [largest, graph.partial.bytes, graph.full.bytes, gpu.graph, Bytes::ZERO];
         // what an engine keeps back with its last layer is the last that it lists, and was not there yet before
         let lists = || (0..=gpu.reserves.len()).rev().filter_map(|count| gpu.reserves.get(..count));
-        let left = |list: &[Reserve]| gpu.free - list.iter().map(|part| part.bytes).sum() - placed_bytes;
+        let before_layers = |list: &[Reserve]| gpu.free - list.iter().map(|part| part.bytes).sum();
+        let left = |list: &[Reserve]| before_layers(list) - placed_bytes;
         let explains = |list: &[Reserve]| graphs.into_iter().find(|&graph| left(list) - graph == room);
-        let (list, graph) = lists()
-            .find_map(|list| explains(list).map(|graph| (list, graph)))
-            .or_else(|| lists().find(|list| left(list) >= room).map(|list| (list, left(list) - room)))?;
-        let mut kept: Vec<_> = list.iter().map(|part| Kept { name: part.name.to_owned(), bytes: part.bytes }).collect();
-        if graph > Bytes::ZERO {
+        let kept = |list: &[Reserve], name: &str, bytes: Bytes| {
+            let parts = list.iter().map(|part| Kept { name: part.name.to_owned(), bytes: part.bytes });
+            let last = Kept { name: name.to_owned(), bytes };
+            parts.chain(Some(last).filter(|last| last.bytes > Bytes::ZERO)).collect::<Vec<_>>()
+        };
+        let mut placed = (before.len(), placed_bytes);
+        let kept = if let Some((list, graph)) = lists().find_map(|list| Some((list, explains(list)?))) {
             let name = match graph {
                 bytes if bytes == plan.graph.in_force().bytes => "graph",
                 bytes if bytes == plan.graph.partial.bytes => "partial graph",
                 bytes if bytes == plan.graph.full.bytes => "full graph",
-                bytes if bytes == gpu.graph => "graph",
-                _ => "graph and what goes with it",
+                _ => "graph",
             };
-            kept.push(Kept { name: name.to_owned(), bytes: graph });
-        }
-        Some(Self { device: gpu.id.clone(), free: gpu.free, kept, placed: before.len(), placed_bytes, room, needed })
+            kept(list, name, graph)
+        } else if let Some(list) = lists().find(|list| left(list) >= room && !in_part) {
+            kept(list, "graph and what goes with it", left(list) - room)
+        } else {
+            // the layers before had other parts here when this one was tried
+            let list = lists().find(|list| before_layers(list) >= room)?;
+            placed = (0, Bytes::ZERO);
+            let name = match before.len() {
+                1 => "graph and 1 layer (then in part)".to_owned(),
+                n => format!("graph and {n} layers (some in part)"),
+            };
+            kept(list, &name, before_layers(list) - room)
+        };
+        let (placed, placed_bytes) = placed;
+        Some(Self { device: gpu.id.clone(), free: gpu.free, kept, placed, placed_bytes, room, needed, enough })
     }
 
-    /// The layer did not fit.
-    pub fn failed(&self) -> bool {
-        self.room < self.needed
+    /// More is kept back, or taken by layers before, than is free.
+    fn is_overdrawn(&self) -> bool {
+        self.kept.iter().map(|part| part.bytes).sum::<Bytes>() + self.placed_bytes > self.free
     }
 }
 
@@ -205,7 +223,14 @@ impl fmt::Display for Inequality {
             let exact = |bytes: Bytes| format!("{} bytes", grouped(bytes.0, '\u{2009}'));
             (room, needed) = (exact(self.room), exact(self.needed));
         }
-        let verdict = if self.failed() { "less than" } else { "enough for" };
-        write!(f, " leaves {room}, {verdict} the {needed} that this layer needs.")
+        if self.enough {
+            write!(f, " leaves {room}, enough for the {needed} that this layer needs.")
+        } else if self.room < self.needed {
+            write!(f, " leaves {room}, less than the {needed} that this layer needs.")
+        } else if self.is_overdrawn() {
+            write!(f, " leaves nothing: that is more than is free.")
+        } else {
+            write!(f, " leaves {room}, too little for the {needed} that this layer needs: the engine rounds them.")
+        }
     }
 }

@@ -5,6 +5,7 @@ use plimsoll::answer::best::{Cost, Gain, Wish};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, Settings};
+use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -70,4 +71,24 @@ fn more_context_is_bought_with_sequences_and_a_narrower_cache() {
     let found = case.best(&case.plan().unwrap(), Wish::Context, &held);
     assert_eq!(found.len(), 1);
     assert!(case.best(&case.plan().unwrap(), Wish::Context, &[Knob::Context]).is_empty());
+}
+
+#[test]
+fn a_context_below_the_batch_is_suggested_as_it_was_found() {
+    let model = model("qwen2.5-0.5b");
+    let settings =
+        Settings { ctx: Context::Tokens(8192), batch: Some(4096), ubatch: Some(4096), ..Settings::default() };
+    let mut machine = one_gpu(4);
+    let mut shortened = 0;
+    // where llama.cpp's batch, which no context rounds up, is what has to be smaller
+    for free in (1450..1650).step_by(40) {
+        machine.gpus[0].free = Bytes::mib(free);
+        let case = case(EngineId::LlamaCpp, &model, &machine, &settings);
+        for one in case.best(&case.plan().unwrap(), Wish::CacheType, &[Knob::Batch, Knob::Ubatch]) {
+            let again = engine::plan(case.engine, &model, &machine, &one.settings).unwrap();
+            assert_eq!(again, one.plan, "{free} MiB: {} at {:?}", one.gain, one.settings.ctx);
+            shortened += u32::from(matches!(one.settings.ctx, Context::Tokens(tokens) if !tokens.is_multiple_of(256)));
+        }
+    }
+    assert!(shortened > 0, "no such context was found");
 }

@@ -125,6 +125,7 @@ pub(in super::super) fn why(plan: &Plan, explained: &Explained<'_>, style: &Styl
     for (change, goal) in explained.changes {
         let brings = match goal {
             Goal::All => "all layers".to_owned(),
+            Goal::Layer(index) if index + 1 == plan.layers.len() => "the output layer".to_owned(),
             Goal::AtLeast(_) | Goal::Layer(_) => goal.to_string(),
         };
         let options = change.options().map_or_else(String::new, |options| format!(" ({options})"));
@@ -157,19 +158,20 @@ fn layers(plan: &Plan, explained: &Explained<'_>, style: &Style) -> String {
         let reason = tame_text(&layer.reason);
         let name = if is_output(plan, layer) { "output layer".to_owned() } else { format!("layer {}", layer.index) };
         out += &style.wrap("- ", &format!("{name}: {reason}"));
-        if first != layer.index && layer.inequality.is_some() {
-            let others = if first + 1 == layer.index {
-                format!("layer {first}")
-            } else {
-                format!("layers {first} to {}", layer.index - 1)
-            };
-            out += &style.wrap(
-                "- ",
-                &format!("{others}: no room was left, because layers are placed from the last to the first."),
-            );
-        } else if first != layer.index {
-            out += &style.wrap("- ", &format!("layers {first} to {}: likewise.", layer.index - 1));
+        if first == layer.index {
+            continue;
         }
+        let others = if first + 1 == layer.index {
+            format!("layer {first}")
+        } else {
+            format!("layers {first} to {}", layer.index - 1)
+        };
+        let reason = if layer.inequality.is_some() {
+            "no room was left, because layers are placed from the last to the first"
+        } else {
+            "likewise"
+        };
+        out += &style.wrap("- ", &format!("{others}: {reason}."));
     }
     out
 }

@@ -73,10 +73,12 @@ fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality,
     }
     line("=", "room that was left", inequality.room, true);
     line(" ", "what this layer would take", answer.needed, true);
-    let (text, hue) = if inequality.failed() {
+    let (text, hue) = if inequality.enough {
+        ("✓ The room is enough for the layer.", Hue::Fine)
+    } else if inequality.room < answer.needed {
         ("✗ The room is less than the layer needs.", Hue::Over)
     } else {
-        ("✓ The room is enough for the layer.", Hue::Fine)
+        ("✗ There is no room for the layer.", Hue::Over)
     };
     page.text(text, hue);
     // then it was not this that decided
