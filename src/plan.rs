@@ -247,6 +247,13 @@ impl DevicePlan {
         }
     }
 
+    /// Counts a layer that is here.
+    pub fn hold(&mut self, layer: &LayerPlan) {
+        self.weights += layer.weights;
+        self.cache += layer.cache;
+        self.layers.push(layer.index);
+    }
+
     /// Weights, cache and graph together: what is allocated here.
     pub fn asked(&self) -> Bytes {
         self.weights + self.cache + self.graph
@@ -454,6 +461,13 @@ pub struct Term {
     pub numbers: String,
     /// Its value.
     pub bytes: Bytes,
+}
+
+impl Term {
+    /// There is nothing, and no formula for it.
+    pub fn nothing(name: &str) -> Self {
+        Self { name: name.to_owned(), formula: "0".to_owned(), numbers: "0".to_owned(), bytes: Bytes::ZERO }
+    }
 }
 
 /// An estimate in the engine's own words and numbers: what its log shows as `offload`, and `ollama ps` as a size.

@@ -31,7 +31,8 @@ use std::sync::Arc;
 use super::EngineError;
 use crate::gguf::Tensor;
 use crate::model::{Group, Model};
-use crate::plan::{GraphSize, Symbol, Term};
+use crate::plan::{GraphPlan, GraphSize, GraphUse, InEffect, Symbol, Term};
+use crate::settings::{CacheType, FlashAttn};
 use crate::units::Bytes;
 use cache::Caches;
 use expr::DivisionByZero;
@@ -56,6 +57,19 @@ pub(super) struct Knobs {
     pub bytes_per_element: f64,
     /// Flash attention is certain to be on.
     pub flash: bool,
+}
+
+impl Knobs {
+    /// Those of the knobs in effect; how wide a cache's elements are, each release says by itself.
+    pub fn of(effect: &InEffect, bytes_per_element: fn(CacheType) -> f64) -> Self {
+        Self {
+            ctx: effect.ctx,
+            batch: effect.batch,
+            parallel: effect.parallel,
+            bytes_per_element: bytes_per_element(effect.cache_type_k),
+            flash: effect.flash_attn == FlashAttn::On,
+        }
+    }
 }
 
 /// Sizes of caches and graphs.
@@ -128,6 +142,22 @@ impl Sizes {
         self.partial = GraphSize { own: self.partial.own, ..self.full.clone() };
         self.partial_because =
             Some("on Metal a split costs nothing extra, so the full size stands for the partial one");
+    }
+
+    /// The graph of a plan, where the size `used` is in force for the reason `why`.
+    pub fn graph(&self, used: GraphUse, why: &str) -> GraphPlan {
+        let because = match used {
+            GraphUse::Full => self.full_because,
+            GraphUse::Partial => self.partial_because,
+        };
+        GraphPlan {
+            partial: self.partial.clone(),
+            full: self.full.clone(),
+            used,
+            why: because.map_or_else(|| why.to_owned(), |because| format!("{why}; {because}")),
+            legend: self.legend.clone(),
+            peaks: Vec::new(),
+        }
     }
 
     /// Adjusts them to several GPUs, as the older release has it.

@@ -8,14 +8,14 @@ mod runs;
 mod traits;
 
 use super::graph_size::{self, Facts, Knobs, Release, Sizes, Vision};
+use super::request::Effect;
 use super::{EngineError, Reception, kvcache};
 use crate::machine::{Backend, Machine};
 use crate::model::{Group, Model};
 use crate::plan::{OwnCaches, Plan};
-use crate::settings::{FlashAttn, Settings};
+use crate::settings::Settings;
 use crate::units::Bytes;
 use estimate::{Block, Device, Task};
-use rules::Effect;
 
 pub use super::request::supports_cache_type;
 pub use traits::{Traits, bytes_per_element};
@@ -101,13 +101,7 @@ impl Case {
         let facts = Facts::of(model, RELEASE)?;
         let traits = Traits::of(model, &facts);
         let effect = rules::effect(model, traits, machine, settings)?;
-        let knobs = Knobs {
-            ctx: effect.settings.ctx,
-            batch: effect.settings.batch,
-            parallel: effect.settings.parallel,
-            bytes_per_element: bytes_per_element(effect.settings.cache_type_k),
-            flash: effect.settings.flash_attn == FlashAttn::On,
-        };
+        let knobs = Knobs::of(&effect.settings, bytes_per_element);
         let sizes = graph_size::sizes(model, &facts, knobs)?;
         // only the llama.cpp of its time loads a separate projector
         let projector = if traits.own_engine { 0 } else { settings.projector.0 };

@@ -10,7 +10,7 @@ use super::{EngineError, backend, kvcache};
 use crate::machine::Machine;
 use crate::model::{Group, Model};
 use crate::plan::Plan;
-use crate::settings::{FlashAttn, Settings};
+use crate::settings::Settings;
 
 pub use super::request::supports_cache_type;
 pub use traits::{Traits, bytes_per_element};
@@ -38,13 +38,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
     let nothing = Machine { gpus: Vec::new(), ..machine.clone() };
     let considered = if effect.gpus { machine } else { &nothing };
 
-    let knobs = Knobs {
-        ctx: effect.settings.ctx,
-        batch: effect.settings.batch,
-        parallel: effect.settings.parallel,
-        bytes_per_element: bytes_per_element(effect.settings.cache_type_k),
-        flash: effect.settings.flash_attn == FlashAttn::On,
-    };
+    let knobs = Knobs::of(&effect.settings, bytes_per_element);
     let mut sizes = graph_size::sizes(model, &facts, knobs)?;
     if considered.gpus.first().is_some_and(|gpu| backend::of(gpu.backend).partial_is_full) {
         sizes.on_metal();

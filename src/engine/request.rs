@@ -5,6 +5,7 @@ use super::graph_size::{Keys, Release};
 use super::{EngineError, EngineId};
 use crate::machine::Machine;
 use crate::model::Model;
+use crate::plan::InEffect;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use crate::units::{Bytes, Tokens};
 
@@ -12,6 +13,64 @@ use crate::units::{Bytes, Tokens};
 pub const DEFAULT_BATCH: u64 = 512;
 const LEAST_CONTEXT: u64 = 4;
 const LEAST_CONTEXT_FOR_VISION: u64 = 2048;
+
+/// Context, sequences and batch, in tokens.
+pub(super) struct Wanted {
+    pub ctx: u64,
+    pub parallel: u64,
+    pub batch: u64,
+}
+
+/// The knobs in effect of an Ollama that plans by an estimate, and what was adjusted on the way.
+pub(super) struct Effect {
+    pub settings: InEffect,
+    /// Layers asked onto GPUs; none where the engine chooses.
+    pub requested: Option<usize>,
+    /// Whether the GPUs are looked at.
+    pub gpus: bool,
+    pub notes: Vec<String>,
+}
+
+impl Wanted {
+    /// What is asked for, the engine's own where nothing is said.
+    ///
+    /// # Errors
+    /// When nothing could run so, or all of a context is asked for that the header does not tell.
+    pub fn of(
+        settings: &Settings,
+        model: &Model,
+        release: Release,
+        context_by_default: impl FnOnce() -> u64,
+    ) -> Result<Self, EngineError> {
+        Ok(Self {
+            ctx: context(settings.ctx, model, release, context_by_default)?,
+            parallel: at_least_one(settings.parallel, 1, "--parallel")?,
+            batch: at_least_one(settings.batch, DEFAULT_BATCH, "--batch")?,
+        })
+    }
+
+    /// With what else is in effect.
+    pub fn in_effect(self, cache: CacheType, flash_attn: FlashAttn, requested: Option<usize>) -> InEffect {
+        let Self { ctx, parallel, batch } = self;
+        InEffect {
+            ctx,
+            ctx_per_sequence: ctx,
+            ctx_total: ctx.wrapping_mul(parallel),
+            parallel,
+            batch,
+            // one and the same here
+            ubatch: batch,
+            cache_type_k: cache,
+            cache_type_v: cache,
+            flash_attn,
+            gpu_layers: requested.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX)),
+            kv_unified: None,
+            outputs: None,
+            n_cpu_moe: None,
+            release: None,
+        }
+    }
+}
 
 /// The value of `flag`, or its default.
 ///
@@ -24,11 +83,14 @@ pub(super) fn at_least_one(value: Option<u64>, default: u64, flag: &str) -> Resu
     }
 }
 
-/// The context by all memory on all GPUs, less the overhead on each; the difference wraps, as the real one does.
-/// Source: `server/routes.go`, `Serve`, Ollama, May and August 2026.
+/// All memory of all GPUs, less the overhead on each; the difference wraps, as the real one does.
+pub(super) fn total_vram(machine: &Machine, overhead: Bytes) -> Bytes {
+    Bytes(machine.gpus.iter().fold(0, |sum: u64, gpu| sum.wrapping_add(gpu.total.0.wrapping_sub(overhead.0))))
+}
+
+/// The context by [`total_vram`]. Source: `server/routes.go`, `Serve`, Ollama, May and August 2026.
 pub(super) fn default_context(machine: &Machine, overhead: Bytes) -> u64 {
-    let total = machine.gpus.iter().fold(0u64, |sum, gpu| sum.wrapping_add(gpu.total.0.wrapping_sub(overhead.0)));
-    match Bytes(total) {
+    match total_vram(machine, overhead) {
         much if much >= Bytes::gib(47) => 262_144,
         some if some >= Bytes::gib(23) => 32_768,
         _ => 4096,
@@ -126,6 +188,20 @@ pub(super) fn layers_on_gpus(asked: GpuLayers, model: &Model) -> Option<usize> {
         GpuLayers::All => Some(model.block_count() + 1),
         GpuLayers::Count(count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
     }
+}
+
+/// Whether GPUs are looked at at all: not where no layer was asked onto them.
+pub(super) fn considers_gpus(
+    requested: Option<usize>,
+    settings: &Settings,
+    machine: &Machine,
+    notes: &mut Vec<String>,
+) -> bool {
+    let considers = settings.raw || requested != Some(0);
+    if !considers && !machine.gpus.is_empty() {
+        notes.push("no GPU is considered: no layer was asked onto one".to_owned());
+    }
+    considers
 }
 
 /// The type that K and V share.

@@ -1,11 +1,10 @@
 //! Ollama's registry: a manifest names the layers of a model, each a blob that is fetched by its digest.
 //!
-//! Paths and media types: server/images.go and server/download.go, Ollama 0.24.
-
-use serde::Deserialize;
+//! Paths: server/images.go and server/download.go, Ollama 0.24.
 
 use super::error::SourceError;
 use super::http::{Ask, Document, Url};
+use super::manifest::{Layer, Manifest};
 use super::open::Opened;
 use super::remote::{Desk, Place};
 use super::store::ollama::{HOSTS, Name};
@@ -13,26 +12,6 @@ use super::tag::TagKnobs;
 use super::watch::Watch;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
-
-#[derive(Deserialize)]
-struct Manifest {
-    #[serde(default)]
-    layers: Vec<Layer>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Layer {
-    media_type: String,
-    digest: String,
-}
-
-impl Manifest {
-    fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Layer> {
-        let kind = format!("application/vnd.ollama.image.{kind}");
-        self.layers.iter().filter(move |layer| layer.media_type == kind)
-    }
-}
 
 /// Opens the model `name` of its registry; none where the registry has no such model or tag.
 pub(super) fn open(desk: &mut Desk<'_>, name: &Name, watch: &mut Watch<'_>) -> Result<Option<Opened>, SourceError> {
@@ -57,13 +36,10 @@ pub(super) fn open(desk: &mut Desk<'_>, name: &Name, watch: &mut Watch<'_>) -> R
         return Ok(None);
     }
     let manifest = manifest(&document, &short)?;
-    let Some(layer) = manifest.of_kind("model").next() else {
-        let tensors = manifest.of_kind("tensor").next().is_some();
-        let why = if tensors { "it is kept as safetensors, not as GGUF" } else { "its manifest names no model file" };
-        return Err(wrong(&format!("{why}: nothing here can be planned from it")));
-    };
+    let model_layer = manifest.model().map_err(|why| wrong(&why))?;
     let place = |layer: &Layer| -> Result<Place, SourceError> {
-        let digest = digest(&layer.digest).ok_or_else(|| wrong("its manifest has a digest that is none"))?;
+        let hex = layer.sha256().ok_or_else(|| wrong("its manifest has a digest that is none"))?;
+        let digest = format!("sha256:{hex}");
         let ask = Ask { bearer: ask.bearer.clone(), ..Ask::get(model.at(&format!("blobs/{digest}"))) };
         Ok(Place { ask, digest: Some(digest) })
     };
@@ -71,7 +47,7 @@ pub(super) fn open(desk: &mut Desk<'_>, name: &Name, watch: &mut Watch<'_>) -> R
         Some(layer) => params(&desk.small(&place(layer)?.ask, watch)?),
         None => TagKnobs::default(),
     };
-    let first = place(layer)?;
+    let first = place(model_layer)?;
     let header = desk.open(&first, &|_| first.clone(), watch)?;
     let mut opened = Opened::new(header, short.clone());
     opened.knobs = knobs;
@@ -93,13 +69,6 @@ fn manifest(document: &Document, name: &str) -> Result<Manifest, SourceError> {
         401 | 403 => Err(wrong(format!("'{host}' does not let this user have it: ask its owner"))),
         status => Err(wrong(format!("'{host}' answers with status {status}: try again later"))),
     }
-}
-
-/// A digest such as `sha256:` and 64 hexadecimal digits; nothing else becomes part of an address.
-fn digest(text: &str) -> Option<String> {
-    let hex = text.strip_prefix("sha256:").or_else(|| text.strip_prefix("sha256-"))?;
-    let fits = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
-    fits.then(|| format!("sha256:{hex}"))
 }
 
 /// What a tag sets of its own; a layer that cannot be had or read sets nothing.

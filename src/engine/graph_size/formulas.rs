@@ -8,7 +8,6 @@ use crate::engine::{EngineError, EngineId, ollama_011, ollama_024};
 use crate::gguf::Tensor;
 use crate::model::Model;
 use crate::plan::{GraphSize, Plan};
-use crate::settings::FlashAttn;
 
 pub use crate::engine::request::DEFAULT_BATCH;
 
@@ -58,16 +57,14 @@ impl Formulas {
     /// As for the plan itself.
     pub fn of(model: &Model, plan: &Plan) -> Result<Option<Self>, EngineError> {
         let effect = &plan.settings;
-        let (release, bytes_per_element) = match plan.engine {
-            EngineId::Ollama024 => (Release::May2026, ollama_024::bytes_per_element(effect.cache_type_k)),
-            EngineId::Ollama011 => (Release::August2025, ollama_011::bytes_per_element(effect.cache_type_k)),
+        let (release, knobs) = match plan.engine {
+            EngineId::Ollama024 => (Release::May2026, Knobs::of(effect, ollama_024::bytes_per_element)),
+            EngineId::Ollama011 => (Release::August2025, Knobs::of(effect, ollama_011::bytes_per_element)),
             EngineId::Ollama | EngineId::LlamaCpp => return Ok(None),
         };
         let facts = Facts::of(model, release)?;
-        let flash = effect.flash_attn == FlashAttn::On;
-        let knobs = Knobs { ctx: effect.ctx, batch: effect.batch, parallel: effect.parallel, bytes_per_element, flash };
         let (mut values, caches) = letters_of(model, &facts, knobs).map_err(|zero| division(zero, model, &facts))?;
-        let case = Case::of(model, release, flash, &mut values)?;
+        let case = Case::of(model, release, knobs.flash, &mut values)?;
         let rules = [case.partial, case.full, Some(&fallback::PARTIAL)];
         // one may stand for the other, as on Metal; what counts is what the plan was made by
         let behind = |size: &GraphSize| {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use super::estimate::{Slot, Task};
 use super::pick::Picked;
-use super::rules::Effect;
 use super::traits::Traits;
 use crate::engine::EngineId;
 use crate::engine::graph_size::{Sizes, Vision};
 use crate::engine::layout::Refusal;
+use crate::engine::request::Effect;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::Model;
 use crate::plan::{
@@ -88,12 +88,7 @@ impl Parts<'_> {
     }
 
     fn layers(&self) -> Vec<LayerPlan> {
-        let no_cache = Arc::new(Term {
-            name: "no cache".to_owned(),
-            formula: "0".to_owned(),
-            numbers: "0".to_owned(),
-            bytes: Bytes::ZERO,
-        });
+        let no_cache = Arc::new(Term::nothing("no cache"));
         let blocks = self.task.blocks.iter().zip(&self.sizes.caches).map(|(block, cache)| {
             let own_cache = if block.weights.is_some() { block.cache } else { 0 };
             (block.weights.unwrap_or(0), own_cache, Arc::clone(cache))
@@ -118,35 +113,19 @@ impl Parts<'_> {
         !matches!(why, Why::Fits { .. }) || self.loads_on_gpus()
     }
 
-    fn graph(&mut self) -> GraphPlan {
+    fn graph(&self) -> GraphPlan {
         let found = &self.picked.estimate;
         let used = if found.full_graph { GraphUse::Full } else { GraphUse::Partial };
-        let because = match used {
-            GraphUse::Full => self.sizes.full_because,
-            GraphUse::Partial => self.sizes.partial_because,
-        };
         let in_ram = found.layers() == 0 && found.placed > 0;
-        let mut why = match used {
+        let why = match used {
             _ if in_ram => "there is no GPU, and RAM is counted like one",
             _ if !self.loads_on_gpus() => "no layer is on a GPU, so none is allocated",
             GraphUse::Full => "every layer is on GPUs",
             GraphUse::Partial => "some layers are in RAM",
-        }
-        .to_owned();
-        if let Some(because) = because {
-            why.push_str("; ");
-            why.push_str(because);
-        }
-        let mut legend = std::mem::take(&mut self.sizes.legend);
-        legend.append(&mut self.vision.legend);
-        GraphPlan {
-            partial: self.sizes.partial.clone(),
-            full: self.sizes.full.clone(),
-            used,
-            why,
-            legend,
-            peaks: Vec::new(),
-        }
+        };
+        let mut graph = self.sizes.graph(used, why);
+        graph.legend.extend_from_slice(&self.vision.legend);
+        graph
     }
 
     fn devices(&self, layers: &[LayerPlan]) -> Vec<DevicePlan> {
@@ -154,9 +133,7 @@ impl Parts<'_> {
         let mut devices: Vec<DevicePlan> = gpus.chain([DevicePlan::of_ram(self.machine.ram)]).collect();
         for layer in layers {
             if let Some(device) = devices.get_mut(layer.device) {
-                device.weights += layer.weights;
-                device.cache += layer.cache;
-                device.layers.push(layer.index);
+                device.hold(layer);
             }
         }
         for (index, slot) in self.picked.estimate.slots.iter().enumerate() {

@@ -2,11 +2,11 @@
 //! Source: `server/routes.go`, `server/sched.go`, `llm/server.go` and `llm/memory.go`, Ollama, August 2025.
 
 use super::super::graph_size::Release;
-use super::super::{EngineError, EngineId, backend, request};
+use super::super::request::{self, Effect, Wanted};
+use super::super::{EngineError, EngineId, backend};
 use super::traits::Traits;
 use crate::machine::{Gpu, Machine};
 use crate::model::Model;
-use crate::plan::InEffect;
 use crate::settings::{CacheType, FlashAttn, Settings};
 use crate::units::{Bytes, Tokens};
 
@@ -19,16 +19,6 @@ const GPT_OSS_CONTEXT: u64 = 8192;
 /// `lowVRAMThreshold`
 const MUCH_VRAM: Bytes = Bytes::gib(20);
 
-/// The knobs in effect and what was adjusted on the way.
-pub(super) struct Effect {
-    pub settings: InEffect,
-    /// Layers asked onto GPUs; none where the engine chooses.
-    pub requested: Option<usize>,
-    /// Whether the GPUs are looked at.
-    pub gpus: bool,
-    pub notes: Vec<String>,
-}
-
 pub(super) fn effect(
     model: &Model,
     traits: Traits,
@@ -36,22 +26,17 @@ pub(super) fn effect(
     settings: &Settings,
 ) -> Result<Effect, EngineError> {
     let mut notes = Vec::new();
-    let mut ctx = request::context(settings.ctx, model, RELEASE, || DEFAULT_CONTEXT)?;
-    let mut parallel = request::at_least_one(settings.parallel, 1, "--parallel")?;
-    let batch = request::at_least_one(settings.batch, request::DEFAULT_BATCH, "--batch")?;
+    let mut wanted = Wanted::of(settings, model, RELEASE, || DEFAULT_CONTEXT)?;
     if !settings.raw {
-        ctx = more_for_gpt_oss(ctx, model, machine, settings.gpu_overhead, &mut notes);
+        wanted.ctx = more_for_gpt_oss(wanted.ctx, model, machine, settings.gpu_overhead, &mut notes);
         let vision = traits.vision || settings.projector > Bytes::ZERO;
-        ctx = request::context_in_bounds(ctx, model, RELEASE, vision, &mut notes);
-        parallel = request::sequences(parallel, traits.one_sequence, traits.embedding, &mut notes);
+        wanted.ctx = request::context_in_bounds(wanted.ctx, model, RELEASE, vision, &mut notes);
+        wanted.parallel = request::sequences(wanted.parallel, traits.one_sequence, traits.embedding, &mut notes);
     }
     // the estimate itself does this, so raw settings do not change it
-    let batch = request::batch_within(batch, ctx, &mut notes);
+    wanted.batch = request::batch_within(wanted.batch, wanted.ctx, &mut notes);
     let requested = request::layers_on_gpus(settings.gpu_layers, model);
-    let gpus = settings.raw || requested != Some(0);
-    if !gpus && !machine.gpus.is_empty() {
-        notes.push("no GPU is considered: no layer was asked onto one".to_owned());
-    }
+    let gpus = request::considers_gpus(requested, settings, machine, &mut notes);
     let asked_cache = request::cache_type(settings, EngineId::Ollama011)?;
     let (flash_attn, cache) = if settings.raw {
         (settings.flash_attn, asked_cache.unwrap_or(CacheType::F16))
@@ -59,32 +44,14 @@ pub(super) fn effect(
         let flash = flash_attention(traits, &machine.gpus, settings.flash_attn, &mut notes);
         (flash, request::cache_in_effect(asked_cache, flash, &mut notes))
     };
-    let settings = InEffect {
-        ctx,
-        ctx_per_sequence: ctx,
-        ctx_total: ctx.wrapping_mul(parallel),
-        parallel,
-        batch,
-        // one and the same here
-        ubatch: batch,
-        cache_type_k: cache,
-        cache_type_v: cache,
-        flash_attn,
-        gpu_layers: requested.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX)),
-        kv_unified: None,
-        outputs: None,
-        n_cpu_moe: None,
-        release: None,
-    };
+    let settings = wanted.in_effect(cache, flash_attn, requested);
     Ok(Effect { settings, requested, gpus, notes })
 }
 
-/// gpt-oss gets a larger context than was asked for where all GPUs together have much memory, less the overhead on
-/// each; the difference wraps, as the real one does.
+/// gpt-oss gets a larger context than was asked for where all GPUs together have much memory.
 fn more_for_gpt_oss(ctx: u64, model: &Model, machine: &Machine, overhead: Bytes, notes: &mut Vec<String>) -> u64 {
-    let total = machine.gpus.iter().fold(0u64, |sum, gpu| sum.wrapping_add(gpu.total.0.wrapping_sub(overhead.0)));
     let gpt_oss = matches!(model.architecture.as_str(), "gptoss" | "gpt-oss");
-    if !gpt_oss || Bytes(total) < MUCH_VRAM || ctx >= GPT_OSS_CONTEXT {
+    if !gpt_oss || request::total_vram(machine, overhead) < MUCH_VRAM || ctx >= GPT_OSS_CONTEXT {
         return ctx;
     }
     notes.push(format!("context raised to {}: gpt-oss gets that on GPUs with 20 GiB or more", Tokens(GPT_OSS_CONTEXT)));

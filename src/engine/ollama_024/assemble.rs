@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::Layers;
-use super::rules::Effect;
 use super::traits::Traits;
 use crate::engine::EngineId;
 use crate::engine::graph_size::Sizes;
 use crate::engine::layout::{Layout, minimum_memory};
+use crate::engine::request::Effect;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::Model;
 use crate::plan::{
@@ -72,12 +72,7 @@ impl Parts<'_> {
         let count = self.layers.both.len();
         let mut layers = Vec::with_capacity(count);
         let mut in_the_way = None;
-        let no_cache = Arc::new(Term {
-            name: "no cache".to_owned(),
-            formula: "0".to_owned(),
-            numbers: "0".to_owned(),
-            bytes: Bytes::ZERO,
-        });
+        let no_cache = Arc::new(Term::nothing("no cache"));
         // from the last to the first, as they were placed
         for index in (0..count).rev() {
             let at = |list: &[u64]| list.get(index).copied().unwrap_or(0);
@@ -146,27 +141,14 @@ impl Parts<'_> {
         }
     }
 
-    fn graph(&mut self, offloaded: usize) -> GraphPlan {
+    fn graph(&self, offloaded: usize) -> GraphPlan {
         let used = if offloaded < self.layers.both.len() { GraphUse::Partial } else { GraphUse::Full };
-        let (mut why, because) = match used {
-            GraphUse::Full => ("every layer is on GPUs".to_owned(), self.sizes.full_because),
-            GraphUse::Partial if offloaded == 0 => {
-                ("no layer is on a GPU, so none is allocated".to_owned(), self.sizes.partial_because)
-            }
-            GraphUse::Partial => ("some layers are in RAM".to_owned(), self.sizes.partial_because),
+        let why = match used {
+            GraphUse::Full => "every layer is on GPUs",
+            GraphUse::Partial if offloaded == 0 => "no layer is on a GPU, so none is allocated",
+            GraphUse::Partial => "some layers are in RAM",
         };
-        if let Some(because) = because {
-            why.push_str("; ");
-            why.push_str(because);
-        }
-        GraphPlan {
-            partial: self.sizes.partial.clone(),
-            full: self.sizes.full.clone(),
-            used,
-            why,
-            legend: std::mem::take(&mut self.sizes.legend),
-            peaks: Vec::new(),
-        }
+        self.sizes.graph(used, why)
     }
 
     fn devices(&self, layers: &[LayerPlan], graph: Bytes) -> Vec<DevicePlan> {
@@ -183,9 +165,7 @@ impl Parts<'_> {
         devices.push(DevicePlan::of_ram(self.machine.ram));
         for layer in layers {
             if let Some(device) = devices.get_mut(layer.device) {
-                device.weights += layer.weights;
-                device.cache += layer.cache;
-                device.layers.push(layer.index);
+                device.hold(layer);
             }
         }
         devices

@@ -2,23 +2,13 @@
 //! Source: `server/routes.go`, `server/sched.go` and `llm/server.go`, Ollama, May 2026.
 
 use super::super::graph_size::Release;
-use super::super::{EngineError, EngineId, backend, request};
+use super::super::request::{self, Effect, Wanted};
+use super::super::{EngineError, EngineId, backend};
 use super::traits::Traits;
 use crate::machine::{Backend, Gpu, Machine};
 use crate::model::Model;
-use crate::plan::InEffect;
 use crate::settings::{CacheType, FlashAttn, Settings};
 use crate::units::Tokens;
-
-/// The knobs in effect and what was adjusted on the way.
-pub(super) struct Effect {
-    pub settings: InEffect,
-    /// Layers asked onto GPUs; none where the engine chooses.
-    pub requested: Option<usize>,
-    /// Whether the GPUs are looked at.
-    pub gpus: bool,
-    pub notes: Vec<String>,
-}
 
 pub(super) fn effect(
     model: &Model,
@@ -27,19 +17,19 @@ pub(super) fn effect(
     settings: &Settings,
 ) -> Result<Effect, EngineError> {
     let mut notes = Vec::new();
-    let mut wanted = Wanted::of(model, machine, settings)?;
+    let default_context = || request::default_context(machine, settings.gpu_overhead);
+    let mut wanted = Wanted::of(settings, model, Release::May2026, default_context)?;
     if !settings.raw {
-        wanted.adjust(model, traits, &mut notes);
+        wanted.ctx = request::context_in_bounds(wanted.ctx, model, Release::May2026, traits.vision, &mut notes);
+        wanted.batch = request::batch_within(wanted.batch, wanted.ctx, &mut notes);
+        wanted.parallel = request::sequences(wanted.parallel, traits.one_sequence, traits.embedding, &mut notes);
     }
     if traits.embedding && wanted.batch < wanted.ctx {
         wanted.batch = wanted.ctx;
         notes.push(format!("batch raised to {}: an embedding model reads a whole context at once", Tokens(wanted.ctx)));
     }
     let requested = request::layers_on_gpus(settings.gpu_layers, model);
-    let gpus = settings.raw || requested != Some(0);
-    if !gpus && !machine.gpus.is_empty() {
-        notes.push("no GPU is considered: no layer was asked onto one".to_owned());
-    }
+    let gpus = request::considers_gpus(requested, settings, machine, &mut notes);
     let considered = if gpus { machine.gpus.as_slice() } else { &[] };
     let asked_cache = request::cache_type(settings, EngineId::Ollama024)?;
     let (flash_attn, cache) = if settings.raw {
@@ -48,48 +38,8 @@ pub(super) fn effect(
         let flash = flash_attention(model, traits, considered, settings.flash_attn, &mut notes);
         (flash, request::cache_in_effect(asked_cache, flash, &mut notes))
     };
-    let settings = InEffect {
-        ctx: wanted.ctx,
-        ctx_per_sequence: wanted.ctx,
-        ctx_total: wanted.ctx.wrapping_mul(wanted.parallel),
-        parallel: wanted.parallel,
-        batch: wanted.batch,
-        // one and the same here
-        ubatch: wanted.batch,
-        cache_type_k: cache,
-        cache_type_v: cache,
-        flash_attn,
-        gpu_layers: requested.map_or(-1, |count| i64::try_from(count).unwrap_or(i64::MAX)),
-        kv_unified: None,
-        outputs: None,
-        n_cpu_moe: None,
-        release: None,
-    };
+    let settings = wanted.in_effect(cache, flash_attn, requested);
     Ok(Effect { settings, requested, gpus, notes })
-}
-
-/// Context, parallelism and batch.
-struct Wanted {
-    ctx: u64,
-    parallel: u64,
-    batch: u64,
-}
-
-impl Wanted {
-    fn of(model: &Model, machine: &Machine, settings: &Settings) -> Result<Self, EngineError> {
-        let default = || request::default_context(machine, settings.gpu_overhead);
-        Ok(Self {
-            ctx: request::context(settings.ctx, model, Release::May2026, default)?,
-            parallel: request::at_least_one(settings.parallel, 1, "--parallel")?,
-            batch: request::at_least_one(settings.batch, request::DEFAULT_BATCH, "--batch")?,
-        })
-    }
-
-    fn adjust(&mut self, model: &Model, traits: Traits, notes: &mut Vec<String>) {
-        self.ctx = request::context_in_bounds(self.ctx, model, Release::May2026, traits.vision, notes);
-        self.batch = request::batch_within(self.batch, self.ctx, notes);
-        self.parallel = request::sequences(self.parallel, traits.one_sequence, traits.embedding, notes);
-    }
 }
 
 /// Flash attention as the engine sets it. Its own engine knows on and off; the other also leaves it open.

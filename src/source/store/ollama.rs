@@ -1,15 +1,14 @@
 //! Ollama's store: `manifests/HOST/NAMESPACE/NAME/TAG`, a JSON manifest each, that names blobs by digest.
 //!
-//! Media types and default names: server/images.go and types/model/name.go, Ollama 0.24.
+//! Default names: types/model/name.go, Ollama 0.24.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
 use super::files::size_of;
 use super::{Entry, State, Store};
+use crate::source::manifest::{Layer, Manifest};
 use crate::source::tag::TagKnobs;
 use crate::units::Bytes;
 
@@ -118,19 +117,6 @@ fn tags(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), (Pa
     Ok(())
 }
 
-#[derive(Deserialize)]
-struct Manifest {
-    #[serde(default)]
-    layers: Vec<Layer>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Layer {
-    media_type: String,
-    digest: String,
-}
-
 fn entry(root: &Path, name: &Name, manifest: PathBuf) -> Entry {
     let short = name.short();
     match open_manifest(root, &short, &manifest) {
@@ -148,23 +134,11 @@ fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, S
     let json = fs::read(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?;
     let manifest: Manifest =
         serde_json::from_slice(&json).map_err(|error| format!("its manifest is damaged ({error}): {again}"))?;
-    let of_kind = |kind: &str| {
-        let kind = format!("application/vnd.ollama.image.{kind}");
-        let layers: Vec<_> = manifest.layers.iter().filter(|layer| layer.media_type == kind).collect();
-        layers
-            .into_iter()
-            .map(|layer| {
-                blob(root, &layer.digest).ok_or_else(|| format!("its manifest has a digest that is none: {again}"))
-            })
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let models = of_kind("model")?;
-    let Some(model) = models.first() else {
-        let tensors = !of_kind("tensor")?.is_empty();
-        let why = if tensors { "it is kept as safetensors, not as GGUF" } else { "its manifest names no model file" };
-        return Err(format!("{why}: nothing here can be planned from it"));
-    };
-    let (projectors, adapters) = (of_kind("projector")?, of_kind("adapter")?);
+    let path =
+        |layer: &Layer| blob(root, layer).ok_or_else(|| format!("its manifest has a digest that is none: {again}"));
+    let of_kind = |kind: &str| manifest.of_kind(kind).map(path).collect::<Result<Vec<_>, _>>();
+    let model = path(manifest.model()?)?;
+    let (models, projectors, adapters) = (of_kind("model")?, of_kind("projector")?, of_kind("adapter")?);
     let mut size = Bytes::ZERO;
     let ggufs = models.iter().chain(&projectors);
     for (path, is_gguf) in ggufs.map(|path| (path, true)).chain(adapters.iter().map(|path| (path, false))) {
@@ -176,7 +150,7 @@ fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, S
         size += if is_gguf { size_of(path)? } else { Bytes(fs::metadata(path).map_or(0, |about| about.len())) };
     }
     let knobs = of_kind("params")?.first().map(|path| params(path)).transpose()?.unwrap_or_default();
-    Ok((model.clone(), State::Whole { size, projector: projectors.into_iter().next(), adapters, knobs }))
+    Ok((model, State::Whole { size, projector: projectors.into_iter().next(), adapters, knobs }))
 }
 
 /// What the params layer at `path` sets.
@@ -188,9 +162,7 @@ fn params(path: &Path) -> Result<TagKnobs, String> {
     Ok(TagKnobs::of_json(&fs::read(path).map_err(failed)?))
 }
 
-/// The file of a digest such as `sha256:` and 64 hexadecimal digits; nothing else may become part of a path.
-fn blob(root: &Path, digest: &str) -> Option<PathBuf> {
-    let hex = digest.strip_prefix("sha256:").or_else(|| digest.strip_prefix("sha256-"))?;
-    let fits = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
-    fits.then(|| root.join("blobs").join(format!("sha256-{hex}")))
+/// The file of a layer.
+fn blob(root: &Path, layer: &Layer) -> Option<PathBuf> {
+    layer.sha256().map(|hex| root.join("blobs").join(format!("sha256-{hex}")))
 }

@@ -1,0 +1,50 @@
+//! Ollama's manifests: the layers of a model, each a blob that a digest names. A store and a registry have the same ones.
+//!
+//! Media types: server/images.go, Ollama 0.24.
+
+use serde::Deserialize;
+
+/// A manifest.
+#[derive(Deserialize)]
+pub(super) struct Manifest {
+    #[serde(default)]
+    layers: Vec<Layer>,
+}
+
+/// A layer of it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Layer {
+    media_type: String,
+    digest: String,
+}
+
+impl Manifest {
+    /// The layers that are a `model`, a `projector`, an `adapter`, `params`.
+    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Layer> {
+        let kind = format!("application/vnd.ollama.image.{kind}");
+        self.layers.iter().filter(move |layer| layer.media_type == kind)
+    }
+
+    /// The layer that is the model.
+    ///
+    /// # Errors
+    /// Why there is none that can be planned, in one sentence.
+    pub fn model(&self) -> Result<&Layer, String> {
+        self.of_kind("model").next().ok_or_else(|| {
+            let tensors = self.of_kind("tensor").next().is_some();
+            let why =
+                if tensors { "it is kept as safetensors, not as GGUF" } else { "its manifest names no model file" };
+            format!("{why}: nothing here can be planned from it")
+        })
+    }
+}
+
+impl Layer {
+    /// The 64 hexadecimal digits of its digest, written `sha256:…`. None where it is anything else: nothing else may become
+    /// a part of a path or an address.
+    pub fn sha256(&self) -> Option<&str> {
+        let hex = self.digest.strip_prefix("sha256:").or_else(|| self.digest.strip_prefix("sha256-"))?;
+        (hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hex)
+    }
+}
