@@ -75,7 +75,6 @@ pub(super) fn rows(ready: &mut Ready, quant: Option<FileType>, fits: bool) -> Ve
     rows
 }
 
-#[cfg(feature = "net")]
 fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String> {
     let names: Vec<String> = known.iter().filter(|item| item.origin.is_here()).map(|item| item.name.clone()).collect();
     let since = Instant::now();
@@ -83,11 +82,6 @@ fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String>
         if since.elapsed() < PATIENCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     shelf::running(roots, &names, &mut watch).map(|items| items.into_iter().map(Arc::new).collect())
-}
-
-#[cfg(not(feature = "net"))]
-fn running(_: &Roots, _: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String> {
-    Ok(Vec::new())
 }
 
 /// What is known of each of `items`, in their order.

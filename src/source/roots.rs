@@ -36,6 +36,7 @@ impl Roots {
 
     /// The same, with servers left alone: of what lies on them there is what was kept.
     #[must_use]
+    #[cfg_attr(not(feature = "net"), allow(unused_mut, reason = "there is no network to leave alone"))]
     pub fn offline(mut self) -> Self {
         #[cfg(feature = "net")]
         if let Some(network) = &mut self.network {

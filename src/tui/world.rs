@@ -37,14 +37,8 @@ impl World for ThisComputer {
         shelf::at_once(&Roots::of_this_machine(), None)
     }
 
-    #[cfg(feature = "net")]
     fn running(&self, known: &[String]) -> Result<Vec<Item>, String> {
         shelf::running(&Roots::of_this_machine(), known, &mut source::unwatched)
-    }
-
-    #[cfg(not(feature = "net"))]
-    fn running(&self, _: &[String]) -> Result<Vec<Item>, String> {
-        Ok(Vec::new())
     }
 
     fn survey(&self, items: &[Arc<Item>], question: &Question, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
