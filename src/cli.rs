@@ -156,7 +156,7 @@ fn completions(shell: clap_complete::Shell) -> Result<(), Fault> {
 fn planner(cli: &Cli) -> Result<ExitCode, Fault> {
     let start = Start::read(&cli.knobs, &cli.machine)?;
     let opened = match &cli.model {
-        Some(named) => start::model(named)?,
+        Some(named) => start::model(named).map_err(|fault| fault.or_a_command(named))?,
         None => start::default_model()?,
     };
     // refused here, where it was written; in the planner it is a knob

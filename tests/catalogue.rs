@@ -151,11 +151,20 @@ fn references_name_entries(#[case] reference: &str, #[case] quantisation: &str) 
 }
 
 #[rstest]
-#[case("catalogue:qwen9-8b", "the catalogue has no model 'qwen9-8b': 'plimsoll list' shows what it has")]
+#[case("catalogue:zebra-8b", "the catalogue has no model 'zebra-8b': 'plimsoll list' shows what it has")]
+#[case("catalogue:qwen9-8b", "the catalogue has no model 'qwen9-8b': it has qwen3-8b")]
 #[case("catalogue:command-r-99b", "the catalogue has no model 'command-r-99b': it has command-r-35b")]
 #[case("catalogue:qwen3-8b@q4_K_Z", "'q4_K_Z' is not a quantisation that llama.cpp knows")]
 #[case("catalogue:", "the catalogue has no model ''")]
 #[case("qwen9-8b", "'qwen9-8b' is neither a file nor a model that Ollama has")]
+#[case("qwen33-8b", "what 'plimsoll list' has; near it the catalogue has qwen3-8b, qwen3-32b")]
+#[case("lama3.1-70b", "near it the catalogue has llama3.1-70b, which needs no network")]
+#[case("mistral:999b", "near it the catalogue has mistral-7b-v0.3, ")]
+#[case(
+    "catalogue:llam",
+    "the catalogue has no model 'llam': it has llama3.1-8b, llama3.1-70b, llama3.1-405b, llama3.2-1b, llama3.2-3b and "
+)]
+#[case("catalogue:m:70b", "the catalogue has no model 'm:70b': 'plimsoll list' shows what it has")]
 #[case("qwen3-8b.gguf", "'qwen3-8b.gguf' does not exist")]
 fn references_that_name_nothing(#[case] reference: &str, #[case] sentence: &str) {
     let said = open(reference).unwrap_err().to_string();

@@ -4,7 +4,7 @@ use super::{Case, verdict};
 use crate::engine::{self, EngineError, EngineId, Reception};
 use crate::machine::Machine;
 use crate::model::Model;
-use crate::plan::{Confidence, Plan, Verdict};
+use crate::plan::{Confidence, DeviceKind, DevicePlan, Plan, Verdict};
 use crate::settings::{Context, Settings};
 use crate::units::Bytes;
 
@@ -91,7 +91,11 @@ impl Fate {
         match self {
             Self::Loaded(plan) => {
                 let places = plan.devices.iter().filter(|device| device.asked() > Bytes::ZERO);
-                let places: Vec<String> = places.map(|device| format!("{} on {}", device.asked(), device.id)).collect();
+                let place = |device: &DevicePlan| match device.kind {
+                    DeviceKind::Gpu => format!("{} on {}", device.asked(), device.id),
+                    DeviceKind::Cpu => format!("{} in RAM", device.asked()),
+                };
+                let places: Vec<String> = places.map(place).collect();
                 let (word, on, all) = (verdict::headline(plan.verdict), plan.offloaded, plan.layers.len());
                 format!("{word}: {on} of {all} layers on GPUs; {}", places.join(", "))
             }

@@ -1,8 +1,12 @@
 //! What goes wrong, as one line and an exit status.
 
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+
+use super::args::Cli;
 use crate::engine::EngineError;
 use crate::model::ModelError;
 use crate::source::SourceError;
@@ -34,6 +38,24 @@ impl Fault {
     pub(super) fn flag(flag: &str, sentence: &str) -> Self {
         Self::Arguments(format!("{flag}: {sentence}"))
     }
+
+    /// What was taken for a model's name may be a command, mistyped.
+    pub(super) fn or_a_command(self, named: &Path) -> Self {
+        match (self, named.to_str().and_then(near_command)) {
+            (Self::Model(sentence), Some(command)) => {
+                Self::Model(format!("{sentence}; or was the command 'plimsoll {command}' meant?"))
+            }
+            (fault, _) => fault,
+        }
+    }
+}
+
+/// The command that `word` is nearly: one letter in three may be wrong, or have changed places.
+fn near_command(word: &str) -> Option<String> {
+    let commands = Cli::command();
+    let slips = |name: &str| strsim::osa_distance(word, name);
+    let near = commands.get_subcommands().map(clap::Command::get_name).filter(|name| slips(name) * 3 <= name.len());
+    near.min_by_key(|name| slips(name)).map(str::to_owned)
 }
 
 impl From<SourceError> for Fault {
@@ -102,6 +124,14 @@ mod tests {
     #[test]
     fn names_cannot_break_the_line_or_steer_the_terminal() {
         assert_eq!(one_line("a\nb\u{1b}[2Jc"), "a b [2Jc");
+    }
+
+    #[test]
+    fn a_mistyped_command_is_told_from_a_model() {
+        let command = |word| near_command(word);
+        assert_eq!(command("devcies").as_deref(), Some("devices"));
+        assert_eq!(command("lsit").as_deref(), Some("list"));
+        assert_eq!((command("llama3.1:8b"), command("phi4"), command("")), (None, None, None));
     }
 
     #[test]

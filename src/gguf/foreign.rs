@@ -31,7 +31,7 @@ pub fn check(source: &mut dyn Source) -> Result<(), GgufError> {
 /// What a file that begins with `start` is.
 pub(super) fn named(start: &[u8]) -> GgufError {
     let (what, advice) = known(start).map_or_else(
-        || (format!("something else, which begins with the bytes {}", hex(start)), FETCH),
+        || (format!("something else, which begins with {}", beginning(start)), FETCH),
         |(what, advice)| (what.to_owned(), advice),
     );
     GgufError::Foreign { what, advice }
@@ -70,7 +70,13 @@ fn known(start: &[u8]) -> Option<(&'static str, &'static str)> {
     None
 }
 
-fn hex(start: &[u8]) -> String {
+/// The first bytes: as text, where they are letters.
+fn beginning(start: &[u8]) -> String {
+    let line = start.split(|byte| b"\r\n".contains(byte)).next().unwrap_or_default();
+    let line = &line[..line.len().min(24)];
+    if line.len() >= 4 && line.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return format!("the text '{}'", String::from_utf8_lossy(line));
+    }
     let bytes: Vec<_> = start.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    bytes.join(" ")
+    format!("the bytes {}", bytes.join(" "))
 }

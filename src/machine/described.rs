@@ -166,8 +166,11 @@ fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
         }
         Err(_) => {
             let near = presets::nearest(text);
-            let hint = if near.is_empty() { String::new() } else { format!("; near it are {}", near.join(", ")) };
-            Err(format!("'{text}' is neither a card known here nor a size such as 24GiB{hint}"))
+            let hint = match near.as_slice() {
+                [] => "'plimsoll devices --presets' shows the cards".to_owned(),
+                near => format!("near it are {}", near.join(", ")),
+            };
+            Err(format!("'{text}' is neither a card known here nor a size such as 24GiB; {hint}"))
         }
     }
 }

@@ -100,18 +100,29 @@ pub fn model(name: &str) -> Option<Model> {
     entry.model(entry.quantisation).ok()
 }
 
-/// The entries nearest to `name`, which none goes by: those that its first letters, or its longest word, stand in.
+/// The entries nearest to `name`, which none goes by, best first: those that its letters stand in, else those that it
+/// becomes with two letters changed, else those that its longest word stands in.
 pub fn nearest(name: &str) -> Vec<&'static Entry> {
+    /// Letters that may be put in, taken out or changed.
+    const SLIPS: usize = 2;
     let wanted = plain(name);
-    let word = name.split(|c: char| !c.is_alphanumeric()).max_by_key(|word| word.len()).map(plain).unwrap_or_default();
-    [wanted.as_str(), word.as_str()]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .map(|part| {
-            all().iter().filter(|entry| entry.names().any(|name| plain(name).contains(part))).collect::<Vec<_>>()
-        })
-        .find(|near| !near.is_empty())
-        .unwrap_or_default()
+    let holding = |part: &str| -> Vec<_> {
+        let held = |entry: &&Entry| entry.names().any(|name| plain(name).contains(part));
+        all().iter().filter(|_| !part.is_empty()).filter(held).collect()
+    };
+    let slipped = || -> Vec<_> {
+        let slips = |entry: &Entry| entry.names().map(|name| strsim::levenshtein(&plain(name), &wanted)).min();
+        let few = |&(slips, _): &(usize, _)| slips <= SLIPS && wanted.chars().count() > 2 * SLIPS;
+        let mut near: Vec<_> = all().iter().filter_map(|entry| Some((slips(entry)?, entry))).filter(few).collect();
+        near.sort_by_key(|&(slips, _)| slips);
+        near.into_iter().map(|(_, entry)| entry).collect()
+    };
+    // a size alone, such as 70b, names nothing, nor does a letter
+    let words = name.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| word.len() > 2 && word.starts_with(char::is_alphabetic));
+    let word = words.max_by_key(|word| word.len()).map(plain).unwrap_or_default();
+    let found = [holding(&wanted), slipped()].into_iter().find(|near| !near.is_empty());
+    found.unwrap_or_else(|| holding(&word))
 }
 
 fn plain(name: &str) -> String {

@@ -11,7 +11,7 @@ use crate::model::ModelError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum SourceError {
-    #[error("'{}' does not exist: check the path, or open the list of models on this machine", Shown(.path))]
+    #[error("'{}' does not exist: check the path, or see what 'plimsoll list' has", Shown(.path))]
     Missing { path: PathBuf },
     #[error("'{}' is a folder: name a .gguf file in it", Shown(.path))]
     Folder { path: PathBuf },
@@ -53,6 +53,8 @@ pub enum SourceError {
         if near.is_empty() { "'plimsoll list' shows what it has".to_owned() } else { format!("it has {near}") }
     )]
     NoEntry { name: String, near: String },
+    #[error("{error}; near it the catalogue has {near}, which needs no network")]
+    Near { error: Box<Self>, near: String },
     #[error("stopped, as asked")]
     Stopped,
 }

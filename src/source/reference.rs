@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::catalogue;
+use super::catalogue::{self, Entry};
 use super::error::SourceError;
 use super::open::{Opened, open, stored};
 use super::roots::Roots;
@@ -59,7 +59,8 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Ope
             found.header.notes.push(format!("This is what the catalogue knows of it: {unknown}"));
             Ok(found)
         }
-        Err(SourceError::NoEntry { .. }) => Err(unknown),
+        Err(SourceError::NoEntry { near, .. }) if near.is_empty() => Err(unknown),
+        Err(SourceError::NoEntry { near, .. }) => Err(SourceError::Near { error: Box::new(unknown), near }),
         Err(error) => Err(error),
     }
 }
@@ -94,10 +95,8 @@ pub(super) fn built_in(reference: &str) -> Result<Opened, SourceError> {
         Some((name, quantisation)) => (name, Some(quantisation)),
         None => (reference, None),
     };
-    let entry = catalogue::find(name).ok_or_else(|| {
-        let near: Vec<_> = catalogue::nearest(name).into_iter().map(|entry| entry.name.as_str()).collect();
-        SourceError::NoEntry { name: name.to_owned(), near: near.join(", ") }
-    })?;
+    let entry = catalogue::find(name)
+        .ok_or_else(|| SourceError::NoEntry { name: name.to_owned(), near: some(&catalogue::nearest(name)) })?;
     let refused = |reason: String| SourceError::Broken { name: format!("{CATALOGUE}{reference}"), reason };
     let quantisation = match quantisation {
         Some(text) => text.parse().map_err(|error: NotAFileType| refused(error.to_string()))?,
@@ -105,6 +104,16 @@ pub(super) fn built_in(reference: &str) -> Result<Opened, SourceError> {
     };
     let model = entry.model(quantisation).map_err(|error| refused(error.to_string()))?;
     Ok(Opened::new(model.header, entry.title.clone()))
+}
+
+/// The first of `entries` by name, and how many more there are.
+fn some(entries: &[&Entry]) -> String {
+    const NAMED: usize = 5;
+    let names: Vec<_> = entries.iter().take(NAMED).map(|entry| entry.name.as_str()).collect();
+    match entries.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    }
 }
 
 /// Whether a text can only be meant as a path.

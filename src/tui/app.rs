@@ -316,7 +316,10 @@ impl App {
 
     /// Says which keys to try first, until one is pressed.
     pub fn greet(&mut self) {
-        let text = "Welcome. Try ← → to move the context, Tab to look around, b to choose a model; ? shows all keys.";
+        let text = match self.regions.shape {
+            Shape::Columns => "Welcome. ← → move the context, Tab looks around, b lists models, ? all keys.",
+            Shape::TooSmall | Shape::Tabbed => "Welcome. ← → context, Tab look around, ? all keys.",
+        };
         self.notice = Some(text.to_owned());
     }
 

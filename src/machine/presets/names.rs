@@ -1,5 +1,7 @@
 //! Names as people write them, and those that are near.
 
+use strsim::levenshtein as distance;
+
 use super::{Preset, all};
 
 /// The preset that `text` names. Letter case, spaces, the maker's name and the series' letters may be left out:
@@ -69,25 +71,6 @@ fn without_words(text: &str, is: impl Fn(&str, &str) -> bool) -> String {
 
 fn without_series(name: &str) -> &str {
     ["rtx", "gtx", "rx"].iter().find_map(|series| name.strip_prefix(series)).unwrap_or(name)
-}
-
-/// Levenshtein's: how many letters must be put in, taken out or changed.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, y) in row.iter_mut().skip(1).zip(b.chars()) {
-            let above = *cell;
-            *cell = (above + 1).min(left + 1).min(diagonal + usize::from(x != y));
-            diagonal = above;
-            left = *cell;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -78,7 +78,9 @@ impl App {
                 Asking::Shelf(_) => &[Scope::Shelf, Scope::Everywhere],
                 Asking::Versus(_) => &[Scope::Page, Scope::Everywhere],
             },
-            (Mode::Because(_) | Mode::Best(_), _) => &[Scope::Choices, Scope::Page, Scope::Everywhere],
+            (Mode::Because(_) | Mode::Best(_) | Mode::Engines(_), _) => {
+                &[Scope::Choices, Scope::Page, Scope::Everywhere]
+            }
             (Mode::Sweep(_), _) => &[Scope::Sweep, Scope::Everywhere],
             (Mode::Matrix(_), _) => &[Scope::Matrix, Scope::Everywhere],
             (Mode::Compare(_), _) => &[Scope::Compare, Scope::Page, Scope::Everywhere],
@@ -88,7 +90,6 @@ impl App {
             (
                 Mode::Teach(_)
                 | Mode::Explain(..)
-                | Mode::Engines(_)
                 | Mode::Beside(_)
                 | Mode::Notes(_)
                 | Mode::Together(_)

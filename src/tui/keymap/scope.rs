@@ -57,7 +57,7 @@ impl Scope {
             Self::Choice => "Choosing a card",
             Self::Shelf => "Saved machines",
             Self::Models => "Choosing a model",
-            Self::Choices => "Suggestions",
+            Self::Choices => "Suggestions, engines",
             Self::Sweep => "Sweep",
             Self::Matrix => "Matrix",
             Self::Compare => "Comparing plans",

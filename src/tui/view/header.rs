@@ -9,19 +9,26 @@ use crate::tui::app::{App, Known, Live, Load};
 use crate::tui::theme::Hue;
 use crate::tui::widget::pen::{Pen, width};
 
+/// What stands at its right end.
+const HELP: &str = "? help ";
+
+/// Whether it has room for the engine beside the model and the machine.
+pub(super) fn names_engine(app: &App) -> bool {
+    let aside = width(&machine(app)) + width(&engine(app)) + width(HELP) + 8;
+    app.regions.header.width > aside + 40
+}
+
 /// Draws it.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let theme = app.theme;
     let machine = machine(app);
     let engine = engine(app);
     let area = app.regions.header;
-    let help = "? help ";
-    let aside = width(&machine) + width(&engine) + width(help) + 8;
 
     let mut pen = Pen::new(buffer, area, 0);
     pen.put(" plimsoll", theme.bold(Hue::Weights)).skip(2);
-    pen.right(help, theme.ink(Hue::Dim)).right("  ", theme.ink(Hue::Dim));
-    if area.width > aside + 40 {
+    pen.right(HELP, theme.ink(Hue::Dim)).right("  ", theme.ink(Hue::Dim));
+    if names_engine(app) {
         pen.right(&machine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
         pen.right(&engine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
     } else {
@@ -52,7 +59,8 @@ fn facts(model: &ModelSummary) -> impl Iterator<Item = String> {
     model.file_type.iter().cloned().chain(size).map(|fact| format!(" · {fact}"))
 }
 
-fn engine(app: &App) -> String {
+/// The engine, its release, and how sure the plan is.
+pub(super) fn engine(app: &App) -> String {
     let sure = match app.plan.as_ref().map(|plan| plan.confidence) {
         Some(Confidence::Exact) => " · exact",
         Some(Confidence::Modelled) => " · modelled",

@@ -18,7 +18,9 @@ use crate::tui::widget::slider::{Limit, Slider, Tick};
 /// Draws them.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let focused = app.focus == Panel::Knobs;
-    panel::frame(buffer, app.regions.knobs, Panel::Knobs.title(), &aside(app), focused, app.theme);
+    let (area, title, asides) = (app.regions.knobs, Panel::Knobs.title(), asides(app));
+    let aside = panel::fitting(area, title, asides.iter().map(String::as_str));
+    panel::frame(buffer, area, title, aside, focused, app.theme);
     for &knob in &app.knobs {
         if let Some(places) = app.knob_row(knob) {
             draw_knob(app, knob, places, focused && knob == app.knob, buffer);
@@ -26,16 +28,16 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     }
 }
 
-/// Which knobs are seen where not all have room, and what the mark on a slider means.
-fn aside(app: &App) -> String {
+/// Which knobs are seen where not all have room, and what the mark on a slider means; the longest first.
+fn asides(app: &App) -> Vec<String> {
     let (seen, count) = (app.regions.knobs_at_once(), app.knobs.len());
     let marks = app.limits.is_some() && !app.machine.gpus.is_empty();
     let range = format!("{}-{} of {count} ↑↓", app.first_knob + 1, app.first_knob + seen);
     match (seen < count, marks) {
-        (true, true) => format!("{range} ─ ┊ most that fits"),
-        (true, false) => range,
-        (false, true) => "┊ most that fits on GPU".to_owned(),
-        (false, false) => String::new(),
+        (true, true) => vec![format!("{range} ─ ┊ most that fits"), format!("{range} ─ ┊ fits"), range],
+        (true, false) => vec![range],
+        (false, true) => vec!["┊ most that fits on GPU".to_owned(), "┊ most that fits".to_owned()],
+        (false, false) => Vec::new(),
     }
 }
 

@@ -312,6 +312,9 @@ fn short_legend(device: &DevicePlan, before: Option<&DevicePlan>, row: Rect, the
             .put(&format!("{gib:>6.1}"), figure::style(&now, was.as_ref(), theme, Hue::Text))
             .skip(1);
     }
+    if pen.room() >= 3 {
+        pen.put("GiB", theme.ink(Hue::Dim));
+    }
 }
 
 /// Without a GPU the space below says what was tried.

@@ -102,14 +102,19 @@ fn readings(page: &Sweeping, inner: Rect, theme: Theme, buffer: &mut Buffer) {
         Some(Err(why)) => drop(pen.put("✗ ", theme.bold(Hue::Over)).put(why, theme.ink(Hue::Over))),
         None => drop(pen.put("planning…", theme.ink(Hue::Dim))),
     }
+    let parts = [Part::Weights, Part::Cache, Part::Graph, Part::Reserved, Part::Over];
+    let parts = parts.map(|part| (part.sample(theme), part.word()));
+    let lines = [("╌", theme.ink(Hue::Fine)), ("╵", theme.ink(Hue::Over)), ("◇", theme.ink(Hue::Text))];
+    let legend = |words: [&'static str; 3]| parts.into_iter().chain(lines.into_iter().zip(words)).collect::<Vec<_>>();
+    let [long, short] = [["free", "layer lost", "engine's rules"], ["free", "lost", "rules"]].map(legend);
+    let cells: u16 = long.iter().map(|((sample, _), word)| width(sample) + 1 + width(word) + 2).sum();
     let mut pen = Pen::new(buffer, inner, 1);
-    for part in [Part::Weights, Part::Cache, Part::Graph, Part::Reserved, Part::Over] {
-        let (sample, ink) = part.sample(theme);
-        pen.put(sample, ink).skip(1).put(part.word(), theme.ink(Hue::Dim)).skip(2);
+    // the last word needs no gap after it
+    for ((sample, ink), word) in if cells <= inner.width + 2 { long } else { short } {
+        if width(sample) + 1 + width(word) <= pen.room() {
+            pen.put(sample, ink).skip(1).put(word, theme.ink(Hue::Dim)).skip(2);
+        }
     }
-    pen.put("╌", theme.ink(Hue::Fine)).skip(1).put("free", theme.ink(Hue::Dim)).skip(2);
-    pen.put("╵", theme.ink(Hue::Over)).skip(1).put("layer lost", theme.ink(Hue::Dim)).skip(2);
-    pen.put("◇", theme.ink(Hue::Text)).skip(1).put("engine's rules", theme.ink(Hue::Dim));
 }
 
 /// What there is room for on `device`.

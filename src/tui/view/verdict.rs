@@ -5,6 +5,7 @@ mod loading;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+use super::header;
 use crate::answer::verdict;
 use crate::plan::Verdict;
 use crate::tui::app::{App, Known, Load};
@@ -21,7 +22,9 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
 pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let inner = if area.height > 3 {
-        panel::frame(buffer, area, "Verdict", "", false, theme)
+        // whose plan it is, where the first line has no room for that
+        let engine = if header::names_engine(app) { String::new() } else { header::engine(app) };
+        panel::frame(buffer, area, "Verdict", &engine, false, theme)
     } else {
         Rect { x: area.x, width: area.width, ..area }
     };

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Block, BorderType, Clear, Widget};
 
-use super::pen::Pen;
+use super::pen::{Pen, width};
 use crate::tui::theme::{Hue, Theme, Tone};
 
 /// Draws a frame around `area` and returns what is inside.
@@ -30,6 +30,13 @@ pub fn frame(buffer: &mut Buffer, area: Rect, title: &str, aside: &str, focused:
         }
     }
     inner
+}
+
+/// The first of `asides` that a frame around `area` has room for beside `title`, as [`frame`] writes them.
+pub fn fitting<'a>(area: Rect, title: &str, asides: impl IntoIterator<Item = &'a str>) -> &'a str {
+    // the corners, the sign of the focus, and what stands between
+    let room = area.width.saturating_sub(4 + 1 + width(title) + 1 + 2 + 1);
+    asides.into_iter().find(|aside| width(aside) <= room).unwrap_or_default()
 }
 
 /// Clears the middle of `area` and draws a frame there for something that stands in front of the planner.

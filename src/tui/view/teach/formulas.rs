@@ -31,6 +31,10 @@ const WRITTEN: u16 = 9;
 const GAUGE: u16 = 6;
 /// Cells of an amount.
 const AMOUNT: u16 = 10;
+/// Cells of a share in figures.
+const SHARE: u16 = 6;
+/// From so many columns on a tree has bars, and steps two cells in at each branch.
+const ROOMY: u16 = 48;
 
 /// Where the parts of the page stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,9 +122,10 @@ fn tree(lines: &[Line<'_>], at: usize, whole: Bytes, area: Rect, theme: Theme, b
             (false, true) => "▼",
             (false, false) => "▶",
         };
-        let place = Rect { width: inner.width.saturating_sub(AMOUNT + 8 + GAUGE), ..inner };
+        let (gauge, step) = if inner.width < ROOMY { (0, 1) } else { (1 + GAUGE, 2) };
+        let place = Rect { width: inner.width.saturating_sub(AMOUNT + 1 + SHARE + gauge), ..inner };
         let mut pen = Pen::new(buffer, place, row);
-        pen.skip((line.depth as u16 * 2).min(place.width / 2)).put(sign, theme.ink(Hue::Dim)).skip(1);
+        pen.skip((line.depth as u16 * step).min(place.width / 2)).put(sign, theme.ink(Hue::Dim)).skip(1);
         if line.node.role == Role::Loses {
             pen.put("○ ", text);
         }
@@ -149,7 +154,10 @@ fn figures(
     pen.skip((AMOUNT + 1).saturating_sub(width(&amount))).put(&amount, ink);
     let Some(share) = node.share_of(whole) else { return };
     let text = share.to_string();
-    pen.skip(6u16.saturating_sub(width(&text))).put(&text, ink);
+    pen.skip(SHARE.saturating_sub(width(&text))).put(&text, ink);
+    if pen.room() < GAUGE {
+        return;
+    }
     let cells = ((share.0 * f64::from(GAUGE)).round().clamp(0.0, f64::from(GAUGE))) as u16;
     let y = area.y + row;
     for x in 0..cells {

@@ -8,7 +8,7 @@ use crate::tui::app::App;
 use crate::tui::app::teach::caches::{Cursor, Pace};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::pen::{Pen, width, wrap};
 use crate::units::Tokens;
 
 /// Colours that sequences take in turns; their letters tell them apart as well.
@@ -27,8 +27,10 @@ pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer
         Pace::Held => "Space plays",
         Pace::Running => "playing, Space holds",
     };
-    let aside = format!("{square}, {} tokens so far, {pace}", Tokens(steps.saturating_mul(cells)));
-    let inner = panel::frame(buffer, area, "Cells", &aside, true, theme);
+    let so_far = format!("{square}, {} so far", Tokens(steps.saturating_mul(cells)));
+    let asides = [format!("{square}, {} tokens so far, {pace}", Tokens(steps.saturating_mul(cells))), so_far];
+    let aside = panel::fitting(area, "Cells", asides.iter().map(String::as_str));
+    let inner = panel::frame(buffer, area, "Cells", aside, true, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     if sheet.stores.is_empty() {
         let text = "No cell fills: what this model remembers does not grow with the context.";
@@ -41,8 +43,15 @@ pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer
     for store in &sheet.stores {
         row = one(store, &Fill::new(store, cells), steps, row, inner, theme, buffer);
     }
-    let legend = "A B C … sequences, the newest lit · small letters: the window has moved past them · '·' free";
-    if row < inner.height {
+    let legends = if sheet.stores.iter().any(|store| store.window.is_some()) {
+        [
+            "A B C … sequences, the newest lit · small letters: the window has moved past them · '·' free",
+            "A B C … sequences · a b c … behind the window · '·' free",
+        ]
+    } else {
+        ["A B C … sequences, the newest token lit · '·' free"; 2]
+    };
+    if let Some(legend) = legends.iter().find(|text| width(text) <= inner.width).filter(|_| row < inner.height) {
         Pen::new(buffer, inner, inner.height - 1).put(legend, theme.ink(Hue::Dim));
     }
 }
