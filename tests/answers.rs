@@ -16,13 +16,10 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+use crate::given::model;
 use crate::laws;
 
 const NUMBERS: [Knob; 4] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers];
-
-fn model(name: &str) -> Model {
-    Model::from_header(crate::support::model(name), name).unwrap()
-}
 
 /// A machine with one card of so many GiB, 600 MiB of which are in use, and 28 GiB of free RAM.
 fn one_gpu(gib: u64) -> Machine {

@@ -2,18 +2,15 @@
 
 use plimsoll::engine::{self, EngineError, EngineId};
 use plimsoll::gguf::{Header, Value};
-use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::machine::{Backend, Machine, Os};
 use plimsoll::model::Model;
 use plimsoll::plan::{GraphUse, Plan, Verdict, Why};
 use plimsoll::settings::{Context, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
+use crate::given::{card, cards, machine, model};
 use crate::support;
-
-fn model(name: &str) -> Model {
-    Model::from_header(support::model(name), name).unwrap()
-}
 
 /// A model whose key was changed, or taken away.
 fn altered(name: &str, key: &str, value: Option<Value>) -> Model {
@@ -22,28 +19,6 @@ fn altered(name: &str, key: &str, value: Option<Value>) -> Model {
     let metadata =
         kept.map(|(key, value)| (key.into(), value.clone())).chain(value.map(|value| (key.into(), value))).collect();
     Model::from_header(Header { metadata, ..header }, name).unwrap()
-}
-
-fn gpu(backend: Backend, memory: Bytes) -> Gpu {
-    Gpu {
-        name: "card".to_owned(),
-        backend,
-        total: memory,
-        free: memory,
-        integrated: false,
-        compute: Some((8, 6)),
-        driver_major: Some(12),
-        computer: None,
-    }
-}
-
-fn cards(memory: &[u64]) -> Machine {
-    machine(memory.iter().map(|&gibibytes| gpu(Backend::Cuda, Bytes::gib(gibibytes))).collect())
-}
-
-fn machine(gpus: Vec<Gpu>) -> Machine {
-    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
-    Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described }
 }
 
 fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Plan {
@@ -101,7 +76,7 @@ fn every_layer_says_why_it_is_where_it_is() {
 #[test]
 fn each_gpu_keeps_back_what_the_engine_wants() {
     let llama = model("llama3.1-8b");
-    let mut gpus = vec![gpu(Backend::Cuda, Bytes::gib(24)); 3];
+    let mut gpus = vec![card(Backend::Cuda, Bytes::gib(24)); 3];
     gpus[0].integrated = true;
     let settings = Settings { adapters: Bytes::mib(300), gpu_overhead: Bytes::gib(1), ..ctx(8192) };
     let plan = plan(&llama, &machine(gpus), &settings);
@@ -119,7 +94,7 @@ fn each_gpu_keeps_back_what_the_engine_wants() {
 #[test]
 fn metal_pays_nothing_extra_for_a_split() {
     let llama = model("llama3.1-8b");
-    let machine = machine(vec![gpu(Backend::Metal, Bytes::gib(4))]);
+    let machine = machine(vec![card(Backend::Metal, Bytes::gib(4))]);
     let plan = plan(&llama, &machine, &ctx(8192));
     assert_eq!((machine.os, plan.graph.used), (Os::MacOs, GraphUse::Partial));
     assert_eq!(plan.graph.partial.bytes, plan.graph.full.own);

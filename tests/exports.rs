@@ -11,7 +11,7 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::{laws, support};
+use crate::{given, laws};
 
 /// What an option of Ollama's was set to.
 fn with_options(settings: &mut Settings, options: impl IntoIterator<Item = (String, u64)>) {
@@ -285,7 +285,7 @@ fn small() -> (Model, Machine) {
         ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO },
         origin: Origin::Described,
     };
-    let model = Model::from_header(support::model("qwen3-0.6b"), "qwen3-0.6b").unwrap();
+    let model = given::model("qwen3-0.6b");
     (model, machine)
 }
 

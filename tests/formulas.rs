@@ -4,16 +4,15 @@ use std::fmt::Write;
 
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{Machine, Origin, Os, Ram};
-use plimsoll::model::Model;
 use plimsoll::plan::{GraphSize, Plan};
 use plimsoll::settings::{Context, FlashAttn, Settings};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
-use crate::support;
+use crate::given;
 
 fn plan(engine: EngineId, name: &str, flash_attn: FlashAttn) -> Plan {
-    let model = Model::from_header(support::model(name), name).unwrap();
+    let model = given::model(name);
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO };
     let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
     let settings =

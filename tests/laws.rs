@@ -11,14 +11,11 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use crate::support;
+use crate::{given, support};
 
 pub fn models() -> &'static [Model] {
     static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
-    MODELS.get_or_init(|| {
-        let read = |name: &String| Model::from_header(support::model(name), name).unwrap();
-        support::model_names().iter().map(read).collect()
-    })
+    MODELS.get_or_init(|| support::model_names().iter().map(|name| given::model(name)).collect())
 }
 
 pub fn any_model() -> impl Strategy<Value = &'static Model> {

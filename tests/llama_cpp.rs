@@ -16,7 +16,6 @@ use plimsoll::engine::llama_cpp::release::Release;
 use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::{Header, Value as GgufValue};
-use plimsoll::machine::{self, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::plan::{Confidence, Totals, Verdict};
 use plimsoll::settings::FlashAttn;
@@ -26,6 +25,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::Value;
 
+use crate::given::{cards, model};
 use crate::support;
 
 /// The lines of a file of figures, unpacked.
@@ -219,30 +219,10 @@ fn a_fit_chooses_the_same(#[files("tests/llama_cpp/fit/*.jsonl.gz")] path: PathB
     all_agree(&lines(&path).iter().map(|line| fits_like(&model, line)).collect::<Vec<_>>());
 }
 
-/// One CUDA card of so many GiB, and 64 GiB of RAM.
-fn machine(gib: u64) -> Machine {
-    let gpu = Gpu {
-        name: "card".to_owned(),
-        backend: machine::Backend::Cuda,
-        total: Bytes::gib(gib),
-        free: Bytes::gib(gib),
-        integrated: false,
-        compute: Some((8, 6)),
-        driver_major: Some(12),
-        computer: None,
-    };
-    Machine {
-        os: Os::Linux,
-        gpus: vec![gpu],
-        ram: Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO },
-        origin: Origin::Described,
-    }
-}
-
 #[test]
 fn without_options_the_server_takes_four_slots_in_one_cache_and_shrinks_the_context() {
-    let model = Model::from_header(support::model("llama3.1-8b"), "llama3.1-8b").unwrap();
-    let plan = engine::plan(EngineId::LlamaCpp, &model, &machine(16), &Settings::default()).unwrap();
+    let model = model("llama3.1-8b");
+    let plan = engine::plan(EngineId::LlamaCpp, &model, &cards(&[16]), &Settings::default()).unwrap();
     let effect = &plan.settings;
     assert_eq!((effect.parallel, effect.batch, effect.ubatch), (4, 2048, 512));
     assert_eq!(effect.ctx, effect.ctx_per_sequence);
@@ -261,9 +241,9 @@ fn without_options_the_server_takes_four_slots_in_one_cache_and_shrinks_the_cont
 
 #[test]
 fn what_does_not_fit_goes_to_ram() {
-    let model = Model::from_header(support::model("llama3.1-8b"), "llama3.1-8b").unwrap();
+    let model = model("llama3.1-8b");
     let settings = Settings { ctx: settings::Context::Tokens(32_768), parallel: Some(1), ..Settings::default() };
-    let plan = engine::plan(EngineId::LlamaCpp, &model, &machine(6), &settings).unwrap();
+    let plan = engine::plan(EngineId::LlamaCpp, &model, &cards(&[6]), &settings).unwrap();
     assert_eq!(plan.verdict, Verdict::Split);
     assert_eq!(plan.settings.ctx, 32_768);
     assert!(plan.gpus()[0].asked() + Bytes::mib(1024) <= plan.gpus()[0].free);
@@ -312,7 +292,7 @@ fn what_no_list_knows_is_reckoned_by_what_its_file_holds() {
     for name in support::model_names() {
         let plan = |header| {
             let model = Model::from_header(header, &name).unwrap();
-            engine::plan(EngineId::LlamaCpp, &model, &machine(640), &settings)
+            engine::plan(EngineId::LlamaCpp, &model, &cards(&[640]), &settings)
         };
         let Ok(known) = plan(support::model(&name)) else { continue };
         let unknown = plan(renamed(support::model(&name))).unwrap_or_else(|why| panic!("{name}: {why}"));

@@ -8,6 +8,8 @@ mod engine;
 mod exports;
 mod formulas;
 mod gguf;
+#[allow(dead_code, reason = "shared with benches that need more of it")]
+mod given;
 mod journeys;
 mod laws;
 mod llama_cpp;

@@ -1,13 +1,10 @@
 //! Headers of real models, understood.
 
-use plimsoll::model::{Experts, Group, Model};
+use plimsoll::model::{Experts, Group};
 use plimsoll::units::Bytes;
 
+use crate::given::model;
 use crate::support;
-
-fn model(name: &str) -> Model {
-    Model::from_header(support::model(name), name).unwrap()
-}
 
 #[test]
 fn hyperparameters_are_read() {

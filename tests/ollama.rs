@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use plimsoll::engine::{self, EngineId};
-use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::machine::{Backend, Gpu, Machine};
 use plimsoll::model::Model;
 use plimsoll::plan::{DevicePlan, Plan, Totals, Verdict};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
@@ -12,33 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use rstest::rstest;
 
-use crate::support;
-
-fn model(name: &str) -> Model {
-    Model::from_header(support::model(name), name).unwrap()
-}
-
-fn gpu(backend: Backend, total: Bytes) -> Gpu {
-    Gpu {
-        name: "card".to_owned(),
-        backend,
-        total,
-        free: total,
-        integrated: false,
-        compute: Some((8, 6)),
-        driver_major: Some(12),
-        computer: None,
-    }
-}
-
-fn machine(gpus: Vec<Gpu>) -> Machine {
-    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
-    Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described }
-}
-
-fn cards(gibibytes: &[u64]) -> Machine {
-    machine(gibibytes.iter().map(|&n| gpu(Backend::Cuda, Bytes::gib(n))).collect())
-}
+use crate::given::{card, cards, machine, model};
 
 fn ctx(tokens: u64) -> Settings {
     Settings { ctx: Context::Tokens(tokens), ..Settings::default() }
@@ -133,7 +107,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
 }
 
 fn gpu_of(backend: Backend, total: u64) -> Gpu {
-    gpu(backend, Bytes(total))
+    card(backend, Bytes(total))
 }
 
 fn any_settings() -> impl Strategy<Value = Settings> {

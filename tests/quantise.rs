@@ -18,6 +18,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::given::model;
 use crate::support;
 
 #[derive(Deserialize)]
@@ -48,10 +49,6 @@ fn vectors<T: DeserializeOwned>(name: &str) -> Vec<T> {
     let mut text = String::new();
     GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-fn model(name: &str) -> Model {
-    Model::from_header(support::model(name), name).unwrap()
 }
 
 /// The models that `names` speaks of, each read once.

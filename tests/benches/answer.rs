@@ -6,11 +6,12 @@
 #[allow(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
-#[path = "case.rs"]
-mod case;
+#[path = "../given.rs"]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
+mod given;
 
-use case::{machine, model};
 use divan::Bencher;
+use given::{model, server};
 use plimsoll::answer::{Case, Goal};
 use plimsoll::engine::EngineId;
 use plimsoll::settings::knob::Knob;
@@ -24,7 +25,7 @@ fn main() {
 /// What the planner's screen asks after every key.
 #[divan::bench]
 fn limits_of_a_split_model(bencher: Bencher<'_, '_>) {
-    let (model, machine) = (model("llama3.1-8b"), machine(1, Bytes::gib(8)));
+    let (model, machine) = (model("llama3.1-8b"), server(1, Bytes::gib(8)));
     let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
     let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
     let plan = case.plan().unwrap();
@@ -34,7 +35,7 @@ fn limits_of_a_split_model(bencher: Bencher<'_, '_>) {
 /// Every change that would bring all of a split model back.
 #[divan::bench]
 fn changes_for_a_split_model(bencher: Bencher<'_, '_>) {
-    let (model, machine) = (model("llama3.1-70b"), machine(2, Bytes::gib(24)));
+    let (model, machine) = (model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
     let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
     let plan = case.plan().unwrap();
@@ -44,7 +45,7 @@ fn changes_for_a_split_model(bencher: Bencher<'_, '_>) {
 /// Every place along the context where a layer is lost.
 #[divan::bench]
 fn cliffs_of_94_layers_4_gpus(bencher: Bencher<'_, '_>) {
-    let (model, machine) = (model("qwen3-235b-a22b"), machine(4, Bytes::gib(24)));
+    let (model, machine) = (model("qwen3-235b-a22b"), server(4, Bytes::gib(24)));
     let settings = Settings::default();
     let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
     bencher.bench(|| case.cliffs(Knob::Context));

@@ -6,15 +6,16 @@
 #[allow(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
-#[path = "case.rs"]
-mod case;
+#[path = "../given.rs"]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
+mod given;
 
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use case::machine;
 use divan::Bencher;
+use given::server;
 use plimsoll::answer::matrix::Axis;
 use plimsoll::answer::{Case, Goal};
 use plimsoll::engine::EngineId;
@@ -54,7 +55,7 @@ fn models() -> &'static [(String, Model)] {
 /// Machines that hold the model's weights with something to spare, or not quite: the edge lies within the knob's range.
 fn machines(model: &Model) -> Vec<Machine> {
     let share = |percent: u64, gpus: u64| Bytes(model.bytes.0 / 100 * percent / gpus + (1 << 30));
-    vec![machine(1, share(130, 1)), machine(2, share(115, 2)), machine(4, share(150, 4)), machine(2, share(80, 2))]
+    vec![server(1, share(130, 1)), server(2, share(115, 2)), server(4, share(150, 4)), server(2, share(80, 2))]
 }
 
 #[divan::bench(args = questions(), sample_count = 10, sample_size = 1)]
@@ -82,7 +83,7 @@ fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Q
 /// The largest of thirty quantisations of 80 layers that fits on 2 GPUs.
 #[divan::bench]
 fn max_quantisation_70b(bencher: Bencher<'_, '_>) {
-    let (model, machine) = (case::model("llama3.1-70b"), machine(2, Bytes::gib(24)));
+    let (model, machine) = (given::model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
     let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
     assert!(case.largest_quantisation(Goal::All).found.is_some());
@@ -96,7 +97,7 @@ fn pairs() -> impl Iterator<Item = Question> {
 /// 12 contexts by 6 numbers of sequences, or by 6 types of cache; the bar is 100 ms.
 #[divan::bench(args = pairs(), sample_count = 10, sample_size = 1)]
 fn matrix_12_by_6_llama_70b(bencher: Bencher<'_, '_>, Question(engine, columns): Question) {
-    let (model, machine) = (case::model("llama3.1-70b"), machine(2, Bytes::gib(24)));
+    let (model, machine) = (given::model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { flash_attn: FlashAttn::On, ..Settings::default() };
     let case = Case { engine, model: &model, machine: &machine, settings: &settings };
     let axes = || (Axis::spread(Knob::Context, &case, 12), Axis::spread(columns, &case, 6));

@@ -5,11 +5,12 @@
 #[allow(dead_code)]
 mod support;
 
-#[path = "case.rs"]
-mod case;
+#[path = "../given.rs"]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
+mod given;
 
-use case::{machine, model};
 use divan::Bencher;
+use given::{model, server};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::settings::{Context, Settings};
 use plimsoll::units::Bytes;
@@ -25,12 +26,12 @@ fn settings() -> Settings {
 /// 94 layers on 4 GPUs that hold about half of them.
 #[divan::bench(args = [1, 4, 64])]
 fn qwen3_235b(bencher: Bencher<'_, '_>, gpus: usize) {
-    let (model, machine, settings) = (model("qwen3-235b-a22b"), machine(gpus, Bytes::gib(24)), settings());
+    let (model, machine, settings) = (model("qwen3-235b-a22b"), server(gpus, Bytes::gib(24)), settings());
     bencher.bench(|| engine::plan(EngineId::Ollama024, &model, &machine, &settings).unwrap());
 }
 
 #[divan::bench]
 fn llama_8b(bencher: Bencher<'_, '_>) {
-    let (model, machine, settings) = (model("llama3.1-8b"), machine(1, Bytes::gib(24)), settings());
+    let (model, machine, settings) = (model("llama3.1-8b"), server(1, Bytes::gib(24)), settings());
     bencher.bench(|| engine::plan(EngineId::Ollama024, &model, &machine, &settings).unwrap());
 }

@@ -7,9 +7,9 @@
 #[allow(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
-#[allow(dead_code, reason = "shared with other benches")]
-#[path = "case.rs"]
-mod case;
+#[path = "../given.rs"]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
+mod given;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ fn main() {
 fn sixty_models(bencher: Bencher<'_, '_>, engine: &str) {
     let question = Question {
         engine: engine.parse::<EngineId>().unwrap(),
-        machine: Arc::new(case::machine(1, Bytes::gib(24))),
+        machine: Arc::new(given::server(1, Bytes::gib(24))),
         settings: Settings::default(),
         held: Held::default(),
         quant: None,

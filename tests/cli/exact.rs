@@ -3,12 +3,11 @@
 use plimsoll::engine::{self, EngineId};
 use plimsoll::export;
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
-use plimsoll::model::Model;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 
 use super::{Place, json};
-use crate::support;
+use crate::given;
 
 fn dev0() -> Gpu {
     Gpu {
@@ -28,7 +27,7 @@ const RAM_TEXT: &str = "total=68719476736,free=51539607552,swap=2147483648";
 
 /// The plan that the library makes of the same things.
 fn expected(model: &str, machine: &Machine, settings: &Settings) -> serde_json::Value {
-    let model = Model::from_header(support::model(model), model).unwrap();
+    let model = given::model(model);
     let plan = engine::plan(EngineId::Ollama024, &model, machine, settings).unwrap();
     serde_json::from_str(&export::json(&plan).unwrap()).unwrap()
 }

@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use plimsoll::model::Model;
 
 use super::line::Line;
-use crate::support;
+use crate::{given, support};
 
 /// One model's lines, compared.
 pub struct Outcome {
@@ -57,7 +57,7 @@ fn outcome(folder: &str, name: &str, differences: fn(&Model, &Line) -> Differenc
     let path = support::tests().join("vectors").join(folder).join(format!("{name}.jsonl.gz"));
     let mut text = String::new();
     GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
-    let model = Model::from_header(support::model(name), name).unwrap();
+    let model = given::model(name);
     let mut outcome = Outcome { architecture: model.architecture.clone(), lines: 0, exact: 0, worst: 0.0, first: None };
     for (number, text) in text.lines().enumerate() {
         let line = Line::read(text);

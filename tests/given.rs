@@ -1,0 +1,43 @@
+//! What tests and benches put to an engine: models of the tests, and machines of plain cards.
+
+use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::model::Model;
+use plimsoll::units::Bytes;
+
+use crate::support;
+
+/// A model of the tests, by its name there.
+pub fn model(name: &str) -> Model {
+    Model::from_header(support::model(name), name).unwrap()
+}
+
+/// A card, all of whose memory is free.
+pub fn card(backend: Backend, memory: Bytes) -> Gpu {
+    Gpu {
+        name: "card".to_owned(),
+        backend,
+        total: memory,
+        free: memory,
+        integrated: false,
+        compute: Some((8, 6)),
+        driver_major: Some(12),
+        computer: None,
+    }
+}
+
+/// A machine with these GPUs and 64 GiB of RAM, of which 50 are free.
+pub fn machine(gpus: Vec<Gpu>) -> Machine {
+    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
+    Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described }
+}
+
+/// The same with CUDA cards of so many GiB each.
+pub fn cards(gibibytes: &[u64]) -> Machine {
+    machine(gibibytes.iter().map(|&gib| card(Backend::Cuda, Bytes::gib(gib))).collect())
+}
+
+/// So many CUDA cards of one size, and 512 GiB of RAM, of which 500 are free.
+pub fn server(gpus: usize, memory: Bytes) -> Machine {
+    let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO };
+    Machine { ram, ..machine(vec![card(Backend::Cuda, memory); gpus]) }
+}
