@@ -11,7 +11,7 @@ use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::plan::{Plan, Verdict, Why};
 use plimsoll::settings::knob::Knob;
-use plimsoll::settings::{Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -282,6 +282,35 @@ proptest! {
             prop_assert_eq!(matrix.cell(1, column), Some(&outcome));
         }
     }
+}
+
+/// The memory that is proposed, in MiB, and the GPU.
+fn more_memory(case: &Case<'_>) -> (u64, usize) {
+    let changes = case.changes(&case.plan().unwrap(), Goal::All);
+    let memory = |change: &Change| match *change {
+        Change::Free { gpu, bytes } | Change::MoreMemory { gpu, bytes } => Some((bytes.0 >> 20, gpu)),
+        _ => None,
+    };
+    changes.iter().find_map(memory).unwrap()
+}
+
+#[test]
+fn less_memory_is_proposed_than_what_makes_ollama_choose_a_longer_context() {
+    let (model, machine) = (model("phi-4-14b"), one_gpu(8));
+    let f32 = Some(CacheType::F32);
+    let settings = Settings { parallel: Some(5), cache_type_k: f32, cache_type_v: f32, ..Settings::default() };
+    let case = case(EngineId::Ollama024, &model, &machine, &settings);
+    let (mib, gpu) = more_memory(&case);
+    // from 23 GiB on, 32 768 tokens are the default, and need far more
+    assert!(mib > 8192 && machine.gpus[gpu].total + Bytes::mib(mib) < Bytes::gib(23), "{mib} MiB");
+}
+
+#[test]
+fn of_gpus_alike_the_one_whose_share_is_too_large_is_to_have_more() {
+    let (model, mut machine) = (model("llama3.1-8b"), one_gpu(6));
+    machine.gpus.push(machine.gpus[0].clone());
+    let settings = Settings { ctx: Context::Tokens(32_768), tensor_split: vec![1.0, 3.0], ..Settings::default() };
+    assert_eq!(more_memory(&case(EngineId::LlamaCpp, &model, &machine, &settings)).1, 1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Single changes that bring layers onto GPUs; each that is proposed was planned by the engine and works.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use super::{Case, Goal};
@@ -127,7 +128,7 @@ impl fmt::Display for Change {
 
 /// How far the search for more memory goes on one GPU, in MiB.
 const MOST_MEMORY: u64 = 1 << 22;
-/// So many different GPUs are tried with more memory.
+/// So many GPUs are tried with more memory, different ones first.
 const MOST_GPUS: usize = 8;
 
 impl Case<'_> {
@@ -189,28 +190,90 @@ impl Case<'_> {
     /// The least memory, in whole MiB, that one GPU alone would have to have more of; the GPU that needs least.
     fn more_memory(&self, goal: Goal) -> Option<Change> {
         let gpus = &self.machine.gpus;
-        let is_first_of_its_kind =
-            |&index: &usize| gpus.get(index).is_some_and(|gpu| !gpus.iter().take(index).any(|other| other == gpu));
-        let different = (0..gpus.len()).filter(is_first_of_its_kind).take(MOST_GPUS);
-        different.filter_map(|gpu| self.more_memory_on(gpu, goal)).min_by_key(|&(mib, _)| mib).map(|(_, change)| change)
+        let is_new = |index: usize| gpus.get(index).is_some_and(|gpu| !gpus.iter().take(index).any(|one| one == gpu));
+        let mut candidates: Vec<usize> = (0..gpus.len()).collect();
+        candidates.sort_by_key(|&index| !is_new(index));
+        let mut least: Option<(usize, u64)> = None;
+        for gpu in candidates.into_iter().take(MOST_GPUS) {
+            let mut more = More { case: self, gpu, goal, seen: HashMap::new() };
+            let found = match least {
+                // where less is enough, so is a little less
+                Some((_, mib)) => more.least_up_to(mib - 1),
+                // GPUs alike are given shares that may differ
+                None if is_new(gpu) || !self.settings.tensor_split.is_empty() => more.least(),
+                None => None,
+            };
+            least = found.map(|mib| (gpu, mib)).or(least);
+        }
+        let (gpu, mib) = least?;
+        self.memory(gpu, mib)
     }
 
-    fn more_memory_on(&self, gpu: usize, goal: Goal) -> Option<(u64, Change)> {
+    /// So many MiB more on a GPU: freed where something else holds them.
+    fn memory(&self, gpu: usize, mib: u64) -> Option<Change> {
         let card = self.machine.gpus.get(gpu)?;
+        let bytes = Bytes::mib(mib);
         let in_use = card.total - card.free;
-        let change = |mib: u64| {
-            let bytes = Bytes::mib(mib);
-            if bytes <= in_use { Change::Free { gpu, bytes } } else { Change::MoreMemory { gpu, bytes } }
-        };
-        let works = |mib: u64| self.works(&change(mib), goal);
-        let enough = (0..=MOST_MEMORY.ilog2()).map(|power| 1u64 << power).find(|&mib| works(mib))?;
-        let (mut low, mut high) = (enough / 2, enough);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if works(middle) { high = middle } else { low = middle }
-        }
-        Some((high, change(high)))
+        Some(if bytes <= in_use { Change::Free { gpu, bytes } } else { Change::MoreMemory { gpu, bytes } })
     }
+}
+
+/// More memory on one GPU, tried out. An engine may choose other knobs by the memory that there is, and then need more
+/// of it; by the same knobs, more memory is taken never to hold less.
+struct More<'a> {
+    case: &'a Case<'a>,
+    gpu: usize,
+    goal: Goal,
+    /// For so many MiB, whether the goal is met, and the knobs in effect, the context by its magnitude.
+    seen: HashMap<u64, (bool, Option<InEffect>)>,
+}
+
+impl More<'_> {
+    fn at(&mut self, mib: u64) -> (bool, Option<InEffect>) {
+        let Self { case, gpu, goal, ref mut seen } = *self;
+        let find = || {
+            let gist = case.after(&case.memory(gpu, mib)?, |case| case.gist(goal.aim()))?.ok()?;
+            Some((goal.is_met_in(&gist), Some(magnitudes(gist.settings))))
+        };
+        seen.entry(mib).or_insert_with(|| find().unwrap_or_default()).clone()
+    }
+
+    /// The least that is enough.
+    fn least(&mut self) -> Option<u64> {
+        let mut low = 0;
+        for high in (0..=MOST_MEMORY.ilog2()).map(|power| 1 << power) {
+            if let Some(found) = self.least_between(low, high) {
+                return Some(found);
+            }
+            low = high;
+        }
+        None
+    }
+
+    /// The least that is enough, if `most` is.
+    fn least_up_to(&mut self, most: u64) -> Option<u64> {
+        if most > 0 && self.at(most).0 { self.least_between(0, most) } else { None }
+    }
+
+    /// The least above `low`, which is not enough, up to `high`.
+    fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
+        let (met, knobs) = self.at(high);
+        if high - low <= 1 {
+            return met.then_some(high);
+        }
+        if !met && knobs == self.at(low).1 {
+            return None;
+        }
+        let middle = low + (high - low) / 2;
+        self.least_between(low, middle).or_else(|| self.least_between(middle, high))
+    }
+}
+
+/// A fit may lower the context by the MiB; what counts here is where an engine chooses another one altogether.
+fn magnitudes(mut effect: InEffect) -> InEffect {
+    effect.ctx = effect.ctx.checked_ilog2().map_or(0, u64::from);
+    (effect.ctx_total, effect.ctx_per_sequence) = (0, 0);
+    effect
 }
 
 /// Bits per element, roughly: only the order matters.

@@ -54,11 +54,11 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, Fault> {
         Some(layer) => why::layer(&plan, layer).into_iter().collect(),
         None => why::layers(&plan),
     };
-    // the layer asked about, or the one that is nearest to a GPU
+    // the layer asked about, or the one that is nearest to a GPU: where room decided, the first that had none
     let spilled = plan.layers.iter().filter(|layer| layer.device + 1 == plan.devices.len());
-    let one = asked.or_else(|| {
-        spilled.max_by_key(|layer| (layer.why != Why::OutputDropped, layer.index)).map(|layer| layer.index)
-    });
+    let nearness = |why: &Why| (matches!(why, Why::NoRoom { .. }), *why != Why::OutputDropped);
+    let one =
+        asked.or_else(|| spilled.max_by_key(|layer| (nearness(&layer.why), layer.index)).map(|layer| layer.index));
     let mut changes: Vec<_> = one.map(|layer| goals(&case, &plan, Goal::Layer(layer))).unwrap_or_default();
     let all = goals(&case, &plan, Goal::All);
     changes.retain(|(change, _)| !all.iter().any(|(other, _)| other == change));

@@ -71,3 +71,16 @@ fn everything_is_required_or_refused() {
     assert_eq!((&large["verdict"], &large["refused"]), (&value!("gpu"), &Value::Null));
     refused(&mut place.plan_by("ollama-0.12", "llama3.1-8b"), 2);
 }
+
+#[test]
+fn what_brings_one_more_layer_is_told_of_the_first_that_had_no_room() {
+    let place = Place::new();
+    let mut command = place.plimsoll();
+    command.arg("why").arg(place.model("llama3.1-8b")).args(["--engine", "ollama-0.11", "--ctx", "40000"]);
+    let why = json(command.args(["--gpu", "8GiB", "--ram", "32GiB"]));
+    // the output layer is placed last, so that nothing brings it alone
+    let had_no_room = |layer: &&Value| layer["device"] == "CPU" && !layer["inequality"].is_null();
+    let first = why["layers"].as_array().unwrap().iter().rfind(had_no_room).unwrap();
+    let brings = format!("layer {}", first["index"]);
+    assert!(why["changes"].as_array().unwrap().iter().any(|change| change["brings"] == brings.as_str()), "{brings}");
+}
