@@ -92,7 +92,7 @@ impl Origin {
 /// Operating systems that engines tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Os {
     Linux,
     MacOs,
@@ -158,7 +158,7 @@ pub struct Ram {
 
 /// The library behind a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Backend {
     #[serde(rename = "CUDA")]
     Cuda,

@@ -283,7 +283,7 @@ impl DevicePlan {
 /// GPU or CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum DeviceKind {
     Gpu,
     Cpu,
@@ -413,7 +413,7 @@ impl GraphPlan {
 /// Which graph size is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum GraphUse {
     Full,
     Partial,

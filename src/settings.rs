@@ -16,7 +16,7 @@ pub use aside::Aside;
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]
-#[allow(clippy::struct_excessive_bools)] // each is an option of its own
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Settings {
     /// Context: per sequence (`num_ctx`) for the Ollama engines, in total (`-c`) for llama.cpp.
     pub ctx: Context,
@@ -147,7 +147,7 @@ pub enum Outputs {
 /// Number formats that a KV cache may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum CacheType {
     F32,
     F16,

@@ -4,3 +4,4 @@ mod line;
 pub mod ollama_011;
 pub mod ollama_024;
 pub mod outcome;
+mod sizes;

@@ -14,7 +14,7 @@ pub(super) const CONTEXT: &str = "OLLAMA_CONTEXT_LENGTH";
 
 /// A variable and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Variable {
     pub name: &'static str,
     pub value: String,

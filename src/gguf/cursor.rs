@@ -6,7 +6,7 @@ use super::source::Source;
 
 /// The order of bytes in a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Endian {
     Little,
     Big,

@@ -9,7 +9,7 @@ use super::value::ElementType;
 /// Why a file is refused. `field` says which part of the header in words (`the value of key 'llama.block_count'`),
 /// `offset` at which byte of the file it begins.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum GgufError {
     #[error("the file is empty: its download never began or failed; fetch it again")]
     Empty,

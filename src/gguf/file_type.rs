@@ -11,7 +11,7 @@ macro_rules! file_types {
     ($($variant:ident = $number:literal, $name:literal;)*) => {
         /// A mix of number formats, as llama.cpp's quantiser knows it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "the names say it")]
         pub enum FileType { $($variant,)* }
 
         impl FileType {

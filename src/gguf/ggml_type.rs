@@ -8,7 +8,7 @@ macro_rules! ggml_types {
     ($($variant:ident = $id:literal, $name:literal, $block:literal, $bytes:literal;)*) => {
         /// A number format of tensors, as ggml knows it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "the names say it")]
         pub enum GgmlType { $($variant,)* }
 
         impl GgmlType {

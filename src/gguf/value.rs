@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A metadata value.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Value {
     U8(u8),
     I8(i8),
@@ -105,7 +105,7 @@ pub struct Array {
 
 /// Elements of an array.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Elements {
     U32(Vec<u32>),
     I32(Vec<i32>),
@@ -130,7 +130,7 @@ impl Elements {
 
 /// Types of a metadata value or an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum ElementType {
     U8,
     I8,

@@ -16,7 +16,7 @@ pub struct Draft {
 
 /// A metadata value to be written.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Draw {
     U8(u8),
     I8(i8),

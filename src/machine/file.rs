@@ -27,7 +27,7 @@ pub struct Object<'a> {
 
 /// One device with the keys that it has in a plan; nothing is asked of it here.
 #[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Device<'a> {
     pub id: String,
     pub kind: DeviceKind,

@@ -59,7 +59,7 @@ fn file_type<'de, D: serde::Deserializer<'de>>(from: D) -> Result<FileType, D::E
 
 /// Why an entry makes no model.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum CatalogueError {
     #[error("the catalogue has no tensors for architecture '{0}'")]
     Architecture(String),

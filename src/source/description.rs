@@ -20,7 +20,7 @@ use crate::gguf::{ElementType, GgmlType, GgufError, Header, HeaderAlone, Limits,
 
 /// Why a description makes no header.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum DescriptionError {
     #[error("the description is not the JSON that it should be: {0}")]
     Json(#[from] serde_json::Error),

@@ -9,7 +9,7 @@ use crate::model::ModelError;
 
 /// Why a model cannot be opened: what, where, and what to do.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum SourceError {
     #[error("'{}' does not exist: check the path, or see what 'plimsoll list' has", Shown(.path))]
     Missing { path: PathBuf },

@@ -13,7 +13,7 @@ use crate::units::Bytes;
 
 /// The program that keeps a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Store {
     Ollama,
     HuggingFace,

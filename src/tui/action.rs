@@ -18,7 +18,7 @@ use crate::teach::Sheet;
 
 /// What a key stands for; see [`super::keymap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Command {
     Up,
     Down,
@@ -86,7 +86,7 @@ pub enum Command {
 
 /// What the mouse does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Gesture {
     Down,
     Drag,

@@ -137,7 +137,7 @@ pub struct Beginning {
 
 /// The planner.
 #[derive(Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct App {
     pub engine: EngineId,
     pub settings: Settings,

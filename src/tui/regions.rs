@@ -19,7 +19,7 @@ const LEAST_LAYERS: u16 = 8;
 
 /// The parts of the screen that can have the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Panel {
     #[default]
     Knobs,
@@ -63,7 +63,7 @@ pub enum Shape {
 
 /// The screen, cut into its parts. A part without room is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Regions {
     pub shape: Shape,
     pub screen: Rect,
@@ -197,7 +197,7 @@ impl Regions {
 
 /// One knob's row: its name, its track, its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct KnobRow {
     pub row: Rect,
     pub title: Rect,

@@ -21,7 +21,7 @@ pub struct Look {
 
 /// The characters that may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Glyphs {
     Unicode,
     Ascii,

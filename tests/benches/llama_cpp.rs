@@ -1,9 +1,9 @@
 //! How long llama.cpp's memory takes to work out: one plan is made per key press. `cargo bench --bench llama_cpp`
 //! Beside llama.cpp itself: `PLIMSOLL_ORACLE=PROGRAM cargo bench --bench llama_cpp`, where [`oracle`] says what PROGRAM is.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // a bench that cannot start should say so
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
 #[path = "oracle.rs"]

@@ -1,8 +1,8 @@
 //! How long a step of the quantisation slider takes, and the list that the slider passes. `cargo bench --bench quantise`
-#![allow(clippy::unwrap_used, clippy::panic)] // a bench that cannot start should say so
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
 use divan::Bencher;

@@ -29,7 +29,7 @@ pub struct Differences {
 }
 
 impl Differences {
-    #[allow(clippy::needless_pass_by_value)] // values read better at its many uses
+    #[allow(clippy::needless_pass_by_value, reason = "values read better at its many uses")]
     pub fn field<T: PartialEq + Debug>(&mut self, name: &str, expected: T, got: T) {
         if expected != got {
             self.fields.push(format!("{name}: expected {expected:?}, got {got:?}"));

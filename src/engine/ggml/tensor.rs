@@ -67,7 +67,7 @@ impl Operands {
 
 /// What a tensor is, as far as memory depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Op {
     None,
     Dup,

@@ -9,7 +9,7 @@ macro_rules! letters {
     ($($name:ident $([$constant:ident])? $symbol:literal $meaning:literal;)+) => {
         /// A letter of a formula.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "the names say it")]
         pub enum Letter { $($name),+ }
 
         impl Letter {

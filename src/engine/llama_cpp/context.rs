@@ -59,7 +59,7 @@ impl Default for Options {
 
 /// The parameters in effect.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Context {
     /// Tokens over all sequences.

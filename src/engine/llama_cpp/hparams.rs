@@ -14,7 +14,7 @@ use keys::Keys;
 
 /// What llama.cpp knows of a model before it looks at tensors. Lists have one entry per block.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
 pub struct Hparams {
     pub n_ctx_train: u64,
@@ -79,7 +79,7 @@ pub struct Hparams {
 
 /// Sizes of a state-space or delta-net block.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Ssm {
     pub d_conv: u64,
     pub d_inner: u64,
@@ -115,7 +115,7 @@ impl Hparams {
     /// When a key is missing that llama.cpp of that release cannot do without, or lists are shorter than the number of blocks.
     pub fn read(header: &Header, architecture: Architecture, release: &Release) -> Result<Self, Refusal> {
         let keys = Keys::of(header);
-        let n_layer_all = keys.need("block_count")? as usize;
+        let n_layer_all = usize::try_from(keys.need("block_count")?).unwrap_or(usize::MAX);
         let n_embd = keys.need("embedding_length")?;
         let n_ctx_train = keys.need("context_length")?;
         if n_layer_all == 0 || n_layer_all > MAX_LAYERS {
@@ -135,7 +135,7 @@ impl Hparams {
             n_ctx_orig_yarn: keys.number("rope.scaling.original_context_length").unwrap_or(n_ctx_train),
             n_embd,
             n_layer_all,
-            n_layer_nextn: keys.number("nextn_predict_layers").unwrap_or(0) as usize,
+            n_layer_nextn: keys.count("nextn_predict_layers").unwrap_or(0),
             n_head,
             n_head_kv,
             n_ff: keys.each("feed_forward_length", n_layer_all)?.unwrap_or_else(|| vec![0; n_layer_all]),

@@ -6,7 +6,7 @@ use crate::gguf::Header;
 
 /// What of a tensor's role: the matrix, what is added after it, or what its result is scaled by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Part {
     Weight,
     Bias,
@@ -17,7 +17,7 @@ macro_rules! slots {
     ($($variant:ident = $name:literal,)*) => {
         /// What a tensor is for. Names are those of GGUF files (`llama-arch.cpp`, 0.1.161).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[allow(missing_docs)]
+        #[allow(missing_docs, reason = "the names say it")]
         pub enum Slot { $($variant,)* }
 
         impl Slot {

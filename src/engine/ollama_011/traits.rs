@@ -10,7 +10,7 @@ const OWN_ENGINE: [&str; 8] = ["gemma3", "gemma3n", "gpt-oss", "gptoss", "llama4
 
 /// What the engine's rules ask of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // answers to independent questions
+#[allow(clippy::struct_excessive_bools, reason = "answers to independent questions")]
 pub struct Traits {
     /// It turns text into embeddings and completes nothing.
     pub embedding: bool,

@@ -66,7 +66,7 @@ const FLASH_BY_DEFAULT: [&str; 21] = [
 
 /// What the engine's rules ask of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::struct_excessive_bools)] // answers to independent questions
+#[allow(clippy::struct_excessive_bools, reason = "answers to independent questions")]
 pub struct Traits {
     /// It turns text into embeddings and completes nothing.
     pub embedding: bool,

@@ -1,7 +1,6 @@
 //! Rows that are no whole number of blocks take another format.
 
-// a table of formats is read by their names alone
-#![allow(clippy::enum_glob_use)]
+#![allow(clippy::enum_glob_use, reason = "a table of formats is read by their names alone")]
 
 use crate::gguf::GgmlType::{self, *};
 

@@ -3,8 +3,7 @@
 //! All of it: `llama_ftype_get_default_type` and `llama_tensor_get_type_impl` in src/llama-quant.cpp (llama-cpp-sys-2
 //! 0.1.161), as they are without an importance matrix.
 
-// a table of formats and places is read by their names alone
-#![allow(clippy::enum_glob_use)]
+#![allow(clippy::enum_glob_use, reason = "a table of formats is read by their names alone")]
 
 use super::role::Role;
 use super::traits::{Family, Traits};

@@ -7,7 +7,7 @@ use super::url::Url;
 
 /// Why a server did not give what was asked of it.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum WireError {
     #[error("the name of the host '{host}' is not found: check the address, and that there is a network")]
     NoHost { host: String },

@@ -23,7 +23,7 @@ const LONGEST_MANIFEST: u64 = 1 << 20;
 
 /// A model's full name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Name {
     pub host: String,
     pub namespace: String,

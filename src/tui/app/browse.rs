@@ -25,7 +25,7 @@ pub enum Line {
 
 /// The state of the page.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Browse {
     pub input: Input,
     /// What could follow the path.

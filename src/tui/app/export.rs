@@ -42,7 +42,7 @@ impl Export {
 
 /// A form to be written, and everything that takes.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Writing {
     pub id: u64,
     pub form: Format,

@@ -8,7 +8,7 @@ use crate::shelf::{Item, Look, Origin, Question};
 
 /// A model, and what is known of it.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Row {
     pub item: Arc<Item>,
     /// What is known; of an earlier question while the answer to the present one is awaited.

@@ -22,7 +22,7 @@ use crate::tui::view;
 
 /// The state of the screen.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Teach {
     pub page: Page,
     /// The newest page that was worked out; it stays until there is a newer one.

@@ -15,7 +15,7 @@ use crate::tui::action::Action;
 
 /// What an engine is to be asked.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Question {
     pub id: u64,
     pub engine: EngineId,
@@ -35,7 +35,7 @@ impl Question {
 
 /// One model, and the machines that it is planned for.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Contest {
     pub engine: EngineId,
     pub model: Arc<Model>,
@@ -55,7 +55,7 @@ impl Contest {
 
 /// A page of the teach screen that is to be worked out.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Lesson {
     pub topic: Topic,
     pub about: Question,
@@ -73,7 +73,7 @@ impl Lesson {
 
 /// Models, and what is asked of each.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Survey {
     pub id: u64,
     pub items: Vec<Arc<Item>>,

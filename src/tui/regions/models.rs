@@ -7,7 +7,7 @@ use crate::tui::app::browse::Sort;
 
 /// The page, cut into its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Page {
     pub frame: Rect,
     pub field: Rect,
@@ -20,7 +20,7 @@ pub struct Page {
 
 /// A column of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Column {
     Name,
     Origin,

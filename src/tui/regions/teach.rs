@@ -9,7 +9,7 @@ use crate::tui::widget::pen::width;
 
 /// The teach screen below the header: tabs, knobs, and the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct TeachRegions {
     pub tabs: Rect,
     pub knobs: Rect,

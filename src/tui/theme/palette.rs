@@ -27,7 +27,7 @@ pub enum Depth {
 
 /// What a colour stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Hue {
     Text,
     Dim,

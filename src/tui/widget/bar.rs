@@ -11,7 +11,7 @@ use crate::units::Bytes;
 
 /// What a part of a bar stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Part {
     Weights,
     Cache,

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::super::line::{Line, bytes, flag, human, list};
 use super::super::outcome::Differences;
+use super::super::sizes::sizes;
 
 pub fn differences(model: &Model, line: &Line) -> Differences {
     let mut all = Differences::default();
@@ -38,26 +39,6 @@ pub fn differences(model: &Model, line: &Line) -> Differences {
 
 fn number(value: &Value) -> u64 {
     value.as_u64().unwrap()
-}
-
-fn sizes(all: &mut Differences, out: &Value, plan: &Plan) {
-    let blocks = plan.layers.len() - 1;
-    let caches: Vec<u64> = plan.layers[..blocks].iter().map(|layer| layer.cache_from.bytes.0).collect();
-    all.field("kv", list(&out["kv"]), caches.clone());
-    all.field("kv_total", number(&out["kv_total"]), caches.iter().fold(0, |sum, kv| sum.wrapping_add(*kv)));
-    let graph = &plan.graph;
-    for (name, got) in [
-        ("graph_partial", graph.partial.own),
-        ("graph_full", graph.full.own),
-        ("graph_partial_effective", graph.partial.bytes),
-        ("graph_full_effective", graph.full.bytes),
-    ] {
-        all.total(name, bytes(&out[name]).0, got.0);
-    }
-    for size in [&graph.partial, &graph.full] {
-        let terms = size.terms().iter().fold(0u64, |sum, term| sum.wrapping_add(term.bytes.0));
-        all.field("terms of the graph", size.bytes.0, terms);
-    }
 }
 
 fn traits(all: &mut Differences, out: &Value, model: &Model) {

@@ -10,8 +10,9 @@ use plimsoll::settings::{CacheType, Context, FlashAttn, Settings};
 use plimsoll::units::Bytes;
 use serde_json::Value;
 
-use super::super::line::{Line, bytes, flag, human, list};
+use super::super::line::{Line, flag, human, list};
 use super::super::outcome::Differences;
+use super::super::sizes::sizes;
 
 pub fn differences(model: &Model, line: &Line) -> Differences {
     let mut all = Differences::default();
@@ -24,6 +25,7 @@ pub fn differences(model: &Model, line: &Line) -> Differences {
     };
     let out = &line.output;
     sizes(&mut all, out, &plan);
+    layers(&mut all, out, &plan);
     traits(&mut all, out, model, line);
     effective(&mut all, &out["effective"], &plan, line);
     default_context(&mut all, &out["effective"], model, line);
@@ -34,26 +36,8 @@ pub fn differences(model: &Model, line: &Line) -> Differences {
     all
 }
 
-fn sizes(all: &mut Differences, out: &Value, plan: &Plan) {
-    let blocks = plan.layers.len() - 1;
-    let caches: Vec<u64> = plan.layers[..blocks].iter().map(|layer| layer.cache_from.bytes.0).collect();
-    all.field("kv", list(&out["kv"]), caches.clone());
-    all.field("kv_total", out["kv_total"].as_u64().unwrap(), caches.iter().fold(0, |sum, kv| sum.wrapping_add(*kv)));
-    let graph = &plan.graph;
-    for (name, got) in [
-        ("graph_partial", graph.partial.own),
-        ("graph_full", graph.full.own),
-        ("graph_partial_effective", graph.partial.bytes),
-        ("graph_full_effective", graph.full.bytes),
-    ] {
-        all.total(name, bytes(&out[name]).0, got.0);
-    }
-    for size in [&graph.partial, &graph.full] {
-        let terms = size.terms().iter().fold(0u64, |sum, term| sum.wrapping_add(term.bytes.0));
-        all.field("terms of the graph", size.bytes.0, terms);
-        let most = size.branches.iter().map(|branch| branch.bytes).max();
-        all.field("winning branch", most, size.branches.get(size.winner).map(|branch| branch.bytes));
-    }
+/// The plan's layers are those of the estimate.
+fn layers(all: &mut Differences, out: &Value, plan: &Plan) {
     let column = |bytes: fn(&plimsoll::plan::LayerPlan) -> Bytes| -> Vec<u64> {
         plan.layers.iter().map(|layer| bytes(layer).0).collect()
     };

@@ -23,6 +23,11 @@ impl<'a> Keys<'a> {
         self.get(name)?.as_u64()
     }
 
+    /// A number of things there are in memory; one that is too large for that is as large as can be.
+    pub fn count(&self, name: &str) -> Option<usize> {
+        self.number(name).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+    }
+
     pub fn float(&self, name: &str) -> Option<f64> {
         self.get(name)?.as_f64()
     }

@@ -107,7 +107,7 @@ impl Hparams {
         self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(false);
         self.expert_weights_scale = keys.float("expert_weights_scale").unwrap_or(0.0);
         self.expert_gating = keys.number("expert_gating_func").unwrap_or(gating::NONE);
-        self.n_layer_dense_lead = keys.number("leading_dense_block_count").unwrap_or(0) as usize;
+        self.n_layer_dense_lead = keys.count("leading_dense_block_count").unwrap_or(0);
     }
 
     pub(super) fn read_ssm(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
@@ -166,7 +166,7 @@ impl Hparams {
             }
             return;
         }
-        let interval = keys.number("full_attention_interval").unwrap_or(4).max(1) as usize;
+        let interval = keys.count("full_attention_interval").unwrap_or(4).max(1);
         for il in 0..self.n_layer() {
             self.is_recr[il] = !(il + 1).is_multiple_of(interval);
         }
@@ -204,7 +204,7 @@ impl Hparams {
     fn gemma4(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
         self.n_swa = Some(keys.need("attention.sliding_window")?);
         self.swa_pattern(keys, 1);
-        let shared = keys.number("attention.shared_kv_layers").unwrap_or(0) as usize;
+        let shared = keys.count("attention.shared_kv_layers").unwrap_or(0);
         self.n_layer_kv_from_start = Some(self.n_layer_all.saturating_sub(shared));
         self.n_embd_per_layer = keys.need("embedding_length_per_layer_input")?;
         // llama.cpp's default is 30, so the cap is there unless the header says 0
