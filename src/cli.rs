@@ -94,14 +94,24 @@ fn plan(args: &PlanArgs) -> Result<(), Fault> {
 
 fn list(args: &ListArgs) -> Result<(), Fault> {
     let mut ready = Start::read(&args.knobs, &args.machine)?.complete();
-    let rows = list::rows(&mut ready, args.knobs.others.quant, args.fits);
-    let text = if args.json {
+    let quant = args.knobs.others.quant;
+    if args.json {
+        let rows = list::rows(&mut ready, quant, args.fits, &mut |_| true);
         let json = list::json(&ready, &rows);
-        json.map_err(|error| Fault::Terminal(format!("the models cannot be written as JSON: {error}")))? + "\n"
-    } else {
-        list::text(&ready, &rows, &Style::of_stdout())
-    };
-    print(&text)
+        let json = json.map_err(|error| Fault::Terminal(format!("the models cannot be written as JSON: {error}")))?;
+        return print(&(json + "\n"));
+    }
+    // each line as soon as it is known: all of them together take a while
+    let (style, mut of) = (Style::of_stdout(), "");
+    let mut out = io::stdout().lock();
+    let mut said = out.write_all(list::head(&style).as_bytes());
+    let rows = list::rows(&mut ready, quant, args.fits, &mut |row| {
+        if said.is_ok() {
+            said = out.write_all(list::text(row, &mut of, &style).as_bytes());
+        }
+        said.is_ok()
+    });
+    written(said.and_then(|()| out.write_all(list::foot(&ready, &rows, &style).as_bytes())).and_then(|()| out.flush()))
 }
 
 fn devices(args: &DevicesArgs) -> Result<(), Fault> {

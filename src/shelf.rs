@@ -14,7 +14,7 @@ use crate::source::store::{self, State, Store};
 use crate::source::{self, Package, Roots};
 use crate::units::Bytes;
 
-pub use survey::{Look, Question, survey};
+pub use survey::{Look, Question, inspect, survey};
 
 /// Where a model is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,15 @@
 //! The models of the catalogue and those on this machine, and how each would fit.
 
+mod looked;
+
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+
+use looked::Looked;
 
 use super::fault::one_line;
 use super::start::Ready;
@@ -14,7 +18,7 @@ use crate::answer::{Glance, verdict};
 use crate::engine::Choice;
 use crate::gguf::FileType;
 use crate::plan::{Confidence, Verdict};
-use crate::shelf::{self, Item, Look, Question};
+use crate::shelf::{self, Item, Look};
 use crate::source::{Progress, Roots};
 use crate::units::{Bytes, short};
 
@@ -50,52 +54,52 @@ struct Known {
 }
 
 /// Every model, those of this machine first: as quantised as they are or, in the catalogue, mostly run, or all as `quant`.
-/// `fits`: without those that do not fit.
-pub(super) fn rows(ready: &mut Ready, quant: Option<FileType>, fits: bool) -> Vec<Row> {
+/// `fits`: without those that do not fit. `tell` hears of each in its turn, as soon as it is known; it answers whether to
+/// go on.
+pub(super) fn rows(
+    ready: &mut Ready,
+    quant: Option<FileType>,
+    fits: bool,
+    tell: &mut dyn FnMut(&Row) -> bool,
+) -> Vec<Row> {
     let roots = Roots::of_this_machine();
     let question = ready.question(quant);
     let items: Vec<_> = shelf::at_once(&roots, quant).into_iter().map(Arc::new).collect();
-    let (mut rows, running) = thread::scope(|scope| {
-        let asked = scope.spawn(|| running(&roots, &items));
-        let rows = looked(&items, &question, &roots);
-        (rows, asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
-    match running {
-        Ok(items) => {
-            let mut running = looked(&items, &question, &roots);
-            let catalogue = rows.iter().position(|row| row.source == shelf::Origin::Catalogue.name());
-            let behind = rows.split_off(catalogue.unwrap_or(rows.len()));
-            rows.append(&mut running);
-            rows.extend(behind);
+    let (here, built_in): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.origin.is_here());
+    let mut rows = Vec::new();
+    let mut take = |row: Row| {
+        let does_not_fit = |known: &Known| known.glance.verdict == Verdict::DoesNotFit;
+        let passed_over = fits && row.known.as_ref().is_none_or(does_not_fit);
+        let go_on = passed_over || tell(&row);
+        rows.extend((!passed_over).then_some(row));
+        go_on
+    };
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| running(&roots, &here));
+        let mut looked = Looked::at(scope, [here.as_slice(), &built_in].concat(), &question, &roots);
+        if !looked.by_ref().take(here.len()).all(&mut take) {
+            return;
         }
-        Err(why) => ready.notes.push(why),
-    }
-    let stays = |row: &Row| row.known.as_ref().is_some_and(|known| known.glance.verdict != Verdict::DoesNotFit);
-    rows.retain(|row| !fits || stays(row));
+        match asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            Ok(items) => {
+                if !Looked::at(scope, items, &question, &roots).all(&mut take) {
+                    return;
+                }
+            }
+            Err(why) => ready.notes.push(why),
+        }
+        looked.all(take);
+    });
     rows
 }
 
 fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String> {
-    let names: Vec<String> = known.iter().filter(|item| item.origin.is_here()).map(|item| item.name.clone()).collect();
+    let names: Vec<String> = known.iter().map(|item| item.name.clone()).collect();
     let since = Instant::now();
     let mut watch = |_: Progress| {
         if since.elapsed() < PATIENCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
     shelf::running(roots, &names, &mut watch).map(|items| items.into_iter().map(Arc::new).collect())
-}
-
-/// What is known of each of `items`, in their order.
-fn looked(items: &[Arc<Item>], question: &Question, roots: &Roots) -> Vec<Row> {
-    let looks = Mutex::new(vec![Look::Waiting; items.len()]);
-    shelf::survey(items, question, roots, &|index, look| {
-        // a list that another thread left when it panicked is whole all the same
-        if let Some(place) = looks.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index) {
-            place.learn(look);
-        }
-        true
-    });
-    let looks = looks.into_inner().unwrap_or_else(PoisonError::into_inner);
-    items.iter().zip(looks).map(|(item, look)| row(item, look)).collect()
 }
 
 fn row(item: &Item, look: Look) -> Row {
@@ -144,26 +148,37 @@ pub(super) fn json(ready: &Ready, rows: &[Row]) -> serde_json::Result<String> {
 /// Columns of everything but the name.
 const FIGURES: usize = 50;
 
-/// The list as a table.
-pub(super) fn text(ready: &Ready, rows: &[Row], style: &Style) -> String {
-    let width = style.width - FIGURES;
+/// Columns of a name.
+fn names(style: &Style) -> usize {
+    style.width - FIGURES
+}
+
+/// The first line of the table.
+pub(super) fn head(style: &Style) -> String {
+    let width = names(style);
     let head = format!(
         "{:<width$}{:>6} {:<8}{:>9}{:>6} {:<12}{:>7}",
         "Models", "params", "", "size", "ctx", "verdict", "fits"
     );
-    let mut out = format!("{}\n", style.paint(Ink::Strong, head.trim_end()));
-    let mut of = "";
-    for row in rows {
-        if row.source != of {
-            of = row.source;
-            out += &format!("{}\n", style.paint(Ink::Faint, of));
-        }
-        out += &line(row, width, style);
-    }
+    format!("{}\n", style.paint(Ink::Strong, head.trim_end()))
+}
+
+/// A line of the table: under a heading where its model lies elsewhere than the one before, `of`.
+pub(super) fn text(row: &Row, of: &mut &'static str, style: &Style) -> String {
+    let heading = if row.source == std::mem::replace(of, row.source) {
+        String::new()
+    } else {
+        format!("{}\n", style.paint(Ink::Faint, row.source))
+    };
+    heading + &line(row, names(style), style)
+}
+
+/// What the table means.
+pub(super) fn foot(ready: &Ready, rows: &[Row], style: &Style) -> String {
     let gpus: Vec<_> = ready.machine.gpus.iter().map(|gpu| one_line(&gpu.name)).collect();
     let machine = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") };
     let (count, engine, ram) = (rows.len(), Choice::of(ready.engine, &ready.settings), ready.machine.ram.total);
-    out.push('\n');
+    let mut out = "\n".to_owned();
     out += &style.wrap("", &format!("{count} models for {engine} on {machine} with {ram} of RAM."));
     out += &style.wrap("", &sure(rows));
     out += &style.wrap(

@@ -74,19 +74,30 @@ impl Look {
 /// Looks at every one of `items`, in their order, on as many threads as the machine has: all are planned first, then all
 /// contexts are tried. `tell` hears, on those threads, what became of which; it answers whether to go on.
 pub fn survey(items: &[Arc<Item>], question: &Question, roots: &Roots, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let twice = || [false, true].into_iter().flat_map(|whole| items.iter().enumerate().map(move |at| (whole, at)));
+    let turns: Vec<_> = twice().collect();
+    on_every_core(turns.len(), &|turn| {
+        turns.get(turn).is_some_and(|&(whole, (index, item))| tell(index, look(item, question, roots, whole)))
+    });
+}
+
+/// As [`survey`], for someone who waits for all of it: every one is looked at once, as a whole.
+pub fn inspect(items: &[Arc<Item>], question: &Question, roots: &Roots, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
+    on_every_core(items.len(), &|index| {
+        items.get(index).is_some_and(|item| tell(index, look(item, question, roots, true)))
+    });
+}
+
+/// Does the work of turns 0 to `turns`, the least first, until one of them says that it is enough.
+fn on_every_core(turns: usize, work: &(dyn Fn(usize) -> bool + Sync)) {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(turns);
     let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let turn = next.fetch_add(1, Ordering::Relaxed);
-            let (whole, index) = (turn >= items.len(), turn % items.len().max(1));
-            let Some(item) = items.get(index).filter(|_| turn < 2 * items.len()) else { return };
-            if !tell(index, look(item, question, roots, whole)) {
-                return;
-            }
+    let take = || next.fetch_add(1, Ordering::Relaxed);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| while work(take()) {});
         }
-    };
-    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    });
 }
 
 /// Looks at one: its plan, and where it is to be `whole`, how far its context could go.

@@ -1,10 +1,13 @@
 //! Opening a header with a large tokenizer: 262,144 tokens, as many scores and types, 524,288 merges.
 //!
 //! `cargo bench --bench header`. The bars: 10 ms, 16 MB of added resident memory, and three times one linear read of
-//! the same bytes. Resident memory is measured once, in a process of its own (Linux only).
+//! the same bytes. Resident memory is measured once, in a process of its own (Linux only). Those whose names end in
+//! `cold` begin with nothing of the file in the system's cache, where GNU's dd can see to that: then the disk is what is
+//! waited for, so that the bar is one linear read.
 
 #![allow(clippy::expect_used, reason = "a bench that cannot go on ends")]
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::Read;
@@ -12,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use divan::Bencher;
 use plimsoll::gguf::write::{Draft, Draw, Form, write};
 use plimsoll::gguf::{ElementType, GgmlType};
 use plimsoll::source::{open, unwatched};
@@ -35,6 +39,30 @@ fn main() {
 
 #[divan::bench(sample_count = 200)]
 fn linear_read() -> u64 {
+    read_all()
+}
+
+#[divan::bench(sample_count = 30, sample_size = 1)]
+fn linear_read_cold(bencher: Bencher<'_, '_>) {
+    bencher.with_inputs(forget).bench_values(|()| read_all());
+}
+
+#[divan::bench(sample_count = 30, sample_size = 1)]
+fn open_header_cold(bencher: Bencher<'_, '_>) {
+    bencher.with_inputs(forget).bench_values(|()| open_header());
+}
+
+/// Lets the system forget what it keeps of the file.
+fn forget() {
+    File::open(file()).and_then(|file| file.sync_all()).expect("as above");
+    let mut of = OsString::from("of=");
+    of.push(file());
+    let mut dd = Command::new("dd");
+    dd.arg(of).args(["oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"]);
+    assert!(dd.status().is_ok_and(|status| status.success()), "dd drops the file from the cache");
+}
+
+fn read_all() -> u64 {
     static SIZE: OnceLock<u64> = OnceLock::new();
     let size = *SIZE.get_or_init(|| open(file(), &mut unwatched).expect("as above").header.data_start);
     let mut buffer = vec![0; 1 << 20];
