@@ -46,7 +46,7 @@ pub fn assert_the_same(bytes: &[u8], label: &str) {
     }
 }
 
-/// Big enough to cross the windows of a mapped file and of any buffer.
+/// Big enough to cross the pieces of a file and of any buffer.
 #[test]
 fn a_large_header_too() {
     let bytes = plimsoll::source::description::bytes(
