@@ -15,7 +15,7 @@ use plimsoll::engine::llama_cpp::placement::{Overflow, Part};
 use plimsoll::engine::llama_cpp::release::Release;
 use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
 use plimsoll::engine::{self, EngineId};
-use plimsoll::gguf::{Header, Value as GgufValue};
+use plimsoll::gguf::{Array, Elements, Header, Value as GgufValue};
 use plimsoll::model::Model;
 use plimsoll::plan::{Confidence, Totals, Verdict};
 use plimsoll::settings::FlashAttn;
@@ -274,14 +274,35 @@ fn damaged(name: &str, damage: &[(prop::sample::Index, u64)]) -> Header {
     header
 }
 
-/// The same header under the name of an architecture that nobody has heard of.
-fn renamed(mut header: Header) -> Header {
+/// Text positions are one number each, unless a header spreads them over several axes.
+#[test]
+fn hunyuan_vl_is_hunyuan_with_positions_on_several_axes() {
+    let dense = support::model("hunyuan-7b");
+    let flat = renamed(dense.clone(), "hunyuan_vl");
+    let mut spread = flat.clone();
+    let sections = Array { len: 4, range: 0..0, elements: Elements::I32(vec![16, 24, 24, 0]) };
+    let own = ("hunyuan_vl.rope.dimension_sections".into(), GgufValue::Array(sections));
+    let keys = spread.metadata.iter().map(|(key, value)| (key.into(), value.clone()));
+    spread.metadata = keys.chain([own]).collect();
+    let [(axes, dense), (one, flat), (four, spread)] = [dense, flat, spread].map(|header| {
+        let loaded = Loaded::new(&header, Release::default()).unwrap();
+        let (measured, watched) =
+            loaded.watch(&[], &Spread::default(), &Options { n_ctx: 4096, ..Options::default() }, None).unwrap();
+        let positions = watched.graph.tensors.iter().find(|tensor| tensor.label == "inp_pos").unwrap();
+        (positions.ne[0], measured)
+    });
+    assert_eq!((axes, one, four), (512, 512, 2048));
+    assert_eq!(dense, flat);
+    assert!(spread.compute > flat.compute);
+}
+
+/// The same header under the name of another architecture.
+fn renamed(mut header: Header, to: &str) -> Header {
     let name = header.metadata.get("general.architecture").and_then(|v| v.as_str()).unwrap_or("").to_owned();
-    let renamed =
-        |key: &str| key.strip_prefix(&format!("{name}.")).map_or(key.to_owned(), |key| format!("unheard-of.{key}"));
+    let renamed = |key: &str| key.strip_prefix(&format!("{name}.")).map_or(key.to_owned(), |key| format!("{to}.{key}"));
     let kept = header.metadata.iter().filter(|(key, _)| *key != "general.architecture");
     let kept = kept.map(|(key, value)| (renamed(key).as_str().into(), value.clone()));
-    let own = [("general.architecture".into(), GgufValue::String("unheard-of".into()))];
+    let own = [("general.architecture".into(), GgufValue::String(to.into()))];
     header.metadata = kept.chain(own).collect();
     header
 }
@@ -295,7 +316,7 @@ fn what_no_list_knows_is_reckoned_by_what_its_file_holds() {
             engine::plan(EngineId::LlamaCpp, &model, &cards(&[640]), &settings)
         };
         let Ok(known) = plan(support::model(&name)) else { continue };
-        let unknown = plan(renamed(support::model(&name))).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let unknown = plan(renamed(support::model(&name), "unheard-of")).unwrap_or_else(|why| panic!("{name}: {why}"));
         assert_eq!(unknown.confidence, Confidence::Modelled, "{name}");
         assert!(unknown.notes.iter().any(|note| note.contains("unheard-of")), "{name}");
         let (ours, theirs) = (unknown.totals, known.totals);
@@ -320,7 +341,7 @@ proptest! {
         known in any::<bool>(),
     ) {
         let header = damaged(&name, &damage);
-        let header = if known { header } else { renamed(header) };
+        let header = if known { header } else { renamed(header, "unheard-of") };
         let devices = vec![Device { backend: Backend::CUDA, free: 8 << 30 }; gpus];
         let options = Options {
             n_ctx: 2048,

@@ -109,7 +109,9 @@ architectures! {
     /// ERNIE 4.5, also with experts.
     Ernie45: "ernie4_5" | "ernie4_5-moe";
     /// Hunyuan, also with experts.
-    Hunyuan: "hunyuan-dense" | "hunyuan-moe" | "hunyuan_vl";
+    Hunyuan: "hunyuan-dense" | "hunyuan-moe";
+    /// The text part of Hunyuan VL.
+    HunyuanVl: "hunyuan_vl";
     /// EXAONE 3.
     Exaone: "exaone";
     /// EXAONE 4.
@@ -218,7 +220,7 @@ impl Architecture {
     pub const fn has_several_positions(self, sections: bool) -> bool {
         match self {
             Self::Qwen2Vl | Self::Qwen3Vl | Self::Qwen3VlMoe | Self::Qwen35 | Self::Qwen35Moe => true,
-            Self::Glm4 | Self::Glm4Moe => sections,
+            Self::Glm4 | Self::Glm4Moe | Self::HunyuanVl => sections,
             _ => false,
         }
     }

@@ -111,7 +111,7 @@ impl Transformer {
             | A::EuroBert => Self::LLAMA,
             A::SmolLm3 => Self { rotation: Rotation::ButEveryNth, ..Self::LLAMA },
             A::Arcee => Self { squares: true, ..Self::LLAMA },
-            A::Hunyuan => Self { heads: Heads::EachRotated, ..Self::LLAMA },
+            A::Hunyuan | A::HunyuanVl => Self { heads: Heads::EachRotated, ..Self::LLAMA },
             A::Qwen2Moe | A::DeepSeek => Self { experts: Experts::SOFTMAX_AS_IS, ..Self::LLAMA },
             A::BailingMoe => Self { experts: Experts { normalised: None, ..Experts::SOFTMAX }, ..Self::LLAMA },
             A::Dots1 | A::DeepSeek2 => Self { experts: Experts::TOLD, ..Self::LLAMA },
