@@ -1,16 +1,18 @@
 //! A stage for the planner: the real `App` and its drawing on a test terminal, with effects done at once.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, Mutex};
+// named, because a bench includes this room from another folder
+#[path = "stage/cast.rs"]
+mod cast;
+#[path = "stage/props.rs"]
+mod props;
+
+use std::sync::{Arc, Mutex};
 
 use plimsoll::engine::EngineId;
-use plimsoll::hardware::{Detected, Tried};
-use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
+use plimsoll::machine::Machine;
 use plimsoll::model::Model;
 use plimsoll::settings::Settings;
-use plimsoll::shelf::{self, Item, Look as Seen, Question};
-use plimsoll::source::{Held, Package, Progress, Roots, Watch, unwatched};
+use plimsoll::source::{Held, unwatched};
 use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::{App, Beginning, Known, Live};
 use plimsoll::tui::effect::{Effect, Survey, World};
@@ -18,84 +20,13 @@ use plimsoll::tui::event;
 use plimsoll::tui::inquiry::{Inquiry, Lane};
 use plimsoll::tui::theme::{Hue, Look, Theme};
 use plimsoll::tui::{picture, view};
-use plimsoll::units::Bytes;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 
-use crate::support;
-
-/// Models and folders that are not there.
-#[derive(Default)]
-pub struct Props {
-    pub models: HashMap<String, Result<Package, String>>,
-    /// What the shelf holds, each with what opening it by hand gives.
-    pub shelf: Vec<(&'static str, shelf::Origin, Result<Package, String>)>,
-    /// What a running Ollama has.
-    pub running: Vec<(&'static str, Package)>,
-    pub paths: Vec<String>,
-    /// What was opened.
-    pub remembered: Mutex<Vec<String>>,
-    pub machines: Mutex<Vec<(String, Result<Machine, String>)>>,
-    /// What was written, by the names that were typed.
-    pub files: Mutex<HashMap<String, String>>,
-}
-
-impl World for Props {
-    fn load(&self, reference: &str, watch: &mut Watch<'_>) -> Result<Package, String> {
-        if watch(Progress { done: 1, total: Some(2), shard: 0, shards: 1 }).is_break() {
-            return Err("stopped".to_owned());
-        }
-        let on_shelf = self.shelf.iter().find(|(name, ..)| *name == reference).map(|(.., package)| package);
-        let running = self.running.iter().find(|(name, _)| *name == reference).map(|(_, package)| Ok(package.clone()));
-        let package = self.models.get(reference).or(on_shelf).cloned().or(running);
-        package.unwrap_or_else(|| Err(format!("{reference} is not there")))
-    }
-
-    fn remember(&self, reference: &str) -> Result<(), String> {
-        self.remembered.lock().unwrap().push(reference.to_owned());
-        Ok(())
-    }
-
-    fn shelve(&self) -> Vec<Item> {
-        self.shelf.iter().map(|(name, origin, package)| Item::given(name, *origin, package.clone())).collect()
-    }
-
-    fn running(&self, known: &[String]) -> Result<Vec<Item>, String> {
-        let new = self.running.iter().filter(|(name, _)| !known.contains(&(*name).to_owned()));
-        Ok(new.map(|(name, package)| Item::given(name, shelf::Origin::Running, Ok(package.clone()))).collect())
-    }
-
-    fn survey(&self, items: &[Arc<Item>], question: &Question, tell: &(dyn Fn(usize, Seen) -> bool + Sync)) {
-        shelf::survey(items, question, &Roots::default(), tell);
-    }
-
-    fn machines(&self) -> Result<Vec<(String, Result<Machine, String>)>, String> {
-        Ok(self.machines.lock().unwrap().clone())
-    }
-
-    fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String> {
-        if name.is_empty() {
-            return Err("'' cannot be a machine's name".to_owned());
-        }
-        self.machines.lock().unwrap().push((name.to_owned(), Ok(machine.clone())));
-        Ok(format!("Saved as {name}."))
-    }
-
-    fn save(&self, path: &str, text: &str) -> Result<PathBuf, String> {
-        let mut files = self.files.lock().unwrap();
-        if files.contains_key(path) {
-            return Err(format!("'{path}' is there already: give it another name."));
-        }
-        files.insert(path.to_owned(), text.to_owned());
-        Ok(PathBuf::from("/here").join(path))
-    }
-
-    fn complete(&self, typed: &str) -> Vec<String> {
-        self.paths.iter().filter(|path| path.starts_with(typed)).cloned().collect()
-    }
-}
+pub use cast::*;
+pub use props::Props;
 
 /// The planner on a terminal.
 pub struct Stage {
@@ -428,93 +359,4 @@ fn key(word: &str) -> (KeyCode, KeyModifiers) {
         ),
     };
     (code, modifiers)
-}
-
-/// A model of `tests/models`.
-pub fn model(name: &str) -> Model {
-    let mut header = support::model(name);
-    // a description has no weights, which is no news here
-    header.notes.clear();
-    Model::from_header(header, name).unwrap()
-}
-
-/// A model of `tests/models` with nothing beside it, read once.
-pub fn package(name: &'static str) -> Package {
-    static READ: LazyLock<Mutex<HashMap<&str, Package>>> = LazyLock::new(Mutex::default);
-    READ.lock().unwrap().entry(name).or_insert_with(|| model(name).into()).clone()
-}
-
-/// Qwen3 235B A22B: the description of its smaller sister, scaled to 94 blocks and its own widths.
-pub fn qwen3_235b() -> Model {
-    let small: serde_json::Value = serde_json::from_str(&support::model_json("qwen3-30b-a3b")).unwrap();
-    let mut kv = small["kv"].clone();
-    for (key, value) in [
-        ("block_count", 94),
-        ("embedding_length", 4096),
-        ("feed_forward_length", 12_288),
-        ("attention.head_count", 64),
-        ("expert_feed_forward_length", 1536),
-    ] {
-        kv[format!("qwen3moe.{key}")] = serde_json::json!(["u32", value]);
-    }
-    kv["general.name"] = serde_json::json!(["string", "Qwen3 235B A22B"]);
-    let vocabulary = small["n_vocab"].as_u64().unwrap();
-    let mut tensors = vec![
-        serde_json::json!(["token_embd.weight", "q4_K", [4096, vocabulary]]),
-        serde_json::json!(["output_norm.weight", "f32", [4096]]),
-        serde_json::json!(["output.weight", "q6_K", [4096, vocabulary]]),
-    ];
-    for block in 0..94 {
-        for (name, ty, dims) in [
-            ("attn_norm", "f32", vec![4096]),
-            ("attn_q", "q4_K", vec![4096, 8192]),
-            ("attn_k", "q4_K", vec![4096, 512]),
-            ("attn_v", "q6_K", vec![4096, 512]),
-            ("attn_output", "q4_K", vec![8192, 4096]),
-            ("attn_k_norm", "f32", vec![128]),
-            ("attn_q_norm", "f32", vec![128]),
-            ("ffn_norm", "f32", vec![4096]),
-            ("ffn_gate_inp", "f32", vec![4096, 128]),
-            ("ffn_gate_exps", "q4_K", vec![4096, 1536, 128]),
-            ("ffn_down_exps", if block % 8 == 0 { "q6_K" } else { "q4_K" }, vec![1536, 4096, 128]),
-            ("ffn_up_exps", "q4_K", vec![4096, 1536, 128]),
-        ] {
-            tensors.push(serde_json::json!([format!("blk.{block}.{name}.weight"), ty, dims]));
-        }
-    }
-    let description = serde_json::json!({ "kv": kv, "n_vocab": vocabulary, "tensors": tensors });
-    let mut header = plimsoll::source::description::header(&description.to_string()).unwrap();
-    header.notes.clear();
-    Model::from_header(header, "qwen3-235b").unwrap()
-}
-
-/// `count` cards of `gib` GiB, a little of each in use, and `ram` GiB of main memory.
-pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
-    let gpu = |index: u64| Gpu {
-        name: name.to_owned(),
-        backend: Backend::Cuda,
-        total: Bytes::gib(gib),
-        free: Bytes(Bytes::gib(gib).0 - Bytes::mib(430 + 150 * index).0),
-        integrated: false,
-        compute: Some((8, 6)),
-        driver_major: Some(13),
-        computer: None,
-    };
-    Machine {
-        os: Os::Linux,
-        gpus: (0..count as u64).map(gpu).collect(),
-        ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram * 7 / 8), swap_free: Bytes::gib(2) },
-        origin: Origin::Described,
-    }
-}
-
-/// `machine` as it was looked for and found.
-pub fn detected(machine: Machine, tried: &[(&'static str, &str)]) -> Action {
-    let tried = tried.iter().map(|&(collector, outcome)| Tried { collector, outcome: outcome.to_owned() }).collect();
-    Action::Detected(Box::new(Detected { machine, facts: Vec::new(), processes: Vec::new(), tried }))
-}
-
-/// One RTX 3090 and 64 GiB.
-pub fn one_gpu() -> Machine {
-    machine(1, "RTX 3090", 24, 64)
 }

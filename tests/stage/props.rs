@@ -1,0 +1,81 @@
+//! The world on the stage: models, folders and machines that are not there.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use plimsoll::machine::Machine;
+use plimsoll::shelf::{self, Item, Look, Question};
+use plimsoll::source::{Package, Progress, Roots, Watch};
+use plimsoll::tui::effect::World;
+
+/// Models and folders that are not there.
+#[derive(Default)]
+pub struct Props {
+    pub models: HashMap<String, Result<Package, String>>,
+    /// What the shelf holds, each with what opening it by hand gives.
+    pub shelf: Vec<(&'static str, shelf::Origin, Result<Package, String>)>,
+    /// What a running Ollama has.
+    pub running: Vec<(&'static str, Package)>,
+    pub paths: Vec<String>,
+    /// What was opened.
+    pub remembered: Mutex<Vec<String>>,
+    pub machines: Mutex<Vec<(String, Result<Machine, String>)>>,
+    /// What was written, by the names that were typed.
+    pub files: Mutex<HashMap<String, String>>,
+}
+
+impl World for Props {
+    fn load(&self, reference: &str, watch: &mut Watch<'_>) -> Result<Package, String> {
+        if watch(Progress { done: 1, total: Some(2), shard: 0, shards: 1 }).is_break() {
+            return Err("stopped".to_owned());
+        }
+        let on_shelf = self.shelf.iter().find(|(name, ..)| *name == reference).map(|(.., package)| package);
+        let running = self.running.iter().find(|(name, _)| *name == reference).map(|(_, package)| Ok(package.clone()));
+        let package = self.models.get(reference).or(on_shelf).cloned().or(running);
+        package.unwrap_or_else(|| Err(format!("{reference} is not there")))
+    }
+
+    fn remember(&self, reference: &str) -> Result<(), String> {
+        self.remembered.lock().unwrap().push(reference.to_owned());
+        Ok(())
+    }
+
+    fn shelve(&self) -> Vec<Item> {
+        self.shelf.iter().map(|(name, origin, package)| Item::given(name, *origin, package.clone())).collect()
+    }
+
+    fn running(&self, known: &[String]) -> Result<Vec<Item>, String> {
+        let new = self.running.iter().filter(|(name, _)| !known.contains(&(*name).to_owned()));
+        Ok(new.map(|(name, package)| Item::given(name, shelf::Origin::Running, Ok(package.clone()))).collect())
+    }
+
+    fn survey(&self, items: &[Arc<Item>], question: &Question, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
+        shelf::survey(items, question, &Roots::default(), tell);
+    }
+
+    fn machines(&self) -> Result<Vec<(String, Result<Machine, String>)>, String> {
+        Ok(self.machines.lock().unwrap().clone())
+    }
+
+    fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String> {
+        if name.is_empty() {
+            return Err("'' cannot be a machine's name".to_owned());
+        }
+        self.machines.lock().unwrap().push((name.to_owned(), Ok(machine.clone())));
+        Ok(format!("Saved as {name}."))
+    }
+
+    fn save(&self, path: &str, text: &str) -> Result<PathBuf, String> {
+        let mut files = self.files.lock().unwrap();
+        if files.contains_key(path) {
+            return Err(format!("'{path}' is there already: give it another name."));
+        }
+        files.insert(path.to_owned(), text.to_owned());
+        Ok(PathBuf::from("/here").join(path))
+    }
+
+    fn complete(&self, typed: &str) -> Vec<String> {
+        self.paths.iter().filter(|path| path.starts_with(typed)).cloned().collect()
+    }
+}
