@@ -301,6 +301,8 @@ fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: 
 
 /// Where there is little room: what is asked for, in GiB.
 fn short_legend(device: &DevicePlan, before: Option<&DevicePlan>, row: Rect, theme: Theme, buffer: &mut Buffer) {
+    // a figure stands nearer to its own name than to the next, where there is room
+    let gap = if row.width >= 44 { 3 } else { 1 };
     let mut pen = Pen::new(buffer, row, 0);
     let sizes = |of: &DevicePlan| [of.weights, of.cache, of.graph];
     let before = before.map(sizes);
@@ -310,7 +312,7 @@ fn short_legend(device: &DevicePlan, before: Option<&DevicePlan>, row: Rect, the
         let gib = now.share_of(Bytes::gib(1)).0;
         pen.put(part.word(), ink)
             .put(&format!("{gib:>6.1}"), figure::style(&now, was.as_ref(), theme, Hue::Text))
-            .skip(1);
+            .skip(if at < 2 { gap } else { 1 });
     }
     if pen.room() >= 3 {
         pen.put("GiB", theme.ink(Hue::Dim));
