@@ -8,6 +8,7 @@ pub mod change;
 pub mod cliffs;
 pub mod compare;
 mod crew;
+mod foresight;
 mod glance;
 pub mod largest;
 pub mod limits;
@@ -25,7 +26,7 @@ pub mod why;
 
 use std::fmt;
 
-use crate::engine::{self, Aim, EngineError, EngineId, Hope, Outlook, Scene};
+use crate::engine::{self, Aim, EngineError, EngineId, Hope, Outlook, Scene, Sketch};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{DevicePlan, Gist, Plan, Verdict};
@@ -93,6 +94,16 @@ impl Case<'_> {
     /// As [`engine::plan`].
     pub fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
         engine::outlook(self.engine, self.model, self.machine, self.settings)
+    }
+
+    /// What the plan comes to by graphs of other plans; none from an engine that is as quick to plan, or makes none.
+    fn sketch(&self, aim: Aim, sketch: &Sketch<'_>) -> Option<Gist> {
+        engine::sketch(self.engine, self.model, self.machine, self.settings, aim, sketch).ok().flatten()
+    }
+
+    /// The plan by graphs that were measured for it; none from an engine that is as quick to plan, or makes none.
+    fn plan_by(&self, sketch: &Sketch<'_>) -> Option<Plan> {
+        engine::plan_by(self.engine, self.model, self.machine, self.settings, sketch).ok().flatten()
     }
 
     /// Whether `goal` is met.

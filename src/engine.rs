@@ -27,11 +27,13 @@ use crate::plan::{Gist, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{Outputs, Settings};
 use crate::units::Bytes;
+use llama_cpp::fit::Gauge;
 
 pub use choice::Choice;
 pub use company::{Reception, receive};
 pub use graph_size::formulas;
 pub use knobs::Scene;
+pub use llama_cpp::fit::sketch::{Basis, Extent, Graphs, Sketch};
 pub use outlook::{Hope, Outlook};
 
 /// The engines that this version knows.
@@ -213,12 +215,42 @@ pub fn launch(
 /// # Errors
 /// When the header lacks a key that the engine cannot do without, or the engine refuses the settings.
 pub fn plan(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    let of_one_computer = match engine {
-        EngineId::Ollama => ollama::plan,
-        EngineId::Ollama024 => ollama_024::plan,
-        EngineId::Ollama011 => ollama_011::plan,
-        EngineId::LlamaCpp => return llama_cpp::plan(model, machine, settings),
-    };
+    match engine {
+        EngineId::Ollama => of_one_computer(ollama::plan, model, machine, settings),
+        EngineId::Ollama024 => of_one_computer(ollama_024::plan, model, machine, settings),
+        EngineId::Ollama011 => of_one_computer(ollama_011::plan, model, machine, settings),
+        EngineId::LlamaCpp => llama_cpp::plan(model, machine, settings),
+    }
+}
+
+/// The same by graphs that were measured for this very plan; none from an engine that is as quick to plan.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_by(
+    engine: EngineId,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    sketch: &Sketch<'_>,
+) -> Result<Option<Plan>, EngineError> {
+    let gauge = Gauge::Sketch(sketch);
+    let by_ollama =
+        |model: &Model, machine: &Machine, settings: &Settings| ollama::plan_gauged(gauge, model, machine, settings);
+    match engine {
+        EngineId::Ollama => of_one_computer(by_ollama, model, machine, settings).map(Some),
+        EngineId::LlamaCpp => llama_cpp::plan_gauged(gauge, model, machine, settings).map(Some),
+        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
+    }
+}
+
+/// As an engine plans that uses the GPUs of one computer.
+fn of_one_computer(
+    of_one_computer: impl Fn(&Model, &Machine, &Settings) -> Result<Plan, EngineError>,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Plan, EngineError> {
     let Some(alone) = machine.alone() else { return of_one_computer(model, machine, settings) };
     let mut plan = of_one_computer(model, &alone, settings)?;
     let others = joined::names(&machine.gpus).join(", ");
@@ -248,9 +280,34 @@ pub fn gist(
     aim: Aim,
 ) -> Result<Gist, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::gist(model, machine.alone().as_ref().unwrap_or(machine), settings, aim),
-        EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim),
+        EngineId::Ollama => {
+            ollama::gist(model, machine.alone().as_ref().unwrap_or(machine), settings, aim, Gauge::Graph)
+        }
+        EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim, Gauge::Graph),
         EngineId::Ollama024 | EngineId::Ollama011 => plan(engine, model, machine, settings).map(|plan| Gist::of(&plan)),
+    }
+}
+
+/// The same by graphs of other plans, to be looked at exactly before anybody relies on it; none from an engine that is as
+/// quick to plan.
+///
+/// # Errors
+/// As [`plan`].
+pub fn sketch(
+    engine: EngineId,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    aim: Aim,
+    sketch: &Sketch<'_>,
+) -> Result<Option<Gist>, EngineError> {
+    let gauge = Gauge::Sketch(sketch);
+    match engine {
+        EngineId::Ollama => {
+            ollama::gist(model, machine.alone().as_ref().unwrap_or(machine), settings, aim, gauge).map(Some)
+        }
+        EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim, gauge).map(Some),
+        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
 }
 

@@ -16,7 +16,7 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::given::model;
+use crate::given::{cards, model};
 use crate::laws;
 
 const NUMBERS: [Knob; 4] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers];
@@ -349,4 +349,33 @@ fn a_split_model_is_explained_and_brought_back() {
     insta::assert_debug_snapshot!(changes);
     let largest = case.largest(Knob::Context, Goal::All).unwrap();
     assert_eq!(largest.next, Some(largest.value + 1));
+}
+
+/// Every value of the split, although the engine knows the same of all of them beforehand.
+#[test]
+fn cliffs_of_a_split_are_all_seen() {
+    let (model, machine) = (model("llama3.1-8b"), cards(&[24, 4]));
+    let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
+    let case = case(EngineId::LlamaCpp, &model, &machine, &settings);
+    let cliffs = case.cliffs(Knob::TensorSplit);
+    let outcome = |value| at(&case, Knob::TensorSplit, value).map(|plan| (plan.offloaded, plan.verdict));
+    let mut changed = 0;
+    for value in 0..100 {
+        let differs = outcome(value) != outcome(value + 1);
+        changed += usize::from(differs);
+        assert!(!differs || cliffs.iter().any(|cliff| cliff.last == value), "at {value}: {cliffs:?}");
+    }
+    assert!(changed > 0);
+}
+
+/// Where nothing is asked for, the fit leaves its margin free, and layers in RAM; where a single layer is to keep its
+/// experts there, it leaves things as they are.
+#[test]
+fn a_single_layer_without_experts_is_not_taken_for_none() {
+    let (model, machine) = (model("qwen3-30b-a3b"), one_gpu(24));
+    let fit_target = Some(Bytes::gib(23));
+    let settings = Settings { ctx: Context::Tokens(16_384), fit_target, ..Settings::default() };
+    let case = case(EngineId::LlamaCpp, &model, &machine, &settings);
+    assert!(!meets(&case, Knob::CpuMoe, 0, Goal::All));
+    assert_eq!(case.fewest(Knob::CpuMoe, Goal::All), Some(1));
 }

@@ -1,10 +1,14 @@
 //! The largest value of a knob that still fits, the others held.
 
+use super::foresight::{Foresight, Found};
 use super::survey::Survey;
 use super::track::Track;
 use super::{Case, Goal};
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
+
+/// So many places of a track are few.
+const FEW: u64 = 256;
 
 /// How far a knob can go.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +42,10 @@ impl Case<'_> {
         let mut survey = Survey::new(*self, knob, goal, track);
         let mirrored = |place: u64| track.last() - place;
         let place = last_met(&[0, track.last()], &mut |place| survey.meets(mirrored(place)))?;
-        Some(track.value(mirrored(place))).map(|fewest| if fewest == 1 { 0 } else { fewest })
+        let fewest = track.value(mirrored(place));
+        let none_will_do =
+            || self.plan_with(|settings| knob.set(settings, 0)).is_some_and(|plan| goal.is_met_by(&plan));
+        Some(if fewest == 1 && none_will_do() { 0 } else { fewest })
     }
 
     /// The smallest value of `knob` that the engine tells from nothing: where its range begins.
@@ -58,8 +65,10 @@ impl Case<'_> {
             return None;
         }
         let mut survey = Survey::new(*self, knob, goal, track);
-        let place = survey.largest(&track.samples(self, knob, bounds))?;
-        let plan = survey.asked.plan(place)?;
+        // what is quickly planned and not much is looked at place by place
+        let each = track.last() < FEW && survey.asked.prospect(0).is_none();
+        let samples = if each { (0..=track.last()).collect() } else { track.samples(self, knob, bounds) };
+        let (place, plan) = survey.largest(knob, &samples)?;
         let value = track.value(place);
         if place < track.last() {
             return Some(Largest { knob, value, next: Some(track.value(place + 1)), plan });
@@ -78,15 +87,29 @@ impl Case<'_> {
 }
 
 impl Survey<'_> {
-    /// The last place where the goal is met.
-    fn largest(&mut self, samples: &[u64]) -> Option<u64> {
-        last_met(samples, &mut |place| self.meets(place))
+    /// The last place where the goal is met, and the plan there.
+    fn largest(&mut self, knob: Knob, samples: &[u64]) -> Option<(u64, Plan)> {
+        if grows_evenly(knob) {
+            match Foresight::new(&self.asked, samples).last_met() {
+                Found::Last(place, plan) => return Some((place, *plan)),
+                Found::Nowhere => return None,
+                Found::Unclear => {}
+            }
+        }
+        let place = last_met(samples, &mut |place| self.meets(place))?;
+        Some((place, self.asked.plan(place)?))
     }
+}
+
+/// Whether what graphs take grows evenly along its track, so that it can be foreseen. Others are for placements that say
+/// where layers are, which are planned quickly, or have no order.
+const fn grows_evenly(knob: Knob) -> bool {
+    matches!(knob, Knob::Context | Knob::Parallel | Knob::Batch | Knob::Ubatch | Knob::Outputs)
 }
 
 /// The last place that meets a goal, given for each place whether it does and under which rules. `samples` ascend and
 /// hold both ends. Between two samples under the same rules, a place that fails is taken to make all later ones fail.
-fn last_met<R: PartialEq>(samples: &[u64], at: &mut impl FnMut(u64) -> (bool, R)) -> Option<u64> {
+pub(super) fn last_met<R: PartialEq>(samples: &[u64], at: &mut impl FnMut(u64) -> (bool, R)) -> Option<u64> {
     let (&last, others) = samples.split_last()?;
     if at(last).0 {
         return Some(last);
@@ -102,7 +125,11 @@ fn last_met<R: PartialEq>(samples: &[u64], at: &mut impl FnMut(u64) -> (bool, R)
 }
 
 /// The last place from `low` up to below `high` that meets the goal; `high` does not.
-fn last_met_between<R: PartialEq>(low: u64, high: u64, at: &mut impl FnMut(u64) -> (bool, R)) -> Option<u64> {
+pub(super) fn last_met_between<R: PartialEq>(
+    low: u64,
+    high: u64,
+    at: &mut impl FnMut(u64) -> (bool, R),
+) -> Option<u64> {
     let (meets, rules) = at(low);
     if high - low <= 1 {
         return meets.then_some(low);

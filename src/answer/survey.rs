@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::track::Track;
 use super::{Case, Goal};
-use crate::engine::{Aim, Outlook};
+use crate::engine::{Aim, Extent, Outlook, Sketch};
 use crate::plan::{InEffect, Plan, Verdict};
 use crate::settings::FlashAttn;
 use crate::settings::knob::Knob;
@@ -37,6 +37,8 @@ impl Regime {
         // caches are rounded up to multiples of 256 tokens for each sequence, batches are not
         let rounded = effect.ctx_total.saturating_sub(effect.batch) < effect.parallel.max(1).saturating_mul(256);
         if rounded || effect.batch == effect.ctx {
+            // fewer tokens than sequences have as many outputs
+            effect.outputs = effect.outputs.filter(|outputs| *outputs < effect.ubatch);
             (effect.batch, effect.ubatch) = (0, 0);
         }
         (effect.ctx, effect.ctx_total, effect.ctx_per_sequence) = (0, 0, 0);
@@ -58,6 +60,17 @@ impl Regime {
         }
         Self { effect, gpus }
     }
+}
+
+/// What is certain beforehand.
+#[derive(Clone, Debug)]
+pub(super) struct Prospect {
+    /// Nothing speaks against the goal.
+    pub hopeful: bool,
+    /// How large things are.
+    pub extent: Extent,
+    /// Under which of its rules the engine plans.
+    pub regime: Regime,
 }
 
 /// One knob's track, looked at place by place; no place is planned twice, nor two that the engine plans alike.
@@ -162,8 +175,33 @@ impl Asked<'_> {
         (meets, Some(Regime::new(outlook.settings.clone(), outlook.gpus.clone(), self.knob)))
     }
 
+    /// The plan at `place`, by graphs that were measured there.
+    pub fn sketched(&self, place: u64, sketch: &Sketch<'_>) -> Option<Plan> {
+        self.with(place, |case| case.plan_by(sketch)).filter(|plan| self.goal_at(place).is_met_by(plan))
+    }
+
+    /// Whether the goal is probably met at `place`.
+    pub fn sketch(&self, place: u64, sketch: &Sketch<'_>) -> bool {
+        let goal = self.goal_at(place);
+        self.with(place, |case| case.sketch(goal.aim(), sketch).is_some_and(|gist| goal.is_met_in(&gist)))
+    }
+
+    /// What is certain of `place` beforehand.
+    pub fn prospect(&self, place: u64) -> Option<Prospect> {
+        let Outlook { settings, gpus, hope } = self.outlook(place)?;
+        Some(Prospect {
+            hopeful: hope >= self.goal_at(place).least_hope(),
+            extent: Extent::of(&settings),
+            regime: Regime::new(settings, gpus, self.knob),
+        })
+    }
+
     /// What is certain beforehand.
     fn outlook(&self, place: u64) -> Option<Outlook> {
+        // two values of these may have one outlook, and yet be planned in two ways
+        if matches!(self.knob, Knob::TensorSplit | Knob::FlashAttn) {
+            return None;
+        }
         self.with(place, |case| case.outlook().ok().flatten())
     }
 
@@ -174,7 +212,7 @@ impl Asked<'_> {
     }
 
     /// Whoever asks for so many layers wants them, and no others.
-    fn goal_at(&self, place: u64) -> Goal {
+    pub fn goal_at(&self, place: u64) -> Goal {
         match self.knob {
             Knob::GpuLayers => Goal::AtLeast(self.track.value(place) as usize),
             _ => self.goal,

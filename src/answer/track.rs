@@ -26,9 +26,9 @@ impl Track {
         Self { low, high, grain }
     }
 
-    /// The same up to `high`, if that is anywhere on it.
+    /// The same up to `high`, which may lie beyond the knob's range, as what was asked for may.
     pub fn up_to(self, high: u64) -> Option<Self> {
-        (high >= self.low).then(|| Self { high: self.high.min(high), ..self })
+        (high >= self.low).then_some(Self { high, ..self })
     }
 
     /// The place of the last value.
@@ -80,6 +80,7 @@ mod tests {
         let track = Track::new(1, 131_072, 256);
         assert_eq!((track.value(0), track.value(track.place(5000))), (256, 4864));
         assert_eq!(track.up_to(5000).map(|track| track.value(track.last())), Some(5000));
+        assert_eq!(track.up_to(200_000).map(|track| track.value(track.last())), Some(200_000));
         assert_eq!(track.up_to(200), None);
     }
 }

@@ -34,7 +34,7 @@ use error::Refusal;
 use hparams::Hparams;
 use pipeline::Pipeline;
 use placement::{Overflow, Placement, Request};
-pub(super) use plan::{gist, outlook, plan, settled, visible};
+pub(super) use plan::{gist, outlook, plan, plan_gauged, settled, visible};
 use probe::Parts;
 use release::Release;
 use weights::Weights;
@@ -239,7 +239,7 @@ impl Loaded {
             context: memory.bytes(&backends),
             compute,
             parameters: context,
-            homes: placement.layers.iter().copied().chain([placement.output]).collect(),
+            homes: placement.homes(),
         };
         if let Some(watched) = watched {
             *watched = Some(Watched { memory, graph, schedule, lifetimes, pipeline });

@@ -9,6 +9,7 @@ mod objection;
 mod predict;
 mod projector;
 
+use super::llama_cpp::fit::Gauge;
 use super::llama_cpp::settled::Settled;
 use super::{Aim, EngineError, EngineId, Launch, Outlook, llama_cpp};
 use crate::machine::Machine;
@@ -21,6 +22,21 @@ pub(super) use objection::objection;
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     plan_by(llama_cpp::plan, model, machine, settings)
+}
+
+/// The same, where the graphs of its fit are known.
+pub(super) fn plan_gauged(
+    gauge: Gauge<'_>,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Plan, EngineError> {
+    plan_by(
+        |model, machine, settings| llama_cpp::plan_gauged(gauge, model, machine, settings),
+        model,
+        machine,
+        settings,
+    )
 }
 
 /// Ollama's plan by a llama-server that places layers as `place` does.
@@ -49,14 +65,20 @@ pub(super) fn settled(model: &Model, machine: &Machine, settings: &Settings) -> 
 
 /// The start that loads the model, or else the last one.
 fn last_start(model: &Model, machine: &Machine, settings: &Settings) -> Result<Start, EngineError> {
-    let place = |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, Aim::Most);
+    let place = |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, Aim::Most, Gauge::Graph);
     let (start, _) = begin(model, machine, settings, &place, &place, |gist| &gist.devices)?;
     Ok(start)
 }
 
 /// What the plan comes to.
-pub(super) fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
-    let place = |aim| move |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, aim);
+pub(super) fn gist(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    aim: Aim,
+    gauge: Gauge<'_>,
+) -> Result<Gist, EngineError> {
+    let place = |aim| move |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, aim, gauge);
     // whether a first attempt runs out of memory is seen when it has placed what it can
     let retries = settings.ctx == Context::Auto;
     let first = place(if retries { Aim::Most } else { aim });

@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_wrap, reason = "bytes and layers stay far below 2^63")]
 
 mod layers;
+pub mod sketch;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,6 +14,16 @@ use super::placement::Placement;
 use super::{Device, Loaded, Measured, Spread};
 use crate::engine::Aim;
 use layers::Filling;
+use sketch::Sketch;
+
+/// How a fit finds out what a placement takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Gauge<'a> {
+    /// By the graph of that very placement.
+    Graph,
+    /// By graphs like it.
+    Sketch(&'a Sketch<'a>),
+}
 
 /// What a fit must heed.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +72,7 @@ struct Fitter<'a> {
     limits: &'a Limits,
     options: Options,
     aim: Aim,
+    gauge: Gauge<'a>,
     known: RefCell<Vec<Known>>,
 }
 
@@ -80,7 +92,7 @@ pub fn fit(
     options: &Options,
     limits: &Limits,
 ) -> Result<Fitted, Refusal> {
-    fit_for(Aim::Most, model, devices, spread, options, limits)
+    fit_for(Aim::Most, Gauge::Graph, model, devices, spread, options, limits)
 }
 
 /// The same for those who want every layer on GPUs or nothing: where that cannot be had, the fit may end before it has
@@ -90,14 +102,15 @@ pub fn fit(
 /// When llama.cpp refuses the options themselves.
 pub fn fit_for(
     aim: Aim,
+    gauge: Gauge<'_>,
     model: &Loaded,
     devices: &[Device],
     spread: &Spread,
     options: &Options,
     limits: &Limits,
 ) -> Result<Fitted, Refusal> {
-    let mut fitter =
-        Fitter { model, devices, limits, options: options.clone(), aim, known: RefCell::new(Vec::with_capacity(32)) };
+    let known = RefCell::new(Vec::with_capacity(32));
+    let mut fitter = Fitter { model, devices, limits, options: options.clone(), aim, gauge, known };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
     }
@@ -158,7 +171,10 @@ impl Fitter<'_> {
         if let Some((.., measured)) = known.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
             return Ok(Rc::clone(measured));
         }
-        let measured = Rc::new(self.model.measure(self.devices, spread, &self.options)?);
+        let measured = Rc::new(match self.gauge {
+            Gauge::Graph => self.model.measure(self.devices, spread, &self.options)?,
+            Gauge::Sketch(sketch) => sketch.measure(self.model, self.devices, (spread, &placement), &self.options)?,
+        });
         known.push((n_ctx, placement, Rc::clone(&measured)));
         Ok(measured)
     }

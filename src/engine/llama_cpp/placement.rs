@@ -22,7 +22,7 @@ pub enum Part {
 }
 
 /// Tensors of a block that go elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Overflow {
     /// The block.
     pub block: usize,
@@ -46,7 +46,7 @@ pub struct Request<'a> {
 }
 
 /// The home of every layer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Placement {
     /// Per block.
     pub layers: Vec<Place>,
@@ -92,6 +92,16 @@ impl Placement {
     /// Whether single tensors were told to stay in RAM.
     pub fn has_overrides(&self) -> bool {
         !self.overrides.is_empty()
+    }
+
+    /// What was told to go elsewhere than its layer, by block.
+    pub fn overrides(&self) -> &[Overflow] {
+        &self.overrides
+    }
+
+    /// The device of every block, then that of the output layer.
+    pub fn homes(&self) -> Vec<Place> {
+        self.layers.iter().copied().chain([self.output]).collect()
     }
 
     /// The home of the tensor with this role in block `il`.
@@ -195,12 +205,14 @@ impl Placement {
 impl Part {
     /// Whether it holds tensors of this role.
     fn covers(self, slot: Slot) -> bool {
-        let starts = |names: &[&str]| names.iter().any(|name| slot.name().starts_with(name));
+        // asked for every tensor of every graph, and most are none of these
+        let Some(name) = slot.name().strip_prefix("ffn_") else { return false };
+        let starts = |names: &[&str]| names.iter().any(|start| name.starts_with(start));
         match self {
-            Self::Experts => starts(&["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps"]),
-            Self::FeedForward => starts(&["ffn_gate", "ffn_up", "ffn_down"]),
-            Self::GateAndDown => starts(&["ffn_gate", "ffn_down"]),
-            Self::Down => starts(&["ffn_down"]),
+            Self::Experts => starts(&["up_exps", "down_exps", "gate_up_exps", "gate_exps"]),
+            Self::FeedForward => starts(&["gate", "up", "down"]),
+            Self::GateAndDown => starts(&["gate", "down"]),
+            Self::Down => starts(&["down"]),
         }
     }
 }

@@ -4,9 +4,10 @@ mod ask;
 mod outlook;
 mod placed;
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use super::fit::Refused;
+use super::fit::{Gauge, Refused};
 use super::placement::Placement;
 use super::settled::Settled;
 use super::{Loaded, Watched, graph_plan};
@@ -28,9 +29,24 @@ pub use ask::gpus as visible;
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
 pub fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    plan_gauged(Gauge::Graph, model, machine, settings)
+}
+
+/// The same, where the graphs of its fit are known.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_gauged(
+    gauge: Gauge<'_>,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Plan, EngineError> {
     let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    let placed = Placed::new(&loaded, machine, settings, Aim::Most)?;
-    let (_, watched) = loaded.watch(&placed.ask.devices, &placed.ask.spread, &placed.ask.options, None)?;
+    let mut placed = Placed::new(&loaded, machine, settings, Aim::Most, gauge)?;
+    let Ask { devices, spread, options, .. } = &placed.ask;
+    let (measured, watched) = loaded.watch(devices, spread, options, None)?;
+    placed.fitted.measured = Rc::new(measured);
     Ok(Parts { model, placed, watched }.plan())
 }
 
@@ -38,9 +54,15 @@ pub fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Pla
 ///
 /// # Errors
 /// As [`plan`].
-pub fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
+pub fn gist(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    aim: Aim,
+    gauge: Gauge<'_>,
+) -> Result<Gist, EngineError> {
     let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    Ok(Placed::new(&loaded, machine, settings, aim)?.gist())
+    Ok(Placed::new(&loaded, machine, settings, aim, gauge)?.gist())
 }
 
 /// What is certain of it beforehand.
@@ -58,7 +80,8 @@ pub fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<
 /// As [`plan`].
 pub fn settled(model: &Model, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
     let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    let Ask { gpus, devices, spread, options, .. } = Placed::new(&loaded, machine, settings, Aim::Most)?.ask;
+    let placed = Placed::new(&loaded, machine, settings, Aim::Most, Gauge::Graph)?;
+    let Ask { gpus, devices, spread, options, .. } = placed.ask;
     Ok(Settled { loaded, gpus, devices, spread, options })
 }
 

@@ -57,6 +57,10 @@ impl Parts<'_> {
         let sinks = model.release.rules.sinks_decide && model.weights.has(Slot::AttnSinks);
         let few = backends.iter().all(|backend| context.probe(1).n_tokens < backend.offload_batch);
         let recurrent = model.hparams.is_recr.contains(&true);
+        if caches().next().is_none() && model.hparams.is_recr.iter().take(model.hparams.n_layer()).all(|is| *is) {
+            // there is no attention at all
+            return true;
+        }
         context.offload_kqv && caches().next().is_some() && own && !sinks && few && !recurrent
     }
 

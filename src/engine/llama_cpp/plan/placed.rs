@@ -1,6 +1,6 @@
 //! Where everything ends up, before any of it is explained.
 
-use super::super::fit::{Fitted, fit_for};
+use super::super::fit::{Fitted, Gauge, fit_for};
 use super::super::placement::Placement;
 use super::super::{Loaded, Measured};
 use super::ask::{self, Ask};
@@ -30,9 +30,10 @@ impl<'a> Placed<'a> {
         machine: &'a Machine,
         settings: &'a Settings,
         aim: Aim,
+        gauge: Gauge<'_>,
     ) -> Result<Self, EngineError> {
         let mut ask = Ask::new(loaded, machine, settings);
-        let fitted = fit_for(aim, loaded, &ask.devices, &ask.spread, &ask.options, &ask.limits)?;
+        let fitted = fit_for(aim, gauge, loaded, &ask.devices, &ask.spread, &ask.options, &ask.limits)?;
         ask.options.n_ctx = fitted.n_ctx;
         ask.spread = fitted.spread.clone();
         Ok(Self { machine, settings, loaded, ask, fitted })
