@@ -18,6 +18,7 @@ mod request;
 #[cfg(test)]
 mod toy;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -204,7 +205,7 @@ pub fn launch(
     settings: &Settings,
 ) -> Result<Option<Launch>, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::launch(model, machine.alone().as_ref().unwrap_or(machine), settings).map(Some),
+        EngineId::Ollama => ollama::launch(model, &one_computer(machine), settings).map(Some),
         EngineId::LlamaCpp => Ok(Some(Launch { options: settings.clone(), gpus: llama_cpp::visible(machine) })),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
@@ -279,13 +280,8 @@ pub fn gist(
     settings: &Settings,
     aim: Aim,
 ) -> Result<Gist, EngineError> {
-    match engine {
-        EngineId::Ollama => {
-            ollama::gist(model, machine.alone().as_ref().unwrap_or(machine), settings, aim, Gauge::Graph)
-        }
-        EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim, Gauge::Graph),
-        EngineId::Ollama024 | EngineId::Ollama011 => plan(engine, model, machine, settings).map(|plan| Gist::of(&plan)),
-    }
+    let quick = || plan(engine, model, machine, settings).map(|plan| Gist::of(&plan));
+    gauged(Gauge::Graph, engine, model, machine, settings, aim)?.map_or_else(quick, Ok)
 }
 
 /// The same by graphs of other plans, to be looked at exactly before anybody relies on it; none from an engine that is as
@@ -301,14 +297,28 @@ pub fn sketch(
     aim: Aim,
     sketch: &Sketch<'_>,
 ) -> Result<Option<Gist>, EngineError> {
-    let gauge = Gauge::Sketch(sketch);
+    gauged(Gauge::Sketch(sketch), engine, model, machine, settings, aim)
+}
+
+/// What a plan comes to by this gauge; none from an engine without graphs.
+fn gauged(
+    gauge: Gauge<'_>,
+    engine: EngineId,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    aim: Aim,
+) -> Result<Option<Gist>, EngineError> {
     match engine {
-        EngineId::Ollama => {
-            ollama::gist(model, machine.alone().as_ref().unwrap_or(machine), settings, aim, gauge).map(Some)
-        }
+        EngineId::Ollama => ollama::gist(model, &one_computer(machine), settings, aim, gauge).map(Some),
         EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim, gauge).map(Some),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
+}
+
+/// The machine without other computers, whose GPUs Ollama does not use.
+fn one_computer(machine: &Machine) -> Cow<'_, Machine> {
+    machine.alone().map_or(Cow::Borrowed(machine), Cow::Owned)
 }
 
 /// What is certain of the plan of `engine` before it is made; none from an engine that is as quick to plan.
@@ -322,7 +332,7 @@ pub fn outlook(
     settings: &Settings,
 ) -> Result<Option<Outlook>, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::outlook(model, machine.alone().as_ref().unwrap_or(machine), settings).map(Some),
+        EngineId::Ollama => ollama::outlook(model, &one_computer(machine), settings).map(Some),
         EngineId::LlamaCpp => llama_cpp::outlook(model, machine, settings).map(Some),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
@@ -339,7 +349,7 @@ pub fn settled(
     settings: &Settings,
 ) -> Result<Option<llama_cpp::settled::Settled>, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::settled(model, machine.alone().as_ref().unwrap_or(machine), settings).map(Some),
+        EngineId::Ollama => ollama::settled(model, &one_computer(machine), settings).map(Some),
         EngineId::LlamaCpp => llama_cpp::settled(model, machine, settings).map(Some),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }

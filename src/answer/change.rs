@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use super::largest::last_met_between;
 use super::{Case, Goal};
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
@@ -257,15 +258,7 @@ impl More<'_> {
 
     /// The least above `low`, which is not enough, up to `high`.
     fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
-        let (met, knobs) = self.at(high);
-        if high - low <= 1 {
-            return met.then_some(high);
-        }
-        if !met && knobs == self.at(low).1 {
-            return None;
-        }
-        let middle = low + (high - low) / 2;
-        self.least_between(low, middle).or_else(|| self.least_between(middle, high))
+        last_met_between(0, high - low, &mut |less| self.at(high - less)).map(|less| high - less)
     }
 }
 
