@@ -198,6 +198,12 @@ impl std::str::FromStr for Backend {
     }
 }
 
+/// A GPU's name without its maker's: `RTX 4090`.
+pub fn short_name(name: &str) -> &str {
+    let makers = ["NVIDIA GeForce ", "NVIDIA ", "AMD Radeon "];
+    makers.iter().find_map(|maker| name.strip_prefix(maker)).unwrap_or(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -203,6 +203,22 @@ fn models_at_four_sizes(#[case] state: &str, #[case] keys: &str) {
     }
 }
 
+/// A computer without models says so, and where it looked.
+#[rstest]
+fn no_model_here(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16)) {
+    let mut stage =
+        Stage::with(Some(stage::model("llama3.1-8b")), stage::one_gpu(), size, settings(16_384), Look::BEST);
+    with_shelf(&mut stage);
+    stage.props.shelf.retain(|(_, origin, _)| *origin == Origin::Catalogue);
+    stage.props.running.clear();
+    stage.press("b");
+    assert!(!stage.text().contains("No model was found"), "who asks for all of them is shown all of them");
+    stage.press("Esc o");
+    insta::assert_snapshot!(format!("models-none-{}x{}", size.0, size.1), stage.text());
+    stage.press("q w e n");
+    assert!(!stage.text().contains("No model was found"), "who searches has read it");
+}
+
 /// Three models: the one that was pinned first has to go.
 fn crowded(size: (u16, u16), look: Look) -> Stage {
     let machine = stage::machine(1, "RTX 3090", 24, 64);
@@ -303,6 +319,36 @@ fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str
         stage.think();
         insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
     }
+}
+
+/// Cards with long names, of which only the first is needed: each keeps its figure, however little room there is.
+#[rstest]
+fn every_device_has_its_figure(#[values((60, 20), (80, 24), (100, 30), (140, 45), (200, 60))] size: (u16, u16)) {
+    let machine = stage::machine(4, "NVIDIA GeForce RTX 4090 Laptop GPU", 16, 64);
+    let mut stage = Stage::by(EngineId::Ollama, stage::model("llama3.1-8b"), machine, size, Settings::default());
+    stage.press("Tab Tab");
+    stage.rest();
+    let text = stage.text();
+    let figures = [" of 16.0 GiB", " of 64.0 GiB"].map(|figure| text.matches(figure).count());
+    assert_eq!(figures, [4, 1], "{text}");
+    if size == (80, 24) {
+        insta::assert_snapshot!("many-devices-80x24", text);
+    }
+}
+
+/// A verdict that has no room says that it goes on, and where.
+#[rstest]
+fn a_long_verdict_is_read_on_the_notes(#[values((60, 20), (80, 24))] size: (u16, u16)) {
+    let machine = stage::machine(1, "RTX 3060", 12, 32);
+    let model = Some(stage::model("qwen3-30b-a3b"));
+    let mut stage = Stage::seen(EngineId::Ollama, model, machine, size, Settings::default(), Look::BEST);
+    let end = "all the model was trained for.";
+    let text = stage.text();
+    assert!(text.contains("…  n reads on") && !text.contains(end), "{text}");
+    insta::assert_snapshot!(format!("long-verdict-{}x{}", size.0, size.1), text);
+    stage.press("n");
+    let text = stage.text().replace(['│', '\n'], " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(end), "{text}");
 }
 
 /// What the planner shows of the engines that run llama.cpp.

@@ -3,11 +3,11 @@
 use serde::Serialize;
 
 use super::fault::one_line;
-use super::report::{cell, short_name};
+use super::report::cell;
 use super::style::{Ink, Style};
 use crate::engine::backend;
 use crate::hardware::{Detected, Process, Tried};
-use crate::machine::{Backend, Origin, Os, file};
+use crate::machine::{Backend, Origin, Os, file, short_name};
 use crate::plan::DeviceKind;
 use crate::units::Bytes;
 
@@ -25,11 +25,11 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
     let head = format!("{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}", "", "Devices", "backend", "total", "free", "in use");
     out += &format!("{}\n", style.paint(Ink::Strong, head.trim_end()));
     for device in file::Object::of(machine).devices {
-        let what = if device.kind == DeviceKind::Gpu { short_name(device.name) } else { device.name.to_owned() };
+        let what = if device.kind == DeviceKind::Gpu { short_name(device.name) } else { device.name };
         out += &format!(
             "{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}\n",
             device.id,
-            cell(&one_line(&what), name - 1),
+            cell(&one_line(what), name - 1),
             device.backend.map_or("", Backend::name),
             device.total.to_string(),
             device.free.to_string(),

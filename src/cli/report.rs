@@ -16,7 +16,7 @@ use crate::plan::{Plan, Verdict};
 use crate::settings::FlashAttn;
 use crate::units::{Bytes, Tokens, grouped};
 
-pub(super) use devices::{cell, short_name};
+pub(super) use devices::cell;
 
 /// `plan` in the style of this terminal; `limits` say how far its knobs can go.
 pub(super) fn plan(plan: &Plan, limits: Option<&Limits>, style: &Style) -> String {

@@ -50,6 +50,12 @@ pub fn command(event: KeyEvent, scopes: &[Scope]) -> Option<Command> {
     here.find(|binding| binding.keys.contains(&wanted)).map(|binding| binding.command)
 }
 
+/// The name of the first key that stands for `command` where `scopes` hold.
+pub fn key_for(command: Command, scopes: &[Scope]) -> Option<String> {
+    let mut here = scopes.iter().flat_map(|scope| scope.bindings());
+    here.find(|binding| binding.command == command).and_then(|binding| binding.keys.first()).map(|key| key.name())
+}
+
 /// The footer where `scopes` hold: keys and what they do, in the order of the table; those commands that `mean` something.
 pub fn footer(scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<(String, Hint)> {
     let mut words: Vec<(String, Hint)> = Vec::new();
@@ -108,6 +114,12 @@ mod tests {
         let footer = footer(&[Scope::Knobs], |_| true);
         assert_eq!((footer[0].0.as_str(), footer[0].1.word), ("↑↓", "knob"));
         assert_eq!((footer[2].0.as_str(), footer[2].1.word), ("⇧←→", "fine"));
+    }
+
+    #[test]
+    fn a_key_is_named_where_it_means_something() {
+        assert_eq!(key_for(Command::Notes, &[Scope::Knobs, Scope::Plan]).as_deref(), Some("n"));
+        assert_eq!(key_for(Command::Notes, &[Scope::Machine, Scope::Everywhere]), None);
     }
 
     #[test]

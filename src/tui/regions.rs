@@ -181,6 +181,8 @@ impl Regions {
     pub fn overlay(&self, columns: u16, rows: u16) -> Rect {
         let most = self.screen.height.saturating_sub(self.footer.height);
         let (columns, rows) = (columns.min(self.screen.width), rows.min(most));
+        // a single row of what is behind, above or below, would only look torn
+        let rows = if most - rows <= 2 { most } else { rows };
         Rect::new((self.screen.width - columns) / 2, (most - rows) / 2, columns, rows)
     }
 

@@ -50,7 +50,7 @@ fn two(first: u64, second: u64) -> String {
 fn the_plan_follows_the_free_memory_of_the_gpus_until_it_is_frozen() {
     let play = Play::new(&two(20, 23));
     let mut session = play.planner(None);
-    session.until_text("2 × NVIDIA L4 · 64.0 GiB · simulated · live");
+    session.until_text("2 × L4 · 64.0 GiB · simulated · live");
     // a number that only this free memory gives: what is in use before the model
     session.until_text("in use 4.0 GiB");
     play.now(&two(9, 23));
@@ -66,7 +66,7 @@ fn the_plan_follows_the_free_memory_of_the_gpus_until_it_is_frozen() {
     // 15: the GPU is lost
     play.now("NVIDIA L4;GPU-a;25769803776;21474836480;8.9|NVIDIA L4;GPU-b;!15;0;8.9");
     session.until_text("GPU1 NVIDIA L4 answers no longer");
-    session.until_text("2 × NVIDIA L4");
+    session.until_text("2 × L4");
     play.now(&two(20, 23));
     session.until("what came back is said no more", |screen| !screen.contents().contains("answers no longer"));
     session.send("q");
@@ -83,9 +83,9 @@ fn the_planner_is_drawn_before_the_driver_answers() {
     // the driver has not answered, and keys are heard
     session.send("\x1b[C");
     session.until_text("▲");
-    assert!(!session.screen.screen().contents().contains("NVIDIA L4"));
+    assert!(!session.screen.screen().contents().contains("× L4"));
     fs::write(&gate, "").unwrap();
-    session.until_text("2 × NVIDIA L4");
+    session.until_text("2 × L4");
     session.send("q");
     assert!(session.ends().0.success());
 }

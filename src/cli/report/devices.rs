@@ -2,6 +2,7 @@
 
 use super::super::style::{Bars, Ink, Style};
 use super::{amount, bar};
+use crate::machine::short_name;
 use crate::plan::{DeviceKind, DevicePlan, Plan};
 use crate::units::Bytes;
 
@@ -20,7 +21,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     }
     out.push('\n');
     for device in &plan.devices {
-        let head = format!("{:<ID$}{:<name$}", device.id, cell(&short_name(&device.label()), name - 1));
+        let head = format!("{:<ID$}{:<name$}", device.id, cell(short_name(&device.label()), name - 1));
         let amounts = [device.weights, device.cache, device.graph, device.reserved(), device.free];
         out += &head;
         out.extend(amounts.map(column));
@@ -88,15 +89,6 @@ fn below(device: &DevicePlan, plan: &Plan, style: &Style) -> String {
 fn column(bytes: Bytes) -> String {
     let text = if bytes == Bytes::ZERO { "–".to_owned() } else { amount(bytes) };
     format!("{text:>AMOUNT$}")
-}
-
-/// A GPU's name without its maker's.
-pub(in super::super) fn short_name(name: &str) -> String {
-    ["NVIDIA GeForce ", "NVIDIA ", "AMD Radeon "]
-        .iter()
-        .find_map(|maker| name.strip_prefix(maker))
-        .unwrap_or(name)
-        .to_owned()
 }
 
 /// `text` in at most `width` columns; what is cut off is marked.

@@ -41,6 +41,8 @@ pub struct Browse {
     pub hidden: usize,
     /// Why nothing was opened.
     pub wrong: Option<String>,
+    /// The models of this computer were asked for, and there are none: all are listed instead.
+    pub none_here: bool,
     /// The model under the cursor, once the cursor was moved: it stays there, wherever the list puts it.
     held: Option<Arc<Item>>,
     due: Due,
@@ -113,10 +115,9 @@ impl Browse {
 
     /// A computer without models has nothing to hide the others for.
     fn show_all_where_nothing_is_here(&mut self, shelf: &Shelf) {
-        let none = !shelf.rows.iter().any(order::is_here);
-        if self.only.here && none && shelf.gathered != Gathered::Nothing {
-            self.only.here = false;
-        }
+        let none = shelf.gathered != Gathered::Nothing && !shelf.rows.iter().any(order::is_here);
+        self.none_here = none && (self.none_here || self.only.here);
+        self.only.here &= !none;
     }
 
     /// The model under the cursor, and what is known of it.
@@ -129,7 +130,7 @@ impl Browse {
 
     /// The text changed.
     pub(super) fn edited(&mut self) {
-        (self.wrong, self.at, self.held) = (None, 0, None);
+        (self.wrong, self.none_here, self.at, self.held) = (None, false, 0, None);
         self.paths.clear();
         self.touch();
     }

@@ -82,7 +82,8 @@ impl App {
             browse.turn(filter.command, &self.shelf);
             return Vec::new();
         }
-        if !holds(page.list) || browse.wrong.is_some() {
+        let page = page.below(view::models::said(browse, &self.shelf, page.list).len());
+        if !holds(page.list) {
             return Vec::new();
         }
         let at = page.first(browse.at, browse.lines.len()) + usize::from(y - page.list.y);

@@ -53,7 +53,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_fill_the_screen_and_stay_apart(columns in 60u16..300, rows in 20u16..100, devices in 0usize..300) {
+        fn parts_fill_the_screen_and_stay_apart(columns in 60u16..300, rows in 20u16..100, devices in 1usize..300) {
             let regions = Regions::of(columns, rows, 6);
             let places = Places::of(&regions, devices);
             let parts = [places.devices, places.details, places.memory, places.verdict];

@@ -43,7 +43,7 @@ impl Column {
             Self::Size => "size",
             Self::Trained => "trained",
             Self::Verdict => "verdict",
-            Self::Fits => "fits",
+            Self::Fits => "context",
         }
     }
 
@@ -103,6 +103,13 @@ impl Page {
         let preview = (inner.height * 3 / 10).clamp(4, 18);
         let (list, preview) = cut_top(rest, rest.height.saturating_sub(preview));
         Self { frame, field, filters, head, list, preview }
+    }
+
+    /// The page with so many rows of words above its list.
+    #[must_use]
+    pub fn below(self, words: usize) -> Self {
+        let (_, list) = cut_top(self.list, words.min(usize::from(u16::MAX)) as u16);
+        Self { list, ..self }
     }
 
     /// The columns that there is room for, each with its place in the row at `y`.

@@ -90,7 +90,8 @@ fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality,
 fn offers(app: &App, plan: &Plan, because: &Because, page: &mut Page) {
     let theme = app.theme;
     let met = Goal::All.is_met_by(plan);
-    page.heading("What would bring it onto a GPU");
+    let in_ram = plan.layers.get(because.layer).is_some_and(|layer| device_name(plan, layer.device) == "RAM");
+    page.heading(if in_ram { "What would bring it onto a GPU" } else { "What would bring every layer onto GPUs" });
     for (at, offer) in because.offers.iter().enumerate() {
         let chosen = at == because.chosen;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };

@@ -16,7 +16,11 @@ use crate::units::Bytes;
 pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
     let mut page = Page::new(app);
-    page.text("Every layer stays on GPUs. Enter takes the chosen way; u goes back.", Hue::Dim);
+    page.text(
+        "Every layer stays on GPUs; the figures say how much of their free memory is asked for. Enter takes the chosen \
+         way; u goes back.",
+        Hue::Dim,
+    );
     page.text(&held(app), Hue::Dim);
     let mut at = 0;
     for (wish, found) in &best.found {

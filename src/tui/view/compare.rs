@@ -5,7 +5,7 @@
 //!                   Llama 3.1 8B · Q4_K_M    Llama 3.1 8B · Q4_K_M
 //!                   ✓ Fits                   ▲ Split
 //!   GPU0            ████▓▓▒░······           ██████▓▓▓▓▒░·
-//!                   11.2 of 24.0 GiB         22.8 of 24.0 GiB
+//!   asked of free   11.2 of 24.0 GiB         22.8 of 24.0 GiB
 //! ≠ cache           1.0 GiB                  4.0 GiB ▲ 3.0 GiB
 //! ```
 
@@ -22,7 +22,7 @@ use crate::tui::app::App;
 use crate::tui::app::compare::{Compared, Comparing};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::Pen;
+use crate::tui::widget::pen::{Pen, named, width};
 use crate::units::Bytes;
 
 /// Cells for the rows' names.
@@ -155,15 +155,18 @@ fn head(column: &Column<'_>, chosen: bool, place: Rect, theme: Theme, buffer: &m
         buffer.set_style(Rect { height: 1, ..place }, theme.selected());
     }
     let before = Rect { x: place.x.saturating_sub(1), width: place.width + 1, ..place };
-    Pen::new(buffer, before, 0).put(if chosen { "▸" } else { " " }, ink).put(&column.title, ink);
+    // an engine's release is what may tell it from the one beside it
+    let (name, fact) = column.title.split_at(column.title.rfind(" · ").unwrap_or(column.title.len()));
+    let title = named(name, fact, place.width);
+    Pen::new(buffer, before, 0).put(if chosen { "▸" } else { " " }, ink).put(&title, ink);
     match &column.plan {
         Ok(plan) => {
             let (mark, hue) = sign(plan.verdict);
+            let fact = plan.model.file_type.as_ref().map_or_else(String::new, |fact| format!(" · {fact}"));
+            let text = named(&plan.model.name, &fact, place.width);
+            let name = text.strip_suffix(&fact).unwrap_or(&text);
             let mut pen = Pen::new(buffer, place, 1);
-            pen.put(&plan.model.name, theme.ink(Hue::Text));
-            if let Some(fact) = &plan.model.file_type {
-                pen.put(" · ", theme.ink(Hue::Dim)).put(fact, theme.ink(Hue::Dim));
-            }
+            pen.put(name, theme.ink(Hue::Text)).put(&text[name.len()..], theme.ink(Hue::Dim));
             Pen::new(buffer, place, 2).put(&format!("{mark} {}", headline(plan.verdict)), theme.bold(hue));
         }
         Err(why) => {
@@ -187,7 +190,8 @@ fn name(line: &Line<'_>, plans: &[Option<&Plan>], place: Rect, theme: Theme, buf
             let id = (0..plans.len()).find_map(|at| self::device(plans, at, *device)).map(|device| device.id.as_str());
             pen.skip(2).put(id.filter(|_| device.is_some()).unwrap_or("RAM"), ink);
         }
-        Line::Figure(_) | Line::Blank => {}
+        Line::Figure(_) => drop(pen.skip(2).put("asked of free", theme.ink(Hue::Dim))),
+        Line::Blank => {}
     }
 }
 
@@ -233,10 +237,6 @@ fn asked(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, th
     let Some(own) = device(plans, at, gpu) else { return };
     let ink = if own.is_over() { theme.bold(Hue::Over) } else { theme.ink(Hue::Dim) };
     let over = if own.is_over() { " ✗ over" } else { "" };
-    let text = format!("{}{over}", figure::of(own.asked(), own.free));
-    let mut pen = Pen::new(buffer, place, 0);
-    pen.put(&text, ink);
-    if pen.room() >= 5 {
-        pen.put(" free", theme.ink(Hue::Dim));
-    }
+    let [long, short] = [figure::of, figure::of_in_short].map(|of| format!("{}{over}", of(own.asked(), own.free)));
+    Pen::new(buffer, place, 0).put(if width(&long) <= place.width { &long } else { &short }, ink);
 }

@@ -14,10 +14,15 @@ use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse,
 use crate::settings::knob::Knob;
 use crate::tui::app::{App, Subject};
 use crate::tui::theme::Hue;
+use crate::tui::widget::pen::shortened;
 use crate::units::{Bytes, grouped};
 
 /// Cells for a name.
 const NAMES: u16 = 18;
+/// Cells of a tensor's type, dimensions and size.
+const TYPES: u16 = 8;
+const SHAPES: u16 = 20;
+const SIZES: u16 = 9;
 
 /// Draws the page on `subject`.
 pub fn draw(app: &App, subject: Subject, scroll: u16, buffer: &mut Buffer) {
@@ -115,10 +120,15 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
     for tensor in tensors {
         let dims: Vec<String> = tensor.dims.iter().map(ToString::to_string).collect();
         let name = tensor.name.strip_prefix(&format!("blk.{index}.")).unwrap_or(&tensor.name);
+        // the size is what all of this is about: the name gives way
+        let names = page.columns().saturating_sub(TYPES + SHAPES + SIZES).min(31);
+        let name = shortened(name, names.saturating_sub(1));
+        let [names, types, shapes, sizes] = [names, TYPES, SHAPES, SIZES].map(usize::from);
+        let shape = format!("{:<types$}{:<shapes$}", tensor.ty.to_string(), dims.join(" × "));
         page.line(Line::from(vec![
-            Span::styled(format!("{name:<30} "), app.theme.ink(Hue::Text)),
-            Span::styled(format!("{:<8}{:<22}", tensor.ty.to_string(), dims.join(" × ")), app.theme.ink(Hue::Dim)),
-            Span::styled(format!("{:>9}", tensor.bytes.to_string()), app.theme.ink(Hue::Weights)),
+            Span::styled(format!("{name:<names$}"), app.theme.ink(Hue::Text)),
+            Span::styled(shape, app.theme.ink(Hue::Dim)),
+            Span::styled(format!("{:>sizes$}", tensor.bytes.to_string()), app.theme.ink(Hue::Weights)),
         ]));
     }
 }
@@ -310,7 +320,10 @@ fn on_branch(branch: &Branch, sign: &str, page: &mut Page, app: &App) {
 fn term(found: &Term, page: &mut Page) {
     page.heading("Formula");
     page.text(&found.formula, Hue::Text);
-    page.text(&format!("= {}", found.numbers), Hue::Dim);
+    // of what is allocated as it is, the numbers are the result
+    if found.numbers != found.bytes.0.to_string() {
+        page.text(&format!("= {}", found.numbers), Hue::Dim);
+    }
     page.text(&format!("= {} bytes", grouped(found.bytes.0, '\u{2009}')), Hue::Dim);
 }
 

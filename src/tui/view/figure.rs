@@ -30,6 +30,14 @@ pub fn of(part: Bytes, whole: Bytes) -> String {
     }
 }
 
+/// `0.6 of 12.0 GiB`: both in the unit of the whole, for places with little room.
+pub fn of_in_short(part: Bytes, whole: Bytes) -> String {
+    if whole < Bytes::gib(1) {
+        return of(part, whole);
+    }
+    format!("{:.1} of {whole}", part.share_of(Bytes::gib(1)).0)
+}
+
 /// The sign after a value that the last key changed; one cell wide, so that nothing moves.
 pub fn mark<T: PartialOrd>(now: &T, before: Option<&T>) -> &'static str {
     match before.and_then(|before| now.partial_cmp(before)) {
@@ -55,6 +63,8 @@ mod tests {
         assert_eq!(parameters(596_049_920), "596 M");
         assert_eq!(of(Bytes::gib(3), Bytes::gib(24)), "3.0 of 24.0 GiB");
         assert_eq!(of(Bytes::mib(300), Bytes::gib(24)), "300 MiB of 24.0 GiB");
+        assert_eq!(of_in_short(Bytes::mib(300), Bytes::gib(24)), "0.3 of 24.0 GiB");
+        assert_eq!(of_in_short(Bytes::mib(3), Bytes::mib(24)), "3.0 of 24 MiB");
         assert_eq!((mark(&2, Some(&1)), mark(&1, Some(&2)), mark(&1, Some(&1)), mark(&1, None)), ("▲", "▼", " ", " "));
     }
 }

@@ -221,6 +221,9 @@ fn term_before(before: &Plan, term: &Term) -> Option<Bytes> {
     before.graph.in_force().terms().iter().find(|old| old.name == term.name).map(|old| old.bytes)
 }
 
+/// Cells from which on a bar takes none from the longest names: `feed-forward activations`, a sign, a size and its mark.
+const NAMED: u16 = 46;
+
 /// A name, its bytes, and a bar of them.
 pub(super) struct Row<'a> {
     pub name: &'a str,
@@ -235,7 +238,7 @@ impl Row<'_> {
     /// `attention scores      512 MiB  ████████`
     pub(super) fn draw(&self, place: Rect, part: Part, theme: Theme, buffer: &mut Buffer) {
         // where there is little room it goes to the names
-        let bar_width = if place.width < 40 { 0 } else { (place.width / 5).clamp(6, 20) };
+        let bar_width = if place.width < NAMED { 0 } else { (place.width / 5).clamp(6, 20) };
         let bar_place = Rect { x: place.right().saturating_sub(bar_width), width: bar_width, height: 1, ..place };
         bar::plain(buffer, bar_place, self.most, part, self.bytes, theme);
         let gap = u16::from(bar_width > 0);

@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 
 use super::figure::parameters;
-use crate::machine::Origin;
+use crate::machine::{Origin, short_name};
 use crate::plan::{Confidence, ModelSummary};
 use crate::tui::app::{App, Known, Live, Load};
 use crate::tui::theme::Hue;
@@ -76,9 +76,9 @@ fn machine(app: &App) -> String {
     let cards = match gpus.as_slice() {
         _ if app.known == Known::Asking && app.what_if.instead.is_none() => "looking for GPUs…".to_owned(),
         [] => "no GPU".to_owned(),
-        [one] => one.name.clone(),
+        [one] => short_name(&one.name).to_owned(),
         [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {
-            format!("{} × {}", gpus.len(), first.name)
+            format!("{} × {}", gpus.len(), short_name(&first.name))
         }
         _ => format!("{} GPUs", gpus.len()),
     };

@@ -57,7 +57,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     let columns = columns(area, blocks);
     let mut aside = format!("{} of {} on GPU", plan.offloaded, plan.layers.len());
     if columns.per_column > 1 {
-        aside = format!("{aside} · {} per column", columns.per_column);
+        aside = format!("{aside}, {} a column", columns.per_column);
     }
     panel::frame(buffer, area, Panel::Layers.title(), &aside, focused, theme);
     let key = key(&columns);

@@ -4,17 +4,21 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::figure;
+use crate::machine::short_name;
 use crate::plan::{DeviceKind, DevicePlan, Plan};
 use crate::tui::app::{App, Known};
 use crate::tui::regions::{Panel, inside};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::bar::{self, Part};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width};
+use crate::tui::widget::pen::{Pen, shortened, width, wrap};
 use crate::units::Bytes;
 
 /// Widest figure: `1023 MiB of 999.9 GiB`, and the mark of a change.
 const FIGURE: u16 = 20;
+
+/// Fewest cells of a bar that stands beside its name and figure.
+const LEAST_BAR: u16 = 5;
 
 /// Which devices stand where: a pure function of the place, their number and the one that must be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,15 +67,23 @@ const fn is_wide(area: Rect) -> bool {
     area.width >= 100
 }
 
+/// Cells of a name with a bar beside it.
+const fn name_width(area: Rect) -> u16 {
+    if is_wide(area) { 29 } else { 21 }
+}
+
 /// Where bar and legend begin.
 const fn indent(area: Rect) -> u16 {
-    if is_wide(area) { 22 } else { 0 }
+    if is_wide(area) { name_width(area) + 1 } else { 0 }
 }
 
 /// Cells of a legend in one row, with or without the parts' names.
 const fn legend_width(names: bool) -> u16 {
     if names { 6 * ENTRY + 7 + 5 + 5 + 8 + 6 + 4 + 6 } else { 6 * ENTRY }
 }
+
+/// Cells of a short legend's columns, a name and a size each: in one row, and in two.
+const COLUMNS: [[u16; 3]; 2] = [[13, 11, 11], [13, 12, 11]];
 
 /// Cells of a legend's entry without its name: `■ 1023 MiB▲ `.
 const ENTRY: u16 = 12;
@@ -180,25 +192,35 @@ fn draw_device(
     }
     let taken = taken(device);
     let was = before.map(self::taken);
-    let figure = figure::of(taken, device.total);
+    let beside = shape.head == 0 && place.width >= name_width(place) + 1 + LEAST_BAR + 2 + FIGURE;
+    // where there is little room, both sizes in one unit leave some for the name
+    let of = if place.width < 2 * FIGURE { figure::of_in_short } else { figure::of };
+    let figure = of(taken, device.total);
     let figure_style =
         if device.is_over() { theme.bold(Hue::Over) } else { figure::style(&taken, was.as_ref(), theme, Hue::Text) };
-    let name = match device.kind {
+    let label = match device.kind {
         DeviceKind::Gpu => device.label(),
         DeviceKind::Cpu => "".into(),
     };
-    let label = if shape.head > 0 { place.width.saturating_sub(FIGURE) } else { 21 };
-    let mut pen = Pen::new(buffer, Rect { width: place.width.min(label), ..place }, 0);
+    let name = if beside {
+        name_width(place)
+    } else {
+        // its mark, and a blank before it
+        place.width.saturating_sub(width(&figure).max(width(&of(device.total, device.total))) + 2)
+    };
+    let mut pen = Pen::new(buffer, Rect { width: place.width.min(name), ..place }, 0);
     pen.put(&format!("{} ", if chosen { '▸' } else { ' ' }), ink);
-    pen.put(super::layers::device_name(plan, index), ink).skip(1).put(&name, theme.ink(Hue::Dim));
+    pen.put(super::layers::device_name(plan, index), ink).skip(1);
+    let label = shortened(short_name(&label), pen.room());
+    pen.put(&label, theme.ink(Hue::Dim));
     let mut pen = Pen::new(buffer, place, 0);
-    pen.skip(label).right(figure::mark(&taken, was.as_ref()), figure_style).right(&figure, figure_style);
+    pen.right(figure::mark(&taken, was.as_ref()), figure_style).right(&figure, figure_style);
 
     let bar = if shape.head > 0 {
         Rect { y: place.y + shape.head, height: shape.bar, ..place }
     } else {
-        let width = place.width.saturating_sub(label + 1 + FIGURE + 2);
-        Rect { x: place.x + label + 1, width, height: shape.bar, ..place }
+        let width = if beside { place.width.saturating_sub(name + 1 + FIGURE + 2) } else { 0 };
+        Rect { x: place.x + name + 1, width, height: shape.bar, ..place }
     };
     draw_bar(device, bar, theme, buffer);
     if shape.legend > 0 {
@@ -268,7 +290,7 @@ fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: 
         (last.0, last.1, None),
     ];
     if place.width < legend_width(false) {
-        short_legend(device, before, place, theme, buffer);
+        short_legend(entries, place, theme, buffer);
         return;
     }
     let names = place.height > 1 || place.width >= legend_width(true);
@@ -299,23 +321,30 @@ fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: 
     }
 }
 
-/// Where there is little room: what is asked for, in GiB.
-fn short_legend(device: &DevicePlan, before: Option<&DevicePlan>, row: Rect, theme: Theme, buffer: &mut Buffer) {
+/// Where there is little room: what is asked for in GiB, and below it what becomes of the rest.
+fn short_legend(entries: [(Part, Bytes, Option<Bytes>); 6], place: Rect, theme: Theme, buffer: &mut Buffer) {
     // a figure stands nearer to its own name than to the next, where there is room
-    let gap = if row.width >= 44 { 3 } else { 1 };
-    let mut pen = Pen::new(buffer, row, 0);
-    let sizes = |of: &DevicePlan| [of.weights, of.cache, of.graph];
-    let before = before.map(sizes);
-    for (at, (part, now)) in [Part::Weights, Part::Cache, Part::Graph].into_iter().zip(sizes(device)).enumerate() {
-        let was = before.map(|sizes| sizes[at]);
-        let ink = if theme.textured() { theme.ink(Hue::Dim) } else { theme.ink(part.hue()) };
-        let gib = now.share_of(Bytes::gib(1)).0;
-        pen.put(part.word(), ink)
-            .put(&format!("{gib:>6.1}"), figure::style(&now, was.as_ref(), theme, Hue::Text))
-            .skip(if at < 2 { gap } else { 1 });
-    }
-    if pen.room() >= 3 {
-        pen.put("GiB", theme.ink(Hue::Dim));
+    let gap = if place.width >= 44 { 3 } else { 1 };
+    let columns = COLUMNS[usize::from(place.height > 1)];
+    for (row, entries) in (0..place.height).zip(entries.chunks(columns.len())) {
+        let mut pen = Pen::new(buffer, place, row);
+        for ((part, now, was), (at, cells)) in entries.iter().zip((1..).zip(columns)) {
+            let gap = if at < columns.len() { gap } else { 1 };
+            let start = pen.x();
+            let ink = match part {
+                Part::Weights | Part::Cache | Part::Graph if !theme.textured() => theme.ink(part.hue()),
+                Part::Over => theme.bold(Hue::Over),
+                _ => theme.ink(Hue::Dim),
+            };
+            let hue = if row == 0 { Hue::Text } else { Hue::Dim };
+            let style = figure::style(now, was.as_ref(), theme, hue);
+            let gib = now.share_of(Bytes::gib(1)).0;
+            let room = usize::from(cells - width(part.word()));
+            pen.put(part.word(), ink).put(&format!("{gib:>room$.1}"), style).to(start + cells + gap);
+        }
+        if row == 0 && pen.room() >= 3 {
+            pen.put("GiB", theme.ink(Hue::Dim));
+        }
     }
 }
 
@@ -327,7 +356,10 @@ fn speak_of_no_gpu(app: &App, plan: &Plan, rows: &Rows, buffer: &mut Buffer) {
     let mut lines = vec!["No GPU was found; the plan is for RAM alone.".to_owned()];
     let tried = app.found.iter().flat_map(|found| &found.tried);
     lines.extend(tried.map(|tried| format!("{}: {}", tried.collector, tried.outcome)));
-    let top = rows.shape.rows() * rows.shown as u16 + 1;
+    let free = rows.area.height.saturating_sub(rows.shape.rows() * rows.shown as u16);
+    let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, rows.area.width)).collect();
+    // a blank row before them, where there is one to spare
+    let top = rows.area.height - free + u16::from(usize::from(free) > lines.len());
     for (row, line) in (top..rows.area.height).zip(&lines) {
         Pen::new(buffer, rows.area, row).put(line, app.theme.ink(Hue::Dim));
     }

@@ -22,11 +22,14 @@ use ratatui::style::Modifier;
 use crate::tui::action::Command;
 use crate::tui::app::App;
 use crate::tui::app::browse::{Browse, Line};
-use crate::tui::app::shelf::Gathered;
+use crate::tui::app::shelf::{Gathered, Shelf};
 use crate::tui::regions::models::Page;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, width, wrap};
+
+/// Rows of a list that can spare some for sentences.
+const ROOMY: u16 = 16;
 
 /// Draws the page.
 pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
@@ -36,18 +39,13 @@ pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
     draw_field(browse, page.field, theme, buffer);
     draw_filters(browse, page.filters, theme, buffer);
     row::head(browse, &page, theme, buffer);
-    let list = match &browse.wrong {
-        Some(wrong) => {
-            let lines = wrap(wrong, page.list.width);
-            for (row, line) in (0..).zip(&lines) {
-                Pen::new(buffer, page.list, row).put(line, theme.bold(Hue::Over));
-            }
-            let taken = (lines.len() as u16).min(page.list.height);
-            Rect { y: page.list.y + taken, height: page.list.height - taken, ..page.list }
-        }
-        None => page.list,
-    };
-    let page = Page { list, ..page };
+    let said = said(browse, &app.shelf, page.list);
+    let ink = if browse.wrong.is_some() { theme.bold(Hue::Over) } else { theme.ink(Hue::Cache) };
+    for (row, line) in (0..).zip(&said) {
+        Pen::new(buffer, page.list, row).put(line, ink);
+    }
+    let page = page.below(said.len());
+    let list = page.list;
     if browse.lines.is_empty() {
         speak(app, browse, list, buffer);
     }
@@ -78,6 +76,31 @@ pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
     preview::draw(app, browse, page.preview, buffer);
 }
 
+/// What stands above the models on `list`: why none was opened, that none is on this computer, or that the Ollama which
+/// was named does not tell its own.
+pub fn said(browse: &Browse, shelf: &Shelf, list: Rect) -> Vec<String> {
+    if let Some(wrong) = &browse.wrong {
+        return wrap(wrong, list.width);
+    }
+    let none_here = match (browse.none_here, list.height < ROOMY) {
+        (false, _) => None,
+        (true, true) => Some(
+            "No model was found on this computer (Ollama, Hugging Face, LM Studio, llama.cpp). Choose one of the \
+             catalogue, or type a path or a name.",
+        ),
+        (true, false) => Some(
+            "No model was found on this computer, in no folder of Ollama, Hugging Face, LM Studio and llama.cpp; \
+             OLLAMA_MODELS, HF_HOME and LLAMA_CACHE name other folders. Choose one of the catalogue to see how it would \
+             do here, or type a path, or a name: of what is not here only the header is fetched.",
+        ),
+    };
+    let refused = match &shelf.gathered {
+        Gathered::Refused(why) => Some(why.as_str()),
+        Gathered::Nothing | Gathered::Here | Gathered::All => None,
+    };
+    none_here.into_iter().chain(refused).flat_map(|text| wrap(text, list.width)).collect()
+}
+
 /// How many are listed, how many there are, and what is still awaited.
 fn aside(app: &App, browse: &Browse) -> String {
     let models = browse.lines.iter().filter(|line| matches!(line, Line::Model(_))).count();
@@ -95,7 +118,10 @@ fn draw_field(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
     pen.put("› ", theme.bold(Hue::Focus));
     let (start, room) = (pen.x(), pen.room().saturating_sub(1));
     if browse.input.value().is_empty() {
-        pen.skip(1).put("a name, a path, hf://owner/repo, an address: type or paste it", theme.ink(Hue::Dim));
+        let hints =
+            ["a name, a path, hf://owner/repo, an address: type or paste it", "type a name, a path or an address"];
+        let hint = hints.into_iter().find(|hint| width(hint) < room).unwrap_or_default();
+        pen.skip(1).put(hint, theme.ink(Hue::Dim));
     }
     let scroll = browse.input.visual_scroll(usize::from(room));
     let shown: String = browse.input.value().chars().skip(scroll).collect();
@@ -146,8 +172,15 @@ fn draw_filters(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
         let sign = on.map_or("", |on| if on { "● " } else { "○ " });
         Pen::new(buffer, place, 0).put(key, theme.ink(Hue::Text)).skip(1).put(sign, ink).put(&word, ink);
     }
+    let end = filters(browse, row).last().map_or(row.x, |last| last.place.right().saturating_add(2));
+    let rest = Rect { x: end, width: row.right().saturating_sub(end), ..row };
     if browse.hidden > 0 {
-        Pen::new(buffer, row, 0).right(&format!("{} hidden", browse.hidden), theme.ink(Hue::Cache));
+        Pen::new(buffer, rest, 0).right(&format!("{} hidden", browse.hidden), theme.ink(Hue::Cache));
+        return;
+    }
+    let says = ["context: the most on GPUs, (the most with layers in RAM)", "(…) with layers in RAM"];
+    if let Some(says) = says.into_iter().find(|says| width(says) <= rest.width) {
+        Pen::new(buffer, rest, 0).right(says, theme.ink(Hue::Dim));
     }
 }
 

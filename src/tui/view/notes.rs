@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 
 use super::page::Page;
-use crate::answer::verdict::headline;
+use super::verdict;
 use crate::plan::{Listing, Plan};
 use crate::tui::app::App;
 use crate::tui::theme::Hue;
@@ -23,7 +23,8 @@ pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
 
 fn on_plan(app: &App, plan: &Plan, page: &mut Page) {
     page.pair("engine", NAMES, &app.choice().to_string(), app.theme.ink(Hue::Text));
-    page.pair("verdict", NAMES, headline(plan.verdict), app.theme.ink(Hue::Text));
+    let (headline, hue, text) = verdict::words(app);
+    page.pair("verdict", NAMES, &format!("{headline} {text}"), app.theme.ink(hue));
     if let Some(refusal) = &plan.refusal {
         page.pair("refused", NAMES, refusal, app.theme.ink(Hue::Over));
     }

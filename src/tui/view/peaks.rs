@@ -44,7 +44,7 @@ pub fn lines(plan: &Plan, cursors: &Cursors) -> Vec<Line> {
 
 /// Where things stand in the panel.
 struct Places {
-    /// Lines with their indices; a kind has a second row for its largest tensor where there is room.
+    /// Lines with their indices; a kind of tensors has a second row for its largest where there is room.
     rows: Vec<(usize, Line, Rect)>,
     /// Where the sentence on the moment stands, if there is room.
     moment: Option<Rect>,
@@ -54,12 +54,15 @@ fn places(panel: Rect, plan: &Plan, cursors: &Cursors) -> Places {
     let inner = inside(panel);
     let area = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let (lines, rows) = (lines(plan, cursors), usize::from(area.height));
-    let devices = plan.graph.peaks.len();
-    let sentence = plan.graph.peaks.get(shown(plan, cursors)).map_or(0, |peak| wrap(&moment(peak), area.width).len());
+    let peak = plan.graph.peaks.get(shown(plan, cursors));
+    let sentence = peak.map_or(0, |peak| wrap(&moment(peak), area.width).len());
     // a blank row on either side
     let aside = if lines.len() + sentence + 2 <= rows { sentence + 2 } else { 0 };
-    let kinds = lines.len().saturating_sub(devices);
-    let tall = lines.len() + kinds + aside <= rows;
+    let tensors = |line: &Line| match *line {
+        Line::Device(_) => false,
+        Line::Alive(at) => peak.and_then(|peak| peak.alive.get(at)).is_some_and(|alive| !alive.tensors.is_empty()),
+    };
+    let tall = lines.len() + lines.iter().filter(|line| tensors(line)).count() + aside <= rows;
     let first = if lines.len() <= rows { 0 } else { (cursors.term + 1).saturating_sub(rows) };
     let mut y = area.y;
     let mut places = Places { rows: Vec::with_capacity(lines.len()), moment: None };
@@ -68,7 +71,7 @@ fn places(panel: Rect, plan: &Plan, cursors: &Cursors) -> Places {
             places.moment = Some(Rect { y: y + 1, height: sentence as u16, ..area });
             y += aside as u16;
         }
-        let height = if tall && matches!(line, Line::Alive(_)) { 2 } else { 1 };
+        let height = if tall && tensors(&line) { 2 } else { 1 };
         if y + height > area.bottom() {
             break;
         }
@@ -201,6 +204,9 @@ fn on_moment(app: &App, peak: &Peak, page: &mut Page) {
 }
 
 fn tensors(app: &App, alive: &Alive, page: &mut Page) {
+    if alive.tensors.is_empty() {
+        return;
+    }
     page.blank();
     for held in &alive.tensors {
         let what = format!("{}{} · {}", times(held), held.name, held.shape);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  context 34 674   ✓ Fits, 33 of 33 layers on GPU          ■ weights ■ cache ■ graph ╌ free
-//! ▸GPU0 RTX 3060  weights 4.3 GiB  cache 4.2 GiB  graph 2.5 GiB  11.0 of 11.6 GiB free
+//! ▸GPU0 RTX 3060 asked 11.0 of 11.6 GiB  weights 4.3 GiB  cache 4.2 GiB  graph 2.5 GiB
 //!  11.6 GiB╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌▗▟████
 //!          ▁▁▁▁▁▁▂▂▂▂▂▃▃▃▃▄▄▄▅▅▆▆▇███████
 //!          ██████████████████████████████
@@ -19,6 +19,7 @@ use super::layers::device_name;
 use super::verdict::sign;
 use crate::answer::sweep::{DeviceSums, Outcome};
 use crate::answer::verdict::headline;
+use crate::machine::short_name;
 use crate::plan::{DevicePlan, Plan, Verdict};
 use crate::settings::knob::Knob;
 use crate::tui::app::App;
@@ -141,7 +142,7 @@ fn chart(app: &App, page: &Sweeping, plan: &Plan, index: usize, place: Rect, buf
     let mut pen = Pen::new(buffer, place, 0);
     pen.put(if chosen { "▸" } else { " " }, ink).put(device_name(plan, index), ink).skip(1);
     if index + 1 < plan.devices.len() {
-        pen.put(&device.name, theme.ink(Hue::Dim)).skip(1);
+        pen.put(short_name(&device.name), theme.ink(Hue::Dim)).skip(1);
     }
     let read = page.points.get(&page.cursor).and_then(|outcome| outcome.as_ref().ok()).and_then(sums);
     if let Some(sums) = read {
@@ -185,6 +186,7 @@ fn reading(sums: &DeviceSums, room: Bytes, pen: &mut Pen<'_>, theme: Theme) {
     let asked = asked(sums);
     let over = asked > room;
     let ink = if over { theme.bold(Hue::Over) } else { theme.bold(Hue::Text) };
+    pen.put("asked", theme.ink(Hue::Dim)).skip(1);
     pen.put(&format!("{}{}", figure::of(asked, room), if over { ", too much" } else { "" }), ink).skip(2);
     for (part, bytes) in parts(sums) {
         let text = format!("{} {bytes}  ", part.word());

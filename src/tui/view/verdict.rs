@@ -8,10 +8,15 @@ use ratatui::layout::Rect;
 use super::header;
 use crate::answer::verdict;
 use crate::plan::Verdict;
+use crate::tui::action::Command;
 use crate::tui::app::{App, Known, Load};
+use crate::tui::keymap;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::pen::{Pen, shortened, width, wrap};
+
+/// Behind the key that shows all of what is cut here.
+const READS_ON: &str = " reads on";
 
 /// Draws it.
 pub fn draw(app: &App, buffer: &mut Buffer) {
@@ -34,36 +39,58 @@ pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
         return;
     }
     let (headline, hue, text) = words(app);
-    let notes = app.plan.as_ref().map(|plan| plan.notes.as_slice()).unwrap_or_default();
-    let notes = app.reports.iter().chain(notes);
-
-    let lines = wrap(&format!("{headline} {text}"), inner.width);
-    let mut row = 0;
-    for (at, line) in lines.iter().enumerate().take(usize::from(inner.height)) {
-        let mut pen = Pen::new(buffer, inner, row);
-        match line.strip_prefix(&headline).filter(|_| at == 0) {
-            Some(rest) => drop(pen.put(&headline, theme.bold(hue)).put(rest, theme.ink(Hue::Text))),
-            None => drop(pen.put(line, theme.ink(Hue::Text))),
+    let rows = rows(app, &format!("{headline} {text}"), inner.width);
+    let room = usize::from(inner.height);
+    for (at, row) in rows.iter().take(room).enumerate() {
+        let mut pen = Pen::new(buffer, inner, at as u16);
+        pen.skip(row.indent);
+        let next = rows.get(room).filter(|next| at + 1 == room && (next.matters || !next.begins));
+        let key = next.and_then(|_| keymap::key_for(Command::Notes, app.scopes()));
+        let room = pen.room().saturating_sub(key.as_ref().map_or(0, |key| width(key) + width(READS_ON) + 2));
+        let text = match next {
+            Some(next) if !next.begins => shortened(&format!("{} {}", row.text, next.text), room),
+            Some(_) => shortened(&row.text, room),
+            None => row.text.clone(),
+        };
+        match text.strip_prefix(&headline).filter(|_| at == 0) {
+            Some(rest) => drop(pen.put(&headline, theme.bold(hue)).put(rest, theme.ink(row.hue))),
+            None => drop(pen.put(&text, theme.ink(row.hue))),
         }
-        row += 1;
-    }
-    // what nobody asked for comes first
-    let surprise = app.plan.as_ref().and_then(|plan| plan.decided.first()).filter(|_| app.refused.is_none());
-    let notes = notes.filter(|note| surprise != Some(note)).map(|note| (note, Hue::Dim));
-    for (note, hue) in surprise.map(|note| (note, Hue::Cache)).into_iter().chain(notes) {
-        let lines = wrap(note, inner.width.saturating_sub(2));
-        for (at, line) in lines.iter().enumerate() {
-            // the last row says that there is more
-            let cut = row + 1 == inner.height && at + 1 < lines.len();
-            let line = if cut { &lines[at..].join(" ") } else { line };
-            Pen::new(buffer, inner, row).put("  ", theme.ink(hue)).put(line, theme.ink(hue));
-            row += 1;
+        if let Some(key) = key {
+            pen.skip(2).put(&key, theme.bold(Hue::Text)).put(READS_ON, theme.ink(Hue::Dim));
         }
     }
 }
 
+/// A row of the panel.
+struct Row {
+    indent: u16,
+    text: String,
+    hue: Hue,
+    /// The first of a sentence.
+    begins: bool,
+    /// Worth saying that it is there where it has no room.
+    matters: bool,
+}
+
+/// The verdict, then what nobody asked for, then all other notes, in lines of at most `cells` cells.
+fn rows(app: &App, verdict: &str, cells: u16) -> Vec<Row> {
+    let plan = app.plan.as_ref();
+    let surprise = plan.and_then(|plan| plan.decided.first()).filter(|_| app.refused.is_none());
+    let notes = plan.map(|plan| plan.notes.as_slice()).unwrap_or_default();
+    let notes = app.reports.iter().chain(notes).filter(|note| surprise != Some(note));
+    let sentence = |text: &str, indent, hue, matters| {
+        let lines = wrap(text, cells.saturating_sub(indent)).into_iter().enumerate();
+        lines.map(|(at, text)| Row { indent, text, hue, begins: at == 0, matters }).collect::<Vec<_>>()
+    };
+    let mut rows = sentence(verdict, 0, Hue::Text, true);
+    rows.extend(surprise.iter().flat_map(|note| sentence(note, 2, Hue::Cache, true)));
+    rows.extend(notes.flat_map(|note| sentence(note, 2, Hue::Dim, false)));
+    rows
+}
+
 /// The headline with its sign, its colour, and what comes after it.
-fn words(app: &App) -> (String, Hue, String) {
+pub(super) fn words(app: &App) -> (String, Hue, String) {
     if let Load::Failed { name, why } = &app.load {
         return (
             format!("✗ {name} was not opened:"),

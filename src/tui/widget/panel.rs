@@ -26,10 +26,22 @@ pub fn frame(buffer: &mut Buffer, area: Rect, title: &str, aside: &str, focused:
         let mut pen = Pen::new(buffer, top, 0);
         pen.put(if focused { "▸" } else { " " }, title_ink).put(title, title_ink).put(" ", title_ink);
         if !aside.is_empty() && pen.room() > 4 {
-            pen.put("─ ", border).put(aside, theme.ink(Hue::Dim)).put(" ", border);
+            pen.put("─ ", border);
+            let aside = in_whole_parts(aside, pen.room());
+            pen.put(aside, theme.ink(Hue::Dim)).put(" ", border);
         }
     }
     inner
+}
+
+/// `aside`, or as many of its parts as `cells` have room for; the whole where not even the first has.
+fn in_whole_parts(aside: &str, cells: u16) -> &str {
+    if width(aside) <= cells {
+        return aside;
+    }
+    let ends = [", ", " · "].into_iter().flat_map(|between| aside.match_indices(between)).map(|(end, _)| end);
+    // a blank stands between it and the border
+    ends.filter(|&end| width(&aside[..end]) < cells).max().map_or(aside, |end| &aside[..end])
 }
 
 /// The first of `asides` that a frame around `area` has room for beside `title`, as [`frame`] writes them.
@@ -45,4 +57,18 @@ pub fn overlay(buffer: &mut Buffer, area: Rect, title: &str, aside: &str, theme:
     Clear.render(area, buffer);
     let inner = frame(buffer, area, title, aside, true, theme);
     Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asides_lose_whole_parts() {
+        let aside = "Ollama ≥ 0.30, release 2026-11 · exact";
+        assert_eq!(in_whole_parts(aside, 38), aside);
+        assert_eq!(in_whole_parts(aside, 37), "Ollama ≥ 0.30, release 2026-11");
+        assert_eq!(in_whole_parts(aside, 30), "Ollama ≥ 0.30");
+        assert_eq!(in_whole_parts(aside, 13), aside, "which the pen then cuts");
+    }
 }

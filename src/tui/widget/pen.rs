@@ -79,6 +79,36 @@ impl<'a> Pen<'a> {
     }
 }
 
+/// `text` in at most `cells` cells: whole, or cut after a word with an ellipsis behind it; in the middle of a word only
+/// where the first is too long.
+pub fn shortened(text: &str, cells: u16) -> String {
+    if width(text) <= cells {
+        return text.to_owned();
+    }
+    let fits = |end: &usize| width(&text[..*end]) < cells;
+    let words = text.match_indices(' ').map(|(end, _)| end).take_while(fits).last();
+    let letters = || text.char_indices().map(|(end, _)| end).take_while(fits).last();
+    match words.or_else(letters) {
+        Some(end) => format!("{}…", text[..end].trim_end_matches([',', '·', ' '])),
+        None => String::new(),
+    }
+}
+
+/// `name` and `fact` in at most `cells` cells. The fact stays whole as long as some letters of the name have room.
+pub fn named(name: &str, fact: &str, cells: u16) -> String {
+    /// Letters that a name is still known by, and the ellipsis.
+    const LEAST: u16 = 6;
+    let room = cells.saturating_sub(width(fact));
+    if width(name).saturating_add(width(fact)) <= cells {
+        return format!("{name}{fact}");
+    }
+    if room < LEAST {
+        return shortened(name, cells);
+    }
+    let end = name.char_indices().map(|(end, _)| end).take_while(|end| width(&name[..*end]) < room).last();
+    format!("{}…{fact}", name[..end.unwrap_or(0)].trim_end())
+}
+
 /// Breaks `text` into lines of at most `cells` cells, at spaces where there are any.
 pub fn wrap(text: &str, cells: u16) -> Vec<String> {
     let cells = cells.max(1);
@@ -112,6 +142,7 @@ fn pieces(word: &str, cells: u16) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn text_stays_on_its_row() {
@@ -127,5 +158,33 @@ mod tests {
         assert_eq!(wrap("all 33 layers are on it", 10), ["all 33", "layers are", "on it"]);
         assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
         assert!(wrap("", 0).is_empty());
+    }
+
+    #[test]
+    fn names_are_cut_between_words() {
+        assert_eq!(shortened("RTX PRO 6000 Blackwell", 22), "RTX PRO 6000 Blackwell");
+        assert_eq!(shortened("RTX PRO 6000 Blackwell", 13), "RTX PRO 6000…");
+        assert_eq!(shortened("RTX PRO 6000 Blackwell", 12), "RTX PRO…");
+        assert_eq!(shortened("Blackwell", 6), "Black…");
+        assert_eq!(
+            (shortened("é", 0), shortened("", 0), shortened("éé", 1)),
+            (String::new(), String::new(), "…".into())
+        );
+    }
+
+    #[test]
+    fn what_is_known_of_a_name_stays_whole() {
+        assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 40), "Llama 3.1 8B · Q4_K_M");
+        assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 17), "Llama 3… · Q4_K_M");
+        assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 12), "Llama 3.1 8B");
+        assert_eq!(named("é", "è", 0), "");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shortened_has_room(text in "[a-zé中 ,·]{0,30}", fact in "[a-z ·]{0,12}", cells in 0u16..40) {
+            prop_assert!(width(&shortened(&text, cells)) <= cells);
+            prop_assert!(width(&named(&text, &fact, cells)) <= cells);
+        }
     }
 }

@@ -53,7 +53,7 @@ impl Sort {
             Self::Size => "size",
             Self::Trained => "trained",
             Self::Share => "verdict",
-            Self::Fits => "fits",
+            Self::Fits => "context",
         }
     }
 

@@ -8,7 +8,7 @@ use super::shown;
 use crate::tui::app::App;
 use crate::tui::app::machine::cards::{Cards, Choice};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::pen::{Pen, width, wrap};
 use crate::tui::widget::{field, panel};
 
 /// Draws the page; `wrong` is why the last choice was not taken.
@@ -17,7 +17,9 @@ pub fn draw(app: &App, cards: &Cards, wrong: Option<&str>, buffer: &mut Buffer) 
     let place = app.regions.overlay(page::WIDTH.min(78), app.regions.screen.height.saturating_sub(4).clamp(14, 30));
     let title = if cards.seat.is_some() { "Another card in its place" } else { "Add a GPU" };
     let inner = panel::overlay(buffer, place, title, "Enter takes it, Esc back", theme);
-    let hint = "a name, a size such as 24GiB, or total=24GiB,free=22GiB,…";
+    let hints = ["a name, a size such as 24GiB, or total=24GiB,free=22GiB,…", "a name, or a size such as 24GiB"];
+    // the sign before it, and its cursor
+    let hint = hints.into_iter().find(|hint| width(hint) + 3 <= inner.width).unwrap_or_default();
     field::draw(&cards.input, hint, Rect { height: 1, ..inner }, theme, buffer);
     let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let choices = cards.choices();

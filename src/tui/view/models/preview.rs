@@ -12,7 +12,7 @@ use crate::tui::app::shelf::Row;
 use crate::tui::theme::Hue;
 use crate::tui::view::{layers, memory};
 use crate::tui::widget::columns::Columns;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::pen::{Pen, shortened, width, wrap};
 
 /// From this width on, the devices stand beside the layers.
 const WIDE: u16 = 110;
@@ -74,8 +74,11 @@ fn picture(app: &App, plan: &Plan, body: Rect, buffer: &mut Buffer) {
     let below = Rect { y: above.bottom(), height: verdict_rows, ..body };
     let headline = verdict::headline(plan.verdict);
     let text = format!("{headline}: {}", verdict::sentence(plan, None));
-    for (row, line) in (0..verdict_rows).zip(wrap(&text, below.width)) {
-        Pen::new(buffer, below, row).put(&line, theme.ink(Hue::Text));
+    let lines = wrap(&text, below.width);
+    for (row, line) in (0..verdict_rows).zip(&lines) {
+        let last = usize::from(verdict_rows) - 1;
+        let line = if usize::from(row) == last { &lines[last..].join(" ") } else { line };
+        Pen::new(buffer, below, row).put(&shortened(line, below.width), theme.ink(Hue::Text));
     }
 }
 

@@ -188,7 +188,13 @@ fn written(node: &Node, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buf
     // the result stays in sight however long the formula is
     let tail: Vec<(String, Hue)> =
         last.iter().flat_map(|text| wrap(text, inner.width)).map(|line| (line, Hue::Graph)).collect();
-    lines.truncate(usize::from(inner.height).saturating_sub(tail.len()));
+    let room = usize::from(inner.height).saturating_sub(tail.len());
+    if lines.len() > room {
+        lines.truncate(room);
+        if let Some((last, _)) = lines.last_mut() {
+            *last = format!("{last}…");
+        }
+    }
     for (row, (line, hue)) in (0..inner.height).zip(lines.iter().chain(&tail)) {
         Pen::new(buffer, inner, row).put(line, theme.ink(*hue));
     }

@@ -16,7 +16,7 @@ use crate::tui::app::teach::lessons::Cursor;
 use crate::tui::regions::inside;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::pen::{Pen, width, wrap};
 
 /// From so many columns on the titles stand beside the lesson.
 const WIDE: u16 = 100;
@@ -30,8 +30,10 @@ pub struct Places {
 
 impl Places {
     /// The parts of `area`.
-    pub const fn new(area: Rect) -> Self {
-        let list = Rect { width: if area.width < WIDE { 0 } else { area.width * 2 / 5 }, ..area };
+    pub fn new(area: Rect) -> Self {
+        // a number before each, and the frame
+        let titles = lessons::all().iter().map(|lesson| width(&lesson.title)).max().unwrap_or(0) + 5;
+        let list = Rect { width: if area.width < WIDE { 0 } else { titles.min(area.width / 2) }, ..area };
         let told = Rect { x: area.x + list.width, width: area.width - list.width, ..area };
         Self { list, told }
     }

@@ -7,7 +7,7 @@ use super::super::kinds;
 use crate::teach::allocation::{Life, Timeline, Walk};
 use crate::tui::app::App;
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::pen::Pen;
+use crate::tui::widget::pen::{Pen, width};
 use crate::tui::widget::stack::Band;
 use crate::tui::widget::{panel, stack};
 use crate::units::{Bytes, Tokens};
@@ -32,7 +32,10 @@ pub fn draw(app: &App, walk: &Walk, timeline: &Timeline, moment: usize, area: Re
     let mut pen = Pen::new(buffer, inner, 0);
     pen.put(&held.to_string(), theme.bold(Hue::Text)).put(" alive", theme.ink(Hue::Dim));
     pen.put(&format!(", {} free", grown - held), theme.ink(Hue::Dim));
-    pen.put(&format!(" of the {grown} that {} has grown to", timeline.id), theme.ink(Hue::Dim));
+    let so_far = [format!(" of the {grown} that {} has grown to", timeline.id), format!(" of {grown} so far")];
+    if let Some(so_far) = so_far.iter().find(|text| width(text) <= pen.room()) {
+        pen.put(so_far, theme.ink(Hue::Dim));
+    }
     let roomy = inner.height >= 10;
     let map = Rect { y: inner.y + 1, height: if roomy { 2 } else { 1 }, ..inner };
     draw_map(timeline, &lives, moment, map, theme, buffer);

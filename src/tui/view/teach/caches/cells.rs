@@ -82,16 +82,11 @@ fn steps(sheet: &Caches, cells: u64, asked: u64) -> u64 {
 
 /// A heading and the squares; the row after them.
 fn one(store: &Store, fill: &Fill, steps: u64, mut row: u16, area: Rect, theme: Theme, buffer: &mut Buffer) -> u16 {
-    let sight = store.window.map_or("every token".to_owned(), |window| format!("a window of {}", Tokens(window)));
-    let shared = match (store.streams, store.sequences) {
-        (_, 1) => String::new(),
-        (1, sequences) => format!(", shared by {sequences} sequences"),
-        (streams, _) => format!(", {streams} sequences with cells of their own"),
-    };
-    let whose = store.whose.title();
-    let text = format!("{} cells, {sight}{shared} · {} blocks · {}", Tokens(store.size), store.blocks, store.bytes);
     let mut pen = Pen::new(buffer, area, row);
-    pen.put(whose, theme.bold(Hue::Text)).skip(2).put(&text, theme.ink(Hue::Dim));
+    pen.put(store.whose.title(), theme.bold(Hue::Text)).skip(2);
+    let texts = says(store);
+    let text = texts.iter().find(|text| width(text) <= pen.room()).or(texts.last());
+    pen.put(text.map_or("", String::as_str), theme.ink(Hue::Dim));
     row += 1;
     for stream in 0..fill.streams {
         let mut x = 0;
@@ -111,6 +106,24 @@ fn one(store: &Store, fill: &Fill, steps: u64, mut row: u16, area: Rect, theme: 
         row += 1;
     }
     row
+}
+
+/// What is said of a cache, from many words to few; its size is in all of them.
+fn says(store: &Store) -> [String; 4] {
+    let (cells, bytes) = (Tokens(store.size), store.bytes);
+    let window = |words: &str| store.window.map(|window| format!("{words} {}", Tokens(window)));
+    let sight = window("a window of").unwrap_or_else(|| "every token".to_owned());
+    let (shared, whose) = match (store.streams, store.sequences) {
+        (_, 1) => (String::new(), String::new()),
+        (1, all) => (format!(", shared by {all} sequences"), format!(", for {all} sequences")),
+        (all, _) => (format!(", {all} sequences with cells of their own"), format!(", for each of {all} sequences")),
+    };
+    [
+        format!("{cells} cells, {sight}{shared} · {} blocks · {bytes}", store.blocks),
+        format!("{cells} cells, {sight}{whose} · {bytes}"),
+        format!("{cells} cells, {sight} · {bytes}"),
+        format!("{cells} cells, {} · {bytes}", window("window").unwrap_or(sight)),
+    ]
 }
 
 fn drawn(square: Square, theme: Theme) -> (char, ratatui::style::Style) {

@@ -78,16 +78,19 @@ fn one(app: &App, kind: &Kind, chosen: bool, widest: u64, area: Rect, buffer: &m
     } else if let Keeps::State { bytes } = kind.keeps {
         pen.put(&format!("■ {bytes} a sequence, whatever its length"), theme.ink(Hue::Cache));
     }
+    let own = kind.ollama_engine.map(|own| own.bytes());
+    let engines = |names: [&'static str; 3]| {
+        let sizes = names.into_iter().zip([Some(kind.planned), kind.llama_cpp, own]);
+        sizes.filter_map(|(name, bytes)| Some((name, bytes?.to_string()))).collect::<Vec<_>>()
+    };
+    let [long, short] = [["planned", "llama.cpp", "Ollama engine"], ["plan", "llama.cpp", "Ollama"]].map(engines);
+    let cells =
+        |engines: &[(&str, String)]| engines.iter().map(|(name, size)| width(name) + width(size) + 3).sum::<u16>();
     let mut pen = Pen::new(buffer, area, 2);
-    pen.skip(2);
-    let engines = [
-        ("planned", Some(kind.planned)),
-        ("llama.cpp", kind.llama_cpp),
-        ("Ollama engine", kind.ollama_engine.map(|own| own.bytes())),
-    ];
-    for (name, bytes) in engines {
-        let Some(bytes) = bytes else { continue };
-        pen.put(name, theme.ink(Hue::Dim)).skip(1).put(&bytes.to_string(), theme.ink(Hue::Text)).skip(2);
+    // the last needs no gap after it
+    let engines = if cells(&long) <= pen.skip(2).room() + 2 { long } else { short };
+    for (name, size) in engines {
+        pen.put(name, theme.ink(Hue::Dim)).skip(1).put(&size, theme.ink(Hue::Text)).skip(2);
     }
     if pen.room() > width("a block each") {
         pen.put("a block each", theme.ink(Hue::Dim));
@@ -102,7 +105,8 @@ fn formats(sheet: &Caches) -> String {
             1 => format!("{} B", format.bytes),
             block => format!("{} B per {block}", format.bytes),
         };
-        format!("{mark}{} {size} {}", format.ty, format.share)
+        // a line breaks between them only
+        format!("{mark}{} {size} ({})", format.ty, format.share).replace(' ', "\u{a0}")
     };
     let all: Vec<String> = sheet.formats.iter().map(one).collect();
     let planned: Bytes = sheet.planned;
@@ -110,5 +114,5 @@ fn formats(sheet: &Caches) -> String {
         (Some(llama), Some(own)) => format!("All: planned {planned}, llama.cpp {llama}, Ollama engine {own}. "),
         _ => String::new(),
     };
-    format!("{together}Formats: {}", all.join(" · "))
+    format!("{together}Formats, and their share of f16: {}", all.join(" · "))
 }

@@ -12,23 +12,34 @@ use crate::units::{Bytes, grouped};
 
 /// The lines' signs and colours, side by side.
 const SIDES: [(&str, Hue); 2] = [("●", Hue::Graph), ("×", Hue::Cache)];
+/// Fewest rows of the lines.
+const LEAST_PLOT: u16 = 3;
 /// Cells of the axis.
 const AXIS: u16 = 9;
 
 pub(super) fn draw(contest: &Contest, along: &Along, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let inner = panel::frame(buffer, area, "Which side wins", "c next", false, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
-    let text = format!("{}. {}", contest.name, contest.sentence(along));
-    let lines = wrap(&text, inner.width);
-    let legend = 1;
-    let said = (lines.len() as u16).min(inner.height.saturating_sub(5 + legend));
+    let sentence = contest.sentence(along);
+    let names: Vec<String> = contest.sides.iter().map(|side| format!("{} {}", side.name, amount(side.size))).collect();
+    // signs before them, gaps between them; one below the other where they have no room beside each other
+    let beside = names.iter().map(|name| width(name) + 4).sum::<u16>() <= inner.width + 2;
+    let legend = if beside { 1 } else { names.len() as u16 };
+    let room = inner.height.saturating_sub(LEAST_PLOT + 1 + legend);
+    let whole = wrap(&format!("{}. {sentence}", contest.name), inner.width);
+    let lines = if whole.len() <= usize::from(room) { whole } else { wrap(&sentence, inner.width) };
+    let said = (lines.len() as u16).min(room);
     for (row, line) in (0..said).zip(&lines) {
+        let cut = row + 1 == said && usize::from(said) < lines.len();
+        let line = if cut { &format!("{line}…") } else { line };
         Pen::new(buffer, inner, row).put(line, theme.ink(Hue::Text));
     }
-    let mut pen = Pen::new(buffer, inner, said);
-    for (at, (side, (sign, hue))) in contest.sides.iter().zip(SIDES).enumerate() {
+    let mut x = inner.x;
+    for (at, (name, (sign, hue))) in names.iter().zip(SIDES).enumerate() {
         let ink = if at == contest.winner { theme.bold(hue) } else { theme.ink(hue) };
-        pen.put(sign, ink).skip(1).put(&side.name, ink).skip(1).put(&amount(side.size), ink).skip(2);
+        let mut pen = Pen::new(buffer, inner, if beside { said } else { said + at as u16 });
+        pen.to(if beside { x } else { inner.x }).put(sign, ink).skip(1).put(name, ink);
+        x = pen.x().saturating_add(2);
     }
     let taken = said + legend;
     let plot = Rect {
@@ -37,7 +48,7 @@ pub(super) fn draw(contest: &Contest, along: &Along, area: Rect, theme: Theme, b
         width: inner.width.saturating_sub(AXIS),
         height: inner.height.saturating_sub(taken + 1),
     };
-    if plot.width < 8 || plot.height < 3 {
+    if plot.width < 8 || plot.height < LEAST_PLOT {
         return;
     }
     let scale = Scale::of(along);

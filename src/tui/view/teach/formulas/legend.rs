@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use crate::teach::formulas::Formulas;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width};
+use crate::tui::widget::pen::{Pen, width, wrap};
 
 pub(super) fn draw(sheet: &Formulas, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let inner = panel::frame(buffer, area, "Letters", "", false, theme);
@@ -15,14 +15,19 @@ pub(super) fn draw(sheet: &Formulas, area: Rect, theme: Theme, buffer: &mut Buff
     let (letters, values) = (widest(|symbol| symbol.letter), widest(|symbol| &symbol.value));
     if sheet.legend.is_empty() {
         let text = "Buffers have no formula: the page of allocation shows what is alive in them, and when.";
-        for (row, line) in (0..).zip(crate::tui::widget::pen::wrap(text, inner.width.saturating_sub(2))) {
+        for (row, line) in (0..).zip(wrap(text, inner.width.saturating_sub(2))) {
             Pen::new(buffer, inner, row).skip(1).put(&line, theme.ink(Hue::Dim));
         }
     }
-    for (row, symbol) in (0..inner.height).zip(&sheet.legend) {
+    let start = inner.x + 1 + letters + 1 + values + 2;
+    let mut row = 0;
+    for symbol in &sheet.legend {
         let mut pen = Pen::new(buffer, inner, row);
         pen.skip(1).put(symbol.letter, theme.bold(Hue::Text)).skip(letters - width(symbol.letter));
         pen.skip(1 + values - width(&symbol.value)).put(&symbol.value, theme.ink(Hue::Graph));
-        pen.skip(2).put(symbol.meaning, theme.ink(Hue::Dim));
+        for line in wrap(symbol.meaning, inner.right().saturating_sub(start)) {
+            Pen::new(buffer, inner, row).to(start).put(&line, theme.ink(Hue::Dim));
+            row += 1;
+        }
     }
 }
