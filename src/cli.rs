@@ -49,12 +49,13 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, Fault> {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(help) if matches!(help.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return written(help.print()).map(|()| ExitCode::SUCCESS);
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(fault::misread(error, &arguments)),
     };
     match cli.command {
         Some(Command::Plan(args)) => plan(&args)?,

@@ -85,7 +85,7 @@ pub(super) enum Command {
     #[command(after_help = examples::DEVICES_EXAMPLES)]
     Devices(DevicesArgs),
     /// Keep machines by name, for --machine NAME.
-    #[command(subcommand, after_help = examples::MACHINE_EXAMPLES)]
+    #[command(subcommand, after_help = examples::MACHINE_EXAMPLES, arg_required_else_help = false)]
     Machine(MachineCommand),
     /// Show, clear or prune the headers that are kept of models on the network.
     #[cfg(feature = "net")]

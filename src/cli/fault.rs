@@ -1,5 +1,6 @@
 //! What goes wrong, as one line and an exit status.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -47,6 +48,28 @@ impl Fault {
             }
             (fault, _) => fault,
         }
+    }
+}
+
+/// What is wrong with `arguments`, in one sentence; where they begin with what is taken for a model, that may be a command,
+/// mistyped.
+pub(super) fn misread(error: clap::Error, arguments: &[OsString]) -> Fault {
+    use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
+
+    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str()).filter(|word| !word.starts_with('-'));
+    let is_command = |word: &&str| Cli::command().find_subcommand(word).is_some();
+    let (first, second) = (word(1).filter(|first| !is_command(first)), word(2).filter(is_command));
+    match (error.kind(), first, second, first.and_then(near_command)) {
+        (ArgumentConflict, Some(first), Some(command), _) => {
+            Fault::Arguments(format!("the command comes first: 'plimsoll {command} {first}'"))
+        }
+        (ArgumentConflict | InvalidSubcommand | UnknownArgument, Some(first), _, Some(near)) => {
+            Fault::Arguments(format!("'{first}' is no command: was 'plimsoll {near}' meant?"))
+        }
+        (ArgumentConflict, Some(first), None, None) => Fault::Arguments(format!(
+            "'{first}' is no command: 'plimsoll --help' lists them, and 'plimsoll {first}' alone opens a model"
+        )),
+        _ => error.into(),
     }
 }
 

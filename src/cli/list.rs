@@ -80,7 +80,11 @@ pub(super) fn rows(
         if !looked.by_ref().take(here.len()).all(&mut take) {
             return;
         }
-        match asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+        let told = asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if here.is_empty() && told.as_ref().map_or(true, Vec::is_empty) {
+            ready.notes.push(none_here(&roots));
+        }
+        match told {
             Ok(items) => {
                 if !Looked::at(scope, items, &question, &roots).all(&mut take) {
                     return;
@@ -91,6 +95,17 @@ pub(super) fn rows(
         looked.all(take);
     });
     rows
+}
+
+/// That there is no model on this machine, and where it was looked for.
+fn none_here(roots: &Roots) -> String {
+    let folders = [&roots.ollama, &roots.hugging_face, &roots.lm_studio, &roots.llama_cpp];
+    let folders: Vec<String> = folders.into_iter().flatten().map(|folder| folder.display().to_string()).collect();
+    format!(
+        "no model was found on this machine, which was looked for in {}; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE name other \
+         folders, and 'plimsoll plan PATH' opens a file anywhere",
+        folders.join(", ")
+    )
 }
 
 fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String> {

@@ -26,7 +26,7 @@ pub(super) fn plan(plan: &Plan, limits: Option<&Limits>, style: &Style) -> Strin
     out += &style.wrap("", &model(plan));
     out += &style.wrap("", &settings(plan));
     if plan.origin == Origin::Described {
-        out += "on a simulated machine, which is not the one in front of you\n";
+        out += &style.wrap("", "on a simulated machine, which is not the one in front of you");
     }
     if let Some(listing) = plan.listing {
         let columns = format!("{} · {}", listing.size_column(), listing.processor_column());

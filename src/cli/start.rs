@@ -139,6 +139,9 @@ impl Start {
         if self.search.gpus && detected.machine.gpus.is_empty() {
             let of_gpus = |tried: &&Tried| !["ram", "cgroup"].contains(&tried.collector);
             let why: Vec<&str> = detected.tried.iter().filter(of_gpus).map(|tried| tried.outcome.as_str()).collect();
+            // several look in the same place
+            let said = |at: usize| why.iter().enumerate().any(|(other, more)| other > at && more.starts_with(why[at]));
+            let why: Vec<&str> = (0..why.len()).filter(|&at| !said(at)).map(|at| why[at]).collect();
             self.notes.push(format!("no GPU was found: {}", why.join("; ")));
         }
         let machine = self.described.complete(detected.machine);

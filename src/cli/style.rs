@@ -35,8 +35,10 @@ pub(super) enum Bars {
 /// How text looks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
-    /// Columns.
+    /// Columns of a table.
     pub width: usize,
+    /// Columns of a sentence: no more than the terminal has.
+    pub lines: usize,
     pub colours: Colours,
     pub bars: Bars,
 }
@@ -46,10 +48,12 @@ pub(super) const HOLD: char = '\u{a0}';
 
 /// A table needs as many columns; longer lines are lost by the eye.
 const WIDTHS: std::ops::RangeInclusive<usize> = 80..=120;
+/// Sentences can still be read in so few.
+const LEAST_LINES: usize = 30;
 
 impl Style {
     /// Text for a file or a pipe: no colours, no bars, 80 columns.
-    pub(super) const PLAIN: Self = Self { width: 80, colours: Colours::None, bars: Bars::None };
+    pub(super) const PLAIN: Self = Self { width: 80, lines: 80, colours: Colours::None, bars: Bars::None };
 
     /// As standard output wants it.
     pub(super) fn of_stdout() -> Self {
@@ -73,8 +77,9 @@ impl Style {
         } else {
             Colours::Sixteen
         };
+        let lines = width.clamp(LEAST_LINES, *WIDTHS.end());
         let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
-        Self { width, colours, bars: if dumb { Bars::Ascii } else { Bars::Unicode } }
+        Self { width, lines, colours, bars: if dumb { Bars::Ascii } else { Bars::Unicode } }
     }
 
     /// `text` in `ink`, where there are colours.
@@ -113,7 +118,7 @@ impl Style {
     /// [`HOLD`] joins stay on one line.
     pub(super) fn wrap(&self, first: &str, text: &str) -> String {
         let indent = first.chars().count();
-        let room = self.width.saturating_sub(indent).max(20);
+        let room = self.lines.saturating_sub(indent).max(20);
         let mut lines = vec![String::new()];
         for word in text.split_ascii_whitespace() {
             let used = lines.last().map_or(0, |line| line.chars().count());
@@ -158,8 +163,17 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_terminal_breaks_sentences_and_leaves_tables_whole() {
+        let at = |columns| Style::of_terminal(columns, &|_| None);
+        assert_eq!(
+            [40, 100, 300].map(|columns| (at(columns).width, at(columns).lines)),
+            [(80, 40), (100, 100), (120, 120)]
+        );
+    }
+
+    #[test]
     fn lines_end_before_the_edge_and_hang_under_their_beginning() {
-        let style = Style { width: 24, ..Style::PLAIN };
+        let style = Style { lines: 24, ..Style::PLAIN };
         assert_eq!(style.wrap("- ", "one two three four five six seven"), "- one two three four\n  five six seven\n");
         assert_eq!(style.wrap("", ""), "\n");
         // the thin space of numbers holds them together

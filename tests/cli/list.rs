@@ -108,7 +108,8 @@ fn the_text_is_a_table() {
     let said = contains("llama3.1-8b")
         .and(contains("Fits"))
         .and(contains("Does not fit"))
-        .and(contains(format!("{} models for", catalogue::all().len())));
+        .and(contains(format!("{} models for", catalogue::all().len())))
+        .and(contains("no model was found on this machine").and(contains(".ollama/models")));
     let plain = said.and(contains("\u{1b}").not());
     place.plimsoll().arg("list").args(MACHINE).assert().success().stdout(plain).stderr("");
 }

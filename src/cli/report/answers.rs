@@ -92,7 +92,11 @@ fn kept_and_lacks(plan: &Plan, goal: Goal) -> (String, String) {
 
 fn reached(most: &str, kept: &str, next: Option<&str>, found: &Plan, option: &str, style: &Style) -> String {
     let found = &tame(found.clone());
-    let mut out = format!("{} is the most with which {kept}.\n", style.paint(Ink::Strong, most));
+    let said = style.wrap("", &format!("{most} is the most with which {kept}."));
+    let mut out = match said.strip_prefix(most) {
+        Some(rest) => style.paint(Ink::Strong, most) + rest,
+        None => said,
+    };
     out += &style.wrap("", next.unwrap_or("That is the end of its range."));
     out += &style.wrap("", &format!("{}: {}", verdict::headline(found.verdict), verdict::sentence(found, None)));
     out += &format!("\n  {option}\n");

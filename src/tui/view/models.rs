@@ -89,9 +89,9 @@ pub fn said(browse: &Browse, shelf: &Shelf, list: Rect) -> Vec<String> {
              catalogue, or type a path or a name.",
         ),
         (true, false) => Some(
-            "No model was found on this computer, in no folder of Ollama, Hugging Face, LM Studio and llama.cpp; \
-             OLLAMA_MODELS, HF_HOME and LLAMA_CACHE name other folders. Choose one of the catalogue to see how it would \
-             do here, or type a path, or a name: of what is not here only the header is fetched.",
+            "No model was found on this computer, in no folder of Ollama, Hugging Face, LM Studio and llama.cpp ('plimsoll \
+             list' names them; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE name others). Choose one of the catalogue to see how \
+             it would do here, or type a path, or a name: of what is not here only the header is fetched.",
         ),
     };
     let refused = match &shelf.gathered {
