@@ -150,7 +150,11 @@ pub struct Ratio(pub f64);
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{:.0} %", self.0 * 100.0))
+        match self.0 * 100.0 {
+            // a little is not nothing
+            few if few > 0.0 && few <= 0.5 => f.pad("<1 %"),
+            percent => f.pad(&format!("{percent:.0} %")),
+        }
     }
 }
 
@@ -201,6 +205,13 @@ mod tests {
         ] {
             assert_eq!(Bytes(bytes).to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_small_share_is_not_shown_as_nothing() {
+        let shown = [0.0, 1e-9, 0.005, 0.006, 0.5, 1.0].map(|share| Ratio(share).to_string());
+        assert_eq!(shown, ["0 %", "<1 %", "<1 %", "1 %", "50 %", "100 %"].map(str::to_owned));
+        assert_eq!(format!("{:>6}", Ratio(0.001)), "  <1 %");
     }
 
     #[test]

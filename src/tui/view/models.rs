@@ -178,7 +178,7 @@ fn draw_filters(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
         Pen::new(buffer, rest, 0).right(&format!("{} hidden", browse.hidden), theme.ink(Hue::Cache));
         return;
     }
-    let says = ["context: the most on GPUs, (the most with layers in RAM)", "(…) with layers in RAM"];
+    let says = ["context: the most on GPUs, (the most with layers in RAM)", "in brackets: with RAM"];
     if let Some(says) = says.into_iter().find(|says| width(says) <= rest.width) {
         Pen::new(buffer, rest, 0).right(says, theme.ink(Hue::Dim));
     }

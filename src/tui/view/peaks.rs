@@ -13,7 +13,7 @@ use crate::tui::regions::{Panel, inside};
 use crate::tui::theme::Hue;
 use crate::tui::widget::bar::Part;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::pen::{Pen, named, width, wrap};
 use crate::units::{Bytes, grouped};
 
 /// Cells for a name on the page.
@@ -129,7 +129,8 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
                 let most = peak.alive.first().map_or(Bytes::ZERO, |alive| alive.bytes);
                 let row = Row { name: alive.kind.name(), sign: "  ", bytes: alive.bytes, was, most, ink };
                 row.draw(place, Part::Graph, theme, buffer);
-                if let (2, Some(text)) = (place.height, in_short(alive)) {
+                if let (2, Some(largest)) = (place.height, alive.tensors.first()) {
+                    let text = in_short(alive, largest, place.width.saturating_sub(4));
                     Pen::new(buffer, place, 1).skip(4).put(&text, theme.ink(Hue::Dim));
                 }
             }
@@ -147,13 +148,13 @@ fn of_kind(peak: &Peak, alive: &Alive) -> Bytes {
     peak.alive.iter().find(|other| other.kind == alive.kind).map_or(Bytes::ZERO, |other| other.bytes)
 }
 
-/// The largest of the tensors, and how many more there are.
-fn in_short(alive: &Alive) -> Option<String> {
-    let largest = alive.tensors.first()?;
+/// The largest of the tensors and, where `cells` have room, how many more there are. What gives way is its name.
+fn in_short(alive: &Alive, largest: &Held, cells: u16) -> String {
     let more = alive.tensors.iter().map(|held| held.count).sum::<usize>().saturating_sub(largest.count);
-    let times = times(largest);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    Some(format!("{times}{} · {}{more}", largest.name, largest.shape))
+    let (name, shape) = (format!("{}{}", times(largest), largest.name), format!(" · {}", largest.shape));
+    let whole = format!("{name}{shape}{more}");
+    if width(&whole) <= cells { whole } else { named(&name, &shape, cells) }
 }
 
 fn times(held: &Held) -> String {

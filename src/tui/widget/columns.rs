@@ -32,9 +32,11 @@ pub struct Columns {
 impl Columns {
     /// Columns for `blocks` blocks and an output layer in `area`.
     pub fn new(area: Rect, blocks: usize) -> Self {
-        let output_width = if area.width >= 40 { 3 } else { 2 };
-        let room = area.width.saturating_sub(output_width + 1).max(1);
-        let per_column = blocks.div_ceil(usize::from(room)).max(1);
+        let room = |output_width: u16| area.width.saturating_sub(output_width + 1).max(1);
+        let per_column = |output_width| blocks.div_ceil(usize::from(room(output_width))).max(1);
+        // its name has room, unless that would cost the blocks a column of their own
+        let output_width = if area.width >= 40 || per_column(3) == per_column(2) { 3 } else { 2 };
+        let (room, per_column) = (room(output_width), per_column(output_width));
         let columns = blocks.div_ceil(per_column).max(1) as u16;
         let pitch = (room / columns).clamp(1, WIDEST);
         let output_x = area.x.saturating_add(columns.saturating_mul(pitch)).saturating_add(1);
