@@ -8,7 +8,7 @@ use crate::units::{Bytes, Tokens};
 
 /// Where bars begin, and how wide a whole one is.
 const LEFT: f64 = MARGIN + 150.0;
-const WHOLE: f64 = WIDTH - LEFT - MARGIN - 172.0;
+const WHOLE: f64 = WIDTH - LEFT - MARGIN - 230.0;
 
 /// The picture.
 pub fn plan(plan: &Plan) -> String {
@@ -67,7 +67,7 @@ fn bar(paper: &mut Paper, device: &DevicePlan) {
     }
     paper.line((end, top - 3.0), (end, top + 29.0), if device.is_over() { Ink::Over } else { Ink::Text }, false);
     let ink = if device.is_over() { Ink::Over } else { Ink::Text };
-    let of = format!("{} of {} free", device.asked(), device.free);
+    let of = format!("asked {} of {} free", device.asked(), device.free);
     paper.text(WIDTH - MARGIN, top + 17.0, 13, Anchor::End, ink, &of);
     paper.y += 44.0;
 }

@@ -95,10 +95,12 @@ pub fn said(browse: &Browse, shelf: &Shelf, list: Rect) -> Vec<String> {
         ),
     };
     let refused = match &shelf.gathered {
-        Gathered::Refused(why) => Some(why.as_str()),
-        Gathered::Nothing | Gathered::Here | Gathered::All => None,
+        // a short list has room for one of them
+        Gathered::Refused(why) if none_here.is_none() || list.height >= ROOMY => Some(format!("OLLAMA_HOST: {why}")),
+        _ => None,
     };
-    none_here.into_iter().chain(refused).flat_map(|text| wrap(text, list.width)).collect()
+    let texts = none_here.into_iter().chain(refused.as_deref());
+    texts.flat_map(|text| wrap(text, list.width)).collect()
 }
 
 /// How many are listed, how many there are, and what is still awaited.

@@ -95,7 +95,7 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
         return (
             format!("✗ {name} was not opened:"),
             Hue::Over,
-            format!("{}. The plan is as it was; Esc puts this away.", why.trim_end_matches('.')),
+            format!("{}. Esc puts this away.", why.trim_end_matches('.')),
         );
     }
     if let Some(error) = &app.refused {
