@@ -6,7 +6,7 @@ use plimsoll::settings::{Context, GpuLayers, Settings};
 use plimsoll::shelf::Origin;
 use plimsoll::source::store::Store;
 use plimsoll::source::{Package, Progress, TagKnobs};
-use plimsoll::tui::action::Action;
+use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::browse::Line;
 use plimsoll::tui::app::{Load, Mode};
 use plimsoll::units::Bytes;
@@ -281,6 +281,9 @@ fn an_empty_computer_is_shown_the_catalogue() {
     stage.props.shelf.retain(|(_, origin, _)| *origin == Origin::Catalogue);
     stage.press("o");
     assert_eq!(listed(&stage), ["llama3.2-1b", "qwen3-235b-a22b"]);
+    let y = stage.text().lines().position(|line| line.contains("qwen3-235b-a22b")).unwrap();
+    stage.mouse(Gesture::Down, 8, y as u16);
+    assert!(matches!(&stage.app.mode, Mode::Browse(page) if page.at == 1), "what is said above it moves no row");
     stage.props.shelf.clear();
     stage.press("Esc o");
     assert!(stage.text().contains("type a name, a path or an address"), "{}", stage.text());
@@ -288,7 +291,6 @@ fn an_empty_computer_is_shown_the_catalogue() {
 
 #[test]
 fn the_mouse_chooses_sorts_and_opens() {
-    use plimsoll::tui::action::Gesture;
     let mut stage = stage();
     stage.press("b");
     let place = |stage: &Stage, wanted: &str| -> (u16, u16) {

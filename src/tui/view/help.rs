@@ -21,8 +21,11 @@ pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
         let mut page = Page::new(app);
         for scope in Scope::ALL {
             keys(app, scope, &mut page);
+            // the planner's keys are its last; those of other pages can wait
+            if scope == Scope::Plan {
+                rest(&mut page);
+            }
         }
-        rest(&mut page);
         page
     };
     page.draw(app, "Keys", scroll, buffer);
@@ -41,9 +44,14 @@ fn rest(page: &mut Page) {
     page.heading("Signs");
     page.text("● set by you", Hue::Text);
     page.text("○ left to the engine", Hue::Text);
+    page.text("→ what the engine makes of auto", Hue::Text);
     page.text("┊ the most that keeps all layers on GPU", Hue::Text);
+    page.text("┄ beyond it: layers leave the GPUs", Hue::Text);
     page.text("╵ a layer leaves the GPUs there", Hue::Text);
     page.text("◇ the engine's own rules change there", Hue::Text);
     page.text("◆ held: suggestions leave it alone", Hue::Text);
     page.text("▲▼ just changed", Hue::Text);
+    page.text("0 1 R under a layer: GPU0, GPU1, RAM", Hue::Text);
+    page.text("/ layers of one column on several", Hue::Text);
+    page.text("≈ taller than is drawn", Hue::Text);
 }
