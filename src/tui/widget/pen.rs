@@ -109,21 +109,40 @@ pub fn named(name: &str, fact: &str, cells: u16) -> String {
     format!("{}…{fact}", name[..end.unwrap_or(0)].trim_end())
 }
 
-/// Breaks `text` into lines of at most `cells` cells, at spaces where there are any.
+/// Breaks `text` into lines of at most `cells` cells, at spaces where there are any, but not between a number and its
+/// unit.
 pub fn wrap(text: &str, cells: u16) -> Vec<String> {
     let cells = cells.max(1);
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let fits = lines.last().is_some_and(|line| width(line) + 1 + width(word) <= cells);
+    for word in words(text) {
+        let fits = lines.last().is_some_and(|line| width(line) + 1 + width(&word) <= cells);
         match lines.last_mut().filter(|_| fits) {
             Some(line) => {
                 line.push(' ');
-                line.push_str(word);
+                line.push_str(&word);
             }
-            None => lines.extend(pieces(word, cells)),
+            None => lines.extend(pieces(&word, cells)),
         }
     }
     lines
+}
+
+/// The words of `text`, each number with its unit.
+fn words(text: &str) -> Vec<String> {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "GB", "%"];
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', '.', ':', ';', ')']));
+        let number = words.last_mut().filter(|last| is_unit && last.ends_with(|c: char| c.is_ascii_digit()));
+        match number {
+            Some(number) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            None => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 fn pieces(word: &str, cells: u16) -> Vec<String> {
@@ -158,6 +177,7 @@ mod tests {
         assert_eq!(wrap("all 33 layers are on it", 10), ["all 33", "layers are", "on it"]);
         assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
         assert!(wrap("", 0).is_empty());
+        assert_eq!(wrap("all of 64.0 GiB, or 3 %", 12), ["all of", "64.0 GiB, or", "3 %"]);
     }
 
     #[test]

@@ -10,12 +10,15 @@ use crate::tui::app::App;
 use crate::tui::app::machine::versus::Versus;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width};
+use crate::tui::widget::pen::{Pen, shortened, width, wrap};
 use crate::units::{Bytes, Tokens};
 
 /// Cells of the rows' titles, and the most that a column takes.
 const TITLES: u16 = 13;
 const COLUMN: u16 = 26;
+
+/// Rows above the table: a machine's name, two of what it is, and a blank one.
+const HEAD: u16 = 4;
 
 /// A row: its title, and what it says of a machine, in which colour.
 type Row = (&'static str, fn(&OnMachine, &Plan) -> (String, Hue));
@@ -47,18 +50,24 @@ fn left(devices: &[DevicePlan]) -> Bytes {
 pub fn draw(app: &App, versus: &Versus, buffer: &mut Buffer) {
     let theme = app.theme;
     let count = versus.machines.len().max(1) as u16;
-    let place = app.regions.overlay((TITLES + count * COLUMN + 6).max(58), ROWS.len() as u16 + 7);
+    let place = app.regions.overlay((TITLES + count * COLUMN + 6).max(58), ROWS.len() as u16 + HEAD + 4);
     let inner = panel::overlay(buffer, place, "Side by side", "Esc back", theme);
     let column = (inner.width.saturating_sub(TITLES) / count).min(COLUMN);
     let cell = |at: u16| Rect { x: inner.x + TITLES + at * column, width: column.saturating_sub(1), ..inner };
     for (row, (title, _)) in ROWS.iter().enumerate() {
-        Pen::new(buffer, inner, row as u16 + 3).put(title, theme.ink(Hue::Dim));
+        Pen::new(buffer, inner, row as u16 + HEAD).put(title, theme.ink(Hue::Dim));
     }
     for (at, (name, machine)) in (0..count).zip(&versus.machines) {
         Pen::new(buffer, cell(at), 0).put(name, theme.bold(Hue::Focus));
-        Pen::new(buffer, cell(at), 1).put(&machine.to_string(), theme.ink(Hue::Dim));
+        let is = wrap(&machine.to_string(), cell(at).width);
+        for (row, from) in (1..HEAD - 1).zip(0..is.len()) {
+            // what has no room any more goes on the last of them, shortened
+            let to = if row == HEAD - 2 { is.len() } else { from + 1 };
+            let text = shortened(&is[from..to].join(" "), cell(at).width);
+            Pen::new(buffer, cell(at), row).put(&text, theme.ink(Hue::Dim));
+        }
         let Some(answers) = &versus.answers else {
-            Pen::new(buffer, cell(at), 3).put("working it out…", theme.ink(Hue::Dim));
+            Pen::new(buffer, cell(at), HEAD).put("working it out…", theme.ink(Hue::Dim));
             continue;
         };
         let Some(on) = answers.get(usize::from(at)) else { continue };
@@ -67,14 +76,14 @@ pub fn draw(app: &App, versus: &Versus, buffer: &mut Buffer) {
                 for (row, (_, say)) in ROWS.iter().enumerate() {
                     let (text, hue) = say(on, plan);
                     let ink = if hue == Hue::Text { theme.ink(hue) } else { theme.bold(hue) };
-                    Pen::new(buffer, cell(at), row as u16 + 3).put(&text, ink);
+                    Pen::new(buffer, cell(at), row as u16 + HEAD).put(&text, ink);
                 }
             }
-            Err(why) => drop(Pen::new(buffer, cell(at), 3).put(why, theme.ink(Hue::Over))),
+            Err(why) => drop(Pen::new(buffer, cell(at), HEAD).put(why, theme.ink(Hue::Over))),
         }
     }
     let said = "at most: the largest context with every layer on GPUs";
     if width(said) <= inner.width {
-        Pen::new(buffer, inner, ROWS.len() as u16 + 4).put(said, theme.ink(Hue::Dim));
+        Pen::new(buffer, inner, ROWS.len() as u16 + HEAD + 1).put(said, theme.ink(Hue::Dim));
     }
 }

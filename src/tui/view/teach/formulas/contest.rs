@@ -7,7 +7,7 @@ use ratatui::style::Style;
 use crate::teach::formulas::{Along, Contest, Sample};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::pen::{Pen, shortened, width, wrap};
 use crate::units::{Bytes, grouped};
 
 /// The lines' signs and colours, side by side.
@@ -30,9 +30,9 @@ pub(super) fn draw(contest: &Contest, along: &Along, area: Rect, theme: Theme, b
     let lines = if whole.len() <= usize::from(room) { whole } else { wrap(&sentence, inner.width) };
     let said = (lines.len() as u16).min(room);
     for (row, line) in (0..said).zip(&lines) {
-        let cut = row + 1 == said && usize::from(said) < lines.len();
-        let line = if cut { &format!("{line}…") } else { line };
-        Pen::new(buffer, inner, row).put(line, theme.ink(Hue::Text));
+        // the last says that there is more
+        let line = if row + 1 == said { &lines[usize::from(row)..].join(" ") } else { line };
+        Pen::new(buffer, inner, row).put(&shortened(line, inner.width), theme.ink(Hue::Text));
     }
     let mut x = inner.x;
     for (at, (name, (sign, hue))) in names.iter().zip(SIDES).enumerate() {
