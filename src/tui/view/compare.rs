@@ -17,20 +17,22 @@ use super::memory;
 use super::verdict::sign;
 use crate::answer::compare::{Against, Figure, Group, Row, compare};
 use crate::answer::verdict::headline;
-use crate::plan::{DevicePlan, Plan};
+use crate::plan::{DevicePlan, ModelSummary, Plan};
 use crate::tui::app::App;
 use crate::tui::app::compare::{Compared, Comparing};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, named, width};
+use crate::tui::widget::pen::{self, Pen, named, shortened};
 use crate::units::Bytes;
 
 /// Cells for the rows' names.
 const NAMES: u16 = 17;
-/// Fewest and most cells of a column.
+/// Fewest and most cells of a column, and of the gap behind it.
 const LEAST: u16 = 19;
 const MOST: u16 = 42;
-/// Rows above those that scroll: titles, models, verdicts, and a blank one.
+const GAP: u16 = 2;
+/// Rows above those that scroll: titles, models, verdicts, and a blank one; one more where a model's quantisation has no
+/// room behind its name.
 const HEAD: u16 = 4;
 
 /// A plan under a title of its own.
@@ -54,7 +56,7 @@ pub struct View {
 /// Draws the plans that are kept and the present one.
 pub fn pinned(app: &App, page: Comparing, buffer: &mut Buffer) {
     let columns: Vec<Column> = app.compared().iter().map(column).collect();
-    let place = app.regions.overlay(u16::MAX, height(&columns).saturating_add(2));
+    let place = app.regions.overlay(u16::MAX, height(&columns, app.regions.screen.width).saturating_add(2));
     let aside = match columns.len() {
         0 | 1 => "change something, then c: it stands beside this".to_owned(),
         _ => format!("≠ differs from {}", columns.first().map_or("", |first| first.title.as_str())),
@@ -81,10 +83,39 @@ enum Line<'a> {
     Blank,
 }
 
-/// Rows that all of the columns' figures take.
-pub fn height(columns: &[Column<'_>]) -> u16 {
+/// Rows that all of the columns' figures take on a screen of this width.
+pub fn height(columns: &[Column<'_>], screen: u16) -> u16 {
     let plans = plans(columns);
-    lines(&compare(&plans), &plans).len() as u16 + HEAD
+    // the frame and a blank on either side
+    lines(&compare(&plans), &plans).len() as u16 + Layout::of(columns, None, screen.saturating_sub(4)).head
+}
+
+/// Which columns are shown, how wide each is with the gap behind it, and the rows of their heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    first: usize,
+    fit: usize,
+    wide: u16,
+    head: u16,
+}
+
+impl Layout {
+    /// As many of `columns` as have room in `width` cells, the chosen one among them.
+    fn of(columns: &[Column<'_>], chosen: Option<usize>, width: u16) -> Self {
+        let room = width.saturating_sub(NAMES);
+        let fit = usize::from(room / LEAST).clamp(1, columns.len().max(1));
+        let first = chosen.unwrap_or(0).saturating_sub(fit - 1).min(columns.len().saturating_sub(fit));
+        let wide = (room / fit as u16).min(MOST);
+        let models = columns.iter().filter_map(|column| column.plan.as_ref().ok()).map(|plan| &plan.model);
+        let cells = |model: &ModelSummary| pen::width(&model.name) + pen::width(&quantisation(model));
+        let apart = models.map(cells).any(|cells| cells > wide.saturating_sub(GAP));
+        Self { first, fit, wide, head: HEAD + u16::from(apart) }
+    }
+}
+
+/// ` · Q4_K_M`
+fn quantisation(model: &ModelSummary) -> String {
+    model.file_type.as_ref().map_or_else(String::new, |fact| format!(" · {fact}"))
 }
 
 fn plans<'a>(columns: &[Column<'a>]) -> Vec<Option<&'a Plan>> {
@@ -98,26 +129,25 @@ pub fn draw(columns: &[Column<'_>], view: View, area: Rect, theme: Theme, buffer
     let groups = compare(&plans);
     let lines = lines(&groups, &plans);
 
-    let room = area.width.saturating_sub(NAMES);
-    let fit = usize::from(room / LEAST).clamp(1, columns.len().max(1));
-    let first = view.chosen.unwrap_or(0).saturating_sub(fit - 1).min(columns.len().saturating_sub(fit));
-    let wide = (room / fit as u16).min(MOST);
+    let Layout { first, fit, wide, head: rows } = Layout::of(columns, view.chosen, area.width);
     let place = |at: usize| {
         let x = area.x.saturating_add(NAMES).saturating_add(wide.saturating_mul((at - first) as u16));
-        Rect { x, width: wide.saturating_sub(2), ..area }.intersection(area)
+        Rect { x, width: wide.saturating_sub(GAP), ..area }.intersection(area)
     };
     for (at, column) in columns.iter().enumerate().skip(first).take(fit) {
-        head(column, view.chosen == Some(at), place(at), theme, buffer);
+        head(column, rows, view.chosen == Some(at), place(at), theme, buffer);
     }
     if fit < columns.len() {
         let text = format!("{} to {} of {}", first + 1, first + fit, columns.len());
         Pen::new(buffer, Rect { width: NAMES, ..area }, 0).put(&text, theme.ink(Hue::Dim));
     }
 
-    let body = area.height.saturating_sub(HEAD);
+    let body = area.height.saturating_sub(rows);
+    // how many more there are is said on a row of its own
+    let body = if lines.len() > usize::from(body) { body.saturating_sub(1) } else { body };
     let scroll = view.scroll.min((lines.len() as u16).saturating_sub(body));
     for (row, line) in lines.iter().skip(usize::from(scroll)).take(usize::from(body)).enumerate() {
-        let y = area.y + HEAD + row as u16;
+        let y = area.y + rows + row as u16;
         name(line, &plans, Rect { y, height: 1, width: NAMES.min(area.width), ..area }, theme, buffer);
         for at in first..first + fit {
             let place = Rect { y, height: 1, ..place(at) };
@@ -131,7 +161,7 @@ pub fn draw(columns: &[Column<'_>], view: View, area: Rect, theme: Theme, buffer
     }
     let below = lines.len().saturating_sub(usize::from(scroll + body));
     if below > 0 && body > 0 {
-        let last = Rect { y: area.y + HEAD + body - 1, height: 1, ..area };
+        let last = Rect { y: area.y + rows + body, height: 1, ..area };
         Pen::new(buffer, last, 0).right(&format!("{below} more ↓"), theme.ink(Hue::Dim));
     }
 }
@@ -149,7 +179,8 @@ fn lines<'a>(groups: &'a [Group], plans: &[Option<&Plan>]) -> Vec<Line<'a>> {
     lines
 }
 
-fn head(column: &Column<'_>, chosen: bool, place: Rect, theme: Theme, buffer: &mut Buffer) {
+/// The head of a column, `rows` high with the blank one.
+fn head(column: &Column<'_>, rows: u16, chosen: bool, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.bold(Hue::Text) };
     if chosen {
         buffer.set_style(Rect { height: 1, ..place }, theme.selected());
@@ -162,12 +193,15 @@ fn head(column: &Column<'_>, chosen: bool, place: Rect, theme: Theme, buffer: &m
     match &column.plan {
         Ok(plan) => {
             let (mark, hue) = sign(plan.verdict);
-            let fact = plan.model.file_type.as_ref().map_or_else(String::new, |fact| format!(" · {fact}"));
-            let text = named(&plan.model.name, &fact, place.width);
-            let name = text.strip_suffix(&fact).unwrap_or(&text);
+            let fact = quantisation(&plan.model);
             let mut pen = Pen::new(buffer, place, 1);
-            pen.put(name, theme.ink(Hue::Text)).put(&text[name.len()..], theme.ink(Hue::Dim));
-            Pen::new(buffer, place, 2).put(&format!("{mark} {}", headline(plan.verdict)), theme.bold(hue));
+            if rows == HEAD {
+                pen.put(&plan.model.name, theme.ink(Hue::Text)).put(&fact, theme.ink(Hue::Dim));
+            } else {
+                pen.put(&shortened(&plan.model.name, place.width), theme.ink(Hue::Text));
+                Pen::new(buffer, place, 2).put(fact.trim_start_matches(" · "), theme.ink(Hue::Dim));
+            }
+            Pen::new(buffer, place, rows - 2).put(&format!("{mark} {}", headline(plan.verdict)), theme.bold(hue));
         }
         Err(why) => {
             Pen::new(buffer, place, 1).put("✗ No plan", theme.bold(Hue::Over));
@@ -238,5 +272,5 @@ fn asked(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, th
     let ink = if own.is_over() { theme.bold(Hue::Over) } else { theme.ink(Hue::Dim) };
     let over = if own.is_over() { " ✗ over" } else { "" };
     let [long, short] = [figure::of, figure::of_in_short].map(|of| format!("{}{over}", of(own.asked(), own.free)));
-    Pen::new(buffer, place, 0).put(if width(&long) <= place.width { &long } else { &short }, ink);
+    Pen::new(buffer, place, 0).put(if pen::width(&long) <= place.width { &long } else { &short }, ink);
 }

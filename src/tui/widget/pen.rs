@@ -102,11 +102,7 @@ pub fn named(name: &str, fact: &str, cells: u16) -> String {
     if width(name).saturating_add(width(fact)) <= cells {
         return format!("{name}{fact}");
     }
-    if room < LEAST {
-        return shortened(name, cells);
-    }
-    let end = name.char_indices().map(|(end, _)| end).take_while(|end| width(&name[..*end]) < room).last();
-    format!("{}…{fact}", name[..end.unwrap_or(0)].trim_end())
+    if room < LEAST { shortened(name, cells) } else { shortened(name, room) + fact }
 }
 
 /// Breaks `text` into lines of at most `cells` cells, at spaces where there are any, but not between a number and its
@@ -195,7 +191,7 @@ mod tests {
     #[test]
     fn what_is_known_of_a_name_stays_whole() {
         assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 40), "Llama 3.1 8B · Q4_K_M");
-        assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 17), "Llama 3… · Q4_K_M");
+        assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 17), "Llama… · Q4_K_M");
         assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 12), "Llama 3.1 8B");
         assert_eq!(named("é", "è", 0), "");
     }
