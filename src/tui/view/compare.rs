@@ -242,14 +242,18 @@ fn figures(row: &Row, at: usize, place: Rect, theme: Theme, buffer: &mut Buffer)
     if *figure == Figure::Nothing {
         return;
     }
-    let aside = match against {
-        Against::More(by) => format!(" ▲ {by}"),
-        Against::Less(by) => format!(" ▼ {by}"),
-        Against::Higher => " ▲".to_owned(),
-        Against::Lower => " ▼".to_owned(),
+    let (direction, by) = match against {
+        Against::More(by) => (" ▲", format!(" {by}")),
+        Against::Less(by) => (" ▼", format!(" {by}")),
+        Against::Higher => (" ▲", String::new()),
+        Against::Lower => (" ▼", String::new()),
         Against::Same | Against::Other => return,
     };
-    pen.put(&aside, theme.ink(Hue::Cache));
+    pen.put(direction, theme.ink(Hue::Cache));
+    // whole or not at all
+    if pen::width(&by) <= pen.room() {
+        pen.put(&by, theme.ink(Hue::Cache));
+    }
 }
 
 /// The GPU of this index, or the RAM, of the plan in column `at`.

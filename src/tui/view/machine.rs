@@ -22,13 +22,14 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{footer, memory, verdict};
+use crate::machine::short_name;
 use crate::machine::what_if::Seat;
 use crate::tui::app::machine::{Asking, Bench, Pane, Row};
 use crate::tui::app::{App, Known};
 use crate::tui::regions::machine::{AROUND, Places};
 use crate::tui::theme::{Hue, Theme, veil};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width};
+use crate::tui::widget::pen::{Pen, shortened, width};
 use crate::units::Bytes;
 
 /// Cells of a size and of a state with their gaps.
@@ -107,7 +108,7 @@ fn texts(app: &App, row: Row, seat: Option<&Seat>, id: Option<String>) -> [Strin
             let switch = if seat.change.off { "○" } else { "●" };
             let computer = seat.gpu.computer.as_ref().map(|name| format!(" @{name}")).unwrap_or_default();
             let shared = if seat.gpu.integrated { " · in RAM" } else { "" };
-            let name = format!("{switch} {}{computer}{shared}", seat.gpu.name);
+            let name = format!("{switch} {}{computer}{shared}", short_name(&seat.gpu.name));
             let state = seat.state().unwrap_or_default().to_owned();
             [id.unwrap_or_default(), name, seat.gpu.total.to_string(), seat.gpu.free.to_string(), state]
         }
@@ -132,7 +133,10 @@ fn draw_row(area: Rect, row: u16, cells: [&str; 5], theme: Theme, hue: Hue, buff
     let mut pen = Pen::new(buffer, area, row);
     let end = pen.x() + pen.room();
     let names = Rect { width: area.width.saturating_sub(2 * SIZE + STATE), ..area };
-    Pen::new(buffer, names, row).skip(1).put(id, ink).to(area.x + 8).put(name, ink);
+    let mut named = Pen::new(buffer, names, row);
+    named.skip(1).put(id, ink).to(area.x + 8);
+    let name = shortened(name, named.room());
+    named.put(&name, ink);
     for (text, from) in [(total, 2 * SIZE + STATE), (free, SIZE + STATE)] {
         let start = end.saturating_sub(from) + SIZE.saturating_sub(width(text));
         pen = Pen::new(buffer, area, row);

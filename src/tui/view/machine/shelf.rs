@@ -9,7 +9,7 @@ use super::shown;
 use crate::tui::app::App;
 use crate::tui::app::machine::shelf::Shelf;
 use crate::tui::theme::Hue;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::pen::{Pen, shortened, width, wrap};
 use crate::tui::widget::{field, panel};
 
 /// Draws the list; `wrong` is why the last choice was not taken.
@@ -36,7 +36,9 @@ pub fn draw(app: &App, shelf: &Shelf, wrong: Option<&str>, buffer: &mut Buffer) 
                 let here = app.here.to_string();
                 let long = "the one that the planner was started on";
                 let short = width(long) + 2 + width(&here) > pen.room();
-                pen.put(if short { "as started" } else { long }, ink).skip(2).put(&here, theme.ink(Hue::Dim));
+                pen.put(if short { "as started" } else { long }, ink).skip(2);
+                let here = shortened(&here, pen.room());
+                pen.put(&here, theme.ink(Hue::Dim));
             }
             Some((name, Ok(machine))) => {
                 pen.put(name, ink).skip(2).put(&machine.to_string(), theme.ink(Hue::Dim));

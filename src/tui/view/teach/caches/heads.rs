@@ -8,7 +8,7 @@ use crate::tui::app::App;
 use crate::tui::app::teach::caches::Cursor;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::pen::{Pen, shortened, width, wrap};
 use crate::units::Bytes;
 
 /// From so many columns on the bars stand beside the words.
@@ -63,7 +63,8 @@ fn one(app: &App, kind: &Kind, chosen: bool, widest: u64, area: Rect, buffer: &m
     let blocks = if kind.blocks.len() == 1 { "block" } else { "blocks" };
     let mut pen = Pen::new(buffer, area, 0);
     pen.put(if chosen { "▸" } else { " " }, ink).put(&format!("{} {blocks}  ", kind.blocks.len()), ink);
-    pen.put(&kind.says(), theme.ink(Hue::Text));
+    let says = shortened(&kind.says(), pen.room());
+    pen.put(&says, theme.ink(Hue::Text));
     let mut pen = Pen::new(buffer, area, 1);
     pen.skip(2);
     if let Keeps::Tokens { heads, kv_heads, k, v, per_token, .. } = kind.keeps {
