@@ -10,6 +10,7 @@ pub mod compare;
 mod crew;
 mod foresight;
 mod glance;
+mod ground;
 pub mod largest;
 pub mod limits;
 pub mod machines;

@@ -6,6 +6,7 @@ mod catalogue;
 mod cli;
 mod engine;
 mod exports;
+mod filling;
 mod formulas;
 mod gguf;
 #[allow(dead_code, reason = "shared with benches that need more of it")]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::largest::last_met_between;
+use super::ground::{Ground, Mirrored};
 use super::{Case, Goal};
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
@@ -253,12 +253,24 @@ impl More<'_> {
 
     /// The least that is enough, if `most` is.
     fn least_up_to(&mut self, most: u64) -> Option<u64> {
-        if most > 0 && self.at(most).0 { self.least_between(0, most) } else { None }
+        if most > 0 && self.meets(most) { self.least_between(0, most) } else { None }
     }
 
     /// The least above `low`, which is not enough, up to `high`.
     fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
-        last_met_between(0, high - low, &mut |less| self.at(high - less)).map(|less| high - less)
+        Mirrored { ground: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
+    }
+}
+
+impl Ground for More<'_> {
+    type Rules = Option<InEffect>;
+
+    fn rules(&mut self, mib: u64) -> Option<InEffect> {
+        self.at(mib).1
+    }
+
+    fn meets(&mut self, mib: u64) -> bool {
+        self.at(mib).0
     }
 }
 

@@ -1,16 +1,20 @@
 //! Where on a track a goal is met last: guessed by sketches of plans, which take far less time than plans, and then looked
 //! at exactly.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::crew::share;
-use super::largest::{last_met, last_met_between};
+use super::ground::Ground;
 use super::survey::{Asked, Prospect, Regime};
 use crate::engine::{Basis, Extent, Graphs, Sketch};
 use crate::plan::Plan;
 
 /// How often a guess is looked at exactly, and corrected, before the search is left to others.
 const MOST_GUESSES: usize = 32;
+/// So many guesses are many.
+const LONG: usize = 4;
+/// Ends of a bracket that differ by more than this factor are far apart.
+const FAR: u64 = 4;
 /// How far beyond a limit others are looked for: a batch that is rounded up for as many sequences can be smaller for more.
 const BEYOND: u64 = 8;
 
@@ -66,35 +70,51 @@ impl<'s, 'a> Foresight<'s, 'a> {
     }
 
     /// Where the goal is met last.
-    pub fn last_met(&mut self) -> Found {
+    pub fn limit(&mut self) -> Found {
         let last = self.asked.track.last();
-        let Some(mut guess) = last_met(self.samples, &mut |place| self.look(place)) else {
-            return if self.is_hopeless() { Found::Nowhere } else { Found::Unclear };
+        let foreseen = self.last_met(self.samples).map_or_else(|| self.last_resort(), Ok);
+        let mut guess = match foreseen {
+            Ok(guess) => guess,
+            Err(found) => return found,
         };
         let mut bracket = self.bracket(guess);
-        for _ in 0..MOST_GUESSES {
-            let mut places: Vec<u64> = (guess..=last).take(2).collect();
-            places.extend(bracket.middle().filter(|middle| !places.contains(middle)));
-            let Some(looked) = self.look_exactly(&places) else { return Found::Unclear };
-            let met = |wanted: u64| places.iter().zip(&looked).any(|(&place, &met)| place == wanted && met);
-            if met(guess) && !met(guess + 1) {
-                match self.beyond(guess) {
+        for round in 0..MOST_GUESSES {
+            let places = bracket.places(guess, last, round);
+            if self.look_at_two(&places).is_none() {
+                return Found::Unclear;
+            }
+            bracket.narrow(places.into_iter().filter_map(|place| Some((place, self.seen_at(place)?))));
+            if let Some(limit) = bracket.limit(last) {
+                match self.beyond(limit) {
                     Some(further) => guess = further,
                     None => {
-                        return self.plan(guess).map_or(Found::Unclear, |plan| Found::Last(guess, Box::new(plan)));
+                        return self.plan(limit).map_or(Found::Unclear, |plan| Found::Last(limit, Box::new(plan)));
                     }
                 }
-                continue;
-            }
-            bracket.narrow(places.iter().copied().zip(looked.iter().copied()));
-            let from = if met(guess + 1) { guess + 1 } else { guess };
-            let edge = nearest_edge(from, met(from), last, &mut |place| self.look(place));
-            match edge.or(bracket.met) {
-                Some(edge) => guess = bracket.hold(edge),
-                None => return Found::Unclear,
+            } else {
+                let met = self.seen_at(guess) == Some(true);
+                let edge = self.nearest_edge(guess, met, last);
+                match edge.or(bracket.met) {
+                    Some(edge) => guess = bracket.hold(edge),
+                    None => return Found::Unclear,
+                }
             }
         }
         Found::Unclear
+    }
+
+    /// Looks exactly at the first two of `places` that nobody has looked at.
+    fn look_at_two(&mut self, places: &[u64]) -> Option<Vec<bool>> {
+        let mut unseen: Vec<u64> = places.iter().copied().filter(|&place| self.seen_at(place).is_none()).collect();
+        unseen.dedup();
+        unseen.truncate(2);
+        self.look_exactly(&unseen)
+    }
+
+    /// What an exact look at `place` said.
+    fn seen_at(&mut self, place: u64) -> Option<bool> {
+        let known = self.known(place)?;
+        self.seen.get(&known.subject()).copied()
     }
 
     /// The plan at `place`, where its graphs are known.
@@ -103,52 +123,43 @@ impl<'s, 'a> Foresight<'s, 'a> {
         self.asked.sketched(place, &self.sketch(known, Basis::Graph))
     }
 
-    /// Where a little beyond `place` the goal is probably met again.
+    /// Where beyond `place` the goal is probably met again: a little further on, or at a sample, if less may be needed there.
     fn beyond(&mut self, place: u64) -> Option<u64> {
         let last = self.asked.track.last().min(place.saturating_add(BEYOND));
-        (place + 2..=last).rev().find(|&further| self.look(further).0)
+        let samples = if self.asked.may_need_less() { self.samples } else { &[] };
+        let far = samples.iter().copied().filter(|&sample| sample > last);
+        let places: Vec<u64> = (place + 2..=last).chain(far).collect();
+        places.into_iter().rev().find(|&further| self.meets(further))
     }
 
     /// The samples on either side of `place` that were looked at exactly.
     fn bracket(&mut self, place: u64) -> Bracket {
         let at = self.samples.partition_point(|&sample| sample <= place);
         let (below, above) = self.samples.split_at(at);
-        let seen = |foresight: &mut Self, sample: u64| {
-            let known = foresight.known(sample)?;
-            foresight.seen.get(&known.subject()).copied()
-        };
-        let met = below.iter().rev().copied().find(|&sample| seen(self, sample) == Some(true));
-        let missed = above.iter().copied().find(|&sample| seen(self, sample) == Some(false));
+        let met = below.iter().rev().copied().find(|&sample| self.seen_at(sample) == Some(true));
+        let missed = above.iter().copied().find(|&sample| self.seen_at(sample) == Some(false));
         Bracket { met, missed: missed.into_iter().collect(), slow: false }
     }
 
-    /// Whether the goal is met not even at the first of the samples under each of the engine's rules.
-    fn is_hopeless(&mut self) -> bool {
-        let mut first: HashMap<usize, u64> = HashMap::new();
+    /// Where sketches see nothing: the last place that meets the goal of the first samples under each of the engine's rules,
+    /// and of those halfway, if less may be needed there. Else what came of it.
+    fn last_resort(&mut self) -> Result<u64, Found> {
+        let mut hopeful: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
         for &sample in self.samples {
-            let Some(known) = self.known(sample) else { return false };
+            let known = self.known(sample).ok_or(Found::Unclear)?;
             if known.hopeful {
-                first.entry(known.rules).or_insert(sample);
+                hopeful.entry(known.rules).or_default().push(sample);
             }
         }
-        let first: Vec<u64> = first.into_values().collect();
-        self.look_exactly(&first).is_some_and(|looked| !looked.contains(&true))
-    }
-
-    /// Whether the goal is probably met at `place`, and under which of the rules.
-    fn look(&mut self, place: u64) -> (bool, Option<usize>) {
-        let Some(known) = self.known(place) else { return (false, None) };
-        if known.hopeful && self.surveyed.insert(known.rules) {
-            self.survey_below(place, known);
-        }
-        let subject = known.subject();
-        let said = self.seen.get(&subject).or_else(|| self.foreseen.get(&subject)).copied();
-        let meets = said.unwrap_or_else(|| {
-            let sketch = self.sketch(known, Basis::Track);
-            known.hopeful && self.asked.sketch(place, &sketch)
-        });
-        self.foreseen.insert(subject, meets);
-        (meets, Some(known.rules))
+        let falls = self.asked.may_need_less();
+        let halfway = |samples: &[u64]| samples.get(samples.len() / 2).copied().filter(|_| falls);
+        let mut places: Vec<u64> =
+            hopeful.values().flat_map(|samples| samples.first().copied().into_iter().chain(halfway(samples))).collect();
+        places.sort_unstable();
+        places.dedup();
+        let looked = self.look_exactly(&places).ok_or(Found::Unclear)?;
+        let met = places.into_iter().zip(looked).rev().find(|(_, met)| *met);
+        met.map(|(place, _)| place).ok_or(Found::Nowhere)
     }
 
     /// Whether the goal is met at `places`; none where the engine tells nothing beforehand.
@@ -184,10 +195,6 @@ impl<'s, 'a> Foresight<'s, 'a> {
     /// Finds out how things are where rules begin and end: at `top`, and at the first of the samples below it under the same
     /// rules; what is between them is then between known graphs.
     fn survey_below(&mut self, top: u64, known: Known) {
-        // often the whole range will do
-        if top == self.asked.track.last() && self.look_exactly(&[top]) == Some(vec![true]) {
-            return;
-        }
         let below = self.samples.partition_point(|&sample| sample < top);
         let mut first = top;
         for &sample in self.samples[..below].iter().rev() {
@@ -200,6 +207,31 @@ impl<'s, 'a> Foresight<'s, 'a> {
     }
 }
 
+impl Ground for Foresight<'_, '_> {
+    /// None where the engine tells nothing beforehand.
+    type Rules = Option<usize>;
+
+    fn rules(&mut self, place: u64) -> Option<usize> {
+        self.known(place).map(|known| known.rules)
+    }
+
+    /// Whether the goal is probably met at `place`.
+    fn meets(&mut self, place: u64) -> bool {
+        let Some(known) = self.known(place) else { return false };
+        if known.hopeful && self.surveyed.insert(known.rules) {
+            self.survey_below(place, known);
+        }
+        let subject = known.subject();
+        let said = self.seen.get(&subject).or_else(|| self.foreseen.get(&subject)).copied();
+        let meets = said.unwrap_or_else(|| {
+            let sketch = self.sketch(known, Basis::Track);
+            known.hopeful && self.asked.sketch(place, &sketch)
+        });
+        self.foreseen.insert(subject, meets);
+        meets
+    }
+}
+
 /// Between which places the limit lies, by exact looks.
 #[derive(Clone, Debug, Default)]
 struct Bracket {
@@ -207,7 +239,7 @@ struct Bracket {
     met: Option<u64>,
     /// Where it is not.
     missed: BTreeSet<u64>,
-    /// Guesses bring it forward less than halving it would.
+    /// Guesses bring it forward less than halving it would: look halfway rather than beside them.
     slow: bool,
 }
 
@@ -221,9 +253,38 @@ impl Bracket {
         self.missed()?.checked_sub(self.met?)
     }
 
-    /// Where to look beside a guess, where guesses alone take too long.
-    fn middle(&self) -> Option<u64> {
-        Some(self.met? + self.width()? / 2).filter(|_| self.slow)
+    /// The limit, where no place is left in between; `last` is the track's.
+    fn limit(&self, last: u64) -> Option<u64> {
+        self.met.filter(|&met| met == last || self.width() == Some(1))
+    }
+
+    /// Where to look next, the most telling first: beside a guess, halfway where guesses bring little, at thirds where that
+    /// has gone on for long.
+    fn places(&self, guess: u64, last: u64, round: usize) -> Vec<u64> {
+        let (here, next) = (Some(guess), Some(guess + 1).filter(|&next| next <= last));
+        let places = match self.slow {
+            false => [here, next, self.between(1, 2), None],
+            true if round < LONG => [here, self.between(1, 2), next, None],
+            true => [self.between(1, 3), self.between(2, 3), here, next],
+        };
+        places.into_iter().flatten().collect()
+    }
+
+    /// The last place that meets the goal, or the first of all, and the first after it that does not.
+    fn ends(&self) -> Option<(u64, u64)> {
+        Some((self.met.unwrap_or(0), self.missed()?)).filter(|(met, missed)| met < missed)
+    }
+
+    /// The place inside that is `part` of `parts` on the way, by magnitude if the ends are far apart.
+    fn between(&self, part: u32, parts: u32) -> Option<u64> {
+        let (met, missed) = self.ends()?;
+        let place = if missed / FAR > met {
+            let [low, high] = [met + 1, missed].map(|end| (end as f64).ln());
+            (low + (high - low) * f64::from(part) / f64::from(parts)).exp() as u64
+        } else {
+            met + (missed - met) * u64::from(part) / u64::from(parts)
+        };
+        Some(place).filter(|place| (met + 1..missed).contains(place))
     }
 
     /// By further looks: places, and whether the goal is met there.
@@ -247,44 +308,12 @@ impl Bracket {
     }
 }
 
-/// The last place that meets a goal on this side of the next that does not: looked for from `place`, which `meets` it or
-/// not, in ever larger steps.
-fn nearest_edge<R: PartialEq>(
-    place: u64,
-    meets: bool,
-    last: u64,
-    at: &mut impl FnMut(u64) -> (bool, R),
-) -> Option<u64> {
-    let mut edge = place;
-    let mut step = 1;
-    loop {
-        let further = if meets { last.min(edge + step) } else { edge.saturating_sub(step) };
-        if further == edge {
-            return meets.then_some(edge);
-        }
-        if at(further).0 != meets {
-            let (low, high) = if meets { (edge, further) } else { (further, edge) };
-            return last_met_between(low, high, at);
-        }
-        (edge, step) = (further, step * 2);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
-        #[test]
-        fn the_edge_next_to_a_place_is_one(edges in proptest::collection::btree_set(0..1000u64, 0..8), place in 0..1000u64) {
-            let met = |place: u64| edges.range(..=place).count() % 2 == 0;
-            match nearest_edge(place, met(place), 999, &mut |place| (met(place), ())) {
-                Some(edge) => prop_assert!(met(edge) && (edge == 999 || !met(edge + 1))),
-                None => prop_assert!(!met(0) && !met(place)),
-            }
-        }
-
         #[test]
         fn brackets_hold_guesses(looks in proptest::collection::vec(0..1000u64, 0..20), edge in 1..999u64, guess in 0..1000u64) {
             let mut bracket = Bracket::default();
@@ -293,7 +322,8 @@ mod tests {
                 let held = bracket.hold(guess);
                 prop_assert!(bracket.met.is_none_or(|met| met <= held && met < edge));
                 prop_assert!(bracket.missed().is_none_or(|missed| held < missed && missed >= edge));
-                prop_assert!(bracket.middle().is_none_or(|middle| bracket.met <= Some(middle) && Some(middle) < bracket.missed()));
+                let inside = |place: u64| bracket.met <= Some(place) && Some(place) < bracket.missed();
+                prop_assert!([(1, 2), (1, 3), (2, 3)].iter().filter_map(|&(part, parts)| bracket.between(part, parts)).all(inside));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The largest value of a knob that still fits, the others held.
 
 use super::foresight::{Foresight, Found};
+use super::ground::{Ground, Mirrored};
 use super::survey::Survey;
 use super::track::Track;
 use super::{Case, Goal};
@@ -40,9 +41,8 @@ impl Case<'_> {
     pub fn fewest(&self, knob: Knob, goal: Goal) -> Option<u64> {
         let track = Track::new(1, knob.stops(&self.bounds()).last().max(1), 1);
         let mut survey = Survey::new(*self, knob, goal, track);
-        let mirrored = |place: u64| track.last() - place;
-        let place = last_met(&[0, track.last()], &mut |place| survey.meets(mirrored(place)))?;
-        let fewest = track.value(mirrored(place));
+        let place = Mirrored { ground: &mut survey, last: track.last() }.last_met(&[0, track.last()])?;
+        let fewest = track.value(track.last() - place);
         let none_will_do =
             || self.plan_with(|settings| knob.set(settings, 0)).is_some_and(|plan| goal.is_met_by(&plan));
         Some(if fewest == 1 && none_will_do() { 0 } else { fewest })
@@ -90,13 +90,13 @@ impl Survey<'_> {
     /// The last place where the goal is met, and the plan there.
     fn largest(&mut self, knob: Knob, samples: &[u64]) -> Option<(u64, Plan)> {
         if grows_evenly(knob) {
-            match Foresight::new(&self.asked, samples).last_met() {
+            match Foresight::new(&self.asked, samples).limit() {
                 Found::Last(place, plan) => return Some((place, *plan)),
                 Found::Nowhere => return None,
                 Found::Unclear => {}
             }
         }
-        let place = last_met(samples, &mut |place| self.meets(place))?;
+        let place = self.last_met(samples)?;
         Some((place, self.asked.plan(place)?))
     }
 }
@@ -105,85 +105,4 @@ impl Survey<'_> {
 /// where layers are, which are planned quickly, or have no order.
 const fn grows_evenly(knob: Knob) -> bool {
     matches!(knob, Knob::Context | Knob::Parallel | Knob::Batch | Knob::Ubatch | Knob::Outputs)
-}
-
-/// The last place that meets a goal, given for each place whether it does and under which rules. `samples` ascend and
-/// hold both ends. Between two samples under the same rules, a place that fails is taken to make all later ones fail.
-pub(super) fn last_met<R: PartialEq>(samples: &[u64], at: &mut impl FnMut(u64) -> (bool, R)) -> Option<u64> {
-    let (&last, others) = samples.split_last()?;
-    if at(last).0 {
-        return Some(last);
-    }
-    let mut high = last;
-    for &low in others.iter().rev() {
-        if let Some(found) = last_met_between(low, high, at) {
-            return Some(found);
-        }
-        high = low;
-    }
-    None
-}
-
-/// The last place from `low` up to below `high` that meets the goal; `high` does not.
-pub(super) fn last_met_between<R: PartialEq>(
-    low: u64,
-    high: u64,
-    at: &mut impl FnMut(u64) -> (bool, R),
-) -> Option<u64> {
-    let (meets, rules) = at(low);
-    if high - low <= 1 {
-        return meets.then_some(low);
-    }
-    if !meets && rules == at(high).1 {
-        return None;
-    }
-    let middle = low + (high - low) / 2;
-    // where the middle meets it, the answer is there or above
-    last_met_between(middle, high, at).or_else(|| last_met_between(low, middle, at))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Stretches of a track, each under one of a few rules that ask for `base + slope · place`.
-    fn engine() -> impl Strategy<Value = (Vec<u64>, Vec<usize>, Vec<(u64, u64)>)> {
-        let edges = proptest::collection::btree_set(1..5000u64, 0..6);
-        let rules = proptest::collection::vec((0..20_000u64, 0..8u64), 3);
-        (edges, proptest::collection::vec(0..3usize, 7), rules)
-            .prop_map(|(edges, order, rules)| (edges.into_iter().collect(), order, rules))
-    }
-
-    proptest! {
-        #[test]
-        fn needs_that_jump_and_fall_hide_nothing((edges, order, rules) in engine(), room in 0..30_000u64) {
-            let rule = |place: u64| order[edges.iter().filter(|&&edge| place > edge).count()];
-            let meets = |place: u64| {
-                let (base, slope) = rules[rule(place)];
-                base + slope * place <= room
-            };
-            let mut samples: Vec<u64> = edges.iter().flat_map(|&edge| [edge, edge + 1]).chain([0, 5000]).collect();
-            samples.sort_unstable();
-            samples.dedup();
-            let mut asked = HashMap::new();
-            let found = last_met(&samples, &mut |place| {
-                *asked.entry(place).or_insert(0) += 1;
-                (meets(place), rule(place))
-            });
-            prop_assert_eq!(found, (0..=5000).rev().find(|&place| meets(place)));
-            prop_assert!(asked.len() <= samples.len() + 13, "{} places were looked at", asked.len());
-        }
-    }
-
-    #[test]
-    fn a_batch_that_grows_with_the_context_is_seen_past() {
-        // up to 4096 a small batch, then a large one as long as it fits, then the small one again
-        let batch = |context: u64| if (4097..6000).contains(&context) { 1024 } else { 512 };
-        let need = |context: u64| context + 8 * batch(context);
-        let mut at = |context| (need(context) <= 11_000, batch(context));
-        assert_eq!(last_met(&[1, 4096, 4097, 8192], &mut at), Some(11_000 - 8 * 512));
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::ground::Ground;
 use super::track::Track;
 use super::{Case, Goal};
 use crate::engine::{Aim, Extent, Outlook, Sketch};
@@ -30,10 +31,13 @@ pub(super) struct Regime {
     pub effect: InEffect,
     /// The GPUs that are asked for something.
     pub gpus: Vec<bool>,
+    /// Whether they take over work on weights in RAM, where there are any: for a batch, and for a trial.
+    taken_over: [bool; 2],
 }
 
 impl Regime {
     fn new(mut effect: InEffect, gpus: Vec<bool>, knob: Knob) -> Self {
+        let taken_over = Extent::of(&effect).taken_over();
         // caches are rounded up to multiples of 256 tokens for each sequence, batches are not
         let rounded = effect.ctx_total.saturating_sub(effect.batch) < effect.parallel.max(1).saturating_mul(256);
         if rounded || effect.batch == effect.ctx {
@@ -58,7 +62,7 @@ impl Regime {
             | Knob::KvUnified
             | Knob::TensorSplit => {}
         }
-        Self { effect, gpus }
+        Self { effect, gpus, taken_over }
     }
 }
 
@@ -93,7 +97,7 @@ impl<'a> Survey<'a> {
 
     /// Whether the goal is met at `place`, and under which of its rules the engine plans there. What the engine knows
     /// beforehand saves most plans.
-    pub fn meets(&mut self, place: u64) -> (bool, Option<Regime>) {
+    fn met(&mut self, place: u64) -> (bool, Option<Regime>) {
         let Self { asked, met, .. } = self;
         let by_plan = || {
             let Seen { meets, regime, .. } = asked.see(place);
@@ -104,6 +108,18 @@ impl<'a> Survey<'a> {
             || asked.outlook(place),
             |outlook| outlook.map_or_else(by_plan, |outlook| asked.meets(place, outlook)),
         )
+    }
+}
+
+impl Ground for Survey<'_> {
+    type Rules = Option<Regime>;
+
+    fn rules(&mut self, place: u64) -> Option<Regime> {
+        self.asked.prospect(place).map(|prospect| prospect.regime).or_else(|| self.met(place).1)
+    }
+
+    fn meets(&mut self, place: u64) -> bool {
+        self.met(place).0
     }
 }
 
@@ -209,6 +225,12 @@ impl Asked<'_> {
         let mut settings = self.case.settings.clone();
         self.knob.set(&mut settings, self.track.value(place));
         look(&Case { settings: &settings, ..self.case })
+    }
+
+    /// Whether more of the knob can need less under the same rules: a context is shared out among sequences, and a batch is
+    /// rounded up for them.
+    pub const fn may_need_less(&self) -> bool {
+        matches!(self.knob, Knob::Parallel | Knob::Batch | Knob::Ubatch)
     }
 
     /// Whoever asks for so many layers wants them, and no others.

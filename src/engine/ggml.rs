@@ -10,8 +10,10 @@ pub mod graph;
 pub mod ops;
 pub mod schedule;
 pub mod tensor;
+pub mod workbench;
 
 pub use crate::gguf::GgmlType as Type;
 pub use backend::Backend;
 pub use graph::Graph;
 pub use tensor::{Id, Op, Tensor};
+pub use workbench::Workbench;

@@ -22,7 +22,7 @@ use crate::engine::ggml::allocate::{self, Lifetime};
 use crate::engine::ggml::families;
 use crate::engine::ggml::schedule::{Schedule, Scheduler, Trace};
 use crate::engine::ggml::tensor::Place;
-use crate::engine::ggml::{Backend, Graph};
+use crate::engine::ggml::{Backend, Graph, Workbench};
 use crate::gguf::Header;
 use crate::model::Model;
 use crate::plan::Plan;
@@ -115,6 +115,11 @@ pub struct Watched {
     pub pipeline: Pipeline,
 }
 
+/// What devices' buffers and operations are like, RAM last.
+fn backends(devices: &[Device]) -> Vec<Backend> {
+    devices.iter().map(|device| device.backend.clone()).chain([Backend::CPU]).collect()
+}
+
 /// Where weights and caches are, by which parameters.
 struct Layout {
     context: Context,
@@ -146,7 +151,7 @@ pub fn remembered(model: &Model, plan: &Plan, settings: &Settings) -> Result<Mem
         swa_full: settings.swa_full,
         ..Options::default()
     };
-    Ok(loaded.lay_out(&[], &Spread::default(), &options)?.memory)
+    Ok(loaded.lay_out(&mut Workbench::default(), &[], &Spread::default(), &options)?.memory)
 }
 
 impl Loaded {
@@ -169,7 +174,18 @@ impl Loaded {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn measure(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
-        self.run(devices, spread, options, None, None)
+        self.measure_on(&mut Workbench::default(), devices, spread, options)
+    }
+
+    /// The same, for those who measure more than once.
+    fn measure_on(
+        &self,
+        bench: &mut Workbench,
+        devices: &[Device],
+        spread: &Spread,
+        options: &Options,
+    ) -> Result<Measured, Refusal> {
+        self.run(bench, devices, spread, options, None, None)
     }
 
     /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
@@ -184,7 +200,7 @@ impl Loaded {
         passes: Option<&mut Trace>,
     ) -> Result<(Measured, Watched), Refusal> {
         let mut watched = None;
-        let measured = self.run(devices, spread, options, Some(&mut watched), passes)?;
+        let measured = self.run(&mut Workbench::default(), devices, spread, options, Some(&mut watched), passes)?;
         watched.map(|watched| (measured, watched)).ok_or_else(|| Refusal::model("the model has no graph".to_owned()))
     }
 
@@ -200,29 +216,41 @@ impl Loaded {
         Placement::new(&self.hparams, &request)
     }
 
+    /// Bytes of weights and caches per device, RAM last: what `placement` takes at least, whatever its graph.
+    fn without_graph(&self, placement: &Placement, context: &Context, backends: &[Backend]) -> Vec<u64> {
+        let memory = Memory::new(&self.hparams, self.family.architecture, context, placement);
+        placement.weights(self, backends).into_iter().zip(memory.bytes(backends)).map(|(w, c)| w + c).collect()
+    }
+
     /// Everything but the graph.
-    fn lay_out(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Layout, Refusal> {
+    fn lay_out(
+        &self,
+        bench: &mut Workbench,
+        devices: &[Device],
+        spread: &Spread,
+        options: &Options,
+    ) -> Result<Layout, Refusal> {
         let Self { release, family, hparams, .. } = self;
         let mut context = Context::new(options, hparams, release)?;
         let placement = self.place(devices, spread);
-        let backends: Vec<Backend> =
-            devices.iter().map(|device| device.backend.clone()).chain([Backend::CPU]).collect();
+        let backends = backends(devices);
         let memory = Memory::new(hparams, family.architecture, &context, &placement);
         let parts = Parts { model: self, placement: &placement, memory: &memory, backends: &backends };
-        parts.resolve(&mut context, options)?;
+        parts.resolve(&mut context, options, bench)?;
         Ok(Layout { context, placement, memory, backends })
     }
 
     fn run(
         &self,
+        bench: &mut Workbench,
         devices: &[Device],
         spread: &Spread,
         options: &Options,
         watched: Option<&mut Option<Watched>>,
         passes: Option<&mut Trace>,
     ) -> Result<Measured, Refusal> {
-        let Layout { context, placement, memory, backends } = self.lay_out(devices, spread, options)?;
-        let mut graph = families::build(self, &context, context.reserved(), &placement, &memory)?;
+        let Layout { context, placement, memory, backends } = self.lay_out(bench, devices, spread, options)?;
+        let mut graph = families::build(self, &context, context.reserved(), &placement, &memory, bench)?;
         let pipeline = Pipeline::of(devices, &placement, &context);
         let scheduler = Scheduler {
             backends: &backends,
@@ -231,9 +259,10 @@ impl Loaded {
             pins: false,
             rules: self.release.rules,
         };
-        let schedule = scheduler.run(&mut graph, passes);
+        let schedule = scheduler.run(&mut graph, bench, passes);
         let mut lifetimes = Vec::new();
-        let compute = allocate::reserve(&graph, &schedule, &backends, watched.is_some().then_some(&mut lifetimes));
+        let compute =
+            allocate::reserve(&graph, &schedule, &backends, bench, watched.is_some().then_some(&mut lifetimes));
         let measured = Measured {
             model: placement.weights(self, &backends),
             context: memory.bytes(&backends),
@@ -243,6 +272,9 @@ impl Loaded {
         };
         if let Some(watched) = watched {
             *watched = Some(Watched { memory, graph, schedule, lifetimes, pipeline });
+        } else {
+            bench.take_graph(graph);
+            bench.take_schedule(schedule);
         }
         Ok(measured)
     }

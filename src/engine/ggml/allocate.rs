@@ -7,6 +7,7 @@ use super::backend::Backend;
 use super::graph::Graph;
 use super::schedule::Schedule;
 use super::tensor::{Id, Op, Place};
+use super::workbench::Workbench;
 use blocks::{Address, Blocks};
 
 /// How long a tensor holds its bytes.
@@ -32,8 +33,8 @@ pub struct Lifetime {
 }
 
 /// Who holds a tensor's bytes, and who still needs them.
-#[derive(Clone, Copy, Default)]
-struct Holding {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Holding {
     readers: u32,
     views: u32,
     place: Place,
@@ -42,30 +43,33 @@ struct Holding {
     /// What was taken there.
     bytes: u64,
     /// Its place among the lifetimes, where these are noted.
-    life: usize,
+    life: u32,
 }
 
 struct Allocator<'a> {
     graph: &'a Graph,
     backends: &'a [Backend],
     blocks: Vec<Blocks>,
-    holdings: Vec<Holding>,
+    holdings: &'a mut [Holding],
     lifetimes: Option<&'a mut Vec<Lifetime>>,
     moment: usize,
 }
 
-/// Bytes that each device must reserve for `schedule`. `lifetimes` receives what is alive when.
+/// Bytes that each device must reserve for `schedule`, found out on `bench`. `lifetimes` receives what is alive when.
 pub fn reserve(
     graph: &Graph,
     schedule: &Schedule,
     backends: &[Backend],
+    bench: &mut Workbench,
     lifetimes: Option<&mut Vec<Lifetime>>,
 ) -> Vec<u64> {
+    bench.holdings.clear();
+    bench.holdings.resize(graph.tensors.len(), Holding::default());
     let mut allocator = Allocator {
         graph,
         backends,
         blocks: backends.iter().map(|backend| Blocks::new(backend.alignment, backend.max_buffer)).collect(),
-        holdings: vec![Holding::default(); graph.tensors.len()],
+        holdings: &mut bench.holdings,
         lifetimes,
         moment: 0,
     };
@@ -180,11 +184,11 @@ impl Allocator<'_> {
         let holding = &mut self.holdings[id.index()];
         (holding.place, holding.address, holding.bytes) = (place, address, bytes);
         if let Some(lifetimes) = &mut self.lifetimes {
-            holding.life = lifetimes.len();
+            holding.life = lifetimes.len() as u32;
             lifetimes.push(Lifetime {
                 id,
                 place,
-                chunk: address.chunk,
+                chunk: usize::from(address.chunk),
                 offset: address.offset,
                 bytes,
                 from: self.moment,
@@ -198,7 +202,7 @@ impl Allocator<'_> {
         let holding = &mut self.holdings[id.index()];
         holding.held = false;
         if let Some(lifetimes) = &mut self.lifetimes {
-            lifetimes[holding.life].until = self.moment;
+            lifetimes[holding.life as usize].until = self.moment;
         }
     }
 }

@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(backend.allocation(&weight), bytes);
         let of = |op| Tensor {
             op,
-            src: super::super::tensor::Operands::of([Id::NONE; 8]),
+            src: super::super::tensor::Operands::of([Id::NONE; 7]),
             ..Tensor::new(Type::F32, [64, 32, 32, 1])
         };
         assert_eq!(backend.wants(&of(Op::Add)), takes_sums);

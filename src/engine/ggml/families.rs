@@ -21,6 +21,7 @@ mod weight;
 
 use super::graph::Graph;
 use super::tensor::Id;
+use super::workbench::Workbench;
 use crate::engine::llama_cpp::Loaded;
 use crate::engine::llama_cpp::architecture::Architecture as A;
 use crate::engine::llama_cpp::cache::Memory;
@@ -59,7 +60,7 @@ struct Build<'a> {
     inp_embd: Id,
 }
 
-/// The graph of `model`.
+/// The graph of `model`, on `bench`.
 ///
 /// # Errors
 /// When the file lacks a tensor that its architecture needs.
@@ -69,11 +70,12 @@ pub fn build(
     batch: Batch,
     placement: &Placement,
     memory: &Memory,
+    bench: &mut Workbench,
 ) -> Result<Graph, Refusal> {
     let hp = &model.hparams;
     let devices = usize::from(placement.cpu) + 1;
     let mut build = Build {
-        g: Graph::with_capacity(hp.n_layer_all * 96),
+        g: bench.graph(hp.n_layer_all * 96),
         release: model.release,
         architecture: model.family.architecture,
         hp,

@@ -28,13 +28,18 @@ impl std::ops::IndexMut<Id> for Graph {
 }
 
 impl Graph {
-    /// A graph with room for so many tensors.
-    pub fn with_capacity(tensors: usize) -> Self {
-        Self {
-            tensors: Vec::with_capacity(tensors),
-            nodes: Vec::with_capacity(tensors),
-            leafs: Vec::with_capacity(tensors / 2),
-        }
+    /// Makes room for so many tensors.
+    pub fn reserve(&mut self, tensors: usize) {
+        self.tensors.reserve(tensors);
+        self.nodes.reserve(tensors);
+        self.leafs.reserve(tensors / 2);
+    }
+
+    /// Forgets all tensors, and keeps the room that they had.
+    pub fn clear(&mut self) {
+        self.tensors.clear();
+        self.nodes.clear();
+        self.leafs.clear();
     }
 
     /// Puts a tensor into the arena.

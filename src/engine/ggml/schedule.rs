@@ -7,6 +7,7 @@ mod split;
 use super::backend::Backend;
 use super::graph::Graph;
 use super::tensor::{Id, NOWHERE, Place, Tensor};
+use super::workbench::Workbench;
 
 /// Copies of every input while several devices work as a pipeline (`GGML_SCHED_MAX_COPIES`, 0.1.161).
 pub const PIPELINE_COPIES: usize = 4;
@@ -103,19 +104,19 @@ pub enum Pass {
 /// Assignments after each pass, for those who want to watch.
 pub type Trace = Vec<(Pass, Vec<Place>)>;
 
-/// One of the passes that assign.
-type Step<'a> = fn(&Scheduler<'a>, &Graph, &mut [Place]);
+/// One of the passes that assign, given also what is no view.
+type Step<'a> = fn(&Scheduler<'a>, &Graph, &[Id], &mut [Place]);
 
 impl Scheduler<'_> {
-    /// Schedules `graph`. Copies are added to its arena, and operations read copies where they must.
+    /// Schedules `graph` on `bench`. Copies are added to its arena, and operations read copies where they must.
     /// `trace` receives every tensor's device after each pass.
-    pub fn run(&self, graph: &mut Graph, mut trace: Option<&mut Trace>) -> Schedule {
-        let places = self.assign_and(graph, |pass, places| {
+    pub fn run(&self, graph: &mut Graph, bench: &mut Workbench, mut trace: Option<&mut Trace>) -> Schedule {
+        let places = self.assign_and(graph, bench, |pass, places| {
             if let Some(trace) = trace.as_deref_mut() {
                 trace.push((pass, places.to_vec()));
             }
         });
-        let schedule = self.split(graph, places);
+        let schedule = self.split(graph, places, bench);
         if let Some(trace) = trace {
             trace.push((Pass::Split, schedule.places.clone()));
         }
@@ -123,24 +124,27 @@ impl Scheduler<'_> {
     }
 
     /// Every tensor's device, before copies are made.
-    pub fn assign(&self, graph: &Graph) -> Vec<Place> {
-        self.assign_and(graph, |_, _| {})
+    pub fn assign(&self, graph: &Graph, bench: &mut Workbench) -> Vec<Place> {
+        self.assign_and(graph, bench, |_, _| {})
     }
 
-    fn assign_and(&self, graph: &Graph, mut after: impl FnMut(Pass, &[Place])) -> Vec<Place> {
-        let mut places: Vec<Place> =
-            graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NOWHERE }).collect();
+    fn assign_and(&self, graph: &Graph, bench: &mut Workbench, mut after: impl FnMut(Pass, &[Place])) -> Vec<Place> {
+        let mut places = std::mem::take(&mut bench.places);
+        places.extend(graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NOWHERE }));
+        // views follow their bytes
+        bench.computed.clear();
+        bench.computed.extend(graph.nodes.iter().copied().filter(|id| !graph[*id].op.is_view()));
         let steps: [(Pass, Step<'_>); 7] = [
-            (Pass::Anchors, Self::anchor),
-            (Pass::GpusDown, |this, graph, places| this.spread_down(graph, places, this.cpu())),
-            (Pass::GpusUp, |this, graph, places| this.spread_up(graph, places, this.cpu())),
-            (Pass::RestDown, |this, graph, places| this.spread_down(graph, places, NOWHERE)),
-            (Pass::RestUp, |this, graph, places| this.spread_up(graph, places, NOWHERE)),
+            (Pass::Anchors, |this, graph, _, places| this.anchor(graph, places)),
+            (Pass::GpusDown, |this, graph, computed, places| this.spread_down(graph, computed, places, this.cpu())),
+            (Pass::GpusUp, |this, graph, computed, places| this.spread_up(graph, computed, places, this.cpu())),
+            (Pass::RestDown, |this, graph, computed, places| this.spread_down(graph, computed, places, NOWHERE)),
+            (Pass::RestUp, |this, graph, computed, places| this.spread_up(graph, computed, places, NOWHERE)),
             (Pass::BestFit, Self::best_fit),
-            (Pass::Sources, Self::sources),
+            (Pass::Sources, |this, graph, _, places| this.sources(graph, places)),
         ];
         for (pass, step) in steps {
-            step(self, graph, &mut places);
+            step(self, graph, &bench.computed, &mut places);
             after(pass, &places);
         }
         places

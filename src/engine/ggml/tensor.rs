@@ -33,7 +33,7 @@ pub type Place = u8;
 pub const NOWHERE: Place = Place::MAX;
 
 /// The most operands that an operation has.
-const MOST_OPERANDS: usize = 8;
+const MOST_OPERANDS: usize = 7;
 
 /// What an operation reads, in order; [`Id::NONE`] where an operand is left out.
 #[derive(Clone, Copy, Debug)]
@@ -211,8 +211,9 @@ impl Buffer {
     }
 }
 
-/// A tensor without data.
+/// A tensor without data: two lines of a processor's cache, for graphs of thousands are walked many times.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Tensor {
     /// Elements per dimension.
     pub ne: [u64; 4],
@@ -241,6 +242,8 @@ pub struct Tensor {
     /// The block that it belongs to; -1 for none.
     pub layer: i16,
 }
+
+const _: () = assert!(size_of::<Tensor>() == 2 * 64, "a tensor is two lines of a cache");
 
 impl Tensor {
     /// A tensor of its own, laid out without gaps.

@@ -8,11 +8,13 @@ pub mod sketch;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::context::Options;
+use super::context::{Context, Options};
 use super::error::Refusal;
 use super::placement::Placement;
-use super::{Device, Loaded, Measured, Spread};
+use super::{Device, Loaded, Measured, Spread, backends};
 use crate::engine::Aim;
+use crate::engine::ggml::Workbench;
+use crate::settings::FlashAttn;
 use layers::Filling;
 use sketch::Sketch;
 
@@ -74,6 +76,7 @@ struct Fitter<'a> {
     aim: Aim,
     gauge: Gauge<'a>,
     known: RefCell<Vec<Known>>,
+    bench: RefCell<Workbench>,
 }
 
 /// Bytes per device, RAM last.
@@ -110,7 +113,8 @@ pub fn fit_for(
     limits: &Limits,
 ) -> Result<Fitted, Refusal> {
     let known = RefCell::new(Vec::with_capacity(32));
-    let mut fitter = Fitter { model, devices, limits, options: options.clone(), aim, gauge, known };
+    let mut fitter =
+        Fitter { model, devices, limits, options: options.clone(), aim, gauge, known, bench: RefCell::default() };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
     }
@@ -171,12 +175,26 @@ impl Fitter<'_> {
         if let Some((.., measured)) = known.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
             return Ok(Rc::clone(measured));
         }
+        let measure = || self.model.measure_on(&mut self.bench.borrow_mut(), self.devices, spread, &self.options);
         let measured = Rc::new(match self.gauge {
-            Gauge::Graph => self.model.measure(self.devices, spread, &self.options)?,
-            Gauge::Sketch(sketch) => sketch.measure(self.model, self.devices, (spread, &placement), &self.options)?,
+            Gauge::Graph => measure()?,
+            Gauge::Sketch(sketch) => sketch.measure(self.model, self.devices, &placement, &self.options, measure)?,
         });
         known.push((n_ctx, placement, Rc::clone(&measured)));
         Ok(measured)
+    }
+
+    /// Bytes that `spread` asks of each device for weights and caches alone.
+    fn without_graph(&self, spread: &Spread) -> Result<Vec<u64>, Refusal> {
+        let parameters = Context::new(&self.options, &self.model.hparams, &self.model.release)?;
+        let placement = self.model.place(self.devices, spread);
+        Ok(self.model.without_graph(&placement, &parameters, &backends(self.devices)))
+    }
+
+    /// Whether llama.cpp takes these options for one placement and not for another.
+    fn may_be_refused(&self) -> bool {
+        let Options { flash_attn, type_v, .. } = self.options;
+        flash_attn == FlashAttn::Auto && type_v.block() > 1 && !self.model.release.packed_v_needs_no_trial
     }
 
     fn end(&self, spread: Spread, failure: Option<&'static str>, refused: Option<Refused>) -> Result<Fitted, Refusal> {

@@ -10,7 +10,7 @@ use super::weights::Slot;
 use crate::engine::ggml::families;
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
-use crate::engine::ggml::{Backend, Type};
+use crate::engine::ggml::{Backend, Type, Workbench};
 use crate::settings::FlashAttn;
 
 /// Everything that a trial needs.
@@ -26,19 +26,19 @@ impl Parts<'_> {
     ///
     /// # Errors
     /// When the model's file lacks a tensor, or flash attention turns out to be needed and not to be had.
-    pub fn resolve(&self, context: &mut Context, options: &Options) -> Result<(), Refusal> {
+    pub fn resolve(&self, context: &mut Context, options: &Options, bench: &mut Workbench) -> Result<(), Refusal> {
         let release = &self.model.release;
         let packed = options.type_v.block() > 1;
         if options.flash_attn == FlashAttn::Auto && !(packed && release.packed_v_needs_no_trial) {
-            context.flash_attn =
-                self.attention_follows_caches(context) || self.stays_home(context, context.probe(1), Op::FlashAttn)?;
+            context.flash_attn = self.attention_follows_caches(context)
+                || self.stays_home(context, context.probe(1), Op::FlashAttn, bench)?;
             if packed && !context.flash_attn {
                 return Err(needs_flash_attention(options.type_v));
             }
         }
         if release.probes_delta_net && self.model.hparams.is_recr.contains(&true) {
-            context.fused_delta_token = self.stays_home(context, context.probe(1), Op::GatedDeltaNet)?;
-            context.fused_delta_chunks = self.stays_home(context, context.probe(16), Op::GatedDeltaNet)?;
+            context.fused_delta_token = self.stays_home(context, context.probe(1), Op::GatedDeltaNet, bench)?;
+            context.fused_delta_chunks = self.stays_home(context, context.probe(16), Op::GatedDeltaNet, bench)?;
         }
         Ok(())
     }
@@ -67,11 +67,11 @@ impl Parts<'_> {
     }
 
     /// Whether every `op` of a graph for `batch` is computed where its block is.
-    fn stays_home(&self, context: &Context, batch: Batch, op: Op) -> Result<bool, Refusal> {
+    fn stays_home(&self, context: &Context, batch: Batch, op: Op, bench: &mut Workbench) -> Result<bool, Refusal> {
         if self.backends.len() == 1 {
             return Ok(true);
         }
-        let mut graph = families::build(self.model, context, batch, self.placement, self.memory)?;
+        let graph = families::build(self.model, context, batch, self.placement, self.memory, bench)?;
         let scheduler = Scheduler {
             backends: self.backends,
             op_offload: context.op_offload,
@@ -79,10 +79,13 @@ impl Parts<'_> {
             pins: true,
             rules: self.model.release.rules,
         };
-        let places = scheduler.assign(&graph);
+        let places = scheduler.assign(&graph, bench);
         let home = |layer: i16| usize::try_from(layer).ok().and_then(|il| self.placement.layers.get(il).copied());
-        graph.nodes.retain(|id| graph.tensors[id.index()].op == op);
-        Ok(graph.nodes.iter().all(|id| home(graph[*id].layer) == Some(places[id.index()])))
+        let mut ops = graph.nodes.iter().filter(|id| graph[**id].op == op);
+        let stay = ops.all(|id| home(graph[*id].layer) == Some(places[id.index()]));
+        bench.take_graph(graph);
+        bench.take_places(places);
+        Ok(stay)
     }
 }
 
@@ -137,7 +140,8 @@ mod tests {
                 let parts = Parts { model: &loaded, placement: &placement, memory: &memory, backends: &backends };
                 if parts.attention_follows_caches(&context) {
                     // a file that lacks a tensor has no graph to try, nor one to be measured by
-                    let stays = parts.stays_home(&context, context.probe(1), Op::FlashAttn);
+                    let bench = &mut Workbench::default();
+                    let stays = parts.stays_home(&context, context.probe(1), Op::FlashAttn, bench);
                     assert_ne!(stays, Ok(false), "{} {release} {sequences} {layers:?}", model.architecture);
                     followed += usize::from(stays.is_ok());
                 }

@@ -32,7 +32,7 @@ impl Settled {
 
     /// The devices as the allocator sees them, RAM last.
     pub fn backends(&self) -> Vec<Backend> {
-        self.devices.iter().map(|device| device.backend.clone()).chain([Backend::CPU]).collect()
+        super::backends(&self.devices)
     }
 
     /// Its GPUs by their places in a larger machine, where `seen` tells the place of each.

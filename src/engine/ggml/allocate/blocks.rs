@@ -7,7 +7,7 @@ const MAX_CHUNKS: usize = 16;
 /// A place in a device's buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address {
-    pub chunk: usize,
+    pub chunk: u8,
     pub offset: u64,
 }
 
@@ -46,7 +46,7 @@ impl Blocks {
         let (at, block) =
             self.closed_block(size).or_else(|| self.open_block(size)).unwrap_or_else(|| self.new_chunk(size));
         let chunk = &mut self.chunks[at];
-        let address = Address { chunk: at, offset: chunk.free[block].offset };
+        let address = Address { chunk: at as u8, offset: chunk.free[block].offset };
         chunk.free[block].offset += size;
         chunk.free[block].size -= size;
         if chunk.free[block].size == 0 {
@@ -93,7 +93,7 @@ impl Blocks {
     pub fn free(&mut self, address: Address, bytes: u64) {
         let size = bytes.next_multiple_of(self.alignment);
         let (start, end) = (address.offset, address.offset + size);
-        let free = &mut self.chunks[address.chunk].free;
+        let free = &mut self.chunks[usize::from(address.chunk)].free;
         let touching = free.iter().position(|block| block.offset + block.size == start || block.offset == end);
         let Some(at) = touching else {
             // not by bisection: a block may have grown past an empty one, and then the list is not quite in order

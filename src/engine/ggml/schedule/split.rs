@@ -1,18 +1,19 @@
 //! The fifth pass: cut the graph where the device changes, and copy what crosses.
 
 use super::{PIPELINE_COPIES, Schedule, Scheduler, Split};
+use crate::engine::ggml::Workbench;
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{Buffer, Id, Op, Place, Tensor};
 
 /// The copies that exist: for every tensor and device, the first of them.
-struct Copies {
-    first: Vec<Id>,
+struct Copies<'b> {
+    first: &'b mut Vec<Id>,
     devices: usize,
     /// Copies of each: several for a pipeline.
     count: usize,
 }
 
-impl Copies {
+impl Copies<'_> {
     fn of(&mut self, id: Id, place: Place) -> &mut Id {
         &mut self.first[id.index() * self.devices + usize::from(place)]
     }
@@ -20,15 +21,14 @@ impl Copies {
 
 impl Scheduler<'_> {
     /// Pass 5, and the order in which the allocator will walk.
-    pub(super) fn split(&self, graph: &mut Graph, places: Vec<Place>) -> Schedule {
+    pub(super) fn split(&self, graph: &mut Graph, places: Vec<Place>, bench: &mut Workbench) -> Schedule {
         let devices = self.backends.len();
-        let mut copies = Copies {
-            first: vec![Id::NONE; graph.tensors.len() * devices],
-            devices,
-            count: if self.pipeline { PIPELINE_COPIES } else { 1 },
-        };
-        let mut schedule =
-            Schedule { places, splits: Vec::new(), nodes: Vec::new(), leafs: Vec::new(), copies: copies.count };
+        bench.copies.clear();
+        bench.copies.resize(graph.tensors.len() * devices, Id::NONE);
+        let (nodes, leafs) = (std::mem::take(&mut bench.nodes), std::mem::take(&mut bench.leafs));
+        let mut copies =
+            Copies { first: &mut bench.copies, devices, count: if self.pipeline { PIPELINE_COPIES } else { 1 } };
+        let mut schedule = Schedule { places, splits: Vec::new(), nodes, leafs, copies: copies.count };
         let read = self.cut(graph, &mut schedule, &mut copies);
         let inputs = if self.rules.multiplies_unread_inputs { graph.leafs.clone() } else { read };
         if self.pipeline {
@@ -39,7 +39,7 @@ impl Scheduler<'_> {
     }
 
     /// Fills in the splits; gives back the inputs of the graph in the order in which they are read.
-    fn cut(&self, graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies) -> Vec<Id> {
+    fn cut(&self, graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies<'_>) -> Vec<Id> {
         let mut read = Vec::new();
         let mut split = Split { place: self.cpu(), nodes: 0..0, inputs: Vec::new() };
         let mut begun = false;
@@ -93,7 +93,7 @@ impl Scheduler<'_> {
     }
 
     /// Whether `id` needs a copy that does not exist yet.
-    fn brings_more(graph: &Graph, schedule: &Schedule, copies: &mut Copies, id: Id, place: Place) -> bool {
+    fn brings_more(graph: &Graph, schedule: &Schedule, copies: &mut Copies<'_>, id: Id, place: Place) -> bool {
         let mut sources = graph[id].sources();
         sources.any(|source| !copies.of(source, place).is_some() && Self::is_away(graph, schedule, source, place))
     }
@@ -118,7 +118,7 @@ impl Scheduler<'_> {
     }
 
     /// Operations in order, before each split its copies: first a reader that keeps the original alive, then the copy.
-    fn order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies) {
+    fn order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies<'_>) {
         let pipeline = copies.count > 1;
         let crossing: usize = schedule.splits.iter().map(|split| split.inputs.len()).sum();
         schedule.nodes.reserve(graph.nodes.len() + 2 * crossing);

@@ -12,7 +12,7 @@ use crate::engine::llama_cpp::context::{Context, Options};
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::hparams::Hparams;
 use crate::engine::llama_cpp::placement::{Part, Placement};
-use crate::engine::llama_cpp::{Device, Loaded, Measured, Spread};
+use crate::engine::llama_cpp::{Device, Loaded, Measured, backends};
 use crate::plan::InEffect;
 
 /// Graphs that were measured along a knob's track while everything else stayed, the GPUs too.
@@ -49,8 +49,16 @@ impl Extent {
         // every sequence has as many tokens of a batch
         let tokens = effect.ubatch.min(effect.ctx_total).div_ceil(sequences).saturating_mul(sequences);
         let outputs = effect.outputs.unwrap_or(0);
-        let size = [effect.ctx_total, tokens, sequences, outputs].into_iter().fold(0, u64::saturating_add);
-        Self { size, parts: [effect.ctx_total, effect.ctx_per_sequence, effect.ubatch, tokens, sequences, outputs] }
+        let parts = [effect.ctx_total, effect.ctx_per_sequence, effect.ubatch, tokens, sequences, outputs];
+        Self { size: parts.into_iter().fold(0, u64::saturating_add), parts }
+    }
+
+    /// Whether GPUs take over work on weights in RAM: for a whole batch, and for a token of each sequence, by which
+    /// llama.cpp tries flash attention.
+    pub const fn taken_over(&self) -> [bool; 2] {
+        let [_, _, _, tokens, sequences, _] = self.parts;
+        let least = Backend::CUDA.offload_batch;
+        [tokens >= least, sequences >= least]
     }
 }
 
@@ -166,13 +174,14 @@ impl<'a> Sketch<'a> {
         Self { graphs, at, basis, contexts: RefCell::default() }
     }
 
-    /// What `placement`, which is what `spread` comes to, takes.
+    /// What `placement` takes; `measure` finds it out by its graph, where nothing like it is known.
     pub(super) fn measure(
         &self,
         model: &Loaded,
         devices: &[Device],
-        (spread, placement): (&Spread, &Placement),
+        placement: &Placement,
         options: &Options,
+        measure: impl FnOnce() -> Result<Measured, Refusal>,
     ) -> Result<Measured, Refusal> {
         let Self { graphs, at, basis, .. } = *self;
         let context = self.context(options.n_ctx);
@@ -180,13 +189,12 @@ impl<'a> Sketch<'a> {
         let shapes = [fine.clone(), fine.coarse()];
         let known = (context, placement.clone());
         let Some(compute) = graphs.told(basis, &known, &shapes, at) else {
-            let measured = model.measure(devices, spread, options)?;
+            let measured = measure()?;
             graphs.note(known, shapes, at, &measured.compute);
             return Ok(measured);
         };
         let parameters = Context::new(options, &model.hparams, &model.release)?;
-        let backends: Vec<Backend> =
-            devices.iter().map(|device| device.backend.clone()).chain([Backend::CPU]).collect();
+        let backends = backends(devices);
         let memory = Memory::new(&model.hparams, model.family.architecture, &parameters, placement);
         Ok(Measured {
             model: graphs.weights(model, known, &backends),

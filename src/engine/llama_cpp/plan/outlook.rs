@@ -1,6 +1,5 @@
 //! What a request comes to at best: weights and caches have to be somewhere, whatever the graph takes beside them.
 
-use super::super::cache::Memory;
 use super::super::context::Context;
 use super::super::error::Refusal;
 use super::super::placement::{Overflow, Part, Placement, Request};
@@ -37,7 +36,7 @@ struct Floor<'a> {
 
 impl Floor<'_> {
     fn hope(&self) -> Hope {
-        let Ask { devices, spread, .. } = self.ask;
+        let Ask { devices, spread, limits, .. } = self.ask;
         let ram = self.machine.ram.free + self.machine.ram.swap_free;
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
         if spread.is_settled(devices.len()) {
@@ -54,7 +53,10 @@ impl Floor<'_> {
         }
         // everything takes the least on one GPU, and on one that pads nothing
         let on_gpus = self.least(&self.all_on(&[1]), vec![Backend::CPU]).first().copied().unwrap_or_default();
-        if on_gpus > vram { Hope::SomeLayers } else { Hope::EveryLayer }
+        let margins = limits.margins.iter().copied().chain(std::iter::repeat(0));
+        let may_take: Bytes =
+            devices.iter().zip(margins).map(|(gpu, margin)| Bytes(gpu.free.saturating_sub(margin))).sum();
+        if on_gpus > may_take { Hope::SomeLayers } else { Hope::EveryLayer }
     }
 
     /// All layers on the devices with so much memory, or in RAM; what a fit may leave in RAM all the same is there.
@@ -69,9 +71,7 @@ impl Floor<'_> {
     /// Weights and caches per device, on GPUs of these kinds, RAM last.
     fn least(&self, placement: &Placement, mut backends: Vec<Backend>) -> Vec<Bytes> {
         backends.push(Backend::CPU);
-        let memory = Memory::new(&self.loaded.hparams, self.loaded.family.architecture, self.context, placement);
-        let (weights, caches) = (placement.weights(self.loaded, &backends), memory.bytes(&backends));
-        weights.into_iter().zip(caches).map(|(weights, cache)| Bytes(weights) + Bytes(cache)).collect()
+        self.loaded.without_graph(placement, self.context, &backends).into_iter().map(Bytes).collect()
     }
 }
 

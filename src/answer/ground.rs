@@ -1,0 +1,190 @@
+//! How places of a track are searched for the last one that meets a goal, with as few looks as possible.
+
+/// Places in a row, of which some meet a goal.
+pub(super) trait Ground {
+    /// What a place is planned by. Between two places under the same rules, one that fails is taken to make all later ones
+    /// fail.
+    type Rules: PartialEq;
+
+    /// The rules in effect at `place`, which are often known long before whether it meets the goal.
+    fn rules(&mut self, place: u64) -> Self::Rules;
+
+    /// Whether `place` meets the goal.
+    fn meets(&mut self, place: u64) -> bool;
+
+    /// The last place that meets the goal. `samples` ascend and hold both ends.
+    fn last_met(&mut self, samples: &[u64]) -> Option<u64> {
+        let (&last, others) = samples.split_last()?;
+        if self.meets(last) {
+            return Some(last);
+        }
+        let mut high = last;
+        for &low in others.iter().rev() {
+            if let Some(found) = self.last_met_between(low, high) {
+                return Some(found);
+            }
+            high = low;
+        }
+        None
+    }
+
+    /// The last place from `low` up to below `high` that meets the goal; `high` does not.
+    fn last_met_between(&mut self, low: u64, high: u64) -> Option<u64> {
+        if high <= low {
+            return None;
+        }
+        if self.meets(low) {
+            if high - low == 1 {
+                return Some(low);
+            }
+            let middle = low + (high - low) / 2;
+            // where the middle meets it, the answer is there or above
+            return self.last_met_between(middle, high).or_else(|| self.last_met_between(low, middle));
+        }
+        let others = self.next_rules(low, high)?;
+        self.last_met_between(others, high)
+    }
+
+    /// Where the rules at `low` give way to others, if those at `high` are others.
+    fn next_rules(&mut self, mut low: u64, mut high: u64) -> Option<u64> {
+        let rules = self.rules(low);
+        if rules == self.rules(high) {
+            return None;
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.rules(middle) == rules {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Some(high)
+    }
+
+    /// The last place that meets the goal on this side of the next that does not: looked for from `place`, which `meets` it
+    /// or not, in ever larger steps up to `last`.
+    fn nearest_edge(&mut self, place: u64, meets: bool, last: u64) -> Option<u64> {
+        let mut edge = place;
+        let mut step = 1;
+        loop {
+            let further = if meets { last.min(edge + step) } else { edge.saturating_sub(step) };
+            if further == edge {
+                return meets.then_some(edge);
+            }
+            if self.meets(further) != meets {
+                let (low, high) = if meets { (edge, further) } else { (further, edge) };
+                return self.last_met_between(low, high);
+            }
+            (edge, step) = (further, step * 2);
+        }
+    }
+}
+
+/// A ground walked from its far end: its place `last` comes first.
+pub(super) struct Mirrored<'g, G> {
+    pub ground: &'g mut G,
+    pub last: u64,
+}
+
+impl<G: Ground> Ground for Mirrored<'_, G> {
+    type Rules = G::Rules;
+
+    fn rules(&mut self, place: u64) -> G::Rules {
+        self.ground.rules(self.last - place)
+    }
+
+    fn meets(&mut self, place: u64) -> bool {
+        self.ground.meets(self.last - place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Places whose need and rules are known.
+    struct Known<N, R> {
+        need: N,
+        rules: R,
+        room: u64,
+        looked: HashSet<u64>,
+    }
+
+    fn known<R>(
+        need: impl Fn(u64) -> u64,
+        rules: impl Fn(u64) -> R,
+        room: u64,
+    ) -> Known<impl Fn(u64) -> u64, impl Fn(u64) -> R> {
+        Known { need, rules, room, looked: HashSet::new() }
+    }
+
+    impl<N: Fn(u64) -> u64, T: PartialEq, R: Fn(u64) -> T> Ground for Known<N, R> {
+        type Rules = T;
+
+        fn rules(&mut self, place: u64) -> T {
+            (self.rules)(place)
+        }
+
+        fn meets(&mut self, place: u64) -> bool {
+            self.looked.insert(place);
+            (self.need)(place) <= self.room
+        }
+    }
+
+    /// Stretches of a track, each under one of a few rules that ask for `base + slope · place`.
+    fn engine() -> impl Strategy<Value = (Vec<u64>, Vec<usize>, Vec<(u64, u64)>)> {
+        let edges = proptest::collection::btree_set(1..5000u64, 0..6);
+        let rules = proptest::collection::vec((0..20_000u64, 0..8u64), 3);
+        (edges, proptest::collection::vec(0..3usize, 7), rules)
+            .prop_map(|(edges, order, rules)| (edges.into_iter().collect(), order, rules))
+    }
+
+    proptest! {
+        #[test]
+        fn needs_that_jump_and_fall_hide_nothing((edges, order, rules) in engine(), room in 0..30_000u64) {
+            let rule = |place: u64| order[edges.iter().filter(|&&edge| place > edge).count()];
+            let need = |place: u64| {
+                let (base, slope) = rules[rule(place)];
+                base + slope * place
+            };
+            let mut samples: Vec<u64> = edges.iter().flat_map(|&edge| [edge, edge + 1]).chain([0, 5000]).collect();
+            samples.sort_unstable();
+            samples.dedup();
+            let mut track = known(need, rule, room);
+            let found = track.last_met(&samples);
+            prop_assert_eq!(found, (0..=5000).rev().find(|&place| need(place) <= room));
+            prop_assert!(track.looked.len() <= samples.len() + 13, "{} places were looked at", track.looked.len());
+        }
+
+        #[test]
+        fn where_rules_change_once_is_found_without_a_look(edge in 1..5000u64, base in 0..5000u64, room in 0..5000u64) {
+            // up to the edge too much, from there on `base` and more
+            let need = |place: u64| if place < edge { 10_000 } else { base + place - edge };
+            let mut track = known(need, |place| place < edge, room);
+            let found = track.last_met(&[0, 5000]);
+            prop_assert_eq!(found, (0..=5000).rev().find(|&place| need(place) <= room));
+            prop_assert!(base <= room || track.looked.len() <= 3, "{} places were looked at", track.looked.len());
+        }
+
+        #[test]
+        fn the_edge_next_to_a_place_is_one(edges in proptest::collection::btree_set(0..1000u64, 0..8), place in 0..1000u64) {
+            let met = |place: u64| edges.range(..=place).count() % 2 == 0;
+            match known(|place| u64::from(!met(place)), |_| (), 0).nearest_edge(place, met(place), 999) {
+                Some(edge) => prop_assert!(met(edge) && (edge == 999 || !met(edge + 1))),
+                None => prop_assert!(!met(0) && !met(place)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_that_grows_with_the_context_is_seen_past() {
+        // up to 4096 a small batch, then a large one as long as it fits, then the small one again
+        let batch = |context: u64| if (4097..6000).contains(&context) { 1024 } else { 512 };
+        let mut track = known(|context| context + 8 * batch(context), batch, 11_000);
+        assert_eq!(track.last_met(&[1, 4096, 4097, 8192]), Some(11_000 - 8 * 512));
+    }
+}
