@@ -193,17 +193,28 @@ impl<'s, 'a> Foresight<'s, 'a> {
     }
 
     /// Finds out how things are where rules begin and end: at `top`, and at the first of the samples below it under the same
-    /// rules; what is between them is then between known graphs.
+    /// rules; what is between them is then between known graphs. Neighbours tell the same; where these are, the same is
+    /// found out of the next rules in the same time.
     fn survey_below(&mut self, top: u64, known: Known) {
         let below = self.samples.partition_point(|&sample| sample < top);
-        let mut first = top;
-        for &sample in self.samples[..below].iter().rev() {
-            match self.known(sample) {
-                Some(lower) if lower.rules == known.rules => first = sample,
-                _ => break,
-            }
+        let first = self.first_under(known.rules, below).unwrap_or(top);
+        let mut ends = vec![first];
+        ends.extend((top - first > 1).then_some(top));
+        if ends.iter().all(|&end| self.seen_at(end).is_some()) {
+            return;
         }
-        self.look_exactly(&[first, top]);
+        let lower = self.samples.partition_point(|&sample| sample < first);
+        if let Some(next) = self.samples[..lower].last().copied() {
+            ends.extend(self.rules(next).and_then(|rules| self.first_under(rules, lower)));
+            ends.push(next);
+        }
+        self.look_at_two(&ends);
+    }
+
+    /// The first of the last samples up to `end` that are all under these rules.
+    fn first_under(&mut self, rules: usize, end: usize) -> Option<u64> {
+        let samples = self.samples;
+        samples[..end].iter().rev().copied().take_while(|&sample| self.rules(sample) == Some(rules)).last()
     }
 }
 

@@ -83,20 +83,15 @@ impl Allocator<'_> {
         for &(leaf, place) in &schedule.leafs {
             self.allocate(leaf, place);
         }
-        for &(id, place) in &schedule.nodes {
+        for &(id, _) in &schedule.nodes {
             let node = &graph[id];
+            debug_assert!(!node.input || self.holdings[id.index()].held, "inputs are leafs");
             // a reader that only keeps a copied tensor alive is no view of it
             if node.view_of.is_some() && node.op != Op::None {
                 self.holdings[node.view_of.index()].views += 1;
             }
-            if node.input {
-                self.allocate(id, place);
-            }
             for source in node.sources() {
                 self.holdings[source.index()].readers += 1;
-                if graph[source].input {
-                    self.allocate(source, place);
-                }
             }
         }
         for (moment, &(id, place)) in schedule.nodes.iter().enumerate() {

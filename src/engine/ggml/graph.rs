@@ -81,20 +81,25 @@ impl Graph {
 
     /// Adds `id` and everything that it needs and that is not there yet, operands from left to right.
     pub fn expand(&mut self, id: Id) {
-        if self[id].visited {
+        if !self[id].visited {
+            self.visit(id);
+        }
+    }
+
+    fn visit(&mut self, id: Id) {
+        let tensor = &mut self[id];
+        tensor.visited = true;
+        if tensor.op == Op::None && tensor.src.as_slice().is_empty() {
+            self.leafs.push(id);
             return;
         }
-        self[id].visited = true;
-        let operands = self[id].src;
+        let (op, operands) = (tensor.op, tensor.src);
         for &source in operands.as_slice() {
-            if source.is_some() {
-                self.expand(source);
+            if source.is_some() && !self[source].visited {
+                self.visit(source);
             }
         }
-        if self[id].op == Op::None {
-            self.leafs.push(id);
-        } else {
-            self.nodes.push(id);
-        }
+        let reached = if op == Op::None { &mut self.leafs } else { &mut self.nodes };
+        reached.push(id);
     }
 }

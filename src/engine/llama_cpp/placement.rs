@@ -204,15 +204,27 @@ impl Placement {
 
 impl Part {
     /// Whether it holds tensors of this role.
-    fn covers(self, slot: Slot) -> bool {
-        // asked for every tensor of every graph, and most are none of these
-        let Some(name) = slot.name().strip_prefix("ffn_") else { return false };
-        let starts = |names: &[&str]| names.iter().any(|start| name.starts_with(start));
+    const fn covers(self, slot: Slot) -> bool {
+        // written out, not told by names: it is asked for every tensor of every graph
         match self {
-            Self::Experts => starts(&["up_exps", "down_exps", "gate_up_exps", "gate_exps"]),
-            Self::FeedForward => starts(&["gate", "up", "down"]),
-            Self::GateAndDown => starts(&["gate", "down"]),
-            Self::Down => starts(&["down"]),
+            Self::Experts => {
+                matches!(slot, Slot::FfnGateExps | Slot::FfnUpExps | Slot::FfnGateUpExps | Slot::FfnDownExps)
+            }
+            Self::FeedForward => {
+                matches!(slot, Slot::FfnUp | Slot::FfnUpExps | Slot::FfnUpShexp) || Self::GateAndDown.covers(slot)
+            }
+            Self::GateAndDown => {
+                matches!(
+                    slot,
+                    Slot::FfnGate
+                        | Slot::FfnGateInp
+                        | Slot::FfnGateInpShexp
+                        | Slot::FfnGateExps
+                        | Slot::FfnGateUpExps
+                        | Slot::FfnGateShexp
+                ) || Self::Down.covers(slot)
+            }
+            Self::Down => matches!(slot, Slot::FfnDown | Slot::FfnDownExps | Slot::FfnDownShexp),
         }
     }
 }
@@ -231,4 +243,23 @@ fn bounds(request: &Request<'_>) -> Vec<f32> {
         })
         .collect();
     sums.into_iter().map(|bound| bound / sum).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    /// As llama.cpp's patterns have them (`common/fit.cpp`, 0.1.161).
+    #[rstest]
+    #[case(Part::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps"])]
+    #[case(Part::FeedForward, &["ffn_gate", "ffn_up", "ffn_down"])]
+    #[case(Part::GateAndDown, &["ffn_gate", "ffn_down"])]
+    #[case(Part::Down, &["ffn_down"])]
+    fn parts_hold_what_begins_like_their_patterns(#[case] part: Part, #[case] patterns: &[&str]) {
+        for slot in Slot::ALL {
+            let begins = patterns.iter().any(|pattern| slot.name().starts_with(pattern));
+            assert_eq!(part.covers(slot), begins, "{}", slot.name());
+        }
+    }
 }

@@ -23,6 +23,10 @@ macro_rules! slots {
         impl Slot {
             const COUNT: usize = [$($name,)*].len();
 
+            /// Each of them.
+            #[cfg(test)]
+            pub const ALL: [Self; Self::COUNT] = [$(Self::$variant,)*];
+
             fn named(name: &str) -> Option<Self> {
                 Some(match name { $($name => Self::$variant,)* _ => return None })
             }
