@@ -212,8 +212,13 @@ impl<'a> Filling<'a> {
         if high.used[gpu] <= self.targets[gpu] {
             self.best = high;
         } else {
-            while let Some(step) = self.step(&high, gpu, |share| share.layers.saturating_sub(share.partial)) {
+            let full = |share: &Share| share.layers.saturating_sub(share.partial);
+            while let Some(step) = self.step(&high, gpu, full) {
                 let (shares, dense_from) = self.converted(gpu, step);
+                // with nothing left to convert, false position would go on for ever
+                if full(&shares[gpu]) <= full(&self.best.shares[gpu]) {
+                    break;
+                }
                 let test = self.attempt(shares, dense_from)?;
                 self.keep(test, &mut high, gpu);
             }
