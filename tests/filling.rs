@@ -1,10 +1,12 @@
-//! A fit leaves out steps that are certain to fail; here all of them are taken, and end at the same.
+//! A fit leaves out steps that are certain to fail; here all of them are taken, and end at the same. And a fit that llama.cpp
+//! never ends is said to be one.
 
 use plimsoll::engine::ggml::Backend;
 use plimsoll::engine::llama_cpp::context::Options;
 use plimsoll::engine::llama_cpp::fit::{Limits, Refused, fit};
 use plimsoll::engine::llama_cpp::release::Release;
 use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
+use plimsoll::source::description;
 use rstest::rstest;
 
 use crate::support;
@@ -100,4 +102,26 @@ fn steps_that_are_left_out_change_nothing(#[case] name: &str, #[case] free: &[u6
         assert!(steps > 1, "one GPU at least is looked at more closely");
         assert_eq!((fitted.spread, fitted.refused), (spread, refused), "{name} with {n_ctx} tokens on {free:?}");
     }
+}
+
+/// One layer far larger than all others makes the last GPU take its few layers one by one, experts and all; a first GPU
+/// that then has room for all experts but those looks for more of them to give back (seen of llama.cpp, 0.1.161: ends with
+/// 29.5 GB on the first GPU and with 31, not within 4 seconds with 30 and 30.8).
+#[test]
+fn a_fit_without_an_end_is_refused() {
+    let json = support::model_json("deepseek-v2-lite").replace("10944", "4194304");
+    let model = Loaded::new(&description::header(&json).unwrap(), Release::default()).unwrap();
+    let options = Options { n_ctx: 4096, n_batch: 16, n_ubatch: 16, ..Options::default() };
+    let limits = Limits { margins: vec![1 << 30; 2], min_ctx: 4096, ram: 1 << 40 };
+    let fitted = |free: u64| {
+        let devices = [free, 2_200_000_000].map(|free| Device { backend: Backend::CUDA, free });
+        fit(&model, &devices, &Spread::default(), &options, &limits).map(|fitted| fitted.spread)
+    };
+    let before = fitted(29_500_000_000).unwrap();
+    assert_eq!((before.gpu_layers, before.tensor_split), (Some(28), vec![25.0, 3.0]));
+    assert_eq!(before.overrides.iter().map(|overflow| overflow.block).collect::<Vec<_>>(), [23, 24]);
+    for free in [30_000_000_000, 30_800_000_000] {
+        assert!(fitted(free).unwrap_err().to_string().contains("never finish"));
+    }
+    assert_eq!(fitted(31_000_000_000), Ok(Spread::default()));
 }

@@ -8,6 +8,9 @@ use crate::engine::llama_cpp::Spread;
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::placement::{Overflow, Part};
 
+const ENDLESS: &str = "llama.cpp would never finish choosing layers for these GPUs: it looks for experts to give back \
+     where none are left; set the number of layers on GPUs by hand";
+
 /// What one GPU is given.
 #[derive(Clone, Copy, Debug)]
 struct Share {
@@ -215,8 +218,11 @@ impl<'a> Filling<'a> {
             let full = |share: &Share| share.layers.saturating_sub(share.partial);
             while let Some(step) = self.step(&high, gpu, full) {
                 let (shares, dense_from) = self.converted(gpu, step);
-                // with nothing left to convert, false position would go on for ever
                 if full(&shares[gpu]) <= full(&self.best.shares[gpu]) {
+                    // nothing is left to convert: llama.cpp tries the same again until it no longer fits
+                    if self.best.used[gpu] <= self.targets[gpu] {
+                        return Err(Refusal::settings(ENDLESS.to_owned()));
+                    }
                     break;
                 }
                 let test = self.attempt(shares, dense_from)?;
