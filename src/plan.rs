@@ -6,6 +6,7 @@ mod gist;
 mod listing;
 mod own_caches;
 mod peak;
+mod standing;
 mod why;
 
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use gist::Gist;
 pub use listing::Listing;
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
 pub use peak::{Alive, Held, Kind, Peak};
+pub use standing::Standing;
 
 /// What an engine decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +74,16 @@ impl Plan {
     /// Never: every engine lists the CPU.
     pub fn cpu(&self) -> &DevicePlan {
         &self.devices[self.devices.len() - 1]
+    }
+
+    /// How it stands, as people should read it.
+    pub fn standing(&self) -> Standing {
+        Standing::of(self.verdict, self.parts_in_ram())
+    }
+
+    /// Weights of layers that count as on GPUs and run from RAM, where no layer is there as a whole.
+    pub fn parts_in_ram(&self) -> Bytes {
+        self.cpu().parts
     }
 
     /// Layers on each GPU that is asked for something.
@@ -194,8 +206,10 @@ pub struct DevicePlan {
     pub free: Bytes,
     /// Further memory that may take what does not fit: swap, for the CPU.
     pub swap_free: Bytes,
-    /// Weights of its layers.
+    /// Weights of its layers, and parts of others.
     pub weights: Bytes,
+    /// Of these, what belongs to layers that count as on GPUs; told of a CPU that has no layer of its own.
+    pub parts: Bytes,
     /// KV or recurrent caches of its layers.
     pub cache: Bytes,
     /// The compute graph's buffers.
@@ -220,6 +234,7 @@ impl DevicePlan {
             free: gpu.free,
             swap_free: Bytes::ZERO,
             weights: Bytes::ZERO,
+            parts: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
             reserves: Vec::new(),
@@ -239,6 +254,7 @@ impl DevicePlan {
             free: ram.free,
             swap_free: ram.swap_free,
             weights: Bytes::ZERO,
+            parts: Bytes::ZERO,
             cache: Bytes::ZERO,
             graph: Bytes::ZERO,
             reserves: Vec::new(),

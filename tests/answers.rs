@@ -5,11 +5,11 @@ mod together;
 
 use plimsoll::answer::matrix::Axis;
 use plimsoll::answer::sweep::Outcome;
-use plimsoll::answer::{Case, Change, Goal, why};
+use plimsoll::answer::{Case, Change, Goal, verdict, why};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::plan::{Plan, Verdict, Why};
+use plimsoll::plan::{Plan, Standing, Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
@@ -334,6 +334,34 @@ fn layers_in_part_count_with_what_is_on_the_gpu() {
     assert!(plan.layers.iter().any(|layer| matches!(layer.why, Why::InPart { .. })));
     let spilled = plan.layers.iter().rposition(|layer| matches!(layer.why, Why::NoRoom { .. })).unwrap();
     insta::assert_snapshot!(why::layer(&plan, spilled).unwrap().reason);
+}
+
+/// Every layer counts as on the GPU, which goals ask for; people are told that experts are not.
+#[test]
+fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
+    let (model, machine) = (model("qwen3-30b-a3b"), one_gpu(24));
+    let settings = Settings { ctx: Context::Tokens(4096), n_cpu_moe: Some(20), ..Settings::default() };
+    for engine in [EngineId::LlamaCpp, EngineId::Ollama] {
+        let case = case(engine, &model, &machine, &settings);
+        let plan = case.plan().unwrap();
+        let of_first = |tensor: &&plimsoll::gguf::Tensor| {
+            let block = tensor.name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
+            block.is_some_and(|(block, name)| block.parse::<u64>().unwrap() < 20 && name.contains("_exps"))
+        };
+        let experts: Bytes = model.header.tensors.iter().filter(of_first).map(|tensor| tensor.bytes).sum();
+        assert!(experts > Bytes::gib(5));
+        assert_eq!((plan.verdict, plan.standing()), (Verdict::Gpu, Standing::PartInRam(experts)), "{engine}");
+        assert!(Goal::All.is_met_by(&plan));
+        let sentence = verdict::sentence(&plan, None);
+        assert!(sentence.contains(&format!("but {experts} of their weights run from RAM")), "{sentence}");
+        assert_eq!(case.glance(&plan).standing(), plan.standing());
+        let outcome = case.sweep(Knob::Context, &[4096]).points.remove(0).outcome.unwrap();
+        assert_eq!((outcome.standing(), outcome), (plan.standing(), Outcome::of(&plan)));
+
+        let whole = Settings { n_cpu_moe: None, ..settings.clone() };
+        let plan = Case { settings: &whole, ..case }.plan().unwrap();
+        assert_eq!((plan.offloaded, plan.standing()), (plan.layers.len(), Standing::Fits), "{engine}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use plimsoll::engine::{self, Aim, EngineId, Hope};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::plan::{Gist, GraphSize, Plan, Verdict, Why};
+use plimsoll::plan::{Gist, GraphSize, LayerPlan, Plan, Verdict, Why};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -183,6 +183,30 @@ proptest! {
         }
         let on_gpus: usize = plan.gpus().iter().map(|gpu| gpu.layers.len()).sum();
         prop_assert_eq!(on_gpus, plan.offloaded);
+    }
+
+    #[test]
+    fn what_runs_from_ram_is_what_of_layers_is_not_on_gpus(
+        engine in select(vec![EngineId::Ollama, EngineId::LlamaCpp]), model in any_model(), machine in joined(),
+        settings in settings(), in_ram in proptest::option::of(0..=64u64),
+    ) {
+        let settings = Settings { n_cpu_moe: in_ram, ..settings };
+        let Some(plan) = planned(engine, model, &machine, &settings) else { return Ok(()) };
+        let elsewhere = |layer: &LayerPlan| match layer.why {
+            Why::InPart { elsewhere, .. } => Some(elsewhere),
+            _ => None,
+        };
+        let all: Bytes = plan.layers.iter().filter_map(elsewhere).sum();
+        // each tensor begins at a multiple of 32 bytes
+        let gaps = Bytes(32 * model.header.tensors.len() as u64);
+        let used = plan.gpus().iter().filter(|gpu| gpu.weights > Bytes::ZERO).count();
+        if !plan.cpu().layers.is_empty() {
+            prop_assert_eq!(plan.parts_in_ram(), Bytes::ZERO);
+        } else if used == 1 {
+            prop_assert!((all..=all + gaps).contains(&plan.parts_in_ram()), "{all}: {}", plan.parts_in_ram());
+        } else {
+            prop_assert!(plan.parts_in_ram() <= all + gaps, "{all}: {}", plan.parts_in_ram());
+        }
     }
 
     #[test]

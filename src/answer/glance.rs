@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::{Case, Goal};
-use crate::plan::{Plan, Verdict};
+use crate::plan::{Plan, Standing, Verdict};
 use crate::settings::knob::Knob;
-use crate::units::Ratio;
+use crate::units::{Bytes, Ratio};
 
 /// A model on a machine, at a glance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -14,10 +14,19 @@ pub struct Glance {
     pub verdict: Verdict,
     /// The share of what it takes that is on GPUs; zero where it is asked for nothing.
     pub on_gpu: Ratio,
+    /// Weights of layers that count as on GPUs and run from RAM, where no layer is there as a whole.
+    pub parts_in_ram: Bytes,
     /// The largest context that fits, GPUs and RAM together; none where no context does.
     pub context_fits: Option<u64>,
     /// The largest context with every layer on GPUs.
     pub context_on_gpu: Option<u64>,
+}
+
+impl Glance {
+    /// How the model stands, as people should read it.
+    pub fn standing(&self) -> Standing {
+        Standing::of(self.verdict, self.parts_in_ram)
+    }
 }
 
 impl Case<'_> {
@@ -30,6 +39,7 @@ impl Case<'_> {
         Glance {
             verdict: plan.verdict,
             on_gpu: plan.totals.gpu.share_of(plan.totals.all),
+            parts_in_ram: plan.parts_in_ram(),
             context_fits: all.or_else(|| most(Goal::AtLeast(0))),
             context_on_gpu: on_gpu,
         }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::Case;
 use super::cliffs::Cliff;
 use crate::engine::Aim;
-use crate::plan::{DeviceKind, Gist, Plan, Totals, Verdict};
+use crate::plan::{DeviceKind, Gist, Plan, Standing, Totals, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::{Bytes, Ratio};
 
@@ -40,6 +40,8 @@ pub struct Outcome {
     pub layer_count: usize,
     /// The share of what is asked for that is on GPUs.
     pub on_gpu: Ratio,
+    /// Weights of layers that count as on GPUs and run from RAM, where no layer is there as a whole.
+    pub parts_in_ram: Bytes,
     /// Sums over devices.
     pub totals: Totals,
     /// GPUs in order, the CPU last.
@@ -73,6 +75,11 @@ impl Outcome {
         Self::of_gist(&Gist::of(plan))
     }
 
+    /// How it stands, as people should read it.
+    pub fn standing(&self) -> Standing {
+        Standing::of(self.verdict, self.parts_in_ram)
+    }
+
     fn of_gist(gist: &Gist) -> Self {
         let device = |device: &crate::plan::DevicePlan| DeviceSums {
             id: device.id.clone(),
@@ -90,6 +97,7 @@ impl Outcome {
             offloaded: gist.offloaded,
             layer_count: gist.layer_count,
             on_gpu: totals.gpu.share_of(totals.all),
+            parts_in_ram: gist.parts_in_ram(),
             totals,
             devices: gist.devices.iter().map(device).collect(),
         }

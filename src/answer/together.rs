@@ -1,10 +1,10 @@
 //! Several models on one machine at once: what each gets, what remains, and which would have to go.
 
-use super::{Case, verdict};
+use super::Case;
 use crate::engine::{self, EngineError, EngineId, Reception};
 use crate::machine::Machine;
 use crate::model::Model;
-use crate::plan::{Confidence, DeviceKind, DevicePlan, Plan, Verdict};
+use crate::plan::{Confidence, DeviceKind, DevicePlan, Plan, Standing, Verdict};
 use crate::settings::{Context, Settings};
 use crate::units::Bytes;
 
@@ -72,11 +72,19 @@ impl Household {
             let rest = if too_much { ", and not all of those fit" } else { "" };
             return format!("{loaded} of {} are loaded in the end{rest}.", self.fates.len());
         }
-        match self.residents().filter(|(_, plan)| plan.verdict != Verdict::Gpu).count() {
+        match self.residents().filter(|(_, plan)| plan.standing() != Standing::Fits).count() {
             0 => "every layer of each is on GPUs.".to_owned(),
-            1 => "one of them has layers in RAM.".to_owned(),
-            split => format!("{split} of them have layers in RAM."),
+            1 => "one of them runs from RAM, whole or in part.".to_owned(),
+            some => format!("{some} of them run from RAM, whole or in part."),
         }
+    }
+
+    /// How all of them stand: as the one among them that stands worst, and where one is not loaded, it does not fit.
+    pub fn standing(&self) -> Standing {
+        if !self.all_live_together() {
+            return Standing::DoesNotFit;
+        }
+        self.residents().map(|(_, plan)| plan.standing()).max().unwrap_or(Standing::Fits)
     }
 
     /// How sure all of it is: no surer than the least sure of the plans.
@@ -96,7 +104,7 @@ impl Fate {
                     DeviceKind::Cpu => format!("{} in RAM", device.asked()),
                 };
                 let places: Vec<String> = places.map(place).collect();
-                let (word, on, all) = (verdict::headline(plan.verdict), plan.offloaded, plan.layers.len());
+                let (word, on, all) = (plan.standing().headline(), plan.offloaded, plan.layers.len());
                 format!("{word}: {on} of {all} layers on GPUs; {}", places.join(", "))
             }
             Self::Shares(host) => format!("is served by {}, which is the same file with the same knobs", name(*host)),

@@ -1,52 +1,73 @@
 //! Does it fit, what is the limit, what would change it: one sentence, in words a person would use.
 
 use super::Limits;
-use crate::plan::{DeviceKind, LayerPlan, Plan, Verdict, Why};
+use crate::plan::{DeviceKind, LayerPlan, Plan, Standing, Verdict, Why};
 use crate::units::{Bytes, Tokens};
 
-/// The verdict on `plan` as a short headline.
-pub const fn headline(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Gpu => "Fits",
-        Verdict::Split => "Split",
-        Verdict::Cpu => "In RAM",
-        Verdict::DoesNotFit => "Does not fit",
+impl Standing {
+    /// It as a short headline.
+    pub const fn headline(self) -> &'static str {
+        match self {
+            Self::Fits => "Fits",
+            Self::PartInRam(_) => "Part in RAM",
+            Self::Split => "Split",
+            Self::InRam => "In RAM",
+            Self::DoesNotFit => "Does not fit",
+        }
     }
+}
+
+/// The headline of a verdict alone, where nothing is known of parts in RAM.
+pub fn headline(verdict: Verdict) -> &'static str {
+    Standing::of(verdict, Bytes::ZERO).headline()
 }
 
 /// What to say after the headline; `limits` may still be under way.
 pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
     let all = plan.layers.len();
-    match plan.verdict {
-        Verdict::Gpu => {
-            let gpus: Vec<_> = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).collect();
-            let place = match gpus.as_slice() {
-                [gpu] => gpu.name.clone(),
-                _ => format!("{} GPUs", gpus.len()),
-            };
-            let spare: Bytes = gpus.iter().map(|gpu| gpu.left()).sum();
-            let (parts, room) = (parts_elsewhere(plan), room_to_grow(plan, limits));
+    match plan.standing() {
+        Standing::Fits => {
+            let (place, spare) = on_gpus(plan);
+            let (parts, room) = (parts_on_others(plan), room_to_grow(plan, limits));
             format!("all {all} layers are on {place}, with {spare} to spare.{parts}{room}")
         }
-        Verdict::Split => {
+        Standing::PartInRam(parts) => {
+            let (place, spare) = on_gpus(plan);
+            let room = room_to_grow(plan, limits);
+            format!(
+                "all {all} layers count as on {place}, with {spare} to spare, but {parts} of their weights run from RAM, \
+                 which is slower.{room}"
+            )
+        }
+        Standing::Split => {
             let (in_ram, verb) = match all - plan.offloaded.min(all) {
                 1 => ("1 layer".to_owned(), "runs"),
                 n => (format!("{n} of {all} layers"), "run"),
             };
             format!("{in_ram} {verb} from RAM, which is slower.{}", ways_back(plan, limits))
         }
-        Verdict::Cpu if plan.gpus().is_empty() => {
+        Standing::InRam if plan.gpus().is_empty() => {
             let cpu = plan.cpu();
             let room = in_all(plan, limits);
             format!("no GPU, so all {all} layers run from RAM: {} of {} free.{room}", cpu.asked(), cpu.free)
         }
-        Verdict::Cpu => format!("no layer is on a GPU, all {all} run from RAM.{}", ways_back(plan, limits)),
-        Verdict::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
+        Standing::InRam => format!("no layer is on a GPU, all {all} run from RAM.{}", ways_back(plan, limits)),
+        Standing::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
     }
 }
 
-/// That layers count as on a GPU although experts or other parts of them are not.
-fn parts_elsewhere(plan: &Plan) -> String {
+/// The GPUs with layers in words, and what is left there.
+fn on_gpus(plan: &Plan) -> (String, Bytes) {
+    let gpus: Vec<_> = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).collect();
+    let place = match gpus.as_slice() {
+        [gpu] => gpu.name.clone(),
+        _ => format!("{} GPUs", gpus.len()),
+    };
+    (place, gpus.iter().map(|gpu| gpu.left()).sum())
+}
+
+/// That parts of layers are on another GPU than the layer.
+fn parts_on_others(plan: &Plan) -> String {
     let elsewhere = |layer: &LayerPlan| match layer.why {
         Why::InPart { elsewhere, .. } => Some(elsewhere),
         _ => None,
@@ -57,9 +78,8 @@ fn parts_elsewhere(plan: &Plan) -> String {
         1 => "1 layer".to_owned(),
         n => format!("{n} layers"),
     };
-    let place = if plan.gpus().len() > 1 { "RAM or another GPU" } else { "RAM" };
     let bytes: Bytes = parts.into_iter().sum();
-    format!(" Parts of {layers}, {bytes}, run from {place}, which is slower.")
+    format!(" Parts of {layers}, {bytes}, are on another GPU than the rest of the layer.")
 }
 
 fn room_to_grow(plan: &Plan, limits: Option<&Limits>) -> String {

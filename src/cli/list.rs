@@ -14,10 +14,10 @@ use looked::Looked;
 use super::fault::one_line;
 use super::start::Ready;
 use super::style::{Ink, Style};
-use crate::answer::{Glance, verdict};
+use crate::answer::Glance;
 use crate::engine::Choice;
 use crate::gguf::FileType;
-use crate::plan::{Confidence, Verdict};
+use crate::plan::{Confidence, Standing, Verdict};
 use crate::shelf::{self, Item, Look};
 use crate::source::{Progress, Roots};
 use crate::units::{Bytes, short};
@@ -201,6 +201,13 @@ pub(super) fn foot(ready: &Ready, rows: &[Row], style: &Style) -> String {
         "ctx: the context that the model was trained for. fits: the largest context with every layer on GPUs, or in \
          brackets the largest with layers in RAM.",
     );
+    let in_part = |known: &Known| matches!(known.glance.standing(), Standing::PartInRam(_));
+    if rows.iter().filter_map(|row| row.known.as_ref()).any(in_part) {
+        out += &style.wrap(
+            "",
+            "Part in RAM: every layer counts as on GPUs, but weights of some, such as experts, run from RAM, which is slower.",
+        );
+    }
     out.extend(ready.notes.iter().map(|note| style.wrap("- ", &one_line(note))));
     out
 }
@@ -233,11 +240,10 @@ fn line(row: &Row, width: usize, style: &Style) -> String {
         (None, Some(tokens)) => format!("({})", short(tokens)),
         (None, None) => "–".to_owned(),
     };
-    let (ink, word) = match glance.verdict {
-        Verdict::Gpu => (Ink::Graph, verdict::headline(Verdict::Gpu).to_owned()),
-        Verdict::Split => (Ink::Cache, format!("{} {}", verdict::headline(Verdict::Split), glance.on_gpu)),
-        other @ Verdict::Cpu => (Ink::Cache, verdict::headline(other).to_owned()),
-        other @ Verdict::DoesNotFit => (Ink::Over, verdict::headline(other).to_owned()),
+    let standing = glance.standing();
+    let word = match standing {
+        Standing::Split => format!("{} {}", standing.headline(), glance.on_gpu),
+        _ => standing.headline().to_owned(),
     };
     let size = known.bytes.to_string();
     format!(
@@ -245,7 +251,7 @@ fn line(row: &Row, width: usize, style: &Style) -> String {
         weights(known.parameters),
         known.file_type.as_deref().unwrap_or("?"),
         known.context_train.map_or_else(|| "?".to_owned(), short),
-        style.paint(ink, &format!("{word:<12}")),
+        style.paint(Ink::of(standing), &format!("{word:<12}")),
     )
 }
 

@@ -12,7 +12,7 @@ use super::fault::one_line;
 use super::style::{HOLD, Ink, Style};
 use crate::answer::{Limits, verdict};
 use crate::machine::Origin;
-use crate::plan::{Plan, Verdict};
+use crate::plan::Plan;
 use crate::settings::FlashAttn;
 use crate::units::{Bytes, Tokens, grouped};
 
@@ -63,15 +63,10 @@ fn tame(mut plan: Plan) -> Plan {
 }
 
 fn headline(plan: &Plan, limits: Option<&Limits>, style: &Style) -> String {
-    let word = verdict::headline(plan.verdict);
+    let word = plan.standing().headline();
     let text = style.wrap("", &format!("{word}: {}", verdict::sentence(plan, limits)));
-    let ink = match plan.verdict {
-        Verdict::Gpu => Ink::Graph,
-        Verdict::Split | Verdict::Cpu => Ink::Cache,
-        Verdict::DoesNotFit => Ink::Over,
-    };
     let rest = text.strip_prefix(word).unwrap_or_default();
-    let mut out = format!("{}{rest}", style.paint(Ink::Strong, &style.paint(ink, word)));
+    let mut out = format!("{}{rest}", style.paint(Ink::Strong, &style.paint(Ink::of(plan.standing()), word)));
     // the verdict's sentence may be about memory while the engine refuses for another reason
     if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !text.replace('\n', " ").contains(refusal.as_str())) {
         out += &style.wrap("", &format!("{} refuses it: {refusal}", plan.engine_title()));

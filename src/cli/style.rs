@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal;
 
+use crate::plan::Standing;
+
 /// What a colour means; the same on every bar and in every list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
@@ -10,8 +12,21 @@ pub(super) enum Ink {
     Graph,
     Reserved,
     Over,
+    Part,
     Strong,
     Faint,
+}
+
+impl Ink {
+    /// That of how a plan stands.
+    pub(super) const fn of(standing: Standing) -> Self {
+        match standing {
+            Standing::Fits => Self::Graph,
+            Standing::PartInRam(_) => Self::Part,
+            Standing::Split | Standing::InRam => Self::Cache,
+            Standing::DoesNotFit => Self::Over,
+        }
+    }
 }
 
 /// How many colours there are to choose from.
@@ -94,6 +109,7 @@ impl Style {
                 Ink::Cache => "38;2;230;159;0",
                 Ink::Graph => "38;2;0;158;115",
                 Ink::Over => "38;2;213;94;0",
+                Ink::Part => "38;2;189;174;0",
                 _ => "38;2;153;153;153",
             },
             Colours::Many => match ink {
@@ -101,6 +117,7 @@ impl Style {
                 Ink::Cache => "38;5;214",
                 Ink::Graph => "38;5;36",
                 Ink::Over => "38;5;166",
+                Ink::Part => "38;5;142",
                 _ => "38;5;246",
             },
             Colours::Sixteen => match ink {
@@ -108,6 +125,7 @@ impl Style {
                 Ink::Cache => "33",
                 Ink::Graph => "32",
                 Ink::Over => "31",
+                Ink::Part => "36",
                 _ => "90",
             },
         };

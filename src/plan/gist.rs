@@ -1,6 +1,7 @@
 //! A plan without its explanations: what those read who ask for many plans and show none.
 
 use super::{DeviceKind, DevicePlan, InEffect, Plan, Verdict};
+use crate::units::Bytes;
 
 /// What a plan comes to.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,11 @@ impl Gist {
             verdict: plan.verdict,
             refused: plan.refusal.is_some(),
         }
+    }
+
+    /// As [`Plan::parts_in_ram`].
+    pub fn parts_in_ram(&self) -> Bytes {
+        self.devices.iter().map(|device| device.parts).sum()
     }
 
     /// GPUs in the machine's order.

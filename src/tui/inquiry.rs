@@ -48,7 +48,7 @@ pub enum Part {
     /// The best that was found for a wish.
     Best(Wish, Vec<Suggestion>),
     /// What one value of the knob that is swept comes to.
-    Point(Point),
+    Point(Box<Point>),
     /// The values along both sides of a matrix.
     Axes(Axis, Axis),
     /// The next cell of it, row after row.
@@ -87,7 +87,7 @@ impl Inquiry {
             About::Changes(layer) => Box::new(self.changes(*layer).chain(end)),
             About::Best(held) => Box::new(self.best(held).chain(end)),
             About::Points(knob, values) => {
-                let point = |&value| Some(Part::Point(self.of.case().point(*knob, value)));
+                let point = |&value| Some(Part::Point(Box::new(self.of.case().point(*knob, value))));
                 Box::new(values.iter().map(point).chain(end))
             }
             About::Together(guests) => Box::new(std::iter::once_with(|| Some(self.together(guests))).chain(end)),

@@ -70,6 +70,7 @@ fn every_key_is_there(#[case] model: &str, #[case] machine: &[&str], #[case] ver
             ("totals", Object),
             ("offloaded", Number),
             ("layer_count", Number),
+            ("parts_in_ram", Number),
             ("verdict", Text),
             ("refused", TextOrNull),
             ("notes", List),

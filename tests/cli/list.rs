@@ -49,13 +49,15 @@ fn every_model_of_the_catalogue_has_its_verdict() {
 fn a_row_is_what_the_plan_says() {
     let place = Place::new();
     let models = models(&place, &[&MACHINE[..], &["--ctx", "8192"]].concat());
-    for name in ["llama3.1-8b", "qwen3-32b", "gpt-oss-20b"] {
+    let part = |name: &str| named(&models, name)["parts_in_ram"].as_u64();
+    assert!(part("gpt-oss-120b") > Some(10 << 30) && part("llama3.1-8b") == Some(0));
+    for name in ["llama3.1-8b", "qwen3-32b", "gpt-oss-20b", "gpt-oss-120b"] {
         let row = named(&models, name);
         let mut command = place.plimsoll();
         let plan =
             json(command.args(["plan", &format!("catalogue:{name}"), "--raw-settings", "--ctx", "8192"]).args(MACHINE));
         assert_eq!((&row["verdict"], &row["bytes"]), (&plan["verdict"], &plan["model"]["bytes"]), "{name}");
-        assert_eq!(row["file_type"], plan["model"]["file_type"]);
+        assert_eq!((&row["file_type"], &row["parts_in_ram"]), (&plan["model"]["file_type"], &plan["parts_in_ram"]));
         let share = plan["totals"]["gpu"].as_f64().unwrap() / plan["totals"]["all"].as_f64().unwrap();
         assert!((row["on_gpu"].as_f64().unwrap() - share).abs() < 1e-9, "{name}");
 

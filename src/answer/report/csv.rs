@@ -6,7 +6,8 @@ use crate::answer::sweep::{Outcome, Sweep};
 
 const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
 
-/// One line per point: the value, the plan in short, then weights, cache, graph and free bytes of each device.
+/// One line per point: the value, the plan in short, then weights, cache, graph and free bytes of each device, and what of
+/// layers on GPUs runs from RAM.
 pub fn sweep(sweep: &Sweep) -> String {
     let devices =
         sweep.points.iter().find_map(|point| point.outcome.as_ref().ok()).map_or(&[][..], |first| &first.devices);
@@ -16,7 +17,7 @@ pub fn sweep(sweep: &Sweep) -> String {
             csv.push_str(&format!(",{}_{part}", device.id));
         }
     }
-    csv.push('\n');
+    csv.push_str(",parts_in_ram\n");
     for point in &sweep.points {
         csv.push_str(&sweep.knob.plain(point.value));
         csv.push(',');
@@ -28,20 +29,24 @@ pub fn sweep(sweep: &Sweep) -> String {
                 None => ",,,,".to_owned(),
             });
         }
-        csv.push('\n');
+        csv.push_str(&format!(",{}\n", parts(&point.outcome)));
     }
     csv
 }
 
-/// One line per cell: both values, then the plan in short.
+/// One line per cell: both values, then the plan in short, and what of layers on GPUs runs from RAM.
 pub fn matrix(matrix: &Matrix) -> String {
     let (rows, columns) = (matrix.rows.plain(), matrix.columns.plain());
-    let mut csv = format!("{},{},{COLUMNS}\n", matrix.rows.name(), matrix.columns.name());
+    let mut csv = format!("{},{},{COLUMNS},parts_in_ram\n", matrix.rows.name(), matrix.columns.name());
     let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
     for ((row, column), cell) in pairs.zip(&matrix.cells) {
-        csv.push_str(&format!("{row},{column},{}\n", fields(cell)));
+        csv.push_str(&format!("{row},{column},{},{}\n", fields(cell), parts(cell)));
     }
     csv
+}
+
+fn parts(outcome: &Result<Outcome, String>) -> String {
+    outcome.as_ref().map_or_else(|_| String::new(), |outcome| outcome.parts_in_ram.0.to_string())
 }
 
 /// What [`COLUMNS`] names; where the engine makes no plan, the verdict is `refused` and the rest is empty.

@@ -8,7 +8,7 @@ use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{Outcome, Sweep};
 use crate::answer::why::{LayerAnswer, Taker};
 use crate::answer::{Change, Goal, verdict};
-use crate::plan::{Plan, Verdict};
+use crate::plan::{Plan, Standing, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::Tokens;
 
@@ -98,7 +98,7 @@ fn reached(most: &str, kept: &str, next: Option<&str>, found: &Plan, option: &st
         None => said,
     };
     out += &style.wrap("", next.unwrap_or("That is the end of its range."));
-    out += &style.wrap("", &format!("{}: {}", verdict::headline(found.verdict), verdict::sentence(found, None)));
+    out += &style.wrap("", &format!("{}: {}", found.standing().headline(), verdict::sentence(found, None)));
     out += &format!("\n  {option}\n");
     out
 }
@@ -111,7 +111,7 @@ fn out_of_reach(least: &str, lacks: &str, style: &Style) -> String {
 pub(in super::super) fn why(plan: &Plan, explained: &Explained<'_>, style: &Style) -> String {
     let plan = &tame(plan.clone());
     let sentence = verdict::sentence(plan, None);
-    let mut out = style.wrap("", &format!("{}: {sentence}", verdict::headline(plan.verdict)));
+    let mut out = style.wrap("", &format!("{}: {sentence}", plan.standing().headline()));
     out += &layers(plan, explained, style);
     if !explained.takers.is_empty() {
         out += &format!("\n{}\n", style.paint(Ink::Strong, "What takes the memory of the GPUs"));
@@ -119,10 +119,14 @@ pub(in super::super) fn why(plan: &Plan, explained: &Explained<'_>, style: &Styl
     for taker in explained.takers {
         out += &format!("{:<6}{:>10}  {}\n", taker.device, taker.bytes.to_string(), taker.name);
     }
-    let done = plan.verdict == Verdict::Gpu;
     if explained.changes.is_empty() {
-        let none = if done { "Nothing needs to change." } else { "No single change brings all layers onto GPUs." };
-        out += &format!("\n{none}\n");
+        let none = match plan.standing() {
+            Standing::Fits => "Nothing needs to change.",
+            Standing::PartInRam(_) => "No layer as a whole is in RAM: what runs from there are parts of layers.",
+            Standing::Split | Standing::InRam | Standing::DoesNotFit => "No single change brings all layers onto GPUs.",
+        };
+        out += "\n";
+        out += &style.wrap("", none);
     } else {
         out += &format!("\n{}\n", style.paint(Ink::Strong, "Single changes that help, each tried out"));
     }
@@ -202,7 +206,7 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
         match &point.outcome {
             Ok(outcome) => {
                 let totals = &outcome.totals;
-                let word = style.paint(ink(outcome.verdict), &format!("{:<14}", verdict::headline(outcome.verdict)));
+                let word = style.paint(Ink::of(outcome.standing()), &format!("{:<14}", outcome.standing().headline()));
                 let layers = format!("{}/{}", outcome.offloaded, outcome.layer_count);
                 out += &format!("{value:>VALUE$}  {word}{layers:>9}");
                 for bytes in [totals.weights, totals.cache, totals.graph, totals.cpu] {
@@ -243,14 +247,20 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
             out += &format!("{value:>HEAD$}");
             for (column, _) in part.clone() {
                 out += &match matrix.cell(row, column) {
-                    Some(Ok(outcome)) => style.paint(ink(outcome.verdict), &format!("{:>CELL$}", share(outcome))),
+                    Some(Ok(outcome)) => {
+                        style.paint(Ink::of(outcome.standing()), &format!("{:>CELL$}", share(outcome)))
+                    }
                     _ => style.paint(Ink::Over, &format!("{:>CELL$}", "refused")),
                 };
             }
             out.push('\n');
         }
     }
-    let legend = "fits: every layer is on GPUs; %: so much of the memory is; RAM: none is; over: it does not fit";
+    let stands = |outcome: &Result<Outcome, String>| outcome.as_ref().ok().map(Outcome::standing);
+    let in_part = matrix.cells.iter().filter_map(stands).any(|standing| matches!(standing, Standing::PartInRam(_)));
+    let part = if in_part { " part: so they count, but weights of some run from RAM;" } else { "" };
+    let legend =
+        format!("fits: every layer is on GPUs;{part} %: so much of the memory is; RAM: none is; over: it does not fit");
     out += &format!(
         "\n{}\n",
         style.wrap("", &format!("{} by {}. {legend}.", matrix.rows.title(), matrix.columns.title()))
@@ -260,20 +270,14 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
 }
 
 fn share(outcome: &Outcome) -> String {
-    match outcome.verdict {
-        Verdict::Gpu => "fits".to_owned(),
-        Verdict::Cpu => "RAM".to_owned(),
-        Verdict::DoesNotFit => "over".to_owned(),
-        // what is split is never all or nothing
-        Verdict::Split => format!("{:.0} %", (outcome.on_gpu.0 * 100.0).clamp(1.0, 99.0)),
-    }
-}
-
-const fn ink(verdict: Verdict) -> Ink {
-    match verdict {
-        Verdict::Gpu => Ink::Graph,
-        Verdict::Split | Verdict::Cpu => Ink::Cache,
-        Verdict::DoesNotFit => Ink::Over,
+    // what is shared is never all or nothing
+    let share = || format!("{:.0} %", (outcome.on_gpu.0 * 100.0).clamp(1.0, 99.0));
+    match outcome.standing() {
+        Standing::Fits => "fits".to_owned(),
+        Standing::PartInRam(_) => format!("part {}", share()),
+        Standing::Split => share(),
+        Standing::InRam => "RAM".to_owned(),
+        Standing::DoesNotFit => "over".to_owned(),
     }
 }
 

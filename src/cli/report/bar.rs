@@ -83,6 +83,7 @@ mod tests {
             free: Bytes(free),
             swap_free: Bytes::ZERO,
             weights: Bytes(weights),
+            parts: Bytes::ZERO,
             cache: Bytes(cache),
             graph: Bytes(graph),
             reserves: vec![Reserve { name: "minimum memory", bytes: Bytes(reserved) }],

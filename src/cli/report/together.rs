@@ -5,7 +5,6 @@ use super::one_line;
 use crate::answer::report::Source;
 use crate::answer::together::{Fate, Household};
 use crate::machine::Machine;
-use crate::plan::Verdict;
 use crate::units::Bytes;
 
 /// What becomes of each model, and what remains of the machine.
@@ -42,13 +41,8 @@ pub(in super::super) fn text(
 }
 
 fn headline(household: &Household, style: &Style) -> String {
-    let split = household.residents().any(|(_, plan)| plan.verdict != Verdict::Gpu);
-    let ink = match household.all_live_together() {
-        true if split => Ink::Cache,
-        true => Ink::Graph,
-        false => Ink::Over,
-    };
-    format!("{} {}\n", style.paint(Ink::Strong, &style.paint(ink, household.headline())), household.sentence())
+    let word = style.paint(Ink::of(household.standing()), household.headline());
+    format!("{} {}\n", style.paint(Ink::Strong, &word), household.sentence())
 }
 
 fn left(id: &str, name: &str, before: Bytes, after: Bytes, style: &Style) -> String {

@@ -3,7 +3,7 @@
 use super::charts::{what, who};
 use super::paper::{Anchor, Ink, MARGIN, Paper, WIDTH};
 use crate::answer::matrix::Matrix;
-use crate::plan::{Plan, Verdict};
+use crate::plan::{Plan, Standing};
 
 const LEFT: f64 = MARGIN + 110.0;
 const HIGH: f64 = 30.0;
@@ -22,11 +22,12 @@ pub fn matrix(plan: &Plan, matrix: &Matrix) -> String {
         paper.text(LEFT - 12.0, paper.y + 19.0, 13, Anchor::End, Ink::Quiet, name);
         for column in 0..columns.len() {
             let (ink, words) = match matrix.cell(row, column) {
-                Some(Ok(outcome)) => match outcome.verdict {
-                    Verdict::Gpu => (Ink::Fits, "GPU".to_owned()),
-                    Verdict::Split => (Ink::Split, format!("{} on GPU", outcome.on_gpu)),
-                    Verdict::Cpu => (Ink::InUse, "RAM".to_owned()),
-                    Verdict::DoesNotFit => (Ink::Over, "too much".to_owned()),
+                Some(Ok(outcome)) => match outcome.standing() {
+                    Standing::Fits => (Ink::Fits, "GPU".to_owned()),
+                    Standing::PartInRam(_) => (Ink::Part, format!("{}, part in RAM", outcome.on_gpu)),
+                    Standing::Split => (Ink::Split, format!("{} on GPU", outcome.on_gpu)),
+                    Standing::InRam => (Ink::InUse, "RAM".to_owned()),
+                    Standing::DoesNotFit => (Ink::Over, "too much".to_owned()),
                 },
                 Some(Err(_)) => (Ink::Faint, "refused".to_owned()),
                 None => continue,

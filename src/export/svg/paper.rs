@@ -20,6 +20,7 @@ pub(super) enum Ink {
     InUse,
     Over,
     Fits,
+    Part,
     Split,
     White,
 }
@@ -37,6 +38,7 @@ impl Ink {
             Self::InUse => "#c3cad3",
             Self::Over => "#d55e00",
             Self::Fits => "#bfe6d8",
+            Self::Part => "#e8efa0",
             Self::Split => "#f8e3b0",
             Self::White => "#ffffff",
         }

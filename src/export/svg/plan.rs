@@ -35,7 +35,7 @@ pub fn plan(plan: &Plan) -> String {
         .chain([(Ink::Reserved, "reserved"), (Ink::InUse, "in use"), (Ink::Over, "too much")])
         .collect();
     paper.legend(&words);
-    paper.sentence(&format!("{}: {}", verdict::headline(plan.verdict), verdict::sentence(plan, None)));
+    paper.sentence(&format!("{}: {}", plan.standing().headline(), verdict::sentence(plan, None)));
     paper.finish(&what(plan))
 }
 

@@ -26,12 +26,13 @@ pub fn to_ascii(buffer: &mut Buffer) {
 }
 
 /// What is written in ASCII, and the characters for which it stands.
-const STAND_INS: [(&str, &str); 27] = [
+const STAND_INS: [(&str, &str); 28] = [
     ("!", "≠"),
     ("-", "─━–—−═░"),
     ("|", "│┃║┊▏▎▍┤├"),
     ("+", "╭╮╰╯┌┐└┘┬┴┼┏┓┗┛▒✓"),
     ("~", "┄╌╍≈"),
+    ("&", "◐"),
     ("#", "█▉▊▋▌▄▅▆▇■"),
     ("_", "▁▂▃"),
     ("=", "▓"),

@@ -44,11 +44,12 @@ pub enum Hue {
     EvenGpu,
     OddGpu,
     Ram,
+    Part,
 }
 
 impl Hue {
     /// Every hue.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Text,
         Self::Dim,
         Self::Border,
@@ -64,6 +65,7 @@ impl Hue {
         Self::EvenGpu,
         Self::OddGpu,
         Self::Ram,
+        Self::Part,
     ];
 
     /// On dark paper, on light paper (red, green, blue), and among the sixteen.
@@ -84,6 +86,7 @@ impl Hue {
             Self::EvenGpu => (0xDB_8F_B9, 0xA8_4E_80, Color::LightMagenta),
             Self::OddGpu => (0xF0_E4_42, 0x8C_80_00, Color::LightYellow),
             Self::Ram => (0xA7_B0_BC, 0x55_5F_6B, Color::Gray),
+            Self::Part => (0xF0_E4_42, 0x80_75_00, Color::Cyan),
         }
     }
 

@@ -16,7 +16,6 @@ use super::figure;
 use super::memory;
 use super::verdict::sign;
 use crate::answer::compare::{Against, Figure, Group, Row, compare};
-use crate::answer::verdict::headline;
 use crate::plan::{DevicePlan, ModelSummary, Plan};
 use crate::tui::app::App;
 use crate::tui::app::compare::{Compared, Comparing};
@@ -192,7 +191,7 @@ fn head(column: &Column<'_>, rows: u16, chosen: bool, place: Rect, theme: Theme,
     Pen::new(buffer, before, 0).put(if chosen { "▸" } else { " " }, ink).put(&title, ink);
     match &column.plan {
         Ok(plan) => {
-            let (mark, hue) = sign(plan.verdict);
+            let (mark, hue) = sign(plan.standing());
             let fact = quantisation(&plan.model);
             let mut pen = Pen::new(buffer, place, 1);
             if rows == HEAD {
@@ -201,7 +200,7 @@ fn head(column: &Column<'_>, rows: u16, chosen: bool, place: Rect, theme: Theme,
                 pen.put(&shortened(&plan.model.name, place.width), theme.ink(Hue::Text));
                 Pen::new(buffer, place, 2).put(fact.trim_start_matches(" · "), theme.ink(Hue::Dim));
             }
-            Pen::new(buffer, place, rows - 2).put(&format!("{mark} {}", headline(plan.verdict)), theme.bold(hue));
+            Pen::new(buffer, place, rows - 2).put(&format!("{mark} {}", plan.standing().headline()), theme.bold(hue));
         }
         Err(why) => {
             Pen::new(buffer, place, 1).put("✗ No plan", theme.bold(Hue::Over));

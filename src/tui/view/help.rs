@@ -53,5 +53,9 @@ fn rest(page: &mut Page) {
     page.text("▲▼ just changed", Hue::Text);
     page.text("0 1 R under a layer: GPU0, GPU1, RAM", Hue::Text);
     page.text("/ layers of one column on several", Hue::Text);
+    page.text("✓ every layer is on GPUs, and it fits", Hue::Text);
+    page.text("◐ so it counts, but weights run from RAM", Hue::Text);
+    page.text("▲ layers are in RAM", Hue::Text);
+    page.text("✗ it does not fit", Hue::Text);
     page.text("≈ taller than is drawn", Hue::Text);
 }

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-use crate::plan::{DeviceKind, LayerPlan, Plan};
+use crate::plan::{DeviceKind, LayerPlan, Plan, Standing};
 use crate::tui::app::{App, Known};
 use crate::tui::regions::{Panel, inside};
 use crate::tui::theme::{Hue, Theme};
@@ -58,6 +58,9 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     let mut aside = format!("{} of {} on GPU", plan.offloaded, plan.layers.len());
     if columns.per_column > 1 {
         aside = format!("{aside}, {} a column", columns.per_column);
+    }
+    if matches!(plan.standing(), Standing::PartInRam(_)) {
+        aside = format!("{aside}, part in RAM");
     }
     panel::frame(buffer, area, Panel::Layers.title(), &aside, focused, theme);
     let key = key(&columns);

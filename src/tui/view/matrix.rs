@@ -5,8 +5,7 @@ use ratatui::layout::Rect;
 
 use super::verdict::sign;
 use crate::answer::sweep::Outcome;
-use crate::answer::verdict::headline;
-use crate::plan::Verdict;
+use crate::plan::Standing;
 use crate::tui::app::App;
 use crate::tui::app::advice::Progress;
 use crate::tui::app::matrix::{Cell, Grid};
@@ -74,20 +73,20 @@ pub fn draw(app: &App, page: &Grid, buffer: &mut Buffer) {
 /// The sign, the colour and the words of a plan.
 fn words(outcome: &Result<Outcome, String>) -> (&'static str, Hue, String) {
     let Ok(outcome) = outcome else { return ("✗", Hue::Over, "refused".to_owned()) };
-    let (mark, hue) = sign(outcome.verdict);
-    let text = match outcome.verdict {
-        Verdict::Gpu => "fits".to_owned(),
-        // what is split is never all or nothing
-        Verdict::Split => format!("{:.0} %", share(outcome) * 100.0),
-        Verdict::Cpu => "RAM".to_owned(),
-        Verdict::DoesNotFit => "over".to_owned(),
+    let (mark, hue) = sign(outcome.standing());
+    let text = match outcome.standing() {
+        Standing::Fits => "fits".to_owned(),
+        // what is shared is never all or nothing
+        Standing::PartInRam(_) | Standing::Split => format!("{:.0} %", share(outcome) * 100.0),
+        Standing::InRam => "RAM".to_owned(),
+        Standing::DoesNotFit => "over".to_owned(),
     };
     (mark, hue, text)
 }
 
 fn share(outcome: &Outcome) -> f64 {
-    match outcome.verdict {
-        Verdict::Gpu => 1.0,
+    match outcome.standing() {
+        Standing::Fits => 1.0,
         _ => outcome.on_gpu.0.clamp(0.01, 0.99),
     }
 }
@@ -144,13 +143,13 @@ fn reading(page: &Grid, inner: Rect, theme: Theme, buffer: &mut Buffer) {
     );
     let (headline, hue, text) = match page.cell(row, column) {
         Some(Cell { outcome: Ok(outcome), note, .. }) => {
-            let (_, hue) = sign(outcome.verdict);
+            let (_, hue) = sign(outcome.standing());
             let but = note.as_ref().map(|note| format!(" But {note}.")).unwrap_or_default();
             let text = format!(
                 ", {} of {} layers on GPU; GPU {}, RAM {}.{but}",
                 outcome.offloaded, outcome.layer_count, outcome.totals.gpu, outcome.totals.cpu
             );
-            (headline(outcome.verdict), hue, text)
+            (outcome.standing().headline(), hue, text)
         }
         Some(Cell { outcome: Err(why), .. }) => ("Refused", Hue::Over, format!(": {why}")),
         None if page.progress == Progress::Done => ("Nothing", Hue::Dim, String::new()),

@@ -18,9 +18,8 @@ use super::figure;
 use super::layers::device_name;
 use super::verdict::sign;
 use crate::answer::sweep::{DeviceSums, Outcome};
-use crate::answer::verdict::headline;
 use crate::machine::short_name;
-use crate::plan::{DevicePlan, Plan, Verdict};
+use crate::plan::{DevicePlan, Plan, Standing};
 use crate::settings::knob::Knob;
 use crate::tui::app::App;
 use crate::tui::app::cliffs::edge;
@@ -91,8 +90,8 @@ fn readings(page: &Sweeping, inner: Rect, theme: Theme, buffer: &mut Buffer) {
     pen.put(&page.knob.show(page.cursor), theme.bold(Hue::Focus)).skip(3);
     match page.points.get(&page.cursor) {
         Some(Ok(outcome)) => {
-            let (mark, hue) = sign(outcome.verdict);
-            pen.put(&format!("{mark} {}", headline(outcome.verdict)), theme.bold(hue));
+            let (mark, hue) = sign(outcome.standing());
+            pen.put(&format!("{mark} {}", outcome.standing().headline()), theme.bold(hue));
             let layers = format!(", {} of {} layers on GPU", outcome.offloaded, outcome.layer_count);
             pen.put(&layers, theme.ink(Hue::Text));
             let sums = format!("   GPU {}, RAM {}", outcome.totals.gpu, outcome.totals.cpu);
@@ -200,11 +199,12 @@ fn reading(sums: &DeviceSums, room: Bytes, pen: &mut Pen<'_>, theme: Theme) {
 fn verdicts(page: &Sweeping, axis: &Axis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
     for column in 0..scale.width {
         let (symbol, hue) = match page.points.get(&axis.value(column)) {
-            Some(Ok(outcome)) => match outcome.verdict {
-                Verdict::Gpu => ("━", Hue::Fine),
-                Verdict::Split => ("╍", Hue::Cache),
-                Verdict::Cpu => ("┄", Hue::Ram),
-                Verdict::DoesNotFit => ("✗", Hue::Over),
+            Some(Ok(outcome)) => match outcome.standing() {
+                Standing::Fits => ("━", Hue::Fine),
+                Standing::PartInRam(_) => ("◐", Hue::Part),
+                Standing::Split => ("╍", Hue::Cache),
+                Standing::InRam => ("┄", Hue::Ram),
+                Standing::DoesNotFit => ("✗", Hue::Over),
             },
             Some(Err(_)) => ("✗", Hue::Over),
             None => (" ", Hue::Dim),

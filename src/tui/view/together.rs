@@ -15,6 +15,7 @@ use ratatui::buffer::Buffer;
 use ratatui::text::{Line, Span};
 
 use super::page::Page;
+use super::verdict::sign;
 use crate::answer::report::Source;
 use crate::answer::together::{Fate, Household};
 use crate::plan::{DevicePlan, Verdict};
@@ -60,12 +61,7 @@ pub fn draw(app: &App, together: &Together, buffer: &mut Buffer) {
 }
 
 fn headline(app: &App, household: &Household, page: &mut Page) {
-    let split = household.residents().any(|(_, plan)| plan.verdict != Verdict::Gpu);
-    let (sign, hue) = match household.all_live_together() {
-        true if split => ("▲", Hue::Cache),
-        true => ("✓", Hue::Fine),
-        false => ("✗", Hue::Over),
-    };
+    let (sign, hue) = sign(household.standing());
     page.line(Line::from(vec![
         Span::styled(format!("{sign} {}", household.headline()), app.theme.bold(hue)),
         Span::styled(format!(" {}", household.sentence()), app.theme.ink(Hue::Text)),

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 
 use super::header;
 use crate::answer::verdict;
-use crate::plan::Verdict;
+use crate::plan::Standing;
 use crate::tui::action::Command;
 use crate::tui::app::{App, Known, Load};
 use crate::tui::keymap;
@@ -112,20 +112,38 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
             "Press b to choose a model: one of this computer, of a server, or of the catalogue.".to_owned(),
         );
     };
-    let headline = verdict::headline(plan.verdict);
+    let headline = plan.standing().headline();
     if app.known == Known::Asking {
         let text = "GPUs are still being looked for; until they are known, everything counts as RAM.";
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
-    let (sign, hue) = sign(plan.verdict);
+    let (sign, hue) = sign(plan.standing());
     (format!("{sign} {headline}:"), hue, verdict::sentence(plan, app.limits.as_ref()))
 }
 
-/// The sign and the colour of a verdict.
-pub const fn sign(verdict: Verdict) -> (&'static str, Hue) {
-    match verdict {
-        Verdict::Gpu => ("✓", Hue::Fine),
-        Verdict::Split | Verdict::Cpu => ("▲", Hue::Cache),
-        Verdict::DoesNotFit => ("✗", Hue::Over),
+/// The sign and the colour of how a plan stands.
+pub const fn sign(standing: Standing) -> (&'static str, Hue) {
+    match standing {
+        Standing::Fits => ("✓", Hue::Fine),
+        Standing::PartInRam(_) => ("◐", Hue::Part),
+        Standing::Split | Standing::InRam => ("▲", Hue::Cache),
+        Standing::DoesNotFit => ("✗", Hue::Over),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::theme::glyphs::ascii;
+    use crate::units::Bytes;
+
+    #[test]
+    fn what_fits_but_in_part_has_a_sign_a_word_and_a_colour_of_its_own() {
+        let part = Standing::PartInRam(Bytes::gib(1));
+        for other in [Standing::Fits, Standing::Split, Standing::InRam, Standing::DoesNotFit] {
+            let ((mark, hue), (own, own_hue)) = (sign(other), sign(part));
+            assert!(mark != own && ascii(mark) != ascii(own) && hue != own_hue, "{other:?}");
+            assert_ne!(other.headline(), part.headline());
+        }
     }
 }

@@ -4,11 +4,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::machines::OnMachine;
-use crate::answer::verdict;
-use crate::plan::{DevicePlan, Plan, Verdict};
+use crate::plan::{DevicePlan, Plan};
 use crate::tui::app::App;
 use crate::tui::app::machine::versus::Versus;
 use crate::tui::theme::Hue;
+use crate::tui::view::verdict::sign;
 use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, shortened, width, wrap};
 use crate::units::{Bytes, Tokens};
@@ -24,7 +24,7 @@ const HEAD: u16 = 4;
 type Row = (&'static str, fn(&OnMachine, &Plan) -> (String, Hue));
 
 const ROWS: [Row; 8] = [
-    ("verdict", |_, plan| (verdict::headline(plan.verdict).to_owned(), hue(plan.verdict))),
+    ("verdict", |_, plan| verdict(plan)),
     ("on GPUs", |_, plan| (format!("{} of {}", plan.offloaded, plan.layers.len()), Hue::Text)),
     ("context", |_, plan| (Tokens(plan.settings.ctx).to_string(), Hue::Text)),
     ("at most", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
@@ -34,12 +34,9 @@ const ROWS: [Row; 8] = [
     ("RAM, left", |_, plan| (left(std::slice::from_ref(plan.cpu())).to_string(), Hue::Text)),
 ];
 
-const fn hue(verdict: Verdict) -> Hue {
-    match verdict {
-        Verdict::Gpu => Hue::Fine,
-        Verdict::Split | Verdict::Cpu => Hue::Cache,
-        Verdict::DoesNotFit => Hue::Over,
-    }
+fn verdict(plan: &Plan) -> (String, Hue) {
+    let (mark, hue) = sign(plan.standing());
+    (format!("{mark} {}", plan.standing().headline()), hue)
 }
 
 fn left(devices: &[DevicePlan]) -> Bytes {

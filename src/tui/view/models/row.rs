@@ -5,8 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::answer::Glance;
-use crate::answer::verdict::headline;
-use crate::plan::{Plan, Verdict};
+use crate::plan::{Plan, Standing};
 use crate::shelf::{Look, Origin};
 use crate::tui::app::browse::{Browse, Sort};
 use crate::tui::app::shelf::Row;
@@ -108,12 +107,12 @@ const fn origin(origin: Origin) -> (&'static str, Hue) {
 
 /// `✓ Fits`, `▲ Split 63 %`.
 fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
-    let (sign, hue) = crate::tui::view::verdict::sign(plan.verdict);
-    let share = match plan.verdict {
-        Verdict::Split => format!(" {}", plan.totals.gpu.share_of(plan.totals.all)),
+    let (sign, hue) = crate::tui::view::verdict::sign(plan.standing());
+    let share = match plan.standing() {
+        Standing::Split => format!(" {}", plan.totals.gpu.share_of(plan.totals.all)),
         _ => String::new(),
     };
-    (format!("{sign} {}{share}", headline(plan.verdict)), theme.ink(hue))
+    (format!("{sign} {}{share}", plan.standing().headline()), theme.ink(hue))
 }
 
 /// The largest context with every layer on GPUs, in brackets the largest with layers in RAM.
