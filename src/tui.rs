@@ -87,10 +87,11 @@ pub fn run(start: Start) -> io::Result<Leave> {
         theme: Theme::new(start.look),
         size,
     });
+    let lasting = start.package.reference.clone();
     app.open(start.package, start.found);
     app.turn_to_quantisation(quant);
     match start.reference {
-        Some(reference) => runner.start(Effect::Remember(reference)),
+        Some(reference) => runner.start(Effect::Remember(lasting.unwrap_or(reference))),
         None => app.greet(),
     }
     if let Some(lookout) = start.lookout {

@@ -150,6 +150,17 @@ fn references_name_entries(#[case] reference: &str, #[case] quantisation: &str) 
     assert_eq!((model.file_type, model.block_count()), (Some(quantisation), 36));
 }
 
+/// Opened again, it is the same entry, which no list then shows twice.
+#[rstest]
+#[case("qwen3", "catalogue:qwen3-8b")]
+#[case("catalogue:Qwen3:8b@Q4_K_M", "catalogue:qwen3-8b")]
+#[case("qwen3-8b@fp16", "catalogue:qwen3-8b@F16")]
+fn an_entry_is_opened_again_by_its_own_name(#[case] reference: &str, #[case] lasting: &str) {
+    let opened = open(reference).unwrap();
+    assert_eq!(opened.reference.as_deref(), Some(lasting));
+    assert_eq!(open(lasting).unwrap().header.tensors, opened.header.tensors);
+}
+
 #[rstest]
 #[case("catalogue:zebra-8b", "the catalogue has no model 'zebra-8b': 'plimsoll list' shows what it has")]
 #[case("catalogue:qwen9-8b", "the catalogue has no model 'qwen9-8b': it has qwen3-8b")]

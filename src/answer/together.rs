@@ -66,11 +66,8 @@ impl Household {
 
     /// What comes after the headline.
     pub fn sentence(&self) -> String {
-        let loaded = self.residents().count();
         if !self.all_live_together() {
-            let too_much = self.residents().any(|(_, plan)| plan.verdict == Verdict::DoesNotFit);
-            let rest = if too_much { ", and not all of those fit" } else { "" };
-            return format!("{loaded} of {} are loaded in the end{rest}.", self.fates.len());
+            return self.who_stays();
         }
         match self.residents().filter(|(_, plan)| plan.standing() != Standing::Fits).count() {
             0 => "every layer of each is on GPUs.".to_owned(),
@@ -85,6 +82,26 @@ impl Household {
             return Standing::DoesNotFit;
         }
         self.residents().map(|(_, plan)| plan.standing()).max().unwrap_or(Standing::Fits)
+    }
+
+    fn who_stays(&self) -> String {
+        let all = self.fates.len();
+        let too_much = self.residents().filter(|(_, plan)| plan.verdict == Verdict::DoesNotFit).count();
+        let stays = |fate: &&Fate| matches!(fate, Fate::Loaded(_) | Fate::Shares(_));
+        let loaded = self.fates.iter().filter(stays).count();
+        let who = match loaded {
+            0 => format!("none of the {all} is loaded in the end"),
+            1 if all == 1 => "it is loaded".to_owned(),
+            1 => format!("only one of the {all} is loaded in the end"),
+            n if n == all => format!("all {all} are loaded"),
+            n => format!("only {n} of the {all} are loaded in the end"),
+        };
+        match too_much {
+            0 => format!("{who}."),
+            1 if loaded == 1 => format!("{who}, and it does not fit."),
+            1 => format!("{who}, and one of them does not fit."),
+            n => format!("{who}, and {n} of them do not fit."),
+        }
     }
 
     /// How sure all of it is: no surer than the least sure of the plans.

@@ -49,7 +49,7 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
         Standing::InRam if plan.gpus().is_empty() => {
             let cpu = plan.cpu();
             let room = in_all(plan, limits);
-            format!("no GPU, so all {all} layers run from RAM: {} of {} free.{room}", cpu.asked(), cpu.free)
+            format!("no GPU, so all {all} layers run from RAM: {} asked of {} free.{room}", cpu.asked(), cpu.free)
         }
         Standing::InRam => format!("no layer is on a GPU, all {all} run from RAM.{}", ways_back(plan, limits)),
         Standing::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),

@@ -107,7 +107,7 @@ fn is_none(text: &str) -> bool {
 fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     let mut parts = text.split(',').map(str::trim).peekable();
     let first = parts.next_if(|part| !part.contains('='));
-    let mut pairs = Pairs::read(parts, "name, total, free, backend, integrated or compute")?;
+    let mut pairs = Pairs::read(parts, &["name", "total", "free", "backend", "integrated", "compute"])?;
     let stated_free = pairs.take("free").map(|free| size("free", &free)).transpose()?;
     let stated_total = pairs.take("total").map(|total| size("total", &total)).transpose()?;
 
@@ -139,7 +139,6 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     if let Some(compute) = pairs.take("compute") {
         gpu.compute = Some(capability(&compute)?);
     }
-    pairs.nothing_left()?;
     Ok((gpu, assumed, system))
 }
 
@@ -194,13 +193,12 @@ fn ram(text: &str) -> Result<Ram, String> {
         let total = size("total", text.trim())?;
         return Ok(Ram { total, free: total, swap_free: Bytes::ZERO });
     }
-    let mut pairs = Pairs::read(text.split(',').map(str::trim), "total, free or swap")?;
+    let mut pairs = Pairs::read(text.split(',').map(str::trim), &["total", "free", "swap"])?;
     let total =
         pairs.take("total").ok_or_else(|| format!("'{text}' does not say how much there is: add total=64GiB"))?;
     let total = size("total", &total)?;
     let free = pairs.take("free").map_or(Ok(total), |free| size("free", &free))?;
     let swap_free = pairs.take("swap").map_or(Ok(Bytes::ZERO), |swap| size("swap", &swap))?;
-    pairs.nothing_left()?;
     if free > total {
         return Err(format!("free={} is more than total={}: there is no more free than in all", free.0, total.0));
     }
@@ -232,35 +230,34 @@ pub(super) fn capability(text: &str) -> Result<(u32, u32), String> {
 /// Keys and values of one text.
 struct Pairs<'a> {
     pairs: Vec<(&'a str, &'a str)>,
-    known: &'static str,
 }
 
 impl<'a> Pairs<'a> {
-    fn read(parts: impl Iterator<Item = &'a str>, known: &'static str) -> Result<Self, String> {
+    /// None but `keys` may stand there.
+    fn read(parts: impl Iterator<Item = &'a str>, keys: &[&str]) -> Result<Self, String> {
+        let known = match keys {
+            [others @ .., last] => format!("{} or {last}", others.join(", ")),
+            [] => String::new(),
+        };
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for part in parts {
             let (key, value) =
                 part.split_once('=').ok_or_else(|| format!("'{part}' is not KEY=VALUE; the keys are {known}"))?;
             let (key, value) = (key.trim(), value.trim());
+            if !keys.contains(&key) {
+                return Err(format!("'{key}' is not a key here: write {known}"));
+            }
             if pairs.iter().any(|(earlier, _)| *earlier == key) {
                 return Err(format!("{key}= is given twice: leave one out"));
             }
             pairs.push((key, value));
         }
-        Ok(Self { pairs, known })
+        Ok(Self { pairs })
     }
 
     fn take(&mut self, key: &str) -> Option<String> {
         let at = self.pairs.iter().position(|(name, _)| *name == key)?;
         Some(self.pairs.swap_remove(at).1.to_owned())
-    }
-
-    fn nothing_left(&self) -> Result<(), String> {
-        let known = self.known;
-        match self.pairs.first() {
-            Some((key, _)) => Err(format!("'{key}' is not a key here: write {known}")),
-            None => Ok(()),
-        }
     }
 }
 
@@ -338,6 +335,7 @@ mod tests {
     #[case("total=24GiB,integrated=perhaps", "perhaps")]
     #[case("total=24GiB,compute=new", "new")]
     #[case("total=24GiB,totl=1", "totl")]
+    #[case("foo=5GiB", "'foo' is not a key here")]
     #[case("total=24GiB,total=25GiB", "twice")]
     #[case("total=24GiB,RTX 4090", "RTX 4090")]
     #[case("RTX 4090,total=24GiB", "leave total= out")]

@@ -30,6 +30,8 @@ pub struct Opened {
     pub remote_projector: Bytes,
     /// What its tag sets of its own.
     pub knobs: TagKnobs,
+    /// What opens it again wherever that is asked, if what was written may come to mean something else.
+    pub reference: Option<String>,
 }
 
 impl Opened {
@@ -44,6 +46,7 @@ impl Opened {
             remote_adapters: Bytes::ZERO,
             remote_projector: Bytes::ZERO,
             knobs: TagKnobs::default(),
+            reference: None,
         }
     }
 

@@ -23,6 +23,8 @@ pub struct Package {
     pub projector: Bytes,
     /// What its tag sets by itself.
     pub knobs: TagKnobs,
+    /// As [`Opened::reference`].
+    pub reference: Option<String>,
 }
 
 impl Opened {
@@ -36,7 +38,7 @@ impl Opened {
         let path = self.paths.first().map(|path| path.display().to_string());
         let model = Model::from_header(self.header, &self.name)
             .map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
-        Ok(Package { model: Arc::new(model), adapters, projector, knobs: self.knobs })
+        Ok(Package { model: Arc::new(model), adapters, projector, knobs: self.knobs, reference: self.reference })
     }
 }
 
@@ -44,7 +46,7 @@ impl From<Model> for Package {
     /// A model with nothing beside it.
     fn from(model: Model) -> Self {
         let (adapters, projector) = (Bytes::ZERO, Bytes::ZERO);
-        Self { model: Arc::new(model), adapters, projector, knobs: TagKnobs::default() }
+        Self { model: Arc::new(model), adapters, projector, knobs: TagKnobs::default(), reference: None }
     }
 }
 

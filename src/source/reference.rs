@@ -103,7 +103,9 @@ pub(super) fn built_in(reference: &str) -> Result<Opened, SourceError> {
         None => entry.quantisation,
     };
     let model = entry.model(quantisation).map_err(|error| refused(error.to_string()))?;
-    Ok(Opened::new(model.header, entry.title.clone()))
+    let own = quantisation == entry.quantisation;
+    let name = if own { entry.name.clone() } else { format!("{}@{quantisation}", entry.name) };
+    Ok(Opened { reference: Some(format!("{CATALOGUE}{name}")), ..Opened::new(model.header, entry.title.clone()) })
 }
 
 /// The first of `entries` by name, and how many more there are.

@@ -191,6 +191,17 @@ fn a_reference_is_pasted_onto_the_planner_and_opened() {
 }
 
 #[test]
+fn what_a_name_led_to_is_kept_among_the_recent_models() {
+    let mut stage = stage();
+    let reference = Some("catalogue:gemma3-4b".to_owned());
+    stage.props.models.insert("gemma3:4b".to_owned(), Ok(Package { reference, ..package("gemma3-4b") }));
+    stage.press("b");
+    stage.write("gemma3:4b");
+    stage.press("Enter");
+    assert_eq!(*stage.props.remembered.lock().unwrap(), ["catalogue:gemma3-4b"]);
+}
+
+#[test]
 fn what_comes_with_a_model_and_its_tags_knobs_are_taken_and_said() {
     let mut stage = stage();
     let knobs = TagKnobs { num_ctx: Some(12_288), num_gpu: Some(5) };

@@ -35,7 +35,7 @@ fn what_is_pinned_comes_first_and_goes_first() {
     assert!(stage.text().contains("✓ Together: every layer of each is on GPUs."), "{}", stage.text());
     assert!(stage.text().contains("AAAA") && stage.text().contains("nn"), "{}", stage.text());
     stage.press("Esc End L");
-    assert!(stage.text().contains("✗ Not together: 1 of 2 are loaded in the end."), "{}", stage.text());
+    assert!(stage.text().contains("✗ Not together: only one of the 2 is loaded in the end."), "{}", stage.text());
     assert!(stage.text().contains("has to go for now:"), "{}", stage.text());
 }
 

@@ -52,8 +52,7 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
         };
         let devices = computer.devices.join(", ");
         let (asked, free) = (amount(computer.asked), amount(computer.free));
-        out += &style
-            .wrap("", &format!("{} ({devices}): {layers}, {asked} of the {free} that are free", computer.called()));
+        out += &style.wrap("", &format!("{} ({devices}): {layers}, {asked} asked of {free} free", computer.called()));
     }
     Some(out)
 }

@@ -340,8 +340,9 @@ impl App {
         match result {
             Ok(package) => {
                 self.load = Load::Ready;
+                let lasting = package.reference.clone().unwrap_or_else(|| self.load_reference.clone());
                 self.open(package, Some(Found::by_reference(&self.load_reference)));
-                vec![Effect::Remember(self.load_reference.clone())]
+                vec![Effect::Remember(lasting)]
             }
             Err(why) => {
                 self.load = Load::Failed { name: self.load_name.clone(), why };

@@ -203,7 +203,7 @@ fn verdicts(page: &Sweeping, axis: &Axis, scale: Rect, theme: Theme, buffer: &mu
                 Standing::Fits => ("━", Hue::Fine),
                 Standing::PartInRam(_) => ("◐", Hue::Part),
                 Standing::Split => ("╍", Hue::Cache),
-                Standing::InRam => ("┄", Hue::Ram),
+                Standing::InRam => ("·", Hue::Ram),
                 Standing::DoesNotFit => ("✗", Hue::Over),
             },
             Some(Err(_)) => ("✗", Hue::Over),
