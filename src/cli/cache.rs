@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use super::args::{CacheArgs, CacheCommand};
 use super::fault::{Fault, one_line};
+use super::style::Style;
 use crate::source::Roots;
 use crate::source::ago;
 use crate::source::cache::{Cache, Entry};
@@ -28,7 +29,8 @@ pub(super) fn run(args: &CacheArgs) -> Result<String, Fault> {
 fn show(cache: &Cache, entries: &[Entry]) -> String {
     let folder = cache.folder().display();
     if entries.is_empty() {
-        return format!("Nothing is kept in {folder} yet: headers that are fetched will be.\n");
+        return Style::of_stdout()
+            .wrap("", &format!("Nothing is kept in {folder} yet: headers that are fetched will be."));
     }
     let mut out = format!("{} kept in {folder}, {}\n\n", things(entries.len()), total(entries));
     let now = SystemTime::now();

@@ -22,19 +22,32 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
             &style.wrap("", "Simulated machine: it is described, at least in part, and not the one in front of you.");
     }
     out.push('\n');
-    let head = format!("{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}", "", "Devices", "backend", "total", "free", "in use");
+    let head = if style.is_narrow() {
+        "Devices".to_owned()
+    } else {
+        format!("{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}", "", "Devices", "backend", "total", "free", "in use")
+    };
     out += &format!("{}\n", style.paint(Ink::Strong, head.trim_end()));
     for device in file::Object::of(machine).devices {
         let what = if device.kind == DeviceKind::Gpu { short_name(device.name) } else { device.name };
-        out += &format!(
-            "{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}\n",
-            device.id,
-            cell(&one_line(what), name - 1),
-            device.backend.map_or("", Backend::name),
-            device.total.to_string(),
-            device.free.to_string(),
-            (device.total - device.free).to_string()
-        );
+        let (backend, in_use) = (device.backend.map(Backend::name), device.total - device.free);
+        if style.is_narrow() {
+            out += &style.wrap(&format!("{:<6}", device.id), &one_line(what));
+            let amounts = [("total", device.total), ("free", device.free), ("in use", in_use)];
+            let mut figures: Vec<_> = backend.map(str::to_owned).into_iter().collect();
+            figures.extend(amounts.map(|(name, bytes)| format!("{name} {bytes}")));
+            out += &style.below(6, &figures);
+        } else {
+            out += &format!(
+                "{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}\n",
+                device.id,
+                cell(&one_line(what), name - 1),
+                backend.unwrap_or_default(),
+                device.total.to_string(),
+                device.free.to_string(),
+                in_use.to_string()
+            );
+        }
         let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
         let mut facts: Vec<_> = facts.map(|fact| format!("{} {}", fact.what, one_line(&fact.value))).collect();
         facts.extend(device.compute.map(|compute| format!("compute capability {compute}")));

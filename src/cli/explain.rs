@@ -16,6 +16,15 @@ use crate::tui::{handout, picture};
 
 /// Columns and rows of a page that is drawn.
 const PAPER: (u16, u16) = (120, 44);
+/// No page is drawn in fewer columns.
+const NARROWEST: u16 = 60;
+
+/// As many columns as the terminal has, and more rows where they are fewer.
+fn paper(columns: Option<usize>) -> (u16, u16) {
+    let (most, rows) = PAPER;
+    let columns = columns.and_then(|columns| u16::try_from(columns).ok()).unwrap_or(most).clamp(NARROWEST, most);
+    (columns, rows + (most - columns) / 4)
+}
 
 /// The page, as it was asked for.
 pub(super) fn explain(args: &ExplainArgs) -> Result<String, Fault> {
@@ -46,7 +55,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, Fault> {
         live: Live::Off,
         held,
         theme: Theme::new(look),
-        size: PAPER,
+        size: if args.svg { PAPER } else { paper((style.bars != Bars::None).then_some(style.lines)) },
     };
     let drawn = handout::draw(beginning, topic).map_err(Fault::Arguments)?;
     let title = format!("plimsoll explain --page {}", args.page.name());
@@ -70,5 +79,16 @@ fn json(page: &serde_json::Value) -> Result<String, Fault> {
     match serde_json::to_string_pretty(page) {
         Ok(json) => Ok(json + "\n"),
         Err(error) => Err(Fault::Terminal(format!("the page cannot be written as JSON: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paper_is_as_wide_as_the_terminal() {
+        assert_eq!([None, Some(300), Some(120)].map(paper), [PAPER; 3]);
+        assert_eq!([Some(80), Some(60), Some(1), Some(0)].map(paper), [(80, 54), (60, 59), (60, 59), (60, 59)]);
     }
 }

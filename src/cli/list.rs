@@ -163,9 +163,9 @@ pub(super) fn json(ready: &Ready, rows: &[Row]) -> serde_json::Result<String> {
 /// Columns of everything but the name.
 const FIGURES: usize = 50;
 
-/// Columns of a name.
+/// Columns of a name; on a narrow terminal it stands above its figures.
 fn names(style: &Style) -> usize {
-    style.width - FIGURES
+    if style.is_narrow() { 8 } else { style.width - FIGURES }
 }
 
 /// The first line of the table.
@@ -229,7 +229,10 @@ fn sure(rows: &[Row]) -> String {
 }
 
 fn line(row: &Row, width: usize, style: &Style) -> String {
-    let name = one_line(&row.name);
+    let mut name = one_line(&row.name);
+    if style.is_narrow() {
+        name = format!("{name}\n{:<width$}", "");
+    }
     let Some(known) = &row.known else {
         let reason = one_line(row.error.as_deref().unwrap_or_default());
         return style.wrap(&format!("{name:<width$} "), &reason);

@@ -23,20 +23,25 @@ pub(super) fn found(search: Option<&str>) -> Result<Vec<&'static Preset>, Fault>
 /// One line for each.
 pub(super) fn text(found: &[&Preset], style: &Style) -> String {
     let name = style.width - 5 * 11;
-    let head =
-        format!("{:<name$}{:>11}{:>11}{:>11}{:>11}{:>11}", "Presets", "backend", "total", "free", "compute", "GB/s");
+    let head = if style.is_narrow() {
+        "Presets".to_owned()
+    } else {
+        format!("{:<name$}{:>11}{:>11}{:>11}{:>11}{:>11}", "Presets", "backend", "total", "free", "compute", "GB/s")
+    };
     let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
     for preset in found {
         let gpu = preset.gpu();
         let compute = gpu.compute.map_or_else(|| "–".to_owned(), |(major, minor)| format!("{major}.{minor}"));
-        out += &format!(
-            "{:<name$}{:>11}{:>11}{:>11}{compute:>11}{:>11}\n",
-            preset.name,
-            gpu.backend.name(),
-            gpu.total.to_string(),
-            gpu.free.to_string(),
-            preset.gbps
-        );
+        let (backend, total, free) = (gpu.backend.name(), gpu.total.to_string(), gpu.free.to_string());
+        if style.is_narrow() {
+            out += &format!("{}\n", preset.name);
+            let figures =
+                [format!("{total}, {free} free"), format!("compute {compute}"), format!("{} GB/s", preset.gbps)];
+            out += &style.below(4, &[&[backend.to_owned()], &figures[..]].concat());
+        } else {
+            out +=
+                &format!("{:<name$}{backend:>11}{total:>11}{free:>11}{compute:>11}{:>11}\n", preset.name, preset.gbps);
+        }
     }
     out.push('\n');
     out += &style

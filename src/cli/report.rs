@@ -155,7 +155,60 @@ fn parameters(n: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::style::Bars;
     use super::*;
+    use crate::answer::Case;
+    use crate::answer::matrix::Axis;
+    use crate::engine::EngineId;
+    use crate::machine::described::Described;
+    use crate::machine::{Machine, Os, Ram};
+    use crate::settings::knob::Knob;
+    use crate::settings::{Context, Settings};
+
+    /// Whatever has a unit.
+    fn figures(text: &str) -> BTreeSet<String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let pairs = words.windows(2).filter(|pair| ["KiB", "MiB", "GiB", "%"].contains(&pair[1].trim_end_matches(',')));
+        pairs.map(|pair| format!("{} {}", pair[0], pair[1].trim_end_matches(','))).collect()
+    }
+
+    #[test]
+    fn a_narrow_terminal_loses_no_figure() {
+        let model = crate::source::catalogue::model("qwen3-30b-a3b").unwrap();
+        let gpus = ["RTX 3060".to_owned(), "name=a card with a name that goes on and on,total=4GiB".to_owned()];
+        let machine = Described::read(&gpus, Some("64GiB")).unwrap();
+        let machine = machine.complete(Machine {
+            os: Os::Linux,
+            gpus: Vec::new(),
+            ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO },
+            origin: Origin::Described,
+        });
+        for (engine, ctx) in [(EngineId::Ollama024, 4096), (EngineId::LlamaCpp, 32_768)] {
+            let settings = Settings { ctx: Context::Tokens(ctx), ..Settings::default() };
+            let case = Case { engine, model: &model, machine: &machine, settings: &settings };
+            let plan = case.plan().unwrap();
+            let sweep = case.sweep(Knob::Context, &[4096, 8192]);
+            let (rows, columns) = (Axis::Knob(Knob::Context, vec![4096]), Axis::spread(Knob::CacheType, &case, 3));
+            let matrix = case.matrix(rows, columns);
+            let text = |style: &Style| {
+                super::plan(&plan, None, style)
+                    + &answers::sweep(&plan, &sweep, style)
+                    + &answers::matrix(&plan, &matrix, style)
+            };
+            let style = |lines: usize| Style { lines, bars: Bars::Unicode, ..Style::PLAIN };
+            let wide = figures(&text(&style(80)));
+            assert!(wide.len() > 20, "{wide:?}");
+            for lines in [60, 68, 79] {
+                let narrow = text(&style(lines));
+                let long = narrow.lines().find(|line| line.chars().count() > lines);
+                assert_eq!(long, None, "{narrow}");
+                let lost: Vec<_> = wide.iter().filter(|figure| !figures(&narrow).contains(*figure)).collect();
+                assert!(lost.is_empty(), "{lost:?}: {narrow}");
+            }
+        }
+    }
 
     #[test]
     fn absurd_amounts_stay_within_their_column() {

@@ -52,7 +52,7 @@ pub(super) enum Bars {
 pub(super) struct Style {
     /// Columns of a table.
     pub width: usize,
-    /// Columns of a sentence: no more than the terminal has.
+    /// Columns of a line: no more than the terminal has.
     pub lines: usize,
     pub colours: Colours,
     pub bars: Bars,
@@ -95,6 +95,17 @@ impl Style {
         let lines = width.clamp(LEAST_LINES, *WIDTHS.end());
         let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
         Self { width, lines, colours, bars: if dumb { Bars::Ascii } else { Bars::Unicode } }
+    }
+
+    /// The terminal has less columns than a table: what would stand in them goes below the names.
+    pub(super) const fn is_narrow(&self) -> bool {
+        self.lines < self.width
+    }
+
+    /// `facts` in lines below what they are about, none of them broken.
+    pub(super) fn below(&self, indent: usize, facts: &[String]) -> String {
+        let held: Vec<_> = facts.iter().map(|fact| fact.replace(' ', &HOLD.to_string())).collect();
+        self.wrap(&" ".repeat(indent), &held.join(&format!("{HOLD}· ")))
     }
 
     /// `text` in `ink`, where there are colours.

@@ -8,7 +8,7 @@ use super::app::{App, Beginning, Mode};
 use super::effect::Effect;
 use super::theme::{Glyphs, Hue, glyphs};
 use super::view;
-use super::widget::pen::Pen;
+use super::widget::pen::{Pen, wrap};
 use crate::teach::Topic;
 
 /// Squares of the caches that are filled on paper: some windows have moved on by then.
@@ -64,9 +64,14 @@ fn heading(app: &App, buffer: &mut Buffer) -> u16 {
     let knobs = app.knobs.iter().map(|knob| format!("{} {}", knob.title(), knob.show(knob.in_effect(plan))));
     let knobs = knobs.collect::<Vec<_>>().join(" · ");
     let area = buffer.area;
-    Pen::new(buffer, area, 0).skip(1).put(&line, app.theme.bold(Hue::Text));
-    Pen::new(buffer, area, 1).skip(1).put(&knobs, app.theme.ink(Hue::Dim));
-    2
+    let mut row = 0;
+    for (text, ink) in [(line, app.theme.bold(Hue::Text)), (knobs, app.theme.ink(Hue::Dim))] {
+        for line in wrap(&text, area.width.saturating_sub(2)) {
+            Pen::new(buffer, area, row).skip(1).put(&line, ink);
+            row += 1;
+        }
+    }
+    row
 }
 
 /// What is on a drawn screen, line by line, without spaces at line ends.

@@ -191,14 +191,16 @@ fn is_output(plan: &Plan, layer: &LayerAnswer) -> bool {
 /// Columns of a value, and of an amount.
 const VALUE: usize = 11;
 const AMOUNT: usize = 10;
+/// What is told in amounts.
+const AMOUNTS: [&str; 4] = ["weights", "cache", "graph", "RAM"];
 
 /// Plans along a knob as a table, and where things change.
 pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> String {
     let plan = &tame(plan.clone());
     let knob = sweep.knob;
     let mut head = format!("{:>VALUE$}  {:<14}{:>9}", knob.title(), "verdict", "on GPU");
-    for name in ["weights", "cache", "graph", "RAM"] {
-        head += &format!("{name:>AMOUNT$}");
+    if !style.is_narrow() {
+        head.extend(AMOUNTS.map(|name| format!("{name:>AMOUNT$}")));
     }
     let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
     for point in &sweep.points {
@@ -209,10 +211,16 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
                 let word = style.paint(Ink::of(outcome.standing()), &format!("{:<14}", outcome.standing().headline()));
                 let layers = format!("{}/{}", outcome.offloaded, outcome.layer_count);
                 out += &format!("{value:>VALUE$}  {word}{layers:>9}");
-                for bytes in [totals.weights, totals.cache, totals.graph, totals.cpu] {
-                    out += &format!("{:>AMOUNT$}", bytes.to_string());
+                let amounts = [totals.weights, totals.cache, totals.graph, totals.cpu];
+                if style.is_narrow() {
+                    out.push('\n');
+                    let facts: Vec<_> =
+                        AMOUNTS.iter().zip(amounts).map(|(name, bytes)| format!("{name} {bytes}")).collect();
+                    out += &style.below(VALUE + 2, &facts);
+                } else {
+                    out.extend(amounts.map(|bytes| format!("{:>AMOUNT$}", bytes.to_string())));
+                    out.push('\n');
                 }
-                out.push('\n');
             }
             Err(error) => out += &style.wrap(&format!("{value:>VALUE$}  "), &tame_text(error)),
         }
@@ -234,7 +242,7 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
     let (rows, columns) = (matrix.rows.shown(), matrix.columns.shown());
     let mut out = String::new();
     // as many columns side by side as there is room for
-    let side_by_side = (style.width.saturating_sub(HEAD) / CELL).max(1);
+    let side_by_side = (style.lines.saturating_sub(HEAD) / CELL).max(1);
     for from in (0..columns.len()).step_by(side_by_side) {
         let part = columns.iter().enumerate().skip(from).take(side_by_side);
         let mut head = format!("{:>HEAD$}", matrix.rows.title());

@@ -49,8 +49,8 @@ fn mark(style: &Style, ascii: bool) -> String {
     style.paint(Ink::Strong, if ascii { "|" } else { "┃" })
 }
 
-/// What the glyphs of a bar mean.
-pub(super) fn legend(style: &Style) -> String {
+/// What the glyphs of a bar mean, in as many lines as it takes.
+pub(super) fn legend(indent: usize, style: &Style) -> String {
     let words = [
         ('█', '#', "weights", Ink::Weights),
         ('▓', '=', "cache", Ink::Cache),
@@ -63,7 +63,9 @@ pub(super) fn legend(style: &Style) -> String {
         let glyph = if style.bars == Bars::Ascii { plain } else { unicode };
         format!("{} {word}", style.paint(ink, &glyph.to_string()))
     };
-    words.map(one).join("  ")
+    let side_by_side = if style.is_narrow() { 3 } else { words.len() };
+    let line = |some: &[_]| format!("{:indent$}{}\n", "", some.iter().copied().map(one).collect::<Vec<_>>().join("  "));
+    words.chunks(side_by_side).map(line).collect()
 }
 
 #[cfg(test)]

@@ -12,6 +12,34 @@ const ID: usize = 6;
 const AMOUNT: usize = 10;
 
 pub(super) fn section(plan: &Plan, style: &Style) -> String {
+    let mut out = if style.is_narrow() { list(plan, style) } else { table(plan, style) };
+    if style.bars != Bars::None {
+        out += &bar::legend(ID, style);
+    }
+    out
+}
+
+/// Every device with its figures below its name.
+fn list(plan: &Plan, style: &Style) -> String {
+    let mut out = format!("{}\n", style.paint(Ink::Strong, "Devices"));
+    let facts = |amounts: &[Bytes]| -> Vec<String> {
+        COLUMNS.into_iter().zip(amounts).map(|(column, bytes)| format!("{column} {}", amount(*bytes))).collect()
+    };
+    for device in &plan.devices {
+        out += &style.wrap(&format!("{:<ID$}", device.id), short_name(&device.label()));
+        out += &format!("{:ID$}{}\n", "", below(device, plan, style));
+        let mut of = facts(&[device.weights, device.cache, device.graph, device.reserved(), device.free]);
+        of.push(format!("left {}", left(device)));
+        out += &style.below(ID, &of);
+    }
+    let totals = plan.totals;
+    let mut all = facts(&[totals.weights, totals.cache, totals.graph]);
+    all.push(format!("{} together", amount(totals.all)));
+    out += &style.below(ID, &all).replacen("      ", "all   ", 1);
+    out
+}
+
+fn table(plan: &Plan, style: &Style) -> String {
     let name = style.width - ID - COLUMNS.len() * AMOUNT;
     let mut out = style.paint(Ink::Strong, &format!("{:<width$}", "Devices", width = ID + name));
     for (column, ink) in
@@ -25,16 +53,14 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
         let amounts = [device.weights, device.cache, device.graph, device.reserved(), device.free];
         out += &head;
         out.extend(amounts.map(column));
-        out += &left(device, style);
+        let left = format!("{:>AMOUNT$}", left(device));
+        out += &if is_lacking(device) { style.paint(Ink::Over, &left) } else { left };
         out.push('\n');
         out += &format!("{:ID$}{}\n", "", below(device, plan, style));
     }
     let totals = plan.totals;
     let sums = [totals.weights, totals.cache, totals.graph].map(column).concat();
     out += &format!("{:<width$}{sums}   {} in all\n", "all", amount(totals.all), width = ID + name);
-    if style.bars != Bars::None {
-        out += &format!("{:ID$}{}\n", "", bar::legend(style));
-    }
     out
 }
 
@@ -58,12 +84,13 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
 }
 
 /// What is left of a device, or what it lacks.
-fn left(device: &DevicePlan, style: &Style) -> String {
+fn left(device: &DevicePlan) -> String {
     let taken = device.asked() + device.reserved();
-    if taken <= device.free {
-        return format!("{:>AMOUNT$}", amount(device.free - taken));
-    }
-    style.paint(Ink::Over, &format!("{:>AMOUNT$}", format!("-{}", amount(taken - device.free))))
+    if is_lacking(device) { format!("-{}", amount(taken - device.free)) } else { amount(device.free - taken) }
+}
+
+fn is_lacking(device: &DevicePlan) -> bool {
+    device.asked() + device.reserved() > device.free
 }
 
 /// The bar, where there are bars, and what is on the device.
@@ -82,7 +109,7 @@ fn below(device: &DevicePlan, plan: &Plan, style: &Style) -> String {
     if style.bars == Bars::None {
         return words;
     }
-    let cells = style.width - ID - 2 - 34;
+    let cells = style.lines.saturating_sub(ID + 2 + 34).max(8);
     format!("{}  {words}", bar::bar(device, cells, style))
 }
 

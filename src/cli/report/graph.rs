@@ -66,6 +66,16 @@ fn branches(size: &GraphSize) -> String {
 fn row(term: &Term, branch: &Branch, style: &Style) -> String {
     let share = term.bytes.share_of(branch.bytes);
     let amounts = format!("{:>10}{:>7}", amount(term.bytes), share.to_string());
+    if style.is_narrow() {
+        let name = style.lines.saturating_sub(4 + 1 + 17).clamp(8, NAME);
+        let mut out = format!("    {:<name$} {amounts}\n", cell(&term.name, name));
+        out += &style.wrap("        ", &term.formula);
+        if term.numbers != term.formula && term.bytes > Bytes::ZERO {
+            out += &style.paint(Ink::Faint, style.wrap("      = ", &term.numbers).trim_end_matches('\n'));
+            out.push('\n');
+        }
+        return out;
+    }
     let roomy = style.bars != Bars::None && style.width >= ROOMY;
     let gauge = if roomy { gauge(share.0, style) } else { String::new() };
     let room = style.width.saturating_sub(4 + NAME + 1 + 17 + if roomy { 1 + GAUGE } else { 0 });

@@ -6,7 +6,11 @@ use crate::plan::{LayerPlan, Plan, Why};
 use crate::units::Bytes;
 
 pub(super) fn section(plan: &Plan, style: &Style) -> String {
-    let head = format!("{:<12}{:<8}{:>22}{:>22}{:>12}", "Layers", "device", "weights each", "cache each", "together");
+    let head = if style.is_narrow() {
+        "Layers".to_owned()
+    } else {
+        format!("{:<12}{:<8}{:>22}{:>22}{:>12}", "Layers", "device", "weights each", "cache each", "together")
+    };
     let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
     for run in plan.layers.chunk_by(|one, next| together(one, next, plan)) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
@@ -19,7 +23,14 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
         let sum: Bytes = run.iter().map(|layer| layer.weights + layer.cache).sum();
         let weights = range(run.iter().map(|layer| layer.weights));
         let cache = range(run.iter().map(|layer| layer.cache));
-        out += &format!("{numbers:<12}{device:<8}{weights:>22}{cache:>22}{:>12}\n", amount(sum));
+        if style.is_narrow() {
+            let each = if run.len() > 1 { " each" } else { "" };
+            let together = format!("{device}, {} together", amount(sum));
+            let facts = [together, format!("weights {weights}{each}"), format!("cache {cache}{each}")];
+            out += &style.below(12, &facts).replacen(&" ".repeat(12), &format!("{numbers:<12}"), 1);
+        } else {
+            out += &format!("{numbers:<12}{device:<8}{weights:>22}{cache:>22}{:>12}\n", amount(sum));
+        }
         // layers are placed from the last to the first, so one end of a run was the tight one
         let tight = if matches!(first.why, Why::NoRoom { .. }) { last } else { first };
         let why = tight.why.sentence(&plan.devices);
