@@ -7,6 +7,7 @@ use super::{figure, peaks};
 use crate::plan::{Branch, GraphPlan, GraphSize, GraphUse, Plan, Symbol, Term};
 use crate::tui::app::{App, Cursors};
 use crate::tui::regions::{Panel, inside};
+use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::bar::{self, Part};
 use crate::tui::widget::panel;
@@ -221,8 +222,10 @@ fn term_before(before: &Plan, term: &Term) -> Option<Bytes> {
     before.graph.in_force().terms().iter().find(|old| old.name == term.name).map(|old| old.bytes)
 }
 
-/// Cells from which on a bar takes none from the longest names: `feed-forward activations`, a sign, a size and its mark.
-const NAMED: u16 = 46;
+/// Cells of the longest names, `attention mask or activations`, with a sign, a size, its mark and a gap.
+const NAMED: u16 = 42;
+/// Fewest cells of a bar that lies; where there are less, it stands in the one before the name.
+const LEAST_BAR: u16 = 3;
 
 /// A name, its bytes, and a bar of them.
 pub(super) struct Row<'a> {
@@ -237,8 +240,8 @@ pub(super) struct Row<'a> {
 impl Row<'_> {
     /// `attention scores      512 MiB  ████████`
     pub(super) fn draw(&self, place: Rect, part: Part, theme: Theme, buffer: &mut Buffer) {
-        // where there is little room it goes to the names
-        let bar_width = if place.width < NAMED { 0 } else { (place.width / 5).clamp(6, 20) };
+        let beside_names = place.width.saturating_sub(NAMED);
+        let bar_width = if beside_names < LEAST_BAR { 0 } else { (place.width / 5).min(beside_names).min(20) };
         let bar_place = Rect { x: place.right().saturating_sub(bar_width), width: bar_width, height: 1, ..place };
         bar::plain(buffer, bar_place, self.most, part, self.bytes, theme);
         let gap = u16::from(bar_width > 0);
@@ -247,5 +250,10 @@ impl Row<'_> {
         let mut pen = Pen::new(buffer, text, 0);
         pen.right(figure::mark(&self.bytes, self.was.as_ref()), style).right(&self.bytes.to_string(), style);
         pen.right(" ", self.ink).put(self.sign, self.ink).put(self.name, self.ink);
+        if bar_width == 0 && self.sign.trim().is_empty() {
+            let eighths = (self.bytes.share_of(self.most).0 * 8.0).ceil() as usize;
+            let standing = eighths.checked_sub(1).and_then(|eighths| LOWER.get(eighths.min(LOWER.len() - 1)));
+            Pen::new(buffer, place, 0).put(standing.copied().unwrap_or(" "), theme.ink(Hue::Graph));
+        }
     }
 }
