@@ -108,6 +108,9 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<Group> {
         row("on GPUs", &|plan| Figure::Size(plan.totals.gpu)),
         row("in RAM", &|plan| Figure::Size(plan.totals.cpu)),
     ];
+    if plans.iter().flatten().any(|plan| plan.parts_in_ram() > Bytes::ZERO) {
+        memory.push(row("parts in RAM", &|plan| Figure::Size(plan.parts_in_ram())));
+    }
     if plans.iter().flatten().any(|plan| plan.gpus().len() > 1) {
         let most = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
         let on = |gpu: usize| move |plan: &Plan| plan.gpus().get(gpu).map_or(Figure::Nothing, size_on);

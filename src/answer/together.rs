@@ -70,6 +70,8 @@ impl Household {
             return self.who_stays();
         }
         match self.residents().filter(|(_, plan)| plan.standing() != Standing::Fits).count() {
+            0 if self.fates.len() == 1 => "every layer of it is on GPUs.".to_owned(),
+            1 if self.fates.len() == 1 => "it runs from RAM, whole or in part.".to_owned(),
             0 => "every layer of each is on GPUs.".to_owned(),
             1 => "one of them runs from RAM, whole or in part.".to_owned(),
             some => format!("{some} of them run from RAM, whole or in part."),

@@ -116,8 +116,9 @@ impl From<clap::Error> for Fault {
             return Self::flag(&flag, &source.to_string());
         }
         let text = error.to_string();
-        let lines = text.lines().map(str::trim).filter(|line| {
-            let aside = ["Usage:", "For more information", "tip: to pass"];
+        // how it is used, in one line or more, comes last
+        let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).filter(|line| {
+            let aside = ["For more information", "tip: to pass"];
             !line.is_empty() && !aside.iter().any(|start| line.starts_with(start))
         });
         let sentence = lines.collect::<Vec<_>>().join(" ").replace(" tip: ", ", ");

@@ -191,6 +191,9 @@ fn blank(total: Bytes) -> Gpu {
 fn ram(text: &str) -> Result<Ram, String> {
     if !text.contains('=') {
         let total = size("total", text.trim())?;
+        if (1..Bytes::mib(1).0).contains(&total.0) {
+            return Err(format!("'{text}' is {} bytes: write a size such as 64GiB", total.0));
+        }
         return Ok(Ram { total, free: total, swap_free: Bytes::ZERO });
     }
     let mut pairs = Pairs::read(text.split(',').map(str::trim), &["total", "free", "swap"])?;
@@ -350,6 +353,7 @@ mod tests {
 
     #[rstest]
     #[case("lots")]
+    #[case("5")]
     #[case("total=1GiB,free=2GiB")]
     #[case("free=2GiB")]
     #[case("total=1GiB,speed=3")]

@@ -20,7 +20,7 @@ fn open(stage: &mut Stage, name: &str) {
 fn alone_it_is_told_how_another_comes() {
     let mut stage = stage();
     stage.press("L");
-    assert!(stage.text().contains("Together: every layer of each is on GPUs."), "{}", stage.text());
+    assert!(stage.text().contains("Together: every layer of it is on GPUs."), "{}", stage.text());
     assert!(stage.text().contains("It is alone: pin it with c"), "{}", stage.text());
     stage.press("Esc");
     assert!(matches!(stage.app.mode, Mode::Plan));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Wish;
 use crate::answer::change::width;
-use crate::plan::Plan;
+use crate::plan::{Plan, Standing};
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
 use crate::units::Tokens;
@@ -20,6 +20,20 @@ pub struct Suggestion {
     pub settings: Settings,
     /// The plan that they make.
     pub plan: Plan,
+}
+
+impl Suggestion {
+    /// What it costs in words, and what people should know besides: that weights run from RAM although every layer counts
+    /// as on GPUs.
+    pub fn price(&self) -> String {
+        let costs: Vec<String> = self.costs.iter().map(ToString::to_string).collect();
+        let costs =
+            if costs.is_empty() { "with all else as it is".to_owned() } else { format!("for {}", costs.join(", ")) };
+        match self.plan.standing() {
+            Standing::PartInRam(parts) => format!("{costs}; {parts} of the weights run from RAM"),
+            _ => costs,
+        }
+    }
 }
 
 /// What a suggestion brings.

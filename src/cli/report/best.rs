@@ -36,12 +36,9 @@ pub(in super::super) fn text(
 }
 
 fn one(way: &Suggestion, asked: &Settings, style: &Style) -> String {
-    let costs: Vec<String> = way.costs.iter().map(ToString::to_string).collect();
-    let costs =
-        if costs.is_empty() { "with all else as it is".to_owned() } else { format!("for {}", costs.join(", ")) };
     let used: Bytes = way.plan.gpus().iter().map(DevicePlan::asked).sum();
     let free: Bytes = way.plan.gpus().iter().map(|gpu| gpu.free).sum();
-    let mut out = style.wrap("- ", &format!("{} {costs}; {used} of the {free} that are free", way.gain));
+    let mut out = style.wrap("- ", &format!("{} {}; {used} asked of {free} free", way.gain, way.price()));
     let options = way.options(asked);
     if !options.is_empty() {
         out += &format!("    {options}\n");

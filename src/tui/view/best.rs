@@ -70,8 +70,5 @@ fn suggestion(app: &App, one: &Suggestion, chosen: bool, page: &mut Page) {
     let figure = figure::of(used, free);
     let room = usize::from(page.columns()).saturating_sub(4 + figure.chars().count());
     page.choice(chosen, vec![Span::styled(format!("{gain:<room$}  "), ink), Span::styled(figure, theme.ink(Hue::Dim))]);
-    let costs: Vec<String> = one.costs.iter().map(ToString::to_string).collect();
-    let costs =
-        if costs.is_empty() { "with all else as it is".to_owned() } else { format!("for {}", costs.join(", ")) };
-    page.text_indented(&costs, 4, Hue::Dim);
+    page.text_indented(&one.price(), 4, Hue::Dim);
 }
