@@ -340,6 +340,14 @@ impl LayerPlan {
             _ => self.weights + self.cache,
         }
     }
+
+    /// Weights of it that are on other devices.
+    pub fn elsewhere(&self) -> Bytes {
+        match self.why {
+            Why::InPart { elsewhere, .. } => elsewhere,
+            _ => Bytes::ZERO,
+        }
+    }
 }
 
 /// Why a layer is where it is.

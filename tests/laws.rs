@@ -192,11 +192,7 @@ proptest! {
     ) {
         let settings = Settings { n_cpu_moe: in_ram, ..settings };
         let Some(plan) = planned(engine, model, &machine, &settings) else { return Ok(()) };
-        let elsewhere = |layer: &LayerPlan| match layer.why {
-            Why::InPart { elsewhere, .. } => Some(elsewhere),
-            _ => None,
-        };
-        let all: Bytes = plan.layers.iter().filter_map(elsewhere).sum();
+        let all: Bytes = plan.layers.iter().map(LayerPlan::elsewhere).sum();
         // each tensor begins at a multiple of 32 bytes
         let gaps = Bytes(32 * model.header.tensors.len() as u64);
         let used = plan.gpus().iter().filter(|gpu| gpu.weights > Bytes::ZERO).count();

@@ -1,7 +1,7 @@
 //! Does it fit, what is the limit, what would change it: one sentence, in words a person would use.
 
 use super::Limits;
-use crate::plan::{DeviceKind, LayerPlan, Plan, Standing, Verdict, Why};
+use crate::plan::{DeviceKind, LayerPlan, Plan, Standing, Verdict};
 use crate::units::{Bytes, Tokens};
 
 impl Standing {
@@ -68,11 +68,7 @@ fn on_gpus(plan: &Plan) -> (String, Bytes) {
 
 /// That parts of layers are on another GPU than the layer.
 fn parts_on_others(plan: &Plan) -> String {
-    let elsewhere = |layer: &LayerPlan| match layer.why {
-        Why::InPart { elsewhere, .. } => Some(elsewhere),
-        _ => None,
-    };
-    let parts: Vec<Bytes> = plan.layers.iter().filter_map(elsewhere).collect();
+    let parts: Vec<Bytes> = plan.layers.iter().map(LayerPlan::elsewhere).filter(|bytes| *bytes > Bytes::ZERO).collect();
     let layers = match parts.len() {
         0 => return String::new(),
         1 => "1 layer".to_owned(),

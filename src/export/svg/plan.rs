@@ -32,6 +32,7 @@ pub fn plan(plan: &Plan) -> String {
     layers(&mut paper, plan);
     let words: Vec<_> = PARTS
         .into_iter()
+        .chain(plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO).then_some((Ink::Quiet, "elsewhere")))
         .chain([(Ink::Reserved, "reserved"), (Ink::InUse, "in use"), (Ink::Over, "too much")])
         .collect();
     paper.legend(&words);
@@ -84,6 +85,7 @@ fn layers(paper: &mut Paper, plan: &Plan) {
         let high = |bytes: Bytes| bytes.share_of(most).0 * HIGH;
         let (weights, cache) = (high(layer.weights), high(layer.cache));
         paper.rect(x, floor - weights, wide - gap, weights, Ink::Weights);
+        paper.rect(x, floor - weights, wide - gap, high(layer.elsewhere()), Ink::Quiet);
         paper.rect(x, floor - weights - cache, wide - gap, cache, Ink::Cache);
     }
     let mut from = 0;

@@ -9,7 +9,7 @@ use crate::tui::app::{App, Known};
 use crate::tui::regions::{Panel, inside};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::bar::Part;
-use crate::tui::widget::columns::{self, Columns, Stack};
+use crate::tui::widget::columns::{self, Columns, ELSEWHERE, Stack};
 use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, width, wrap};
 use crate::units::Bytes;
@@ -83,7 +83,11 @@ pub fn picture(plan: &Plan, columns: &Columns, cursor: Option<usize>, theme: The
     let scale = if scale == Bytes::ZERO { output } else { scale };
     for group in &groups {
         let (x, cells) = columns.place(group.first);
-        let stack = Stack { weights: group.weights.share_of(scale).0, cache: group.cache.share_of(scale).0 };
+        let stack = Stack {
+            weights: group.weights.share_of(scale).0,
+            elsewhere: group.elsewhere.share_of(scale).0,
+            cache: group.cache.share_of(scale).0,
+        };
         columns::draw(buffer, columns.area, x, cells, stack, theme);
         let chosen = cursor.is_some_and(|layer| group.holds(layer));
         homes(buffer, columns, group, plan, chosen, theme);
@@ -123,6 +127,11 @@ fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
         let mut pen = Pen::new(buffer, place, row);
         pen.put(sample, ink).skip(1).put(&format!("{:<8}{:>8}", part.word(), bytes.to_string()), theme.ink(Hue::Text));
     }
+    if layer.elsewhere() > Bytes::ZERO {
+        let ((sample, ink), word) = away(theme);
+        let text = format!("{word:<9}{:>7}", layer.elsewhere().to_string());
+        Pen::new(buffer, place, 4).put(sample, ink).skip(1).put(&text, theme.ink(Hue::Text));
+    }
 }
 
 /// The layers that share a column.
@@ -130,6 +139,7 @@ struct Group {
     first: usize,
     last: usize,
     weights: Bytes,
+    elsewhere: Bytes,
     cache: Bytes,
     /// The device of the first, and whether the others are there too.
     device: usize,
@@ -146,6 +156,7 @@ impl Group {
             first,
             last: first + layers.len().saturating_sub(1),
             weights: mean(|layer| layer.weights),
+            elsewhere: mean(LayerPlan::elsewhere),
             cache: mean(|layer| layer.cache),
             device,
             mixed: layers.iter().any(|layer| layer.device != device),
@@ -248,13 +259,28 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     if let Some(layer) = plan.layers.get(app.cursors.layer).filter(|_| focused) {
         let name = layer_name(plan, app.cursors.layer);
         pen.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
-        pen.put(&format!(" weights {}  cache {} ", layer.weights, layer.cache), theme.ink(Hue::Text));
+        let away = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
+        // a figure is told whole or not at all
+        for (word, bytes) in [("weights", layer.weights), ("cache", layer.cache)].into_iter().chain(away) {
+            let text = format!(" {word} {bytes} ");
+            if width(&text) > pen.room() {
+                break;
+            }
+            pen.put(&text, theme.ink(Hue::Text));
+        }
         return;
     }
-    for part in [Part::Weights, Part::Cache] {
-        let (sample, ink) = part.sample(theme);
-        pen.put(" ", ink).put(sample, ink).put(" ", ink).put(part.word(), theme.ink(Hue::Dim)).put(" ", ink);
+    let parts = [Part::Weights, Part::Cache].map(|part| (part.sample(theme), part.word()));
+    let elsewhere = plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO);
+    for ((sample, ink), word) in parts.into_iter().chain(elsewhere.then(|| away(theme))) {
+        pen.put(" ", ink).put(sample, ink).put(" ", ink).put(word, theme.ink(Hue::Dim)).put(" ", ink);
     }
+}
+
+/// The sample and the word of weights on other devices.
+fn away(theme: Theme) -> ((&'static str, Style), &'static str) {
+    let (texture, word) = ELSEWHERE;
+    ((if theme.textured() { texture } else { "■" }, theme.ink(Hue::Ram)), word)
 }
 
 /// `layer 12`, or `output layer`.

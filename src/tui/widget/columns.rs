@@ -6,11 +6,15 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::bar::Part;
+use super::stack::{self, Band};
 use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 
 /// Widest that a column becomes, its gap included.
 const WIDEST: u16 = 4;
+
+/// What fills weights on other devices where colours are absent, and what they are called.
+pub const ELSEWHERE: (&str, &str) = ("░", "elsewhere");
 
 /// Where the columns stand: a pure function of the place and the number of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +94,8 @@ impl Columns {
 pub struct Stack {
     /// Weights, below.
     pub weights: f64,
+    /// Of these, the uppermost, which are on other devices.
+    pub elsewhere: f64,
     /// Cache, on top of them.
     pub cache: f64,
 }
@@ -103,6 +109,17 @@ pub fn draw(buffer: &mut Buffer, area: Rect, x: u16, width: u16, stack: Stack, t
     let top = ((stack.weights + stack.cache).min(1.0) * eighths).round() as u32;
     let weights = if stack.weights > 0.0 { weights.max(1) } else { weights };
     let top = if stack.cache > 0.0 && !cut { top.max(weights + 1) } else { top.max(weights) };
+    if stack.elsewhere > 0.0 {
+        let here = ((stack.weights - stack.elsewhere).clamp(0.0, 1.0) * eighths).round() as u32;
+        let band = |from, to, hue, texture| Band { from, to, hue, texture };
+        let bands = [
+            band(0, here, Hue::Weights, Part::Weights.texture()),
+            band(here, weights, Hue::Ram, ELSEWHERE.0),
+            band(weights, top, Hue::Cache, Part::Cache.texture()),
+        ];
+        (x..x.saturating_add(width).min(area.right())).for_each(|x| stack::upright(buffer, area, x, &bands, theme));
+        return;
+    }
     for row in 0..area.height {
         let y = area.bottom() - 1 - row;
         let (mut symbol, mut style) = slice(u32::from(row) * 8, weights, top, theme);
@@ -139,6 +156,7 @@ fn slice(from: u32, weights: u32, top: u32, theme: Theme) -> (&'static str, Styl
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::theme::{Look, Tone};
     use proptest::prelude::*;
 
     proptest! {
@@ -158,6 +176,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn weights_elsewhere_lie_between_those_here_and_the_cache() {
+        let stack = Stack { weights: 0.5, elsewhere: 0.25, cache: 0.25 };
+        let drawn = |look: Look| -> String {
+            let area = Rect::new(0, 0, 1, 4);
+            let mut buffer = Buffer::empty(area);
+            draw(&mut buffer, area, 0, 1, stack, Theme::new(look));
+            buffer.content.iter().rev().map(ratatui::buffer::Cell::symbol).collect()
+        };
+        assert_eq!(drawn(Look { tone: Tone::Mono, ..Look::BEST }), "█░▓ ");
+        assert_eq!(drawn(Look::BEST), "███ ");
     }
 
     #[test]
