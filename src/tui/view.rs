@@ -30,7 +30,7 @@ mod export;
 mod figure;
 mod footer;
 pub mod graph;
-mod header;
+pub mod header;
 mod help;
 mod knobs;
 pub mod layers;

@@ -4,6 +4,7 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, Settings};
 use plimsoll::tui::action::Gesture;
+use plimsoll::tui::app::Mode;
 use plimsoll::tui::regions::Panel;
 use plimsoll::tui::widget::slider;
 use ratatui::layout::Rect;
@@ -85,6 +86,32 @@ fn a_press_on_the_handle_changes_nothing() {
     assert_eq!(stage.app.settings.ctx, Context::Auto);
     stage.press("u");
     assert!(stage.text().contains("Nothing to undo"));
+}
+
+/// Whatever the first line names opens where it is pressed.
+#[test]
+fn the_first_line_is_clicked() {
+    for size in SIZES {
+        let stage = llama(size);
+        let line: String = (0..size.0).map(|x| stage.buffer()[(x, 0)].symbol().chars().next().unwrap()).collect();
+        let mut opened = 0;
+        for (word, opens) in [
+            ("Llama", (|mode| matches!(mode, Mode::Browse(_))) as fn(&Mode) -> bool),
+            ("Ollama", |mode| matches!(mode, Mode::Engines(_))),
+            ("simulated", |mode| matches!(mode, Mode::Machine(_))),
+            ("help", |mode| matches!(mode, Mode::Help(_))),
+        ] {
+            let Some(at) = line.find(word) else { continue };
+            let x = line[..at].chars().count() as u16;
+            for x in [x, x + word.len() as u16 - 1] {
+                let mut stage = llama(size);
+                stage.mouse(Gesture::Down, x, 0);
+                assert!(opens(&stage.app.mode), "{word} at {x} of {line}");
+                opened += 1;
+            }
+        }
+        assert!(opened >= 6, "{line}");
+    }
 }
 
 #[test]

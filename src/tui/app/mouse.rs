@@ -6,7 +6,7 @@ use super::history::Drag;
 use super::machine::{Asking, Bench, Pane};
 use super::{App, Mode, Panel};
 use crate::settings::knob::Knob;
-use crate::tui::action::{Command, Gesture};
+use crate::tui::action::{Action, Command, Gesture};
 use crate::tui::effect::Effect;
 use crate::tui::regions::KnobRow;
 use crate::tui::regions::models::Page;
@@ -28,6 +28,10 @@ impl App {
             return self.mouse_on_page(gesture, x, y);
         }
         match gesture {
+            Gesture::Down if self.regions.header.contains((x, y).into()) => {
+                let asked = view::header::asked_at(self, x);
+                return asked.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
+            }
             Gesture::Down => {
                 self.notice = None;
                 self.mouse_down(x, y);
@@ -61,8 +65,8 @@ impl App {
         self.let_go();
         match gesture {
             Gesture::Down => self.press_among_models(x, y),
-            Gesture::WheelUp => self.update(crate::tui::action::Action::Press(Command::Up)),
-            Gesture::WheelDown => self.update(crate::tui::action::Action::Press(Command::Down)),
+            Gesture::WheelUp => self.update(Action::Press(Command::Up)),
+            Gesture::WheelDown => self.update(Action::Press(Command::Down)),
             _ => Vec::new(),
         }
     }
@@ -88,7 +92,7 @@ impl App {
         }
         let at = page.first(browse.at, browse.lines.len()) + usize::from(y - page.list.y);
         if at == browse.at {
-            return self.update(crate::tui::action::Action::Press(Command::Enter));
+            return self.update(Action::Press(Command::Enter));
         }
         if at < browse.lines.len() {
             browse.point_at(at, &self.shelf);

@@ -5,6 +5,7 @@ use ratatui::buffer::Buffer;
 use super::figure::parameters;
 use crate::machine::{Origin, short_name};
 use crate::plan::{Confidence, ModelSummary};
+use crate::tui::action::Command;
 use crate::tui::app::{App, Known, Live, Load};
 use crate::tui::theme::Hue;
 use crate::tui::widget::pen::{Pen, width};
@@ -16,6 +17,26 @@ const HELP: &str = "? help ";
 pub(super) fn names_engine(app: &App) -> bool {
     let aside = width(&machine(app)) + width(&engine(app)) + width(HELP) + 8;
     app.regions.header.width > aside + 40
+}
+
+/// What a press at column `x` of it asks for: whatever is named there.
+pub fn asked_at(app: &App, x: u16) -> Option<Command> {
+    let mut right = app.regions.header.right();
+    let (engine, gap) = if names_engine(app) { (width(&engine(app)), 3) } else { (0, 2) };
+    // as they are drawn, from the right edge on
+    let parts = [
+        (width(HELP), 2, Command::Help),
+        (width(&machine(app)), gap, Command::Machine),
+        (engine, gap, Command::Engine),
+    ];
+    for (cells, gap, command) in parts {
+        let left = right.saturating_sub(cells);
+        if (left..right).contains(&x) {
+            return Some(command);
+        }
+        right = left.saturating_sub(gap);
+    }
+    (x < right).then_some(Command::Models)
 }
 
 /// Draws it.

@@ -40,7 +40,7 @@ fn keys(app: &App, scope: Scope, page: &mut Page) {
 
 fn rest(page: &mut Page) {
     page.heading("Mouse");
-    page.text("Drag a slider; click what you want to see; the wheel turns the knob under it.", Hue::Text);
+    page.text("Drag a slider; click what you want to see; the wheel turns the knob under it. The first line opens the model, the engine, the machine or this help.", Hue::Text);
     page.heading("Signs");
     page.text("● set by you", Hue::Text);
     page.text("○ left to the engine", Hue::Text);
