@@ -352,6 +352,7 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
         assert!(experts > Bytes::gib(5));
         assert_eq!((plan.verdict, plan.standing()), (Verdict::Gpu, Standing::PartInRam(experts)), "{engine}");
         assert!(Goal::All.is_met_by(&plan));
+        assert!(why::all_there(&plan).unwrap().ends_with("parts of layers."));
         let sentence = verdict::sentence(&plan, None);
         assert!(sentence.contains(&format!("but {experts} of their weights run from RAM")), "{sentence}");
         assert_eq!(case.glance(&plan).standing(), plan.standing());

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::plan::{DevicePlan, LayerPlan, Plan, Reserve, Why};
+use crate::plan::{DevicePlan, LayerPlan, Plan, Reserve, Standing, Why};
 use crate::units::{Bytes, grouped};
 
 /// Why one layer is where it is.
@@ -95,6 +95,15 @@ pub fn takers(plan: &Plan) -> Vec<Taker> {
         takers.into_iter().map(move |(name, bytes)| Taker { device: device.clone(), name, bytes })
     };
     plan.gpus().iter().flat_map(of).collect()
+}
+
+/// Why there is no layer to be brought onto GPUs; none where there is one.
+pub fn all_there(plan: &Plan) -> Option<&'static str> {
+    match plan.standing() {
+        Standing::Fits => Some("Nothing needs to change: every layer is on GPUs."),
+        Standing::PartInRam(_) => Some("No layer as a whole is in RAM: what runs from there are parts of layers."),
+        Standing::Split | Standing::InRam | Standing::DoesNotFit => None,
+    }
 }
 
 fn answer(plan: &Plan, layer: &LayerPlan) -> LayerAnswer {

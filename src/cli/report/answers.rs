@@ -6,7 +6,7 @@ use crate::answer::largest::Largest;
 use crate::answer::matrix::Matrix;
 use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{Outcome, Sweep};
-use crate::answer::why::{LayerAnswer, Taker};
+use crate::answer::why::{LayerAnswer, Taker, all_there};
 use crate::answer::{Change, Goal, verdict};
 use crate::plan::{Plan, Standing, Verdict};
 use crate::settings::knob::Knob;
@@ -120,11 +120,7 @@ pub(in super::super) fn why(plan: &Plan, explained: &Explained<'_>, style: &Styl
         out += &format!("{:<6}{:>10}  {}\n", taker.device, taker.bytes.to_string(), taker.name);
     }
     if explained.changes.is_empty() {
-        let none = match plan.standing() {
-            Standing::Fits => "Nothing needs to change.",
-            Standing::PartInRam(_) => "No layer as a whole is in RAM: what runs from there are parts of layers.",
-            Standing::Split | Standing::InRam | Standing::DoesNotFit => "No single change brings all layers onto GPUs.",
-        };
+        let none = all_there(plan).unwrap_or("No single change brings all layers onto GPUs.");
         out += "\n";
         out += &style.wrap("", none);
     } else {

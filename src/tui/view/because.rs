@@ -89,7 +89,7 @@ fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality,
 
 fn offers(app: &App, plan: &Plan, because: &Because, page: &mut Page) {
     let theme = app.theme;
-    let met = Goal::All.is_met_by(plan);
+    let all_there = why::all_there(plan);
     let in_ram = plan.layers.get(because.layer).is_some_and(|layer| device_name(plan, layer.device) == "RAM");
     page.heading(if in_ram { "What would bring it onto a GPU" } else { "What would bring every layer onto GPUs" });
     for (at, offer) in because.offers.iter().enumerate() {
@@ -108,9 +108,11 @@ fn offers(app: &App, plan: &Plan, because: &Because, page: &mut Page) {
     }
     let text = match (because.progress, because.offers.is_empty()) {
         (Progress::Working, _) => "Trying changes out…",
-        (Progress::Done, true) if met => "Nothing needs to change: every layer is on GPUs.",
-        (Progress::Done, true) if plan.gpus().is_empty() => "There is no GPU to bring it onto.",
-        (Progress::Done, true) => "No single change brings it onto a GPU.",
+        (Progress::Done, true) => all_there.unwrap_or(if plan.gpus().is_empty() {
+            "There is no GPU to bring it onto."
+        } else {
+            "No single change brings it onto a GPU."
+        }),
         (Progress::Done, false) => "Each was tried out. Enter takes the chosen one; u goes back.",
     };
     page.text(text, Hue::Dim);
