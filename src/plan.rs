@@ -6,7 +6,7 @@ mod gist;
 mod listing;
 mod own_caches;
 mod peak;
-mod standing;
+mod verdict;
 mod why;
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub use gist::Gist;
 pub use listing::Listing;
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
 pub use peak::{Alive, Held, Kind, Peak};
-pub use standing::Standing;
+pub use verdict::{Standing, Verdict};
 
 /// What an engine decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -552,45 +552,5 @@ impl Totals {
         }
         totals.all = totals.gpu + totals.cpu;
         totals
-    }
-}
-
-/// Does it fit, and where?
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Every layer is on GPUs.
-    Gpu,
-    /// Some layers are in RAM.
-    Split,
-    /// Every layer is in RAM.
-    Cpu,
-    /// Some device is asked for more than is free, or the engine refuses.
-    DoesNotFit,
-}
-
-impl std::fmt::Display for Verdict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Gpu => "gpu",
-            Self::Split => "split",
-            Self::Cpu => "cpu",
-            Self::DoesNotFit => "does-not-fit",
-        })
-    }
-}
-
-impl Verdict {
-    /// Judges a layout: `devices` as filled, `offloaded` of `layer_count` layers on GPUs, and whether the engine refused.
-    pub fn of(devices: &[DevicePlan], offloaded: usize, layer_count: usize, refused: bool) -> Self {
-        if refused || devices.iter().any(DevicePlan::is_over) {
-            Self::DoesNotFit
-        } else if offloaded == 0 {
-            Self::Cpu
-        } else if offloaded < layer_count {
-            Self::Split
-        } else {
-            Self::Gpu
-        }
     }
 }
