@@ -106,6 +106,28 @@ fn the_most_that_fits_is_the_last_that_does() {
     assert_ne!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu, "one token more does not fit");
 }
 
+/// As if it were marked: letters replace it, arrows keep it to be edited.
+#[test]
+fn the_value_that_stands_in_a_field_gives_way_to_what_is_typed() {
+    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (80, 24));
+    let after = |stage: &mut Stage, keys: &str, text: &str| {
+        stage.press(keys);
+        stage.write(text);
+        stage.press("Enter");
+        stage.app.settings.ctx
+    };
+    assert_eq!(after(&mut stage, "Enter", "8192"), Context::Tokens(8192));
+    assert_eq!(after(&mut stage, "Enter End Back", "3"), Context::Tokens(8193));
+    assert_eq!(after(&mut stage, "Enter Back", "1234"), Context::Tokens(1234));
+    stage.press("Enter");
+    stage.act(Action::Paste("4096".to_owned()));
+    assert_eq!(after(&mut stage, "", "0"), Context::Tokens(40_960));
+    stage.press("Enter");
+    stage.write("99999999999999999999");
+    stage.press("Enter");
+    assert!(stage.text().contains("out of range for context"), "{}", stage.text());
+}
+
 #[test]
 fn a_value_is_typed_exactly_or_refused_in_words() {
     let mut stage = llama();

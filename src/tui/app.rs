@@ -48,7 +48,7 @@ use compare::Pin;
 use history::{Drag, Step};
 pub use live::Live;
 use live::Stale;
-pub use mode::{Entry, Mode};
+pub use mode::{Entry, Mode, Text};
 pub use pages::Subject;
 use shelf::Shelf;
 use tag::Lent;

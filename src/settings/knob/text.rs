@@ -76,7 +76,11 @@ impl Knob {
             Self::TensorSplit => format!("'{text}' is no split: write percents like 60, shares like 3,1,1, or auto"),
             _ => format!("'{text}' is not a number: write one like 32768 or 32k, or auto"),
         };
-        let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(wrong)?;
+        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong());
+        }
+        // a number of digits that no knob goes up to is out of range too
+        let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).unwrap_or(u64::MAX);
         let (least, most) = (self.least(), if self == Self::TensorSplit { 100 } else { LARGEST });
         if value < least || value > most {
             return Err(format!("{text} is out of range for {}: write {least} to {most}", self.title()));

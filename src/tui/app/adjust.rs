@@ -1,7 +1,5 @@
 //! Turning knobs and moving the cursors of the other panels.
 
-use tui_input::Input;
-
 use super::live::Stale;
 use super::{App, Entry, Mode, Panel};
 use crate::answer::Limits;
@@ -28,7 +26,7 @@ impl App {
             Command::Last => self.set_knob(knob, stops.last()),
             Command::Enter if knob.words().is_none() => {
                 let text = knob.typed(&self.settings, value);
-                self.mode = Mode::Entry(Entry { input: Input::new(text), wrong: None });
+                self.mode = Mode::Entry(Entry::offering(text));
             }
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
             Command::MostThatFits => self.seek_limit(),

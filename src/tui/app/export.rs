@@ -128,7 +128,7 @@ impl App {
             Command::Save => {
                 let name = Input::new(page.form().file_name().to_owned());
                 page.naming =
-                    page.text.as_ref().is_some_and(Result::is_ok).then_some(Entry { input: name, wrong: None });
+                    page.text.as_ref().is_some_and(Result::is_ok).then_some(Entry { input: name, ..Entry::default() });
             }
             _ => page.scroll = scrolled(page.scroll, command),
         }

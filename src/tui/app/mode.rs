@@ -1,6 +1,8 @@
 //! What stands in front, and which keys mean something there.
 
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::Input;
+use tui_input::backend::crossterm::EventHandler;
 
 use super::advice::{Because, Best};
 use super::beside::Beside;
@@ -59,8 +61,44 @@ pub enum Mode {
 pub struct Entry {
     /// The text so far.
     pub input: Input,
+    /// Whose text it is.
+    pub text: Text,
     /// Why it was not taken.
     pub wrong: Option<String>,
+}
+
+/// Whose text stands in a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Text {
+    /// It was put there, and goes as a whole when a letter is typed or taken away.
+    Offered,
+    /// A person wrote or kept it.
+    #[default]
+    Own,
+}
+
+impl Entry {
+    /// A field with `text` in it, which is only offered.
+    pub fn offering(text: String) -> Self {
+        Self { input: Input::new(text), text: Text::Offered, wrong: None }
+    }
+
+    /// Takes a key.
+    pub fn typed(&mut self, key: KeyEvent) {
+        let writes = matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete);
+        if self.text == Text::Offered && writes {
+            self.input = Input::default();
+        }
+        (self.text, self.wrong) = (Text::Own, None);
+        let _changed = self.input.handle_event(&Event::Key(key));
+    }
+
+    /// Takes `line` as it was pasted.
+    pub fn pasted(&mut self, line: &str) {
+        let before = if self.text == Text::Offered { "" } else { self.input.value() };
+        self.input = Input::new(format!("{before}{line}"));
+        self.text = Text::Own;
+    }
 }
 
 impl App {

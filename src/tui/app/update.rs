@@ -236,10 +236,7 @@ impl App {
         self.notice = None;
         let (event, begins) = (Event::Key(key), self.takes_numbers());
         match &mut self.mode {
-            Mode::Entry(entry) => {
-                entry.wrong = None;
-                let _changed = entry.input.handle_event(&event);
-            }
+            Mode::Entry(entry) => entry.typed(key),
             Mode::Browse(browse) => {
                 let change = browse.input.handle_event(&event);
                 change.filter(|change| change.value).into_iter().for_each(|_| browse.edited());
@@ -259,13 +256,12 @@ impl App {
             }
             Mode::Export(page) => {
                 if let Some(entry) = &mut page.naming {
-                    entry.wrong = None;
-                    let _changed = entry.input.handle_event(&event);
+                    entry.typed(key);
                 }
             }
             Mode::Plan if begins => {
                 let mut entry = Entry::default();
-                let _changed = entry.input.handle_event(&event);
+                entry.typed(key);
                 self.mode = Mode::Entry(entry);
             }
             _ => {}
@@ -276,10 +272,10 @@ impl App {
     fn pasted(&mut self, text: &str) -> Vec<Effect> {
         let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
         match &mut self.mode {
-            Mode::Entry(entry) => entry.input = Input::new(format!("{}{line}", entry.input.value())),
+            Mode::Entry(entry) => entry.pasted(&line),
             Mode::Export(page) => {
-                if let Some(Entry { input, .. }) = &mut page.naming {
-                    *input = Input::new(format!("{}{line}", input.value()));
+                if let Some(entry) = &mut page.naming {
+                    entry.pasted(&line);
                 }
             }
             Mode::Machine(bench) => {

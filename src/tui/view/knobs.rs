@@ -8,7 +8,7 @@ use super::figure;
 use crate::answer::cliffs::Cliff;
 use crate::settings::knob::{Knob, Stops};
 use crate::tui::app::cliffs::edge;
-use crate::tui::app::{App, Entry, Mode};
+use crate::tui::app::{App, Entry, Mode, Text};
 use crate::tui::regions::{KnobRow, Panel};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
@@ -154,6 +154,8 @@ fn draw_entry(entry: &Entry, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let room = place.width.saturating_sub(2);
     let scroll = entry.input.visual_scroll(usize::from(room));
     let shown: String = entry.input.value().chars().skip(scroll).take(usize::from(room)).collect();
+    // what goes with the next letter is marked as a whole
+    let ink = if entry.text == Text::Offered { ink.add_modifier(Modifier::REVERSED) } else { ink };
     Pen::new(buffer, place, 0).skip(1).put(&shown, ink);
     let cursor = place.x + 1 + (entry.input.visual_cursor().saturating_sub(scroll) as u16).min(room);
     if let Some(cell) = buffer.cell_mut((cursor, place.y)) {
