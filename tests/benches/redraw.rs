@@ -87,6 +87,26 @@ fn stepping_through_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
     });
 }
 
+/// Everything that stands in front of the planner, by the keys that open it, on a wide screen and on a narrow one.
+fn fronts() -> impl Iterator<Item = (&'static str, (u16, u16))> {
+    let keys = ["?", "n", "i", "b", "g", "e", "E", "w", "W", "s", "c → c", "c → L", "x", "Tab Enter"];
+    keys.into_iter().flat_map(|keys| [(200, 60), (60, 20)].map(|size| (keys, size)))
+}
+
+/// Drawing it; the bar is the same.
+#[divan::bench(args = fronts())]
+fn drawing_what_stands_in_front(bencher: Bencher, (keys, (columns, rows)): (&str, (u16, u16))) {
+    let machine = stage::machine(2, "RTX 3060", 12, 64);
+    let model = stage::model("qwen3-30b-a3b");
+    let mut stage = stage::Stage::by(EngineId::LlamaCpp, model, machine, (columns, rows), Settings::default());
+    stage.press(keys);
+    let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
+    bencher.bench_local(|| {
+        buffer.reset();
+        view::draw(&stage.app, &mut buffer);
+    });
+}
+
 /// Working a page out, which no frame waits for. The bar: 50 ms.
 #[divan::bench(args = pages())]
 fn opening_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
