@@ -365,6 +365,25 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
     }
 }
 
+/// Blocks that only predict further tokens are no layers of the plan, whatever an engine counts.
+#[test]
+fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {
+    let (model, machine) = (plimsoll::source::catalogue::model("glm-4.5-air").unwrap(), one_gpu(96));
+    assert_eq!(model.value("nextn_predict_layers").and_then(plimsoll::gguf::Value::as_u64), Some(1));
+    let of = |layers: u64| {
+        let settings =
+            Settings { ctx: Context::Tokens(4096), gpu_layers: GpuLayers::Count(layers), ..Settings::default() };
+        let plan = case(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
+        (plan.cpu().layers.len(), plan.verdict, verdict::sentence(&plan, None))
+    };
+    let blocks = model.block_count() as u64;
+    let (in_ram, one_short, sentence) = of(blocks);
+    assert_eq!((in_ram, one_short), (1, Verdict::Split));
+    assert!(sentence.starts_with("1 layer runs from RAM"), "{sentence}");
+    let (in_ram, all, _) = of(blocks + 1);
+    assert_eq!((in_ram, all), (0, Verdict::Gpu));
+}
+
 #[test]
 fn a_split_model_is_explained_and_brought_back() {
     let (model, machine) = (model("llama3.1-8b"), one_gpu(8));

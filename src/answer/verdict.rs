@@ -40,7 +40,7 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
             )
         }
         Standing::Split => {
-            let (in_ram, verb) = match all - plan.offloaded.min(all) {
+            let (in_ram, verb) = match plan.cpu().layers.len() {
                 1 => ("1 layer".to_owned(), "runs"),
                 n => (format!("{n} of {all} layers"), "run"),
             };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::DevicePlan;
+use super::{DeviceKind, DevicePlan};
 use crate::units::Bytes;
 
 /// Does it fit, and where?
@@ -33,11 +33,13 @@ impl std::fmt::Display for Verdict {
 impl Verdict {
     /// Judges a layout: `devices` as filled, `offloaded` of `layer_count` layers on GPUs, and whether the engine refused.
     pub fn of(devices: &[DevicePlan], offloaded: usize, layer_count: usize, refused: bool) -> Self {
+        // blocks that only predict further tokens may be among those that an engine counts as offloaded
+        let in_ram = devices.iter().any(|device| device.kind == DeviceKind::Cpu && !device.layers.is_empty());
         if refused || devices.iter().any(DevicePlan::is_over) {
             Self::DoesNotFit
         } else if offloaded == 0 {
             Self::Cpu
-        } else if offloaded < layer_count {
+        } else if in_ram || offloaded < layer_count {
             Self::Split
         } else {
             Self::Gpu
