@@ -81,6 +81,11 @@ impl Plan {
         Standing::of(self.verdict, self.parts_in_ram())
     }
 
+    /// Layers on GPUs, of those in [`Plan::layers`]; an engine may count further blocks among those that are offloaded.
+    pub fn on_gpus(&self) -> usize {
+        self.gpus().iter().map(|gpu| gpu.layers.len()).sum()
+    }
+
     /// Weights of layers that count as on GPUs and run from RAM, where no layer is there as a whole.
     pub fn parts_in_ram(&self) -> Bytes {
         self.cpu().parts

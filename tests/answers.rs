@@ -374,6 +374,7 @@ fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {
         let settings =
             Settings { ctx: Context::Tokens(4096), gpu_layers: GpuLayers::Count(layers), ..Settings::default() };
         let plan = case(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
+        assert_eq!(plan.on_gpus() + plan.cpu().layers.len(), plan.layers.len());
         (plan.cpu().layers.len(), plan.verdict, verdict::sentence(&plan, None))
     };
     let blocks = model.block_count() as u64;

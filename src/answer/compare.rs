@@ -100,7 +100,7 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<Group> {
         figures: plans.iter().map(|plan| plan.map_or(Figure::Nothing, of)).collect(),
     };
     let words = |text: &str| Figure::Words(text.to_owned());
-    let layers = row("layers on GPU", &|plan| Figure::Share(plan.offloaded, plan.layers.len()));
+    let layers = row("layers on GPU", &|plan| Figure::Share(plan.on_gpus(), plan.layers.len()));
     let mut memory = vec![
         row("weights", &|plan| Figure::Size(plan.totals.weights)),
         row("cache", &|plan| Figure::Size(plan.totals.cache)),

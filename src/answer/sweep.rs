@@ -75,6 +75,11 @@ impl Outcome {
         Self::of_gist(&Gist::of(plan))
     }
 
+    /// As [`Plan::on_gpus`].
+    pub fn on_gpus(&self) -> usize {
+        self.devices.iter().filter(|device| device.kind == DeviceKind::Gpu).map(|device| device.layers).sum()
+    }
+
     /// How it stands, as people should read it.
     pub fn standing(&self) -> Standing {
         Standing::of(self.verdict, self.parts_in_ram)

@@ -123,7 +123,7 @@ impl Fate {
                     DeviceKind::Cpu => format!("{} in RAM", device.asked()),
                 };
                 let places: Vec<String> = places.map(place).collect();
-                let (word, on, all) = (plan.standing().headline(), plan.offloaded, plan.layers.len());
+                let (word, on, all) = (plan.standing().headline(), plan.on_gpus(), plan.layers.len());
                 format!("{word}: {on} of {all} layers on GPUs; {}", places.join(", "))
             }
             Self::Shares(host) => format!("is served by {}, which is the same file with the same knobs", name(*host)),

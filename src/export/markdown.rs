@@ -41,7 +41,7 @@ pub fn plan(plan: &Plan) -> String {
         Tokens(effect.ctx_per_sequence),
         effect.flash_attn,
         effect.batch,
-        plan.offloaded,
+        plan.on_gpus(),
         plan.layers.len()
     );
     let release = effect.release.map(|release| format!(", release {release}")).unwrap_or_default();

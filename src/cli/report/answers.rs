@@ -38,7 +38,7 @@ pub(in super::super) fn max(
     let mut out = match largest {
         Ok(largest) => {
             let most = format!("{} {}", knob.title(), Tokens(largest.value));
-            let next = largest.next.map(|next| match beyond.map(|beyond| (beyond.verdict, beyond.offloaded)) {
+            let next = largest.next.map(|next| match beyond.map(|beyond| (beyond.verdict, beyond.on_gpus())) {
                 Some((Verdict::DoesNotFit, _)) | None => format!("At {}, it does not fit.", Tokens(next)),
                 Some((_, on)) => format!("At {}, {on} of {} layers are on GPUs.", Tokens(next), plan.layers.len()),
             });
@@ -205,7 +205,7 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
             Ok(outcome) => {
                 let totals = &outcome.totals;
                 let word = style.paint(Ink::of(outcome.standing()), &format!("{:<14}", outcome.standing().headline()));
-                let layers = format!("{}/{}", outcome.offloaded, outcome.layer_count);
+                let layers = format!("{}/{}", outcome.on_gpus(), outcome.layer_count);
                 out += &format!("{value:>VALUE$}  {word}{layers:>9}");
                 let amounts = [totals.weights, totals.cache, totals.graph, totals.cpu];
                 if style.is_narrow() {

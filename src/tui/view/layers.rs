@@ -55,7 +55,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     };
     let blocks = plan.layers.len().saturating_sub(1);
     let columns = columns(area, blocks);
-    let mut aside = format!("{} of {} on GPU", plan.offloaded, plan.layers.len());
+    let mut aside = format!("{} of {} on GPU", plan.on_gpus(), plan.layers.len());
     if columns.per_column > 1 {
         aside = format!("{aside}, {} a column", columns.per_column);
     }

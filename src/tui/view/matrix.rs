@@ -147,7 +147,10 @@ fn reading(page: &Grid, inner: Rect, theme: Theme, buffer: &mut Buffer) {
             let but = note.as_ref().map(|note| format!(" But {note}.")).unwrap_or_default();
             let text = format!(
                 ", {} of {} layers on GPU; GPU {}, RAM {}.{but}",
-                outcome.offloaded, outcome.layer_count, outcome.totals.gpu, outcome.totals.cpu
+                outcome.on_gpus(),
+                outcome.layer_count,
+                outcome.totals.gpu,
+                outcome.totals.cpu
             );
             (outcome.standing().headline(), hue, text)
         }

@@ -92,7 +92,7 @@ fn readings(page: &Sweeping, inner: Rect, theme: Theme, buffer: &mut Buffer) {
         Some(Ok(outcome)) => {
             let (mark, hue) = sign(outcome.standing());
             pen.put(&format!("{mark} {}", outcome.standing().headline()), theme.bold(hue));
-            let layers = format!(", {} of {} layers on GPU", outcome.offloaded, outcome.layer_count);
+            let layers = format!(", {} of {} layers on GPU", outcome.on_gpus(), outcome.layer_count);
             pen.put(&layers, theme.ink(Hue::Text));
             let sums = format!("   GPU {}, RAM {}", outcome.totals.gpu, outcome.totals.cpu);
             if width(&sums) <= pen.room() {

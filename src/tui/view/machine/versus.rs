@@ -25,7 +25,7 @@ type Row = (&'static str, fn(&OnMachine, &Plan) -> (String, Hue));
 
 const ROWS: [Row; 8] = [
     ("verdict", |_, plan| verdict(plan)),
-    ("on GPUs", |_, plan| (format!("{} of {}", plan.offloaded, plan.layers.len()), Hue::Text)),
+    ("on GPUs", |_, plan| (format!("{} of {}", plan.on_gpus(), plan.layers.len()), Hue::Text)),
     ("context", |_, plan| (Tokens(plan.settings.ctx).to_string(), Hue::Text)),
     ("at most", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
     ("GPUs, asked", |_, plan| (plan.totals.gpu.to_string(), Hue::Text)),

@@ -45,7 +45,7 @@ fn rule(app: &App, row: Option<&Row>, plan: Option<&Plan>, place: Rect, buffer: 
     let mut pen = Pen::new(buffer, place, 0);
     pen.skip(2).put(&name, theme.bold(Hue::Text));
     if let Some(plan) = plan {
-        let said = format!(" {} of {} layers on GPU ", plan.offloaded, plan.layers.len());
+        let said = format!(" {} of {} layers on GPU ", plan.on_gpus(), plan.layers.len());
         pen.right("──", line);
         if width(&said) < pen.room() {
             pen.right(&said, theme.ink(Hue::Dim));
