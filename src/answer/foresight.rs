@@ -11,8 +11,6 @@ use crate::plan::Plan;
 
 /// How often a guess is looked at exactly, and corrected, before the search is left to others.
 const MOST_GUESSES: usize = 32;
-/// So many guesses are many.
-const LONG: usize = 4;
 /// Ends of a bracket that differ by more than this factor are far apart.
 const FAR: u64 = 4;
 /// How far beyond a limit others are looked for: a batch that is rounded up for as many sequences can be smaller for more.
@@ -78,8 +76,8 @@ impl<'s, 'a> Foresight<'s, 'a> {
             Err(found) => return found,
         };
         let mut bracket = self.bracket(guess);
-        for round in 0..MOST_GUESSES {
-            let places = bracket.places(guess, last, round);
+        for _ in 0..MOST_GUESSES {
+            let places = bracket.places(guess, last);
             if self.look_at_two(&places).is_none() {
                 return Found::Unclear;
             }
@@ -269,15 +267,11 @@ impl Bracket {
         self.met.filter(|&met| met == last || self.width() == Some(1))
     }
 
-    /// Where to look next, the most telling first: beside a guess, halfway where guesses bring little, at thirds where that
-    /// has gone on for long.
-    fn places(&self, guess: u64, last: u64, round: usize) -> Vec<u64> {
+    /// Where to look next, the most telling first: beside a guess, or halfway where guesses bring little.
+    fn places(&self, guess: u64, last: u64) -> Vec<u64> {
         let (here, next) = (Some(guess), Some(guess + 1).filter(|&next| next <= last));
-        let places = match self.slow {
-            false => [here, next, self.between(1, 2), None],
-            true if round < LONG => [here, self.between(1, 2), next, None],
-            true => [self.between(1, 3), self.between(2, 3), here, next],
-        };
+        let half = self.halfway();
+        let places = if self.slow { [here, half, next] } else { [here, next, half] };
         places.into_iter().flatten().collect()
     }
 
@@ -286,14 +280,14 @@ impl Bracket {
         Some((self.met.unwrap_or(0), self.missed()?)).filter(|(met, missed)| met < missed)
     }
 
-    /// The place inside that is `part` of `parts` on the way, by magnitude if the ends are far apart.
-    fn between(&self, part: u32, parts: u32) -> Option<u64> {
+    /// The place halfway, by magnitude if the ends are far apart.
+    fn halfway(&self) -> Option<u64> {
         let (met, missed) = self.ends()?;
         let place = if missed / FAR > met {
             let [low, high] = [met + 1, missed].map(|end| (end as f64).ln());
-            (low + (high - low) * f64::from(part) / f64::from(parts)).exp() as u64
+            f64::midpoint(low, high).exp() as u64
         } else {
-            met + (missed - met) * u64::from(part) / u64::from(parts)
+            met.midpoint(missed)
         };
         Some(place).filter(|place| (met + 1..missed).contains(place))
     }
@@ -334,7 +328,7 @@ mod tests {
                 prop_assert!(bracket.met.is_none_or(|met| met <= held && met < edge));
                 prop_assert!(bracket.missed().is_none_or(|missed| held < missed && missed >= edge));
                 let inside = |place: u64| bracket.met <= Some(place) && Some(place) < bracket.missed();
-                prop_assert!([(1, 2), (1, 3), (2, 3)].iter().filter_map(|&(part, parts)| bracket.between(part, parts)).all(inside));
+                prop_assert!(bracket.halfway().is_none_or(inside));
             }
         }
     }
