@@ -14,7 +14,6 @@ mod ollama;
 pub mod ollama_011;
 pub mod ollama_024;
 mod outlook;
-mod parts;
 mod request;
 #[cfg(test)]
 mod toy;
@@ -221,7 +220,7 @@ pub fn plan(engine: EngineId, model: &Model, machine: &Machine, settings: &Setti
         EngineId::Ollama => of_one_computer(ollama::plan, model, machine, settings),
         EngineId::Ollama024 => of_one_computer(ollama_024::plan, model, machine, settings),
         EngineId::Ollama011 => of_one_computer(ollama_011::plan, model, machine, settings),
-        EngineId::LlamaCpp => llama_cpp::plan(model, machine, settings).map(|plan| with_parts(plan, model)),
+        EngineId::LlamaCpp => llama_cpp::plan(model, machine, settings),
     }
 }
 
@@ -241,17 +240,9 @@ pub fn plan_by(
         |model: &Model, machine: &Machine, settings: &Settings| ollama::plan_gauged(gauge, model, machine, settings);
     match engine {
         EngineId::Ollama => of_one_computer(by_ollama, model, machine, settings).map(Some),
-        EngineId::LlamaCpp => {
-            llama_cpp::plan_gauged(gauge, model, machine, settings).map(|plan| Some(with_parts(plan, model)))
-        }
+        EngineId::LlamaCpp => llama_cpp::plan_gauged(gauge, model, machine, settings).map(Some),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
-}
-
-/// llama.cpp's plan, with what of its layers is in RAM all the same.
-fn with_parts(mut plan: Plan, model: &Model) -> Plan {
-    parts::count(model, &mut plan.devices);
-    plan
 }
 
 /// As an engine plans that uses the GPUs of one computer.
@@ -320,11 +311,7 @@ fn gauged(
 ) -> Result<Option<Gist>, EngineError> {
     match engine {
         EngineId::Ollama => ollama::gist(model, &one_computer(machine), settings, aim, gauge).map(Some),
-        EngineId::LlamaCpp => {
-            let mut gist = llama_cpp::gist(model, machine, settings, aim, gauge)?;
-            parts::count(model, &mut gist.devices);
-            Ok(Some(gist))
-        }
+        EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim, gauge).map(Some),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
 }

@@ -11,7 +11,7 @@ mod projector;
 
 use super::llama_cpp::fit::Gauge;
 use super::llama_cpp::settled::Settled;
-use super::{Aim, EngineError, EngineId, Launch, Outlook, llama_cpp, parts};
+use super::{Aim, EngineError, EngineId, Launch, Outlook, llama_cpp};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{DeviceKind, DevicePlan, Gist, InEffect, Plan, Totals, Verdict, Why};
@@ -84,7 +84,6 @@ pub(super) fn gist(
     let first = place(if retries { Aim::Most } else { aim });
     let (start, mut gist) = begin(model, machine, settings, &first, &place(aim), |gist: &Gist| &gist.devices)?;
     gist.devices = at_home(gist.devices, &start.gpus, machine);
-    parts::count(model, &mut gist.devices);
     gist.settings = in_effect(gist.settings, start.ctx, settings);
     gist.verdict = Verdict::of(&gist.devices, gist.offloaded, gist.layer_count, gist.refused);
     Ok(gist)
@@ -160,7 +159,6 @@ fn told_by_ollama(mut plan: Plan, start: Start, model: &Model, machine: &Machine
         }
     }
     plan.devices = at_home(plan.devices, &gpus, machine);
-    parts::count(model, &mut plan.devices);
     for peak in &mut plan.graph.peaks {
         peak.device = place(peak.device);
     }

@@ -4,7 +4,7 @@
 use super::Loaded;
 use super::architecture::Architecture;
 use super::hparams::Hparams;
-use super::weights::{self, Slot, Weight};
+use super::weights::{self, Slot, Weight, Weights};
 use crate::engine::ggml::Backend;
 use crate::engine::ggml::tensor::{Place, Tensor};
 
@@ -116,7 +116,7 @@ impl Placement {
     /// The home of a tensor of the whole model; block 0 computes what belongs to no block.
     pub fn of_model(&self, role: Option<(Slot, weights::Part)>, architecture: Architecture) -> Place {
         match role.map(|(slot, _)| slot) {
-            Some(Slot::TokenEmbd | Slot::PerLayerTokenEmbd | Slot::PositionEmbd | Slot::TokenTypes) => self.cpu,
+            Some(slot) if Slot::LOOKED_UP.contains(&slot) => self.cpu,
             Some(Slot::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
             Some(Slot::Output | Slot::OutputNorm) | None => self.output,
             Some(_) => self.layers[0],
@@ -129,10 +129,8 @@ impl Placement {
         let architecture = model.family.architecture;
         let blocks = if release.loads_drafts.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
         let mut bytes = vec![0; backends.len()];
-        let mut put = |weight: &Weight, place: Place| {
-            let backend = &backends[usize::from(place)];
-            bytes[usize::from(place)] += backend.align(backend.allocation(&Tensor::new(weight.ty, weight.ne)));
-        };
+        let mut put =
+            |weight: &Weight, place: Place| bytes[usize::from(place)] += taken(weight, &backends[usize::from(place)]);
         for weight in &tensors.all {
             match (weight.block, weight.role.map(|role| role.0)) {
                 // blocks that predict further tokens
@@ -152,6 +150,14 @@ impl Placement {
             }
         }
         bytes
+    }
+
+    /// Bytes of the weights that are in RAM wherever the layers are.
+    pub fn looked_up(tensors: &Weights) -> u64 {
+        let parts = |slot| [weights::Part::Weight, weights::Part::Bias, weights::Part::Scale].map(|part| (slot, part));
+        let found =
+            Slot::LOOKED_UP.into_iter().flat_map(parts).filter_map(|(slot, part)| tensors.find_global(slot, part));
+        found.map(|index| taken(&tensors.all[index], &Backend::CPU)).sum()
     }
 
     /// Bytes of the weights of every block and of the output layer, wherever they are.
@@ -227,6 +233,11 @@ impl Part {
             Self::Down => matches!(slot, Slot::FfnDown | Slot::FfnDownExps | Slot::FfnDownShexp),
         }
     }
+}
+
+/// Bytes that `weight` takes on a device of this kind.
+fn taken(weight: &Weight, backend: &Backend) -> u64 {
+    backend.align(backend.allocation(&Tensor::new(weight.ty, weight.ne)))
 }
 
 /// Upper bounds of the GPUs' shares, as fractions of all layers that go to GPUs.

@@ -118,6 +118,12 @@ slots! {
     ShortConvOut = "shortconv.out_proj",
 }
 
+impl Slot {
+    /// What llama.cpp only looks rows up in, and keeps in RAM whatever else goes to GPUs (`load_tensors` in
+    /// `llama-model.cpp`, 0.1.161).
+    pub const LOOKED_UP: [Self; 4] = [Self::TokenEmbd, Self::PerLayerTokenEmbd, Self::PositionEmbd, Self::TokenTypes];
+}
+
 /// A tensor of the file.
 #[derive(Clone, Debug)]
 pub struct Weight {

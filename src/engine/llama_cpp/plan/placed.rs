@@ -93,6 +93,9 @@ impl<'a> Placed<'a> {
                 device.layers.push(layer);
             }
         }
+        if let Some(ram) = devices.last_mut().filter(|ram| ram.layers.is_empty()) {
+            ram.parts = ram.weights - Bytes(Placement::looked_up(&self.loaded.weights));
+        }
         devices
     }
 
