@@ -5,6 +5,7 @@
 pub mod architecture;
 pub mod cache;
 pub mod context;
+mod desk;
 pub mod error;
 pub mod fit;
 mod graph_plan;
@@ -18,11 +19,10 @@ pub mod settled;
 pub mod weights;
 
 use crate::engine::EngineError;
-use crate::engine::ggml::allocate::{self, Lifetime};
-use crate::engine::ggml::families;
-use crate::engine::ggml::schedule::{Schedule, Scheduler, Trace};
+use crate::engine::ggml::allocate::Lifetime;
+use crate::engine::ggml::schedule::{Schedule, Trace};
 use crate::engine::ggml::tensor::Place;
-use crate::engine::ggml::{Backend, Graph, Workbench};
+use crate::engine::ggml::{Backend, Graph};
 use crate::gguf::Header;
 use crate::model::Model;
 use crate::plan::Plan;
@@ -30,12 +30,12 @@ use crate::settings::{FlashAttn, Settings};
 use architecture::Family;
 use cache::Memory;
 use context::{Context, Options};
+use desk::Desk;
 use error::Refusal;
 use hparams::Hparams;
 use pipeline::Pipeline;
 use placement::{Overflow, Placement, Request};
 pub(super) use plan::{gist, outlook, plan, plan_gauged, settled, visible};
-use probe::Parts;
 use release::Release;
 use weights::Weights;
 
@@ -120,14 +120,6 @@ fn backends(devices: &[Device]) -> Vec<Backend> {
     devices.iter().map(|device| device.backend.clone()).chain([Backend::CPU]).collect()
 }
 
-/// Where weights and caches are, by which parameters.
-struct Layout {
-    context: Context,
-    placement: Placement,
-    memory: Memory,
-    backends: Vec<Backend>,
-}
-
 /// What the caches of `plan`, which is one of `model`, keep and in what shapes. Where their homes are is in the plan.
 ///
 /// # Errors
@@ -151,7 +143,7 @@ pub fn remembered(model: &Model, plan: &Plan, settings: &Settings) -> Result<Mem
         swa_full: settings.swa_full,
         ..Options::default()
     };
-    Ok(loaded.lay_out(&mut Workbench::default(), &[], &Spread::default(), &options)?.memory)
+    Ok(Desk::new(&loaded).lay_out(&[], &Spread::default(), &options)?.memory)
 }
 
 impl Loaded {
@@ -174,18 +166,7 @@ impl Loaded {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn measure(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
-        self.measure_on(&mut Workbench::default(), devices, spread, options)
-    }
-
-    /// The same, for those who measure more than once.
-    fn measure_on(
-        &self,
-        bench: &mut Workbench,
-        devices: &[Device],
-        spread: &Spread,
-        options: &Options,
-    ) -> Result<Measured, Refusal> {
-        self.run(bench, devices, spread, options, None, None)
+        Desk::new(self).measure(devices, spread, options)
     }
 
     /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
@@ -199,9 +180,7 @@ impl Loaded {
         options: &Options,
         passes: Option<&mut Trace>,
     ) -> Result<(Measured, Watched), Refusal> {
-        let mut watched = None;
-        let measured = self.run(&mut Workbench::default(), devices, spread, options, Some(&mut watched), passes)?;
-        watched.map(|watched| (measured, watched)).ok_or_else(|| Refusal::model("the model has no graph".to_owned()))
+        Desk::new(self).watch(devices, spread, options, passes)
     }
 
     /// How layers are spread over `devices`.
@@ -220,62 +199,5 @@ impl Loaded {
     fn without_graph(&self, placement: &Placement, context: &Context, backends: &[Backend]) -> Vec<u64> {
         let memory = Memory::new(&self.hparams, self.family.architecture, context, placement);
         placement.weights(self, backends).into_iter().zip(memory.bytes(backends)).map(|(w, c)| w + c).collect()
-    }
-
-    /// Everything but the graph.
-    fn lay_out(
-        &self,
-        bench: &mut Workbench,
-        devices: &[Device],
-        spread: &Spread,
-        options: &Options,
-    ) -> Result<Layout, Refusal> {
-        let Self { release, family, hparams, .. } = self;
-        let mut context = Context::new(options, hparams, release)?;
-        let placement = self.place(devices, spread);
-        let backends = backends(devices);
-        let memory = Memory::new(hparams, family.architecture, &context, &placement);
-        let parts = Parts { model: self, placement: &placement, memory: &memory, backends: &backends };
-        parts.resolve(&mut context, options, bench)?;
-        Ok(Layout { context, placement, memory, backends })
-    }
-
-    fn run(
-        &self,
-        bench: &mut Workbench,
-        devices: &[Device],
-        spread: &Spread,
-        options: &Options,
-        watched: Option<&mut Option<Watched>>,
-        passes: Option<&mut Trace>,
-    ) -> Result<Measured, Refusal> {
-        let Layout { context, placement, memory, backends } = self.lay_out(bench, devices, spread, options)?;
-        let mut graph = families::build(self, &context, context.reserved(), &placement, &memory, bench)?;
-        let pipeline = Pipeline::of(devices, &placement, &context);
-        let scheduler = Scheduler {
-            backends: &backends,
-            op_offload: context.op_offload,
-            pipeline: pipeline.is_on(),
-            pins: false,
-            rules: self.release.rules,
-        };
-        let schedule = scheduler.run(&mut graph, bench, passes);
-        let mut lifetimes = Vec::new();
-        let compute =
-            allocate::reserve(&graph, &schedule, &backends, bench, watched.is_some().then_some(&mut lifetimes));
-        let measured = Measured {
-            model: placement.weights(self, &backends),
-            context: memory.bytes(&backends),
-            compute,
-            parameters: context,
-            homes: placement.homes(),
-        };
-        if let Some(watched) = watched {
-            *watched = Some(Watched { memory, graph, schedule, lifetimes, pipeline });
-        } else {
-            bench.take_graph(graph);
-            bench.take_schedule(schedule);
-        }
-        Ok(measured)
     }
 }

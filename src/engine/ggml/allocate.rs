@@ -6,7 +6,7 @@ mod blocks;
 use super::backend::Backend;
 use super::graph::Graph;
 use super::schedule::Schedule;
-use super::tensor::{Id, Op, Place};
+use super::tensor::{Buffer, Id, Place, Tensor};
 use super::workbench::Workbench;
 use blocks::{Address, Blocks};
 
@@ -32,13 +32,31 @@ pub struct Lifetime {
     pub takes_over: Id,
 }
 
-/// Who holds a tensor's bytes, and who still needs them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Holding {
+/// Who still needs a tensor's bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
     readers: u32,
     views: u32,
+    standing: Standing,
+}
+
+/// Whose bytes a tensor uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Its own, which it lacks as yet, or again.
+    Wants,
+    /// Its own: see [`Holding`].
+    Holds,
+    /// Another's.
+    Views,
+    /// Its own, since before the allocator came.
+    Given,
+}
+
+/// The bytes that a tensor holds, or held last.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Holding {
     place: Place,
-    held: bool,
     address: Address,
     /// What was taken there.
     bytes: u64,
@@ -50,25 +68,71 @@ struct Allocator<'a> {
     graph: &'a Graph,
     backends: &'a [Backend],
     blocks: Vec<Blocks>,
+    claims: &'a mut [Claim],
     holdings: &'a mut [Holding],
     lifetimes: Option<&'a mut Vec<Lifetime>>,
     moment: usize,
 }
 
-/// Bytes that each device must reserve for `schedule`, found out on `bench`. `lifetimes` receives what is alive when.
+impl Claim {
+    fn of(tensor: &Tensor) -> Self {
+        let standing = match (tensor.view_of.get(), tensor.buffer) {
+            (Some(_), _) => Standing::Views,
+            (None, Buffer::Unallocated) => Standing::Wants,
+            (None, Buffer::Weights(_) | Buffer::Cache(_)) => Standing::Given,
+        };
+        Self { readers: 0, views: 0, standing }
+    }
+
+    fn read(&mut self, times: i32) {
+        if self.standing != Standing::Given {
+            self.readers = self.readers.wrapping_add_signed(times);
+        }
+    }
+}
+
+/// Who needs what in `graph`, whatever its schedule.
+pub fn claims(graph: &Graph) -> Vec<Claim> {
+    let mut claims: Vec<Claim> = graph.tensors.iter().map(Claim::of).collect();
+    for &id in &graph.nodes {
+        let node = &graph[id];
+        if let Some(below) = node.view_of.get() {
+            claims[below.index()].views += 1;
+        }
+        for source in node.sources() {
+            claims[source.index()].read(1);
+        }
+    }
+    claims
+}
+
+/// Bytes that each device must reserve for `schedule`, found out on `bench`: `claims` are those of its graph as it was
+/// before. `lifetimes` receives what is alive when.
 pub fn reserve(
     graph: &Graph,
+    claims: &[Claim],
     schedule: &Schedule,
     backends: &[Backend],
     bench: &mut Workbench,
     lifetimes: Option<&mut Vec<Lifetime>>,
 ) -> Vec<u64> {
-    bench.holdings.clear();
+    bench.claims.clear();
+    bench.claims.extend_from_slice(claims);
+    bench.claims.extend(graph.tensors[claims.len()..].iter().map(Claim::of));
     bench.holdings.resize(graph.tensors.len(), Holding::default());
+    for &(id, operand, source) in &schedule.rewired {
+        bench.claims[source.index()].read(-1);
+        bench.claims[graph[id].src.as_slice()[operand].index()].read(1);
+    }
+    // what keeps an original alive until it is copied; it is no view of it
+    for input in &schedule.inputs {
+        bench.claims[input.index()].read(1);
+    }
     let mut allocator = Allocator {
         graph,
         backends,
         blocks: backends.iter().map(|backend| Blocks::new(backend.alignment, backend.max_buffer)).collect(),
+        claims: &mut bench.claims,
         holdings: &mut bench.holdings,
         lifetimes,
         moment: 0,
@@ -82,17 +146,6 @@ impl Allocator<'_> {
         let graph = self.graph;
         for &(leaf, place) in &schedule.leafs {
             self.allocate(leaf, place);
-        }
-        for &(id, _) in &schedule.nodes {
-            let node = &graph[id];
-            debug_assert!(!node.input || self.holdings[id.index()].held, "inputs are leafs");
-            // a reader that only keeps a copied tensor alive is no view of it
-            if node.view_of.is_some() && node.op != Op::None {
-                self.holdings[node.view_of.index()].views += 1;
-            }
-            for source in node.sources() {
-                self.holdings[source.index()].readers += 1;
-            }
         }
         for (moment, &(id, place)) in schedule.nodes.iter().enumerate() {
             self.moment = moment;
@@ -112,17 +165,17 @@ impl Allocator<'_> {
         }
     }
 
-    /// Gives `id` its bytes, if it has none and is no view: an operand's where possible, else new ones.
+    /// Gives `id` its bytes, if it wants any: an operand's where possible, else new ones.
     fn allocate(&mut self, id: Id, place: Place) {
-        if self.holdings[id.index()].held {
-            return;
+        if self.claims[id.index()].standing == Standing::Wants {
+            self.give(id, place);
         }
+    }
+
+    fn give(&mut self, id: Id, place: Place) {
         let graph = self.graph;
         let tensor = &graph[id];
-        if tensor.view_of.is_some() || tensor.buffer.place().is_some() {
-            return;
-        }
-        self.holdings[id.index()].held = true;
+        self.claims[id.index()].standing = Standing::Holds;
         if tensor.op.can_be_in_place()
             && let Some(parent) = tensor.sources().find(|source| self.can_take_over(id, *source))
         {
@@ -136,12 +189,12 @@ impl Allocator<'_> {
 
     /// Whether `id` is the last to need `parent`, whose layout is the same. (Views hold nothing, so they never qualify.)
     fn can_take_over(&self, id: Id, parent: Id) -> bool {
-        let holding = &self.holdings[parent.index()];
+        let claim = &self.claims[parent.index()];
         let tensor = &self.graph[parent];
-        holding.held
+        claim.standing == Standing::Holds
             && !tensor.output
-            && holding.readers == 1
-            && holding.views == 0
+            && claim.readers == 1
+            && claim.views == 0
             && self.graph[id].same_layout(tensor)
     }
 
@@ -154,22 +207,26 @@ impl Allocator<'_> {
 
     /// One reader less; whoever is not needed any more gives its bytes back.
     fn read(&mut self, id: Id) {
-        let holding = &mut self.holdings[id.index()];
-        holding.readers -= 1;
-        if holding.readers > 0 || holding.views > 0 {
+        let claim = &mut self.claims[id.index()];
+        if claim.standing == Standing::Given {
+            return;
+        }
+        claim.readers -= 1;
+        if claim.readers > 0 || claim.views > 0 {
             return;
         }
         let mut owner = id;
-        if let Some(below) = self.graph[id].view_of.get() {
+        if claim.standing == Standing::Views {
+            let below = self.graph[id].view_of;
             owner = below;
-            let below = &mut self.holdings[below.index()];
+            let below = &mut self.claims[below.index()];
             below.views = below.views.saturating_sub(1);
             if below.views > 0 || below.readers > 0 {
                 return;
             }
         }
-        let Holding { held, place, address, bytes, .. } = self.holdings[owner.index()];
-        if held && !self.graph[owner].output {
+        if self.claims[owner.index()].standing == Standing::Holds && !self.graph[owner].output {
+            let Holding { place, address, bytes, .. } = self.holdings[owner.index()];
             self.blocks[usize::from(place)].free(address, bytes);
             self.forget(owner);
         }
@@ -194,10 +251,9 @@ impl Allocator<'_> {
     }
 
     fn forget(&mut self, id: Id) {
-        let holding = &mut self.holdings[id.index()];
-        holding.held = false;
+        self.claims[id.index()].standing = Standing::Wants;
         if let Some(lifetimes) = &mut self.lifetimes {
-            lifetimes[holding.life as usize].until = self.moment;
+            lifetimes[self.holdings[id.index()].life as usize].until = self.moment;
         }
     }
 }

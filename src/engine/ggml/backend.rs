@@ -1,5 +1,6 @@
 //! What a device's buffers and operations are like.
 
+use super::Type;
 use super::tensor::{Op, Tensor, row};
 use crate::machine;
 
@@ -76,9 +77,14 @@ impl Backend {
         if self.sorts_aside && matches!(tensor.op, Op::Argsort | Op::CumSum) {
             return 2 * bytes;
         }
+        self.padded(bytes, tensor.ty, tensor.ne[0])
+    }
+
+    /// `bytes` of rows of so many elements, and what follows the last of them.
+    pub fn padded(&self, bytes: u64, ty: Type, elements: u64) -> u64 {
         match self.row_multiple {
-            Some(multiple) if tensor.ty.block() > 1 && !tensor.ne[0].is_multiple_of(multiple) => {
-                bytes + row(tensor.ty, multiple - tensor.ne[0] % multiple)
+            Some(multiple) if ty.block() > 1 && !elements.is_multiple_of(multiple) => {
+                bytes + row(ty, multiple - elements % multiple)
             }
             _ => bytes,
         }
@@ -113,7 +119,6 @@ impl Backend {
 mod tests {
     use super::super::tensor::Id;
     use super::*;
-    use crate::engine::ggml::Type;
     use rstest::rstest;
 
     #[rstest]

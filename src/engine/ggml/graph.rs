@@ -10,6 +10,8 @@ pub struct Graph {
     pub tensors: Vec<Tensor>,
     /// What is computed, in order.
     pub nodes: Vec<Id>,
+    /// The same without views, which follow their bytes.
+    pub computed: Vec<Id>,
     /// What is given: weights, caches, inputs; in the order in which computations first need them.
     pub leafs: Vec<Id>,
 }
@@ -32,6 +34,7 @@ impl Graph {
     pub fn reserve(&mut self, tensors: usize) {
         self.tensors.reserve(tensors);
         self.nodes.reserve(tensors);
+        self.computed.reserve(tensors);
         self.leafs.reserve(tensors / 2);
     }
 
@@ -39,6 +42,7 @@ impl Graph {
     pub fn clear(&mut self) {
         self.tensors.clear();
         self.nodes.clear();
+        self.computed.clear();
         self.leafs.clear();
     }
 
@@ -99,7 +103,13 @@ impl Graph {
                 self.visit(source);
             }
         }
-        let reached = if op == Op::None { &mut self.leafs } else { &mut self.nodes };
-        reached.push(id);
+        if op == Op::None {
+            self.leafs.push(id);
+            return;
+        }
+        self.nodes.push(id);
+        if !op.is_view() {
+            self.computed.push(id);
+        }
     }
 }

@@ -47,8 +47,8 @@ pub struct Split {
     pub place: Place,
     /// Its operations: indices into [`Graph::nodes`] as they were scheduled.
     pub nodes: std::ops::Range<usize>,
-    /// What is copied to the device before they run.
-    pub inputs: Vec<Id>,
+    /// What is copied to the device before they run: indices into [`Schedule::inputs`].
+    pub inputs: std::ops::Range<usize>,
 }
 
 /// A graph spread over devices, in the order in which the allocator walks through it.
@@ -58,15 +58,38 @@ pub struct Schedule {
     pub places: Vec<Place>,
     /// Runs of operations on one device each.
     pub splits: Vec<Split>,
+    /// What crosses into them.
+    pub inputs: Vec<Id>,
     /// Operations with the copies between splits, and the device whose memory each result is in.
     pub nodes: Vec<(Id, Place)>,
     /// What is allocated before anything runs.
     pub leafs: Vec<(Id, Place)>,
     /// Copies of everything that crosses into a split: one, or several in a pipeline, one after the other in the arena.
     pub copies: usize,
+    /// Operands that are read as copies: operation, which operand, and what the copy is of.
+    pub rewired: Vec<(Id, usize, Id)>,
 }
 
 impl Schedule {
+    /// Takes back what this changed in `graph`. The copies that were added to its arena are left there, read by nobody.
+    pub fn undo(&self, graph: &mut Graph) {
+        for &(id, operand, source) in &self.rewired {
+            graph[id].src.as_mut_slice()[operand] = source;
+        }
+        if self.copies > 1 {
+            for at in 0..graph.leafs.len() {
+                let leaf = graph.leafs[at];
+                let tensor = &mut graph[leaf];
+                tensor.output &= !tensor.input;
+            }
+        }
+    }
+
+    /// What crosses into `split`.
+    pub fn inputs(&self, split: &Split) -> &[Id] {
+        &self.inputs[split.inputs.clone()]
+    }
+
     /// What crosses: the split that it crosses into, the tensor, and the first of its copies there.
     pub fn crossings(&self) -> impl Iterator<Item = (usize, Id, Id)> {
         let mut next = 0;
@@ -75,7 +98,7 @@ impl Schedule {
             next += 2 * split.inputs.len() + split.nodes.len();
             // before each copy stands the reader that keeps its original alive
             let copies = self.nodes.iter().skip(first + 1).step_by(2).map(|(copy, _)| *copy);
-            split.inputs.iter().copied().zip(copies).map(move |(input, copy)| (at, input, copy))
+            self.inputs(split).iter().copied().zip(copies).map(move |(input, copy)| (at, input, copy))
         })
     }
 }
@@ -104,8 +127,8 @@ pub enum Pass {
 /// Assignments after each pass, for those who want to watch.
 pub type Trace = Vec<(Pass, Vec<Place>)>;
 
-/// One of the passes that assign, given also what is no view.
-type Step<'a> = fn(&Scheduler<'a>, &Graph, &[Id], &mut [Place]);
+/// One of the passes that assign.
+type Step<'a> = fn(&Scheduler<'a>, &Graph, &mut [Place]);
 
 impl Scheduler<'_> {
     /// Schedules `graph` on `bench`. Copies are added to its arena, and operations read copies where they must.
@@ -131,20 +154,17 @@ impl Scheduler<'_> {
     fn assign_and(&self, graph: &Graph, bench: &mut Workbench, mut after: impl FnMut(Pass, &[Place])) -> Vec<Place> {
         let mut places = std::mem::take(&mut bench.places);
         places.extend(graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NOWHERE }));
-        // views follow their bytes
-        bench.computed.clear();
-        bench.computed.extend(graph.nodes.iter().copied().filter(|id| !graph[*id].op.is_view()));
         let steps: [(Pass, Step<'_>); 7] = [
-            (Pass::Anchors, |this, graph, _, places| this.anchor(graph, places)),
-            (Pass::GpusDown, |this, graph, computed, places| this.spread_down(graph, computed, places, this.cpu())),
-            (Pass::GpusUp, |this, graph, computed, places| this.spread_up(graph, computed, places, this.cpu())),
-            (Pass::RestDown, |this, graph, computed, places| this.spread_down(graph, computed, places, NOWHERE)),
-            (Pass::RestUp, |this, graph, computed, places| this.spread_up(graph, computed, places, NOWHERE)),
+            (Pass::Anchors, Self::anchor),
+            (Pass::GpusDown, |this, graph, places| this.spread_down(graph, places, this.cpu())),
+            (Pass::GpusUp, |this, graph, places| this.spread_up(graph, places, this.cpu())),
+            (Pass::RestDown, |this, graph, places| this.spread_down(graph, places, NOWHERE)),
+            (Pass::RestUp, |this, graph, places| this.spread_up(graph, places, NOWHERE)),
             (Pass::BestFit, Self::best_fit),
-            (Pass::Sources, |this, graph, _, places| this.sources(graph, places)),
+            (Pass::Sources, Self::sources),
         ];
         for (pass, step) in steps {
-            step(self, graph, &bench.computed, &mut places);
+            step(self, graph, &mut places);
             after(pass, &places);
         }
         places

@@ -9,11 +9,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::context::{Context, Options};
+use super::desk::Desk;
 use super::error::Refusal;
 use super::placement::Placement;
 use super::{Device, Loaded, Measured, Spread, backends};
 use crate::engine::Aim;
-use crate::engine::ggml::Workbench;
 use crate::settings::FlashAttn;
 use layers::Filling;
 use sketch::Sketch;
@@ -76,7 +76,7 @@ struct Fitter<'a> {
     aim: Aim,
     gauge: Gauge<'a>,
     known: RefCell<Vec<Known>>,
-    bench: RefCell<Workbench>,
+    desk: RefCell<Desk<'a>>,
 }
 
 /// Bytes per device, RAM last.
@@ -112,9 +112,8 @@ pub fn fit_for(
     options: &Options,
     limits: &Limits,
 ) -> Result<Fitted, Refusal> {
-    let known = RefCell::new(Vec::with_capacity(32));
-    let mut fitter =
-        Fitter { model, devices, limits, options: options.clone(), aim, gauge, known, bench: RefCell::default() };
+    let (known, desk) = (RefCell::new(Vec::with_capacity(32)), RefCell::new(Desk::new(model)));
+    let mut fitter = Fitter { model, devices, limits, options: options.clone(), aim, gauge, known, desk };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
     }
@@ -175,7 +174,7 @@ impl Fitter<'_> {
         if let Some((.., measured)) = known.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
             return Ok(Rc::clone(measured));
         }
-        let measure = || self.model.measure_on(&mut self.bench.borrow_mut(), self.devices, spread, &self.options);
+        let measure = || self.desk.borrow_mut().measure(self.devices, spread, &self.options);
         let measured = Rc::new(match self.gauge {
             Gauge::Graph => measure()?,
             Gauge::Sketch(sketch) => sketch.measure(self.model, self.devices, &placement, &self.options, measure)?,

@@ -101,7 +101,7 @@ struct Streamed(Vec<(Buffer, &'static str, i16)>);
 impl Streamed {
     fn of(place: Place, watched: &Watched) -> Self {
         let splits = watched.schedule.splits.iter().filter(|split| split.place == place);
-        let inputs = splits.flat_map(|split| &split.inputs).map(|id| &watched.graph[*id]);
+        let inputs = splits.flat_map(|split| watched.schedule.inputs(split)).map(|id| &watched.graph[*id]);
         let original = |tensor: &Tensor| {
             let owner = tensor.view_of.get().map_or(tensor.buffer, |id| watched.graph[id].buffer);
             (owner != Buffer::Unallocated).then_some((owner, tensor.label, tensor.layer))

@@ -6,7 +6,7 @@ use super::architecture::Architecture;
 use super::hparams::Hparams;
 use super::weights::{self, Slot, Weight, Weights};
 use crate::engine::ggml::Backend;
-use crate::engine::ggml::tensor::{Place, Tensor};
+use crate::engine::ggml::tensor::Place;
 
 /// Which of a block's tensors go elsewhere than the block (the patterns of `common/fit.cpp`, 0.1.161).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +60,15 @@ pub struct Placement {
     overrides: Vec<Overflow>,
 }
 
+/// The homes of the tensors of blocks, for those who ask block by block.
+#[derive(Debug)]
+pub struct InBlocks<'p> {
+    placement: &'p Placement,
+    /// The block asked for last, and what of it goes elsewhere.
+    il: usize,
+    overrides: &'p [Overflow],
+}
+
 impl Placement {
     /// Spreads the layers.
     pub fn new(hparams: &Hparams, request: &Request<'_>) -> Self {
@@ -104,18 +113,21 @@ impl Placement {
         self.layers.iter().copied().chain([self.output]).collect()
     }
 
-    /// The home of the tensor with this role in block `il`.
-    pub fn in_block(&self, il: usize, role: Option<(Slot, weights::Part)>) -> Place {
-        let home = self.layers.get(il).copied().unwrap_or(self.output);
-        let own = self.overrides.partition_point(|to| to.block < il);
-        let mut own = self.overrides[own..].iter().take_while(|to| to.block == il);
-        let moved = own.find(|to| role.is_some_and(|(slot, _)| to.part.covers(slot)));
-        moved.map_or(home, |to| to.gpu.unwrap_or(self.cpu))
+    /// The homes of the tensors of blocks.
+    pub fn in_blocks(&self) -> InBlocks<'_> {
+        InBlocks { placement: self, il: 0, overrides: self.of_block(0) }
     }
 
-    /// The home of a tensor of the whole model; block 0 computes what belongs to no block.
-    pub fn of_model(&self, role: Option<(Slot, weights::Part)>, architecture: Architecture) -> Place {
-        match role.map(|(slot, _)| slot) {
+    /// What of block `il` goes elsewhere.
+    fn of_block(&self, il: usize) -> &[Overflow] {
+        let from = self.overrides.partition_point(|to| to.block < il);
+        let own = &self.overrides[from..];
+        &own[..own.iter().take_while(|to| to.block == il).count()]
+    }
+
+    /// The home of a tensor of the whole model that is for this; block 0 computes what belongs to no block.
+    pub fn of_model(&self, slot: Option<Slot>, architecture: Architecture) -> Place {
+        match slot {
             Some(slot) if Slot::LOOKED_UP.contains(&slot) => self.cpu,
             Some(Slot::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
             Some(Slot::Output | Slot::OutputNorm) | None => self.output,
@@ -129,17 +141,19 @@ impl Placement {
         let architecture = model.family.architecture;
         let blocks = if release.loads_drafts.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
         let mut bytes = vec![0; backends.len()];
+        let mut in_blocks = self.in_blocks();
         let mut put =
             |weight: &Weight, place: Place| bytes[usize::from(place)] += taken(weight, &backends[usize::from(place)]);
         for weight in &tensors.all {
-            match (weight.block, weight.role.map(|role| role.0)) {
+            let slot = weight.role.map(|(slot, _)| slot);
+            match (weight.block, slot) {
                 // blocks that predict further tokens
                 (Some(il), _) if il >= blocks && il < hparams.n_layer_all => {}
-                (Some(il), _) => put(weight, self.in_block(il, weight.role)),
+                (Some(il), _) => put(weight, in_blocks.home(il, slot)),
                 (None, Some(Slot::RopeFreqs | Slot::RopeLong | Slot::RopeShort)) => {
                     self.rope_homes(hparams, architecture).into_iter().for_each(|place| put(weight, place));
                 }
-                (None, _) => put(weight, self.of_model(weight.role, architecture)),
+                (None, _) => put(weight, self.of_model(slot, architecture)),
             }
         }
         let tied = architecture.loads_output() && tensors.find_global(Slot::Output, weights::Part::Weight).is_none();
@@ -167,19 +181,17 @@ impl Placement {
         let mut bytes = vec![0; blocks + 1];
         let mut has_output = !family.architecture.loads_output();
         for weight in &tensors.all {
-            let size = Tensor::new(weight.ty, weight.ne).bytes();
             match (weight.block, weight.role.map(|role| role.0)) {
-                (Some(il), _) if il < blocks => bytes[il] += size,
+                (Some(il), _) if il < blocks => bytes[il] += weight.bytes,
                 (None, Some(Slot::Output | Slot::OutputNorm)) => {
                     has_output |= weight.role == Some((Slot::Output, weights::Part::Weight));
-                    bytes[blocks] += size;
+                    bytes[blocks] += weight.bytes;
                 }
                 _ => {}
             }
         }
         if let (false, Some(index)) = (has_output, tensors.find_global(Slot::TokenEmbd, weights::Part::Weight)) {
-            let Weight { ty, ne, .. } = tensors.all[index];
-            bytes[blocks] += Tensor::new(ty, ne).bytes();
+            bytes[blocks] += tensors.all[index].bytes;
         }
         bytes
     }
@@ -188,10 +200,11 @@ impl Placement {
     pub fn weights_elsewhere(&self, model: &Loaded) -> Vec<u64> {
         let mut bytes = vec![0; self.layers.len()];
         if self.has_overrides() {
+            let mut in_blocks = self.in_blocks();
             for weight in &model.weights.all {
                 let Some(il) = weight.block.filter(|il| *il < bytes.len()) else { continue };
-                if self.in_block(il, weight.role) != self.layers[il] {
-                    bytes[il] += Tensor::new(weight.ty, weight.ne).bytes();
+                if in_blocks.home(il, weight.role.map(|(slot, _)| slot)) != self.layers[il] {
+                    bytes[il] += weight.bytes;
                 }
             }
         }
@@ -205,6 +218,19 @@ impl Placement {
         homes.sort_unstable();
         homes.dedup();
         homes
+    }
+}
+
+impl InBlocks<'_> {
+    /// The home of a tensor of block `il` that is for this.
+    pub fn home(&mut self, il: usize, slot: Option<Slot>) -> Place {
+        let Self { placement, .. } = *self;
+        if il != self.il {
+            (self.il, self.overrides) = (il, placement.of_block(il));
+        }
+        let moved = self.overrides.iter().find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
+        let home = || placement.layers.get(il).copied().unwrap_or(placement.output);
+        moved.map_or_else(home, |to| to.gpu.unwrap_or(placement.cpu))
     }
 }
 
@@ -237,7 +263,7 @@ impl Part {
 
 /// Bytes that `weight` takes on a device of this kind.
 fn taken(weight: &Weight, backend: &Backend) -> u64 {
-    backend.align(backend.allocation(&Tensor::new(weight.ty, weight.ne)))
+    backend.align(backend.padded(weight.bytes, weight.ty, weight.ne[0]))
 }
 
 /// Upper bounds of the GPUs' shares, as fractions of all layers that go to GPUs.

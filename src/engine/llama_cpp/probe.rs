@@ -4,18 +4,17 @@
 use super::Loaded;
 use super::cache::Memory;
 use super::context::{Batch, Context, Options};
+use super::desk::Desk;
 use super::error::Refusal;
 use super::placement::Placement;
 use super::weights::Slot;
-use crate::engine::ggml::families;
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
-use crate::engine::ggml::{Backend, Type, Workbench};
+use crate::engine::ggml::{Backend, Type};
 use crate::settings::FlashAttn;
 
 /// Everything that a trial needs.
 pub struct Parts<'a> {
-    pub model: &'a Loaded,
     pub placement: &'a Placement,
     pub memory: &'a Memory,
     pub backends: &'a [Backend],
@@ -26,19 +25,19 @@ impl Parts<'_> {
     ///
     /// # Errors
     /// When the model's file lacks a tensor, or flash attention turns out to be needed and not to be had.
-    pub fn resolve(&self, context: &mut Context, options: &Options, bench: &mut Workbench) -> Result<(), Refusal> {
-        let release = &self.model.release;
+    pub fn resolve(&self, context: &mut Context, options: &Options, desk: &mut Desk<'_>) -> Result<(), Refusal> {
+        let Loaded { release, hparams, .. } = desk.model;
         let packed = options.type_v.block() > 1;
         if options.flash_attn == FlashAttn::Auto && !(packed && release.packed_v_needs_no_trial) {
-            context.flash_attn = self.attention_follows_caches(context)
-                || self.stays_home(context, context.probe(1), Op::FlashAttn, bench)?;
+            context.flash_attn = self.attention_follows_caches(desk.model, context)
+                || self.stays_home(context, context.probe(1), Op::FlashAttn, desk)?;
             if packed && !context.flash_attn {
                 return Err(needs_flash_attention(options.type_v));
             }
         }
-        if release.probes_delta_net && self.model.hparams.is_recr.contains(&true) {
-            context.fused_delta_token = self.stays_home(context, context.probe(1), Op::GatedDeltaNet, bench)?;
-            context.fused_delta_chunks = self.stays_home(context, context.probe(16), Op::GatedDeltaNet, bench)?;
+        if release.probes_delta_net && hparams.is_recr.contains(&true) {
+            context.fused_delta_token = self.stays_home(context, context.probe(1), Op::GatedDeltaNet, desk)?;
+            context.fused_delta_chunks = self.stays_home(context, context.probe(16), Op::GatedDeltaNet, desk)?;
         }
         Ok(())
     }
@@ -48,8 +47,8 @@ impl Parts<'_> {
     /// are its own, and it stays with them as long as what follows stays too: a matrix of the block, which no GPU takes
     /// over for few tokens. Where some blocks are recurrent, the next block's state may come first, and that may be on a
     /// GPU; where all are, there is no attention.
-    fn attention_follows_caches(&self, context: &Context) -> bool {
-        let Self { model, placement, memory, backends } = self;
+    fn attention_follows_caches(&self, model: &Loaded, context: &Context) -> bool {
+        let Self { placement, memory, backends } = self;
         let caches = || memory.full.iter().chain(&memory.window);
         let mut recurrent = model.hparams.is_recr.iter().take(model.hparams.n_layer());
         if caches().next().is_none() {
@@ -67,24 +66,25 @@ impl Parts<'_> {
     }
 
     /// Whether every `op` of a graph for `batch` is computed where its block is.
-    fn stays_home(&self, context: &Context, batch: Batch, op: Op, bench: &mut Workbench) -> Result<bool, Refusal> {
+    fn stays_home(&self, context: &Context, batch: Batch, op: Op, desk: &mut Desk<'_>) -> Result<bool, Refusal> {
         if self.backends.len() == 1 {
             return Ok(true);
         }
-        let graph = families::build(self.model, context, batch, self.placement, self.memory, bench)?;
+        let draft = desk.draft(context, batch, self.placement, self.memory)?;
         let scheduler = Scheduler {
             backends: self.backends,
             op_offload: context.op_offload,
             pipeline: false,
             pins: true,
-            rules: self.model.release.rules,
+            rules: desk.model.release.rules,
         };
-        let places = scheduler.assign(&graph, bench);
+        let places = scheduler.assign(&draft.graph, &mut desk.bench);
         let home = |layer: i16| usize::try_from(layer).ok().and_then(|il| self.placement.layers.get(il).copied());
+        let graph = &draft.graph;
         let mut ops = graph.nodes.iter().filter(|id| graph[**id].op == op);
         let stay = ops.all(|id| home(graph[*id].layer) == Some(places[id.index()]));
-        bench.take_graph(graph);
-        bench.take_places(places);
+        desk.keep(draft);
+        desk.bench.take_places(places);
         Ok(stay)
     }
 }
@@ -137,11 +137,11 @@ mod tests {
                 let context = Context::new(&options, &loaded.hparams, &release).unwrap();
                 let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, &placement);
                 let backends = [Backend::CUDA, Backend::CUDA, Backend::CPU];
-                let parts = Parts { model: &loaded, placement: &placement, memory: &memory, backends: &backends };
-                if parts.attention_follows_caches(&context) {
+                let parts = Parts { placement: &placement, memory: &memory, backends: &backends };
+                if parts.attention_follows_caches(&loaded, &context) {
                     // a file that lacks a tensor has no graph to try, nor one to be measured by
-                    let bench = &mut Workbench::default();
-                    let stays = parts.stays_home(&context, context.probe(1), Op::FlashAttn, bench);
+                    let desk = &mut Desk::new(&loaded);
+                    let stays = parts.stays_home(&context, context.probe(1), Op::FlashAttn, desk);
                     assert_ne!(stays, Ok(false), "{} {release} {sequences} {layers:?}", model.architecture);
                     followed += usize::from(stays.is_ok());
                 }

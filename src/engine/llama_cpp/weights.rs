@@ -1,7 +1,7 @@
 //! A model's tensors by what they are for, so that a graph can ask for them by block and role.
 
 use super::error::Refusal;
-use crate::engine::ggml::Type;
+use crate::engine::ggml::{Tensor, Type};
 use crate::gguf::Header;
 
 /// What of a tensor's role: the matrix, what is added after it, or what its result is scaled by.
@@ -137,6 +137,8 @@ pub struct Weight {
     pub ty: Type,
     /// Shape.
     pub ne: [u64; 4],
+    /// Size in bytes, as it is in the file.
+    pub bytes: u64,
 }
 
 type Row = [[u32; 3]; Slot::COUNT];
@@ -172,7 +174,8 @@ impl Weights {
             if let (Some((slot, part)), Some(row)) = (role, weights.table.get_mut(row)) {
                 row[slot as usize][part as usize] = index as u32;
             }
-            weights.all.push(Weight { block, role, index, ty: tensor.ty, ne });
+            let bytes = Tensor::new(tensor.ty, ne).bytes();
+            weights.all.push(Weight { block, role, index, ty: tensor.ty, ne, bytes });
         }
         Ok(weights)
     }

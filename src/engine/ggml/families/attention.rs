@@ -1,6 +1,6 @@
 //! Attention: queries, keys and values; the cache; scores, in one operation or step by step.
 
-use super::{Build, Norm};
+use super::{Build, Home, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Id, Tensor, row};
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
@@ -366,7 +366,7 @@ impl Build<'_> {
         let ne = self.g[x].ne;
         let x = self.g.cont_as(x, [ne[0] * ne[1], ne[2] * ne[3], 1, 1]);
         if !self.cx.offload_kqv {
-            self.g[x].pin = self.placement.cpu;
+            self.pinned.push((x, Home::Ram));
         }
         x
     }

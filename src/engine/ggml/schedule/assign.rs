@@ -41,13 +41,13 @@ impl Scheduler<'_> {
 
     /// Half of pass 2: what follows an operation and has no device joins it where its device can do that, except on the
     /// device `stops_at`.
-    pub(super) fn spread_down(&self, graph: &Graph, computed: &[Id], places: &mut [Place], stops_at: Place) {
-        self.spread(graph, computed.iter(), places, stops_at);
+    pub(super) fn spread_down(&self, graph: &Graph, places: &mut [Place], stops_at: Place) {
+        self.spread(graph, graph.computed.iter(), places, stops_at);
     }
 
     /// The other half: what comes before it.
-    pub(super) fn spread_up(&self, graph: &Graph, computed: &[Id], places: &mut [Place], stops_at: Place) {
-        self.spread(graph, computed.iter().rev(), places, stops_at);
+    pub(super) fn spread_up(&self, graph: &Graph, places: &mut [Place], stops_at: Place) {
+        self.spread(graph, graph.computed.iter().rev(), places, stops_at);
     }
 
     fn spread<'g>(&self, graph: &Graph, order: impl Iterator<Item = &'g Id>, places: &mut [Place], stops_at: Place) {
@@ -64,8 +64,8 @@ impl Scheduler<'_> {
 
     /// Pass 3: what is still nowhere goes to the device that can do it and read most of its operands. (Devices here never share
     /// a kind of buffer, so nothing can be moved to a better one.)
-    pub(super) fn best_fit(&self, graph: &Graph, computed: &[Id], places: &mut [Place]) {
-        for &id in computed {
+    pub(super) fn best_fit(&self, graph: &Graph, places: &mut [Place]) {
+        for &id in &graph.computed {
             if places[id.index()] != NOWHERE {
                 continue;
             }

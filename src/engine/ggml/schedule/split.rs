@@ -25,64 +25,61 @@ impl Scheduler<'_> {
         let devices = self.backends.len();
         bench.copies.clear();
         bench.copies.resize(graph.tensors.len() * devices, Id::NONE);
-        let (nodes, leafs) = (std::mem::take(&mut bench.nodes), std::mem::take(&mut bench.leafs));
+        let [nodes, leafs] = [&mut bench.nodes, &mut bench.leafs].map(std::mem::take);
+        let (splits, rewired) = (std::mem::take(&mut bench.splits), std::mem::take(&mut bench.rewired));
+        let inputs = std::mem::take(&mut bench.inputs);
         let mut copies =
             Copies { first: &mut bench.copies, devices, count: if self.pipeline { PIPELINE_COPIES } else { 1 } };
-        let mut schedule = Schedule { places, splits: Vec::new(), nodes, leafs, copies: copies.count };
-        let read = self.cut(graph, &mut schedule, &mut copies);
-        let inputs = if self.rules.multiplies_unread_inputs { graph.leafs.clone() } else { read };
+        let mut schedule = Schedule { places, splits, inputs, nodes, leafs, copies: copies.count, rewired };
         if self.pipeline {
+            let given = |graph: &Graph| graph.leafs.iter().copied().filter(|leaf| graph[*leaf].input).collect();
+            let inputs = if self.rules.multiplies_unread_inputs { given(graph) } else { read_inputs(graph) };
+            self.cut(graph, &mut schedule, &mut copies);
             Self::multiply(inputs, graph, &mut schedule, copies.count);
+        } else {
+            self.cut(graph, &mut schedule, &mut copies);
         }
         Self::order(graph, &mut schedule, &mut copies);
         schedule
     }
 
-    /// Fills in the splits; gives back the inputs of the graph in the order in which they are read.
-    fn cut(&self, graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies<'_>) -> Vec<Id> {
-        let mut read = Vec::new();
-        let mut split = Split { place: self.cpu(), nodes: 0..0, inputs: Vec::new() };
-        let mut begun = false;
-        for i in 0..graph.nodes.len() {
-            let id = graph.nodes[i];
-            if graph[id].op.is_view() {
-                continue;
+    /// Fills in the splits.
+    fn cut(&self, graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies<'_>) {
+        let first = graph.computed.first().map(|id| schedule.places[id.index()]);
+        let mut split = Split { place: first.unwrap_or(self.cpu()), nodes: 0..0, inputs: 0..0 };
+        let mut node = 0;
+        for at in 0..graph.computed.len() {
+            let id = graph.computed[at];
+            while graph.nodes[node] != id {
+                node += 1;
             }
             let place = schedule.places[id.index()];
-            if !begun {
-                (split.place, begun) = (place, true);
-            }
-            let mut crowded = |split: &Split| {
+            let crossing = schedule.inputs.len() - split.inputs.start;
+            let mut crowded = || {
                 Self::brings_weights(graph, schedule, id, place)
-                    || (self.rules.most_inputs == Some(split.inputs.len())
+                    || (self.rules.most_inputs == Some(crossing)
                         && Self::brings_more(graph, schedule, copies, id, place))
             };
-            if place != split.place || (!split.inputs.is_empty() && crowded(&split)) {
-                split.nodes.end = i;
-                let next = Split { place, nodes: i..i, inputs: Vec::new() };
+            if place != split.place || (crossing > 0 && crowded()) {
+                (split.nodes.end, split.inputs.end) = (node, schedule.inputs.len());
+                let next = Split { place, nodes: node..node, inputs: split.inputs.end..split.inputs.end };
                 schedule.splits.push(std::mem::replace(&mut split, next));
             }
             for slot in 0..graph[id].src.as_slice().len() {
                 let source = graph[id].src.as_slice()[slot];
-                if !source.is_some() {
-                    continue;
-                }
-                if graph[source].input && !read.contains(&source) {
-                    read.push(source);
-                }
-                if !Self::is_away(graph, schedule, source, place) {
+                if !source.is_some() || !Self::is_away(graph, schedule, source, place) {
                     continue;
                 }
                 if !copies.of(source, place).is_some() {
                     *copies.of(source, place) = Self::copy(graph, &mut schedule.places, source, place, copies.count);
-                    split.inputs.push(source);
+                    schedule.inputs.push(source);
                 }
                 graph[id].src.as_mut_slice()[slot] = *copies.of(source, place);
+                schedule.rewired.push((id, slot, source));
             }
         }
-        split.nodes.end = graph.nodes.len();
+        (split.nodes.end, split.inputs.end) = (graph.nodes.len(), schedule.inputs.len());
         schedule.splits.push(split);
-        read
     }
 
     /// Whether `id` needs weights from elsewhere: a new split lets them take the bytes of those brought before.
@@ -120,10 +117,9 @@ impl Scheduler<'_> {
     /// Operations in order, before each split its copies: first a reader that keeps the original alive, then the copy.
     fn order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies<'_>) {
         let pipeline = copies.count > 1;
-        let crossing: usize = schedule.splits.iter().map(|split| split.inputs.len()).sum();
-        schedule.nodes.reserve(graph.nodes.len() + 2 * crossing);
+        schedule.nodes.reserve(graph.nodes.len() + 2 * schedule.inputs.len());
         for split in &schedule.splits {
-            for &input in &split.inputs {
+            for &input in &schedule.inputs[split.inputs.clone()] {
                 let Tensor { ne, nb, .. } = graph[input];
                 let reader = graph.look(Op::None, input, ne, nb, [input]);
                 schedule.places.push(split.place);
@@ -135,7 +131,7 @@ impl Scheduler<'_> {
         }
         if pipeline {
             for split in &schedule.splits {
-                for &input in &split.inputs {
+                for &input in &schedule.inputs[split.inputs.clone()] {
                     let first = copies.of(input, split.place).0;
                     schedule.leafs.extend((first..first + copies.count as u32).map(|copy| (Id(copy), split.place)));
                 }
@@ -147,9 +143,6 @@ impl Scheduler<'_> {
     /// A pipeline keeps every input several times; the original is the first of them.
     fn multiply(inputs: Vec<Id>, graph: &mut Graph, schedule: &mut Schedule, count: usize) {
         for leaf in inputs {
-            if !graph[leaf].input {
-                continue;
-            }
             let place = schedule.places[leaf.index()];
             graph[leaf].output = true;
             schedule.leafs.push((leaf, place));
@@ -162,4 +155,17 @@ impl Scheduler<'_> {
             }
         }
     }
+}
+
+/// The inputs of `graph` in the order in which they are first read.
+fn read_inputs(graph: &Graph) -> Vec<Id> {
+    let mut read = Vec::new();
+    for &id in &graph.computed {
+        for source in graph[id].sources() {
+            if graph[source].input && !read.contains(&source) {
+                read.push(source);
+            }
+        }
+    }
+    read
 }

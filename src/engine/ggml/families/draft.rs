@@ -1,0 +1,174 @@
+//! A graph before anybody says which device holds what: the same for every placement, so that a fit need not build it
+//! again for each.
+
+use crate::engine::ggml::Graph;
+use crate::engine::ggml::allocate::{self, Claim};
+use crate::engine::ggml::schedule::Schedule;
+use crate::engine::ggml::tensor::{Buffer, Id, NOWHERE, Place};
+use crate::engine::llama_cpp::architecture::Architecture;
+use crate::engine::llama_cpp::cache::Memory;
+use crate::engine::llama_cpp::context::{Batch, Context};
+use crate::engine::llama_cpp::placement::{InBlocks, Placement};
+use crate::engine::llama_cpp::weights::Slot;
+
+/// Whose device a tensor is on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Home {
+    /// That of a tensor of block `il`, unless it overflows.
+    InBlock(usize, Slot),
+    /// That of a tensor of the whole model.
+    OfModel(Slot),
+    /// That of block `il` itself.
+    Block(usize),
+    /// That of the output layer.
+    Output,
+    /// That of the caches of block `il`.
+    Cache(usize),
+    /// The CPU.
+    Ram,
+}
+
+/// A weight that every device whose blocks read it has of its own.
+#[derive(Clone, Debug, Default)]
+struct Shared {
+    /// One for each block or layer that reads it; which of them there really are, a placement says.
+    ids: Vec<Id>,
+    /// Operation, operand, and which of `ids` that is.
+    readers: Vec<(Id, usize, usize)>,
+}
+
+/// What a graph is for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Purpose {
+    pub architecture: Architecture,
+    pub context: Context,
+    pub batch: Batch,
+    /// Whether V is stored with tokens along rows.
+    pub v_transposed: Option<bool>,
+}
+
+/// A graph whose weights and caches have no home yet.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The graph; after [`Self::settle`], one under a placement.
+    pub graph: Graph,
+    purpose: Purpose,
+    /// Weights and caches.
+    given: Vec<(Id, Home)>,
+    /// What the model's own code keeps on a device.
+    pinned: Vec<(Id, Home)>,
+    shared: Vec<Shared>,
+    /// What is given, of shared weights one for each reader.
+    leafs: Vec<Id>,
+    /// Who needs what in it; as many as it has tensors, copies not counted.
+    pub claims: Vec<Claim>,
+}
+
+impl Home {
+    fn under(self, placement: &Placement, in_blocks: &mut InBlocks<'_>, purpose: &Purpose) -> Place {
+        match self {
+            Self::InBlock(il, slot) => in_blocks.home(il, Some(slot)),
+            Self::OfModel(slot) => placement.of_model(Some(slot), purpose.architecture),
+            Self::Cache(il) if purpose.context.offload_kqv => placement.layers[il],
+            Self::Block(il) => placement.layers[il],
+            Self::Output => placement.output,
+            Self::Cache(_) | Self::Ram => placement.cpu,
+        }
+    }
+}
+
+impl Draft {
+    /// `shared` are weights that enter the graph once for each who reads them.
+    pub(super) fn new(
+        graph: Graph,
+        purpose: Purpose,
+        given: Vec<(Id, Home)>,
+        pinned: Vec<(Id, Home)>,
+        shared: impl IntoIterator<Item = Vec<Id>>,
+    ) -> Self {
+        let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared::of(&graph, ids)).collect();
+        let (leafs, claims) = (graph.leafs.clone(), allocate::claims(&graph));
+        Self { graph, purpose, given, pinned, shared, leafs, claims }
+    }
+
+    /// Whether it is the graph for these.
+    pub fn is_for(&self, context: &Context, batch: Batch, memory: &Memory) -> bool {
+        let Purpose { context: own, batch: own_batch, v_transposed, .. } = &self.purpose;
+        own == context && *own_batch == batch && *v_transposed == memory.v_transposed()
+    }
+
+    /// Gives weights and caches their homes.
+    pub fn settle(&mut self, placement: &Placement) {
+        let Self { graph, purpose, given, pinned, .. } = self;
+        let mut in_blocks = placement.in_blocks();
+        for &(id, home) in &*given {
+            let place = home.under(placement, &mut in_blocks, purpose);
+            let is_cache = matches!(home, Home::Cache(_));
+            graph[id].buffer = if is_cache { Buffer::Cache(place) } else { Buffer::Weights(place) };
+        }
+        // llama.cpp's own code keeps things with their blocks when all layers are offloaded, or for few tokens
+        let with_blocks = purpose.batch.n_tokens < 32 || placement.full_offload;
+        for &(id, home) in &*pinned {
+            let is_pinned = with_blocks || matches!(home, Home::Ram);
+            graph[id].pin = if is_pinned { home.under(placement, &mut in_blocks, purpose) } else { NOWHERE };
+        }
+        self.share();
+    }
+
+    /// Lets all readers on a device read the first of the weights there.
+    fn share(&mut self) {
+        if self.shared.is_empty() {
+            return;
+        }
+        let graph = &mut self.graph;
+        for Shared { ids, readers } in &self.shared {
+            let mut first = [Id::NONE; Place::MAX as usize + 1];
+            for &id in ids {
+                let place = graph[id].buffer.place().map_or(usize::from(Place::MAX), usize::from);
+                graph[id].visited = !first[place].is_some();
+                if graph[id].visited {
+                    first[place] = id;
+                }
+            }
+            for &(reader, operand, which) in readers {
+                let place = graph[ids[which]].buffer.place().map_or(usize::from(Place::MAX), usize::from);
+                graph[reader].src.as_mut_slice()[operand] = first[place];
+            }
+        }
+        let Graph { leafs, tensors, .. } = graph;
+        leafs.clear();
+        leafs.extend(self.leafs.iter().filter(|id| tensors[id.index()].visited));
+    }
+
+    /// What is left of it: an empty graph that has room.
+    pub fn into_room(self) -> Graph {
+        let mut graph = self.graph;
+        graph.clear();
+        graph
+    }
+
+    /// Takes back what scheduling changed.
+    pub fn restore(&mut self, schedule: &Schedule) {
+        schedule.undo(&mut self.graph);
+        self.graph.tensors.truncate(self.claims.len());
+    }
+}
+
+impl Shared {
+    fn of(graph: &Graph, ids: Vec<Id>) -> Self {
+        let mut which = vec![usize::MAX; graph.tensors.len()];
+        for (at, id) in ids.iter().enumerate() {
+            which[id.index()] = at;
+        }
+        let mut readers = Vec::with_capacity(ids.len());
+        for &reader in &graph.nodes {
+            for (operand, id) in graph[reader].src.as_slice().iter().enumerate() {
+                let which = which.get(id.index()).copied().unwrap_or(usize::MAX);
+                if which != usize::MAX {
+                    readers.push((reader, operand, which));
+                }
+            }
+        }
+        Self { ids, readers }
+    }
+}
