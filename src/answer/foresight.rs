@@ -13,6 +13,8 @@ use crate::plan::Plan;
 const MOST_GUESSES: usize = 32;
 /// Ends of a bracket that differ by more than this factor are far apart.
 const FAR: u64 = 4;
+/// How many times as far as a guess went on from the one before it another is looked for.
+const REACH: u64 = 4;
 /// How far beyond a limit others are looked for: a batch that is rounded up for as many sequences can be smaller for more.
 const BEYOND: u64 = 8;
 
@@ -76,8 +78,9 @@ impl<'s, 'a> Foresight<'s, 'a> {
             Err(found) => return found,
         };
         let mut bracket = self.bracket(guess);
+        let mut before = None;
         for _ in 0..MOST_GUESSES {
-            let places = bracket.places(guess, last);
+            let places = bracket.places(guess, before, last);
             if self.look_at_two(&places).is_none() {
                 return Found::Unclear;
             }
@@ -93,7 +96,7 @@ impl<'s, 'a> Foresight<'s, 'a> {
                 let met = self.seen_at(guess) == Some(true);
                 let edge = self.nearest_edge(guess, met, last);
                 match edge.or(bracket.met) {
-                    Some(edge) => guess = bracket.hold(edge),
+                    Some(edge) => before = Some(std::mem::replace(&mut guess, bracket.hold(edge))),
                     None => return Found::Unclear,
                 }
             }
@@ -267,12 +270,24 @@ impl Bracket {
         self.met.filter(|&met| met == last || self.width() == Some(1))
     }
 
-    /// Where to look next, the most telling first: beside a guess, or halfway where guesses bring little.
-    fn places(&self, guess: u64, last: u64) -> Vec<u64> {
+    /// Where to look next, the most telling first: beside a guess, or where guesses bring little, well beyond it, as they
+    /// went on from the one `before`, but not further than halfway.
+    fn places(&self, guess: u64, before: Option<u64>, last: u64) -> Vec<u64> {
         let (here, next) = (Some(guess), Some(guess + 1).filter(|&next| next <= last));
+        let reach = before.map(|before| {
+            let step = guess.abs_diff(before).saturating_mul(REACH);
+            if guess > before { guess.saturating_add(step).min(last) } else { guess.saturating_sub(step) }
+        });
         let half = self.halfway();
-        let places = if self.slow { [here, half, next] } else { [here, next, half] };
+        let away = [reach, half].into_iter().flatten().filter(|&place| self.is_open(place));
+        let away = away.min_by_key(|place| place.abs_diff(guess));
+        let places = if self.slow { [here, away, next] } else { [here, next, half] };
         places.into_iter().flatten().collect()
+    }
+
+    /// Whether nothing is known of `place`.
+    fn is_open(&self, place: u64) -> bool {
+        self.met.is_none_or(|met| met < place) && self.missed().is_none_or(|missed| place < missed)
     }
 
     /// The last place that meets the goal, or the first of all, and the first after it that does not.
@@ -302,7 +317,7 @@ impl Bracket {
                 self.missed.insert(place);
             }
         }
-        self.slow |= before.zip(self.width()).is_some_and(|(before, now)| now > before / 2);
+        self.slow |= self.width().is_none_or(|now| before.is_some_and(|before| now > before / 2));
     }
 
     /// The place in it that is nearest to `guess`.
@@ -329,6 +344,8 @@ mod tests {
                 prop_assert!(bracket.missed().is_none_or(|missed| held < missed && missed >= edge));
                 let inside = |place: u64| bracket.met <= Some(place) && Some(place) < bracket.missed();
                 prop_assert!(bracket.halfway().is_none_or(inside));
+                let places = bracket.places(held, Some(guess), 999);
+                prop_assert!(places.contains(&held) && places.iter().all(|place| *place <= 999));
             }
         }
     }

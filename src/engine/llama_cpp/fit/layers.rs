@@ -57,12 +57,17 @@ impl<'a> Filling<'a> {
 
     /// Both steps; the spread that is left, and the layer that was one too many.
     pub fn run(mut self) -> Result<(Spread, Option<Refused>), Refusal> {
+        let every_layer = self.fitter.aim == Aim::EveryLayer;
+        // blocks that predict further tokens are not counted here, and so one block always stays in RAM
+        if every_layer && self.fitter.model.hparams.n_layer() < self.fitter.model.hparams.n_layer_all {
+            return Ok((self.spread(&self.best.shares), None));
+        }
         for gpu in (0..self.targets.len()).rev() {
             self.fill_with_layers(gpu)?;
         }
         // layers that have found no GPU by now will find none
         let placed: u32 = self.best.shares.iter().map(|share| share.layers).sum();
-        if self.fitter.aim == Aim::EveryLayer && placed <= self.fitter.layers() {
+        if every_layer && placed <= self.fitter.layers() {
             return Ok((self.spread(&self.best.shares), self.refused));
         }
         if self.fitter.has_experts() && self.surplus_without_experts()? > 0 {

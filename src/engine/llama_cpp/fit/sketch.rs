@@ -18,9 +18,9 @@ use crate::plan::InEffect;
 /// Graphs that were measured along a knob's track while everything else stayed, the GPUs too.
 #[derive(Debug, Default)]
 pub struct Graphs {
-    /// Per placement, and per shape: what graphs took along the track.
-    of_placements: Mutex<HashMap<Known, Line>>,
-    of_shapes: Mutex<HashMap<Shape, Line>>,
+    /// Per placement, and per shape of a device's part: what graphs took along the track.
+    of_placements: Mutex<HashMap<Known, Line<Vec<u64>>>>,
+    of_shapes: Mutex<HashMap<Shape, Line<u64>>>,
     /// Weights do not change along a track.
     weights: Mutex<HashMap<Known, Vec<u64>>>,
 }
@@ -28,11 +28,8 @@ pub struct Graphs {
 /// A placement, with one of a fit's contexts.
 type Known = (usize, Placement);
 
-/// Bytes per device at places of a track.
-type Line = BTreeMap<Extent, Vec<u64>>;
-
-/// A way to tell what a graph takes at a place.
-type Tell = fn(&Line, Extent) -> Option<Vec<u64>>;
+/// What was measured at places of a track.
+type Line<T> = BTreeMap<Extent, T>;
 
 /// How large things are at a place of a track: where the extent is the same under the same rules, so are the graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -81,16 +78,21 @@ pub enum Basis {
     Graph,
 }
 
-/// What graphs have in common that take much the same: which devices compute one after the other, which kinds of blocks
-/// each has, and what overflows where.
+/// What graphs have in common of which a device takes much the same, whatever the others take.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Shape {
     /// Which of a fit's contexts.
     context: usize,
-    /// Devices in the order in which they compute, and what each begins with, where that is told apart.
-    homes: Vec<(Place, Option<Kind>)>,
-    kinds: Vec<(Place, Kind)>,
-    overflow: Vec<(Place, Part, Option<Place>)>,
+    device: Place,
+    /// The device that computes before it, and what kind of block it begins with itself, where that is told apart.
+    begins: Option<(Place, Option<Kind>)>,
+    kinds: Vec<Kind>,
+    has_output: bool,
+    /// Which parts of its blocks are elsewhere, and what of others' blocks it has.
+    away: Vec<(Part, Option<Place>)>,
+    guests: Vec<(Part, Place)>,
+    /// What the first GPU takes over: whole blocks, and parts of blocks.
+    taken_over: (bool, Vec<Part>),
     full_offload: bool,
 }
 
@@ -112,49 +114,81 @@ impl Kind {
 }
 
 impl Shape {
-    fn of(hparams: &Hparams, placement: &Placement, context: usize) -> Self {
-        let blocks = placement.homes().into_iter().enumerate();
-        let mut kinds: Vec<_> = blocks.map(|(il, home)| (home, Kind::of(hparams, il))).collect();
-        let mut homes: Vec<_> = kinds.iter().map(|&(home, kind)| (home, Some(kind))).collect();
-        homes.dedup_by_key(|(home, _)| *home);
-        kinds.sort_unstable();
-        kinds.dedup();
+    /// One for each device, RAM last.
+    fn of(hparams: &Hparams, placement: &Placement, context: usize) -> Vec<Self> {
+        let homes = placement.homes();
         let home = |block: usize| placement.layers.get(block).copied().unwrap_or(placement.output);
-        let mut overflow: Vec<_> =
-            placement.overrides().iter().map(|away| (home(away.block), away.part, away.gpu)).collect();
-        overflow.sort_unstable();
-        overflow.dedup();
-        Self { context, homes, kinds, overflow, full_offload: placement.full_offload }
+        let away = |device: Place| placement.overrides().iter().filter(move |away| home(away.block) == device);
+        let to = |device: Option<Place>| placement.overrides().iter().filter(move |away| away.gpu == device);
+        let of = |device: Place| {
+            let own = |il: &usize| homes[*il] == device;
+            let first = homes.iter().position(|home| *home == device);
+            let is_ram = device == placement.cpu;
+            let takes_over = device == 0 && !is_ram;
+            Self {
+                context,
+                device,
+                begins: first.map(|il| (homes[il.saturating_sub(1)], Some(Kind::of(hparams, il)))),
+                kinds: set((0..homes.len()).filter(own).map(|il| Kind::of(hparams, il))),
+                has_output: placement.output == device,
+                away: set(away(device).map(|away| (away.part, away.gpu))),
+                guests: set(to(Some(device).filter(|_| !is_ram)).map(|away| (away.part, home(away.block)))),
+                taken_over: (
+                    takes_over && homes.contains(&placement.cpu),
+                    set(to(None).filter(|_| takes_over).map(|away| away.part)),
+                ),
+                full_offload: placement.full_offload,
+            }
+        };
+        (0..=placement.cpu).map(of).collect()
     }
 
-    /// The same whatever devices begin with.
+    /// The same whatever it begins with.
     fn coarse(self) -> Self {
-        Self { homes: self.homes.into_iter().map(|(home, _)| (home, None)).collect(), ..self }
+        Self { begins: self.begins.map(|(before, _)| (before, None)), ..self }
     }
+}
+
+/// Each of `of` once.
+fn set<T: Ord>(of: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all: Vec<T> = of.collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 impl Graphs {
     /// What the graph of a placement takes at a place of the track, as far as `basis` lets it be told.
-    fn told(&self, basis: Basis, placement: &Known, shapes: &[Shape; 2], at: Extent) -> Option<Vec<u64>> {
-        let of_placement = |tell: Tell| lock(&self.of_placements).get(placement).and_then(|line| tell(line, at));
-        let of_shape = |shape: &Shape, tell: Tell| lock(&self.of_shapes).get(shape).and_then(|line| tell(line, at));
-        let [fine, coarse] = shapes;
-        match basis {
-            Basis::Track => of_placement(measured)
-                .or_else(|| of_placement(between))
-                .or_else(|| of_placement(beyond))
-                .or_else(|| of_shape(fine, measured))
-                .or_else(|| of_shape(fine, between))
-                .or_else(|| of_shape(coarse, measured))
-                .or_else(|| of_shape(coarse, between)),
-            Basis::Graph => of_placement(measured),
+    fn told(&self, basis: Basis, placement: &Known, shapes: &[[Shape; 2]], at: Extent) -> Option<Vec<u64>> {
+        let of_placements = lock(&self.of_placements);
+        let line = of_placements.get(placement);
+        let measured = line.and_then(|line| line.get(&at).cloned());
+        if measured.is_some() || basis == Basis::Graph {
+            return measured;
         }
+        let of_placement = || {
+            let [(x, one), (other_x, other)] = ends(line?, at)?;
+            Some(one.iter().zip(other).map(|(y, other_y)| on_line([(x, *y), (other_x, *other_y)], at)).collect())
+        };
+        let of_shapes = || {
+            let lines = lock(&self.of_shapes);
+            let of_shape = |shape: &Shape| {
+                let line = lines.get(shape)?;
+                let along = || Some(on_line(ends(line, at)?.map(|(x, y)| (x, *y)), at));
+                line.get(&at).copied().or_else(along)
+            };
+            shapes.iter().map(|[fine, coarse]| of_shape(fine).or_else(|| of_shape(coarse))).collect()
+        };
+        of_placement().or_else(of_shapes)
     }
 
-    fn note(&self, placement: Known, shapes: [Shape; 2], at: Extent, compute: &[u64]) {
+    fn note(&self, placement: Known, shapes: Vec<[Shape; 2]>, at: Extent, compute: &[u64]) {
         lock(&self.of_placements).entry(placement).or_default().insert(at, compute.to_vec());
-        for shape in shapes {
-            lock(&self.of_shapes).entry(shape).or_default().insert(at, compute.to_vec());
+        let mut of_shapes = lock(&self.of_shapes);
+        for (shapes, bytes) in shapes.into_iter().zip(compute) {
+            for shape in shapes {
+                of_shapes.entry(shape).or_default().insert(at, *bytes);
+            }
         }
     }
 
@@ -185,8 +219,8 @@ impl<'a> Sketch<'a> {
     ) -> Result<Measured, Refusal> {
         let Self { graphs, at, basis, .. } = *self;
         let context = self.context(options.n_ctx);
-        let fine = Shape::of(&model.hparams, placement, context);
-        let shapes = [fine.clone(), fine.coarse()];
+        let shapes = Shape::of(&model.hparams, placement, context).into_iter();
+        let shapes: Vec<_> = shapes.map(|fine| [fine.clone(), fine.coarse()]).collect();
         let known = (context, placement.clone());
         let Some(compute) = graphs.told(basis, &known, &shapes, at) else {
             let measured = measure()?;
@@ -215,30 +249,25 @@ impl<'a> Sketch<'a> {
     }
 }
 
-fn measured(line: &Line, at: Extent) -> Option<Vec<u64>> {
-    line.get(&at).cloned()
-}
-
-/// On the line through the nearest that were measured on either side.
-fn between(line: &Line, at: Extent) -> Option<Vec<u64>> {
-    Some(through(line.range(..at).next_back()?, line.range(at..).next()?, at))
-}
-
-/// On the line through the two nearest, which are on the same side, as far beyond the near one as the other is before it.
-fn beyond(line: &Line, at: Extent) -> Option<Vec<u64>> {
+/// What a line is drawn through: the nearest that were measured on either side of `at`; or the two nearest on one side, as
+/// far beyond the near one as the other is before it.
+fn ends<T>(line: &Line<T>, at: Extent) -> Option<[(Extent, &T); 2]> {
     let (mut before, mut after) = (line.range(..at).rev(), line.range(at..));
-    let (near, far) = (before.next().or_else(|| after.next())?, before.next().or_else(|| after.next())?);
-    (near.0.size.abs_diff(at.size) <= near.0.size.abs_diff(far.0.size)).then(|| through(near, far, at))
-}
-
-fn through((one, bytes): (&Extent, &Vec<u64>), (other, others): (&Extent, &Vec<u64>), at: Extent) -> Vec<u64> {
-    let on_line = |(&y, &other_y)| on_line((one.size, y), (other.size, other_y), at.size);
-    bytes.iter().zip(others).map(on_line).collect()
+    let pair = match (before.next(), after.next()) {
+        (Some(below), Some(above)) => [below, above],
+        (Some(near), None) => [near, before.next()?],
+        (None, Some(near)) => [near, after.next()?],
+        (None, None) => return None,
+    };
+    let [near, far] = pair;
+    let is_between = near.0 < &at && &at <= far.0;
+    let is_near = near.0.size.abs_diff(at.size) <= near.0.size.abs_diff(far.0.size);
+    (is_between || is_near).then(|| pair.map(|(extent, measured)| (*extent, measured)))
 }
 
 /// What holds at `at` on the line through two points; nothing where it falls below nothing.
-fn on_line((x, y): (u64, u64), (other_x, other_y): (u64, u64), at: u64) -> u64 {
-    let [x, y, other_x, other_y, at] = [x, y, other_x, other_y, at].map(i128::from);
+fn on_line([(one, y), (other, other_y)]: [(Extent, u64); 2], at: Extent) -> u64 {
+    let [x, y, other_x, other_y, at] = [one.size, y, other.size, other_y, at.size].map(i128::from);
     let run = other_x - x;
     let rise = if run == 0 { 0 } else { (other_y - y).saturating_mul(at - x) / run };
     u64::try_from((y + rise).max(0)).unwrap_or(u64::MAX)
@@ -251,16 +280,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::on_line;
+    use super::{Extent, on_line};
 
     #[test]
     fn lines_go_through_both_points_and_never_below_nothing() {
-        for (at, held) in [(10, 100), (20, 120), (15, 110), (30, 140), (0, 80)] {
-            assert_eq!(on_line((10, 100), (20, 120), at), held);
-            assert_eq!(on_line((20, 120), (10, 100), at), held);
+        let at = |size| Extent { size, parts: [0; 6] };
+        let line = |(x, y), (other_x, other_y), place| on_line([(at(x), y), (at(other_x), other_y)], at(place));
+        for (place, held) in [(10, 100), (20, 120), (15, 110), (30, 140), (0, 80)] {
+            assert_eq!(line((10, 100), (20, 120), place), held);
+            assert_eq!(line((20, 120), (10, 100), place), held);
         }
-        assert_eq!(on_line((10, 5), (20, 20), 0), 0);
-        assert_eq!(on_line((10, 5), (10, 5), 10), 5);
-        assert_eq!(on_line((0, 0), (1, u64::MAX), u64::MAX), u64::MAX);
+        assert_eq!(line((10, 5), (20, 20), 0), 0);
+        assert_eq!(line((10, 5), (10, 5), 10), 5);
+        assert_eq!(line((0, 0), (1, u64::MAX), u64::MAX), u64::MAX);
     }
 }
