@@ -1,5 +1,6 @@
-//! How far a knob can go, for every model of the tests, by every engine: the bar is 30 ms each. What is timed is the model
-//! that takes longest, which is named. Then the quantisation, and what fits where. `cargo bench --bench largest`
+//! How far a knob can go, for every model of the tests and of the catalogue, by every engine: the bar is 30 ms each. What is
+//! timed is the model that takes longest, which is named. Then the quantisation, and what fits where.
+//! `cargo bench --bench largest`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -15,14 +16,16 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use divan::Bencher;
-use given::server;
+use given::{cards, server};
 use plimsoll::answer::matrix::Axis;
 use plimsoll::answer::{Case, Goal};
 use plimsoll::engine::EngineId;
+use plimsoll::gguf::FileType;
 use plimsoll::machine::Machine;
 use plimsoll::model::Model;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, FlashAttn, Settings};
+use plimsoll::source::catalogue::{self, Entry};
 use plimsoll::units::Bytes;
 
 fn main() {
@@ -48,14 +51,32 @@ fn models() -> &'static [(String, Model)] {
     static READ: OnceLock<Vec<(String, Model)>> = OnceLock::new();
     READ.get_or_init(|| {
         let read = |name: String| Some((name.clone(), Model::from_header(support::model(&name), &name).ok()?));
-        support::model_names().into_iter().filter_map(read).collect()
+        let known = |entry: &Entry| Some((entry.names().next()?.to_owned(), entry.model(FileType::Q4KM).ok()?));
+        let catalogue = catalogue::all().iter().filter_map(known);
+        support::model_names().into_iter().filter_map(read).chain(catalogue).collect()
     })
 }
 
-/// Machines that hold the model's weights with something to spare, or not quite: the edge lies within the knob's range.
+/// Machines that hold the model's weights with something to spare, or not quite: the edge lies within the knob's range. Then
+/// some that people have.
 fn machines(model: &Model) -> Vec<Machine> {
     let share = |percent: u64, gpus: u64| Bytes(model.bytes.0 / 100 * percent / gpus + (1 << 30));
-    vec![server(1, share(130, 1)), server(2, share(115, 2)), server(4, share(150, 4)), server(2, share(80, 2))]
+    vec![
+        server(1, share(130, 1)),
+        server(2, share(115, 2)),
+        server(4, share(150, 4)),
+        server(2, share(80, 2)),
+        cards(&[8]),
+        cards(&[12]),
+        cards(&[16]),
+        cards(&[24]),
+        cards(&[24, 24]),
+        cards(&[24, 12]),
+        server(4, Bytes::gib(24)),
+        server(1, Bytes::gib(80)),
+        server(2, Bytes::gib(80)),
+        server(8, Bytes::gib(80)),
+    ]
 }
 
 #[divan::bench(args = questions(), sample_count = 10, sample_size = 1)]
