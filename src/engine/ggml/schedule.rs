@@ -52,7 +52,7 @@ pub struct Split {
 }
 
 /// A graph spread over devices, in the order in which the allocator walks through it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Schedule {
     /// The device of every tensor of the arena, copies included.
     pub places: Vec<Place>,
@@ -71,6 +71,18 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// Forgets everything, and keeps the room that it had.
+    pub fn clear(&mut self) {
+        let Self { places, splits, inputs, nodes, leafs, copies, rewired } = self;
+        places.clear();
+        splits.clear();
+        inputs.clear();
+        nodes.clear();
+        leafs.clear();
+        rewired.clear();
+        *copies = 0;
+    }
+
     /// Takes back what this changed in `graph`. The copies that were added to its arena are left there, read by nobody.
     pub fn undo(&self, graph: &mut Graph) {
         for &(id, operand, source) in &self.rewired {

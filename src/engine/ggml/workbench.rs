@@ -2,19 +2,15 @@
 //! them anew would take as long as the work itself.
 
 use super::allocate::{Claim, Holding};
-use super::schedule::{Schedule, Split};
+use super::schedule::Schedule;
 use super::tensor::{Id, Place};
 
 /// Empty lists that have room.
 #[derive(Debug, Default)]
 pub struct Workbench {
-    /// Of a schedule.
+    pub(super) schedule: Schedule,
+    /// Of the schedule to come.
     pub(super) places: Vec<Place>,
-    pub(super) nodes: Vec<(Id, Place)>,
-    pub(super) leafs: Vec<(Id, Place)>,
-    pub(super) rewired: Vec<(Id, usize, Id)>,
-    pub(super) splits: Vec<Split>,
-    pub(super) inputs: Vec<Id>,
     /// Per tensor and device.
     pub(super) copies: Vec<Id>,
     /// Per tensor.
@@ -30,14 +26,9 @@ impl Workbench {
     }
 
     /// Takes back a schedule that nobody needs any more.
-    pub fn take_schedule(&mut self, schedule: Schedule) {
-        let Schedule { places, mut nodes, mut leafs, mut rewired, mut splits, mut inputs, copies: _ } = schedule;
-        self.take_places(places);
-        nodes.clear();
-        leafs.clear();
-        rewired.clear();
-        splits.clear();
-        inputs.clear();
-        (self.nodes, self.leafs, self.rewired, self.splits, self.inputs) = (nodes, leafs, rewired, splits, inputs);
+    pub fn take_schedule(&mut self, mut schedule: Schedule) {
+        schedule.clear();
+        self.places = std::mem::take(&mut schedule.places);
+        self.schedule = schedule;
     }
 }

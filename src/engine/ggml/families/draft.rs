@@ -123,16 +123,16 @@ impl Draft {
         let graph = &mut self.graph;
         for Shared { ids, readers } in &self.shared {
             let mut first = [Id::NONE; Place::MAX as usize + 1];
+            let place = |graph: &Graph, id: Id| usize::from(graph[id].buffer.place().unwrap_or(NOWHERE));
             for &id in ids {
-                let place = graph[id].buffer.place().map_or(usize::from(Place::MAX), usize::from);
+                let place = place(graph, id);
                 graph[id].visited = !first[place].is_some();
                 if graph[id].visited {
                     first[place] = id;
                 }
             }
             for &(reader, operand, which) in readers {
-                let place = graph[ids[which]].buffer.place().map_or(usize::from(Place::MAX), usize::from);
-                graph[reader].src.as_mut_slice()[operand] = first[place];
+                graph[reader].src.as_mut_slice()[operand] = first[place(graph, ids[which])];
             }
         }
         let Graph { leafs, tensors, .. } = graph;

@@ -25,19 +25,14 @@ impl Scheduler<'_> {
         let devices = self.backends.len();
         bench.copies.clear();
         bench.copies.resize(graph.tensors.len() * devices, Id::NONE);
-        let [nodes, leafs] = [&mut bench.nodes, &mut bench.leafs].map(std::mem::take);
-        let (splits, rewired) = (std::mem::take(&mut bench.splits), std::mem::take(&mut bench.rewired));
-        let inputs = std::mem::take(&mut bench.inputs);
         let mut copies =
             Copies { first: &mut bench.copies, devices, count: if self.pipeline { PIPELINE_COPIES } else { 1 } };
-        let mut schedule = Schedule { places, splits, inputs, nodes, leafs, copies: copies.count, rewired };
-        if self.pipeline {
-            let given = |graph: &Graph| graph.leafs.iter().copied().filter(|leaf| graph[*leaf].input).collect();
-            let inputs = if self.rules.multiplies_unread_inputs { given(graph) } else { read_inputs(graph) };
-            self.cut(graph, &mut schedule, &mut copies);
+        let mut schedule = Schedule { places, copies: copies.count, ..std::mem::take(&mut bench.schedule) };
+        let unread_too = self.rules.multiplies_unread_inputs;
+        let multiplied = self.pipeline.then(|| if unread_too { inputs(graph) } else { read_inputs(graph) });
+        self.cut(graph, &mut schedule, &mut copies);
+        if let Some(inputs) = multiplied {
             Self::multiply(inputs, graph, &mut schedule, copies.count);
-        } else {
-            self.cut(graph, &mut schedule, &mut copies);
         }
         Self::order(graph, &mut schedule, &mut copies);
         schedule
@@ -155,6 +150,11 @@ impl Scheduler<'_> {
             }
         }
     }
+}
+
+/// The inputs of `graph`, those that no operation reads included.
+fn inputs(graph: &Graph) -> Vec<Id> {
+    graph.leafs.iter().copied().filter(|leaf| graph[*leaf].input).collect()
 }
 
 /// The inputs of `graph` in the order in which they are first read.
