@@ -27,7 +27,7 @@ pub mod why;
 
 use std::fmt;
 
-use crate::engine::{self, Aim, EngineError, EngineId, Hope, Outlook, Scene, Sketch};
+use crate::engine::{self, Aim, Courses, EngineError, EngineId, Hope, Outlook, Scene, Sketch};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{DevicePlan, Gist, Plan, Verdict};
@@ -93,8 +93,8 @@ impl Case<'_> {
     ///
     /// # Errors
     /// As [`engine::plan`].
-    pub fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
-        engine::outlook(self.engine, self.model, self.machine, self.settings)
+    pub fn outlook(&self, courses: &Courses) -> Result<Option<Outlook>, EngineError> {
+        engine::outlook(self.engine, self.model, self.machine, self.settings, courses)
     }
 
     /// What the plan comes to by graphs of other plans; none from an engine that is as quick to plan, or makes none.

@@ -34,7 +34,8 @@ pub use choice::Choice;
 pub use company::{Reception, receive};
 pub use graph_size::formulas;
 pub use knobs::Scene;
-pub use llama_cpp::fit::sketch::{Basis, Extent, Graphs, Sketch};
+pub use llama_cpp::courses::Courses;
+pub use llama_cpp::fit::sketch::{Basis, Extent, Graphs, Sketch, Wanted};
 pub use outlook::{Hope, Outlook};
 
 /// The engines that this version knows.
@@ -330,10 +331,11 @@ pub fn outlook(
     model: &Model,
     machine: &Machine,
     settings: &Settings,
+    courses: &Courses,
 ) -> Result<Option<Outlook>, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::outlook(model, &one_computer(machine), settings).map(Some),
-        EngineId::LlamaCpp => llama_cpp::outlook(model, machine, settings).map(Some),
+        EngineId::Ollama => ollama::outlook(model, &one_computer(machine), settings, courses).map(Some),
+        EngineId::LlamaCpp => llama_cpp::outlook(model, machine, settings, courses).map(Some),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
 }

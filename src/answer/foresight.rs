@@ -2,11 +2,12 @@
 //! at exactly.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use super::crew::share;
 use super::ground::Ground;
 use super::survey::{Asked, Prospect, Regime};
-use crate::engine::{Basis, Extent, Graphs, Sketch};
+use crate::engine::{Basis, Extent, Graphs, Sketch, Wanted};
 use crate::plan::Plan;
 
 /// How often a guess is looked at exactly, and corrected, before the search is left to others.
@@ -15,6 +16,8 @@ const MOST_GUESSES: usize = 32;
 const FAR: u64 = 4;
 /// How many times as far as a guess went on from the one before it another is looked for.
 const REACH: u64 = 4;
+/// Fewer graphs are found out as quickly by whoever wants them.
+const WORTH_SHARING: usize = 4;
 /// How far beyond a limit others are looked for: a batch that is rounded up for as many sequences can be smaller for more.
 const BEYOND: u64 = 8;
 
@@ -129,8 +132,20 @@ impl<'s, 'a> Foresight<'s, 'a> {
         let last = self.asked.track.last().min(place.saturating_add(BEYOND));
         let samples = if self.asked.may_need_less() { self.samples } else { &[] };
         let far = samples.iter().copied().filter(|&sample| sample > last);
-        let places: Vec<u64> = (place + 2..=last).chain(far).collect();
-        places.into_iter().rev().find(|&further| self.meets(further))
+        let places: Vec<u64> = (place + 2..=last).chain(far).rev().collect();
+        self.foresee(&places);
+        places.into_iter().find(|&further| self.meets(further))
+    }
+
+    /// Lets all cores tell of `places` whether the goal is probably met there, where nothing needs to be measured for that.
+    fn foresee(&mut self, places: &[u64]) {
+        let known: Vec<_> = places.iter().filter_map(|&place| Some((place, self.known(place)?))).collect();
+        let told = share(&known, |&(place, known)| {
+            let sketch = self.sketch(known, Basis::Ahead);
+            let meets = known.hopeful && self.asked.sketch(place, &sketch);
+            (meets || sketch.is_whole()).then_some((known.subject(), meets))
+        });
+        self.foreseen.extend(told.into_iter().flatten());
     }
 
     /// The samples on either side of `place` that were looked at exactly.
@@ -166,13 +181,54 @@ impl<'s, 'a> Foresight<'s, 'a> {
     /// Whether the goal is met at `places`; none where the engine tells nothing beforehand.
     fn look_exactly(&mut self, places: &[u64]) -> Option<Vec<bool>> {
         let known: Vec<_> = places.iter().map(|&place| Some((place, self.known(place)?))).collect::<Option<_>>()?;
+        self.prepare(&known);
         let looked = share(&known, |&(place, known)| {
             let before = self.seen.get(&known.subject()).copied();
             before.unwrap_or_else(|| known.hopeful && self.asked.sketch(place, &self.sketch(known, Basis::Graph)))
         });
+        self.asked.courses.next_turn();
         self.seen.extend(known.iter().map(|(_, known)| known.subject()).zip(looked.iter().copied()));
         self.foreseen.clear();
         Some(looked)
+    }
+
+    /// Lets all cores find out the graphs that exact looks will want, as far as sketches foresee them: a look alone measures
+    /// one after the other, and two that are near each other the same ones. How large things are at one place also tells
+    /// how they go on from the other.
+    fn prepare(&self, places: &[(u64, Known)]) {
+        let mut wanted: Vec<Wanted> = Vec::new();
+        // where, under which rules
+        let mut crew: Vec<(usize, Wanted)> = Vec::new();
+        for (place, known) in places.iter().filter(|(_, known)| self.is_open(known)) {
+            let sketch = self.sketch(*known, Basis::Ahead);
+            self.asked.sketch(*place, &sketch);
+            let own = sketch.into_wanted();
+            crew.extend(own.first().map(|first| (known.rules, first.clone())));
+            for graph in own {
+                if !wanted.iter().any(|other| other.is_like(&graph)) {
+                    wanted.push(graph);
+                }
+            }
+        }
+        let Some((rules, here)) = crew.first().cloned() else { return };
+        let tells = crew.iter().any(|(_, other)| other.tells_of(&here));
+        if wanted.len() < WORTH_SHARING && !tells {
+            return;
+        }
+        if crew.len() < 2 {
+            crew.push((rules, here));
+        }
+        // where there is too little for all, all take all of it
+        let share_of_each = wanted.len().div_ceil(crew.len());
+        let parts = wanted.chunks(share_of_each).chain(std::iter::repeat(wanted.as_slice()));
+        let parts: Vec<_> = crew.iter().zip(parts).collect();
+        share(&parts, |((rules, here), part)| self.graphs[*rules].1.prepare(here, part));
+        self.asked.courses.next_turn();
+    }
+
+    /// Whether nobody has looked at a place where the goal may be met.
+    fn is_open(&self, known: &Known) -> bool {
+        known.hopeful && !self.seen.contains_key(&known.subject())
     }
 
     fn sketch(&self, known: Known, basis: Basis) -> Sketch<'_> {
@@ -188,7 +244,7 @@ impl<'s, 'a> Foresight<'s, 'a> {
         let known = Known { hopeful, extent, rules: before.unwrap_or(self.graphs.len()) };
         self.prospects.insert(place, known);
         if before.is_none() {
-            self.graphs.push((regime, Graphs::default()));
+            self.graphs.push((regime, Graphs::sharing(Arc::clone(&self.asked.courses))));
         }
         Some(known)
     }

@@ -1,11 +1,12 @@
 //! What an engine makes of the values on a knob's track, asked as seldom as possible.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::ground::Ground;
 use super::track::Track;
 use super::{Case, Goal};
-use crate::engine::{Aim, Extent, Outlook, Sketch};
+use crate::engine::{Aim, Courses, Extent, Outlook, Sketch};
 use crate::plan::{InEffect, Plan, Verdict};
 use crate::settings::FlashAttn;
 use crate::settings::knob::Knob;
@@ -86,7 +87,8 @@ pub(super) struct Survey<'a> {
 
 impl<'a> Survey<'a> {
     pub fn new(case: Case<'a>, knob: Knob, goal: Goal, track: Track) -> Self {
-        Self { asked: Asked { case, knob, goal, track }, seen: Noted::default(), met: Noted::default() }
+        let courses = Arc::default();
+        Self { asked: Asked { case, knob, goal, track, courses }, seen: Noted::default(), met: Noted::default() }
     }
 
     /// What the engine makes of the value at `place`.
@@ -167,6 +169,8 @@ pub(super) struct Asked<'a> {
     knob: Knob,
     goal: Goal,
     pub track: Track,
+    /// What is known of the model's graphs anywhere on it.
+    pub courses: Arc<Courses>,
 }
 
 impl Asked<'_> {
@@ -218,7 +222,7 @@ impl Asked<'_> {
         if matches!(self.knob, Knob::TensorSplit | Knob::FlashAttn) {
             return None;
         }
-        self.with(place, |case| case.outlook().ok().flatten())
+        self.with(place, |case| case.outlook(&self.courses).ok().flatten())
     }
 
     fn with<T>(&self, place: u64, look: impl FnOnce(&Case<'_>) -> T) -> T {

@@ -8,6 +8,7 @@ pub mod backend;
 pub mod families;
 pub mod graph;
 pub mod ops;
+pub mod outline;
 pub mod schedule;
 pub mod tensor;
 pub mod workbench;

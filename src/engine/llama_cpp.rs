@@ -5,6 +5,7 @@
 pub mod architecture;
 pub mod cache;
 pub mod context;
+pub mod courses;
 mod desk;
 pub mod error;
 pub mod fit;
@@ -143,7 +144,8 @@ pub fn remembered(model: &Model, plan: &Plan, settings: &Settings) -> Result<Mem
         swa_full: settings.swa_full,
         ..Options::default()
     };
-    Ok(Desk::new(&loaded).lay_out(&[], &Spread::default(), &options)?.memory)
+    let placement = loaded.place(&[], &Spread::default());
+    Ok(Desk::new(&loaded).lay_out(&[], &placement, &options)?.memory)
 }
 
 impl Loaded {
@@ -166,7 +168,7 @@ impl Loaded {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn measure(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
-        Desk::new(self).measure(devices, spread, options)
+        Ok(Desk::new(self).measure(devices, &self.place(devices, spread), options)?.0)
     }
 
     /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
@@ -180,7 +182,7 @@ impl Loaded {
         options: &Options,
         passes: Option<&mut Trace>,
     ) -> Result<(Measured, Watched), Refusal> {
-        Desk::new(self).watch(devices, spread, options, passes)
+        Desk::new(self).watch(devices, &self.place(devices, spread), options, passes)
     }
 
     /// How layers are spread over `devices`.

@@ -11,7 +11,7 @@ mod projector;
 
 use super::llama_cpp::fit::Gauge;
 use super::llama_cpp::settled::Settled;
-use super::{Aim, EngineError, EngineId, Launch, Outlook, llama_cpp};
+use super::{Aim, Courses, EngineError, EngineId, Launch, Outlook, llama_cpp};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{DeviceKind, DevicePlan, Gist, InEffect, Plan, Totals, Verdict, Why};
@@ -90,12 +90,17 @@ pub(super) fn gist(
 }
 
 /// What is certain of it beforehand.
-pub(super) fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
+pub(super) fn outlook(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    courses: &Courses,
+) -> Result<Outlook, EngineError> {
     let start = decide::start(model, machine, settings, None)?;
-    let mut outlook = llama_cpp::outlook(model, &start.machine, &start.options)?;
+    let mut outlook = llama_cpp::outlook(model, &start.machine, &start.options, courses)?;
     if let Some(lower) = decide::lower_context(settings, start.ctx) {
         let again = decide::start(model, machine, settings, Some(lower))?;
-        outlook.hope = outlook.hope.max(llama_cpp::outlook(model, &again.machine, &again.options)?.hope);
+        outlook.hope = outlook.hope.max(llama_cpp::outlook(model, &again.machine, &again.options, courses)?.hope);
     }
     let considered = |gpu: usize| start.gpus.iter().zip(&outlook.gpus).any(|(&home, &used)| used && home == gpu);
     outlook.gpus = (0..machine.gpus.len()).map(considered).collect();

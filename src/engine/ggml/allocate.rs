@@ -1,14 +1,18 @@
-//! Finds out how many bytes each device must reserve: walks through a schedule, gives every result a place, takes it
-//! back after its last reader (`ggml_gallocr`, 0.1.161).
+//! Finds out how many bytes each device must reserve: walks through a schedule, gives every result bytes, takes them back
+//! after its last reader (`ggml_gallocr`, 0.1.161). Who takes and gives when is one thing, a [`Course`], which is the same
+//! for graphs that differ in sizes alone; where the bytes are then is another.
 
+mod amount;
 mod blocks;
+mod course;
 
 use super::backend::Backend;
 use super::graph::Graph;
 use super::schedule::Schedule;
 use super::tensor::{Buffer, Id, Place, Tensor};
 use super::workbench::Workbench;
-use blocks::{Address, Blocks};
+use blocks::Blocks;
+pub use course::{Course, Move, Sizes, Trend};
 
 /// How long a tensor holds its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,20 +61,33 @@ enum Standing {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Holding {
     place: Place,
-    address: Address,
-    /// What was taken there.
-    bytes: u64,
-    /// Its place among the lifetimes, where these are noted.
+    /// Which of the device's takes it was.
+    take: u32,
+    /// Its place among the lives, where these are noted.
     life: u32,
 }
 
-struct Allocator<'a> {
+/// How long a tensor holds what was taken, wherever that is.
+#[derive(Clone, Copy, Debug)]
+struct Life {
+    id: Id,
+    place: Place,
+    take: u32,
+    from: usize,
+    until: usize,
+    takes_over: Id,
+}
+
+struct Walk<'a> {
     graph: &'a Graph,
+    schedule: &'a Schedule,
     backends: &'a [Backend],
-    blocks: Vec<Blocks>,
+    moves: &'a mut [Vec<Move>],
+    /// Takes so far, per device.
+    takes: Vec<u32>,
     claims: &'a mut [Claim],
     holdings: &'a mut [Holding],
-    lifetimes: Option<&'a mut Vec<Lifetime>>,
+    lives: Option<Vec<Life>>,
     moment: usize,
 }
 
@@ -106,16 +123,55 @@ pub fn claims(graph: &Graph) -> Vec<Claim> {
     claims
 }
 
-/// Bytes that each device must reserve for `schedule`, found out on `bench`: `claims` are those of its graph as it was
-/// before. `lifetimes` receives what is alive when.
-pub fn reserve(
+/// Who takes and gives bytes of each device when `schedule` is carried out, found out on `bench`: `claims` are those of its
+/// graph as it was before.
+pub fn course(
     graph: &Graph,
     claims: &[Claim],
     schedule: &Schedule,
     backends: &[Backend],
     bench: &mut Workbench,
-    lifetimes: Option<&mut Vec<Lifetime>>,
-) -> Vec<u64> {
+) -> Course {
+    walk(graph, claims, schedule, backends, bench, None).0
+}
+
+/// The same, with the bytes that each device must reserve, and what is alive when.
+pub fn watch(
+    graph: &Graph,
+    claims: &[Claim],
+    schedule: &Schedule,
+    backends: &[Backend],
+    bench: &mut Workbench,
+) -> (Vec<u64>, Vec<Lifetime>) {
+    let (course, lives) = walk(graph, claims, schedule, backends, bench, Some(Vec::new()));
+    let (blocks, taken): (Vec<_>, Vec<_>) = course.carry_out(&Sizes::of(graph, backends)).into_iter().unzip();
+    let reserved = blocks.iter().map(Blocks::reserved).collect();
+    let lifetime = |Life { id, place, take, from, until, takes_over }| {
+        let address = taken[usize::from(place)][take as usize].address;
+        let bytes = backends[usize::from(place)].allocation(&graph[id]);
+        let until = if until == usize::MAX { schedule.nodes.len() } else { until };
+        Lifetime {
+            id,
+            place,
+            chunk: usize::from(address.chunk),
+            offset: address.offset,
+            bytes,
+            from,
+            until,
+            takes_over,
+        }
+    };
+    (reserved, lives.into_iter().map(lifetime).collect())
+}
+
+fn walk(
+    graph: &Graph,
+    claims: &[Claim],
+    schedule: &Schedule,
+    backends: &[Backend],
+    bench: &mut Workbench,
+    lives: Option<Vec<Life>>,
+) -> (Course, Vec<Life>) {
     bench.claims.clear();
     bench.claims.extend_from_slice(claims);
     bench.claims.extend(graph.tensors[claims.len()..].iter().map(Claim::of));
@@ -128,22 +184,27 @@ pub fn reserve(
     for input in &schedule.inputs {
         bench.claims[input.index()].read(1);
     }
-    let mut allocator = Allocator {
+    bench.moves.iter_mut().for_each(Vec::clear);
+    bench.moves.resize_with(backends.len(), Vec::new);
+    let mut walk = Walk {
         graph,
+        schedule,
         backends,
-        blocks: backends.iter().map(|backend| Blocks::new(backend.alignment, backend.max_buffer)).collect(),
+        moves: &mut bench.moves,
+        takes: vec![0; backends.len()],
         claims: &mut bench.claims,
         holdings: &mut bench.holdings,
-        lifetimes,
+        lives,
         moment: 0,
     };
-    allocator.walk(schedule);
-    allocator.blocks.iter().map(Blocks::reserved).collect()
+    walk.run();
+    let lives = walk.lives.unwrap_or_default();
+    (Course::new(&bench.moves), lives)
 }
 
-impl Allocator<'_> {
-    fn walk(&mut self, schedule: &Schedule) {
-        let graph = self.graph;
+impl Walk<'_> {
+    fn run(&mut self) {
+        let Self { graph, schedule, .. } = *self;
         for &(leaf, place) in &schedule.leafs {
             self.allocate(leaf, place);
         }
@@ -158,14 +219,10 @@ impl Allocator<'_> {
                 self.read(source);
             }
         }
-        if let Some(lifetimes) = &mut self.lifetimes {
-            for life in lifetimes.iter_mut().filter(|life| life.until == usize::MAX) {
-                life.until = schedule.nodes.len();
-            }
-        }
     }
 
     /// Gives `id` its bytes, if it wants any: an operand's where possible, else new ones.
+    #[inline]
     fn allocate(&mut self, id: Id, place: Place) {
         if self.claims[id.index()].standing == Standing::Wants {
             self.give(id, place);
@@ -179,12 +236,17 @@ impl Allocator<'_> {
         if tensor.op.can_be_in_place()
             && let Some(parent) = tensor.sources().find(|source| self.can_take_over(id, *source))
         {
-            self.take_over(id, parent);
+            let Holding { place, take, .. } = self.holdings[parent.index()];
+            self.forget(parent);
+            self.hold(id, place, take, parent);
             return;
         }
-        let bytes = self.backends[usize::from(place)].allocation(tensor);
-        let address = self.blocks[usize::from(place)].allocate(bytes);
-        self.hold(id, place, address, bytes, Id::NONE);
+        let original = self.schedule.original(id);
+        let doubled = self.backends[usize::from(place)].doubles(tensor.op);
+        self.moves[usize::from(place)].push(Move::take(original, doubled));
+        let take = self.takes[usize::from(place)];
+        self.takes[usize::from(place)] += 1;
+        self.hold(id, place, take, Id::NONE);
     }
 
     /// Whether `id` is the last to need `parent`, whose layout is the same. (Views hold nothing, so they never qualify.)
@@ -196,13 +258,6 @@ impl Allocator<'_> {
             && claim.readers == 1
             && claim.views == 0
             && self.graph[id].same_layout(tensor)
-    }
-
-    fn take_over(&mut self, id: Id, parent: Id) {
-        let Holding { place, address, .. } = self.holdings[parent.index()];
-        self.forget(parent);
-        let bytes = self.backends[usize::from(place)].allocation(&self.graph[id]);
-        self.hold(id, place, address, bytes, parent);
     }
 
     /// One reader less; whoever is not needed any more gives its bytes back.
@@ -226,34 +281,25 @@ impl Allocator<'_> {
             }
         }
         if self.claims[owner.index()].standing == Standing::Holds && !self.graph[owner].output {
-            let Holding { place, address, bytes, .. } = self.holdings[owner.index()];
-            self.blocks[usize::from(place)].free(address, bytes);
+            let Holding { place, take, .. } = self.holdings[owner.index()];
+            self.moves[usize::from(place)].push(Move::give_back(take));
             self.forget(owner);
         }
     }
 
-    fn hold(&mut self, id: Id, place: Place, address: Address, bytes: u64, takes_over: Id) {
+    fn hold(&mut self, id: Id, place: Place, take: u32, takes_over: Id) {
         let holding = &mut self.holdings[id.index()];
-        (holding.place, holding.address, holding.bytes) = (place, address, bytes);
-        if let Some(lifetimes) = &mut self.lifetimes {
-            holding.life = lifetimes.len() as u32;
-            lifetimes.push(Lifetime {
-                id,
-                place,
-                chunk: usize::from(address.chunk),
-                offset: address.offset,
-                bytes,
-                from: self.moment,
-                until: usize::MAX,
-                takes_over,
-            });
+        (holding.place, holding.take) = (place, take);
+        if let Some(lives) = &mut self.lives {
+            holding.life = lives.len() as u32;
+            lives.push(Life { id, place, take, from: self.moment, until: usize::MAX, takes_over });
         }
     }
 
     fn forget(&mut self, id: Id) {
         self.claims[id.index()].standing = Standing::Wants;
-        if let Some(lifetimes) = &mut self.lifetimes {
-            lifetimes[self.holdings[id.index()].life as usize].until = self.moment;
+        if let Some(lives) = &mut self.lives {
+            lives[self.holdings[id.index()].life as usize].until = self.moment;
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::machine;
 /// A device as the scheduler and the allocator see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Backend {
-    /// Every allocation starts at a multiple of this many bytes.
+    /// Every allocation starts at a multiple of this many bytes, a power of two.
     pub alignment: u64,
     /// A quantised tensor whose rows are no multiple of this many elements is followed by what is missing to one.
     pub row_multiple: Option<u64>,
@@ -73,11 +73,13 @@ impl Backend {
 
     /// Bytes that `tensor` takes here, before alignment.
     pub fn allocation(&self, tensor: &Tensor) -> u64 {
-        let bytes = tensor.bytes();
-        if self.sorts_aside && matches!(tensor.op, Op::Argsort | Op::CumSum) {
-            return 2 * bytes;
-        }
-        self.padded(bytes, tensor.ty, tensor.ne[0])
+        let times = if self.doubles(tensor.op) { 2 } else { 1 };
+        times * self.padded(tensor.bytes(), tensor.ty, tensor.ne[0])
+    }
+
+    /// Whether results of `op` take their bytes twice.
+    pub const fn doubles(&self, op: Op) -> bool {
+        self.sorts_aside && matches!(op, Op::Argsort | Op::CumSum)
     }
 
     /// `bytes` of rows of so many elements, and what follows the last of them.
@@ -90,14 +92,14 @@ impl Backend {
         }
     }
 
-    /// The next multiple of the alignment.
-    pub fn align(&self, bytes: u64) -> u64 {
-        bytes.next_multiple_of(self.alignment)
+    /// The next multiple of the alignment, which is a power of two.
+    pub const fn align(&self, bytes: u64) -> u64 {
+        (bytes + self.alignment - 1) & !(self.alignment - 1)
     }
 
     /// Whether it can do `op`.
     pub fn supports(&self, op: &Tensor) -> bool {
-        self.lacks != Some(op.op)
+        self.lacks.is_none_or(|lacked| lacked != op.op)
     }
 
     /// Whether it takes over `op` although the weights are in RAM.

@@ -31,7 +31,7 @@ use crate::engine::llama_cpp::hparams::Hparams;
 use crate::engine::llama_cpp::release::Release;
 use crate::engine::llama_cpp::weights::{Part, Slot, Weights};
 use attention::AttentionInput;
-pub use draft::Draft;
+pub use draft::{Draft, Pattern};
 use draft::{Home, Purpose};
 use transformer::Transformer;
 

@@ -14,6 +14,10 @@ pub struct Graph {
     pub computed: Vec<Id>,
     /// What is given: weights, caches, inputs; in the order in which computations first need them.
     pub leafs: Vec<Id>,
+    /// Of the nodes, those that may have a device before anything is spread: they are weights' or caches' first users.
+    pub anchored: Vec<Id>,
+    /// Of the nodes, those that may have to do with a tensor without a device once everything computed has one.
+    pub loose: Vec<Id>,
 }
 
 impl std::ops::Index<Id> for Graph {
@@ -44,6 +48,35 @@ impl Graph {
         self.nodes.clear();
         self.computed.clear();
         self.leafs.clear();
+        self.anchored.clear();
+        self.loose.clear();
+    }
+
+    /// Ends construction: finds out which nodes the scheduler's passes need to look at.
+    pub fn finish(&mut self) {
+        let Self { tensors, nodes, computed, leafs, anchored, loose } = self;
+        let at = |id: Id| &tensors[id.index()];
+        let is_given = |id: Id| at(id).buffer != Buffer::Unallocated;
+        let is_there = |id: Id| at(id).input || is_given(at(id).view_of.get().unwrap_or(id));
+        let reads_weights = |id: Id| at(id).sources().any(|source| matches!(at(source).buffer, Buffer::Weights(_)));
+        anchored.extend(nodes.iter().copied().filter(|id| is_there(*id) || reads_weights(*id)));
+        let mut placed = vec![false; tensors.len()];
+        let there = leafs.iter().chain(&*nodes).filter(|id| is_there(**id));
+        for id in there.chain(&*computed) {
+            placed[id.index()] = true;
+        }
+        for &id in &*nodes {
+            let mut is_loose = false;
+            for of in std::iter::once(id).chain(at(id).sources()) {
+                // a view is where its bytes are, anything else where it is read first
+                let with = at(of).view_of.get().unwrap_or(id);
+                is_loose |= !placed[of.index()];
+                placed[of.index()] |= placed[with.index()];
+            }
+            if is_loose {
+                loose.push(id);
+            }
+        }
     }
 
     /// Puts a tensor into the arena.

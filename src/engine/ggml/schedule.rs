@@ -68,19 +68,29 @@ pub struct Schedule {
     pub copies: usize,
     /// Operands that are read as copies: operation, which operand, and what the copy is of.
     pub rewired: Vec<(Id, usize, Id)>,
+    /// What each of the tensors that were added to the arena is like.
+    originals: Vec<Id>,
+    /// Tensors of the arena before.
+    tensors: usize,
 }
 
 impl Schedule {
     /// Forgets everything, and keeps the room that it had.
     pub fn clear(&mut self) {
-        let Self { places, splits, inputs, nodes, leafs, copies, rewired } = self;
+        let Self { places, splits, inputs, nodes, leafs, copies, rewired, originals, tensors } = self;
         places.clear();
         splits.clear();
         inputs.clear();
         nodes.clear();
         leafs.clear();
         rewired.clear();
-        *copies = 0;
+        originals.clear();
+        (*copies, *tensors) = (0, 0);
+    }
+
+    /// The tensor of the arena, as it was before, that is as large as `id`.
+    pub fn original(&self, id: Id) -> Id {
+        id.index().checked_sub(self.tensors).map_or(id, |added| self.originals[added])
     }
 
     /// Takes back what this changed in `graph`. The copies that were added to its arena are left there, read by nobody.
@@ -165,7 +175,11 @@ impl Scheduler<'_> {
 
     fn assign_and(&self, graph: &Graph, bench: &mut Workbench, mut after: impl FnMut(Pass, &[Place])) -> Vec<Place> {
         let mut places = std::mem::take(&mut bench.places);
-        places.extend(graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NOWHERE }));
+        if self.pins {
+            places.extend(graph.tensors.iter().map(|tensor| tensor.pin));
+        } else {
+            places.resize(graph.tensors.len(), NOWHERE);
+        }
         let steps: [(Pass, Step<'_>); 7] = [
             (Pass::Anchors, Self::anchor),
             (Pass::GpusDown, |this, graph, places| this.spread_down(graph, places, this.cpu())),

@@ -1,7 +1,7 @@
 //! Memory that is kept from one graph to the next: a fit measures hundreds, of megabytes each, and asking the system for
 //! them anew would take as long as the work itself.
 
-use super::allocate::{Claim, Holding};
+use super::allocate::{Claim, Holding, Move};
 use super::schedule::Schedule;
 use super::tensor::{Id, Place};
 
@@ -16,6 +16,8 @@ pub struct Workbench {
     /// Per tensor.
     pub(super) claims: Vec<Claim>,
     pub(super) holdings: Vec<Holding>,
+    /// Per device.
+    pub(super) moves: Vec<Vec<Move>>,
 }
 
 impl Workbench {

@@ -92,6 +92,13 @@ pub struct Batch {
     pub n_outputs: u64,
 }
 
+impl Batch {
+    /// So few tokens that results stay with their blocks (`graph_get_cb` in `llama-context.cpp`, 0.1.161).
+    pub const fn has_few_tokens(self) -> bool {
+        self.n_tokens < 32
+    }
+}
+
 /// `LLAMA_MAX_SEQ` (`llama-cparams.h`, 0.1.161).
 const MAX_SEQUENCES: u64 = 256;
 /// What its options, numbers of 32 bits with a sign, can hold.

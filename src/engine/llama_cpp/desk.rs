@@ -1,14 +1,18 @@
 //! Where one model is measured, with many placements: its graphs are kept, and so is the memory that each measurement
 //! needs.
 
+use std::sync::Arc;
+
 use super::cache::Memory;
 use super::context::{Batch, Context, Options};
+use super::courses::{Along, Courses, Subject};
 use super::error::Refusal;
+use super::fit::sketch::Extent;
 use super::pipeline::Pipeline;
 use super::placement::Placement;
 use super::probe::Parts;
-use super::{Device, Loaded, Measured, Spread, Watched, backends};
-use crate::engine::ggml::allocate;
+use super::{Device, Loaded, Measured, Watched, backends};
+use crate::engine::ggml::allocate::{self, Course, Sizes};
 use crate::engine::ggml::families::{self, Draft};
 use crate::engine::ggml::schedule::{Scheduler, Trace};
 use crate::engine::ggml::{Backend, Workbench};
@@ -23,6 +27,22 @@ pub struct Desk<'m> {
     pub bench: Workbench,
     /// The latest last.
     drafts: Vec<Draft>,
+    pub shared: Option<Shared>,
+}
+
+/// What is on a desk, for whoever measures the model next with the same settings.
+#[derive(Debug, Default)]
+pub struct Left {
+    drafts: Vec<Draft>,
+    bench: Workbench,
+}
+
+/// What is shared with others who measure the model elsewhere on a knob's track.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    pub courses: Arc<Courses>,
+    /// The place on the track.
+    pub at: Extent,
 }
 
 /// Where weights and caches are, by which parameters.
@@ -35,10 +55,16 @@ pub struct Layout {
 
 impl<'m> Desk<'m> {
     pub fn new(model: &'m Loaded) -> Self {
-        Self { model, bench: Workbench::default(), drafts: Vec::new() }
+        Self { model, bench: Workbench::default(), drafts: Vec::new(), shared: None }
     }
 
-    /// The graph for `batch` under `placement`. [`Self::keep`] takes it back.
+    /// The same for those who share what they find out.
+    pub fn sharing(model: &'m Loaded, shared: Shared) -> Self {
+        let Left { drafts, bench } = shared.courses.left_at(shared.at);
+        Self { model, bench, drafts, shared: Some(shared) }
+    }
+
+    /// The graph for `batch`. [`Self::keep`] takes it back.
     ///
     /// # Errors
     /// When the file lacks a tensor that its architecture needs.
@@ -46,16 +72,15 @@ impl<'m> Desk<'m> {
         &mut self,
         context: &Context,
         batch: Batch,
-        placement: &Placement,
         memory: &Memory,
+        backends: &[Backend],
     ) -> Result<Draft, Refusal> {
-        let mut draft = if let Some(at) = self.drafts.iter().position(|kept| kept.is_for(context, batch, memory)) {
-            self.drafts.remove(at)
-        } else {
-            let room = if self.drafts.len() < MOST_DRAFTS { None } else { Some(self.drafts.remove(0).into_room()) };
-            families::draft(self.model, context, batch, memory, room.unwrap_or_default())?
-        };
-        draft.settle(placement);
+        if let Some(at) = self.drafts.iter().position(|kept| kept.is_for(context, batch, memory)) {
+            return Ok(self.drafts.remove(at));
+        }
+        let room = if self.drafts.len() < MOST_DRAFTS { None } else { Some(self.drafts.remove(0).into_room()) };
+        let mut draft = families::draft(self.model, context, batch, memory, room.unwrap_or_default())?;
+        draft.pattern = self.shared.as_ref().map(|shared| shared.courses.pattern(backends, draft.pattern(backends)));
         Ok(draft)
     }
 
@@ -65,48 +90,106 @@ impl<'m> Desk<'m> {
     }
 
     /// Everything but the graph.
-    pub fn lay_out(&mut self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Layout, Refusal> {
+    pub fn lay_out(&mut self, devices: &[Device], placement: &Placement, options: &Options) -> Result<Layout, Refusal> {
         let Loaded { release, family, hparams, .. } = self.model;
         let mut context = Context::new(options, hparams, release)?;
-        let placement = self.model.place(devices, spread);
+        let placement = placement.clone();
         let backends = backends(devices);
         let memory = Memory::new(hparams, family.architecture, &context, &placement);
         Parts { placement: &placement, memory: &memory, backends: &backends }.resolve(&mut context, options, self)?;
         Ok(Layout { context, placement, memory, backends })
     }
 
-    /// What llama.cpp allocates on `devices` and in RAM.
-    pub fn measure(&mut self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
-        let layout = self.lay_out(devices, spread, options)?;
-        let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.placement, &layout.memory)?;
-        let (scheduler, _) = layout.scheduler(self.model, devices);
-        let schedule = scheduler.run(&mut draft.graph, &mut self.bench, None);
-        let compute =
-            allocate::reserve(&draft.graph, &draft.claims, &schedule, &layout.backends, &mut self.bench, None);
-        draft.restore(&schedule);
+    /// What llama.cpp allocates on `devices` and in RAM; and how the graph's part of it goes on along the track, where there
+    /// is one and another place is known.
+    pub fn measure(
+        &mut self,
+        devices: &[Device],
+        placement: &Placement,
+        options: &Options,
+    ) -> Result<(Measured, Option<Along>), Refusal> {
+        let layout = self.lay_out(devices, placement, options)?;
+        let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
+        let course = self.course(devices, &layout, &mut draft);
+        let elsewhere = self.sizes(&layout, &mut draft);
+        let along = elsewhere.map(|(there, sizes)| Along { there, trends: course.trends(&draft.sizes, &sizes) });
+        let compute = match &along {
+            Some(along) => along.trends.iter().map(|trend| trend.here).collect(),
+            None => course.reserve(&draft.sizes),
+        };
         self.keep(draft);
+        Ok((layout.measured(self.model, compute).0, along))
+    }
+
+    /// Finds out the course of a graph, and how large things are here, for those who will measure it.
+    pub fn prepare(&mut self, devices: &[Device], placement: &Placement, options: &Options) -> Result<(), Refusal> {
+        let layout = self.lay_out(devices, placement, options)?;
+        let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
+        self.course(devices, &layout, &mut draft);
+        self.sizes(&layout, &mut draft);
+        self.keep(draft);
+        Ok(())
+    }
+
+    /// Finds out how large a draft's tensors are. Returns how large they are at another place, if that is known.
+    fn sizes(&self, layout: &Layout, draft: &mut Draft) -> Option<(Extent, Arc<Sizes>)> {
+        if draft.sizes.is_empty() {
+            draft.sizes = Arc::new(Sizes::of(&draft.graph, &layout.backends));
+        }
+        let Shared { courses, at } = self.shared.as_ref()?;
+        courses.note_sizes(draft.pattern?, *at, &draft.sizes)
+    }
+
+    /// What is asked of the devices, as it is known or else found out.
+    fn course(&mut self, devices: &[Device], layout: &Layout, draft: &mut Draft) -> Arc<Course> {
+        let (scheduler, _) = layout.scheduler(self.model, devices);
+        let subject = draft.pattern.map(|pattern| Subject {
+            pattern,
+            placement: layout.placement.clone(),
+            pipeline: scheduler.pipeline,
+        });
+        let shared = self.shared.as_ref().zip(subject);
+        if let Some(known) = shared.as_ref().and_then(|(shared, subject)| shared.courses.course(subject)) {
+            return known;
+        }
+        draft.settle(&layout.placement);
+        let schedule = scheduler.run(&mut draft.graph, &mut self.bench, None);
+        let course = allocate::course(&draft.graph, &draft.claims, &schedule, &layout.backends, &mut self.bench);
+        draft.restore(&schedule);
         self.bench.take_schedule(schedule);
-        Ok(layout.measured(self.model, compute).0)
+        let course = Arc::new(course);
+        if let Some((shared, subject)) = shared {
+            shared.courses.note_course(subject, &course);
+        }
+        course
     }
 
     /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
     pub fn watch(
         &mut self,
         devices: &[Device],
-        spread: &Spread,
+        placement: &Placement,
         options: &Options,
         passes: Option<&mut Trace>,
     ) -> Result<(Measured, Watched), Refusal> {
-        let layout = self.lay_out(devices, spread, options)?;
-        let draft = self.draft(&layout.context, layout.context.reserved(), &layout.placement, &layout.memory)?;
+        let layout = self.lay_out(devices, placement, options)?;
+        let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
+        draft.settle(&layout.placement);
         let Draft { mut graph, claims, .. } = draft;
         let (scheduler, pipeline) = layout.scheduler(self.model, devices);
         let schedule = scheduler.run(&mut graph, &mut self.bench, passes);
-        let mut lifetimes = Vec::new();
-        let compute =
-            allocate::reserve(&graph, &claims, &schedule, &layout.backends, &mut self.bench, Some(&mut lifetimes));
+        let (compute, lifetimes) = allocate::watch(&graph, &claims, &schedule, &layout.backends, &mut self.bench);
         let (measured, memory) = layout.measured(self.model, compute);
         Ok((measured, Watched { memory, graph, schedule, lifetimes, pipeline }))
+    }
+}
+
+impl Drop for Desk<'_> {
+    fn drop(&mut self) {
+        if let Some(Shared { courses, at }) = &self.shared {
+            let (drafts, bench) = (std::mem::take(&mut self.drafts), std::mem::take(&mut self.bench));
+            courses.leave_at(*at, Left { drafts, bench });
+        }
     }
 }
 
@@ -141,9 +224,11 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::engine::llama_cpp::Spread;
     use crate::engine::llama_cpp::placement::{Overflow, Part};
     use crate::engine::llama_cpp::release::Release;
     use crate::gguf::FileType;
+    use crate::settings::FlashAttn;
     use crate::source::catalogue;
 
     /// Layers here and there, with experts elsewhere, on devices that work as a pipeline and on some that do not.
@@ -160,28 +245,99 @@ mod tests {
         ]
     }
 
-    /// One model of each architecture: what was measured before leaves no trace, and there are more contexts than graphs
-    /// are kept.
+    /// One model of each architecture.
+    fn models() -> Vec<Loaded> {
+        let mut seen = HashSet::new();
+        let models = catalogue::all().iter().filter_map(|entry| {
+            let model = entry.model(FileType::Q4KM).ok()?;
+            let loaded = Loaded::new(&model.header, Release::default()).ok()?;
+            seen.insert(model.architecture).then_some(loaded)
+        });
+        let models: Vec<Loaded> = models.collect();
+        assert!(models.len() > 20, "{} architectures", models.len());
+        models
+    }
+
+    fn gpus() -> Vec<Device> {
+        vec![Device { backend: Backend::CUDA, free: 1 << 34 }; 2]
+    }
+
+    /// What was measured before leaves no trace, and there are more contexts than graphs are kept.
     #[test]
     fn kept_graphs_tell_what_new_ones_do() {
-        let mut seen = HashSet::new();
-        for entry in catalogue::all() {
-            let Ok(model) = entry.model(FileType::Q4KM) else { continue };
-            let Ok(loaded) = Loaded::new(&model.header, Release::default()) else { continue };
-            if !seen.insert(model.architecture.clone()) {
-                continue;
-            }
-            let devices = vec![Device { backend: Backend::CUDA, free: 1 << 34 }; 2];
+        for loaded in models() {
             let mut desk = Desk::new(&loaded);
             let contexts = [4096, 8192, 8192, 512, 16_384, 4096];
             for (spread, n_ctx) in spreads(loaded.hparams.n_layer_all).iter().zip(contexts) {
                 let options = Options { n_ctx, n_seq_max: 2, ..Options::default() };
-                let fresh = loaded.measure(&devices, spread, &options);
-                assert_eq!(desk.measure(&devices, spread, &options), fresh, "{} {spread:?}", model.architecture);
-                assert_eq!(desk.measure(&devices, spread, &options), fresh, "{} again", model.architecture);
+                let fresh = loaded.measure(&gpus(), spread, &options);
+                let placement = loaded.place(&gpus(), spread);
+                let mut kept = || desk.measure(&gpus(), &placement, &options).map(|(measured, _)| measured);
+                assert_eq!(kept(), fresh, "{:?} {spread:?}", loaded.family);
+                assert_eq!(kept(), fresh, "{:?} again", loaded.family);
             }
             assert!(desk.drafts.len() <= MOST_DRAFTS);
         }
-        assert!(seen.len() > 20, "{} architectures", seen.len());
+    }
+
+    /// What was found out at one place of a track is right at all others, whatever else differs there.
+    #[test]
+    fn courses_are_the_same_all_along_a_track() {
+        let options = [
+            Options { n_ctx: 4096, ..Options::default() },
+            Options { n_ctx: 65_536, ..Options::default() },
+            Options { n_ctx: 65_536, flash_attn: FlashAttn::Off, ..Options::default() },
+            Options { n_ctx: 512, n_ubatch: 8, n_seq_max: 4, ..Options::default() },
+            Options { n_ctx: 24_576, n_seq_max: 3, ..Options::default() },
+        ];
+        for loaded in models() {
+            let courses = Arc::new(Courses::default());
+            for options in &options {
+                let at = Extent::of_context(options.n_ctx);
+                let mut desk = Desk::sharing(&loaded, Shared { courses: Arc::clone(&courses), at });
+                for spread in &spreads(loaded.hparams.n_layer_all) {
+                    let placement = loaded.place(&gpus(), spread);
+                    let shared = desk.measure(&gpus(), &placement, options).map(|(measured, _)| measured);
+                    let fresh = loaded.measure(&gpus(), spread, options);
+                    assert_eq!(shared, fresh, "{:?} {options:?} {spread:?}", loaded.family);
+                }
+                courses.next_turn();
+            }
+        }
+    }
+
+    /// As far as it reaches, a trend tells what is measured elsewhere; and most reach somewhere.
+    #[test]
+    fn trends_tell_what_is_reserved_as_far_as_they_reach() {
+        let (mut told, mut asked) = (0, 0);
+        for loaded in models() {
+            let courses = Arc::new(Courses::default());
+            let placement = loaded.place(&gpus(), &Spread::default());
+            let measure = |n_ctx: u64| {
+                let shared = Shared { courses: Arc::clone(&courses), at: Extent::of_context(n_ctx) };
+                let options = Options { n_ctx, ..Options::default() };
+                let measured = Desk::sharing(&loaded, shared).measure(&gpus(), &placement, &options);
+                courses.next_turn();
+                measured.ok()
+            };
+            // windows and chunks of attention are smaller than any of these contexts
+            let Some((_, None)) = measure(16_384) else { continue };
+            for n_ctx in [65_536, 131_072] {
+                let (_, along) = measure(n_ctx).unwrap();
+                let (here, Along { there, trends }) = (Extent::of_context(n_ctx), along.unwrap());
+                for elsewhere in [32_768, 40_960, 196_608] {
+                    let (measured, _) = measure(elsewhere).unwrap();
+                    let part = Extent::of_context(elsewhere).part_of(here, there);
+                    for (trend, bytes) in trends.iter().zip(measured.compute) {
+                        asked += 1;
+                        if trend.reaches(part) {
+                            told += 1;
+                            assert!(trend.at(part).abs_diff(bytes) <= 128, "{:?} {elsewhere}", loaded.family);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(told > asked / 2, "{told} of {asked}");
     }
 }

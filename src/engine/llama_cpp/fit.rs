@@ -7,13 +7,16 @@ pub mod sketch;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::context::{Context, Options};
 use super::desk::Desk;
 use super::error::Refusal;
 use super::placement::Placement;
+use super::release::Release;
 use super::{Device, Loaded, Measured, Spread, backends};
 use crate::engine::Aim;
+use crate::gguf::Header;
 use crate::settings::FlashAttn;
 use layers::Filling;
 use sketch::Sketch;
@@ -25,6 +28,16 @@ pub enum Gauge<'a> {
     Graph,
     /// By graphs like it.
     Sketch(&'a Sketch<'a>),
+}
+
+impl Gauge<'_> {
+    /// The model with this header, read anew only where nobody has read it.
+    pub(super) fn model(self, header: &Header, release: Release) -> Result<Arc<Loaded>, Refusal> {
+        match self {
+            Self::Graph => Ok(Arc::new(Loaded::new(header, release)?)),
+            Self::Sketch(sketch) => sketch.shared().courses.model(header, release),
+        }
+    }
 }
 
 /// What a fit must heed.
@@ -112,7 +125,11 @@ pub fn fit_for(
     options: &Options,
     limits: &Limits,
 ) -> Result<Fitted, Refusal> {
-    let (known, desk) = (RefCell::new(Vec::with_capacity(32)), RefCell::new(Desk::new(model)));
+    let desk = match gauge {
+        Gauge::Graph => Desk::new(model),
+        Gauge::Sketch(sketch) => Desk::sharing(model, sketch.shared()),
+    };
+    let (known, desk) = (RefCell::new(Vec::with_capacity(32)), RefCell::new(desk));
     let mut fitter = Fitter { model, devices, limits, options: options.clone(), aim, gauge, known, desk };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
@@ -174,9 +191,9 @@ impl Fitter<'_> {
         if let Some((.., measured)) = known.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
             return Ok(Rc::clone(measured));
         }
-        let measure = || self.desk.borrow_mut().measure(self.devices, spread, &self.options);
+        let measure = || self.desk.borrow_mut().measure(self.devices, &placement, &self.options);
         let measured = Rc::new(match self.gauge {
-            Gauge::Graph => measure()?,
+            Gauge::Graph => measure()?.0,
             Gauge::Sketch(sketch) => sketch.measure(self.model, self.devices, &placement, &self.options, measure)?,
         });
         known.push((n_ctx, placement, Rc::clone(&measured)));

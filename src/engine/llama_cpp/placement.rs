@@ -1,6 +1,8 @@
 //! Which device holds which tensor (`load_tensors` in `llama-model.cpp`, `create_tensor` in `llama-model-loader.cpp`,
 //! 0.1.161).
 
+use std::hash::{Hash, Hasher};
+
 use super::Loaded;
 use super::architecture::Architecture;
 use super::hparams::Hparams;
@@ -22,7 +24,7 @@ pub enum Part {
 }
 
 /// Tensors of a block that go elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
     /// The block.
     pub block: usize,
@@ -30,6 +32,14 @@ pub struct Overflow {
     pub part: Part,
     /// The GPU that takes them; none for RAM.
     pub gpu: Option<Place>,
+}
+
+impl Hash for Overflow {
+    /// All of it as one number: placements have many of them, and are looked up often.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let gpu = self.gpu.map_or(0, |gpu| u64::from(gpu) + 1);
+        state.write_u64((self.block as u64) << 16 | (self.part as u64) << 9 | gpu);
+    }
 }
 
 /// How layers are to be spread.

@@ -11,7 +11,7 @@ use super::fit::{Gauge, Refused};
 use super::placement::Placement;
 use super::settled::Settled;
 use super::{Loaded, Watched, graph_plan};
-use crate::engine::{Aim, EngineError, EngineId, Outlook};
+use crate::engine::{Aim, Courses, EngineError, EngineId, Outlook};
 use crate::machine::{Backend, Machine, joined};
 use crate::model::Model;
 use crate::plan::{
@@ -42,7 +42,7 @@ pub fn plan_gauged(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
-    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    let loaded = gauge.model(&model.header, settings.release.unwrap_or_default())?;
     let mut placed = Placed::new(&loaded, machine, settings, Aim::Most, gauge)?;
     let Ask { devices, spread, options, .. } = &placed.ask;
     let (measured, watched) = loaded.watch(devices, spread, options, None)?;
@@ -61,7 +61,7 @@ pub fn gist(
     aim: Aim,
     gauge: Gauge<'_>,
 ) -> Result<Gist, EngineError> {
-    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    let loaded = gauge.model(&model.header, settings.release.unwrap_or_default())?;
     Ok(Placed::new(&loaded, machine, settings, aim, gauge)?.gist())
 }
 
@@ -69,8 +69,13 @@ pub fn gist(
 ///
 /// # Errors
 /// As [`plan`].
-pub fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
-    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+pub fn outlook(
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+    courses: &Courses,
+) -> Result<Outlook, EngineError> {
+    let loaded = courses.model(&model.header, settings.release.unwrap_or_default())?;
     Ok(outlook::outlook(&loaded, machine, settings)?)
 }
 

@@ -4,6 +4,7 @@
 use super::Loaded;
 use super::cache::Memory;
 use super::context::{Batch, Context, Options};
+use super::courses::Subject;
 use super::desk::Desk;
 use super::error::Refusal;
 use super::placement::Placement;
@@ -70,7 +71,15 @@ impl Parts<'_> {
         if self.backends.len() == 1 {
             return Ok(true);
         }
-        let draft = desk.draft(context, batch, self.placement, self.memory)?;
+        let mut draft = desk.draft(context, batch, self.memory, self.backends)?;
+        let subject =
+            draft.pattern.map(|pattern| Subject { pattern, placement: self.placement.clone(), pipeline: false });
+        let shared = desk.shared.clone().zip(subject);
+        if let Some(stays) = shared.as_ref().and_then(|(shared, subject)| shared.courses.trial(op, subject)) {
+            desk.keep(draft);
+            return Ok(stays);
+        }
+        draft.settle(self.placement);
         let scheduler = Scheduler {
             backends: self.backends,
             op_offload: context.op_offload,
@@ -85,6 +94,9 @@ impl Parts<'_> {
         let stay = ops.all(|id| home(graph[*id].layer) == Some(places[id.index()]));
         desk.keep(draft);
         desk.bench.take_places(places);
+        if let Some((shared, subject)) = shared {
+            shared.courses.note_trial(op, subject, stay);
+        }
         Ok(stay)
     }
 }

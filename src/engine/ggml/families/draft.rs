@@ -1,10 +1,13 @@
 //! A graph before anybody says which device holds what: the same for every placement, so that a fit need not build it
 //! again for each.
 
-use crate::engine::ggml::Graph;
-use crate::engine::ggml::allocate::{self, Claim};
+use std::sync::Arc;
+
+use crate::engine::ggml::allocate::{self, Claim, Sizes};
+use crate::engine::ggml::outline::Outline;
 use crate::engine::ggml::schedule::Schedule;
 use crate::engine::ggml::tensor::{Buffer, Id, NOWHERE, Place};
+use crate::engine::ggml::{Backend, Graph};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::cache::Memory;
 use crate::engine::llama_cpp::context::{Batch, Context};
@@ -12,7 +15,7 @@ use crate::engine::llama_cpp::placement::{InBlocks, Placement};
 use crate::engine::llama_cpp::weights::Slot;
 
 /// Whose device a tensor is on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
     /// That of a tensor of block `il`, unless it overflows.
     InBlock(usize, Slot),
@@ -47,11 +50,26 @@ pub(super) struct Purpose {
     pub v_transposed: Option<bool>,
 }
 
+/// Drafts of the same pattern have, under the same placement, the same schedule and the same course.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    outline: Outline,
+    given: Vec<(Id, Home)>,
+    pinned: Vec<(Id, Home)>,
+    has_few_tokens: bool,
+    offload_kqv: bool,
+    op_offload: bool,
+}
+
 /// A graph whose weights and caches have no home yet.
 #[derive(Clone, Debug)]
 pub struct Draft {
     /// The graph; after [`Self::settle`], one under a placement.
     pub graph: Graph,
+    /// How large its tensors are, once that was asked for.
+    pub sizes: Arc<Sizes>,
+    /// Which of the patterns that are known, where these are told apart.
+    pub pattern: Option<usize>,
     purpose: Purpose,
     /// Weights and caches.
     given: Vec<(Id, Home)>,
@@ -80,21 +98,36 @@ impl Home {
 impl Draft {
     /// `shared` are weights that enter the graph once for each who reads them.
     pub(super) fn new(
-        graph: Graph,
+        mut graph: Graph,
         purpose: Purpose,
         given: Vec<(Id, Home)>,
         pinned: Vec<(Id, Home)>,
         shared: impl IntoIterator<Item = Vec<Id>>,
     ) -> Self {
         let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared::of(&graph, ids)).collect();
+        graph.finish();
         let (leafs, claims) = (graph.leafs.clone(), allocate::claims(&graph));
-        Self { graph, purpose, given, pinned, shared, leafs, claims }
+        let sizes = Arc::default();
+        Self { graph, sizes, pattern: None, purpose, given, pinned, shared, leafs, claims }
     }
 
     /// Whether it is the graph for these.
     pub fn is_for(&self, context: &Context, batch: Batch, memory: &Memory) -> bool {
         let Purpose { context: own, batch: own_batch, v_transposed, .. } = &self.purpose;
         own == context && *own_batch == batch && *v_transposed == memory.v_transposed()
+    }
+
+    /// Its pattern, as devices of these kinds would compute it, before it is settled.
+    pub fn pattern(&self, backends: &[Backend]) -> Pattern {
+        let Purpose { context, batch, .. } = &self.purpose;
+        Pattern {
+            outline: Outline::of(&self.graph, backends),
+            given: self.given.clone(),
+            pinned: self.pinned.clone(),
+            has_few_tokens: batch.has_few_tokens(),
+            offload_kqv: context.offload_kqv,
+            op_offload: context.op_offload,
+        }
     }
 
     /// Gives weights and caches their homes.
@@ -107,7 +140,7 @@ impl Draft {
             graph[id].buffer = if is_cache { Buffer::Cache(place) } else { Buffer::Weights(place) };
         }
         // llama.cpp's own code keeps things with their blocks when all layers are offloaded, or for few tokens
-        let with_blocks = purpose.batch.n_tokens < 32 || placement.full_offload;
+        let with_blocks = purpose.batch.has_few_tokens() || placement.full_offload;
         for &(id, home) in &*pinned {
             let is_pinned = with_blocks || matches!(home, Home::Ram);
             graph[id].pin = if is_pinned { home.under(placement, &mut in_blocks, purpose) } else { NOWHERE };

@@ -9,7 +9,7 @@ impl Scheduler<'_> {
     /// Pass 1: what has its bytes already stays there, inputs are on the CPU, and an operation with weights goes where
     /// they are, or to the first GPU that takes it over.
     pub(super) fn anchor(&self, graph: &Graph, places: &mut [Place]) {
-        for &id in graph.leafs.iter().chain(&graph.nodes) {
+        for &id in graph.leafs.iter().chain(&graph.anchored) {
             if places[id.index()] == NOWHERE {
                 places[id.index()] = self.anchor_of(graph, &graph[id]);
             }
@@ -90,7 +90,7 @@ impl Scheduler<'_> {
 
     /// Pass 4: views are where their bytes are; operands that belong to nobody go to their first reader.
     pub(super) fn sources(&self, graph: &Graph, places: &mut [Place]) {
-        for &id in &graph.nodes {
+        for &id in &graph.loose {
             let tensor = &graph[id];
             if places[id.index()] == NOWHERE && tensor.view_of.is_some() {
                 places[id.index()] = places[tensor.view_of.index()];

@@ -27,7 +27,8 @@ impl Scheduler<'_> {
         bench.copies.resize(graph.tensors.len() * devices, Id::NONE);
         let mut copies =
             Copies { first: &mut bench.copies, devices, count: if self.pipeline { PIPELINE_COPIES } else { 1 } };
-        let mut schedule = Schedule { places, copies: copies.count, ..std::mem::take(&mut bench.schedule) };
+        let kept = std::mem::take(&mut bench.schedule);
+        let mut schedule = Schedule { places, copies: copies.count, tensors: graph.tensors.len(), ..kept };
         let unread_too = self.rules.multiplies_unread_inputs;
         let multiplied = self.pipeline.then(|| if unread_too { inputs(graph) } else { read_inputs(graph) });
         self.cut(graph, &mut schedule, &mut copies);
@@ -66,7 +67,7 @@ impl Scheduler<'_> {
                     continue;
                 }
                 if !copies.of(source, place).is_some() {
-                    *copies.of(source, place) = Self::copy(graph, &mut schedule.places, source, place, copies.count);
+                    *copies.of(source, place) = schedule.copy(graph, source, place, copies.count);
                     schedule.inputs.push(source);
                 }
                 graph[id].src.as_mut_slice()[slot] = *copies.of(source, place);
@@ -95,20 +96,6 @@ impl Scheduler<'_> {
         schedule.places[source.index()] != place && !Self::readable(graph, &schedule.places, source, place)
     }
 
-    /// Makes `count` copies of `source` for `place`; copies of a pipeline outlive the graph.
-    fn copy(graph: &mut Graph, places: &mut Vec<Place>, source: Id, place: Place, count: usize) -> Id {
-        let Tensor { ty, ne, nb, label, layer, .. } = graph[source];
-        let kept = count > 1;
-        let copy = Tensor { nb, label, layer, input: kept, output: kept, ..Tensor::new(ty, ne) };
-        let first = graph.add_tensor(copy);
-        places.push(place);
-        for _ in 1..count {
-            graph.add_tensor(copy);
-            places.push(place);
-        }
-        first
-    }
-
     /// Operations in order, before each split its copies: first a reader that keeps the original alive, then the copy.
     fn order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies<'_>) {
         let pipeline = copies.count > 1;
@@ -118,6 +105,7 @@ impl Scheduler<'_> {
                 let Tensor { ne, nb, .. } = graph[input];
                 let reader = graph.look(Op::None, input, ne, nb, [input]);
                 schedule.places.push(split.place);
+                schedule.originals.push(input);
                 schedule.nodes.push((reader, schedule.places[input.index()]));
                 schedule.nodes.push((*copies.of(input, split.place), split.place));
             }
@@ -141,7 +129,7 @@ impl Scheduler<'_> {
             let place = schedule.places[leaf.index()];
             graph[leaf].output = true;
             schedule.leafs.push((leaf, place));
-            let more = Self::copy(graph, &mut schedule.places, leaf, place, count - 1).0;
+            let more = schedule.copy(graph, leaf, place, count - 1).0;
             let more = more..more + count as u32 - 1;
             for copy in more {
                 let copy = Id(copy);
@@ -149,6 +137,22 @@ impl Scheduler<'_> {
                 schedule.leafs.push((copy, place));
             }
         }
+    }
+}
+
+impl Schedule {
+    /// Makes `count` copies of `source` for `place`; copies of a pipeline outlive the graph.
+    fn copy(&mut self, graph: &mut Graph, source: Id, place: Place, count: usize) -> Id {
+        let Tensor { ty, ne, nb, label, layer, .. } = graph[source];
+        let kept = count > 1;
+        let copy = Tensor { nb, label, layer, input: kept, output: kept, ..Tensor::new(ty, ne) };
+        let first = Id(graph.tensors.len() as u32);
+        for _ in 0..count {
+            graph.add_tensor(copy);
+            self.places.push(place);
+            self.originals.push(source);
+        }
+        first
     }
 }
 

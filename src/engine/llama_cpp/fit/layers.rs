@@ -34,8 +34,8 @@ struct Attempt {
 }
 
 /// The search for the best spread.
-pub struct Filling<'a> {
-    fitter: &'a Fitter<'a>,
+pub struct Filling<'f, 'a> {
+    fitter: &'f Fitter<'a>,
     /// The most that each GPU may take.
     targets: Vec<i64>,
     best: Attempt,
@@ -43,9 +43,9 @@ pub struct Filling<'a> {
     refused: Option<Refused>,
 }
 
-impl<'a> Filling<'a> {
+impl<'f, 'a> Filling<'f, 'a> {
     /// Starts with nothing on GPUs.
-    pub fn new(fitter: &'a Fitter<'a>, targets: Vec<i64>) -> Result<Self, Refusal> {
+    pub fn new(fitter: &'f Fitter<'a>, targets: Vec<i64>) -> Result<Self, Refusal> {
         let empty = Share { layers: 0, partial: 0, overflow: Part::Experts, to: None };
         let shares = vec![empty; targets.len()];
         let gpus = targets.len();

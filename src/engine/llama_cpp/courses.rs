@@ -1,0 +1,149 @@
+//! What is known of a model's graphs that differ in sizes alone, as those along a knob's track mostly do: who takes and
+//! gives which bytes under a placement, and what llama.cpp's trials end in.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::Loaded;
+use super::desk::Left;
+use super::error::Refusal;
+use super::fit::sketch::Extent;
+use super::placement::Placement;
+use super::release::Release;
+use crate::engine::ggml::allocate::{Course, Sizes, Trend};
+use crate::engine::ggml::families::Pattern;
+use crate::engine::ggml::{Backend, Op};
+use crate::gguf::Header;
+
+/// Places of a track at which graphs are kept: those that are looked at together, and the one before.
+const MOST_LEFT: usize = 4;
+
+/// Courses of one model by one release, for all who look at it.
+#[derive(Debug, Default)]
+pub struct Courses {
+    model: OnceLock<Arc<Loaded>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    patterns: Vec<Kept>,
+    courses: HashMap<Subject, Arc<Course>>,
+    trials: HashMap<(Op, Subject), bool>,
+    /// By places of the track, the latest last.
+    left: Vec<(Extent, Left)>,
+    turn: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    backends: Vec<Backend>,
+    pattern: Pattern,
+    /// How large its tensors are at places of a track, and the turn in which that was noted.
+    sizes: BTreeMap<Extent, (usize, Arc<Sizes>)>,
+}
+
+/// What has one course: graphs of one pattern under a placement, on devices that work as a pipeline or not.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Subject {
+    pub pattern: usize,
+    pub placement: Placement,
+    pub pipeline: bool,
+}
+
+/// What the devices reserve at a place of a track, and how that goes on.
+#[derive(Clone, Debug)]
+pub(super) struct Along {
+    /// The place towards which it goes on.
+    pub there: Extent,
+    /// Per device.
+    pub trends: Vec<Trend>,
+}
+
+impl Courses {
+    /// The model, read once.
+    ///
+    /// # Errors
+    /// As [`Loaded::new`].
+    pub(super) fn model(&self, header: &Header, release: Release) -> Result<Arc<Loaded>, Refusal> {
+        if let Some(model) = self.model.get() {
+            return Ok(Arc::clone(model));
+        }
+        let model = Arc::new(Loaded::new(header, release)?);
+        Ok(Arc::clone(self.model.get_or_init(|| model)))
+    }
+
+    /// The model, once anybody has read it.
+    pub(super) fn known_model(&self) -> Option<Arc<Loaded>> {
+        self.model.get().cloned()
+    }
+
+    /// What has been noted so far becomes what others go by. (Not at once: whose turn it is at the same time must not count,
+    /// or answers would depend on who is faster.)
+    pub fn next_turn(&self) {
+        self.lock().turn += 1;
+    }
+
+    /// What somebody left who measured at this place of the track.
+    pub(super) fn left_at(&self, at: Extent) -> Left {
+        let left = &mut self.lock().left;
+        let of = left.iter().rposition(|(place, _)| *place == at);
+        of.map(|of| left.remove(of).1).unwrap_or_default()
+    }
+
+    /// Keeps that for the next.
+    pub(super) fn leave_at(&self, at: Extent, what: Left) {
+        let left = &mut self.lock().left;
+        if left.len() == MOST_LEFT {
+            left.remove(0);
+        }
+        left.push((at, what));
+    }
+
+    /// Which of the patterns on these devices this is.
+    pub(super) fn pattern(&self, backends: &[Backend], pattern: Pattern) -> usize {
+        let patterns = &mut self.lock().patterns;
+        let known = patterns.iter().position(|known| known.backends == backends && known.pattern == pattern);
+        known.unwrap_or_else(|| {
+            patterns.push(Kept { backends: backends.to_vec(), pattern, sizes: BTreeMap::new() });
+            patterns.len() - 1
+        })
+    }
+
+    /// Notes how large the tensors of a pattern are at a place of the track. Returns the same of another place from which
+    /// they grow evenly, the nearest that is known.
+    pub(super) fn note_sizes(&self, pattern: usize, at: Extent, sizes: &Arc<Sizes>) -> Option<(Extent, Arc<Sizes>)> {
+        let mut known = self.lock();
+        let turn = known.turn;
+        let places = &mut known.patterns.get_mut(pattern)?.sizes;
+        places.entry(at).or_insert_with(|| (turn, Arc::clone(sizes)));
+        let others = places.iter().filter(|(place, (noted, _))| place.is_even_with(at) && *noted < turn);
+        let nearest = others.min_by_key(|(place, _)| place.distance(at));
+        nearest.map(|(place, (_, sizes))| (*place, Arc::clone(sizes)))
+    }
+
+    /// Where it is known.
+    pub(super) fn course(&self, subject: &Subject) -> Option<Arc<Course>> {
+        self.lock().courses.get(subject).cloned()
+    }
+
+    /// Notes it.
+    pub(super) fn note_course(&self, subject: Subject, course: &Arc<Course>) {
+        self.lock().courses.insert(subject, Arc::clone(course));
+    }
+
+    /// Whether every such operation is computed where its block is, as far as that was tried.
+    pub(super) fn trial(&self, op: Op, subject: &Subject) -> Option<bool> {
+        self.lock().trials.get(&(op, subject.clone())).copied()
+    }
+
+    /// Notes that.
+    pub(super) fn note_trial(&self, op: Op, subject: Subject, stays: bool) {
+        self.lock().trials.insert((op, subject), stays);
+    }
+
+    /// What whoever held the lock last left is whole: it only adds.
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
