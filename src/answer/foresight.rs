@@ -139,10 +139,11 @@ impl<'s, 'a> Foresight<'s, 'a> {
 
     /// Lets all cores tell of `places` whether the goal is probably met there, where nothing needs to be measured for that.
     fn foresee(&mut self, places: &[u64]) {
-        let known: Vec<_> = places.iter().filter_map(|&place| Some((place, self.known(place)?))).collect();
+        let mut known: Vec<_> = places.iter().filter_map(|&place| Some((place, self.known(place)?))).collect();
+        known.retain(|(_, known)| self.is_open(known));
         let told = share(&known, |&(place, known)| {
             let sketch = self.sketch(known, Basis::Ahead);
-            let meets = known.hopeful && self.asked.sketch(place, &sketch);
+            let meets = self.asked.sketch(place, &sketch);
             (meets || sketch.is_whole()).then_some((known.subject(), meets))
         });
         self.foreseen.extend(told.into_iter().flatten());

@@ -14,7 +14,7 @@ pub struct Graph {
     pub computed: Vec<Id>,
     /// What is given: weights, caches, inputs; in the order in which computations first need them.
     pub leafs: Vec<Id>,
-    /// Of the nodes, those that may have a device before anything is spread: they are weights' or caches' first users.
+    /// Of the nodes, those that may have a device before anything is spread: they read weights, or are in bytes that are given.
     pub anchored: Vec<Id>,
     /// Of the nodes, those that may have to do with a tensor without a device once everything computed has one.
     pub loose: Vec<Id>,

@@ -30,7 +30,7 @@ pub struct Desk<'m> {
     pub shared: Option<Shared>,
 }
 
-/// What is on a desk, for whoever measures the model next with the same settings.
+/// What is on a desk, for whoever measures the model next at the same place.
 #[derive(Debug, Default)]
 pub struct Left {
     drafts: Vec<Draft>,
