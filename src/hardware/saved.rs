@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use crate::machine::{Machine, file};
+use crate::machine::{Machine, file, presets};
 
 /// A machine file is a few kilobytes; one of more than this is something else.
 const LARGEST: u64 = 4 << 20;
@@ -118,7 +118,11 @@ impl Saved {
         let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
         let kept =
             if names.is_empty() { "none is saved yet".to_owned() } else { format!("saved are {}", names.join(", ")) };
-        format!("'{name}' is neither a file nor a saved machine ({kept}): plimsoll machine save NAME keeps one")
+        let next = presets::find(name).map_or_else(
+            || "plimsoll machine save NAME keeps one".to_owned(),
+            |card| format!("for a machine with {} say --gpu '{name}'", card.name),
+        );
+        format!("'{name}' is neither a file nor a saved machine ({kept}): {next}")
     }
 }
 

@@ -220,6 +220,7 @@ fn computers_join_and_the_plan_says_what_each_holds() {
     assert!(ollama["notes"].to_string().contains("left out") && ollama["devices"].as_array().unwrap().len() == 2);
     for (arguments, part) in [
         (vec!["--join", "nowhere"], "neither a file"),
+        (vec!["--join", "4090"], "for a machine with RTX 4090 say --gpu '4090'"),
         (vec!["--join", "garage", "--join", "garage"], "joined already"),
     ] {
         let said = refused(place.plimsoll().arg("devices").args(arguments), 2);

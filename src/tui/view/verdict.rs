@@ -73,17 +73,19 @@ struct Row {
     matters: bool,
 }
 
-/// The verdict, then what nobody asked for, then all other notes, in lines of at most `cells` cells.
+/// The verdict, then which devices answer no longer, what nobody asked for, and all other notes, in lines of at most `cells`
+/// cells.
 fn rows(app: &App, verdict: &str, cells: u16) -> Vec<Row> {
     let plan = app.plan.as_ref();
     let surprise = plan.and_then(|plan| plan.decided.first()).filter(|_| app.refused.is_none());
     let notes = plan.map(|plan| plan.notes.as_slice()).unwrap_or_default();
-    let notes = app.reports.iter().chain(notes).filter(|note| surprise != Some(note));
+    let notes = notes.iter().filter(|note| surprise != Some(note));
     let sentence = |text: &str, indent, hue, matters| {
         let lines = wrap(text, cells.saturating_sub(indent)).into_iter().enumerate();
         lines.map(|(at, text)| Row { indent, text, hue, begins: at == 0, matters }).collect::<Vec<_>>()
     };
     let mut rows = sentence(verdict, 0, Hue::Text, true);
+    rows.extend(app.reports.iter().flat_map(|report| sentence(report, 2, Hue::Over, true)));
     rows.extend(surprise.iter().flat_map(|note| sentence(note, 2, Hue::Cache, true)));
     rows.extend(notes.flat_map(|note| sentence(note, 2, Hue::Dim, false)));
     rows
