@@ -22,8 +22,10 @@ pub fn share<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Ve
         }
     };
     let mut done: Vec<(usize, R)> = thread::scope(|scope| {
-        let crew: Vec<_> = (0..workers).map(|_| scope.spawn(hand)).collect();
-        crew.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        let crew: Vec<_> = (1..workers).map(|_| scope.spawn(hand)).collect();
+        let own = hand();
+        let others = crew.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        own.into_iter().chain(others).collect()
     });
     done.sort_unstable_by_key(|&(at, _)| at);
     done.into_iter().map(|(_, made)| made).collect()

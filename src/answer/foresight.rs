@@ -1,7 +1,9 @@
 //! Where on a track a goal is met last: guessed by sketches of plans, which take far less time than plans, and then looked
 //! at exactly.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod bracket;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::crew::share;
@@ -9,13 +11,10 @@ use super::ground::Ground;
 use super::survey::{Asked, Prospect, Regime};
 use crate::engine::{Basis, Extent, Graphs, Sketch, Wanted};
 use crate::plan::Plan;
+use bracket::Bracket;
 
 /// How often a guess is looked at exactly, and corrected, before the search is left to others.
 const MOST_GUESSES: usize = 32;
-/// Ends of a bracket that differ by more than this factor are far apart.
-const FAR: u64 = 4;
-/// How many times as far as a guess went on from the one before it another is looked for.
-const REACH: u64 = 4;
 /// Fewer graphs are found out as quickly by whoever wants them.
 const WORTH_SHARING: usize = 4;
 /// How far beyond a limit others are looked for: a batch that is rounded up for as many sequences can be smaller for more.
@@ -55,6 +54,13 @@ impl Known {
     }
 }
 
+/// What is done at the end of a search.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Plan(u64, Known),
+    Sketch(u64, Known),
+}
+
 /// What came of looking ahead.
 pub(super) enum Found {
     /// The last place that meets the goal: its plan does, and that of the next does not.
@@ -89,11 +95,9 @@ impl<'s, 'a> Foresight<'s, 'a> {
             }
             bracket.narrow(places.into_iter().filter_map(|place| Some((place, self.seen_at(place)?))));
             if let Some(limit) = bracket.limit(last) {
-                match self.beyond(limit) {
-                    Some(further) => guess = further,
-                    None => {
-                        return self.plan(limit).map_or(Found::Unclear, |plan| Found::Last(limit, Box::new(plan)));
-                    }
+                match self.conclude(limit) {
+                    Ok(further) => guess = further,
+                    Err(found) => return found,
                 }
             } else {
                 let met = self.seen_at(guess) == Some(true);
@@ -121,32 +125,45 @@ impl<'s, 'a> Foresight<'s, 'a> {
         self.seen.get(&known.subject()).copied()
     }
 
-    /// The plan at `place`, where its graphs are known.
-    fn plan(&mut self, place: u64) -> Option<Plan> {
-        let known = self.known(place)?;
-        self.asked.sketched(place, &self.sketch(known, Basis::Graph))
-    }
-
-    /// Where beyond `place` the goal is probably met again: a little further on, or at a sample, if less may be needed there.
-    fn beyond(&mut self, place: u64) -> Option<u64> {
-        let last = self.asked.track.last().min(place.saturating_add(BEYOND));
+    /// What came of a search whose exact looks end at `limit`: its plan; or a place further on where the goal is probably met
+    /// again, a little beyond or at a sample, if less may be needed there.
+    fn conclude(&mut self, limit: u64) -> Result<u64, Found> {
+        let last = self.asked.track.last().min(limit.saturating_add(BEYOND));
         let samples = if self.asked.may_need_less() { self.samples } else { &[] };
         let far = samples.iter().copied().filter(|&sample| sample > last);
-        let places: Vec<u64> = (place + 2..=last).chain(far).rev().collect();
-        self.foresee(&places);
-        places.into_iter().find(|&further| self.meets(further))
+        let places: Vec<u64> = (limit + 2..=last).chain(far).rev().collect();
+        let plan = self.plan_and_foresee(limit, &places);
+        for some in places.chunks(2) {
+            self.expect(some);
+            if let Some(further) = some.iter().copied().find(|&further| self.meets(further)) {
+                return Ok(further);
+            }
+        }
+        Err(plan.map_or(Found::Unclear, |plan| Found::Last(limit, plan)))
     }
 
-    /// Lets all cores tell of `places` whether the goal is probably met there, where nothing needs to be measured for that.
-    fn foresee(&mut self, places: &[u64]) {
-        let mut known: Vec<_> = places.iter().filter_map(|&place| Some((place, self.known(place)?))).collect();
-        known.retain(|(_, known)| self.is_open(known));
-        let told = share(&known, |&(place, known)| {
-            let sketch = self.sketch(known, Basis::Ahead);
-            let meets = self.asked.sketch(place, &sketch);
-            (meets || sketch.is_whole()).then_some((known.subject(), meets))
+    /// The plan at `limit`, where graphs are known; and meanwhile all cores tell of `places` whether the goal is probably met
+    /// there, where nothing needs to be measured for that.
+    fn plan_and_foresee(&mut self, limit: u64, places: &[u64]) -> Option<Box<Plan>> {
+        let mut tasks = vec![Task::Plan(limit, self.known(limit)?)];
+        for &place in places {
+            let open = self.known(place).filter(|known| self.is_open(known));
+            tasks.extend(open.map(|known| Task::Sketch(place, known)));
+        }
+        let done = share(&tasks, |task| match *task {
+            Task::Plan(place, known) => {
+                let plan = self.asked.sketched(place, &self.sketch(known, Basis::Graph));
+                (plan.map(Box::new), None)
+            }
+            Task::Sketch(place, known) => {
+                let sketch = self.sketch(known, Basis::Ahead);
+                let meets = self.asked.sketch(place, &sketch);
+                (None, (meets || sketch.is_whole()).then_some((known.subject(), meets)))
+            }
         });
+        let (plans, told): (Vec<_>, Vec<_>) = done.into_iter().unzip();
         self.foreseen.extend(told.into_iter().flatten());
+        plans.into_iter().flatten().next()
     }
 
     /// The samples on either side of `place` that were looked at exactly.
@@ -155,7 +172,7 @@ impl<'s, 'a> Foresight<'s, 'a> {
         let (below, above) = self.samples.split_at(at);
         let met = below.iter().rev().copied().find(|&sample| self.seen_at(sample) == Some(true));
         let missed = above.iter().copied().find(|&sample| self.seen_at(sample) == Some(false));
-        Bracket { met, missed: missed.into_iter().collect(), slow: false }
+        Bracket::new(met, missed)
     }
 
     /// Where sketches see nothing: the last place that meets the goal of the first samples under each of the engine's rules,
@@ -294,116 +311,31 @@ impl Ground for Foresight<'_, '_> {
         let said = self.seen.get(&subject).or_else(|| self.foreseen.get(&subject)).copied();
         let meets = said.unwrap_or_else(|| {
             let sketch = self.sketch(known, Basis::Track);
-            known.hopeful && self.asked.sketch(place, &sketch)
+            let meets = known.hopeful && self.asked.sketch(place, &sketch);
+            self.asked.courses.next_turn();
+            meets
         });
         self.foreseen.insert(subject, meets);
         meets
     }
-}
 
-/// Between which places the limit lies, by exact looks.
-#[derive(Clone, Debug, Default)]
-struct Bracket {
-    /// The last place where the goal is met.
-    met: Option<u64>,
-    /// Where it is not.
-    missed: BTreeSet<u64>,
-    /// Guesses bring it forward less than halving it would: look halfway rather than beside them.
-    slow: bool,
-}
-
-impl Bracket {
-    /// The first place after the last that meets the goal where it is not met.
-    fn missed(&self) -> Option<u64> {
-        self.missed.range(self.met.unwrap_or(0)..).next().copied()
-    }
-
-    fn width(&self) -> Option<u64> {
-        self.missed()?.checked_sub(self.met?)
-    }
-
-    /// The limit, where no place is left in between; `last` is the track's.
-    fn limit(&self, last: u64) -> Option<u64> {
-        self.met.filter(|&met| met == last || self.width() == Some(1))
-    }
-
-    /// Where to look next, the most telling first: beside a guess, or where guesses bring little, well beyond it, as they
-    /// went on from the one `before`, but not further than halfway.
-    fn places(&self, guess: u64, before: Option<u64>, last: u64) -> Vec<u64> {
-        let (here, next) = (Some(guess), Some(guess + 1).filter(|&next| next <= last));
-        let reach = before.map(|before| {
-            let step = guess.abs_diff(before).saturating_mul(REACH);
-            if guess > before { guess.saturating_add(step).min(last) } else { guess.saturating_sub(step) }
-        });
-        let half = self.halfway();
-        let away = [reach, half].into_iter().flatten().filter(|&place| self.is_open(place));
-        let away = away.min_by_key(|place| place.abs_diff(guess));
-        let places = if self.slow { [here, away, next] } else { [here, next, half] };
-        places.into_iter().flatten().collect()
-    }
-
-    /// Whether nothing is known of `place`.
-    fn is_open(&self, place: u64) -> bool {
-        self.met.is_none_or(|met| met < place) && self.missed().is_none_or(|missed| place < missed)
-    }
-
-    /// The last place that meets the goal, or the first of all, and the first after it that does not.
-    fn ends(&self) -> Option<(u64, u64)> {
-        Some((self.met.unwrap_or(0), self.missed()?)).filter(|(met, missed)| met < missed)
-    }
-
-    /// The place halfway, by magnitude if the ends are far apart.
-    fn halfway(&self) -> Option<u64> {
-        let (met, missed) = self.ends()?;
-        let place = if missed / FAR > met {
-            let [low, high] = [met + 1, missed].map(|end| (end as f64).ln());
-            f64::midpoint(low, high).exp() as u64
-        } else {
-            met.midpoint(missed)
-        };
-        Some(place).filter(|place| (met + 1..missed).contains(place))
-    }
-
-    /// By further looks: places, and whether the goal is met there.
-    fn narrow(&mut self, looked: impl Iterator<Item = (u64, bool)>) {
-        let before = self.width();
-        for (place, met) in looked {
-            if met {
-                self.met = self.met.max(Some(place));
-            } else {
-                self.missed.insert(place);
+    /// Sketches them at the same time, whatever the number of cores: what is found depends on it.
+    fn expect(&mut self, places: &[u64]) {
+        let mut open: Vec<(u64, Known)> = Vec::new();
+        for &place in places {
+            let Some(known) = self.known(place) else { continue };
+            let subject = known.subject();
+            let is_new = self.is_open(&known) && !self.foreseen.contains_key(&subject);
+            if is_new && open.iter().all(|(_, other)| other.subject() != subject) {
+                open.push((place, known));
             }
         }
-        self.slow |= self.width().is_none_or(|now| before.is_some_and(|before| now > before / 2));
-    }
-
-    /// The place in it that is nearest to `guess`.
-    fn hold(&self, guess: u64) -> u64 {
-        let low = self.met.unwrap_or(0);
-        let high = self.missed().map_or(u64::MAX, |missed| missed.saturating_sub(1));
-        guess.clamp(low, high.max(low))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn brackets_hold_guesses(looks in proptest::collection::vec(0..1000u64, 0..20), edge in 1..999u64, guess in 0..1000u64) {
-            let mut bracket = Bracket::default();
-            for place in looks {
-                bracket.narrow(std::iter::once((place, place < edge)));
-                let held = bracket.hold(guess);
-                prop_assert!(bracket.met.is_none_or(|met| met <= held && met < edge));
-                prop_assert!(bracket.missed().is_none_or(|missed| held < missed && missed >= edge));
-                let inside = |place: u64| bracket.met <= Some(place) && Some(place) < bracket.missed();
-                prop_assert!(bracket.halfway().is_none_or(inside));
-                let places = bracket.places(held, Some(guess), 999);
-                prop_assert!(places.contains(&held) && places.iter().all(|place| *place <= 999));
-            }
+        // whoever is the first under some rules surveys them
+        if open.len() < 2 || open.iter().any(|(_, known)| !self.surveyed.contains(&known.rules)) {
+            return;
         }
+        let told = share(&open, |&(place, known)| self.asked.sketch(place, &self.sketch(known, Basis::Track)));
+        self.asked.courses.next_turn();
+        self.foreseen.extend(open.iter().map(|(_, known)| known.subject()).zip(told));
     }
 }

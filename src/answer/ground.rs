@@ -12,6 +12,9 @@ pub(super) trait Ground {
     /// Whether `place` meets the goal.
     fn meets(&mut self, place: u64) -> bool;
 
+    /// These will probably be asked about next.
+    fn expect(&mut self, _places: &[u64]) {}
+
     /// The last place that meets the goal. `samples` ascend and hold both ends.
     fn last_met(&mut self, samples: &[u64]) -> Option<u64> {
         let (&last, others) = samples.split_last()?;
@@ -19,7 +22,8 @@ pub(super) trait Ground {
             return Some(last);
         }
         let mut high = last;
-        for &low in others.iter().rev() {
+        for (at, &low) in others.iter().enumerate().rev() {
+            self.expect(&others[at.saturating_sub(1)..=at]);
             if let Some(found) = self.last_met_between(low, high) {
                 return Some(found);
             }
@@ -96,6 +100,11 @@ impl<G: Ground> Ground for Mirrored<'_, G> {
 
     fn meets(&mut self, place: u64) -> bool {
         self.ground.meets(self.last - place)
+    }
+
+    fn expect(&mut self, places: &[u64]) {
+        let places: Vec<u64> = places.iter().map(|place| self.last - place).collect();
+        self.ground.expect(&places);
     }
 }
 

@@ -16,7 +16,9 @@ pub mod placement;
 mod plan;
 mod probe;
 pub mod release;
+mod reservation;
 pub mod settled;
+mod tally;
 pub mod weights;
 
 use crate::engine::EngineError;
@@ -94,11 +96,6 @@ impl Measured {
         let cpu = self.model.len() - 1;
         self.homes.iter().filter(|home| usize::from(**home) < cpu).count()
     }
-
-    /// All that is asked of a device.
-    fn total(&self, device: usize) -> u64 {
-        self.model[device] + self.context[device] + self.compute[device]
-    }
 }
 
 /// How a figure came about, for those who want to watch.
@@ -168,7 +165,7 @@ impl Loaded {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn measure(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
-        Ok(Desk::new(self).measure(devices, &self.place(devices, spread), options)?.0)
+        Desk::new(self).measure(devices, &self.place(devices, spread), options)
     }
 
     /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
@@ -195,11 +192,5 @@ impl Loaded {
             overrides: &spread.overrides,
         };
         Placement::new(&self.hparams, &request)
-    }
-
-    /// Bytes of weights and caches per device, RAM last: what `placement` takes at least, whatever its graph.
-    fn without_graph(&self, placement: &Placement, context: &Context, backends: &[Backend]) -> Vec<u64> {
-        let memory = Memory::new(&self.hparams, self.family.architecture, context, placement);
-        placement.weights(self, backends).into_iter().zip(memory.bytes(backends)).map(|(w, c)| w + c).collect()
     }
 }

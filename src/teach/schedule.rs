@@ -136,7 +136,7 @@ impl Schedule {
             name: names::name(graph, id),
             op: tensor.op.name(),
             shape: names::shape(tensor),
-            sources: tensor.sources().map(|source| names::name(graph, source)).collect(),
+            sources: graph.sources(tensor).map(|source| names::name(graph, source)).collect(),
             view: tensor.op.is_view(),
         })
     }

@@ -116,7 +116,7 @@ pub fn claims(graph: &Graph) -> Vec<Claim> {
         if let Some(below) = node.view_of.get() {
             claims[below.index()].views += 1;
         }
-        for source in node.sources() {
+        for source in graph.sources(node) {
             claims[source.index()].read(1);
         }
     }
@@ -144,7 +144,9 @@ pub fn watch(
     bench: &mut Workbench,
 ) -> (Vec<u64>, Vec<Lifetime>) {
     let (course, lives) = walk(graph, claims, schedule, backends, bench, Some(Vec::new()));
-    let (blocks, taken): (Vec<_>, Vec<_>) = course.carry_out(&Sizes::of(graph, backends)).into_iter().unzip();
+    let sizes = Sizes::of(graph, backends);
+    let devices = 0..course.devices();
+    let (blocks, taken): (Vec<_>, Vec<_>) = devices.map(|device| course.carry_out(device, &sizes)).unzip();
     let reserved = blocks.iter().map(Blocks::reserved).collect();
     let lifetime = |Life { id, place, take, from, until, takes_over }| {
         let address = taken[usize::from(place)][take as usize].address;
@@ -178,7 +180,7 @@ fn walk(
     bench.holdings.resize(graph.tensors.len(), Holding::default());
     for &(id, operand, source) in &schedule.rewired {
         bench.claims[source.index()].read(-1);
-        bench.claims[graph[id].src.as_slice()[operand].index()].read(1);
+        bench.claims[graph.slots(id)[operand].index()].read(1);
     }
     // what keeps an original alive until it is copied; it is no view of it
     for input in &schedule.inputs {
@@ -211,11 +213,11 @@ impl Walk<'_> {
         for (moment, &(id, place)) in schedule.nodes.iter().enumerate() {
             self.moment = moment;
             let node = &graph[id];
-            for source in node.sources() {
+            for source in graph.sources(node) {
                 self.allocate(source, place);
             }
             self.allocate(id, place);
-            for source in node.sources() {
+            for source in graph.sources(node) {
                 self.read(source);
             }
         }
@@ -234,7 +236,7 @@ impl Walk<'_> {
         let tensor = &graph[id];
         self.claims[id.index()].standing = Standing::Holds;
         if tensor.op.can_be_in_place()
-            && let Some(parent) = tensor.sources().find(|source| self.can_take_over(id, *source))
+            && let Some(parent) = graph.sources(tensor).find(|source| self.can_take_over(id, *source))
         {
             let Holding { place, take, .. } = self.holdings[parent.index()];
             self.forget(parent);

@@ -119,7 +119,6 @@ impl Backend {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tensor::Id;
     use super::*;
     use rstest::rstest;
 
@@ -136,11 +135,7 @@ mod tests {
     ) {
         let weight = Tensor::new(Type::Q4_0, [320, 4, 1, 1]);
         assert_eq!(backend.allocation(&weight), bytes);
-        let of = |op| Tensor {
-            op,
-            src: super::super::tensor::Operands::of([Id::NONE; 7]),
-            ..Tensor::new(Type::F32, [64, 32, 32, 1])
-        };
+        let of = |op| Tensor { op, ..Tensor::new(Type::F32, [64, 32, 32, 1]) };
         assert_eq!(backend.wants(&of(Op::Add)), takes_sums);
         assert_eq!(backend.wants(&of(Op::MulMat)), backend != Backend::CPU);
     }

@@ -8,6 +8,9 @@ use super::tensor::{Buffer, Id, Op, Operands, Tensor};
 pub struct Graph {
     /// Every tensor, also those that no computation reaches.
     pub tensors: Vec<Tensor>,
+    /// What operations read, one after the other; [`Id::NONE`] where an operand is left out. Apart from the tensors, for
+    /// whoever walks through thousands of them needs little else.
+    pub operands: Vec<Id>,
     /// What is computed, in order.
     pub nodes: Vec<Id>,
     /// The same without views, which follow their bytes.
@@ -37,6 +40,7 @@ impl Graph {
     /// Makes room for so many tensors.
     pub fn reserve(&mut self, tensors: usize) {
         self.tensors.reserve(tensors);
+        self.operands.reserve(2 * tensors);
         self.nodes.reserve(tensors);
         self.computed.reserve(tensors);
         self.leafs.reserve(tensors / 2);
@@ -45,6 +49,7 @@ impl Graph {
     /// Forgets all tensors, and keeps the room that they had.
     pub fn clear(&mut self) {
         self.tensors.clear();
+        self.operands.clear();
         self.nodes.clear();
         self.computed.clear();
         self.leafs.clear();
@@ -52,13 +57,30 @@ impl Graph {
         self.loose.clear();
     }
 
+    /// What a tensor is computed from.
+    pub fn sources(&self, tensor: &Tensor) -> impl Iterator<Item = Id> + '_ {
+        self.operands[tensor.src.range()].iter().copied().filter(|id| id.is_some())
+    }
+
+    /// The same, with what is left out.
+    pub fn slots(&self, id: Id) -> &[Id] {
+        &self.operands[self[id].src.range()]
+    }
+
+    /// Lets an operation read another tensor as this operand.
+    pub fn rewire(&mut self, id: Id, operand: usize, source: Id) {
+        let at = self[id].src.range().start + operand;
+        self.operands[at] = source;
+    }
+
     /// Ends construction: finds out which nodes the scheduler's passes need to look at.
     pub fn finish(&mut self) {
-        let Self { tensors, nodes, computed, leafs, anchored, loose } = self;
+        let Self { tensors, operands, nodes, computed, leafs, anchored, loose } = self;
         let at = |id: Id| &tensors[id.index()];
         let is_given = |id: Id| at(id).buffer != Buffer::Unallocated;
         let is_there = |id: Id| at(id).input || is_given(at(id).view_of.get().unwrap_or(id));
-        let reads_weights = |id: Id| at(id).sources().any(|source| matches!(at(source).buffer, Buffer::Weights(_)));
+        let sources = |id: Id| operands[at(id).src.range()].iter().copied().filter(|id| id.is_some());
+        let reads_weights = |id: Id| sources(id).any(|source| matches!(at(source).buffer, Buffer::Weights(_)));
         anchored.extend(nodes.iter().copied().filter(|id| is_there(*id) || reads_weights(*id)));
         let mut placed = vec![false; tensors.len()];
         let there = leafs.iter().chain(&*nodes).filter(|id| is_there(**id));
@@ -67,7 +89,7 @@ impl Graph {
         }
         for &id in &*nodes {
             let mut is_loose = false;
-            for of in std::iter::once(id).chain(at(id).sources()) {
+            for of in std::iter::once(id).chain(sources(id)) {
                 // a view is where its bytes are, anything else where it is read first
                 let with = at(of).view_of.get().unwrap_or(id);
                 is_loose |= !placed[of.index()];
@@ -98,7 +120,8 @@ impl Graph {
 
     /// The result of `op`, in memory of its own.
     pub fn compute<const N: usize>(&mut self, op: Op, ty: Type, ne: [u64; 4], src: [Id; N]) -> Id {
-        self.add_tensor(Tensor { op, src: Operands::of(src), ..Tensor::new(ty, ne) })
+        let src = self.add_operands(src);
+        self.add_tensor(Tensor { src, op, ..Tensor::new(ty, ne) })
     }
 
     /// The result of `op` in the memory of `of`.
@@ -106,7 +129,24 @@ impl Graph {
         let Tensor { ty, layer, view_of, .. } = self[of];
         // a view of a view is a view of what lies below
         let view_of = view_of.get().unwrap_or(of);
-        self.add_tensor(Tensor { op, nb, view_of, layer, src: Operands::of(src), ..Tensor::new(ty, ne) })
+        let src = self.add_operands(src);
+        self.add_tensor(Tensor { nb, src, view_of, op, layer, ..Tensor::new(ty, ne) })
+    }
+
+    fn add_operands<const N: usize>(&mut self, src: [Id; N]) -> Operands {
+        const { assert!(N <= u8::MAX as usize, "no operation reads so much") };
+        let first = self.operands.len() as u32;
+        self.operands.extend(src);
+        Operands { first, count: N as u8 }
+    }
+
+    /// Takes back what was added since there were so many tensors.
+    pub fn truncate(&mut self, tensors: usize) {
+        let added = self.tensors[tensors..].iter().filter(|tensor| tensor.src.count > 0).map(|tensor| tensor.src.first);
+        if let Some(first) = added.min() {
+            self.operands.truncate(first as usize);
+        }
+        self.tensors.truncate(tensors);
     }
 
     /// Names a tensor.
@@ -126,12 +166,13 @@ impl Graph {
     fn visit(&mut self, id: Id) {
         let tensor = &mut self[id];
         tensor.visited = true;
-        if tensor.op == Op::None && tensor.src.as_slice().is_empty() {
+        if tensor.op == Op::None && tensor.src.count == 0 {
             self.leafs.push(id);
             return;
         }
         let (op, operands) = (tensor.op, tensor.src);
-        for &source in operands.as_slice() {
+        for at in operands.range() {
+            let source = self.operands[at];
             if source.is_some() && !self[source].visited {
                 self.visit(source);
             }

@@ -21,9 +21,9 @@ impl Outline {
         for tensor in &graph.tensors {
             words.push(u32::from(tensor.op as u8) | traits(tensor) << 8 | layouts(graph, tensor) << 16);
             words.push(tensor.view_of.0);
-            words.extend(tensor.src.as_slice().iter().map(|id| id.0));
+            words.extend(graph.operands[tensor.src.range()].iter().map(|id| id.0));
             // who takes it over although its weights are in RAM
-            if tensor.sources().any(|source| matches!(graph[source].buffer, Buffer::Weights(_))) {
+            if graph.sources(tensor).any(|source| matches!(graph[source].buffer, Buffer::Weights(_))) {
                 words.extend(kinds.iter().map(|kind| u32::from(kind.wants(tensor))));
             }
         }
@@ -42,7 +42,7 @@ fn traits(tensor: &Tensor) -> u32 {
         Buffer::Weights(_) => 1,
         Buffer::Cache(_) => 2,
     };
-    u32::from(tensor.input) | u32::from(tensor.output) << 1 | buffer << 2 | (tensor.src.as_slice().len() as u32) << 4
+    u32::from(tensor.input) | u32::from(tensor.output) << 1 | buffer << 2 | u32::from(tensor.src.count) << 4
 }
 
 /// Which operands have its layout, so that it might take their bytes over.
@@ -51,5 +51,5 @@ fn layouts(graph: &Graph, tensor: &Tensor) -> u32 {
         return 0;
     }
     let same = |id: Id| id.is_some() && graph[id].same_layout(tensor);
-    tensor.src.as_slice().iter().enumerate().map(|(at, id)| u32::from(same(*id)) << at).sum()
+    graph.operands[tensor.src.range()].iter().enumerate().map(|(at, id)| u32::from(same(*id)) << at).sum()
 }

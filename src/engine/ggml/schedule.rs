@@ -96,7 +96,7 @@ impl Schedule {
     /// Takes back what this changed in `graph`. The copies that were added to its arena are left there, read by nobody.
     pub fn undo(&self, graph: &mut Graph) {
         for &(id, operand, source) in &self.rewired {
-            graph[id].src.as_mut_slice()[operand] = source;
+            graph.rewire(id, operand, source);
         }
         if self.copies > 1 {
             for at in 0..graph.leafs.len() {

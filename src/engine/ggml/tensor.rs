@@ -32,36 +32,20 @@ pub type Place = u8;
 /// Not placed yet.
 pub const NOWHERE: Place = Place::MAX;
 
-/// The most operands that an operation has.
-const MOST_OPERANDS: usize = 7;
-
-/// What an operation reads, in order; [`Id::NONE`] where an operand is left out.
-#[derive(Clone, Copy, Debug)]
+/// Which of its graph's operands an operation reads.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Operands {
-    ids: [Id; MOST_OPERANDS],
-    count: u8,
+    /// The first of them.
+    pub first: u32,
+    /// How many there are, those that are left out included.
+    pub count: u8,
 }
 
 impl Operands {
-    /// No operands.
-    pub const NONE: Self = Self { ids: [Id::NONE; MOST_OPERANDS], count: 0 };
-
-    /// These operands.
-    pub fn of<const N: usize>(ids: [Id; N]) -> Self {
-        const { assert!(N <= MOST_OPERANDS, "no operation reads so much") };
-        let mut operands = Self { count: N as u8, ..Self::NONE };
-        operands.ids[..N].copy_from_slice(&ids);
-        operands
-    }
-
-    /// All of them, those that are left out included.
-    pub fn as_slice(&self) -> &[Id] {
-        &self.ids[..usize::from(self.count)]
-    }
-
-    /// The same, to be changed.
-    pub fn as_mut_slice(&mut self) -> &mut [Id] {
-        &mut self.ids[..usize::from(self.count)]
+    /// Their places among the graph's.
+    pub const fn range(self) -> std::ops::Range<usize> {
+        let first = self.first as usize;
+        first..first + self.count as usize
     }
 }
 
@@ -211,9 +195,8 @@ impl Buffer {
     }
 }
 
-/// A tensor without data: two lines of a processor's cache, for graphs of thousands are walked many times.
+/// A tensor without data.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
 pub struct Tensor {
     /// Elements per dimension.
     pub ne: [u64; 4],
@@ -243,15 +226,13 @@ pub struct Tensor {
     pub layer: i16,
 }
 
-const _: () = assert!(size_of::<Tensor>() == 2 * 64, "a tensor is two lines of a cache");
-
 impl Tensor {
     /// A tensor of its own, laid out without gaps.
     pub fn new(ty: Type, ne: [u64; 4]) -> Self {
         Self {
             ne,
             nb: contiguous(ty, ne),
-            src: Operands::NONE,
+            src: Operands::default(),
             view_of: Id::NONE,
             ty,
             op: Op::None,
@@ -291,11 +272,6 @@ impl Tensor {
     /// Same format, shape and strides.
     pub fn same_layout(&self, other: &Self) -> bool {
         self.ty == other.ty && self.ne == other.ne && self.nb == other.nb
-    }
-
-    /// Its operands.
-    pub fn sources(&self) -> impl Iterator<Item = Id> + '_ {
-        self.src.as_slice().iter().copied().filter(|id| id.is_some())
     }
 }
 

@@ -2,6 +2,7 @@
 //! gives which bytes under a placement, and what llama.cpp's trials end in.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::Loaded;
@@ -10,7 +11,8 @@ use super::error::Refusal;
 use super::fit::sketch::Extent;
 use super::placement::Placement;
 use super::release::Release;
-use crate::engine::ggml::allocate::{Course, Sizes, Trend};
+use super::tally::Tally;
+use crate::engine::ggml::allocate::{Course, Sizes};
 use crate::engine::ggml::families::Pattern;
 use crate::engine::ggml::{Backend, Op};
 use crate::gguf::Header;
@@ -23,6 +25,7 @@ const MOST_LEFT: usize = 4;
 pub struct Courses {
     model: OnceLock<Arc<Loaded>>,
     known: Mutex<Known>,
+    turn: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -30,9 +33,9 @@ struct Known {
     patterns: Vec<Kept>,
     courses: HashMap<Subject, Arc<Course>>,
     trials: HashMap<(Op, Subject), bool>,
+    tallies: Vec<Arc<Tally>>,
     /// By places of the track, the latest last.
     left: Vec<(Extent, Left)>,
-    turn: usize,
 }
 
 #[derive(Debug)]
@@ -49,15 +52,6 @@ pub(super) struct Subject {
     pub pattern: usize,
     pub placement: Placement,
     pub pipeline: bool,
-}
-
-/// What the devices reserve at a place of a track, and how that goes on.
-#[derive(Clone, Debug)]
-pub(super) struct Along {
-    /// The place towards which it goes on.
-    pub there: Extent,
-    /// Per device.
-    pub trends: Vec<Trend>,
 }
 
 impl Courses {
@@ -78,10 +72,25 @@ impl Courses {
         self.model.get().cloned()
     }
 
+    /// What the model's weights take on such devices.
+    pub(super) fn tally(&self, model: &Loaded, backends: &[Backend]) -> Arc<Tally> {
+        let tallies = &mut self.lock().tallies;
+        let at = tallies.iter().position(|tally| tally.is_for(backends)).unwrap_or_else(|| {
+            tallies.push(Arc::new(Tally::of(model, backends)));
+            tallies.len() - 1
+        });
+        Arc::clone(&tallies[at])
+    }
+
     /// What has been noted so far becomes what others go by. (Not at once: whose turn it is at the same time must not count,
     /// or answers would depend on who is faster.)
     pub fn next_turn(&self) {
-        self.lock().turn += 1;
+        self.turn.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whose turn it is.
+    pub(super) fn turn(&self) -> usize {
+        self.turn.load(Ordering::Relaxed)
     }
 
     /// What somebody left who measured at this place of the track.
@@ -113,8 +122,8 @@ impl Courses {
     /// Notes how large the tensors of a pattern are at a place of the track. Returns the same of another place from which
     /// they grow evenly, the nearest that is known.
     pub(super) fn note_sizes(&self, pattern: usize, at: Extent, sizes: &Arc<Sizes>) -> Option<(Extent, Arc<Sizes>)> {
+        let turn = self.turn();
         let mut known = self.lock();
-        let turn = known.turn;
         let places = &mut known.patterns.get_mut(pattern)?.sizes;
         places.entry(at).or_insert_with(|| (turn, Arc::clone(sizes)));
         let others = places.iter().filter(|(place, (noted, _))| place.is_even_with(at) && *noted < turn);

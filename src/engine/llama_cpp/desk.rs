@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::cache::Memory;
 use super::context::{Batch, Context, Options};
-use super::courses::{Along, Courses, Subject};
+use super::courses::{Courses, Subject};
 use super::error::Refusal;
 use super::fit::sketch::Extent;
 use super::pipeline::Pipeline;
 use super::placement::Placement;
 use super::probe::Parts;
+use super::reservation::Reservation;
+use super::tally::Tally;
 use super::{Device, Loaded, Measured, Watched, backends};
 use crate::engine::ggml::allocate::{self, Course, Sizes};
 use crate::engine::ggml::families::{self, Draft};
@@ -100,35 +102,32 @@ impl<'m> Desk<'m> {
         Ok(Layout { context, placement, memory, backends })
     }
 
-    /// What llama.cpp allocates on `devices` and in RAM; and how the graph's part of it goes on along the track, where there
-    /// is one and another place is known.
+    /// What llama.cpp allocates on `devices` and in RAM.
     pub fn measure(
         &mut self,
         devices: &[Device],
         placement: &Placement,
         options: &Options,
-    ) -> Result<(Measured, Option<Along>), Refusal> {
+    ) -> Result<Measured, Refusal> {
+        let (layout, reservation) = self.reserve(devices, placement, options)?;
+        Ok(layout.measured(self.model, reservation.bytes()).0)
+    }
+
+    /// The graph's part of that, for those who ask device by device, and everything else that matters to it. What it takes
+    /// to tell is then known for others, too.
+    pub fn reserve(
+        &mut self,
+        devices: &[Device],
+        placement: &Placement,
+        options: &Options,
+    ) -> Result<(Layout, Reservation), Refusal> {
         let layout = self.lay_out(devices, placement, options)?;
         let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
         let course = self.course(devices, &layout, &mut draft);
         let elsewhere = self.sizes(&layout, &mut draft);
-        let along = elsewhere.map(|(there, sizes)| Along { there, trends: course.trends(&draft.sizes, &sizes) });
-        let compute = match &along {
-            Some(along) => along.trends.iter().map(|trend| trend.here).collect(),
-            None => course.reserve(&draft.sizes),
-        };
+        let reservation = Reservation::new(course, Arc::clone(&draft.sizes), elsewhere);
         self.keep(draft);
-        Ok((layout.measured(self.model, compute).0, along))
-    }
-
-    /// Finds out the course of a graph, and how large things are here, for those who will measure it.
-    pub fn prepare(&mut self, devices: &[Device], placement: &Placement, options: &Options) -> Result<(), Refusal> {
-        let layout = self.lay_out(devices, placement, options)?;
-        let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
-        self.course(devices, &layout, &mut draft);
-        self.sizes(&layout, &mut draft);
-        self.keep(draft);
-        Ok(())
+        Ok((layout, reservation))
     }
 
     /// Finds out how large a draft's tensors are. Returns how large they are at another place, if that is known.
@@ -209,7 +208,7 @@ impl Layout {
     fn measured(self, model: &Loaded, compute: Vec<u64>) -> (Measured, Memory) {
         let Self { context, placement, memory, backends } = self;
         let measured = Measured {
-            model: placement.weights(model, &backends),
+            model: Tally::of(model, &backends).weights(model, &placement),
             context: memory.bytes(&backends),
             compute,
             parameters: context,
@@ -272,7 +271,7 @@ mod tests {
                 let options = Options { n_ctx, n_seq_max: 2, ..Options::default() };
                 let fresh = loaded.measure(&gpus(), spread, &options);
                 let placement = loaded.place(&gpus(), spread);
-                let mut kept = || desk.measure(&gpus(), &placement, &options).map(|(measured, _)| measured);
+                let mut kept = || desk.measure(&gpus(), &placement, &options);
                 assert_eq!(kept(), fresh, "{:?} {spread:?}", loaded.family);
                 assert_eq!(kept(), fresh, "{:?} again", loaded.family);
             }
@@ -297,7 +296,7 @@ mod tests {
                 let mut desk = Desk::sharing(&loaded, Shared { courses: Arc::clone(&courses), at });
                 for spread in &spreads(loaded.hparams.n_layer_all) {
                     let placement = loaded.place(&gpus(), spread);
-                    let shared = desk.measure(&gpus(), &placement, options).map(|(measured, _)| measured);
+                    let shared = desk.measure(&gpus(), &placement, options);
                     let fresh = loaded.measure(&gpus(), spread, options);
                     assert_eq!(shared, fresh, "{:?} {options:?} {spread:?}", loaded.family);
                 }
@@ -313,25 +312,27 @@ mod tests {
         for loaded in models() {
             let courses = Arc::new(Courses::default());
             let placement = loaded.place(&gpus(), &Spread::default());
-            let measure = |n_ctx: u64| {
+            let reserve = |n_ctx: u64| {
                 let shared = Shared { courses: Arc::clone(&courses), at: Extent::of_context(n_ctx) };
                 let options = Options { n_ctx, ..Options::default() };
-                let measured = Desk::sharing(&loaded, shared).measure(&gpus(), &placement, &options);
+                let reserved = Desk::sharing(&loaded, shared).reserve(&gpus(), &placement, &options);
                 courses.next_turn();
-                measured.ok()
+                reserved.ok().map(|(_, reservation)| reservation)
             };
             // windows and chunks of attention are smaller than any of these contexts
-            let Some((_, None)) = measure(16_384) else { continue };
+            let Some(first) = reserve(16_384) else { continue };
+            assert!(first.on(0).trend.is_none());
             for n_ctx in [65_536, 131_072] {
-                let (_, along) = measure(n_ctx).unwrap();
-                let (here, Along { there, trends }) = (Extent::of_context(n_ctx), along.unwrap());
+                let (near, here) = (reserve(n_ctx).unwrap(), Extent::of_context(n_ctx));
                 for elsewhere in [32_768, 40_960, 196_608] {
-                    let (measured, _) = measure(elsewhere).unwrap();
-                    let part = Extent::of_context(elsewhere).part_of(here, there);
-                    for (trend, bytes) in trends.iter().zip(measured.compute) {
+                    let measured = reserve(elsewhere).unwrap();
+                    for device in 0..=gpus().len() {
+                        let (there, trend) = near.on(device).trend.unwrap();
+                        let part = Extent::of_context(elsewhere).part_of(here, there);
                         asked += 1;
                         if trend.reaches(part) {
                             told += 1;
+                            let bytes = measured.on(device).bytes;
                             assert!(trend.at(part).abs_diff(bytes) <= 128, "{:?} {elsewhere}", loaded.family);
                         }
                     }

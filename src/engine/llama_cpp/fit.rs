@@ -4,22 +4,25 @@
 
 mod layers;
 pub mod sketch;
+mod weighed;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::context::{Context, Options};
+use super::context::Options;
 use super::desk::Desk;
 use super::error::Refusal;
-use super::placement::Placement;
 use super::release::Release;
+use super::tally::Tally;
 use super::{Device, Loaded, Measured, Spread, backends};
 use crate::engine::Aim;
+use crate::engine::ggml::Backend;
 use crate::gguf::Header;
 use crate::settings::FlashAttn;
 use layers::Filling;
 use sketch::Sketch;
+use weighed::{AtContext, Weighed};
 
 /// How a fit finds out what a placement takes.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +39,22 @@ impl Gauge<'_> {
         match self {
             Self::Graph => Ok(Arc::new(Loaded::new(header, release)?)),
             Self::Sketch(sketch) => sketch.shared().courses.model(header, release),
+        }
+    }
+
+    /// Where the model is measured.
+    pub(super) fn desk(self, model: &Loaded) -> Desk<'_> {
+        match self {
+            Self::Graph => Desk::new(model),
+            Self::Sketch(sketch) => Desk::sharing(model, sketch.shared()),
+        }
+    }
+
+    /// What its weights take on such devices.
+    fn tally(self, model: &Loaded, backends: &[Backend]) -> Arc<Tally> {
+        match self {
+            Self::Graph => Arc::new(Tally::of(model, backends)),
+            Self::Sketch(sketch) => sketch.shared().courses.tally(model, backends),
         }
     }
 }
@@ -77,24 +96,17 @@ pub struct Refused {
     pub room: u64,
 }
 
-/// What was measured before: a context, a placement, and what they take.
-type Known = (u64, Placement, Rc<Measured>);
-
 /// A model with everything that its measurements depend on.
 struct Fitter<'a> {
     model: &'a Loaded,
     devices: &'a [Device],
     limits: &'a Limits,
-    options: Options,
+    at: Rc<AtContext>,
     aim: Aim,
     gauge: Gauge<'a>,
-    known: RefCell<Vec<Known>>,
+    tally: Arc<Tally>,
+    known: RefCell<Vec<Rc<Weighed<'a>>>>,
     desk: RefCell<Desk<'a>>,
-}
-
-/// Bytes per device, RAM last.
-fn totals(measured: &Measured) -> Vec<i64> {
-    (0..measured.model.len()).map(|device| measured.total(device) as i64).collect()
 }
 
 /// Chooses context, layers and overflow for `model` on `devices`.
@@ -125,12 +137,10 @@ pub fn fit_for(
     options: &Options,
     limits: &Limits,
 ) -> Result<Fitted, Refusal> {
-    let desk = match gauge {
-        Gauge::Graph => Desk::new(model),
-        Gauge::Sketch(sketch) => Desk::sharing(model, sketch.shared()),
-    };
-    let (known, desk) = (RefCell::new(Vec::with_capacity(32)), RefCell::new(desk));
-    let mut fitter = Fitter { model, devices, limits, options: options.clone(), aim, gauge, known, desk };
+    let tally = gauge.tally(model, &backends(devices));
+    let (known, desk) = (RefCell::new(Vec::with_capacity(32)), RefCell::new(gauge.desk(model)));
+    let at = Rc::new(AtContext::new(model, &tally, options.clone())?);
+    let mut fitter = Fitter { model, devices, limits, at, aim, gauge, tally, known, desk };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
     }
@@ -179,42 +189,20 @@ fn over_all(tokens: u64, options: &Options) -> u64 {
     tokens.saturating_mul(streams(options)).min(u64::from(u32::MAX))
 }
 
-impl Fitter<'_> {
+impl<'a> Fitter<'a> {
     fn margins(&self) -> Vec<i64> {
         (0..self.devices.len().max(1)).map(|i| self.limits.margins.get(i).map_or(0, |margin| *margin as i64)).collect()
     }
 
-    /// What `spread` takes; each placement is measured once, by whatever spread it comes about.
-    fn measure(&self, spread: &Spread) -> Result<Rc<Measured>, Refusal> {
-        let (n_ctx, placement) = (self.options.n_ctx, self.model.place(self.devices, spread));
-        let mut known = self.known.borrow_mut();
-        if let Some((.., measured)) = known.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
-            return Ok(Rc::clone(measured));
-        }
-        let measure = || self.desk.borrow_mut().measure(self.devices, &placement, &self.options);
-        let measured = Rc::new(match self.gauge {
-            Gauge::Graph => measure()?.0,
-            Gauge::Sketch(sketch) => sketch.measure(self.model, self.devices, &placement, &self.options, measure)?,
-        });
-        known.push((n_ctx, placement, Rc::clone(&measured)));
-        Ok(measured)
-    }
-
-    /// Bytes that `spread` asks of each device for weights and caches alone.
-    fn without_graph(&self, spread: &Spread) -> Result<Vec<u64>, Refusal> {
-        let parameters = Context::new(&self.options, &self.model.hparams, &self.model.release)?;
-        let placement = self.model.place(self.devices, spread);
-        Ok(self.model.without_graph(&placement, &parameters, &backends(self.devices)))
-    }
-
     /// Whether llama.cpp takes these options for one placement and not for another.
     fn may_be_refused(&self) -> bool {
-        let Options { flash_attn, type_v, .. } = self.options;
+        let Options { flash_attn, type_v, .. } = self.at.options;
         flash_attn == FlashAttn::Auto && type_v.block() > 1 && !self.model.release.packed_v_needs_no_trial
     }
 
     fn end(&self, spread: Spread, failure: Option<&'static str>, refused: Option<Refused>) -> Result<Fitted, Refusal> {
-        Ok(Fitted { n_ctx: self.options.n_ctx, measured: self.measure(&spread)?, spread, failure, refused })
+        let measured = Rc::new(self.measured(&*self.weigh(&spread)?)?);
+        Ok(Fitted { n_ctx: self.at.options.n_ctx, measured, spread, failure, refused })
     }
 
     /// Layers that can go to GPUs, the output layer not counted.
@@ -229,49 +217,72 @@ impl Fitter<'_> {
     /// The first two steps: nothing, if everything fits; else a smaller context, if none was asked for. Says whether
     /// that was enough.
     fn shrink_context(&mut self, spread: &Spread) -> Result<bool, Refusal> {
-        let streams = streams(&self.options);
-        let automatic = self.options.n_ctx == 0;
-        let mut full = self.measure(spread)?;
-        let most = over_all(self.model.hparams.n_ctx_train, &self.options);
-        let least = over_all(self.limits.min_ctx, &self.options);
+        let options = self.at.options.clone();
+        let streams = streams(&options);
+        let automatic = options.n_ctx == 0;
+        let mut full = self.weigh(spread)?;
+        let most = over_all(self.model.hparams.n_ctx_train, &options);
+        let least = over_all(self.limits.min_ctx, &options);
         if automatic {
-            self.options.n_ctx = most;
+            self.choose_context(most)?;
             if streams > 1 {
-                full = self.measure(spread)?;
+                full = self.weigh(spread)?;
             }
         }
         let margins = self.margins();
         let gpus = self.devices.len();
-        let (free, used): (Vec<i64>, Vec<i64>) = if gpus == 0 {
-            (vec![self.limits.ram as i64], totals(&full))
+        let free: Vec<i64> = if gpus == 0 {
+            vec![self.limits.ram as i64]
         } else {
-            (self.devices.iter().map(|device| device.free as i64).collect(), totals(&full)[..gpus].to_vec())
+            self.devices.iter().map(|device| device.free as i64).collect()
         };
-        if (0..free.len()).all(|i| free[i] - used[i] >= margins[i]) {
+        if self.leaves(&margins, &full, &free)? {
             return Ok(true);
         }
-        let target = free.iter().sum::<i64>() - margins.iter().sum::<i64>();
-        let used: i64 = used.iter().sum();
-        if target >= used || !automatic || most <= least {
+        if !automatic || most <= least {
             return Ok(false);
         }
-        let mut target = target;
+        let mut target = free.iter().sum::<i64>() - margins.iter().sum::<i64>();
+        let used = self.in_all(&full, free.len())?;
+        if target >= used {
+            return Ok(false);
+        }
         if gpus > 1 {
             // only whole layers can be placed, or for experts whole tensors: expect to waste some on every device
-            let weights = full.model[..gpus].iter().map(|bytes| *bytes as i64).sum::<i64>();
+            let weights = full.weights[..gpus].iter().map(|bytes| *bytes as i64).sum::<i64>();
             let per_layer = weights / i64::from(self.layers());
             target -= (gpus as i64 + 1) * per_layer / if self.has_experts() { 6 } else { 2 };
         }
-        self.options.n_ctx = least;
-        let smallest = totals(&*self.measure(spread)?);
-        let smallest: i64 = if gpus == 0 { smallest[0] } else { smallest[..gpus].iter().sum() };
+        self.choose_context(least)?;
+        let smallest = self.in_all(&*self.weigh(spread)?, free.len())?;
         if target <= smallest {
             return Ok(false);
         }
         // memory grows linearly with the context; the product needs more bits than either factor
         let grown = i128::from(most - least) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
         let step = 256 * streams;
-        self.options.n_ctx = ((least + grown as u64) / step * step).max(least);
+        self.choose_context(((least + grown as u64) / step * step).max(least))?;
         Ok(gpus <= 1)
+    }
+
+    /// Whether the first devices leave so much of what is free.
+    fn leaves(&self, margins: &[i64], weighed: &Weighed<'a>, free: &[i64]) -> Result<bool, Refusal> {
+        for (device, (margin, free)) in margins.iter().zip(free).enumerate() {
+            if free - self.total(weighed, device)? < *margin {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn choose_context(&mut self, n_ctx: u64) -> Result<(), Refusal> {
+        let options = Options { n_ctx, ..self.at.options.clone() };
+        self.at = Rc::new(AtContext::new(self.model, &self.tally, options)?);
+        Ok(())
+    }
+
+    /// Bytes on the first devices together.
+    fn in_all(&self, weighed: &Weighed<'a>, devices: usize) -> Result<i64, Refusal> {
+        (0..devices).map(|device| self.total(weighed, device)).sum()
     }
 }

@@ -84,7 +84,7 @@ fn name(tensor: &Tensor, graph: &Graph) -> String {
 
 /// The tensor itself if it has a label, else the nearest of its first operands that has.
 fn named<'g>(tensor: &'g Tensor, graph: &'g Graph) -> Option<&'g Tensor> {
-    let first = |tensor: &&Tensor| tensor.sources().next().map(|id| &graph[id]);
+    let first = |tensor: &&Tensor| graph.sources(tensor).next().map(|id| &graph[id]);
     std::iter::successors(Some(tensor), first).take(NEAR).find(|tensor| !tensor.label.is_empty())
 }
 

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use super::Loaded;
 use super::architecture::Architecture;
 use super::hparams::Hparams;
-use super::weights::{self, Slot, Weight, Weights};
+use super::weights::{self, Slot, Weights};
 use crate::engine::ggml::Backend;
 use crate::engine::ggml::tensor::Place;
 
@@ -123,13 +123,18 @@ impl Placement {
         self.layers.iter().copied().chain([self.output]).collect()
     }
 
+    /// The home of block `il`; what lies beyond the blocks is with the output layer.
+    pub fn of_block(&self, il: usize) -> Place {
+        self.layers.get(il).copied().unwrap_or(self.output)
+    }
+
     /// The homes of the tensors of blocks.
     pub fn in_blocks(&self) -> InBlocks<'_> {
-        InBlocks { placement: self, il: 0, overrides: self.of_block(0) }
+        InBlocks { placement: self, il: 0, overrides: self.moved(0) }
     }
 
     /// What of block `il` goes elsewhere.
-    fn of_block(&self, il: usize) -> &[Overflow] {
+    pub fn moved(&self, il: usize) -> &[Overflow] {
         let from = self.overrides.partition_point(|to| to.block < il);
         let own = &self.overrides[from..];
         &own[..own.iter().take_while(|to| to.block == il).count()]
@@ -145,43 +150,12 @@ impl Placement {
         }
     }
 
-    /// Bytes of weights per device, the CPU last. (What the graph never asks for is not loaded.)
-    pub fn weights(&self, model: &Loaded, backends: &[Backend]) -> Vec<u64> {
-        let Loaded { release, hparams, weights: tensors, .. } = model;
-        let architecture = model.family.architecture;
-        let blocks = if release.loads_drafts.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
-        let mut bytes = vec![0; backends.len()];
-        let mut in_blocks = self.in_blocks();
-        let mut put =
-            |weight: &Weight, place: Place| bytes[usize::from(place)] += taken(weight, &backends[usize::from(place)]);
-        for weight in &tensors.all {
-            let slot = weight.role.map(|(slot, _)| slot);
-            match (weight.block, slot) {
-                // blocks that predict further tokens
-                (Some(il), _) if il >= blocks && il < hparams.n_layer_all => {}
-                (Some(il), _) => put(weight, in_blocks.home(il, slot)),
-                (None, Some(Slot::RopeFreqs | Slot::RopeLong | Slot::RopeShort)) => {
-                    self.rope_homes(hparams, architecture).into_iter().for_each(|place| put(weight, place));
-                }
-                (None, _) => put(weight, self.of_model(slot, architecture)),
-            }
-        }
-        let tied = architecture.loads_output() && tensors.find_global(Slot::Output, weights::Part::Weight).is_none();
-        if let (true, Some(index)) = (tied, tensors.find_global(Slot::TokenEmbd, weights::Part::Weight)) {
-            // Gemma 4 makes the output's copy before the embeddings, and so has both even in RAM
-            if self.output != self.cpu || architecture == Architecture::Gemma4 {
-                put(&tensors.all[index], self.output);
-            }
-        }
-        bytes
-    }
-
     /// Bytes of the weights that are in RAM wherever the layers are.
     pub fn looked_up(tensors: &Weights) -> u64 {
         let parts = |slot| [weights::Part::Weight, weights::Part::Bias, weights::Part::Scale].map(|part| (slot, part));
         let found =
             Slot::LOOKED_UP.into_iter().flat_map(parts).filter_map(|(slot, part)| tensors.find_global(slot, part));
-        found.map(|index| taken(&tensors.all[index], &Backend::CPU)).sum()
+        found.map(|index| tensors.all[index].on(&Backend::CPU)).sum()
     }
 
     /// Bytes of the weights of every block and of the output layer, wherever they are.
@@ -220,15 +194,6 @@ impl Placement {
         }
         bytes
     }
-
-    /// Every device whose blocks rotate by factors has these of its own.
-    fn rope_homes(&self, hparams: &Hparams, architecture: Architecture) -> Vec<Place> {
-        let uses = |il: &usize| architecture != Architecture::Gemma4 || !hparams.is_swa[*il];
-        let mut homes: Vec<_> = (0..hparams.n_layer()).filter(uses).map(|il| self.layers[il]).collect();
-        homes.sort_unstable();
-        homes.dedup();
-        homes
-    }
 }
 
 impl InBlocks<'_> {
@@ -236,15 +201,31 @@ impl InBlocks<'_> {
     pub fn home(&mut self, il: usize, slot: Option<Slot>) -> Place {
         let Self { placement, .. } = *self;
         if il != self.il {
-            (self.il, self.overrides) = (il, placement.of_block(il));
+            (self.il, self.overrides) = (il, placement.moved(il));
         }
         let moved = self.overrides.iter().find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
-        let home = || placement.layers.get(il).copied().unwrap_or(placement.output);
-        moved.map_or_else(home, |to| to.gpu.unwrap_or(placement.cpu))
+        moved.map_or_else(|| placement.of_block(il), |to| to.gpu.unwrap_or(placement.cpu))
     }
 }
 
 impl Part {
+    /// Each of them.
+    pub const ALL: [Self; 4] = [Self::Experts, Self::FeedForward, Self::GateAndDown, Self::Down];
+
+    /// How many classes of tensors there are at most of which each part holds all or none.
+    pub const CLASSES: usize = 1 << Self::ALL.len();
+
+    /// The class of tensors of this role.
+    pub fn class(slot: Option<Slot>) -> usize {
+        let covers = |part: &Self| slot.is_some_and(|slot| part.covers(slot));
+        Self::ALL.into_iter().filter(covers).map(|part| 1 << part as usize).sum()
+    }
+
+    /// Whether it holds tensors of this class.
+    pub const fn has(self, class: usize) -> bool {
+        class & (1 << self as usize) != 0
+    }
+
     /// Whether it holds tensors of this role.
     const fn covers(self, slot: Slot) -> bool {
         // written out, not told by names: it is asked for every tensor of every graph
@@ -269,11 +250,6 @@ impl Part {
             Self::Down => matches!(slot, Slot::FfnDown | Slot::FfnDownExps | Slot::FfnDownShexp),
         }
     }
-}
-
-/// Bytes that `weight` takes on a device of this kind.
-fn taken(weight: &Weight, backend: &Backend) -> u64 {
-    backend.align(backend.padded(weight.bytes, weight.ty, weight.ne[0]))
 }
 
 /// Upper bounds of the GPUs' shares, as fractions of all layers that go to GPUs.

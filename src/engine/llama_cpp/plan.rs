@@ -45,7 +45,8 @@ pub fn plan_gauged(
     let loaded = gauge.model(&model.header, settings.release.unwrap_or_default())?;
     let mut placed = Placed::new(&loaded, machine, settings, Aim::Most, gauge)?;
     let Ask { devices, spread, options, .. } = &placed.ask;
-    let (measured, watched) = loaded.watch(devices, spread, options, None)?;
+    let placement = loaded.place(devices, spread);
+    let (measured, watched) = gauge.desk(&loaded).watch(devices, &placement, options, None)?;
     placed.fitted.measured = Rc::new(measured);
     Ok(Parts { model, placed, watched }.plan())
 }
@@ -76,7 +77,7 @@ pub fn outlook(
     courses: &Courses,
 ) -> Result<Outlook, EngineError> {
     let loaded = courses.model(&model.header, settings.release.unwrap_or_default())?;
-    Ok(outlook::outlook(&loaded, machine, settings)?)
+    Ok(outlook::outlook(&loaded, courses, machine, settings)?)
 }
 
 /// What is asked of llama.cpp, once its fit has chosen.

@@ -1,7 +1,7 @@
 //! A model's tensors by what they are for, so that a graph can ask for them by block and role.
 
 use super::error::Refusal;
-use crate::engine::ggml::{Tensor, Type};
+use crate::engine::ggml::{Backend, Tensor, Type};
 use crate::gguf::Header;
 
 /// What of a tensor's role: the matrix, what is added after it, or what its result is scaled by.
@@ -141,6 +141,13 @@ pub struct Weight {
     pub bytes: u64,
 }
 
+impl Weight {
+    /// Bytes that it takes on a device of this kind.
+    pub fn on(&self, backend: &Backend) -> u64 {
+        backend.align(backend.padded(self.bytes, self.ty, self.ne[0]))
+    }
+}
+
 type Row = [[u32; 3]; Slot::COUNT];
 
 /// All tensors of a file.
@@ -148,6 +155,8 @@ type Row = [[u32; 3]; Slot::COUNT];
 pub struct Weights {
     /// In file order.
     pub all: Vec<Weight>,
+    /// Those of them that are of no block.
+    outside: Vec<usize>,
     /// Blocks, then the whole model.
     table: Vec<Row>,
 }
@@ -160,6 +169,7 @@ impl Weights {
     pub fn read(header: &Header, blocks: usize) -> Result<Self, Refusal> {
         let mut weights = Self {
             all: Vec::with_capacity(header.tensors.len()),
+            outside: Vec::new(),
             table: vec![[[u32::MAX; 3]; Slot::COUNT]; blocks + 1],
         };
         for (index, tensor) in header.tensors.iter().enumerate() {
@@ -175,9 +185,17 @@ impl Weights {
                 row[slot as usize][part as usize] = index as u32;
             }
             let bytes = Tensor::new(tensor.ty, ne).bytes();
+            if row >= blocks {
+                weights.outside.push(index);
+            }
             weights.all.push(Weight { block, role, index, ty: tensor.ty, ne, bytes });
         }
         Ok(weights)
+    }
+
+    /// Those of no block, or of one that is none of the model's.
+    pub fn outside(&self) -> impl Iterator<Item = &Weight> {
+        self.outside.iter().map(|&index| &self.all[index])
     }
 
     /// The tensor of block `il` with this role: an index into [`Self::all`].

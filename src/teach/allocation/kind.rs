@@ -84,7 +84,7 @@ fn of_node(graph: &Graph, kinds: &[Kind], id: Id) -> Kind {
     if let Some(below) = tensor.view_of.get() {
         return kinds[below.index()];
     }
-    let Some(first) = tensor.sources().next() else { return named };
+    let Some(first) = graph.sources(tensor).next() else { return named };
     let weight = &graph[first];
     let vocabulary = matches!(weight.buffer, Buffer::Weights(_)) && matches!(weight.label, "output" | "token_embd");
     if tensor.op == Op::MulMat && vocabulary {

@@ -109,7 +109,7 @@ pub fn steps(trace: &Trace) -> Vec<Step> {
         changed: 0,
     }];
     for ((pass, places), before) in trace.passes.iter().zip(befores) {
-        let reads_copy = |id: Id| graph[id].sources().any(|source| source.index() >= arena);
+        let reads_copy = |id: Id| graph.sources(&graph[id]).any(|source| source.index() >= arena);
         let is_new = |id: Id| place(places, id) != place(before, id);
         let split = *pass == Pass::Split;
         let lit = |id: &Id| if split { reads_copy(*id) } else { is_new(*id) };

@@ -106,34 +106,33 @@ impl Course {
         Self { devices: moves.to_vec() }
     }
 
-    /// Bytes that each device must reserve.
-    pub fn reserve(&self, sizes: &Sizes) -> Vec<u64> {
-        self.carry_out(sizes).into_iter().map(|(blocks, _)| blocks.reserved()).collect()
+    /// How many devices there are.
+    pub const fn devices(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// Bytes that a device must reserve.
+    pub fn reserve(&self, device: usize, sizes: &Sizes) -> u64 {
+        self.carry_out(device, sizes).0.reserved()
     }
 
     /// The same, and how it goes on towards where tensors are as large as `there` says.
-    pub fn trends(&self, sizes: &Sizes, there: &Sizes) -> Vec<Trend> {
-        let devices = self.devices.iter().zip(&sizes.devices);
-        let trend = |(moves, Device { kind, backend }): (&Vec<Move>, &Device)| {
-            let (here, there) = (&sizes.of_kinds[*kind], &there.of_kinds[*kind]);
-            let size = |id: usize, times: u64| Moving {
-                here: backend.align(times * here[id]),
-                there: backend.align(times * there[id]),
-            };
-            let (blocks, _) = carry_out(moves, backend, size);
-            let Moving { here, there } = blocks.reserved();
-            Trend { here, there, reach: blocks.reach }
+    pub fn trend(&self, device: usize, sizes: &Sizes, there: &Sizes) -> Trend {
+        let Device { kind, backend } = &sizes.devices[device];
+        let (here, there) = (&sizes.of_kinds[*kind], &there.of_kinds[*kind]);
+        let size = |id: usize, times: u64| Moving {
+            here: backend.align(times * here[id]),
+            there: backend.align(times * there[id]),
         };
-        devices.map(trend).collect()
+        let (blocks, _) = carry_out(&self.devices[device], backend, size);
+        let Moving { here, there } = blocks.reserved();
+        Trend { here, there, reach: blocks.reach }
     }
 
-    /// The blocks of each device as they end, and where everything is that is taken there, in order.
-    pub fn carry_out(&self, sizes: &Sizes) -> Vec<(Blocks<u64>, Vec<Taken<u64>>)> {
-        let devices = self.devices.iter().zip(&sizes.devices);
-        let carry_out = |(moves, Device { kind, backend }): (&Vec<Move>, &Device)| {
-            carry_out(moves, backend, |id, times| backend.align(times * sizes.of_kinds[*kind][id]))
-        };
-        devices.map(carry_out).collect()
+    /// The blocks of a device as they end, and where everything is that is taken there, in order.
+    pub fn carry_out(&self, device: usize, sizes: &Sizes) -> (Blocks<u64>, Vec<Taken<u64>>) {
+        let Device { kind, backend } = &sizes.devices[device];
+        carry_out(&self.devices[device], backend, |id, times| backend.align(times * sizes.of_kinds[*kind][id]))
     }
 }
 

@@ -76,10 +76,12 @@ pub struct Draft {
     /// What the model's own code keeps on a device.
     pinned: Vec<(Id, Home)>,
     shared: Vec<Shared>,
-    /// What is given, of shared weights one for each reader.
-    leafs: Vec<Id>,
-    /// Who needs what in it; as many as it has tensors, copies not counted.
+    /// Its tensors, those that a schedule adds not counted.
+    tensors: usize,
+    /// Who needs what of them, once it was settled.
     pub claims: Vec<Claim>,
+    /// What is given, of shared weights one for each reader, once it was settled.
+    leafs: Vec<Id>,
 }
 
 impl Home {
@@ -98,17 +100,26 @@ impl Home {
 impl Draft {
     /// `shared` are weights that enter the graph once for each who reads them.
     pub(super) fn new(
-        mut graph: Graph,
+        graph: Graph,
         purpose: Purpose,
         given: Vec<(Id, Home)>,
         pinned: Vec<(Id, Home)>,
         shared: impl IntoIterator<Item = Vec<Id>>,
     ) -> Self {
-        let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared::of(&graph, ids)).collect();
-        graph.finish();
-        let (leafs, claims) = (graph.leafs.clone(), allocate::claims(&graph));
-        let sizes = Arc::default();
-        Self { graph, sizes, pattern: None, purpose, given, pinned, shared, leafs, claims }
+        let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared { ids, readers: Vec::new() });
+        let (tensors, shared) = (graph.tensors.len(), shared.collect());
+        let (sizes, claims, leafs) = Default::default();
+        Self { graph, sizes, pattern: None, purpose, given, pinned, shared, tensors, claims, leafs }
+    }
+
+    /// Finds out what all schedules need to know; where courses are known, nobody schedules.
+    fn make_ready(&mut self) {
+        for shared in &mut self.shared {
+            shared.find_readers(&self.graph);
+        }
+        self.graph.finish();
+        self.claims = allocate::claims(&self.graph);
+        self.leafs = self.graph.leafs.clone();
     }
 
     /// Whether it is the graph for these.
@@ -132,6 +143,9 @@ impl Draft {
 
     /// Gives weights and caches their homes.
     pub fn settle(&mut self, placement: &Placement) {
+        if self.claims.is_empty() {
+            self.make_ready();
+        }
         let Self { graph, purpose, given, pinned, .. } = self;
         let mut in_blocks = placement.in_blocks();
         for &(id, home) in &*given {
@@ -165,7 +179,8 @@ impl Draft {
                 }
             }
             for &(reader, operand, which) in readers {
-                graph[reader].src.as_mut_slice()[operand] = first[place(graph, ids[which])];
+                let source = first[place(graph, ids[which])];
+                graph.rewire(reader, operand, source);
             }
         }
         let Graph { leafs, tensors, .. } = graph;
@@ -183,25 +198,23 @@ impl Draft {
     /// Takes back what scheduling changed.
     pub fn restore(&mut self, schedule: &Schedule) {
         schedule.undo(&mut self.graph);
-        self.graph.tensors.truncate(self.claims.len());
+        self.graph.truncate(self.tensors);
     }
 }
 
 impl Shared {
-    fn of(graph: &Graph, ids: Vec<Id>) -> Self {
+    fn find_readers(&mut self, graph: &Graph) {
         let mut which = vec![usize::MAX; graph.tensors.len()];
-        for (at, id) in ids.iter().enumerate() {
+        for (at, id) in self.ids.iter().enumerate() {
             which[id.index()] = at;
         }
-        let mut readers = Vec::with_capacity(ids.len());
         for &reader in &graph.nodes {
-            for (operand, id) in graph[reader].src.as_slice().iter().enumerate() {
+            for (operand, id) in graph.slots(reader).iter().enumerate() {
                 let which = which.get(id.index()).copied().unwrap_or(usize::MAX);
                 if which != usize::MAX {
-                    readers.push((reader, operand, which));
+                    self.readers.push((reader, operand, which));
                 }
             }
         }
-        Self { ids, readers }
     }
 }

@@ -27,7 +27,7 @@ impl Scheduler<'_> {
         if tensor.op == Op::Rope || (tensor.op == Op::FlashAttn && !self.rules.sinks_decide) {
             return NOWHERE;
         }
-        for source in tensor.sources() {
+        for source in graph.sources(tensor) {
             let Buffer::Weights(home) = graph[source].buffer else { continue };
             if home == self.cpu() && self.op_offload {
                 let takes = |gpu: &Backend| gpu.supports(tensor) && gpu.wants(tensor);
@@ -71,8 +71,8 @@ impl Scheduler<'_> {
             }
             let tensor = &graph[id];
             let readable = |place: Place| {
-                tensor
-                    .sources()
+                graph
+                    .sources(tensor)
                     .filter(|source| {
                         let below = graph[*source].view_of;
                         let placed = places[source.index()] != NOWHERE
@@ -95,7 +95,7 @@ impl Scheduler<'_> {
             if places[id.index()] == NOWHERE && tensor.view_of.is_some() {
                 places[id.index()] = places[tensor.view_of.index()];
             }
-            for source in tensor.sources() {
+            for source in graph.sources(tensor) {
                 if places[source.index()] == NOWHERE {
                     let below = graph[source].view_of;
                     places[source.index()] = below.get().map_or(places[id.index()], |below| places[below.index()]);

@@ -17,13 +17,22 @@ impl Copies<'_> {
     fn of(&mut self, id: Id, place: Place) -> &mut Id {
         &mut self.first[id.index() * self.devices + usize::from(place)]
     }
+
+    /// Leaves none.
+    fn forget(&mut self, schedule: &Schedule) {
+        for split in &schedule.splits {
+            for &input in schedule.inputs(split) {
+                *self.of(input, split.place) = Id::NONE;
+            }
+        }
+    }
 }
 
 impl Scheduler<'_> {
     /// Pass 5, and the order in which the allocator will walk.
     pub(super) fn split(&self, graph: &mut Graph, places: Vec<Place>, bench: &mut Workbench) -> Schedule {
         let devices = self.backends.len();
-        bench.copies.clear();
+        // whoever used it last left no copies in it
         bench.copies.resize(graph.tensors.len() * devices, Id::NONE);
         let mut copies =
             Copies { first: &mut bench.copies, devices, count: if self.pipeline { PIPELINE_COPIES } else { 1 } };
@@ -36,6 +45,7 @@ impl Scheduler<'_> {
             Self::multiply(inputs, graph, &mut schedule, copies.count);
         }
         Self::order(graph, &mut schedule, &mut copies);
+        copies.forget(&schedule);
         schedule
     }
 
@@ -61,8 +71,9 @@ impl Scheduler<'_> {
                 let next = Split { place, nodes: node..node, inputs: split.inputs.end..split.inputs.end };
                 schedule.splits.push(std::mem::replace(&mut split, next));
             }
-            for slot in 0..graph[id].src.as_slice().len() {
-                let source = graph[id].src.as_slice()[slot];
+            let first = graph[id].src.range().start;
+            for at in graph[id].src.range() {
+                let source = graph.operands[at];
                 if !source.is_some() || !Self::is_away(graph, schedule, source, place) {
                     continue;
                 }
@@ -70,8 +81,8 @@ impl Scheduler<'_> {
                     *copies.of(source, place) = schedule.copy(graph, source, place, copies.count);
                     schedule.inputs.push(source);
                 }
-                graph[id].src.as_mut_slice()[slot] = *copies.of(source, place);
-                schedule.rewired.push((id, slot, source));
+                graph.operands[at] = *copies.of(source, place);
+                schedule.rewired.push((id, at - first, source));
             }
         }
         (split.nodes.end, split.inputs.end) = (graph.nodes.len(), schedule.inputs.len());
@@ -80,14 +91,14 @@ impl Scheduler<'_> {
 
     /// Whether `id` needs weights from elsewhere: a new split lets them take the bytes of those brought before.
     fn brings_weights(graph: &Graph, schedule: &Schedule, id: Id, place: Place) -> bool {
-        graph[id].sources().any(|source| {
+        graph.sources(&graph[id]).any(|source| {
             matches!(graph[source].buffer, Buffer::Weights(_)) && Self::is_away(graph, schedule, source, place)
         })
     }
 
     /// Whether `id` needs a copy that does not exist yet.
     fn brings_more(graph: &Graph, schedule: &Schedule, copies: &mut Copies<'_>, id: Id, place: Place) -> bool {
-        let mut sources = graph[id].sources();
+        let mut sources = graph.sources(&graph[id]);
         sources.any(|source| !copies.of(source, place).is_some() && Self::is_away(graph, schedule, source, place))
     }
 
@@ -165,7 +176,7 @@ fn inputs(graph: &Graph) -> Vec<Id> {
 fn read_inputs(graph: &Graph) -> Vec<Id> {
     let mut read = Vec::new();
     for &id in &graph.computed {
-        for source in graph[id].sources() {
+        for source in graph.sources(&graph[id]) {
             if graph[source].input && !read.contains(&source) {
                 read.push(source);
             }

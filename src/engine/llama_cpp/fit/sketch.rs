@@ -5,47 +5,49 @@ mod extent;
 mod line;
 mod shape;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::engine::ggml::Backend;
-use crate::engine::llama_cpp::cache::Memory;
-use crate::engine::llama_cpp::context::{Context, Options};
-use crate::engine::llama_cpp::courses::{Along, Courses};
+use super::weighed::Graph;
+use crate::engine::llama_cpp::context::Options;
+use crate::engine::llama_cpp::courses::Courses;
 use crate::engine::llama_cpp::desk::{Desk, Shared};
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::placement::Placement;
-use crate::engine::llama_cpp::{Device, Loaded, Measured, backends};
+use crate::engine::llama_cpp::reservation::Reservation;
+use crate::engine::llama_cpp::{Device, Loaded};
 pub use extent::Extent;
-use line::{Line, Seen, tell};
+use line::Line;
 use shape::{Levels, Shape};
 
 /// Graphs that were measured along a knob's track while everything else stayed, the GPUs too.
 #[derive(Debug, Default)]
 pub struct Graphs {
-    lines: Mutex<Lines>,
-    /// Weights do not change along a track.
-    weights: Mutex<HashMap<Known, Vec<u64>>>,
+    /// By placements, with one of a fit's contexts.
+    trails: Mutex<HashMap<(usize, Placement), Arc<Trail>>>,
+    /// By the shape of a device's part.
+    of_shapes: Mutex<HashMap<Shape, Line<OnDevice>>>,
     courses: Arc<Courses>,
 }
 
-/// What graphs took along the track.
-#[derive(Debug, Default)]
-struct Lines {
-    of_placements: HashMap<Known, Line<Vec<Seen>>>,
-    /// By the shape of a device's part.
-    of_shapes: HashMap<Shape, Line<Seen>>,
-}
+/// What is reserved, and by which device.
+type OnDevice = (Arc<Reservation>, usize);
 
-/// A placement, with one of a fit's contexts.
-type Known = (usize, Placement);
+/// What the graph of a placement took along the track.
+#[derive(Debug, Default)]
+struct Trail {
+    /// Of each device, once they are asked for.
+    shapes: OnceLock<Vec<Levels>>,
+    line: Mutex<Line<Arc<Reservation>>>,
+}
 
 /// A place on a track where a plan is sketched.
 #[derive(Debug)]
 pub struct Sketch<'a> {
     graphs: &'a Graphs,
     at: Extent,
+    turn: usize,
     basis: Basis,
     /// Contexts in the order in which fits come to them: the first is another than the one that they choose.
     contexts: RefCell<Vec<u64>>,
@@ -86,47 +88,87 @@ pub enum Basis {
     Ahead,
 }
 
+/// What a placement's graph takes, told by others like it, as far as there are any.
+#[derive(Debug)]
+pub struct Likeness<'a> {
+    sketch: &'a Sketch<'a>,
+    /// The how many-th of the fit's contexts.
+    context: usize,
+    trail: Arc<Trail>,
+    /// The graph itself, once it had to be known.
+    itself: OnceCell<Arc<Reservation>>,
+}
+
+impl Likeness<'_> {
+    /// Bytes on a device; `reserve` finds out the graph itself, where nothing like it is known.
+    pub(super) fn on(
+        &self,
+        device: usize,
+        model: &Loaded,
+        placement: &Placement,
+        reserve: impl FnOnce() -> Result<Reservation, Refusal>,
+    ) -> Result<u64, Refusal> {
+        let Self { sketch, context, trail, itself } = self;
+        let Sketch { graphs, at, turn, basis, lacks, .. } = sketch;
+        if let Some(itself) = itself.get() {
+            return Ok(itself.on(device).bytes);
+        }
+        let shapes = || trail.shapes(model, placement, *context);
+        if let Some(told) = trail.told(device, *at, *turn).or_else(|| graphs.told_of(&shapes()[device], *at, *turn)) {
+            return Ok(told);
+        }
+        if *basis == Basis::Ahead {
+            lacks.set(true);
+            return Err(Refusal::settings("nothing like it has been measured yet".to_owned()));
+        }
+        let reservation = Arc::new(reserve()?);
+        sketch.note(trail, shapes(), &reservation);
+        Ok(itself.get_or_init(|| reservation).on(device).bytes)
+    }
+}
+
+impl Trail {
+    fn shapes(&self, model: &Loaded, placement: &Placement, context: usize) -> &[Levels] {
+        self.shapes.get_or_init(|| Shape::of(&model.hparams, placement, context))
+    }
+
+    /// What is reserved at a place of the track, where that was found out.
+    fn reserved(&self, at: Extent) -> Option<Arc<Reservation>> {
+        lock(&self.line).get(at).cloned()
+    }
+
+    /// What is probably reserved there on a device.
+    fn told(&self, device: usize, at: Extent, turn: usize) -> Option<u64> {
+        lock(&self.line).tell(at, turn, |reservation| reservation.on(device))
+    }
+
+    /// Whether nobody has measured it anywhere.
+    fn is_new(&self) -> bool {
+        lock(&self.line).is_empty()
+    }
+}
+
 impl Graphs {
     /// Graphs under one of the engine's rules, with the courses of those under all of them.
     pub fn sharing(courses: Arc<Courses>) -> Self {
         Self { courses, ..Self::default() }
     }
 
-    /// What the graph of a placement takes at a place of the track, as far as `basis` lets it be told.
-    fn told(&self, basis: Basis, placement: &Known, shapes: &[Levels], at: Extent) -> Option<Vec<u64>> {
-        let lines = lock(&self.lines);
-        let line = lines.of_placements.get(placement);
-        let measured = line.and_then(|line| line.get(&at));
-        if measured.is_some() || basis == Basis::Graph {
-            return measured.map(|seen| seen.iter().map(|seen| seen.bytes).collect());
-        }
-        let of_placement = |device: usize| tell(line?, at, |seen: &Vec<Seen>| &seen[device]);
-        let of_shape = |shape: &Shape| tell(lines.of_shapes.get(shape)?, at, |seen| seen);
-        let told = shapes.iter().enumerate();
-        told.map(|(device, levels)| of_placement(device).or_else(|| levels.iter().find_map(of_shape))).collect()
+    /// That of a placement, with one of a fit's contexts.
+    fn trail(&self, context: usize, placement: &Placement) -> Arc<Trail> {
+        Arc::clone(lock(&self.trails).entry((context, placement.clone())).or_default())
     }
 
-    fn note(&self, placement: Known, shapes: Vec<Levels>, at: Extent, compute: &[u64], along: Option<&Along>) {
-        let trend = |device: usize| along.map(|along| (along.there, along.trends[device]));
-        let seen: Vec<Seen> =
-            compute.iter().enumerate().map(|(device, &bytes)| Seen { bytes, trend: trend(device) }).collect();
-        let mut lines = lock(&self.lines);
-        for (shapes, seen) in shapes.into_iter().zip(&seen) {
-            for shape in shapes {
-                lines.of_shapes.entry(shape).or_default().insert(at, *seen);
-            }
-        }
-        lines.of_placements.entry(placement).or_default().insert(at, seen);
+    /// What a device of this shape probably reserves at a place of the track, by others like it.
+    fn told_of(&self, shapes: &Levels, at: Extent, turn: usize) -> Option<u64> {
+        let lines = lock(&self.of_shapes);
+        let on = |(reservation, device): &OnDevice| reservation.on(*device);
+        shapes.iter().find_map(|shape| lines.get(shape)?.tell(at, turn, on))
     }
 
     /// What is shared along the track with those who measure at this place.
     fn shared(&self, at: Extent) -> Shared {
         Shared { courses: Arc::clone(&self.courses), at }
-    }
-
-    /// Whether a placement was measured anywhere on the track.
-    fn has_met(&self, placement: &Known) -> bool {
-        lock(&self.lines).of_placements.contains_key(placement)
     }
 
     /// Finds out what exact looks will want, as far as that does not depend on where they are; of where `here` is wanted,
@@ -136,26 +178,18 @@ impl Graphs {
         let mut desk = Desk::sharing(&model, self.shared(here.at));
         for Wanted { devices, placement, .. } in wanted {
             // whoever looks there will be told why it is refused
-            if desk.prepare(devices, placement, &here.options).is_err() {
+            if desk.reserve(devices, placement, &here.options).is_err() {
                 return;
             }
         }
-    }
-
-    fn weights(&self, model: &Loaded, placement: Known, backends: &[Backend]) -> Vec<u64> {
-        if let Some(known) = lock(&self.weights).get(&placement) {
-            return known.clone();
-        }
-        let weights = placement.1.weights(model, backends);
-        lock(&self.weights).insert(placement, weights.clone());
-        weights
     }
 }
 
 impl<'a> Sketch<'a> {
     /// At a place of the track; what `graphs` lack for it is measured and added to them.
     pub fn new(graphs: &'a Graphs, at: Extent, basis: Basis) -> Self {
-        Self { graphs, at, basis, contexts: RefCell::default(), wanted: RefCell::default(), lacks: Cell::default() }
+        let (contexts, wanted, lacks) = Default::default();
+        Self { graphs, at, turn: graphs.courses.turn(), basis, contexts, wanted, lacks }
     }
 
     /// Whether it was drawn to its end: nothing was lacking that would have had to be measured for it.
@@ -173,44 +207,44 @@ impl<'a> Sketch<'a> {
         self.graphs.shared(self.at)
     }
 
-    /// What `placement` takes; `measure` finds it out by its graph, where nothing like it is known.
-    pub(super) fn measure(
-        &self,
+    /// What the graph of `placement` takes; `reserve` finds it out where it has to be that graph itself, and nobody knows it.
+    pub(super) fn graph(
+        &'a self,
         model: &Loaded,
         devices: &[Device],
         placement: &Placement,
         options: &Options,
-        measure: impl FnOnce() -> Result<(Measured, Option<Along>), Refusal>,
-    ) -> Result<Measured, Refusal> {
-        let Self { graphs, at, basis, .. } = *self;
+        reserve: impl FnOnce() -> Result<Arc<Reservation>, Refusal>,
+    ) -> Result<Graph<'a>, Refusal> {
         let context = self.context(options.n_ctx);
-        let shapes = Shape::of(&model.hparams, placement, context);
-        let known = (context, placement.clone());
-        let told = graphs.told(basis, &known, &shapes, at);
-        if basis == Basis::Ahead {
-            if !graphs.has_met(&known) {
-                self.want(devices, placement, options);
-            }
-            if told.is_none() {
-                self.lacks.set(true);
-                return Err(Refusal::settings("nothing like it has been measured yet".to_owned()));
+        let trail = self.graphs.trail(context, placement);
+        if let Some(reservation) = trail.reserved(self.at) {
+            return Ok(Graph::Itself(reservation));
+        }
+        if self.basis == Basis::Graph {
+            let reservation = reserve()?;
+            self.note(&trail, trail.shapes(model, placement, context), &reservation);
+            return Ok(Graph::Itself(reservation));
+        }
+        if self.basis == Basis::Ahead && trail.is_new() {
+            self.want(devices, placement, options);
+        }
+        Ok(Graph::Like(Likeness { sketch: self, context, trail, itself: OnceCell::new() }))
+    }
+
+    /// Notes what was measured here.
+    fn note(&self, trail: &Trail, shapes: &[Levels], reservation: &Arc<Reservation>) {
+        lock(&trail.line).note(self.at, self.turn, Arc::clone(reservation));
+        let mut lines = lock(&self.graphs.of_shapes);
+        for (device, shapes) in shapes.iter().enumerate() {
+            for shape in shapes {
+                let measured = (Arc::clone(reservation), device);
+                match lines.get_mut(shape) {
+                    Some(line) => line.note(self.at, self.turn, measured),
+                    None => lines.entry(shape.clone()).or_default().note(self.at, self.turn, measured),
+                }
             }
         }
-        let Some(compute) = told else {
-            let (measured, along) = measure()?;
-            graphs.note(known, shapes, at, &measured.compute, along.as_ref());
-            return Ok(measured);
-        };
-        let parameters = Context::new(options, &model.hparams, &model.release)?;
-        let backends = backends(devices);
-        let memory = Memory::new(&model.hparams, model.family.architecture, &parameters, placement);
-        Ok(Measured {
-            model: graphs.weights(model, known, &backends),
-            context: memory.bytes(&backends),
-            compute,
-            parameters,
-            homes: placement.homes(),
-        })
     }
 
     fn want(&self, devices: &[Device], placement: &Placement, options: &Options) {

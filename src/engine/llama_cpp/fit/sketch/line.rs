@@ -3,48 +3,83 @@
 use std::collections::BTreeMap;
 
 use super::extent::Extent;
-use crate::engine::ggml::allocate::Trend;
+use crate::engine::llama_cpp::reservation::Reserved;
 
 /// What was measured at places of a track.
-pub type Line<T> = BTreeMap<Extent, T>;
-
-/// What a device's part of a graph takes at a place of a track, and how that goes on towards another place.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    pub bytes: u64,
-    pub trend: Option<(Extent, Trend)>,
+#[derive(Debug)]
+pub struct Line<T> {
+    /// Each with the turn in which it was noted.
+    places: BTreeMap<Extent, (usize, T)>,
 }
 
-/// What a device takes at `at`: as it goes on from the nearest place where it was measured, or else on a line through two.
-pub fn tell<T>(line: &Line<T>, at: Extent, of: impl Fn(&T) -> &Seen) -> Option<u64> {
-    if let Some(measured) = line.get(&at) {
-        return Some(of(measured).bytes);
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self { places: BTreeMap::new() }
     }
-    let near = [line.range(..at).next_back(), line.range(at..).next()];
-    let mut near: Vec<_> = near.into_iter().flatten().collect();
-    near.sort_by_key(|(place, _)| place.distance(at));
-    let goes_on = near.into_iter().find_map(|(place, measured)| {
-        let (there, trend) = of(measured).trend?;
-        let part = at.part_of(*place, there);
-        (at.is_even_with(*place) && trend.reaches(part)).then(|| trend.at(part))
-    });
-    goes_on.or_else(|| Some(on_line(ends(line, at)?.map(|(place, measured)| (place, of(measured).bytes)), at)))
 }
 
-/// What a line is drawn through: the nearest that were measured on either side of `at`; or the two nearest on one side, as
-/// far beyond the near one as the other is before it.
-fn ends<T>(line: &Line<T>, at: Extent) -> Option<[(Extent, &T); 2]> {
-    let (mut before, mut after) = (line.range(..at).rev(), line.range(at..));
-    let pair = match (before.next(), after.next()) {
-        (Some(below), Some(above)) => [below, above],
-        (Some(near), None) => [near, before.next()?],
-        (None, Some(near)) => [near, after.next()?],
-        (None, None) => return None,
-    };
-    let [near, far] = pair;
-    let is_between = near.0 < &at && &at <= far.0;
-    let is_near = near.0.distance(at) <= near.0.distance(*far.0);
-    (is_between || is_near).then(|| pair.map(|(extent, measured)| (*extent, measured)))
+impl<T> Line<T> {
+    /// Notes what was measured at a place.
+    pub fn note(&mut self, at: Extent, turn: usize, measured: T) {
+        self.places.insert(at, (turn, measured));
+    }
+
+    /// What was measured there.
+    pub fn get(&self, at: Extent) -> Option<&T> {
+        self.places.get(&at).map(|(_, measured)| measured)
+    }
+
+    /// Whether nobody has measured anything.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// What a device takes at `at`: as it goes on from the nearest place where it was measured, or else on a line through
+    /// two. What others note in the same turn does not count: it would depend on who is faster.
+    pub fn tell(&self, at: Extent, turn: usize, of: impl Fn(&T) -> Reserved) -> Option<u64> {
+        if let Some(measured) = self.get(at) {
+            return Some(of(measured).bytes);
+        }
+        let (mut before, mut after) = (self.before(at, turn), self.after(at, turn));
+        let mut near: Vec<_> = [before.next(), after.next()].into_iter().flatten().collect();
+        near.sort_by_key(|(place, _)| place.distance(at));
+        let goes_on = near.iter().find_map(|(place, measured)| {
+            let (there, trend) = of(measured).trend?;
+            let part = at.part_of(*place, there);
+            (at.is_even_with(*place) && trend.reaches(part)).then(|| trend.at(part))
+        });
+        let ends = || Some(self.ends(at, turn)?.map(|(place, measured)| (place, of(measured).bytes)));
+        goes_on.or_else(|| Some(on_line(ends()?, at)))
+    }
+
+    /// What a line is drawn through: the nearest that were measured on either side of `at`; or the two nearest on one side,
+    /// as far beyond the near one as the other is before it.
+    fn ends(&self, at: Extent, turn: usize) -> Option<[(Extent, &T); 2]> {
+        let (mut before, mut after) = (self.before(at, turn), self.after(at, turn));
+        let pair = match (before.next(), after.next()) {
+            (Some(below), Some(above)) => return Some([below, above]),
+            (Some(near), None) => [near, before.next()?],
+            (None, Some(near)) => [near, after.next()?],
+            (None, None) => return None,
+        };
+        let [(near, _), (far, _)] = pair;
+        (near.distance(at) <= near.distance(far)).then_some(pair)
+    }
+
+    /// Downwards.
+    fn before(&self, at: Extent, turn: usize) -> impl Iterator<Item = (Extent, &T)> {
+        self.places.range(..at).rev().filter_map(move |place| earlier(place, turn))
+    }
+
+    /// Upwards.
+    fn after(&self, at: Extent, turn: usize) -> impl Iterator<Item = (Extent, &T)> {
+        self.places.range(at..).filter_map(move |place| earlier(place, turn))
+    }
+}
+
+/// What was noted at a place, if that was before this turn.
+fn earlier<'l, T>((place, (noted, measured)): (&Extent, &'l (usize, T)), turn: usize) -> Option<(Extent, &'l T)> {
+    (*noted < turn).then_some((*place, measured))
 }
 
 /// What holds at `at` on the line through two points; nothing where it falls below nothing.

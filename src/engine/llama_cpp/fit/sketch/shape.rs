@@ -8,7 +8,7 @@ use crate::engine::llama_cpp::placement::{Part, Placement};
 pub type Levels = [Shape; 3];
 
 /// What graphs have in common of which a device takes much the same, whatever the others take.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Which of a fit's contexts.
     context: usize,
@@ -45,32 +45,28 @@ impl Kind {
 impl Shape {
     /// One for each device, RAM last.
     pub fn of(hparams: &Hparams, placement: &Placement, context: usize) -> Vec<Levels> {
-        let homes = placement.homes();
-        let home = |block: usize| placement.layers.get(block).copied().unwrap_or(placement.output);
-        let away = |device: Place| placement.overrides().iter().filter(move |away| home(away.block) == device);
-        let to = |device: Option<Place>| placement.overrides().iter().filter(move |away| away.gpu == device);
-        let of = |device: Place| {
-            let own = |il: &usize| homes[*il] == device;
-            let first = homes.iter().position(|home| *home == device);
-            let is_ram = device == placement.cpu;
-            let takes_over = device == 0 && !is_ram;
-            let shape = Self {
-                context,
-                device,
-                begins: first.map(|il| (homes[il.saturating_sub(1)], Some(Kind::of(hparams, il)))),
-                kinds: set((0..homes.len()).filter(own).map(|il| Kind::of(hparams, il))),
-                has_output: placement.output == device,
-                away: set(away(device).map(|away| (away.part, away.gpu))),
-                guests: set(to(Some(device).filter(|_| !is_ram)).map(|away| (away.part, home(away.block)))),
-                taken_over: (
-                    takes_over && homes.contains(&placement.cpu),
-                    set(to(None).filter(|_| takes_over).map(|away| away.part)),
-                ),
-                full_offload: placement.full_offload,
-            };
-            shape.levels()
-        };
-        (0..=placement.cpu).map(of).collect()
+        let Placement { output, cpu, full_offload, .. } = *placement;
+        let mut shapes: Vec<Self> =
+            (0..=cpu).map(|device| Self { context, device, full_offload, ..Self::default() }).collect();
+        let mut before = None;
+        for (il, home) in placement.homes().into_iter().enumerate() {
+            let (shape, kind) = (&mut shapes[usize::from(home)], Kind::of(hparams, il));
+            shape.begins.get_or_insert((before.unwrap_or(home), Some(kind)));
+            include(&mut shape.kinds, kind);
+            before = Some(home);
+        }
+        shapes[usize::from(output)].has_output = true;
+        for away in placement.overrides() {
+            let home = placement.layers.get(away.block).copied().unwrap_or(output);
+            include(&mut shapes[usize::from(home)].away, (away.part, away.gpu));
+            match away.gpu {
+                Some(gpu) => include(&mut shapes[usize::from(gpu)].guests, (away.part, home)),
+                None if cpu > 0 => include(&mut shapes[0].taken_over.1, away.part),
+                None => {}
+            }
+        }
+        shapes[0].taken_over.0 = cpu > 0 && placement.layers.iter().chain([&output]).any(|home| *home == cpu);
+        shapes.into_iter().map(Self::levels).collect()
     }
 
     /// This, and ever less of it: whatever it begins with, and whichever parts of blocks are elsewhere.
@@ -86,10 +82,9 @@ impl Shape {
     }
 }
 
-/// Each of `of` once.
-fn set<T: Ord>(of: impl Iterator<Item = T>) -> Vec<T> {
-    let mut all: Vec<T> = of.collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+/// `of` has `one`, at its place in their order.
+fn include<T: Ord>(of: &mut Vec<T>, one: T) {
+    if let Err(at) = of.binary_search(&one) {
+        of.insert(at, one);
+    }
 }
