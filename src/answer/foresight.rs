@@ -32,7 +32,7 @@ pub(super) struct Foresight<'s, 'a> {
     prospects: HashMap<u64, Known>,
     /// What exact looks said.
     seen: HashMap<Subject, bool>,
-    /// What sketches have said since the last exact look.
+    /// What sketches have said since the last exact look under the same rules.
     foreseen: HashMap<Subject, bool>,
 }
 
@@ -206,7 +206,8 @@ impl<'s, 'a> Foresight<'s, 'a> {
         });
         self.asked.courses.next_turn();
         self.seen.extend(known.iter().map(|(_, known)| known.subject()).zip(looked.iter().copied()));
-        self.foreseen.clear();
+        // under other rules sketches still say the same
+        self.foreseen.retain(|(rules, _), _| known.iter().all(|(_, looked)| looked.rules != *rules));
         Some(looked)
     }
 

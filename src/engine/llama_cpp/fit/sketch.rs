@@ -84,7 +84,8 @@ pub enum Basis {
     Track,
     /// That of every placement: no sketch any more.
     Graph,
-    /// The same, but nothing is measured: what nobody has met is wanted, and where nothing like it is known the sketch ends.
+    /// Those that are known along the track, and nothing is measured: what nobody has met is wanted, and where nothing like
+    /// it is known the sketch ends.
     Ahead,
 }
 
@@ -95,6 +96,8 @@ pub struct Likeness<'a> {
     /// The how many-th of the fit's contexts.
     context: usize,
     trail: Arc<Trail>,
+    /// What was told of each device.
+    told: Vec<Cell<Option<u64>>>,
     /// The graph itself, once it had to be known.
     itself: OnceCell<Arc<Reservation>>,
 }
@@ -108,14 +111,18 @@ impl Likeness<'_> {
         placement: &Placement,
         reserve: impl FnOnce() -> Result<Reservation, Refusal>,
     ) -> Result<u64, Refusal> {
-        let Self { sketch, context, trail, itself } = self;
+        let Self { sketch, context, trail, told, itself } = self;
         let Sketch { graphs, at, turn, basis, lacks, .. } = sketch;
         if let Some(itself) = itself.get() {
             return Ok(itself.on(device).bytes);
         }
-        let shapes = || trail.shapes(model, placement, *context);
-        if let Some(told) = trail.told(device, *at, *turn).or_else(|| graphs.told_of(&shapes()[device], *at, *turn)) {
+        if let Some(told) = told[device].get() {
             return Ok(told);
+        }
+        let shapes = || trail.shapes(model, placement, *context);
+        if let Some(bytes) = trail.told(device, *at, *turn).or_else(|| graphs.told_of(&shapes()[device], *at, *turn)) {
+            told[device].set(Some(bytes));
+            return Ok(bytes);
         }
         if *basis == Basis::Ahead {
             lacks.set(true);
@@ -229,7 +236,8 @@ impl<'a> Sketch<'a> {
         if self.basis == Basis::Ahead && trail.is_new() {
             self.want(devices, placement, options);
         }
-        Ok(Graph::Like(Likeness { sketch: self, context, trail, itself: OnceCell::new() }))
+        let told = vec![Cell::new(None); devices.len() + 1];
+        Ok(Graph::Like(Likeness { sketch: self, context, trail, told, itself: OnceCell::new() }))
     }
 
     /// Notes what was measured here.
