@@ -1,6 +1,6 @@
 //! What of a graph decides how it is scheduled, and who holds bytes when: all but the sizes.
 
-use super::backend::Backend;
+use super::backend::{Backend, kinds};
 use super::graph::Graph;
 use super::tensor::{Buffer, Id, Tensor};
 
@@ -11,12 +11,7 @@ pub struct Outline(Vec<u32>);
 impl Outline {
     /// Of `graph`, as devices of these kinds would compute it.
     pub fn of(graph: &Graph, backends: &[Backend]) -> Self {
-        let mut kinds: Vec<&Backend> = Vec::new();
-        for backend in backends {
-            if !kinds.contains(&backend) {
-                kinds.push(backend);
-            }
-        }
+        let (kinds, _) = kinds(backends);
         let mut words = Vec::with_capacity(5 * graph.tensors.len());
         for tensor in &graph.tensors {
             words.push(u32::from(tensor.op as u8) | traits(tensor) << 8 | layouts(graph, tensor) << 16);

@@ -32,7 +32,7 @@ pub struct Courses {
 struct Known {
     patterns: Vec<Kept>,
     courses: HashMap<Subject, Arc<Course>>,
-    trials: HashMap<(Op, Subject), bool>,
+    trials: HashMap<Subject, Vec<(Op, bool)>>,
     tallies: Vec<Arc<Tally>>,
     /// By places of the track, the latest last.
     left: Vec<(Extent, Left)>,
@@ -143,12 +143,13 @@ impl Courses {
 
     /// Whether every such operation is computed where its block is, as far as that was tried.
     pub(super) fn trial(&self, op: Op, subject: &Subject) -> Option<bool> {
-        self.lock().trials.get(&(op, subject.clone())).copied()
+        let known = self.lock();
+        known.trials.get(subject)?.iter().find(|(tried, _)| *tried == op).map(|(_, stays)| *stays)
     }
 
     /// Notes that.
     pub(super) fn note_trial(&self, op: Op, subject: Subject, stays: bool) {
-        self.lock().trials.insert((op, subject), stays);
+        self.lock().trials.entry(subject).or_default().push((op, stays));
     }
 
     /// What whoever held the lock last left is whole: it only adds.

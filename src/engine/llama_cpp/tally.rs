@@ -1,13 +1,14 @@
 //! What a model's weights and caches take on given devices, summed up once for all placements.
 
-use super::Loaded;
 use super::architecture::Architecture;
 use super::cache::Memory;
 use super::context::Context;
 use super::hparams::Hparams;
 use super::placement::{Overflow, Part, Placement};
 use super::weights::{self, Slot, Weight};
+use super::{Loaded, Spread};
 use crate::engine::ggml::Backend;
+use crate::engine::ggml::backend::kinds;
 use crate::engine::ggml::tensor::Place;
 
 /// Bytes of each block's weights.
@@ -39,15 +40,9 @@ struct Sums {
 impl Tally {
     /// Of `model` on devices like these, RAM last.
     pub fn of(model: &Loaded, backends: &[Backend]) -> Self {
-        let mut tally = Self { backends: backends.to_vec(), kinds: Vec::new(), blocks: Vec::new() };
-        for (at, backend) in backends.iter().enumerate() {
-            let alike = backends[..at].iter().position(|other| other == backend);
-            tally.kinds.push(alike.map_or(tally.blocks.len(), |device| tally.kinds[device]));
-            if alike.is_none() {
-                tally.blocks.push(of_blocks(model, backend));
-            }
-        }
-        tally
+        let (of_kinds, kinds) = kinds(backends);
+        let blocks = of_kinds.into_iter().map(|backend| of_blocks(model, backend)).collect();
+        Self { backends: backends.to_vec(), kinds, blocks }
     }
 
     /// Whether it is for such devices.
@@ -115,11 +110,13 @@ impl Tally {
         bytes
     }
 
-    /// Of caches as `memory` has them, for `context`.
-    pub fn of_caches(&self, memory: &Memory, context: &Context) -> Caches {
-        let first = |kind: usize| self.kinds.iter().position(|of| *of == kind).map(|device| &self.backends[device]);
-        let kinds = (0..self.blocks.len()).filter_map(first);
-        Caches { blocks: kinds.map(|backend| memory.of_blocks(backend)).collect(), offloaded: context.offload_kqv }
+    /// Of the caches that `context` needs, wherever they are.
+    pub fn of_caches(&self, model: &Loaded, context: &Context) -> Caches {
+        let anywhere = model.place(&[], &Spread::default());
+        let memory = Memory::new(&model.hparams, model.family.architecture, context, &anywhere);
+        let (of_kinds, _) = kinds(&self.backends);
+        let blocks = of_kinds.into_iter().map(|backend| memory.of_blocks(backend)).collect();
+        Caches { blocks, offloaded: context.offload_kqv }
     }
 
     /// Bytes of caches per device under `placement`.
@@ -133,9 +130,8 @@ impl Tally {
     }
 
     /// Bytes of weights and caches per device: what `placement` takes at least, whatever its graph.
-    pub fn without_graph(&self, model: &Loaded, context: &Context, placement: &Placement) -> Vec<u64> {
-        let memory = Memory::new(&model.hparams, model.family.architecture, context, placement);
-        let (weights, caches) = (self.weights(model, placement), memory.bytes(&self.backends));
+    pub fn without_graph(&self, model: &Loaded, caches: &Caches, placement: &Placement) -> Vec<u64> {
+        let (weights, caches) = (self.weights(model, placement), self.caches(caches, placement));
         weights.into_iter().zip(caches).map(|(weights, caches)| weights + caches).collect()
     }
 }

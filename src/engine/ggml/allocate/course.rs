@@ -2,7 +2,7 @@
 
 use super::amount::{Amount, Moving, Reach};
 use super::blocks::{Address, Blocks};
-use crate::engine::ggml::backend::Backend;
+use crate::engine::ggml::backend::{Backend, kinds};
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{Id, Tensor};
 
@@ -81,17 +81,13 @@ struct Device {
 impl Sizes {
     /// Of all tensors in `graph`.
     pub fn of(graph: &Graph, backends: &[Backend]) -> Self {
-        let mut sizes = Self::default();
-        for backend in backends {
-            let alike = sizes.devices.iter().find(|device| device.backend == *backend);
-            let kind = alike.map_or(sizes.of_kinds.len(), |device| device.kind);
-            if kind == sizes.of_kinds.len() {
-                let size = |tensor: &Tensor| backend.padded(tensor.bytes(), tensor.ty, tensor.ne[0]);
-                sizes.of_kinds.push(graph.tensors.iter().map(size).collect());
-            }
-            sizes.devices.push(Device { kind, backend: backend.clone() });
-        }
-        sizes
+        let (kinds, of) = kinds(backends);
+        let of_kind = |kind: &&Backend| {
+            let size = |tensor: &Tensor| kind.padded(tensor.bytes(), tensor.ty, tensor.ne[0]);
+            graph.tensors.iter().map(size).collect()
+        };
+        let devices = of.into_iter().zip(backends).map(|(kind, backend)| Device { kind, backend: backend.clone() });
+        Self { devices: devices.collect(), of_kinds: kinds.iter().map(of_kind).collect() }
     }
 
     /// Whether nobody has filled it in.

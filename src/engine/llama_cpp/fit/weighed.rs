@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::sketch::Likeness;
 use super::{Fitter, Gauge};
-use crate::engine::llama_cpp::cache::Memory;
 use crate::engine::llama_cpp::context::{Context, Options};
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::placement::Placement;
@@ -45,11 +44,8 @@ pub enum Graph<'a> {
 impl AtContext {
     /// With `options`, for `tally`'s model and devices.
     pub fn new(model: &Loaded, tally: &Tally, options: Options) -> Result<Self, Refusal> {
-        let Loaded { release, family, hparams, .. } = model;
-        let parameters = Context::new(&options, hparams, release)?;
-        // wherever they are
-        let memory = Memory::new(hparams, family.architecture, &parameters, &model.place(&[], &Spread::default()));
-        let caches = tally.of_caches(&memory, &parameters);
+        let parameters = Context::new(&options, &model.hparams, &model.release)?;
+        let caches = tally.of_caches(model, &parameters);
         Ok(Self { options, parameters, caches })
     }
 }
@@ -87,9 +83,7 @@ impl<'a> Fitter<'a> {
     /// Bytes that `spread` asks of each device for weights and caches alone.
     pub fn without_graph(&self, spread: &Spread) -> Vec<u64> {
         let placement = self.model.place(self.devices, spread);
-        let weights = self.tally.weights(self.model, &placement);
-        let caches = self.tally.caches(&self.at.caches, &placement);
-        weights.into_iter().zip(caches).map(|(weights, caches)| weights + caches).collect()
+        self.tally.without_graph(self.model, &self.at.caches, &placement)
     }
 
     /// All that is asked of a device, in bytes.

@@ -73,7 +73,8 @@ impl Floor<'_> {
     fn least(&self, placement: &Placement, mut backends: Vec<Backend>) -> Vec<Bytes> {
         backends.push(Backend::CPU);
         let tally = self.courses.tally(self.loaded, &backends);
-        tally.without_graph(self.loaded, self.context, placement).into_iter().map(Bytes).collect()
+        let caches = tally.of_caches(self.loaded, self.context);
+        tally.without_graph(self.loaded, &caches, placement).into_iter().map(Bytes).collect()
     }
 }
 

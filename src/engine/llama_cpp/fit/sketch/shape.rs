@@ -57,7 +57,7 @@ impl Shape {
         }
         shapes[usize::from(output)].has_output = true;
         for away in placement.overrides() {
-            let home = placement.layers.get(away.block).copied().unwrap_or(output);
+            let home = placement.of_block(away.block);
             include(&mut shapes[usize::from(home)].away, (away.part, away.gpu));
             match away.gpu {
                 Some(gpu) => include(&mut shapes[usize::from(gpu)].guests, (away.part, home)),
