@@ -7,9 +7,11 @@ pub mod allocate;
 pub mod backend;
 pub mod families;
 pub mod graph;
+pub mod number;
 pub mod ops;
 pub mod outline;
 pub mod schedule;
+pub mod sections;
 pub mod tensor;
 pub mod workbench;
 

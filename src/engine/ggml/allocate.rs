@@ -6,13 +6,15 @@ mod amount;
 mod blocks;
 mod course;
 
+use std::sync::Arc;
+
 use super::backend::Backend;
 use super::graph::Graph;
 use super::schedule::Schedule;
-use super::tensor::{Buffer, Id, Place, Tensor};
+use super::tensor::{Buffer, Id, NOWHERE, Place, Tensor};
 use super::workbench::Workbench;
 use blocks::Blocks;
-pub use course::{Course, Move, Sizes, Trend};
+pub use course::{Course, Move, Moves, Name, Sizes, Trend};
 
 /// How long a tensor holds its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +60,9 @@ enum Standing {
 }
 
 /// The bytes that a tensor holds, or held last.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Holding {
     place: Place,
-    /// Which of the device's takes it was.
-    take: u32,
     /// Its place among the lives, where these are noted.
     life: u32,
 }
@@ -72,6 +72,7 @@ pub struct Holding {
 struct Life {
     id: Id,
     place: Place,
+    /// Which of the device's takes it was.
     take: u32,
     from: usize,
     until: usize,
@@ -82,13 +83,16 @@ struct Walk<'a> {
     graph: &'a Graph,
     schedule: &'a Schedule,
     backends: &'a [Backend],
-    moves: &'a mut [Vec<Move>],
+    bench: &'a mut Workbench,
     /// Takes so far, per device.
     takes: Vec<u32>,
-    claims: &'a mut [Claim],
-    holdings: &'a mut [Holding],
     lives: Option<Vec<Life>>,
     moment: usize,
+}
+
+impl Holding {
+    /// Nothing.
+    const NONE: Self = Self { place: NOWHERE, life: u32::MAX };
 }
 
 impl Claim {
@@ -99,6 +103,21 @@ impl Claim {
             (None, Buffer::Weights(_) | Buffer::Cache(_)) => Standing::Given,
         };
         Self { readers: 0, views: 0, standing }
+    }
+
+    /// Whether the tensor lacks bytes of its own.
+    pub fn wants(&self) -> bool {
+        self.standing == Standing::Wants
+    }
+
+    /// Whether anybody reads the tensor.
+    pub fn is_read(&self) -> bool {
+        self.readers > 0
+    }
+
+    /// Whether it had bytes before the allocator came.
+    pub fn is_given(&self) -> bool {
+        self.standing == Standing::Given
     }
 
     fn read(&mut self, times: i32) {
@@ -132,7 +151,33 @@ pub fn course(
     backends: &[Backend],
     bench: &mut Workbench,
 ) -> Course {
-    walk(graph, claims, schedule, backends, bench, None).0
+    whole(graph, claims, schedule, backends, bench, None).0
+}
+
+fn whole(
+    graph: &Graph,
+    claims: &[Claim],
+    schedule: &Schedule,
+    backends: &[Backend],
+    bench: &mut Workbench,
+    lives: Option<Vec<Life>>,
+) -> (Course, Vec<Life>) {
+    bench.claims.clear();
+    bench.claims.extend_from_slice(claims);
+    bench.claims.extend(graph.tensors[claims.len()..].iter().map(Claim::of));
+    for &(id, operand, source) in &schedule.rewired {
+        bench.claims[source.index()].read(-1);
+        bench.claims[graph.slots(id)[operand].index()].read(1);
+    }
+    // what keeps an original alive until it is copied; it is no view of it
+    for input in &schedule.inputs {
+        bench.claims[input.index()].read(1);
+    }
+    let lives = walk(graph, schedule, backends, bench, lives);
+    let all: Arc<[Id]> = (0..graph.tensors.len() as u32).map(Id).collect();
+    let mut course = Course::new(backends.len(), &all);
+    course.go_on(0, &bench.moves.iter().map(|moves| Arc::from(moves.as_slice())).enumerate().collect());
+    (course, lives)
 }
 
 /// The same, with the bytes that each device must reserve, and what is alive when.
@@ -143,7 +188,7 @@ pub fn watch(
     backends: &[Backend],
     bench: &mut Workbench,
 ) -> (Vec<u64>, Vec<Lifetime>) {
-    let (course, lives) = walk(graph, claims, schedule, backends, bench, Some(Vec::new()));
+    let (course, lives) = whole(graph, claims, schedule, backends, bench, Some(Vec::new()));
     let sizes = Sizes::of(graph, backends);
     let devices = 0..course.devices();
     let (blocks, taken): (Vec<_>, Vec<_>) = devices.map(|device| course.carry_out(device, &sizes)).unzip();
@@ -166,42 +211,99 @@ pub fn watch(
     (reserved, lives.into_iter().map(lifetime).collect())
 }
 
+/// More than any graph has readers, or views, of one tensor.
+const MANY: u32 = 1 << 20;
+
+/// How a tensor stands between two sections of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    standing: Standing,
+    /// Views that there are already, and that somebody still reads.
+    views: u32,
+    /// Where it holds bytes.
+    place: Option<Place>,
+}
+
+impl Held {
+    /// What is held as long as the graph runs.
+    pub const fn kept(place: Place) -> Self {
+        Self { standing: Standing::Holds, views: 0, place: Some(place) }
+    }
+
+    /// As it was left on `bench`.
+    pub fn on(bench: &Workbench, id: Id) -> Self {
+        let Claim { views, standing, .. } = bench.claims[id.index()];
+        let place = (standing == Standing::Holds).then_some(bench.holdings[id.index()].place);
+        Self { standing, views: views % MANY, place }
+    }
+
+    fn put_on(self, bench: &mut Workbench, id: Id) {
+        let Self { standing, views, place } = self;
+        bench.claims[id.index()] = Claim { readers: 0, views, standing };
+        if let Some(place) = place {
+            bench.holdings[id.index()] = Holding { place, life: u32::MAX };
+        }
+    }
+}
+
+/// What is known of a graph before a part of its schedule, and of what comes behind it.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// What earlier parts left.
+    pub held: Vec<(Id, Held)>,
+    /// What later ones still read.
+    pub read: Vec<Id>,
+    /// What is looked at in another way until some time in this part: once for each who does that, and is not there yet.
+    pub viewed: Vec<Id>,
+    /// What is still looked at in another way in later ones.
+    pub viewed_later: Vec<Id>,
+}
+
+/// Carries out a part of a graph's schedule, and leaves the moves of every device on `bench`.
+pub fn go_on(graph: &Graph, schedule: &Schedule, part: Part, backends: &[Backend], bench: &mut Workbench) {
+    bench.claims.resize(graph.tensors.len(), Claim { readers: 0, views: 0, standing: Standing::Given });
+    bench.holdings.resize(graph.tensors.len(), Holding::NONE);
+    for &(id, _) in schedule.leafs.iter().chain(&schedule.nodes) {
+        for id in std::iter::once(id).chain(graph.sources(&graph[id])) {
+            for id in std::iter::once(id).chain(graph[id].view_of.get()) {
+                bench.claims[id.index()] = Claim::of(&graph[id]);
+            }
+        }
+    }
+    for (id, held) in part.held {
+        held.put_on(bench, id);
+    }
+    for &(id, _) in &schedule.nodes {
+        for source in graph.sources(&graph[id]) {
+            bench.claims[source.index()].read(1);
+        }
+    }
+    for id in part.read {
+        bench.claims[id.index()].read(MANY.cast_signed());
+    }
+    for id in part.viewed {
+        bench.claims[id.index()].views += 1;
+    }
+    for id in part.viewed_later {
+        bench.claims[id.index()].views += MANY;
+    }
+    walk(graph, schedule, backends, bench, None);
+}
+
+/// Carries `schedule` out with the claims that lie on `bench`, and leaves the moves of every device there.
 fn walk(
     graph: &Graph,
-    claims: &[Claim],
     schedule: &Schedule,
     backends: &[Backend],
     bench: &mut Workbench,
     lives: Option<Vec<Life>>,
-) -> (Course, Vec<Life>) {
-    bench.claims.clear();
-    bench.claims.extend_from_slice(claims);
-    bench.claims.extend(graph.tensors[claims.len()..].iter().map(Claim::of));
-    bench.holdings.resize(graph.tensors.len(), Holding::default());
-    for &(id, operand, source) in &schedule.rewired {
-        bench.claims[source.index()].read(-1);
-        bench.claims[graph.slots(id)[operand].index()].read(1);
-    }
-    // what keeps an original alive until it is copied; it is no view of it
-    for input in &schedule.inputs {
-        bench.claims[input.index()].read(1);
-    }
+) -> Vec<Life> {
+    bench.holdings.resize(graph.tensors.len(), Holding::NONE);
     bench.moves.iter_mut().for_each(Vec::clear);
     bench.moves.resize_with(backends.len(), Vec::new);
-    let mut walk = Walk {
-        graph,
-        schedule,
-        backends,
-        moves: &mut bench.moves,
-        takes: vec![0; backends.len()],
-        claims: &mut bench.claims,
-        holdings: &mut bench.holdings,
-        lives,
-        moment: 0,
-    };
+    let mut walk = Walk { graph, schedule, backends, bench, takes: vec![0; backends.len()], lives, moment: 0 };
     walk.run();
-    let lives = walk.lives.unwrap_or_default();
-    (Course::new(&bench.moves), lives)
+    walk.lives.unwrap_or_default()
 }
 
 impl Walk<'_> {
@@ -226,7 +328,7 @@ impl Walk<'_> {
     /// Gives `id` its bytes, if it wants any: an operand's where possible, else new ones.
     #[inline]
     fn allocate(&mut self, id: Id, place: Place) {
-        if self.claims[id.index()].standing == Standing::Wants {
+        if self.bench.claims[id.index()].standing == Standing::Wants {
             self.give(id, place);
         }
     }
@@ -234,26 +336,27 @@ impl Walk<'_> {
     fn give(&mut self, id: Id, place: Place) {
         let graph = self.graph;
         let tensor = &graph[id];
-        self.claims[id.index()].standing = Standing::Holds;
+        self.bench.claims[id.index()].standing = Standing::Holds;
         if tensor.op.can_be_in_place()
             && let Some(parent) = graph.sources(tensor).find(|source| self.can_take_over(id, *source))
         {
-            let Holding { place, take, .. } = self.holdings[parent.index()];
+            let held = self.bench.holdings[parent.index()];
+            let names = [parent, id].map(|id| self.schedule.name(id));
+            self.bench.moves[usize::from(held.place)].extend(Move::hand_over(names));
             self.forget(parent);
-            self.hold(id, place, take, parent);
+            self.hold(id, held, parent);
             return;
         }
-        let original = self.schedule.original(id);
+        let name = self.schedule.name(id);
         let doubled = self.backends[usize::from(place)].doubles(tensor.op);
-        self.moves[usize::from(place)].push(Move::take(original, doubled));
-        let take = self.takes[usize::from(place)];
+        self.bench.moves[usize::from(place)].push(Move::take(name, doubled));
+        self.hold(id, Holding { place, life: u32::MAX }, Id::NONE);
         self.takes[usize::from(place)] += 1;
-        self.hold(id, place, take, Id::NONE);
     }
 
     /// Whether `id` is the last to need `parent`, whose layout is the same. (Views hold nothing, so they never qualify.)
     fn can_take_over(&self, id: Id, parent: Id) -> bool {
-        let claim = &self.claims[parent.index()];
+        let claim = &self.bench.claims[parent.index()];
         let tensor = &self.graph[parent];
         claim.standing == Standing::Holds
             && !tensor.output
@@ -264,7 +367,7 @@ impl Walk<'_> {
 
     /// One reader less; whoever is not needed any more gives its bytes back.
     fn read(&mut self, id: Id) {
-        let claim = &mut self.claims[id.index()];
+        let claim = &mut self.bench.claims[id.index()];
         if claim.standing == Standing::Given {
             return;
         }
@@ -276,32 +379,34 @@ impl Walk<'_> {
         if claim.standing == Standing::Views {
             let below = self.graph[id].view_of;
             owner = below;
-            let below = &mut self.claims[below.index()];
+            let below = &mut self.bench.claims[below.index()];
             below.views = below.views.saturating_sub(1);
             if below.views > 0 || below.readers > 0 {
                 return;
             }
         }
-        if self.claims[owner.index()].standing == Standing::Holds && !self.graph[owner].output {
-            let Holding { place, take, .. } = self.holdings[owner.index()];
-            self.moves[usize::from(place)].push(Move::give_back(take));
+        if self.bench.claims[owner.index()].standing == Standing::Holds && !self.graph[owner].output {
+            let Holding { place, .. } = self.bench.holdings[owner.index()];
+            self.bench.moves[usize::from(place)].push(Move::give_back(self.schedule.name(owner)));
             self.forget(owner);
         }
     }
 
-    fn hold(&mut self, id: Id, place: Place, take: u32, takes_over: Id) {
-        let holding = &mut self.holdings[id.index()];
-        (holding.place, holding.take) = (place, take);
+    /// `held` is what `id` takes, or takes over from another tensor.
+    fn hold(&mut self, id: Id, mut held: Holding, takes_over: Id) {
         if let Some(lives) = &mut self.lives {
-            holding.life = lives.len() as u32;
-            lives.push(Life { id, place, take, from: self.moment, until: usize::MAX, takes_over });
+            let before = lives.get(held.life as usize);
+            let take = before.map_or(self.takes[usize::from(held.place)], |before| before.take);
+            held.life = lives.len() as u32;
+            lives.push(Life { id, place: held.place, take, from: self.moment, until: usize::MAX, takes_over });
         }
+        self.bench.holdings[id.index()] = held;
     }
 
     fn forget(&mut self, id: Id) {
-        self.claims[id.index()].standing = Standing::Wants;
+        self.bench.claims[id.index()].standing = Standing::Wants;
         if let Some(lives) = &mut self.lives {
-            lives[self.holdings[id.index()].life as usize].until = self.moment;
+            lives[self.bench.holdings[id.index()].life as usize].until = self.moment;
         }
     }
 }

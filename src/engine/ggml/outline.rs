@@ -14,7 +14,7 @@ impl Outline {
         let (kinds, _) = kinds(backends);
         let mut words = Vec::with_capacity(5 * graph.tensors.len());
         for tensor in &graph.tensors {
-            words.push(u32::from(tensor.op as u8) | traits(tensor) << 8 | layouts(graph, tensor) << 16);
+            words.push(kind(graph, tensor));
             words.push(tensor.view_of.0);
             words.extend(graph.operands[tensor.src.range()].iter().map(|id| id.0));
             // who takes it over although its weights are in RAM
@@ -28,6 +28,11 @@ impl Outline {
         }
         Self(words)
     }
+}
+
+/// What kind of tensor it is, its operands apart.
+pub fn kind(graph: &Graph, tensor: &Tensor) -> u32 {
+    u32::from(tensor.op as u8) | traits(tensor) << 8 | layouts(graph, tensor) << 16
 }
 
 /// What is true of `tensor`, and how many operands it has.

@@ -4,10 +4,13 @@
 mod assign;
 mod split;
 
+use super::allocate::Name;
 use super::backend::Backend;
 use super::graph::Graph;
+use super::number::Number;
 use super::tensor::{Id, NOWHERE, Place, Tensor};
 use super::workbench::Workbench;
+pub use split::{Beginning, Copies, Crossed, Cut};
 
 /// Copies of every input while several devices work as a pipeline (`GGML_SCHED_MAX_COPIES`, 0.1.161).
 pub const PIPELINE_COPIES: usize = 4;
@@ -41,7 +44,7 @@ pub struct Rules {
 }
 
 /// Consecutive operations on one device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// The device.
     pub place: Place,
@@ -75,36 +78,28 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Forgets everything, and keeps the room that it had.
-    pub fn clear(&mut self) {
-        let Self { places, splits, inputs, nodes, leafs, copies, rewired, originals, tensors } = self;
-        places.clear();
-        splits.clear();
-        inputs.clear();
-        nodes.clear();
-        leafs.clear();
-        rewired.clear();
-        originals.clear();
-        (*copies, *tensors) = (0, 0);
+    /// Nothing yet, of a graph of so many tensors with these devices.
+    pub fn new(places: Vec<Place>, tensors: usize, copies: usize) -> Self {
+        Self { places, copies, tensors, ..Self::default() }
     }
 
-    /// The tensor of the arena, as it was before, that is as large as `id`.
-    pub fn original(&self, id: Id) -> Id {
-        id.index().checked_sub(self.tensors).map_or(id, |added| self.originals[added])
+    /// By what name a tensor of the arena takes bytes, counted among all.
+    pub fn name(&self, id: Id) -> Name {
+        let added = id.index().checked_sub(self.tensors).map(|added| self.originals[added]);
+        Name::new(Number::of_all(added.unwrap_or(id).0), added.is_some())
     }
 
-    /// Takes back what this changed in `graph`. The copies that were added to its arena are left there, read by nobody.
+    /// Lets operations read again what they read before. The copies are left in the arena, read by nobody.
     pub fn undo(&self, graph: &mut Graph) {
         for &(id, operand, source) in &self.rewired {
             graph.rewire(id, operand, source);
         }
-        if self.copies > 1 {
-            for at in 0..graph.leafs.len() {
-                let leaf = graph.leafs[at];
-                let tensor = &mut graph[leaf];
-                tensor.output &= !tensor.input;
-            }
-        }
+    }
+
+    /// The devices of the tensors that were there before.
+    pub fn into_places(mut self) -> Vec<Place> {
+        self.places.truncate(self.tensors);
+        self.places
     }
 
     /// What crosses into `split`.
@@ -156,12 +151,11 @@ impl Scheduler<'_> {
     /// Schedules `graph` on `bench`. Copies are added to its arena, and operations read copies where they must.
     /// `trace` receives every tensor's device after each pass.
     pub fn run(&self, graph: &mut Graph, bench: &mut Workbench, mut trace: Option<&mut Trace>) -> Schedule {
-        let places = self.assign_and(graph, bench, |pass, places| {
-            if let Some(trace) = trace.as_deref_mut() {
-                trace.push((pass, places.to_vec()));
-            }
-        });
-        let schedule = self.split(graph, places, bench);
+        let places = match trace.as_deref_mut() {
+            Some(trace) => self.assign_and(graph, bench, |pass, places| trace.push((pass, places.to_vec()))),
+            None => self.assign(graph, bench),
+        };
+        let schedule = self.split(graph, places);
         if let Some(trace) = trace {
             trace.push((Pass::Split, schedule.places.clone()));
         }
@@ -170,16 +164,31 @@ impl Scheduler<'_> {
 
     /// Every tensor's device, before copies are made.
     pub fn assign(&self, graph: &Graph, bench: &mut Workbench) -> Vec<Place> {
-        self.assign_and(graph, bench, |_, _| {})
+        if !self.can_do_all() {
+            return self.assign_and(graph, bench, |_, _| {});
+        }
+        let mut places = self.pinned(graph, bench);
+        self.anchor(graph, &mut places);
+        if !self.fill(graph, &mut places) {
+            self.best_fit(graph, &mut places);
+        }
+        self.sources(graph, &mut places);
+        places
     }
 
-    fn assign_and(&self, graph: &Graph, bench: &mut Workbench, mut after: impl FnMut(Pass, &[Place])) -> Vec<Place> {
+    /// Every tensor's device before anything is assigned.
+    fn pinned(&self, graph: &Graph, bench: &mut Workbench) -> Vec<Place> {
         let mut places = std::mem::take(&mut bench.places);
         if self.pins {
             places.extend(graph.tensors.iter().map(|tensor| tensor.pin));
         } else {
             places.resize(graph.tensors.len(), NOWHERE);
         }
+        places
+    }
+
+    fn assign_and(&self, graph: &Graph, bench: &mut Workbench, mut after: impl FnMut(Pass, &[Place])) -> Vec<Place> {
+        let mut places = self.pinned(graph, bench);
         let steps: [(Pass, Step<'_>); 7] = [
             (Pass::Anchors, Self::anchor),
             (Pass::GpusDown, |this, graph, places| this.spread_down(graph, places, this.cpu())),
@@ -194,6 +203,11 @@ impl Scheduler<'_> {
             after(pass, &places);
         }
         places
+    }
+
+    /// Whether every device can do everything.
+    fn can_do_all(&self) -> bool {
+        self.backends.iter().all(|backend| backend.lacks.is_none())
     }
 
     /// Whether the device at `place` can do `op`.

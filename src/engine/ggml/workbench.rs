@@ -2,18 +2,13 @@
 //! them anew would take as long as the work itself.
 
 use super::allocate::{Claim, Holding, Move};
-use super::schedule::Schedule;
-use super::tensor::{Id, Place};
+use super::tensor::Place;
 
 /// Empty lists that have room.
 #[derive(Debug, Default)]
 pub struct Workbench {
-    pub(super) schedule: Schedule,
-    /// Of the schedule to come.
-    pub(super) places: Vec<Place>,
-    /// Per tensor and device.
-    pub(super) copies: Vec<Id>,
     /// Per tensor.
+    pub(super) places: Vec<Place>,
     pub(super) claims: Vec<Claim>,
     pub(super) holdings: Vec<Holding>,
     /// Per device.
@@ -25,12 +20,5 @@ impl Workbench {
     pub fn take_places(&mut self, mut places: Vec<Place>) {
         places.clear();
         self.places = places;
-    }
-
-    /// Takes back a schedule that nobody needs any more.
-    pub fn take_schedule(&mut self, mut schedule: Schedule) {
-        schedule.clear();
-        self.places = std::mem::take(&mut schedule.places);
-        self.schedule = schedule;
     }
 }

@@ -1,9 +1,11 @@
 //! What is known of a model's graphs that differ in sizes alone, as those along a knob's track mostly do: who takes and
 //! gives which bytes under a placement, and what llama.cpp's trials end in.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use foldhash::HashMap;
 
 use super::Loaded;
 use super::desk::Left;
@@ -13,8 +15,10 @@ use super::placement::Placement;
 use super::release::Release;
 use super::tally::Tally;
 use crate::engine::ggml::allocate::{Course, Sizes};
-use crate::engine::ggml::families::Pattern;
-use crate::engine::ggml::{Backend, Op};
+use crate::engine::ggml::families::{Draft, Pattern};
+use crate::engine::ggml::schedule::Scheduler;
+use crate::engine::ggml::sections::{Sections, Settled};
+use crate::engine::ggml::{Backend, Op, Workbench};
 use crate::gguf::Header;
 
 /// Places of a track at which graphs are kept: those that are looked at together, and the one before.
@@ -44,6 +48,16 @@ struct Kept {
     pattern: Pattern,
     /// How large its tensors are at places of a track, and the turn in which that was noted.
     sizes: BTreeMap<Extent, (usize, Arc<Sizes>)>,
+    /// Those that nobody is on.
+    scenes: Vec<Scene>,
+}
+
+/// Where placements of one pattern are tried: the first of its graphs stands for all of them.
+#[derive(Debug)]
+pub(super) struct Scene {
+    pub draft: Draft,
+    /// By whether devices work as a pipeline.
+    pub sections: [Option<Sections>; 2],
 }
 
 /// What has one course: graphs of one pattern under a placement, on devices that work as a pipeline or not.
@@ -52,6 +66,20 @@ pub(super) struct Subject {
     pub pattern: usize,
     pub placement: Placement,
     pub pipeline: bool,
+}
+
+impl Scene {
+    /// Who takes and gives what under a placement.
+    pub fn course(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Course {
+        let Self { draft, sections } = self;
+        let places = draft.assign(scheduler, placement, bench);
+        let sections = sections[usize::from(scheduler.pipeline)]
+            .get_or_insert_with(|| Sections::new(&draft.graph, &draft.claims, scheduler, draft.exchanged()));
+        let mut settled = Settled { graph: &mut draft.graph, claims: &draft.claims, places };
+        let course = sections.course(scheduler, &mut settled, bench);
+        bench.take_places(settled.places);
+        course
+    }
 }
 
 impl Courses {
@@ -114,7 +142,7 @@ impl Courses {
         let patterns = &mut self.lock().patterns;
         let known = patterns.iter().position(|known| known.backends == backends && known.pattern == pattern);
         known.unwrap_or_else(|| {
-            patterns.push(Kept { backends: backends.to_vec(), pattern, sizes: BTreeMap::new() });
+            patterns.push(Kept { backends: backends.to_vec(), pattern, sizes: BTreeMap::new(), scenes: Vec::new() });
             patterns.len() - 1
         })
     }
@@ -129,6 +157,16 @@ impl Courses {
         let others = places.iter().filter(|(place, (noted, _))| place.is_even_with(at) && *noted < turn);
         let nearest = others.min_by_key(|(place, _)| place.distance(at));
         nearest.map(|(place, (_, sizes))| (*place, Arc::clone(sizes)))
+    }
+
+    /// Tries something on a scene of a pattern, that of this draft. Whoever comes at the same time has another: to wait for one's turn
+    /// takes longer than to find out the same.
+    pub(super) fn on_scene<T>(&self, pattern: usize, draft: &Draft, find_out: impl FnOnce(&mut Scene) -> T) -> T {
+        let left = self.lock().patterns[pattern].scenes.pop();
+        let mut scene = left.unwrap_or_else(|| Scene { draft: draft.clone(), sections: [None, None] });
+        let found = find_out(&mut scene);
+        self.lock().patterns[pattern].scenes.push(scene);
+        found
     }
 
     /// Where it is known.

@@ -142,25 +142,17 @@ impl<'m> Desk<'m> {
     /// What is asked of the devices, as it is known or else found out.
     fn course(&mut self, devices: &[Device], layout: &Layout, draft: &mut Draft) -> Arc<Course> {
         let (scheduler, _) = layout.scheduler(self.model, devices);
-        let subject = draft.pattern.map(|pattern| Subject {
-            pattern,
-            placement: layout.placement.clone(),
-            pipeline: scheduler.pipeline,
-        });
-        let shared = self.shared.as_ref().zip(subject);
-        if let Some(known) = shared.as_ref().and_then(|(shared, subject)| shared.courses.course(subject)) {
-            return known;
-        }
-        draft.settle(&layout.placement);
-        let schedule = scheduler.run(&mut draft.graph, &mut self.bench, None);
-        let course = allocate::course(&draft.graph, &draft.claims, &schedule, &layout.backends, &mut self.bench);
-        draft.restore(&schedule);
-        self.bench.take_schedule(schedule);
-        let course = Arc::new(course);
-        if let Some((shared, subject)) = shared {
-            shared.courses.note_course(subject, &course);
-        }
-        course
+        let Self { shared, bench, .. } = self;
+        let Some((Shared { courses, .. }, pattern)) = shared.as_ref().zip(draft.pattern) else {
+            return Arc::new(draft.course(&scheduler, &layout.placement, bench));
+        };
+        let subject = Subject { pattern, placement: layout.placement.clone(), pipeline: scheduler.pipeline };
+        courses.course(&subject).unwrap_or_else(|| {
+            let course = courses.on_scene(pattern, draft, |scene| scene.course(&scheduler, &layout.placement, bench));
+            let course = Arc::new(course);
+            courses.note_course(subject, &course);
+            course
+        })
     }
 
     /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
@@ -221,6 +213,7 @@ impl Layout {
 #[cfg(all(test, feature = "source"))]
 mod tests {
     use std::collections::HashSet;
+    use std::sync::LazyLock;
 
     use super::*;
     use crate::engine::llama_cpp::Spread;
@@ -229,6 +222,9 @@ mod tests {
     use crate::gguf::FileType;
     use crate::settings::FlashAttn;
     use crate::source::catalogue;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
 
     /// Layers here and there, with experts elsewhere, on devices that work as a pipeline and on some that do not.
     fn spreads(blocks: usize) -> Vec<Spread> {
@@ -245,11 +241,11 @@ mod tests {
     }
 
     /// One model of each architecture.
-    fn models() -> Vec<Loaded> {
+    fn models(release: Release) -> Vec<Loaded> {
         let mut seen = HashSet::new();
         let models = catalogue::all().iter().filter_map(|entry| {
             let model = entry.model(FileType::Q4KM).ok()?;
-            let loaded = Loaded::new(&model.header, Release::default()).ok()?;
+            let loaded = Loaded::new(&model.header, release).ok()?;
             seen.insert(model.architecture).then_some(loaded)
         });
         let models: Vec<Loaded> = models.collect();
@@ -264,7 +260,7 @@ mod tests {
     /// What was measured before leaves no trace, and there are more contexts than graphs are kept.
     #[test]
     fn kept_graphs_tell_what_new_ones_do() {
-        for loaded in models() {
+        for loaded in models(Release::default()) {
             let mut desk = Desk::new(&loaded);
             let contexts = [4096, 8192, 8192, 512, 16_384, 4096];
             for (spread, n_ctx) in spreads(loaded.hparams.n_layer_all).iter().zip(contexts) {
@@ -289,7 +285,7 @@ mod tests {
             Options { n_ctx: 512, n_ubatch: 8, n_seq_max: 4, ..Options::default() },
             Options { n_ctx: 24_576, n_seq_max: 3, ..Options::default() },
         ];
-        for loaded in models() {
+        for loaded in models(Release::default()) {
             let courses = Arc::new(Courses::default());
             for options in &options {
                 let at = Extent::of_context(options.n_ctx);
@@ -305,11 +301,63 @@ mod tests {
         }
     }
 
+    /// What one question of a series is about: layers on GPUs, the GPUs' shares, and what of which blocks is in RAM.
+    fn spread() -> impl Strategy<Value = (Index, Vec<u8>, (usize, Index, Index))> {
+        (any::<Index>(), vec(1..9_u8, 4), (0..Part::ALL.len(), any::<Index>(), any::<Index>()))
+    }
+
+    fn options() -> impl Strategy<Value = Options> {
+        let sizes = (8..17_u32, 1..4_u64, 0..10_u32);
+        (sizes, any::<[bool; 5]>()).prop_map(
+            |((context, n_seq_max, ubatch), [fa, offload_kqv, op_offload, swa, unified])| {
+                let flash_attn = if fa { FlashAttn::Auto } else { FlashAttn::Off };
+                let (n_ctx, n_ubatch) = (1 << context, 1 << ubatch);
+                let of_caches = Options { offload_kqv, swa_full: swa, kv_unified: unified, ..Options::default() };
+                Options { n_ctx, n_ubatch, n_seq_max, flash_attn, op_offload, ..of_caches }
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+        /// What is found out section by section, and looked up where it comes again, is what a walk through all of a graph
+        /// finds, whatever was asked before.
+        #[test]
+        fn sections_find_what_a_whole_walk_does(
+            which in any::<Index>(),
+            is_late in any::<bool>(),
+            backends in vec(prop::sample::select(vec![Backend::CUDA, Backend::VULKAN, Backend::METAL]), 1..5),
+            all in vec((spread(), options()), 2..6),
+        ) {
+            static MODELS: LazyLock<[Vec<Loaded>; 2]> = LazyLock::new(|| Release::ALL.map(models));
+            let loaded = which.get(&MODELS[usize::from(is_late)]);
+            let blocks = loaded.hparams.n_layer_all;
+            let gpus: Vec<Device> = backends.into_iter().map(|backend| Device { backend, free: 1 << 34 }).collect();
+            let shared = Shared { courses: Arc::default(), at: Extent::of_context(1) };
+            let mut desk = Desk::sharing(loaded, shared);
+            for ((layers, shares, (part, from, to)), options) in all {
+                let overflow = |block| Overflow { block, part: Part::ALL[part], gpu: None };
+                let spread = Spread {
+                    gpu_layers: Some(layers.index(blocks + 2) as u64),
+                    tensor_split: gpus.iter().zip(shares).map(|(_, share)| f32::from(share)).collect(),
+                    overrides: (from.index(blocks)..to.index(blocks)).map(overflow).collect(),
+                };
+                let placement = loaded.place(&gpus, &spread);
+                let by_sections = desk.measure(&gpus, &placement, &options);
+                let alone = Desk::new(loaded).measure(&gpus, &placement, &options);
+                prop_assert_eq!(&by_sections, &alone, "{:?} {:?} {:?}", loaded.family, options, spread);
+                let watched = Desk::new(loaded).watch(&gpus, &placement, &options, Some(&mut Trace::new()));
+                prop_assert_eq!(alone, watched.map(|(measured, _)| measured), "{:?} {:?} {:?}", loaded.family, options, spread);
+            }
+        }
+    }
+
     /// As far as it reaches, a trend tells what is measured elsewhere; and most reach somewhere.
     #[test]
     fn trends_tell_what_is_reserved_as_far_as_they_reach() {
         let (mut told, mut asked) = (0, 0);
-        for loaded in models() {
+        for loaded in models(Release::default()) {
             let courses = Arc::new(Courses::default());
             let placement = loaded.place(&gpus(), &Spread::default());
             let reserve = |n_ctx: u64| {

@@ -4,8 +4,8 @@
 use super::Loaded;
 use super::cache::Memory;
 use super::context::{Batch, Context, Options};
-use super::courses::Subject;
-use super::desk::Desk;
+use super::courses::{Scene, Subject};
+use super::desk::{Desk, Shared};
 use super::error::Refusal;
 use super::placement::Placement;
 use super::weights::Slot;
@@ -66,38 +66,33 @@ impl Parts<'_> {
         context.offload_kqv && own && !sinks && stays && !recurrent.any(|is| *is)
     }
 
+    /// By which a trial is scheduled.
+    fn scheduler(&self, context: &Context, model: &Loaded) -> Scheduler<'_> {
+        let (op_offload, rules) = (context.op_offload, model.release.rules);
+        Scheduler { backends: self.backends, op_offload, pipeline: false, pins: true, rules }
+    }
+
     /// Whether every `op` of a graph for `batch` is computed where its block is.
     fn stays_home(&self, context: &Context, batch: Batch, op: Op, desk: &mut Desk<'_>) -> Result<bool, Refusal> {
         if self.backends.len() == 1 {
             return Ok(true);
         }
         let mut draft = desk.draft(context, batch, self.memory, self.backends)?;
-        let subject =
-            draft.pattern.map(|pattern| Subject { pattern, placement: self.placement.clone(), pipeline: false });
-        let shared = desk.shared.clone().zip(subject);
-        if let Some(stays) = shared.as_ref().and_then(|(shared, subject)| shared.courses.trial(op, subject)) {
-            desk.keep(draft);
-            return Ok(stays);
-        }
-        draft.settle(self.placement);
-        let scheduler = Scheduler {
-            backends: self.backends,
-            op_offload: context.op_offload,
-            pipeline: false,
-            pins: true,
-            rules: desk.model.release.rules,
+        let scheduler = self.scheduler(context, desk.model);
+        let Desk { shared, bench, .. } = &mut *desk;
+        let stays = if let Some((Shared { courses, .. }, pattern)) = shared.as_ref().zip(draft.pattern) {
+            let subject = Subject { pattern, placement: self.placement.clone(), pipeline: false };
+            courses.trial(op, &subject).unwrap_or_else(|| {
+                let try_out = |scene: &mut Scene| scene.draft.stays_home(op, &scheduler, self.placement, bench);
+                let stays = courses.on_scene(pattern, &draft, try_out);
+                courses.note_trial(op, subject, stays);
+                stays
+            })
+        } else {
+            draft.stays_home(op, &scheduler, self.placement, bench)
         };
-        let places = scheduler.assign(&draft.graph, &mut desk.bench);
-        let home = |layer: i16| usize::try_from(layer).ok().and_then(|il| self.placement.layers.get(il).copied());
-        let graph = &draft.graph;
-        let mut ops = graph.nodes.iter().filter(|id| graph[**id].op == op);
-        let stay = ops.all(|id| home(graph[*id].layer) == Some(places[id.index()]));
         desk.keep(draft);
-        desk.bench.take_places(places);
-        if let Some((shared, subject)) = shared {
-            shared.courses.note_trial(op, subject, stay);
-        }
-        Ok(stay)
+        Ok(stays)
     }
 }
 
@@ -117,10 +112,8 @@ mod tests {
     use crate::source::catalogue;
 
     /// One model of each architecture, by both releases, with few and with many layers on two GPUs.
-    #[test]
-    fn attention_that_follows_its_caches_passes_the_trial() {
+    fn in_each_case(mut look: impl FnMut(&Loaded, &Parts<'_>, &Context)) {
         let mut seen = HashSet::new();
-        let mut followed = 0;
         for entry in catalogue::all() {
             let Ok(model) = entry.model(FileType::Q4KM) else { continue };
             let shares = Loaded::new(&model.header, Release::default()).is_ok_and(|Loaded { hparams, .. }| {
@@ -146,19 +139,45 @@ mod tests {
                 let options = Options { n_ctx: 8192, n_seq_max: sequences, kv_unified: true, ..Options::default() };
                 let devices = vec![Device { backend: Backend::CUDA, free: 1 << 34 }; 2];
                 let placement = loaded.place(&devices, &Spread { gpu_layers: layers, ..Spread::default() });
-                let context = Context::new(&options, &loaded.hparams, &release).unwrap();
+                let Ok(context) = Context::new(&options, &loaded.hparams, &release) else { continue };
                 let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, &placement);
                 let backends = [Backend::CUDA, Backend::CUDA, Backend::CPU];
-                let parts = Parts { placement: &placement, memory: &memory, backends: &backends };
-                if parts.attention_follows_caches(&loaded, &context) {
-                    // a file that lacks a tensor has no graph to try, nor one to be measured by
-                    let desk = &mut Desk::new(&loaded);
-                    let stays = parts.stays_home(&context, context.probe(1), Op::FlashAttn, desk);
-                    assert_ne!(stays, Ok(false), "{} {release} {sequences} {layers:?}", model.architecture);
-                    followed += usize::from(stays.is_ok());
-                }
+                look(&loaded, &Parts { placement: &placement, memory: &memory, backends: &backends }, &context);
             }
         }
+    }
+
+    #[test]
+    fn attention_that_follows_its_caches_passes_the_trial() {
+        let mut followed = 0;
+        in_each_case(|loaded, parts, context| {
+            if parts.attention_follows_caches(loaded, context) {
+                // a file that lacks a tensor has no graph to try, nor one to be measured by
+                let desk = &mut Desk::new(loaded);
+                let stays = parts.stays_home(context, context.probe(1), Op::FlashAttn, desk);
+                assert_ne!(stays, Ok(false), "{:?} {:?}", loaded.family, parts.placement);
+                followed += usize::from(stays.is_ok());
+            }
+        });
         assert!(followed > 250, "{followed} cases skip the trial");
+    }
+
+    #[test]
+    fn one_operation_is_assigned_as_among_all() {
+        let mut told = 0;
+        in_each_case(|loaded, parts, context| {
+            for batch in [context.probe(1), context.reserved()] {
+                let mut desk = Desk::new(loaded);
+                let Ok(mut draft) = desk.draft(context, batch, parts.memory, parts.backends) else { continue };
+                let scheduler = parts.scheduler(context, loaded);
+                let all = draft.assign(&scheduler, parts.placement, &mut desk.bench);
+                for (at, id) in draft.graph.computed.iter().enumerate() {
+                    let one = scheduler.assign_one(&draft.graph, at);
+                    assert!(one.is_none_or(|one| one == all[id.index()]), "{:?} {:?}", loaded.family, parts.placement);
+                    told += usize::from(one.is_some());
+                }
+            }
+        });
+        assert!(told > 100_000, "{told} operations were told");
     }
 }

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::engine::ggml::allocate::{self, Claim, Sizes};
+use crate::engine::ggml::allocate::{self, Claim, Course, Sizes};
 use crate::engine::ggml::outline::Outline;
-use crate::engine::ggml::schedule::Schedule;
+use crate::engine::ggml::schedule::Scheduler;
+use crate::engine::ggml::sections::Exchanged;
 use crate::engine::ggml::tensor::{Buffer, Id, NOWHERE, Place};
-use crate::engine::ggml::{Backend, Graph};
+use crate::engine::ggml::{Backend, Graph, Op, Workbench};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::cache::Memory;
 use crate::engine::llama_cpp::context::{Batch, Context};
@@ -76,8 +77,6 @@ pub struct Draft {
     /// What the model's own code keeps on a device.
     pinned: Vec<(Id, Home)>,
     shared: Vec<Shared>,
-    /// Its tensors, those that a schedule adds not counted.
-    tensors: usize,
     /// Who needs what of them, once it was settled.
     pub claims: Vec<Claim>,
     /// What is given, of shared weights one for each reader, once it was settled.
@@ -107,9 +106,9 @@ impl Draft {
         shared: impl IntoIterator<Item = Vec<Id>>,
     ) -> Self {
         let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared { ids, readers: Vec::new() });
-        let (tensors, shared) = (graph.tensors.len(), shared.collect());
+        let shared = shared.collect();
         let (sizes, claims, leafs) = Default::default();
-        Self { graph, sizes, pattern: None, purpose, given, pinned, shared, tensors, claims, leafs }
+        Self { graph, sizes, pattern: None, purpose, given, pinned, shared, claims, leafs }
     }
 
     /// Finds out what all schedules need to know; where courses are known, nobody schedules.
@@ -162,6 +161,54 @@ impl Draft {
         self.share();
     }
 
+    /// Settles it, and finds out where everything is computed.
+    pub fn assign(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Vec<Place> {
+        self.settle(placement);
+        scheduler.assign(&self.graph, bench)
+    }
+
+    /// Who takes and gives what under a placement.
+    pub fn course(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Course {
+        self.settle(placement);
+        let (graph, tensors) = (&mut self.graph, self.claims.len());
+        let schedule = scheduler.run(graph, bench, None);
+        let course = allocate::course(graph, &self.claims, &schedule, scheduler.backends, bench);
+        schedule.undo(graph);
+        if scheduler.pipeline {
+            // what a pipeline multiplies outlives only that
+            for at in 0..graph.leafs.len() {
+                let leaf = &mut graph.tensors[graph.leafs[at].index()];
+                leaf.output &= !leaf.input;
+            }
+        }
+        graph.truncate(tensors);
+        course
+    }
+
+    /// Whether every `op` is computed at its block's `home` under a placement.
+    pub fn stays_home(
+        &mut self,
+        op: Op,
+        scheduler: &Scheduler<'_>,
+        placement: &Placement,
+        bench: &mut Workbench,
+    ) -> bool {
+        self.settle(placement);
+        let graph = &self.graph;
+        let mut all = None;
+        let is_op = |(_, id): &(usize, &Id)| graph[**id].op == op;
+        let stays = graph.computed.iter().enumerate().filter(is_op).all(|(at, id)| {
+            let one = scheduler.assign_one(graph, at);
+            let place = one.unwrap_or_else(|| all.get_or_insert_with(|| scheduler.assign(graph, bench))[id.index()]);
+            let block = usize::try_from(graph[*id].layer).ok();
+            block.and_then(|il| placement.layers.get(il)) == Some(&place)
+        });
+        if let Some(places) = all {
+            bench.take_places(places);
+        }
+        stays
+    }
+
     /// Lets all readers on a device read the first of the weights there.
     fn share(&mut self) {
         if self.shared.is_empty() {
@@ -195,10 +242,9 @@ impl Draft {
         graph
     }
 
-    /// Takes back what scheduling changed.
-    pub fn restore(&mut self, schedule: &Schedule) {
-        schedule.undo(&mut self.graph);
-        self.graph.truncate(self.tensors);
+    /// Weights of which operations read one or another, depending on the placement.
+    pub fn exchanged(&self) -> impl Iterator<Item = Exchanged<'_>> {
+        self.shared.iter().map(|Shared { ids, readers }| Exchanged { readers, ids })
     }
 }
 

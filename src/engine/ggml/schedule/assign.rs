@@ -39,6 +39,55 @@ impl Scheduler<'_> {
         NOWHERE
     }
 
+    /// What pass 2 comes to where every device can do everything: what is not anchored goes with the nearest anchor before it
+    /// or, if that is not on a GPU, with the one after it if that is.
+    fn between(&self, before: Option<Place>, after: Option<Place>) -> Option<Place> {
+        let on_gpu = |place: &Place| *place != self.cpu();
+        before.filter(on_gpu).or(after.filter(on_gpu)).or(before).or(after)
+    }
+
+    /// Pass 2 at once. Returns whether everything has a device then.
+    pub(super) fn fill(&self, graph: &Graph, places: &mut [Place]) -> bool {
+        let mut before = None;
+        let mut open = 0;
+        for (at, id) in graph.computed.iter().enumerate() {
+            let place = places[id.index()];
+            if place == NOWHERE {
+                continue;
+            }
+            if let Some(between) = self.between(before, Some(place)) {
+                for id in &graph.computed[open..at] {
+                    places[id.index()] = between;
+                }
+            }
+            (before, open) = (Some(place), at + 1);
+        }
+        let left = &graph.computed[open..];
+        for id in left {
+            places[id.index()] = before.unwrap_or(NOWHERE);
+        }
+        before.is_some() || left.is_empty()
+    }
+
+    /// Where the `at`-th of the graph's computed nodes ends up, without looking at more of the graph than it takes; none where
+    /// that takes all of it.
+    pub fn assign_one(&self, graph: &Graph, at: usize) -> Option<Place> {
+        let anchor = |id: &Id| {
+            let tensor = &graph[*id];
+            let pinned = if self.pins { tensor.pin } else { NOWHERE };
+            Some(if pinned == NOWHERE { self.anchor_of(graph, tensor) } else { pinned })
+                .filter(|place| *place != NOWHERE)
+        };
+        if !self.can_do_all() {
+            return None;
+        }
+        anchor(&graph.computed[at]).or_else(|| {
+            let before = graph.computed[..at].iter().rev().find_map(anchor);
+            let after = graph.computed[at + 1..].iter().find_map(anchor);
+            self.between(before, after)
+        })
+    }
+
     /// Half of pass 2: what follows an operation and has no device joins it where its device can do that, except on the
     /// device `stops_at`.
     pub(super) fn spread_down(&self, graph: &Graph, places: &mut [Place], stops_at: Place) {

@@ -6,8 +6,9 @@ mod line;
 mod shape;
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use foldhash::HashMap;
 
 use super::weighed::Graph;
 use crate::engine::llama_cpp::context::Options;
