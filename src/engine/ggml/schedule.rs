@@ -78,6 +78,19 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// Forgets everything, and keeps the room that it had.
+    pub fn clear(&mut self) {
+        let Self { places, splits, inputs, nodes, leafs, copies, rewired, originals, tensors } = self;
+        places.clear();
+        splits.clear();
+        inputs.clear();
+        nodes.clear();
+        leafs.clear();
+        rewired.clear();
+        originals.clear();
+        (*copies, *tensors) = (0, 0);
+    }
+
     /// Nothing yet, of a graph of so many tensors with these devices.
     pub fn new(places: Vec<Place>, tensors: usize, copies: usize) -> Self {
         Self { places, copies, tensors, ..Self::default() }
@@ -155,7 +168,7 @@ impl Scheduler<'_> {
             Some(trace) => self.assign_and(graph, bench, |pass, places| trace.push((pass, places.to_vec()))),
             None => self.assign(graph, bench),
         };
-        let schedule = self.split(graph, places);
+        let schedule = self.split(graph, places, bench);
         if let Some(trace) = trace {
             trace.push((Pass::Split, schedule.places.clone()));
         }

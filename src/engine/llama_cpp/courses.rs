@@ -159,8 +159,8 @@ impl Courses {
         nearest.map(|(place, (_, sizes))| (*place, Arc::clone(sizes)))
     }
 
-    /// Tries something on a scene of a pattern, that of this draft. Whoever comes at the same time has another: to wait for one's turn
-    /// takes longer than to find out the same.
+    /// Tries something on a scene of a pattern, that of this draft. Whoever comes at the same time has another: to wait for
+    /// one's turn takes longer than to find out the same.
     pub(super) fn on_scene<T>(&self, pattern: usize, draft: &Draft, find_out: impl FnOnce(&mut Scene) -> T) -> T {
         let left = self.lock().patterns[pattern].scenes.pop();
         let mut scene = left.unwrap_or_else(|| Scene { draft: draft.clone(), sections: [None, None] });

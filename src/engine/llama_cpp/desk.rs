@@ -326,12 +326,12 @@ mod tests {
         #[test]
         fn sections_find_what_a_whole_walk_does(
             which in any::<Index>(),
-            is_late in any::<bool>(),
+            is_older in any::<bool>(),
             backends in vec(prop::sample::select(vec![Backend::CUDA, Backend::VULKAN, Backend::METAL]), 1..5),
             all in vec((spread(), options()), 2..6),
         ) {
             static MODELS: LazyLock<[Vec<Loaded>; 2]> = LazyLock::new(|| Release::ALL.map(models));
-            let loaded = which.get(&MODELS[usize::from(is_late)]);
+            let loaded = which.get(&MODELS[usize::from(is_older)]);
             let blocks = loaded.hparams.n_layer_all;
             let gpus: Vec<Device> = backends.into_iter().map(|backend| Device { backend, free: 1 << 34 }).collect();
             let shared = Shared { courses: Arc::default(), at: Extent::of_context(1) };

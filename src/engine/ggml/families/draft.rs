@@ -182,6 +182,7 @@ impl Draft {
             }
         }
         graph.truncate(tensors);
+        bench.take_schedule(schedule);
         course
     }
 

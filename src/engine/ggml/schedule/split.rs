@@ -5,6 +5,7 @@ use std::ops::Range;
 use foldhash::{HashMap, HashSet};
 
 use super::{PIPELINE_COPIES, Schedule, Scheduler, Split};
+use crate::engine::ggml::Workbench;
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{Buffer, Id, Op, Place, Tensor};
 
@@ -76,14 +77,14 @@ impl Copies {
 
 impl Scheduler<'_> {
     /// Pass 5, and the order in which the allocator will walk.
-    pub(super) fn split(&self, graph: &mut Graph, places: Vec<Place>) -> Schedule {
+    pub(super) fn split(&self, graph: &mut Graph, places: Vec<Place>, bench: &mut Workbench) -> Schedule {
         let mut crossed = Crossed::default();
         let beginning = self.beginning(graph, &places);
         let all = (0..graph.nodes.len(), 0..graph.computed.len());
         let Cut { splits, inputs, rewired } = self.cut(graph, &places, &mut crossed, &beginning, all);
         let mut copies = Copies::new(self.pipeline);
-        let mut schedule =
-            Schedule { splits, inputs, rewired, ..Schedule::new(places, graph.tensors.len(), copies.count) };
+        let (tensors, kept) = (graph.tensors.len(), std::mem::take(&mut bench.schedule));
+        let mut schedule = Schedule { places, splits, inputs, rewired, copies: copies.count, tensors, ..kept };
         for at in 0..schedule.splits.len() {
             let split = schedule.splits[at].clone();
             for input in split.inputs {
@@ -170,6 +171,7 @@ impl Scheduler<'_> {
 
     /// Operations in order, before each split its copies.
     fn order(&self, graph: &mut Graph, schedule: &mut Schedule, copies: &Copies) {
+        schedule.nodes.reserve(graph.nodes.len() + 2 * schedule.inputs.len());
         for at in 0..schedule.splits.len() {
             let Split { place, nodes, inputs } = schedule.splits[at].clone();
             for input in inputs {

@@ -30,8 +30,9 @@ impl Ahead {
         }
     }
 
-    /// The same from before a section on, which is cut so, and into whose splits `entries` cross; `views` are those of its nodes
-    /// that look at tensors in another way, where anybody ever reads them, and at which. There is a split in progress where `goes_on`.
+    /// The same from before a section on, which is cut so, and into whose splits `entries` cross; `views` are those of its
+    /// nodes that look at tensors in another way, where anybody ever reads them, and at which. There is a split in progress
+    /// where `goes_on`.
     pub fn before(
         self,
         cut: &Noted,
