@@ -1,5 +1,6 @@
 //! The largest value of a knob that still fits, the others held.
 
+use super::crew::gather;
 use super::foresight::{Foresight, Found};
 use super::ground::{Ground, Mirrored};
 use super::survey::Survey;
@@ -68,7 +69,7 @@ impl Case<'_> {
         // what is quickly planned and not much is looked at place by place
         let each = track.last() < FEW && survey.asked.prospect(0).is_none();
         let samples = if each { (0..=track.last()).collect() } else { track.samples(self, knob, bounds) };
-        let (place, plan) = survey.largest(knob, &samples)?;
+        let (place, plan) = gather(|| survey.largest(knob, &samples))?;
         let value = track.value(place);
         if place < track.last() {
             return Some(Largest { knob, value, next: Some(track.value(place + 1)), plan });

@@ -28,6 +28,10 @@ use plimsoll::settings::{Context, FlashAttn, Settings};
 use plimsoll::source::catalogue::{self, Entry};
 use plimsoll::units::Bytes;
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     divan::main();
 }
