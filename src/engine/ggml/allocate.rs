@@ -5,6 +5,8 @@
 mod amount;
 mod blocks;
 mod course;
+mod memory;
+mod moves;
 
 use std::sync::Arc;
 
@@ -13,8 +15,8 @@ use super::graph::Graph;
 use super::schedule::Schedule;
 use super::tensor::{Buffer, Id, NOWHERE, Place, Tensor};
 use super::workbench::Workbench;
-use blocks::Blocks;
-pub use course::{Course, Move, Moves, Name, Sizes, Trend};
+pub use course::{Course, Moves, Sizes, Trend};
+pub use moves::{Move, Name};
 
 /// How long a tensor holds its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,10 +195,9 @@ pub fn watch(
     let (course, lives) = whole(graph, claims, schedule, backends, bench, Some(Vec::new()));
     let sizes = Sizes::of(graph, backends);
     let devices = 0..course.devices();
-    let (blocks, taken): (Vec<_>, Vec<_>) = devices.map(|device| course.carry_out(device, &sizes)).unzip();
-    let reserved = blocks.iter().map(Blocks::reserved).collect();
+    let (reserved, taken): (_, Vec<_>) = devices.map(|device| course.watch(device, &sizes)).unzip();
     let lifetime = |Life { id, place, take, from, until, takes_over }| {
-        let address = taken[usize::from(place)][take as usize].address;
+        let address = taken[usize::from(place)][take as usize];
         let bytes = backends[usize::from(place)].allocation(&graph[id]);
         let until = if until == usize::MAX { schedule.nodes.len() } else { until };
         Lifetime {
@@ -335,6 +336,8 @@ impl Walk<'_> {
         }
     }
 
+    // apart, so that asking whether a tensor wants bytes, which most do not, costs no call
+    #[inline(never)]
     fn give(&mut self, id: Id, place: Place) {
         let graph = self.graph;
         let tensor = &graph[id];
@@ -351,7 +354,7 @@ impl Walk<'_> {
         }
         let name = self.schedule.name(id);
         let doubled = self.backends[usize::from(place)].doubles(tensor.op);
-        self.bench.moves[usize::from(place)].push(Move::take(name, doubled));
+        self.bench.moves[usize::from(place)].push(Move::take(name, doubled, tensor.output));
         self.hold(id, Holding { place, life: u32::MAX }, Id::NONE);
         self.takes[usize::from(place)] += 1;
     }

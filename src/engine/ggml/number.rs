@@ -5,9 +5,9 @@
 pub struct Number(pub(super) u32);
 
 /// Set where it is counted among all. (What is above belongs to those who say something about the tensor.)
-const OF_ALL: u32 = 1 << 28;
+const OF_ALL: u32 = 1 << 27;
 /// What stands for the tensor from which others are counted: some are before it.
-const MIDDLE: u32 = 1 << 27;
+const MIDDLE: u32 = 1 << 26;
 
 impl Number {
     /// Among all.

@@ -3,9 +3,9 @@
 use std::ops::{Add, Sub};
 
 /// What blocks of memory are counted in.
-pub trait Amount: Copy + Default + Add<Output = Self> + Sub<Output = Self> {
+pub trait Amount: Copy + std::fmt::Debug + Default + PartialEq + Add<Output = Self> + Sub<Output = Self> {
     /// How far what was found out about amounts goes on to hold.
-    type Reach: Default;
+    type Reach: Copy + std::fmt::Debug + Default;
 
     /// Bytes here, by which everything is decided.
     fn here(self) -> u64;

@@ -13,22 +13,39 @@ pub struct Address<A> {
     pub offset: A,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Block<A> {
     offset: A,
     size: A,
 }
 
 /// One buffer: its free blocks by offset, and how far it was ever used.
-struct Chunk<A> {
+#[derive(Debug)]
+pub struct Chunk<A> {
     free: Vec<Block<A>>,
     used: A,
 }
 
+impl<A: Clone> Clone for Chunk<A> {
+    fn clone(&self) -> Self {
+        Self { free: self.free.clone(), used: self.used.clone() }
+    }
+
+    /// Keeps its room.
+    fn clone_from(&mut self, other: &Self) {
+        self.free.clone_from(&other.free);
+        self.used.clone_from(&other.used);
+    }
+}
+
+/// How a device's buffers are used.
+pub type Buffers<A> = Vec<Chunk<A>>;
+
 /// A device's buffers.
+#[derive(Debug)]
 pub struct Blocks<A: Amount> {
     max_buffer: u64,
-    chunks: Vec<Chunk<A>>,
+    chunks: Buffers<A>,
     /// How far along a track all of this goes on in the same way.
     pub reach: A::Reach,
 }
@@ -36,6 +53,26 @@ pub struct Blocks<A: Amount> {
 impl<A: Amount> Blocks<A> {
     pub fn new(max_buffer: u64) -> Self {
         Self { max_buffer: max_buffer.min(u64::MAX / 2), chunks: Vec::new(), reach: A::Reach::default() }
+    }
+
+    /// The buffers as they are.
+    pub const fn buffers(&self) -> &Buffers<A> {
+        &self.chunks
+    }
+
+    /// Whether they are as they were `before` something that led to `after`, or differ in that more was used already: as much
+    /// as is used after it.
+    pub fn were(&self, before: &Buffers<A>, after: &Buffers<A>) -> bool {
+        let is_alike = |(now, (before, after)): (&Chunk<A>, (&Chunk<A>, &Chunk<A>))| {
+            now.free == before.free && (now.used == before.used || now.used == after.used)
+        };
+        self.chunks.len() == before.len() && self.chunks.iter().zip(before.iter().zip(after)).all(is_alike)
+    }
+
+    /// Lets them be as they were after something that goes the same way again: how far that holds along a track is known
+    /// from then.
+    pub fn become_like(&mut self, after: &Buffers<A>) {
+        self.chunks.clone_from(after);
     }
 
     /// Bytes that all buffers together must have.

@@ -4,90 +4,11 @@ use std::sync::Arc;
 
 use super::amount::{Amount, Moving, Reach};
 use super::blocks::{Address, Blocks};
+use super::memory::{Memory, Once};
+use super::moves::{self, Move, Name};
 use crate::engine::ggml::backend::{Backend, kinds};
 use crate::engine::ggml::graph::Graph;
-use crate::engine::ggml::number::Number;
 use crate::engine::ggml::tensor::{Id, Tensor};
-
-/// Who has bytes of a device: a tensor of the graph, or a copy of one there. Each takes some once at most; only the several
-/// copies of a pipeline share a name, for they are never given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Name(u32);
-
-/// Set where it is a copy.
-const COPY: u32 = 1 << 29;
-
-impl Name {
-    /// Of the tensor itself, or of its copy.
-    pub const fn new(tensor: Number, is_copy: bool) -> Self {
-        Self(tensor.0 | if is_copy { COPY } else { 0 })
-    }
-
-    /// The tensor that is as large.
-    const fn tensor(self) -> Number {
-        Number(self.0 & !COPY)
-    }
-
-    /// The same by other numbers.
-    fn renumbered(self, number: impl FnOnce(Number) -> Number) -> Self {
-        Self(number(self.tensor()).0 | self.0 & COPY)
-    }
-
-    const fn is_copy(self) -> bool {
-        self.0 & COPY != 0
-    }
-}
-
-/// What is asked of a device's allocator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Move(u32);
-
-/// Set where bytes are given back, else they are taken.
-const GIVES_BACK: u32 = 1 << 31;
-/// Set where the tensor takes its bytes twice.
-const DOUBLED: u32 = 1 << 30;
-/// Set where bytes become those of the next move's tensor.
-const HANDS_OVER: u32 = GIVES_BACK | DOUBLED;
-
-impl Move {
-    /// Bytes for whoever has this name, or twice as many.
-    pub fn take(name: Name, doubled: bool) -> Self {
-        Self(name.0 | if doubled { DOUBLED } else { 0 })
-    }
-
-    /// What was taken by this name goes back.
-    pub const fn give_back(name: Name) -> Self {
-        Self(name.0 | GIVES_BACK)
-    }
-
-    /// What was taken by one name is another's from now on: two moves that belong together.
-    pub const fn hand_over([from, to]: [Name; 2]) -> [Self; 2] {
-        [Self(from.0 | HANDS_OVER), Self(to.0)]
-    }
-
-    const fn name(self) -> Name {
-        Name(self.0 & !HANDS_OVER)
-    }
-
-    /// The same by other numbers.
-    #[must_use]
-    pub fn renumbered(self, number: impl FnOnce(Number) -> Number) -> Self {
-        Self(self.name().renumbered(number).0 | self.0 & HANDS_OVER)
-    }
-
-    const fn gives_back(self) -> bool {
-        self.0 & HANDS_OVER == GIVES_BACK
-    }
-
-    const fn hands_over(self) -> bool {
-        self.0 & HANDS_OVER == HANDS_OVER
-    }
-
-    /// How many times its bytes a tensor takes.
-    const fn times(self) -> u64 {
-        if self.0 & DOUBLED == 0 { 1 } else { 2 }
-    }
-}
 
 /// The moves of every device: the same for all graphs that differ in sizes alone.
 #[derive(Clone, Debug)]
@@ -108,12 +29,8 @@ struct Stretch {
     moves: Arc<[Move]>,
 }
 
-/// Bytes that were taken.
-#[derive(Clone, Copy, Debug)]
-pub struct Taken<A> {
-    pub address: Address<A>,
-    pub bytes: A,
-}
+/// How many stretches before one are looked at for the like of it: blocks alternate in threes or fours at most.
+const WINDOW: usize = 4;
 
 /// What a device reserves at one place of a track, and how that goes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -168,6 +85,12 @@ impl Sizes {
     pub const fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }
+
+    /// By tensors, with the device itself.
+    fn on(&self, device: usize) -> (&Backend, &[u64]) {
+        let Device { kind, backend } = &self.devices[device];
+        (backend, &self.of_kinds[*kind])
+    }
 }
 
 impl Course {
@@ -190,90 +113,131 @@ impl Course {
 
     /// Bytes that a device must reserve.
     pub fn reserve(&self, device: usize, sizes: &Sizes) -> u64 {
-        self.carry_out(device, sizes).0.reserved()
+        let (backend, sizes) = sizes.on(device);
+        self.carry_out(device, backend, |id, times| backend.align(times * sizes[id.index()])).reserved()
     }
 
     /// The same, and how it goes on towards where tensors are as large as `there` says.
     pub fn trend(&self, device: usize, sizes: &Sizes, there: &Sizes) -> Trend {
-        let Device { kind, backend } = &sizes.devices[device];
-        let (here, there) = (&sizes.of_kinds[*kind], &there.of_kinds[*kind]);
-        let size = |id: usize, times: u64| Moving {
-            here: backend.align(times * here[id]),
-            there: backend.align(times * there[id]),
+        let ((backend, here), (_, there)) = (sizes.on(device), there.on(device));
+        let size = |id: Id, times: u64| Moving {
+            here: backend.align(times * here[id.index()]),
+            there: backend.align(times * there[id.index()]),
         };
-        let (blocks, _) = self.carry_out_by(device, backend, size);
+        let blocks = self.carry_out(device, backend, size);
         let Moving { here, there } = blocks.reserved();
         Trend { here, there, reach: blocks.reach }
     }
 
-    /// The blocks of a device as they end, and where everything is that is taken there, in order.
-    pub fn carry_out(&self, device: usize, sizes: &Sizes) -> (Blocks<u64>, Vec<Taken<u64>>) {
-        let Device { kind, backend } = &sizes.devices[device];
-        let sizes = &sizes.of_kinds[*kind];
-        self.carry_out_by(device, backend, |id, times| backend.align(times * sizes[id]))
+    /// Bytes that a device must reserve, and where everything is that is taken there, in order.
+    pub fn watch(&self, device: usize, sizes: &Sizes) -> (u64, Vec<Address<u64>>) {
+        let (backend, sizes) = sizes.on(device);
+        let mut memory = Memory::new(backend.max_buffer);
+        let mut taken = Vec::new();
+        for Stretch { base, moves } in &self.devices[device] {
+            memory.count_from(*base);
+            let size = |who, times| backend.align(times * sizes[self.tensor(who, *base).index()]);
+            memory.go_on(moves, size, |address| taken.push(address));
+        }
+        (memory.blocks.reserved(), taken)
     }
 
-    /// `size` is that of so many times one of the graph's tensors.
-    fn carry_out_by<A: Amount>(
-        &self,
-        device: usize,
-        backend: &Backend,
-        size: impl Fn(usize, u64) -> A,
-    ) -> (Blocks<A>, Vec<Taken<A>>) {
+    /// The blocks of a device as they end; `size` is that of so many times a tensor. Sections that are alike mostly find its
+    /// memory as others did, and need not be gone through again.
+    fn carry_out<A: Amount>(&self, device: usize, backend: &Backend, size: impl Fn(Id, u64) -> A) -> Blocks<A> {
         let stretches = &self.devices[device];
-        let mut blocks = Blocks::new(backend.max_buffer);
-        let all: usize = stretches.iter().map(|stretch| stretch.moves.len()).sum();
-        let mut held = HeldBy::new(self.tensors.len());
-        let mut taken: Vec<Taken<A>> = Vec::with_capacity(all / 2 + 1);
-        let mut handed_over = None;
-        for Stretch { base, moves } in stretches {
-            for step in moves.iter() {
-                let name = step.name();
-                let who = (name.tensor().from(*base), name.is_copy());
-                if let Some(take) = handed_over.take() {
-                    held.put(who, take);
-                } else if step.hands_over() {
-                    handed_over = Some(held.remove(who));
-                } else if step.gives_back() {
-                    let Taken { address, bytes } = taken[held.remove(who) as usize];
-                    blocks.free(address, bytes);
-                } else {
-                    let bytes = size(self.tensors[who.0].index(), step.times());
-                    held.put(who, taken.len() as u32);
-                    taken.push(Taken { address: blocks.allocate(bytes), bytes });
-                }
+        let size = |stretch: &Stretch, who, times| size(self.tensor(who, stretch.base), times);
+        let same = |one: &Stretch, other: &Stretch| Arc::ptr_eq(&one.moves, &other.moves);
+        let same_sizes = |one: &Stretch, other: &Stretch| {
+            moves::takes(&one.moves).all(|(who, times)| size(one, who, times) == size(other, who, times))
+        };
+        let mut memory = Memory::new(backend.max_buffer);
+        // by the latest stretches
+        let mut past: [(usize, Once<A>); WINDOW] = std::array::from_fn(|_| (usize::MAX, Once::new()));
+        for (at, stretch) in stretches.iter().enumerate() {
+            memory.count_from(stretch.base);
+            let repeated = (at.saturating_sub(WINDOW)..at).rev().find(|&before| {
+                let (noted, once) = &past[before % WINDOW];
+                let other = &stretches[before];
+                *noted == before && same(stretch, other) && memory.was(once) && same_sizes(stretch, other)
+            });
+            if let Some(before) = repeated {
+                memory.repeat(&past[before % WINDOW].1);
+                past.swap(before % WINDOW, at % WINDOW);
+                past[at % WINDOW].0 = at;
+                continue;
+            }
+            let size = |who, times| size(stretch, who, times);
+            if stretches[at + 1..].iter().take(WINDOW).any(|later| same(stretch, later)) {
+                let (noted, once) = &mut past[at % WINDOW];
+                *noted = at;
+                memory.go_on_and_note(&stretch.moves, size, once);
+            } else {
+                memory.go_on(&stretch.moves, size, |_| {});
             }
         }
-        (blocks, taken)
+        memory.blocks
+    }
+
+    /// The tensor by whose size `who` takes bytes.
+    fn tensor(&self, who: Name, base: u32) -> Id {
+        self.tensors[who.tensor().from(base)]
     }
 }
 
-/// The how many-th take each tensor, or its copy, holds.
-struct HeldBy {
-    tensors: Vec<u32>,
-    /// Few at any time.
-    copies: Vec<(usize, u32)>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::ggml::number::Number;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
-/// A tensor, or its copy.
-type Who = (usize, bool);
+    /// What each tensor of a stretch takes here and elsewhere, and how many takes later it is given back.
+    type Life = (u64, u64, usize);
 
-impl HeldBy {
-    fn new(tensors: usize) -> Self {
-        Self { tensors: vec![0; tensors], copies: Vec::new() }
-    }
-
-    fn put(&mut self, (tensor, is_copy): Who, take: u32) {
-        if is_copy {
-            self.copies.push((tensor, take));
-        } else {
-            self.tensors[tensor] = take;
+    /// Moves of a stretch whose tensors live so; of the first nobody lived before.
+    fn moves(lives: &[Life], is_first: bool) -> Arc<[Move]> {
+        let count = lives.len();
+        let name = |at: usize| Name::new(Number::near((count + at) as u32, count as u32), false);
+        let before = |at: usize| Name::new(Number::near(at as u32, count as u32), false);
+        let mut moves = Vec::new();
+        for now in 0..count {
+            moves.push(Move::take(name(now), false, lives[now].2 > 2 * count));
+            let gone = |ages: usize| (0..count).filter(move |&at| at + lives[at].2 == now + ages * count);
+            moves.extend(gone(0).map(|at| Move::give_back(name(at))));
+            moves.extend(gone(1).filter(|_| !is_first).map(|at| Move::give_back(before(at))));
         }
+        moves.into()
     }
 
-    fn remove(&mut self, (tensor, is_copy): Who) -> u32 {
-        let copy = || self.copies.iter().rposition(|(copied, _)| *copied == tensor);
-        let copy = if is_copy { copy() } else { None };
-        copy.map_or_else(|| self.tensors[tensor], |at| self.copies.swap_remove(at).1)
+    proptest! {
+        #[test]
+        fn what_goes_as_it_went_before_need_not_be_gone_through(
+            lives in vec((0..5_u64, 0..5_u64, 0..20_usize), 1..8),
+            stretches in 2..9_usize,
+            larger in 0..9_usize,
+            max_buffer in prop::sample::select(vec![u64::MAX / 2, 1024]),
+        ) {
+            let count = lives.len();
+            let tensors: Arc<[Id]> = (0..((stretches + 1) * count) as u32).map(Id).collect();
+            let sizes = |of: fn(&Life) -> u64| {
+                let size = |id: &Id| of(&lives[id.index() % count]) * if id.index() / count == larger { 256 } else { 128 };
+                let backend = Backend { max_buffer, ..Backend::CUDA };
+                Sizes { devices: vec![Device { kind: 0, backend }], of_kinds: vec![tensors.iter().map(size).collect()] }
+            };
+            let (here, there) = (sizes(|life| life.0), sizes(|life| life.1));
+            let course = |next: &dyn Fn() -> Arc<[Move]>| {
+                let mut course = Course::new(1, &tensors);
+                for at in 0..stretches {
+                    let moves = if at == 0 { moves(&lives, true) } else { next() };
+                    course.go_on(((at + 1) * count) as u32, &vec![(0, moves)]);
+                }
+                course
+            };
+            let same = moves(&lives, false);
+            let (alike, each) = (course(&|| Arc::clone(&same)), course(&|| moves(&lives, false)));
+            prop_assert_eq!(alike.reserve(0, &here), each.reserve(0, &here));
+            prop_assert_eq!(alike.trend(0, &here, &there), each.trend(0, &here, &there));
+        }
     }
 }
