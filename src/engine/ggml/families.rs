@@ -80,7 +80,7 @@ pub fn draft(
     mut graph: Graph,
 ) -> Result<Draft, Refusal> {
     let hp = &model.hparams;
-    graph.reserve(hp.n_layer_all * 96);
+    graph.reserve(hp.n_layer_all * 128);
     let mut build = Build {
         g: graph,
         release: model.release,

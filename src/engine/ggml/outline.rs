@@ -12,16 +12,16 @@ impl Outline {
     /// Of `graph`, as devices of these kinds would compute it.
     pub fn of(graph: &Graph, backends: &[Backend]) -> Self {
         let (kinds, _) = kinds(backends);
-        let mut words = Vec::with_capacity(5 * graph.tensors.len());
+        let mut words = Vec::with_capacity(6 * graph.tensors.len());
         for tensor in &graph.tensors {
-            words.push(kind(graph, tensor));
-            words.push(tensor.view_of.0);
-            words.extend(graph.operands[tensor.src.range()].iter().map(|id| id.0));
+            words.extend([kind(graph, tensor), tensor.view_of.0]);
             // who takes it over although its weights are in RAM
             if graph.sources(tensor).any(|source| matches!(graph[source].buffer, Buffer::Weights(_))) {
                 words.extend(kinds.iter().map(|kind| u32::from(kind.wants(tensor))));
             }
         }
+        // tensors have theirs one after the other
+        words.extend(graph.operands.iter().map(|id| id.0));
         for order in [&graph.nodes, &graph.leafs] {
             words.push(order.len() as u32);
             words.extend(order.iter().map(|id| id.0));

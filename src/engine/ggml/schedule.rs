@@ -10,6 +10,7 @@ use super::graph::Graph;
 use super::number::Number;
 use super::tensor::{Id, NOWHERE, Place, Tensor};
 use super::workbench::Workbench;
+pub use assign::Around;
 pub use split::{Beginning, Copies, Crossed, Cut};
 
 /// Copies of every input while several devices work as a pipeline (`GGML_SCHED_MAX_COPIES`, 0.1.161).
@@ -182,7 +183,7 @@ impl Scheduler<'_> {
         }
         let mut places = self.pinned(graph, bench);
         self.anchor(graph, &mut places);
-        if !self.fill(graph, &mut places) {
+        if !self.fill(graph, &mut places, 0..graph.computed.len(), [None, None]) {
             self.best_fit(graph, &mut places);
         }
         self.sources(graph, &mut places);
@@ -219,7 +220,7 @@ impl Scheduler<'_> {
     }
 
     /// Whether every device can do everything.
-    fn can_do_all(&self) -> bool {
+    pub fn can_do_all(&self) -> bool {
         self.backends.iter().all(|backend| backend.lacks.is_none())
     }
 

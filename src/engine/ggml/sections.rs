@@ -9,6 +9,7 @@ mod door;
 mod kind;
 mod order;
 mod walking;
+mod whereabouts;
 
 use std::ops::Range;
 
@@ -16,11 +17,12 @@ use super::allocate::{Claim, Course};
 use super::graph::Graph;
 use super::number::Number;
 use super::schedule::{Scheduler, Split};
-use super::tensor::{Id, Place};
+use super::tensor::Id;
 use super::workbench::Workbench;
 use door::Door;
 use kind::{Kind, Played};
 use order::Order;
+pub use whereabouts::Whereabouts;
 
 /// Graphs of one pattern, on the same devices, by one scheduler.
 #[derive(Debug)]
@@ -35,6 +37,8 @@ pub struct Sections {
     inputs: Vec<Id>,
     /// Those of which a pipeline keeps several.
     multiplied: Vec<Id>,
+    /// Where the tensors of each section were last, and in which turn that was.
+    placings: Vec<(u32, usize)>,
 }
 
 /// Consecutive operations: about a block.
@@ -46,8 +50,8 @@ struct Section {
     touched: Vec<Id>,
     /// Those of its nodes that look at a tensor in another way.
     views: Vec<View>,
-    /// Operands that depend on the placement, by their places among the graph's.
-    exchanged: Vec<usize>,
+    /// Operations of which an operand depends on the placement, and its place among the graph's.
+    exchanged: Vec<(Id, usize)>,
     kind: usize,
     /// Before it, and behind it.
     doors: [usize; 2],
@@ -80,8 +84,8 @@ pub struct Settled<'a> {
     pub graph: &'a mut Graph,
     /// Who needs what, before anything is scheduled.
     pub claims: &'a [Claim],
-    /// Every tensor's device.
-    pub places: Vec<Place>,
+    /// Where its tensors are.
+    pub whereabouts: &'a mut Whereabouts,
 }
 
 /// A split that begins in a section, and all that crosses into it.
@@ -110,7 +114,13 @@ impl Sections {
         let doors = doors.all.into_iter().map(Door::new).collect();
         let inputs = graph.leafs.iter().copied().filter(|id| claims[id.index()].wants()).collect();
         let multiplied = if scheduler.pipeline { scheduler.multiplied(graph) } else { Vec::new() };
-        Self { all: sections, kinds, doors, order, inputs, multiplied }
+        let placings = vec![(0, 0); sections.len()];
+        Self { all: sections, kinds, doors, order, inputs, multiplied, placings }
+    }
+
+    /// Where tensors are, section by section: nothing is known of that as yet.
+    pub fn whereabouts(&self, graph: &Graph, claims: &[Claim]) -> Whereabouts {
+        Whereabouts::new(graph, claims, &self.all)
     }
 
     /// Who takes and gives what.

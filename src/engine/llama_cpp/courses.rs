@@ -17,7 +17,7 @@ use super::tally::Tally;
 use crate::engine::ggml::allocate::{Course, Sizes};
 use crate::engine::ggml::families::{Draft, Pattern};
 use crate::engine::ggml::schedule::Scheduler;
-use crate::engine::ggml::sections::{Sections, Settled};
+use crate::engine::ggml::sections::{Sections, Settled, Whereabouts};
 use crate::engine::ggml::{Backend, Op, Workbench};
 use crate::gguf::Header;
 
@@ -55,9 +55,10 @@ struct Kept {
 /// Where placements of one pattern are tried: the first of its graphs stands for all of them.
 #[derive(Debug)]
 pub(super) struct Scene {
-    pub draft: Draft,
+    draft: Draft,
     /// By whether devices work as a pipeline.
-    pub sections: [Option<Sections>; 2],
+    sections: [Option<Sections>; 2],
+    whereabouts: Option<Whereabouts>,
 }
 
 /// What has one course: graphs of one pattern under a placement, on devices that work as a pipeline or not.
@@ -69,16 +70,45 @@ pub(super) struct Subject {
 }
 
 impl Scene {
+    /// With a graph on which nothing was tried.
+    fn new(draft: &Draft) -> Self {
+        Self { draft: draft.clone(), sections: [None, None], whereabouts: None }
+    }
+
+    /// Gives weights and caches their homes.
+    fn settle(&mut self, placement: &Placement) {
+        let Self { draft, whereabouts, .. } = self;
+        let mut moved = Vec::new();
+        draft.settle(placement, |id| moved.push(id));
+        if let Some(whereabouts) = whereabouts {
+            for id in moved {
+                whereabouts.note(&draft.graph, id);
+            }
+        }
+    }
+
     /// Who takes and gives what under a placement.
     pub fn course(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Course {
-        let Self { draft, sections } = self;
-        let places = draft.assign(scheduler, placement, bench);
+        self.settle(placement);
+        let Self { draft, sections, whereabouts } = self;
         let sections = sections[usize::from(scheduler.pipeline)]
             .get_or_insert_with(|| Sections::new(&draft.graph, &draft.claims, scheduler, draft.exchanged()));
-        let mut settled = Settled { graph: &mut draft.graph, claims: &draft.claims, places };
-        let course = sections.course(scheduler, &mut settled, bench);
-        bench.take_places(settled.places);
-        course
+        let whereabouts = whereabouts.get_or_insert_with(|| sections.whereabouts(&draft.graph, &draft.claims));
+        whereabouts.follow(scheduler, &draft.graph, bench);
+        let mut settled = Settled { graph: &mut draft.graph, claims: &draft.claims, whereabouts };
+        sections.course(scheduler, &mut settled, bench)
+    }
+
+    /// Whether every `op` is computed at its block's home under a placement.
+    pub fn stays_home(
+        &mut self,
+        op: Op,
+        scheduler: &Scheduler<'_>,
+        placement: &Placement,
+        bench: &mut Workbench,
+    ) -> bool {
+        self.settle(placement);
+        self.draft.stays_home(op, scheduler, placement, bench)
     }
 }
 
@@ -163,7 +193,7 @@ impl Courses {
     /// one's turn takes longer than to find out the same.
     pub(super) fn on_scene<T>(&self, pattern: usize, draft: &Draft, find_out: impl FnOnce(&mut Scene) -> T) -> T {
         let left = self.lock().patterns[pattern].scenes.pop();
-        let mut scene = left.unwrap_or_else(|| Scene { draft: draft.clone(), sections: [None, None] });
+        let mut scene = left.unwrap_or_else(|| Scene::new(draft));
         let found = find_out(&mut scene);
         self.lock().patterns[pattern].scenes.push(scene);
         found

@@ -165,7 +165,7 @@ impl<'m> Desk<'m> {
     ) -> Result<(Measured, Watched), Refusal> {
         let layout = self.lay_out(devices, placement, options)?;
         let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
-        draft.settle(&layout.placement);
+        draft.settle(&layout.placement, |_| {});
         let Draft { mut graph, claims, .. } = draft;
         let (scheduler, pipeline) = layout.scheduler(self.model, devices);
         let schedule = scheduler.run(&mut graph, &mut self.bench, passes);

@@ -128,6 +128,19 @@ impl Placement {
         self.layers.get(il).copied().unwrap_or(self.output)
     }
 
+    /// Every block's home, and what of it goes elsewhere.
+    pub fn blocks(&self) -> impl Iterator<Item = (Place, &[Overflow])> {
+        let mut overrides = self.overrides.chunk_by(|one, next| one.block == next.block).peekable();
+        let mut moved = move |il| overrides.next_if(|moved| moved[0].block == il).unwrap_or_default();
+        self.layers.iter().enumerate().map(move |(il, home)| (*home, moved(il)))
+    }
+
+    /// Blocks of which not everything is where it is under `other`, a placement of the same model.
+    pub fn blocks_elsewhere(&self, other: &Self) -> Vec<usize> {
+        let blocks = self.blocks().zip(other.blocks()).enumerate();
+        blocks.filter(|(_, (here, there))| here != there).map(|(il, _)| il).collect()
+    }
+
     /// The homes of the tensors of blocks.
     pub fn in_blocks(&self) -> InBlocks<'_> {
         InBlocks { placement: self, il: 0, overrides: self.moved(0) }

@@ -83,7 +83,7 @@ impl Parts<'_> {
         let stays = if let Some((Shared { courses, .. }, pattern)) = shared.as_ref().zip(draft.pattern) {
             let subject = Subject { pattern, placement: self.placement.clone(), pipeline: false };
             courses.trial(op, &subject).unwrap_or_else(|| {
-                let try_out = |scene: &mut Scene| scene.draft.stays_home(op, &scheduler, self.placement, bench);
+                let try_out = |scene: &mut Scene| scene.stays_home(op, &scheduler, self.placement, bench);
                 let stays = courses.on_scene(pattern, &draft, try_out);
                 courses.note_trial(op, subject, stays);
                 stays

@@ -88,9 +88,8 @@ impl Tally {
         let mut bytes = vec![0; self.backends.len()];
         let of_block = |place: Place, il: usize| &self.blocks[self.kinds[usize::from(place)]][il];
         let ram = placement.cpu;
-        for il in 0..loaded {
-            let home = placement.of_block(il);
-            match placement.moved(il) {
+        for (il, (home, moved)) in placement.blocks().take(loaded).enumerate() {
+            match moved {
                 [] => bytes[usize::from(home)] += of_block(home, il).all,
                 [Overflow { part, gpu, .. }] => {
                     let (away, part) = (gpu.unwrap_or(ram), *part as usize);

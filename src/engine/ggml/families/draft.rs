@@ -39,6 +39,8 @@ struct Shared {
     ids: Vec<Id>,
     /// Operation, operand, and which of `ids` that is.
     readers: Vec<(Id, usize, usize)>,
+    /// From where each of them reads.
+    places: Vec<Place>,
 }
 
 /// What a graph is for.
@@ -72,18 +74,28 @@ pub struct Draft {
     /// Which of the patterns that are known, where these are told apart.
     pub pattern: Option<usize>,
     purpose: Purpose,
-    /// Weights and caches.
+    /// Weights and caches; once it was settled, in the order of their blocks.
     given: Vec<(Id, Home)>,
-    /// What the model's own code keeps on a device.
+    /// What the model's own code keeps on a device, in the same order then.
     pinned: Vec<(Id, Home)>,
     shared: Vec<Shared>,
     /// Who needs what of them, once it was settled.
     pub claims: Vec<Claim>,
     /// What is given, of shared weights one for each reader, once it was settled.
     leafs: Vec<Id>,
+    /// For which it was settled last.
+    placement: Option<Placement>,
 }
 
 impl Home {
+    /// The block on which it depends, and on nothing else.
+    const fn block(self) -> Option<usize> {
+        match self {
+            Self::InBlock(il, _) | Self::Block(il) | Self::Cache(il) => Some(il),
+            Self::OfModel(_) | Self::Output | Self::Ram => None,
+        }
+    }
+
     fn under(self, placement: &Placement, in_blocks: &mut InBlocks<'_>, purpose: &Purpose) -> Place {
         match self {
             Self::InBlock(il, slot) => in_blocks.home(il, Some(slot)),
@@ -105,16 +117,19 @@ impl Draft {
         pinned: Vec<(Id, Home)>,
         shared: impl IntoIterator<Item = Vec<Id>>,
     ) -> Self {
-        let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared { ids, readers: Vec::new() });
+        let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared { ids, ..Shared::default() });
         let shared = shared.collect();
         let (sizes, claims, leafs) = Default::default();
-        Self { graph, sizes, pattern: None, purpose, given, pinned, shared, claims, leafs }
+        Self { graph, sizes, pattern: None, purpose, given, pinned, shared, claims, leafs, placement: None }
     }
 
     /// Finds out what all schedules need to know; where courses are known, nobody schedules.
     fn make_ready(&mut self) {
         for shared in &mut self.shared {
             shared.find_readers(&self.graph);
+        }
+        for homes in [&mut self.given, &mut self.pinned] {
+            homes.sort_by_key(|(_, home)| home.block());
         }
         self.graph.finish();
         self.claims = allocate::claims(&self.graph);
@@ -140,36 +155,48 @@ impl Draft {
         }
     }
 
-    /// Gives weights and caches their homes.
-    pub fn settle(&mut self, placement: &Placement) {
+    /// Gives weights and caches their homes. `moved` is told which of them had others before, and which operations read
+    /// another of several weights now.
+    pub fn settle(&mut self, placement: &Placement, mut moved: impl FnMut(Id)) {
         if self.claims.is_empty() {
             self.make_ready();
         }
-        let Self { graph, purpose, given, pinned, .. } = self;
+        let Self { graph, purpose, given, pinned, placement: before, .. } = self;
+        // what has to do with no block, and what has to do with those of which something is elsewhere
+        let before = before.replace(placement.clone());
+        let is_like = |before: &Placement| before.full_offload == placement.full_offload;
+        let elsewhere = before
+            .filter(is_like)
+            .map_or_else(|| (0..placement.layers.len()).collect(), |before| before.blocks_elsewhere(placement));
+        let blocks = || std::iter::once(None).chain(elsewhere.iter().copied().map(Some));
         let mut in_blocks = placement.in_blocks();
-        for &(id, home) in &*given {
+        for &(id, home) in blocks().flat_map(|block| of_block(given, block)) {
             let place = home.under(placement, &mut in_blocks, purpose);
             let is_cache = matches!(home, Home::Cache(_));
-            graph[id].buffer = if is_cache { Buffer::Cache(place) } else { Buffer::Weights(place) };
+            let buffer = if is_cache { Buffer::Cache(place) } else { Buffer::Weights(place) };
+            if graph[id].buffer != buffer {
+                graph[id].buffer = buffer;
+                moved(id);
+            }
         }
         // llama.cpp's own code keeps things with their blocks when all layers are offloaded, or for few tokens
         let with_blocks = purpose.batch.has_few_tokens() || placement.full_offload;
-        for &(id, home) in &*pinned {
+        for &(id, home) in blocks().flat_map(|block| of_block(pinned, block)) {
             let is_pinned = with_blocks || matches!(home, Home::Ram);
             graph[id].pin = if is_pinned { home.under(placement, &mut in_blocks, purpose) } else { NOWHERE };
         }
-        self.share();
+        self.share(moved);
     }
 
     /// Settles it, and finds out where everything is computed.
     pub fn assign(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Vec<Place> {
-        self.settle(placement);
+        self.settle(placement, |_| {});
         scheduler.assign(&self.graph, bench)
     }
 
     /// Who takes and gives what under a placement.
     pub fn course(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Course {
-        self.settle(placement);
+        self.settle(placement, |_| {});
         let (graph, tensors) = (&mut self.graph, self.claims.len());
         let schedule = scheduler.run(graph, bench, None);
         let course = allocate::course(graph, &self.claims, &schedule, scheduler.backends, bench);
@@ -194,7 +221,7 @@ impl Draft {
         placement: &Placement,
         bench: &mut Workbench,
     ) -> bool {
-        self.settle(placement);
+        self.settle(placement, |_| {});
         let graph = &self.graph;
         let mut all = None;
         let is_op = |(_, id): &(usize, &Id)| graph[**id].op == op;
@@ -211,24 +238,30 @@ impl Draft {
     }
 
     /// Lets all readers on a device read the first of the weights there.
-    fn share(&mut self) {
+    fn share(&mut self, mut moved: impl FnMut(Id)) {
         if self.shared.is_empty() {
             return;
         }
         let graph = &mut self.graph;
-        for Shared { ids, readers } in &self.shared {
+        for Shared { ids, readers, places } in &mut self.shared {
+            places.resize(readers.len(), NOWHERE);
             let mut first = [Id::NONE; Place::MAX as usize + 1];
             let place = |graph: &Graph, id: Id| usize::from(graph[id].buffer.place().unwrap_or(NOWHERE));
-            for &id in ids {
+            for &id in &*ids {
                 let place = place(graph, id);
                 graph[id].visited = !first[place].is_some();
                 if graph[id].visited {
                     first[place] = id;
                 }
             }
-            for &(reader, operand, which) in readers {
-                let source = first[place(graph, ids[which])];
-                graph.rewire(reader, operand, source);
+            for (&(reader, operand, which), before) in readers.iter().zip(places) {
+                let place = place(graph, ids[which]);
+                let source = first[place];
+                let before = std::mem::replace(before, place as Place);
+                if usize::from(before) != place || graph.slots(reader)[operand] != source {
+                    graph.rewire(reader, operand, source);
+                    moved(reader);
+                }
             }
         }
         let Graph { leafs, tensors, .. } = graph;
@@ -245,8 +278,15 @@ impl Draft {
 
     /// Weights of which operations read one or another, depending on the placement.
     pub fn exchanged(&self) -> impl Iterator<Item = Exchanged<'_>> {
-        self.shared.iter().map(|Shared { ids, readers }| Exchanged { readers, ids })
+        self.shared.iter().map(|Shared { ids, readers, .. }| Exchanged { readers, ids })
     }
+}
+
+/// Those of a block, or those that have to do with none, of all in the order of their blocks.
+fn of_block(homes: &[(Id, Home)], block: Option<usize>) -> &[(Id, Home)] {
+    let from = homes.partition_point(|(_, home)| home.block() < block);
+    let own = &homes[from..];
+    &own[..own.partition_point(|(_, home)| home.block() == block)]
 }
 
 impl Shared {

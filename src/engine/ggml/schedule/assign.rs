@@ -1,9 +1,14 @@
 //! The first four passes: which device computes what.
 
+use std::ops::Range;
+
 use super::Scheduler;
 use crate::engine::ggml::backend::Backend;
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{Buffer, Id, NOWHERE, Op, Place, Tensor};
+
+/// The nearest anchors before and behind some nodes, where there are any.
+pub type Around = [Option<Place>; 2];
 
 impl Scheduler<'_> {
     /// Pass 1: what has its bytes already stays there, inputs are on the CPU, and an operation with weights goes where
@@ -16,7 +21,8 @@ impl Scheduler<'_> {
         }
     }
 
-    fn anchor_of(&self, graph: &Graph, tensor: &Tensor) -> Place {
+    /// Where pass 1 puts a tensor, if it does.
+    pub fn anchor_of(&self, graph: &Graph, tensor: &Tensor) -> Place {
         if let Some(home) = Self::allocated(graph, tensor) {
             return home;
         }
@@ -46,27 +52,28 @@ impl Scheduler<'_> {
         before.filter(on_gpu).or(after.filter(on_gpu)).or(before).or(after)
     }
 
-    /// Pass 2 at once. Returns whether everything has a device then.
-    pub(super) fn fill(&self, graph: &Graph, places: &mut [Place]) -> bool {
-        let mut before = None;
-        let mut open = 0;
-        for (at, id) in graph.computed.iter().enumerate() {
-            let place = places[id.index()];
-            if place == NOWHERE {
-                continue;
+    /// Pass 2 at once for some of the computed nodes, of which the nearest anchors `around` are known. Returns whether all of
+    /// these have a device then.
+    pub fn fill(&self, graph: &Graph, places: &mut [Place], nodes: Range<usize>, around: Around) -> bool {
+        let [mut before, after] = around;
+        let mut open = nodes.start;
+        let mut close = |places: &mut [Place], before: Option<Place>, at: usize, after: Option<Place>| {
+            let between = self.between(before, after);
+            for id in &graph.computed[open..at] {
+                places[id.index()] = between.unwrap_or(NOWHERE);
             }
-            if let Some(between) = self.between(before, Some(place)) {
-                for id in &graph.computed[open..at] {
-                    places[id.index()] = between;
-                }
+            let all = between.is_some() || open == at;
+            open = at + 1;
+            all
+        };
+        for at in nodes.clone() {
+            let place = places[graph.computed[at].index()];
+            if place != NOWHERE {
+                close(places, before, at, Some(place));
+                before = Some(place);
             }
-            (before, open) = (Some(place), at + 1);
         }
-        let left = &graph.computed[open..];
-        for id in left {
-            places[id.index()] = before.unwrap_or(NOWHERE);
-        }
-        before.is_some() || left.is_empty()
+        close(places, before, nodes.end, after)
     }
 
     /// Where the `at`-th of the graph's computed nodes ends up, without looking at more of the graph than it takes; none where
@@ -139,7 +146,12 @@ impl Scheduler<'_> {
 
     /// Pass 4: views are where their bytes are; operands that belong to nobody go to their first reader.
     pub(super) fn sources(&self, graph: &Graph, places: &mut [Place]) {
-        for &id in &graph.loose {
+        self.place_sources(graph, places, &graph.loose);
+    }
+
+    /// The same for some of the nodes that may have to do with such.
+    pub fn place_sources(&self, graph: &Graph, places: &mut [Place], loose: &[Id]) {
+        for &id in loose {
             let tensor = &graph[id];
             if places[id.index()] == NOWHERE && tensor.view_of.is_some() {
                 places[id.index()] = places[tensor.view_of.index()];

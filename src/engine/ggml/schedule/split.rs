@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use foldhash::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 use super::{PIPELINE_COPIES, Schedule, Scheduler, Split};
 use crate::engine::ggml::Workbench;
@@ -52,9 +52,9 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// None yet.
-    pub fn new(pipeline: bool) -> Self {
-        Self { first: HashMap::default(), count: if pipeline { PIPELINE_COPIES } else { 1 } }
+    /// None yet, with room for some.
+    pub fn new(pipeline: bool, room: usize) -> Self {
+        Self { first: HashMap::with_capacity(room), count: if pipeline { PIPELINE_COPIES } else { 1 } }
     }
 
     /// The first copy of `id` for `place`; `id` itself where there is none.
@@ -78,11 +78,12 @@ impl Copies {
 impl Scheduler<'_> {
     /// Pass 5, and the order in which the allocator will walk.
     pub(super) fn split(&self, graph: &mut Graph, places: Vec<Place>, bench: &mut Workbench) -> Schedule {
-        let mut crossed = Crossed::default();
+        // each block has a crossing or two
+        let mut crossed = Crossed::with_capacity(graph.nodes.len() / 16);
         let beginning = self.beginning(graph, &places);
         let all = (0..graph.nodes.len(), 0..graph.computed.len());
         let Cut { splits, inputs, rewired } = self.cut(graph, &places, &mut crossed, &beginning, all);
-        let mut copies = Copies::new(self.pipeline);
+        let mut copies = Copies::new(self.pipeline, inputs.len());
         let (tensors, kept) = (graph.tensors.len(), std::mem::take(&mut bench.schedule));
         let mut schedule = Schedule { places, splits, inputs, rewired, copies: copies.count, tensors, ..kept };
         for at in 0..schedule.splits.len() {

@@ -13,13 +13,18 @@ use crate::engine::ggml::tensor::{Id, Place};
 impl Sections {
     /// How each section is cut.
     pub(super) fn cut_all(&mut self, scheduler: &Scheduler<'_>, settled: &Settled<'_>) -> Vec<usize> {
-        let Settled { graph, places, .. } = settled;
-        let Self { all: sections, kinds, order, .. } = self;
-        let placing = |section: &Section| {
-            let computed = graph.computed[section.computed.clone()].iter().map(|id| places[id.index()]);
-            kinds[section.kind].placing(section.placing(order, graph, places), || devices(computed))
-        };
-        let placings: Vec<usize> = sections.iter().map(placing).collect();
+        let Settled { graph, whereabouts, .. } = settled;
+        let places = &whereabouts.places;
+        let Self { all: sections, kinds, order, placings, .. } = self;
+        for (at, (section, placing)) in sections.iter().zip(&mut *placings).enumerate() {
+            let moved = whereabouts.moved_in(at);
+            if placing.0 < moved {
+                let computed = graph.computed[section.computed.clone()].iter().map(|id| places[id.index()]);
+                let which = kinds[section.kind].placing(section.placing(order, graph, places), || devices(computed));
+                *placing = (moved, which);
+            }
+        }
+        let placings: Vec<usize> = placings.iter().map(|(_, placing)| *placing).collect();
         let mut devices_behind = vec![0; sections.len()];
         for at in (1..sections.len()).rev() {
             let devices = kinds[sections[at].kind].devices[placings[at]];
@@ -44,7 +49,7 @@ impl Sections {
         settled: &Settled<'_>,
     ) -> (usize, usize) {
         let Self { all: sections, kinds, doors, order, .. } = self;
-        let Settled { graph, places, .. } = settled;
+        let Settled { graph, whereabouts, .. } = settled;
         let section = &sections[at];
         let kind = &mut kinds[section.kind];
         if let Some(known) = kind.cut_at.get(&found) {
@@ -55,7 +60,7 @@ impl Sections {
         let Bound { beginning, crossed } = &doors[before].bounds[bound];
         let mut crossed: Crossed = crossed.iter().map(|(number, place)| (order.id(*number, base), *place)).collect();
         let ranges = (section.nodes.clone(), section.computed.clone());
-        let cut = scheduler.cut(graph, places, &mut crossed, beginning, ranges);
+        let cut = scheduler.cut(graph, &whereabouts.places, &mut crossed, beginning, ranges);
         let beginning = cut.end(beginning, scheduler.rules.most_inputs.is_some());
         // where nothing is computed any more, nobody asks what was copied there
         let wanted = crossed.into_iter().filter(|(_, place)| devices_behind & device(*place) != 0);
@@ -119,7 +124,7 @@ impl Section {
     fn placing(&self, order: &Order, graph: &Graph, places: &[Place]) -> Vec<u8> {
         let mut placing: Vec<u8> = Vec::with_capacity(self.touched.len() + 5 * self.exchanged.len());
         placing.extend(self.touched.iter().map(|id| places[id.index()]));
-        for &operand in &self.exchanged {
+        for &(_, operand) in &self.exchanged {
             let source = graph.operands[operand];
             placing.extend(order.number(source, 0).from(0).to_le_bytes());
             placing.push(places[source.index()]);

@@ -62,16 +62,17 @@ impl Kind {
 
 impl Noted {
     pub fn new(section: &Section, order: &Order, settled: &Settled<'_>, cut: &Cut, placing: usize) -> Self {
-        let Settled { graph, claims, places } = settled;
+        let Settled { graph, claims, whereabouts } = settled;
         let (start, base) = (section.nodes.start, section.bases[0]);
         let number = |id: Id| order.number(id, base);
         let mut left = cut.rewired.iter().peekable();
-        let (mut rewired, mut originals, mut copies) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut rewired, mut copies) = (Vec::with_capacity(cut.rewired.len()), Vec::with_capacity(cut.rewired.len()));
+        let mut originals = Vec::with_capacity(section.touched.len());
         for (node, &id) in graph.nodes[section.nodes.clone()].iter().enumerate() {
             for (operand, &source) in graph.slots(id).iter().enumerate() {
                 if left.next_if(|(by, which, _)| (*by, *which) == (id, operand)).is_some() {
                     rewired.push((node, operand, number(source)));
-                    copies.push((number(source), places[id.index()]));
+                    copies.push((number(source), whereabouts.places[id.index()]));
                 } else if source.is_some() && !claims[source.index()].is_given() {
                     originals.push(number(source));
                 }

@@ -162,7 +162,8 @@ fn sections(graph: &Graph) -> Vec<Section> {
     let section = |ends: &[usize]| {
         let (nodes, first) = (ends[0]..ends[1], computed);
         computed += graph.nodes[nodes.clone()].iter().filter(|id| !graph[**id].op.is_view()).count();
-        Section { nodes, computed: first..computed, ..Section::default() }
+        let touched = Vec::with_capacity(2 * nodes.len());
+        Section { nodes, computed: first..computed, touched, ..Section::default() }
     };
     starts.windows(2).map(section).collect()
 }
@@ -177,7 +178,7 @@ fn exchange(graph: &Graph, sections: &mut [Section], reach: &mut [Reach], exchan
         let readers = readers.iter().map(|(reader, operand, _)| (section_of[reader.index()], *reader, *operand));
         let (mut from, mut to) = (usize::MAX, 0);
         for (section, reader, operand) in readers {
-            sections[section].exchanged.push(graph[reader].src.range().start + operand);
+            sections[section].exchanged.push((reader, graph[reader].src.range().start + operand));
             (from, to) = (from.min(section + 1), to.max(section));
         }
         for id in *ids {

@@ -3,7 +3,7 @@
 use super::ahead::entering;
 use super::door::State;
 use super::kind::{self, Played};
-use super::{Sections, Settled};
+use super::{Sections, Settled, Whereabouts};
 use crate::engine::ggml::allocate::{self, Held, Moves, Part};
 use crate::engine::ggml::number::Number;
 use crate::engine::ggml::schedule::{Copies, Schedule, Scheduler, Split};
@@ -20,9 +20,9 @@ impl Sections {
         settled: &mut Settled<'_>,
         bench: &mut Workbench,
     ) -> (usize, Moves) {
-        let Settled { graph, places, .. } = settled;
+        let Settled { graph, whereabouts: Whereabouts { places, .. }, .. } = settled;
         let tensors = graph.tensors.len();
-        let mut copies = Copies::new(scheduler.pipeline);
+        let mut copies = Copies::new(scheduler.pipeline, 0);
         let mut schedule = Schedule::new(std::mem::take(places), tensors, copies.count);
         if scheduler.pipeline {
             for &input in &self.multiplied {
@@ -77,13 +77,13 @@ impl Sections {
     ) -> Played {
         let entries = self.entries(at, cut, behind);
         let Self { all: sections, kinds, doors, order, .. } = self;
-        let Settled { graph, places, .. } = settled;
+        let Settled { graph, whereabouts: Whereabouts { places, .. }, .. } = settled;
         let section = &sections[at];
         let ([before, after], [base, next_base], start) = (section.doors, section.bases, section.nodes.start);
         let id = |number: Number| order.id(number, base);
         let cut = &kinds[section.kind].cuts[cut];
         let tensors = graph.tensors.len();
-        let mut copies = Copies::new(scheduler.pipeline);
+        let mut copies = Copies::new(scheduler.pipeline, 0);
         let mut schedule = Schedule::new(std::mem::take(places), tensors, copies.count);
         // what there is
         let State { holders, copies: copied } = &doors[before].states[state];

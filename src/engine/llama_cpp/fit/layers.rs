@@ -50,7 +50,8 @@ impl Fitter<'_> {
     fn spread(&self, shares: &[Share]) -> Spread {
         let layers: u32 = shares.iter().map(|share| share.layers).sum();
         let mut block = self.layers() + 1 - layers;
-        let mut overrides = Vec::new();
+        let partial: u32 = shares.iter().map(|share| share.partial).fold(0, u32::wrapping_add);
+        let mut overrides = Vec::with_capacity(partial.min(layers) as usize);
         for share in shares {
             // numbers without signs, as in llama.cpp: a share that gave away a partial layer it did not have has none
             block = block.wrapping_add(share.layers.wrapping_sub(share.partial));
