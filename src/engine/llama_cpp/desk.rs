@@ -77,11 +77,13 @@ impl<'m> Desk<'m> {
         memory: &Memory,
         backends: &[Backend],
     ) -> Result<Draft, Refusal> {
-        if let Some(at) = self.drafts.iter().position(|kept| kept.is_for(context, batch, memory)) {
+        let is_kept = |kept: &Draft| kept.backends == backends && kept.is_for(context, batch, memory);
+        if let Some(at) = self.drafts.iter().position(is_kept) {
             return Ok(self.drafts.remove(at));
         }
         let room = if self.drafts.len() < MOST_DRAFTS { None } else { Some(self.drafts.remove(0).into_room()) };
         let mut draft = families::draft(self.model, context, batch, memory, room.unwrap_or_default())?;
+        draft.backends = backends.to_vec();
         draft.pattern = self.shared.as_ref().map(|shared| shared.courses.pattern(backends, draft.pattern(backends)));
         Ok(draft)
     }
@@ -291,10 +293,13 @@ mod tests {
                 let at = Extent::of_context(options.n_ctx);
                 let mut desk = Desk::sharing(&loaded, Shared { courses: Arc::clone(&courses), at });
                 for spread in &spreads(loaded.hparams.n_layer_all) {
-                    let placement = loaded.place(&gpus(), spread);
-                    let shared = desk.measure(&gpus(), &placement, options);
-                    let fresh = loaded.measure(&gpus(), spread, options);
-                    assert_eq!(shared, fresh, "{:?} {options:?} {spread:?}", loaded.family);
+                    // other devices see the same graphs, and have other patterns
+                    for gpus in [&gpus()[..], &gpus()[..1]] {
+                        let placement = loaded.place(gpus, spread);
+                        let shared = desk.measure(gpus, &placement, options);
+                        let fresh = loaded.measure(gpus, spread, options);
+                        assert_eq!(shared, fresh, "{:?} {options:?} {spread:?} {}", loaded.family, gpus.len());
+                    }
                 }
                 courses.next_turn();
             }

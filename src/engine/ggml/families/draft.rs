@@ -73,6 +73,8 @@ pub struct Draft {
     pub sizes: Arc<Sizes>,
     /// Which of the patterns that are known, where these are told apart.
     pub pattern: Option<usize>,
+    /// The devices for which its pattern and its sizes are.
+    pub backends: Vec<Backend>,
     purpose: Purpose,
     /// Weights and caches; once it was settled, in the order of their blocks.
     given: Vec<(Id, Home)>,
@@ -120,7 +122,19 @@ impl Draft {
         let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared { ids, ..Shared::default() });
         let shared = shared.collect();
         let (sizes, claims, leafs) = Default::default();
-        Self { graph, sizes, pattern: None, purpose, given, pinned, shared, claims, leafs, placement: None }
+        Self {
+            graph,
+            sizes,
+            pattern: None,
+            backends: Vec::new(),
+            purpose,
+            given,
+            pinned,
+            shared,
+            claims,
+            leafs,
+            placement: None,
+        }
     }
 
     /// Finds out what all schedules need to know; where courses are known, nobody schedules.
