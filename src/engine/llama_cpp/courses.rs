@@ -108,7 +108,7 @@ impl Scene {
         bench: &mut Workbench,
     ) -> bool {
         self.settle(placement);
-        self.draft.stays_home(op, scheduler, placement, bench)
+        self.draft.stays_home(op, scheduler, bench)
     }
 }
 

@@ -89,7 +89,8 @@ impl Parts<'_> {
                 stays
             })
         } else {
-            draft.stays_home(op, &scheduler, self.placement, bench)
+            draft.settle(self.placement, |_| {});
+            draft.stays_home(op, &scheduler, bench)
         };
         desk.keep(draft);
         Ok(stays)
@@ -170,7 +171,8 @@ mod tests {
                 let mut desk = Desk::new(loaded);
                 let Ok(mut draft) = desk.draft(context, batch, parts.memory, parts.backends) else { continue };
                 let scheduler = parts.scheduler(context, loaded);
-                let all = draft.assign(&scheduler, parts.placement, &mut desk.bench);
+                draft.settle(parts.placement, |_| {});
+                let all = scheduler.assign(&draft.graph, &mut desk.bench);
                 for (at, id) in draft.graph.computed.iter().enumerate() {
                     let one = scheduler.assign_one(&draft.graph, at);
                     assert!(one.is_none_or(|one| one == all[id.index()]), "{:?} {:?}", loaded.family, parts.placement);

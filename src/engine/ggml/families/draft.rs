@@ -202,12 +202,6 @@ impl Draft {
         self.share(moved);
     }
 
-    /// Settles it, and finds out where everything is computed.
-    pub fn assign(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Vec<Place> {
-        self.settle(placement, |_| {});
-        scheduler.assign(&self.graph, bench)
-    }
-
     /// Who takes and gives what under a placement.
     pub fn course(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Course {
         self.settle(placement, |_| {});
@@ -227,15 +221,9 @@ impl Draft {
         course
     }
 
-    /// Whether every `op` is computed at its block's `home` under a placement.
-    pub fn stays_home(
-        &mut self,
-        op: Op,
-        scheduler: &Scheduler<'_>,
-        placement: &Placement,
-        bench: &mut Workbench,
-    ) -> bool {
-        self.settle(placement, |_| {});
+    /// Whether every `op` is computed at its block's home, as it was settled last.
+    pub fn stays_home(&self, op: Op, scheduler: &Scheduler<'_>, bench: &mut Workbench) -> bool {
+        let home = |il: usize| self.placement.as_ref()?.layers.get(il);
         let graph = &self.graph;
         let mut all = None;
         let is_op = |(_, id): &(usize, &Id)| graph[**id].op == op;
@@ -243,7 +231,7 @@ impl Draft {
             let one = scheduler.assign_one(graph, at);
             let place = one.unwrap_or_else(|| all.get_or_insert_with(|| scheduler.assign(graph, bench))[id.index()]);
             let block = usize::try_from(graph[*id].layer).ok();
-            block.and_then(|il| placement.layers.get(il)) == Some(&place)
+            block.and_then(home) == Some(&place)
         });
         if let Some(places) = all {
             bench.take_places(places);
