@@ -81,8 +81,7 @@ impl<'s, 'a> Foresight<'s, 'a> {
     /// Where the goal is met last.
     pub fn limit(&mut self) -> Found {
         let last = self.asked.track.last();
-        let foreseen = self.last_met(self.samples).map_or_else(|| self.last_resort(), Ok);
-        let mut guess = match foreseen {
+        let mut guess = match self.foresee() {
             Ok(guess) => guess,
             Err(found) => return found,
         };
@@ -102,13 +101,24 @@ impl<'s, 'a> Foresight<'s, 'a> {
             } else {
                 let met = self.seen_at(guess) == Some(true);
                 let edge = self.nearest_edge(guess, met, last);
-                match edge.or(bracket.met) {
-                    Some(edge) => before = Some(std::mem::replace(&mut guess, bracket.hold(edge))),
-                    None => return Found::Unclear,
+                if let Some(edge) = edge.or(bracket.met) {
+                    before = Some(std::mem::replace(&mut guess, bracket.hold(edge)));
+                    continue;
                 }
+                // nothing is left of what was foreseen: begin again, by what was seen meanwhile
+                guess = match self.foresee() {
+                    Ok(guess) => guess,
+                    Err(found) => return found,
+                };
+                (bracket, before) = (self.bracket(guess), None);
             }
         }
         Found::Unclear
+    }
+
+    /// Where sketches see the goal met last, or else what was found where they see nothing.
+    fn foresee(&mut self) -> Result<u64, Found> {
+        self.last_met(self.samples).map_or_else(|| self.last_resort(), Ok)
     }
 
     /// Looks exactly at the first two of `places` that nobody has looked at.

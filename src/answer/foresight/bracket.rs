@@ -14,14 +14,12 @@ pub struct Bracket {
     pub met: Option<u64>,
     /// Where it is not.
     missed: BTreeSet<u64>,
-    /// Guesses bring it forward less than halving it would: look halfway rather than beside them.
-    slow: bool,
 }
 
 impl Bracket {
     /// By the nearest places that were looked at.
     pub fn new(met: Option<u64>, missed: Option<u64>) -> Self {
-        Self { met, missed: missed.into_iter().collect(), slow: false }
+        Self { met, missed: missed.into_iter().collect() }
     }
 
     /// The first place after the last that meets the goal where it is not met.
@@ -38,8 +36,8 @@ impl Bracket {
         self.met.filter(|&met| met == last || self.width() == Some(1))
     }
 
-    /// Where to look next, the most telling first: beside a guess, or where guesses bring little, well beyond it, as they
-    /// went on from the one `before`, but not further than halfway.
+    /// Where to look next, the most telling first: beside a guess; or where the one `before` was wrong, well beyond it, as
+    /// they went on, but not further than halfway.
     pub fn places(&self, guess: u64, before: Option<u64>, last: u64) -> Vec<u64> {
         let (here, next) = (Some(guess), Some(guess + 1).filter(|&next| next <= last));
         let reach = before.map(|before| {
@@ -49,7 +47,7 @@ impl Bracket {
         let half = self.halfway();
         let away = [reach, half].into_iter().flatten().filter(|&place| self.is_open(place));
         let away = away.min_by_key(|place| place.abs_diff(guess));
-        let places = if self.slow { [here, away, next] } else { [here, next, half] };
+        let places = if before.is_some() { [here, away, next] } else { [here, next, half] };
         places.into_iter().flatten().collect()
     }
 
@@ -77,7 +75,6 @@ impl Bracket {
 
     /// By further looks: places, and whether the goal is met there.
     pub fn narrow(&mut self, looked: impl Iterator<Item = (u64, bool)>) {
-        let before = self.width();
         for (place, met) in looked {
             if met {
                 self.met = self.met.max(Some(place));
@@ -85,7 +82,6 @@ impl Bracket {
                 self.missed.insert(place);
             }
         }
-        self.slow |= self.width().is_none_or(|now| before.is_some_and(|before| now > before / 2));
     }
 
     /// The place in it that is nearest to `guess`.
