@@ -6,7 +6,10 @@ mod amount;
 mod blocks;
 mod course;
 mod memory;
-mod moves;
+mod name;
+mod past;
+mod scale;
+mod turnover;
 
 use std::sync::Arc;
 
@@ -15,8 +18,10 @@ use super::graph::Graph;
 use super::schedule::Schedule;
 use super::tensor::{Buffer, Id, NOWHERE, Place, Tensor};
 use super::workbench::Workbench;
-pub use course::{Course, Moves, Sizes, Trend};
-pub use moves::{Move, Name};
+pub use course::{Course, Sizes, Trend, Turnovers};
+pub use name::Name;
+pub use scale::Scale;
+pub use turnover::{Ledger, Turnover, Which};
 
 /// How long a tensor holds its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +70,8 @@ enum Standing {
 #[derive(Clone, Copy, Debug)]
 pub struct Holding {
     place: Place,
+    /// Which of the device's; none where they were taken before.
+    which: Option<Which>,
     /// Its place among the lives, where these are noted.
     life: u32,
 }
@@ -74,8 +81,8 @@ pub struct Holding {
 struct Life {
     id: Id,
     place: Place,
-    /// Which of the device's takes it was.
-    take: u32,
+    /// The how many-th of the device's takes it was.
+    take: usize,
     from: usize,
     until: usize,
     takes_over: Id,
@@ -86,15 +93,13 @@ struct Walk<'a> {
     schedule: &'a Schedule,
     backends: &'a [Backend],
     bench: &'a mut Workbench,
-    /// Takes so far, per device.
-    takes: Vec<u32>,
     lives: Option<Vec<Life>>,
     moment: usize,
 }
 
 impl Holding {
     /// Nothing.
-    const NONE: Self = Self { place: NOWHERE, life: u32::MAX };
+    const NONE: Self = Self { place: NOWHERE, which: None, life: u32::MAX };
 }
 
 impl Claim {
@@ -180,7 +185,8 @@ fn whole(
         bench.all = (0..graph.tensors.len() as u32).map(Id).collect();
     }
     let mut course = Course::new(backends.len(), &bench.all);
-    course.go_on(0, &bench.moves.iter().map(|moves| Arc::from(moves.as_slice())).enumerate().collect());
+    let turnover = |ledger: &Ledger| Arc::new(ledger.turnover(|name| name));
+    course.go_on(0, &bench.ledgers.iter().map(turnover).enumerate().collect());
     (course, lives)
 }
 
@@ -197,7 +203,7 @@ pub fn watch(
     let devices = 0..course.devices();
     let (reserved, taken): (_, Vec<_>) = devices.map(|device| course.watch(device, &sizes)).unzip();
     let lifetime = |Life { id, place, take, from, until, takes_over }| {
-        let address = taken[usize::from(place)][take as usize];
+        let address = taken[usize::from(place)][take];
         let bytes = backends[usize::from(place)].allocation(&graph[id]);
         let until = if until == usize::MAX { schedule.nodes.len() } else { until };
         Lifetime {
@@ -244,7 +250,7 @@ impl Held {
         let Self { standing, views, place } = self;
         bench.claims[id.index()] = Claim { readers: 0, views, standing };
         if let Some(place) = place {
-            bench.holdings[id.index()] = Holding { place, life: u32::MAX };
+            bench.holdings[id.index()] = Holding { place, ..Holding::NONE };
         }
     }
 }
@@ -262,7 +268,7 @@ pub struct Part {
     pub viewed_later: Vec<Id>,
 }
 
-/// Carries out a part of a graph's schedule, and leaves the moves of every device on `bench`.
+/// Carries out a part of a graph's schedule, and leaves what every device gives and takes back on `bench`.
 pub fn go_on(graph: &Graph, schedule: &Schedule, part: Part, backends: &[Backend], bench: &mut Workbench) {
     bench.claims.resize(graph.tensors.len(), Claim { readers: 0, views: 0, standing: Standing::Given });
     bench.holdings.resize(graph.tensors.len(), Holding::NONE);
@@ -293,7 +299,8 @@ pub fn go_on(graph: &Graph, schedule: &Schedule, part: Part, backends: &[Backend
     walk(graph, schedule, backends, bench, None);
 }
 
-/// Carries `schedule` out with the claims that lie on `bench`, and leaves the moves of every device there.
+/// Carries `schedule` out with the claims that lie on `bench`, and leaves what every device gives and takes back
+/// there.
 fn walk(
     graph: &Graph,
     schedule: &Schedule,
@@ -302,9 +309,9 @@ fn walk(
     lives: Option<Vec<Life>>,
 ) -> Vec<Life> {
     bench.holdings.resize(graph.tensors.len(), Holding::NONE);
-    bench.moves.iter_mut().for_each(Vec::clear);
-    bench.moves.resize_with(backends.len(), Vec::new);
-    let mut walk = Walk { graph, schedule, backends, bench, takes: vec![0; backends.len()], lives, moment: 0 };
+    bench.ledgers.iter_mut().for_each(Ledger::clear);
+    bench.ledgers.resize_with(backends.len(), Ledger::default);
+    let mut walk = Walk { graph, schedule, backends, bench, lives, moment: 0 };
     walk.run();
     walk.lives.unwrap_or_default()
 }
@@ -346,17 +353,23 @@ impl Walk<'_> {
             && let Some(parent) = graph.sources(tensor).find(|source| self.can_take_over(id, *source))
         {
             let held = self.bench.holdings[parent.index()];
-            let names = [parent, id].map(|id| self.schedule.name(id));
-            self.bench.moves[usize::from(held.place)].extend(Move::hand_over(names));
+            let which = self.which(parent);
+            self.bench.ledgers[usize::from(held.place)].hand_over(which, self.schedule.name(id));
             self.forget(parent);
-            self.hold(id, held, parent);
+            self.hold(id, Holding { which: Some(which), ..held }, parent);
             return;
         }
         let name = self.schedule.name(id);
         let doubled = self.backends[usize::from(place)].doubles(tensor.op);
-        self.bench.moves[usize::from(place)].push(Move::take(name, doubled, tensor.output));
-        self.hold(id, Holding { place, life: u32::MAX }, Id::NONE);
-        self.takes[usize::from(place)] += 1;
+        let which = self.bench.ledgers[usize::from(place)].take(name, doubled, !tensor.output);
+        self.hold(id, Holding { place, which: Some(which), life: u32::MAX }, Id::NONE);
+    }
+
+    /// Which bytes of its device it has.
+    fn which(&mut self, id: Id) -> Which {
+        let Workbench { holdings, ledgers, .. } = &mut *self.bench;
+        let Holding { place, which, .. } = holdings[id.index()];
+        which.unwrap_or_else(|| ledgers[usize::from(place)].had(self.schedule.name(id)))
     }
 
     /// Whether `id` is the last to need `parent`, whose layout is the same. (Views hold nothing, so they never qualify.)
@@ -392,7 +405,8 @@ impl Walk<'_> {
         }
         if self.bench.claims[owner.index()].standing == Standing::Holds && !self.graph[owner].output {
             let Holding { place, .. } = self.bench.holdings[owner.index()];
-            self.bench.moves[usize::from(place)].push(Move::give_back(self.schedule.name(owner)));
+            let which = self.which(owner);
+            self.bench.ledgers[usize::from(place)].give_back(which);
             self.forget(owner);
         }
     }
@@ -400,10 +414,11 @@ impl Walk<'_> {
     /// `held` is what `id` takes, or takes over from another tensor.
     fn hold(&mut self, id: Id, mut held: Holding, takes_over: Id) {
         if let Some(lives) = &mut self.lives {
-            let before = lives.get(held.life as usize);
-            let take = before.map_or(self.takes[usize::from(held.place)], |before| before.take);
             held.life = lives.len() as u32;
-            lives.push(Life { id, place: held.place, take, from: self.moment, until: usize::MAX, takes_over });
+            let Holding { place, which, .. } = held;
+            // lives are noted of whole graphs, before which nobody took anything
+            let take = which.map_or(0, Which::at);
+            lives.push(Life { id, place, take, from: self.moment, until: usize::MAX, takes_over });
         }
         self.bench.holdings[id.index()] = held;
     }

@@ -130,12 +130,12 @@ impl Sections {
         let cuts = self.cut_all(scheduler, settled);
         let ahead = self.look_ahead_of_all(&cuts, scheduler.pipeline);
         let mut course = Course::new(scheduler.backends.len(), &self.order.tensors);
-        let (mut state, moves) = self.begin(&cuts, &ahead, scheduler, settled, bench);
-        course.go_on(0, &moves);
+        let (mut state, turnovers) = self.begin(&cuts, &ahead, scheduler, settled, bench);
+        course.go_on(0, &turnovers);
         for at in 0..self.all.len() {
             let base = self.all[at].bases[0];
-            let Played { next, moves } = self.play(at, (state, cuts[at], ahead[at + 1]), scheduler, settled, bench);
-            course.go_on(base, moves);
+            let Played { next, turnovers } = self.play(at, (state, cuts[at], ahead[at + 1]), scheduler, settled, bench);
+            course.go_on(base, turnovers);
             state = *next;
         }
         self.multiplied.iter().for_each(|id| settled.graph[*id].output = false);

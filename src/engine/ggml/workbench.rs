@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::allocate::{Claim, Holding, Move};
+use super::allocate::{Claim, Holding, Ledger};
 use super::schedule::Schedule;
 use super::tensor::{Id, Place};
 
@@ -18,7 +18,7 @@ pub struct Workbench {
     pub(super) claims: Vec<Claim>,
     pub(super) holdings: Vec<Holding>,
     /// Per device.
-    pub(super) moves: Vec<Vec<Move>>,
+    pub(super) ledgers: Vec<Ledger>,
 }
 
 impl Workbench {

@@ -14,7 +14,7 @@ use super::probe::Parts;
 use super::reservation::Reservation;
 use super::tally::Tally;
 use super::{Device, Loaded, Measured, Watched, backends};
-use crate::engine::ggml::allocate::{self, Course, Sizes};
+use crate::engine::ggml::allocate::{self, Course, Scale, Sizes};
 use crate::engine::ggml::families::{self, Draft};
 use crate::engine::ggml::schedule::{Scheduler, Trace};
 use crate::engine::ggml::{Backend, Workbench};
@@ -126,19 +126,23 @@ impl<'m> Desk<'m> {
         let layout = self.lay_out(devices, placement, options)?;
         let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
         let course = self.course(devices, &layout, &mut draft);
-        let elsewhere = self.sizes(&layout, &mut draft);
-        let reservation = Reservation::new(course, Arc::clone(&draft.sizes), elsewhere);
+        let (scale, there) = self.scale(&layout, &mut draft);
+        let reservation = Reservation::new(course, scale, there);
         self.keep(draft);
         Ok((layout, reservation))
     }
 
-    /// Finds out how large a draft's tensors are. Returns how large they are at another place, if that is known.
-    fn sizes(&self, layout: &Layout, draft: &mut Draft) -> Option<(Extent, Arc<Sizes>)> {
-        if draft.sizes.is_empty() {
-            draft.sizes = Arc::new(Sizes::of(&draft.graph, &layout.backends));
-        }
-        let Shared { courses, at } = self.shared.as_ref()?;
-        courses.note_sizes(draft.pattern?, *at, &draft.sizes)
+    /// How large a draft's tensors are here, and at another place, if that is known; and which place that is.
+    fn scale(&self, layout: &Layout, draft: &mut Draft) -> (Arc<Scale>, Option<Extent>) {
+        let here = draft.scale.as_ref().map(|scale| Arc::clone(&scale.here));
+        let here = here.unwrap_or_else(|| Arc::new(Sizes::of(&draft.graph, &layout.backends)));
+        let shared = self.shared.as_ref().zip(draft.pattern);
+        let elsewhere = shared.and_then(|(Shared { courses, at }, pattern)| courses.note_sizes(pattern, *at, &here));
+        let (at, there) = elsewhere.unzip();
+        let known = draft.scale.take().filter(|scale| scale.is_towards(there.as_ref()));
+        let scale = known.unwrap_or_else(|| Arc::new(Scale::new(here, there)));
+        draft.scale = Some(Arc::clone(&scale));
+        (scale, at)
     }
 
     /// What is asked of the devices, as it is known or else found out.

@@ -3,15 +3,15 @@
 use std::sync::{Arc, OnceLock};
 
 use super::fit::sketch::Extent;
-use crate::engine::ggml::allocate::{Course, Sizes, Trend};
+use crate::engine::ggml::allocate::{Course, Scale, Trend};
 
 /// What devices reserve for a graph; most who measure ask about one of them.
 #[derive(Debug)]
 pub struct Reservation {
     course: Arc<Course>,
-    sizes: Arc<Sizes>,
-    /// How large things are at another place of the track.
-    elsewhere: Option<(Extent, Arc<Sizes>)>,
+    scale: Arc<Scale>,
+    /// The other place of the track to which that goes.
+    there: Option<Extent>,
     devices: Vec<OnceLock<Reserved>>,
 }
 
@@ -23,19 +23,16 @@ pub struct Reserved {
 }
 
 impl Reservation {
-    pub fn new(course: Arc<Course>, sizes: Arc<Sizes>, elsewhere: Option<(Extent, Arc<Sizes>)>) -> Self {
+    pub fn new(course: Arc<Course>, scale: Arc<Scale>, there: Option<Extent>) -> Self {
         let devices = (0..course.devices()).map(|_| OnceLock::new()).collect();
-        Self { course, sizes, elsewhere, devices }
+        Self { course, scale, there, devices }
     }
 
     /// What this device reserves.
     pub fn on(&self, device: usize) -> Reserved {
-        *self.devices[device].get_or_init(|| match &self.elsewhere {
-            None => Reserved { bytes: self.course.reserve(device, &self.sizes), trend: None },
-            Some((there, sizes)) => {
-                let trend = self.course.trend(device, &self.sizes, sizes);
-                Reserved { bytes: trend.here, trend: Some((*there, trend)) }
-            }
+        *self.devices[device].get_or_init(|| {
+            let (bytes, trend) = self.scale.reserve(&self.course, device);
+            Reserved { bytes, trend: self.there.zip(trend) }
         })
     }
 

@@ -5,7 +5,10 @@ use std::ops::{Add, Sub};
 /// What blocks of memory are counted in.
 pub trait Amount: Copy + std::fmt::Debug + Default + PartialEq + Add<Output = Self> + Sub<Output = Self> {
     /// How far what was found out about amounts goes on to hold.
-    type Reach: Copy + std::fmt::Debug + Default;
+    type Reach: Copy + std::fmt::Debug;
+
+    /// Everywhere.
+    const EVERYWHERE: Self::Reach;
 
     /// Bytes here, by which everything is decided.
     fn here(self) -> u64;
@@ -15,10 +18,26 @@ pub trait Amount: Copy + std::fmt::Debug + Default + PartialEq + Add<Output = Se
 
     /// Something was decided because `less` is not more than `more`.
     fn heed(reach: &mut Self::Reach, less: Self, more: Self);
+
+    /// How far what both were found out for goes on to hold.
+    fn both(one: Self::Reach, other: Self::Reach) -> Self::Reach;
+
+    /// Adds it to words, from which [`Self::read`] takes it.
+    fn write(self, words: &mut Vec<u64>);
+
+    /// The first of these words; nothing where there are none.
+    fn read(words: &mut &[u64]) -> Self;
+}
+
+/// The first word, which is taken off; 0 where there is none.
+pub fn first(words: &mut &[u64]) -> u64 {
+    words.split_off_first().copied().unwrap_or(0)
 }
 
 impl Amount for u64 {
     type Reach = ();
+
+    const EVERYWHERE: () = ();
 
     fn here(self) -> u64 {
         self
@@ -29,6 +48,16 @@ impl Amount for u64 {
     }
 
     fn heed((): &mut (), _: Self, _: Self) {}
+
+    fn both((): (), (): ()) {}
+
+    fn write(self, words: &mut Vec<u64>) {
+        words.push(self);
+    }
+
+    fn read(words: &mut &[u64]) -> Self {
+        first(words)
+    }
 }
 
 /// Bytes here and at another place of a track; in between, and beyond, they are taken to grow evenly.
@@ -43,12 +72,6 @@ pub struct Moving {
 pub struct Reach {
     pub back: f64,
     pub ahead: f64,
-}
-
-impl Default for Reach {
-    fn default() -> Self {
-        Self { back: f64::NEG_INFINITY, ahead: f64::INFINITY }
-    }
 }
 
 impl Add for Moving {
@@ -68,6 +91,8 @@ impl Sub for Moving {
 
 impl Amount for Moving {
     type Reach = Reach;
+
+    const EVERYWHERE: Reach = Reach { back: f64::NEG_INFINITY, ahead: f64::INFINITY };
 
     fn here(self) -> u64 {
         self.here
@@ -94,6 +119,18 @@ impl Amount for Moving {
             reach.back = gap / closing;
         }
     }
+
+    fn both(one: Reach, other: Reach) -> Reach {
+        Reach { back: one.back.max(other.back), ahead: one.ahead.min(other.ahead) }
+    }
+
+    fn write(self, words: &mut Vec<u64>) {
+        words.extend([self.here, self.there]);
+    }
+
+    fn read(words: &mut &[u64]) -> Self {
+        Self { here: first(words), there: first(words) }
+    }
 }
 
 #[cfg(test)]
@@ -106,7 +143,7 @@ mod tests {
         fn an_order_holds_as_far_as_it_reaches(less in (0..1000u64, 0..1000u64), more in (0..1000u64, 0..1000u64)) {
             let [less, more] = [less, more].map(|(here, there)| Moving { here, there });
             prop_assume!(less.here <= more.here);
-            let mut reach = Reach::default();
+            let mut reach = Moving::EVERYWHERE;
             Moving::heed(&mut reach, less, more);
             let at = |amount: Moving, t: f64| amount.here as f64 + t * (amount.there as f64 - amount.here as f64);
             let holds = |t: f64| at(less, t) <= at(more, t) + 1e-6;

@@ -1,7 +1,7 @@
 //! The free blocks of one device: best fit, neighbours merge, the last block grows.
 #![allow(clippy::cast_possible_wrap, reason = "as in ggml, where the difference of sizes wraps")]
 
-use super::amount::Amount;
+use super::amount::{Amount, first};
 
 /// Buffers that one device's memory may be spread over (`GGML_VBUFFER_MAX_CHUNKS`, 0.1.161).
 const MAX_CHUNKS: usize = 16;
@@ -13,7 +13,7 @@ pub struct Address<A> {
     pub offset: A,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 struct Block<A> {
     offset: A,
     size: A,
@@ -21,63 +21,54 @@ struct Block<A> {
 
 /// One buffer: its free blocks by offset, and how far it was ever used.
 #[derive(Debug)]
-pub struct Chunk<A> {
+struct Chunk<A> {
     free: Vec<Block<A>>,
     used: A,
 }
-
-impl<A: Clone> Clone for Chunk<A> {
-    fn clone(&self) -> Self {
-        Self { free: self.free.clone(), used: self.used.clone() }
-    }
-
-    /// Keeps its room.
-    fn clone_from(&mut self, other: &Self) {
-        self.free.clone_from(&other.free);
-        self.used.clone_from(&other.used);
-    }
-}
-
-/// How a device's buffers are used.
-pub type Buffers<A> = Vec<Chunk<A>>;
 
 /// A device's buffers.
 #[derive(Debug)]
 pub struct Blocks<A: Amount> {
     max_buffer: u64,
-    chunks: Buffers<A>,
+    chunks: Vec<Chunk<A>>,
     /// How far along a track all of this goes on in the same way.
     pub reach: A::Reach,
 }
 
 impl<A: Amount> Blocks<A> {
-    pub fn new(max_buffer: u64) -> Self {
-        Self { max_buffer: max_buffer.min(u64::MAX / 2), chunks: Vec::new(), reach: A::Reach::default() }
-    }
-
-    /// The buffers as they are.
-    pub const fn buffers(&self) -> &Buffers<A> {
-        &self.chunks
-    }
-
-    /// Whether they are as they were `before` something that led to `after`, or differ in that more was used already: as much
-    /// as is used after it.
-    pub fn were(&self, before: &Buffers<A>, after: &Buffers<A>) -> bool {
-        let is_alike = |(now, (before, after)): (&Chunk<A>, (&Chunk<A>, &Chunk<A>))| {
-            now.free == before.free && (now.used == before.used || now.used == after.used)
-        };
-        self.chunks.len() == before.len() && self.chunks.iter().zip(before.iter().zip(after)).all(is_alike)
-    }
-
-    /// Lets them be as they were after something that goes the same way again: how far that holds along a track is known
-    /// from then.
-    pub fn become_like(&mut self, after: &Buffers<A>) {
-        self.chunks.clone_from(after);
+    /// All is free.
+    pub const fn new(max_buffer: u64) -> Self {
+        let max_buffer = if max_buffer < u64::MAX / 2 { max_buffer } else { u64::MAX / 2 };
+        Self { max_buffer, chunks: Vec::new(), reach: A::EVERYWHERE }
     }
 
     /// Bytes that all buffers together must have.
     pub fn reserved(&self) -> A {
         self.chunks.iter().fold(A::default(), |sum, chunk| sum + chunk.used)
+    }
+
+    /// How they are used, in words that differ where that does.
+    pub fn write(&self, words: &mut Vec<u64>) {
+        words.push(self.chunks.len() as u64);
+        for Chunk { free, used } in &self.chunks {
+            words.push(free.len() as u64);
+            used.write(words);
+            for Block { offset, size } in free {
+                offset.write(words);
+                size.write(words);
+            }
+        }
+    }
+
+    /// Lets them be used so again, and takes their words off.
+    pub fn read(&mut self, words: &mut &[u64]) {
+        self.chunks.resize_with(first(words) as usize, || Chunk { free: Vec::new(), used: A::default() });
+        for Chunk { free, used } in &mut self.chunks {
+            let blocks = first(words);
+            *used = A::read(words);
+            free.clear();
+            free.extend((0..blocks).map(|_| Block { offset: A::read(words), size: A::read(words) }));
+        }
     }
 
     /// Takes `size` bytes from the smallest block that is large enough; from the last, open one only if no other is.

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use super::amount::{Amount, Moving, Reach};
-use super::blocks::{Address, Blocks};
-use super::memory::{Memory, Once};
-use super::moves::{self, Move, Name};
+use super::amount::{Moving, Reach};
+use super::blocks::Address;
+use super::memory::Memory;
+use super::name::Name;
+use super::past::Past;
+use super::turnover::Turnover;
 use crate::engine::ggml::backend::{Backend, kinds};
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{Id, Tensor};
 
-/// The moves of every device: the same for all graphs that differ in sizes alone.
+/// What every device gives and takes back: the same for all graphs that differ in sizes alone.
 #[derive(Clone, Debug)]
 pub struct Course {
     /// Tensors by their numbers.
@@ -18,19 +20,16 @@ pub struct Course {
     devices: Vec<Vec<Stretch>>,
 }
 
-/// Moves one after the other, of the devices that make any.
-pub type Moves = Vec<(usize, Arc<[Move]>)>;
+/// What is taken and given back one after the other, of the devices that have to do with it.
+pub type Turnovers = Vec<(usize, Arc<Turnover>)>;
 
 /// Some of a device, which other courses may have, too.
 #[derive(Clone, Debug)]
-struct Stretch {
+pub struct Stretch {
     /// From where its tensors are counted.
-    base: u32,
-    moves: Arc<[Move]>,
+    pub base: u32,
+    pub turnover: Arc<Turnover>,
 }
-
-/// How many stretches before one are looked at for the like of it: blocks alternate in threes or fours at most.
-const WINDOW: usize = 4;
 
 /// What a device reserves at one place of a track, and how that goes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,7 +55,7 @@ impl Trend {
 }
 
 /// Bytes that each tensor of a graph takes on each device, before alignment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Sizes {
     devices: Vec<Device>,
     /// Per kind of device and tensor.
@@ -73,17 +72,24 @@ impl Sizes {
     /// Of all tensors in `graph`.
     pub fn of(graph: &Graph, backends: &[Backend]) -> Self {
         let (kinds, of) = kinds(backends);
+        let bytes: Vec<u64> = graph.tensors.iter().map(Tensor::bytes).collect();
         let of_kind = |kind: &&Backend| {
-            let size = |tensor: &Tensor| kind.padded(tensor.bytes(), tensor.ty, tensor.ne[0]);
-            graph.tensors.iter().map(size).collect()
+            let all = graph.tensors.iter().zip(&bytes);
+            all.map(|(tensor, bytes)| kind.padded(*bytes, tensor.ty, tensor.ne[0])).collect()
         };
         let devices = of.into_iter().zip(backends).map(|(kind, backend)| Device { kind, backend: backend.clone() });
         Self { devices: devices.collect(), of_kinds: kinds.iter().map(of_kind).collect() }
     }
 
-    /// Whether nobody has filled it in.
-    pub const fn is_empty(&self) -> bool {
-        self.devices.is_empty()
+    /// The kinds of the devices, each once.
+    pub fn kinds(&self) -> impl Iterator<Item = &Backend> {
+        let first = |kind: usize| self.devices.iter().find(move |device| device.kind == kind);
+        (0..self.of_kinds.len()).filter_map(first).map(|device| &device.backend)
+    }
+
+    /// Which of them a device is of.
+    pub fn kind(&self, device: usize) -> usize {
+        self.devices[device].kind
     }
 
     /// By tensors, with the device itself.
@@ -100,9 +106,9 @@ impl Course {
     }
 
     /// Goes on with these, whose tensors are counted from `base`.
-    pub fn go_on(&mut self, base: u32, moves: &Moves) {
-        for (device, moves) in moves {
-            self.devices[*device].push(Stretch { base, moves: Arc::clone(moves) });
+    pub fn go_on(&mut self, base: u32, turnovers: &Turnovers) {
+        for (device, turnover) in turnovers {
+            self.devices[*device].push(Stretch { base, turnover: Arc::clone(turnover) });
         }
     }
 
@@ -111,72 +117,36 @@ impl Course {
         self.devices.len()
     }
 
-    /// Bytes that a device must reserve.
-    pub fn reserve(&self, device: usize, sizes: &Sizes) -> u64 {
+    /// Bytes that a device must reserve, by the `past` of its kind under these sizes.
+    pub fn reserve(&self, device: usize, sizes: &Sizes, past: &mut Past<u64>) -> u64 {
         let (backend, sizes) = sizes.on(device);
-        self.carry_out(device, backend, |id, times| backend.align(times * sizes[id.index()])).reserved()
+        let size = |base, who, times| backend.align(times * sizes[self.tensor(who, base).index()]);
+        past.carry_out(&self.devices[device], size).0
     }
 
     /// The same, and how it goes on towards where tensors are as large as `there` says.
-    pub fn trend(&self, device: usize, sizes: &Sizes, there: &Sizes) -> Trend {
+    pub fn trend(&self, device: usize, sizes: &Sizes, there: &Sizes, past: &mut Past<Moving>) -> Trend {
         let ((backend, here), (_, there)) = (sizes.on(device), there.on(device));
-        let size = |id: Id, times: u64| Moving {
-            here: backend.align(times * here[id.index()]),
-            there: backend.align(times * there[id.index()]),
+        let size = |base, who, times| {
+            let at = self.tensor(who, base).index();
+            Moving { here: backend.align(times * here[at]), there: backend.align(times * there[at]) }
         };
-        let blocks = self.carry_out(device, backend, size);
-        let Moving { here, there } = blocks.reserved();
-        Trend { here, there, reach: blocks.reach }
+        let (Moving { here, there }, reach) = past.carry_out(&self.devices[device], size);
+        Trend { here, there, reach }
     }
 
     /// Bytes that a device must reserve, and where everything is that is taken there, in order.
     pub fn watch(&self, device: usize, sizes: &Sizes) -> (u64, Vec<Address<u64>>) {
         let (backend, sizes) = sizes.on(device);
-        let mut memory = Memory::new(backend.max_buffer);
+        let (mut memory, mut before) = (Memory::new(backend.max_buffer), 0);
         let mut taken = Vec::new();
-        for Stretch { base, moves } in &self.devices[device] {
-            memory.count_from(*base);
-            let size = |who, times| backend.align(times * sizes[self.tensor(who, *base).index()]);
-            memory.go_on(moves, size, |address| taken.push(address));
+        for &Stretch { base, ref turnover } in &self.devices[device] {
+            let renamed = |who: Name| who.counted_from(before, base);
+            let size = |who, times| backend.align(times * sizes[self.tensor(who, base).index()]);
+            turnover.carry_out(&mut memory, renamed, size, |address| taken.push(address));
+            before = base;
         }
         (memory.blocks.reserved(), taken)
-    }
-
-    /// The blocks of a device as they end; `size` is that of so many times a tensor. Sections that are alike mostly find its
-    /// memory as others did, and need not be gone through again.
-    fn carry_out<A: Amount>(&self, device: usize, backend: &Backend, size: impl Fn(Id, u64) -> A) -> Blocks<A> {
-        let stretches = &self.devices[device];
-        let size = |stretch: &Stretch, who, times| size(self.tensor(who, stretch.base), times);
-        let same = |one: &Stretch, other: &Stretch| Arc::ptr_eq(&one.moves, &other.moves);
-        let same_sizes = |one: &Stretch, other: &Stretch| {
-            moves::takes(&one.moves).all(|(who, times)| size(one, who, times) == size(other, who, times))
-        };
-        let mut memory = Memory::new(backend.max_buffer);
-        // by the latest stretches
-        let mut past: [(usize, Once<A>); WINDOW] = std::array::from_fn(|_| (usize::MAX, Once::new()));
-        for (at, stretch) in stretches.iter().enumerate() {
-            memory.count_from(stretch.base);
-            let repeated = (at.saturating_sub(WINDOW)..at).rev().find(|&before| {
-                let (noted, once) = &past[before % WINDOW];
-                let other = &stretches[before];
-                *noted == before && same(stretch, other) && memory.was(once) && same_sizes(stretch, other)
-            });
-            if let Some(before) = repeated {
-                memory.repeat(&past[before % WINDOW].1);
-                past.swap(before % WINDOW, at % WINDOW);
-                past[at % WINDOW].0 = at;
-                continue;
-            }
-            let size = |who, times| size(stretch, who, times);
-            if stretches[at + 1..].iter().take(WINDOW).any(|later| same(stretch, later)) {
-                let (noted, once) = &mut past[at % WINDOW];
-                *noted = at;
-                memory.go_on_and_note(&stretch.moves, size, once);
-            } else {
-                memory.go_on(&stretch.moves, size, |_| {});
-            }
-        }
-        memory.blocks
     }
 
     /// The tensor by whose size `who` takes bytes.
@@ -188,6 +158,7 @@ impl Course {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::ggml::allocate::Ledger;
     use crate::engine::ggml::number::Number;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -195,19 +166,23 @@ mod tests {
     /// What each tensor of a stretch takes here and elsewhere, and how many takes later it is given back.
     type Life = (u64, u64, usize);
 
-    /// Moves of a stretch whose tensors live so; of the first nobody lived before.
-    fn moves(lives: &[Life], is_first: bool) -> Arc<[Move]> {
+    /// That of a stretch whose tensors live so; of the first nobody lived before.
+    fn turnover(lives: &[Life], is_first: bool) -> Arc<Turnover> {
         let count = lives.len();
         let name = |at: usize| Name::new(Number::near((count + at) as u32, count as u32), false);
         let before = |at: usize| Name::new(Number::near(at as u32, count as u32), false);
-        let mut moves = Vec::new();
+        let mut ledger = Ledger::default();
+        let mut taken = Vec::new();
         for now in 0..count {
-            moves.push(Move::take(name(now), false, lives[now].2 > 2 * count));
+            taken.push(ledger.take(name(now), false, lives[now].2 <= 2 * count));
             let gone = |ages: usize| (0..count).filter(move |&at| at + lives[at].2 == now + ages * count);
-            moves.extend(gone(0).map(|at| Move::give_back(name(at))));
-            moves.extend(gone(1).filter(|_| !is_first).map(|at| Move::give_back(before(at))));
+            gone(0).for_each(|at| ledger.give_back(taken[at]));
+            for at in gone(1).filter(|_| !is_first) {
+                let which = ledger.had(before(at));
+                ledger.give_back(which);
+            }
         }
-        moves.into()
+        Arc::new(ledger.turnover(|name| name))
     }
 
     proptest! {
@@ -226,18 +201,32 @@ mod tests {
                 Sizes { devices: vec![Device { kind: 0, backend }], of_kinds: vec![tensors.iter().map(size).collect()] }
             };
             let (here, there) = (sizes(|life| life.0), sizes(|life| life.1));
-            let course = |next: &dyn Fn() -> Arc<[Move]>| {
+            let course = |next: &dyn Fn() -> Arc<Turnover>| {
                 let mut course = Course::new(1, &tensors);
                 for at in 0..stretches {
-                    let moves = if at == 0 { moves(&lives, true) } else { next() };
-                    course.go_on(((at + 1) * count) as u32, &vec![(0, moves)]);
+                    let turnover = if at == 0 { turnover(&lives, true) } else { next() };
+                    course.go_on(((at + 1) * count) as u32, &vec![(0, turnover)]);
                 }
                 course
             };
-            let same = moves(&lives, false);
-            let (alike, each) = (course(&|| Arc::clone(&same)), course(&|| moves(&lives, false)));
-            prop_assert_eq!(alike.reserve(0, &here), each.reserve(0, &here));
-            prop_assert_eq!(alike.trend(0, &here, &there), each.trend(0, &here, &there));
+            let same = turnover(&lives, false);
+            let (alike, each) = (course(&|| Arc::clone(&same)), course(&|| turnover(&lives, false)));
+            let mut past = Past::new(max_buffer);
+            let mut reserve = |course: &Course| {
+                let alone = course.reserve(0, &here, &mut Past::new(max_buffer));
+                [alone, course.reserve(0, &here, &mut past), course.watch(0, &here).0]
+            };
+            let reserved = reserve(&alike);
+            prop_assert_eq!(reserved, [reserved[0]; 3]);
+            prop_assert_eq!(reserve(&each), reserved);
+            let mut past = Past::new(max_buffer);
+            let mut trend = |course: &Course| {
+                let alone = course.trend(0, &here, &there, &mut Past::new(max_buffer));
+                [alone, course.trend(0, &here, &there, &mut past)]
+            };
+            let trends = trend(&alike);
+            prop_assert_eq!(trends, [trends[0]; 2]);
+            prop_assert_eq!(trend(&each), trends);
         }
     }
 }

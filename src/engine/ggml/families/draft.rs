@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::ggml::allocate::{self, Claim, Course, Sizes};
+use crate::engine::ggml::allocate::{self, Claim, Course, Scale};
 use crate::engine::ggml::outline::Outline;
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::sections::Exchanged;
@@ -70,7 +70,7 @@ pub struct Draft {
     /// The graph; after [`Self::settle`], one under a placement.
     pub graph: Graph,
     /// How large its tensors are, once that was asked for.
-    pub sizes: Arc<Sizes>,
+    pub scale: Option<Arc<Scale>>,
     /// Which of the patterns that are known, where these are told apart.
     pub pattern: Option<usize>,
     /// The devices for which its pattern and its sizes are.
@@ -121,10 +121,10 @@ impl Draft {
     ) -> Self {
         let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared { ids, ..Shared::default() });
         let shared = shared.collect();
-        let (sizes, claims, leafs) = Default::default();
+        let (claims, leafs) = Default::default();
         Self {
             graph,
-            sizes,
+            scale: None,
             pattern: None,
             backends: Vec::new(),
             purpose,

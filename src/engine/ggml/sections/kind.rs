@@ -1,10 +1,12 @@
 //! What was ever worked out of sections that are alike.
 
+use std::sync::Arc;
+
 use foldhash::HashMap;
 
 use super::order::Order;
 use super::{Alike, Section, Settled};
-use crate::engine::ggml::allocate::{Move, Moves};
+use crate::engine::ggml::allocate::{Name, Turnovers};
 use crate::engine::ggml::number::Number;
 use crate::engine::ggml::schedule::{Cut, Split};
 use crate::engine::ggml::tensor::{Id, Place};
@@ -46,7 +48,7 @@ pub struct Noted {
 #[derive(Debug)]
 pub struct Played {
     pub next: usize,
-    pub moves: Moves,
+    pub turnovers: Turnovers,
 }
 
 impl Kind {
@@ -88,9 +90,9 @@ impl Noted {
     }
 }
 
-/// The moves that were left on `bench`, with tensors counted from `base`.
-pub fn moves(bench: &Workbench, order: &Order, base: u32) -> Moves {
-    let numbered = |step: &Move| step.renumbered(|number| order.number(Id(number.from(0) as u32), base));
-    let moves = bench.moves.iter().enumerate().filter(|(_, moves)| !moves.is_empty());
-    moves.map(|(device, moves)| (device, moves.iter().map(numbered).collect())).collect()
+/// What was noted on `bench`, with tensors counted from `base`.
+pub fn turnovers(bench: &Workbench, order: &Order, base: u32) -> Turnovers {
+    let renamed = |name: Name| name.renumbered(|number| order.number(Id(number.from(0) as u32), base));
+    let noted = bench.ledgers.iter().enumerate().filter(|(_, ledger)| !ledger.is_empty());
+    noted.map(|(device, ledger)| (device, Arc::new(ledger.turnover(renamed)))).collect()
 }

@@ -4,7 +4,7 @@ use super::ahead::entering;
 use super::door::State;
 use super::kind::{self, Played};
 use super::{Sections, Settled, Whereabouts};
-use crate::engine::ggml::allocate::{self, Held, Moves, Part};
+use crate::engine::ggml::allocate::{self, Held, Part, Turnovers};
 use crate::engine::ggml::number::Number;
 use crate::engine::ggml::schedule::{Copies, Schedule, Scheduler, Split};
 use crate::engine::ggml::tensor::Id;
@@ -19,7 +19,7 @@ impl Sections {
         scheduler: &Scheduler<'_>,
         settled: &mut Settled<'_>,
         bench: &mut Workbench,
-    ) -> (usize, Moves) {
+    ) -> (usize, Turnovers) {
         let Settled { graph, whereabouts: Whereabouts { places, .. }, .. } = settled;
         let tensors = graph.tensors.len();
         let mut copies = Copies::new(scheduler.pipeline, 0);
@@ -46,7 +46,7 @@ impl Sections {
         let state = State::on(bench, &door.holders, &[], &copies, (&self.order, 0));
         graph.truncate(tensors);
         *places = schedule.into_places();
-        (door.state(state), kind::moves(bench, &self.order, 0))
+        (door.state(state), kind::turnovers(bench, &self.order, 0))
     }
 
     /// What is taken and given in a section.
@@ -134,6 +134,6 @@ impl Sections {
         schedule.undo(graph);
         graph.truncate(tensors);
         *places = schedule.into_places();
-        Played { next: doors[after].state(next), moves: kind::moves(bench, order, base) }
+        Played { next: doors[after].state(next), turnovers: kind::turnovers(bench, order, base) }
     }
 }
