@@ -2,6 +2,7 @@
 //! then fewer layers on GPUs, for models with experts first the experts (`common/fit.cpp`, 0.1.161).
 #![allow(clippy::cast_possible_wrap, reason = "bytes and layers stay far below 2^63")]
 
+mod candidate;
 mod layers;
 pub mod sketch;
 mod weighed;
@@ -249,7 +250,7 @@ impl<'a> Fitter<'a> {
         }
         if gpus > 1 {
             // only whole layers can be placed, or for experts whole tensors: expect to waste some on every device
-            let weights = full.weights[..gpus].iter().map(|bytes| *bytes as i64).sum::<i64>();
+            let weights = full.candidate.weights[..gpus].iter().map(|bytes| *bytes as i64).sum::<i64>();
             let per_layer = weights / i64::from(self.layers());
             target -= (gpus as i64 + 1) * per_layer / if self.has_experts() { 6 } else { 2 };
         }

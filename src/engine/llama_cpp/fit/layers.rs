@@ -15,8 +15,8 @@ const ENDLESS: &str = "llama.cpp would never finish choosing layers for these GP
      where none are left; set the number of layers on GPUs by hand";
 
 /// What one GPU is given.
-#[derive(Clone, Copy, Debug)]
-struct Share {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Share {
     /// Layers.
     layers: u32,
     /// Those of them, the last ones, that leave tensors elsewhere.
@@ -47,7 +47,7 @@ pub struct Filling<'f, 'a> {
 
 impl Fitter<'_> {
     /// The layers that `shares` stand for.
-    fn spread(&self, shares: &[Share]) -> Spread {
+    pub fn spread(&self, shares: &[Share]) -> Spread {
         let layers: u32 = shares.iter().map(|share| share.layers).sum();
         let mut block = self.layers() + 1 - layers;
         let partial: u32 = shares.iter().map(|share| share.partial).fold(0, u32::wrapping_add);
@@ -74,7 +74,7 @@ impl<'f, 'a> Filling<'f, 'a> {
         let empty = Share { layers: 0, partial: 0, overflow: Part::Experts, to: None };
         let shares = vec![empty; targets.len()];
         let gpus = targets.len();
-        let weighed = fitter.weigh(&fitter.spread(&shares))?;
+        let weighed = fitter.weigh_candidate(fitter.candidate_of(&shares))?;
         Ok(Self { fitter, targets, best: Attempt { shares, weighed, dense_from: gpus }, refused: None })
     }
 
@@ -114,7 +114,7 @@ impl<'f, 'a> Filling<'f, 'a> {
     }
 
     fn attempt(&self, shares: Vec<Share>, dense_from: usize) -> Result<Attempt<'a>, Refusal> {
-        let weighed = self.fitter.weigh(&self.fitter.spread(&shares))?;
+        let weighed = self.fitter.weigh_candidate(self.fitter.candidate_of(&shares))?;
         Ok(Attempt { shares, weighed, dense_from })
     }
 
@@ -182,8 +182,8 @@ impl<'f, 'a> Filling<'f, 'a> {
             return Ok(());
         }
         let asks_no_less = |step: u32| {
-            let kept = self.fitter.without_graph(&self.fitter.spread(&self.with_layers(gpu, step)));
-            kept[gpu] as i64 >= best
+            let candidate = self.fitter.candidate_of(&self.with_layers(gpu, step));
+            self.fitter.without_graph(&candidate, gpu) as i64 >= best
         };
         let mut fails = most;
         while fails > 1 && (best == 0 || asks_no_less(fails - 1)) {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use foldhash::HashMap;
 
+use super::candidate::{Candidate, Candidates};
 use super::weighed::Graph;
 use crate::engine::llama_cpp::context::Options;
 use crate::engine::llama_cpp::courses::Courses;
@@ -25,8 +26,7 @@ use shape::{Levels, Shape};
 /// Graphs that were measured along a knob's track while everything else stayed, the GPUs too.
 #[derive(Debug, Default)]
 pub struct Graphs {
-    /// By placements, with one of a fit's contexts.
-    trails: Mutex<HashMap<(usize, Placement), Arc<Trail>>>,
+    candidates: Mutex<Candidates>,
     /// By the shape of a device's part.
     of_shapes: Mutex<HashMap<Shape, Line<OnDevice>>>,
     courses: Arc<Courses>,
@@ -37,7 +37,7 @@ type OnDevice = (Arc<Reservation>, usize);
 
 /// What the graph of a placement took along the track.
 #[derive(Debug, Default)]
-struct Trail {
+pub struct Trail {
     /// Of each device, once they are asked for.
     shapes: OnceLock<Vec<Levels>>,
     line: Mutex<Line<Arc<Reservation>>>,
@@ -162,11 +162,6 @@ impl Graphs {
         Self { courses, ..Self::default() }
     }
 
-    /// That of a placement, with one of a fit's contexts.
-    fn trail(&self, context: usize, placement: &Placement) -> Arc<Trail> {
-        Arc::clone(lock(&self.trails).entry((context, placement.clone())).or_default())
-    }
-
     /// What a device of this shape probably reserves at a place of the track, by others like it.
     fn told_of(&self, shapes: &Levels, at: Extent, turn: usize) -> Option<u64> {
         let lines = lock(&self.of_shapes);
@@ -215,17 +210,23 @@ impl<'a> Sketch<'a> {
         self.graphs.shared(self.at)
     }
 
-    /// What the graph of `placement` takes; `reserve` finds it out where it has to be that graph itself, and nobody knows it.
+    /// The placements that fits have considered along the track.
+    pub(super) fn candidates(&self) -> &Mutex<Candidates> {
+        &self.graphs.candidates
+    }
+
+    /// What the graph of a placement takes; `reserve` finds it out where it has to be that graph itself, and nobody knows it.
     pub(super) fn graph(
         &'a self,
         model: &Loaded,
         devices: &[Device],
-        placement: &Placement,
+        candidate: &Candidate,
         options: &Options,
         reserve: impl FnOnce() -> Result<Arc<Reservation>, Refusal>,
     ) -> Result<Graph<'a>, Refusal> {
         let context = self.context(options.n_ctx);
-        let trail = self.graphs.trail(context, placement);
+        let Candidate { placement, .. } = candidate;
+        let trail = candidate.trail(context);
         if let Some(reservation) = trail.reserved(self.at) {
             return Ok(Graph::Itself(reservation));
         }
@@ -272,6 +273,6 @@ impl<'a> Sketch<'a> {
 }
 
 /// What whoever held the lock last left is whole: it only adds.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
