@@ -19,6 +19,7 @@ pub mod release;
 mod reservation;
 pub mod settled;
 mod tally;
+mod trials;
 pub mod weights;
 
 use crate::engine::EngineError;

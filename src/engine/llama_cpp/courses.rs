@@ -14,6 +14,7 @@ use super::fit::sketch::Extent;
 use super::placement::Placement;
 use super::release::Release;
 use super::tally::Tally;
+use super::trials::{Trial, Trials};
 use crate::engine::ggml::allocate::{Course, Sizes};
 use crate::engine::ggml::families::{Draft, Pattern};
 use crate::engine::ggml::schedule::Scheduler;
@@ -36,7 +37,7 @@ pub struct Courses {
 struct Known {
     patterns: Vec<Kept>,
     courses: HashMap<Subject, Arc<Course>>,
-    trials: HashMap<Subject, Vec<(Op, bool)>>,
+    trials: Trials,
     tallies: Vec<Arc<Tally>>,
     /// By places of the track, the latest last.
     left: Vec<(Extent, Left)>,
@@ -97,18 +98,6 @@ impl Scene {
         whereabouts.follow(scheduler, &draft.graph, bench);
         let mut settled = Settled { graph: &mut draft.graph, claims: &draft.claims, whereabouts };
         sections.course(scheduler, &mut settled, bench)
-    }
-
-    /// Whether every `op` is computed at its block's home under a placement.
-    pub fn stays_home(
-        &mut self,
-        op: Op,
-        scheduler: &Scheduler<'_>,
-        placement: &Placement,
-        bench: &mut Workbench,
-    ) -> bool {
-        self.settle(placement);
-        self.draft.stays_home(op, scheduler, bench)
     }
 }
 
@@ -209,15 +198,26 @@ impl Courses {
         self.lock().courses.insert(subject, Arc::clone(course));
     }
 
-    /// Whether every such operation is computed where its block is, as far as that was tried.
-    pub(super) fn trial(&self, op: Op, subject: &Subject) -> Option<bool> {
-        let known = self.lock();
-        known.trials.get(subject)?.iter().find(|(tried, _)| *tried == op).map(|(_, stays)| *stays)
-    }
-
-    /// Notes that.
-    pub(super) fn note_trial(&self, op: Op, subject: Subject, stays: bool) {
-        self.lock().trials.entry(subject).or_default().push((op, stays));
+    /// How a trial ends under a placement: as is known, or else with a graph that was left, or with `draft`.
+    ///
+    /// # Errors
+    /// As `draft`.
+    pub(super) fn try_out(
+        &self,
+        trial: Trial,
+        op: Op,
+        placement: &Placement,
+        draft: impl FnOnce() -> Result<Draft, Refusal>,
+        stays: impl FnOnce(&mut Draft) -> bool,
+    ) -> Result<bool, Refusal> {
+        if let Some(stays) = self.lock().trials.end(&trial, op, placement) {
+            return Ok(stays);
+        }
+        let left = self.lock().trials.draft(&trial);
+        let mut draft = left.map_or_else(draft, Ok)?;
+        let stays = stays(&mut draft);
+        self.lock().trials.note(trial, op, placement.clone(), stays, draft);
+        Ok(stays)
     }
 
     /// What whoever held the lock last left is whole: it only adds.

@@ -4,14 +4,15 @@
 use super::Loaded;
 use super::cache::Memory;
 use super::context::{Batch, Context, Options};
-use super::courses::{Scene, Subject};
 use super::desk::{Desk, Shared};
 use super::error::Refusal;
 use super::placement::Placement;
+use super::trials::Trial;
 use super::weights::Slot;
+use crate::engine::ggml::families::{self, Draft};
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
-use crate::engine::ggml::{Backend, Type};
+use crate::engine::ggml::{Backend, Graph, Type, Workbench};
 use crate::settings::FlashAttn;
 
 /// Everything that a trial needs.
@@ -77,21 +78,18 @@ impl Parts<'_> {
         if self.backends.len() == 1 {
             return Ok(true);
         }
-        let mut draft = desk.draft(context, batch, self.memory, self.backends)?;
         let scheduler = self.scheduler(context, desk.model);
-        let Desk { shared, bench, .. } = &mut *desk;
-        let stays = if let Some((Shared { courses, .. }, pattern)) = shared.as_ref().zip(draft.pattern) {
-            let subject = Subject { pattern, placement: self.placement.clone(), pipeline: false };
-            courses.trial(op, &subject).unwrap_or_else(|| {
-                let try_out = |scene: &mut Scene| scene.stays_home(op, &scheduler, self.placement, bench);
-                let stays = courses.on_scene(pattern, &draft, try_out);
-                courses.note_trial(op, subject, stays);
-                stays
-            })
-        } else {
+        let stays = |draft: &mut Draft, bench: &mut Workbench| {
             draft.settle(self.placement, |_| {});
             draft.stays_home(op, &scheduler, bench)
         };
+        if let Desk { model, shared: Some(Shared { courses, .. }), bench, .. } = desk {
+            let trial = Trial::new(context, batch, self.backends);
+            let draft = || families::draft(model, context, batch, self.memory, Graph::default());
+            return courses.try_out(trial, op, self.placement, draft, |draft| stays(draft, bench));
+        }
+        let mut draft = desk.draft(context, batch, self.memory, self.backends)?;
+        let stays = stays(&mut draft, &mut desk.bench);
         desk.keep(draft);
         Ok(stays)
     }
@@ -161,6 +159,27 @@ mod tests {
             }
         });
         assert!(followed > 250, "{followed} cases skip the trial");
+    }
+
+    #[test]
+    fn how_large_caches_are_decides_no_trial() {
+        let mut tried = 0;
+        in_each_case(|loaded, parts, context| {
+            let tries = |tokens: u64, op: Op, per_sequence: u64| {
+                let n_ctx = tokens * context.n_seq_max;
+                let context =
+                    Context { n_ctx, n_ctx_seq: tokens, n_batch: tokens, n_ubatch: tokens, ..context.clone() };
+                let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, parts.placement);
+                let parts = Parts { memory: &memory, ..*parts };
+                parts.stays_home(&context, context.probe(per_sequence), op, &mut Desk::new(loaded)).ok()
+            };
+            for (op, per_sequence) in [(Op::FlashAttn, 1), (Op::GatedDeltaNet, 1), (Op::GatedDeltaNet, 16)] {
+                let small = tries(256, op, per_sequence);
+                assert_eq!(tries(1 << 20, op, per_sequence), small, "{:?} {op:?} {:?}", loaded.family, parts.placement);
+                tried += usize::from(small.is_some());
+            }
+        });
+        assert!(tried > 500, "{tried} trials");
     }
 
     #[test]
