@@ -43,6 +43,6 @@ mod tests {
         assert_eq!(shared(), (0..1000).map(|item| item * 2).collect::<Vec<u64>>());
         assert_eq!(gather(shared), shared());
         assert!(share(&[], |item: &u64| *item).is_empty());
-        assert_eq!(share(&[7], |item| item + 1), [7 + 1]);
+        assert_eq!(share(&[7], |item| item + 1), [8]);
     }
 }

@@ -27,13 +27,9 @@ impl Bracket {
         self.missed.range(self.met.unwrap_or(0)..).next().copied()
     }
 
-    fn width(&self) -> Option<u64> {
-        self.missed()?.checked_sub(self.met?)
-    }
-
     /// The limit, where no place is left in between; `last` is the track's.
     pub fn limit(&self, last: u64) -> Option<u64> {
-        self.met.filter(|&met| met == last || self.width() == Some(1))
+        self.met.filter(|&met| met == last || self.missed() == Some(met + 1))
     }
 
     /// Where to look next, the most telling first: beside a guess; or where the one `before` was wrong, well beyond it, as

@@ -204,19 +204,27 @@ impl Courses {
     /// As `draft`.
     pub(super) fn try_out(
         &self,
-        trial: Trial,
+        trial: &Trial,
         op: Op,
         placement: &Placement,
         draft: impl FnOnce() -> Result<Draft, Refusal>,
         stays: impl FnOnce(&mut Draft) -> bool,
     ) -> Result<bool, Refusal> {
-        if let Some(stays) = self.lock().trials.end(&trial, op, placement) {
-            return Ok(stays);
-        }
-        let left = self.lock().trials.draft(&trial);
+        let subject = (op, placement.clone());
+        let left = {
+            let known = &mut self.lock();
+            let held = known.trials.of(trial);
+            if let Some(stays) = held.stays.get(&subject) {
+                return Ok(*stays);
+            }
+            held.drafts.pop()
+        };
         let mut draft = left.map_or_else(draft, Ok)?;
         let stays = stays(&mut draft);
-        self.lock().trials.note(trial, op, placement.clone(), stays, draft);
+        let known = &mut self.lock();
+        let held = known.trials.of(trial);
+        held.stays.insert(subject, stays);
+        held.drafts.push(draft);
         Ok(stays)
     }
 

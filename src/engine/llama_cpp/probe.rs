@@ -86,7 +86,7 @@ impl Parts<'_> {
         if let Desk { model, shared: Some(Shared { courses, .. }), bench, .. } = desk {
             let trial = Trial::new(context, batch, self.backends);
             let draft = || families::draft(model, context, batch, self.memory, Graph::default());
-            return courses.try_out(trial, op, self.placement, draft, |draft| stays(draft, bench));
+            return courses.try_out(&trial, op, self.placement, draft, |draft| stays(draft, bench));
         }
         let mut draft = desk.draft(context, batch, self.memory, self.backends)?;
         let stays = stays(&mut draft, &mut desk.bench);

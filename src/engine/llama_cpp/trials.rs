@@ -23,13 +23,14 @@ pub struct Trials {
     all: Vec<Held>,
 }
 
+/// One of them, under every placement.
 #[derive(Debug)]
-struct Held {
+pub struct Held {
     trial: Trial,
     /// Whether every such operation is computed where its block is.
-    stays: HashMap<(Op, Placement), bool>,
+    pub stays: HashMap<(Op, Placement), bool>,
     /// Its graphs that nobody uses: one stands for all places.
-    drafts: Vec<Draft>,
+    pub drafts: Vec<Draft>,
 }
 
 impl Trial {
@@ -40,28 +41,12 @@ impl Trial {
 }
 
 impl Trials {
-    /// How one ended under a placement, where it was held.
-    pub fn end(&self, trial: &Trial, op: Op, placement: &Placement) -> Option<bool> {
-        self.of(trial)?.stays.get(&(op, placement.clone())).copied()
-    }
-
-    /// A graph for one, where there is any left.
-    pub fn draft(&mut self, trial: &Trial) -> Option<Draft> {
-        self.all.iter_mut().find(|held| held.trial == *trial)?.drafts.pop()
-    }
-
-    /// Notes how one ended with a graph, which is kept.
-    pub fn note(&mut self, trial: Trial, op: Op, placement: Placement, stays: bool, draft: Draft) {
-        let at = self.all.iter().position(|held| held.trial == trial).unwrap_or_else(|| {
-            self.all.push(Held { trial, stays: HashMap::default(), drafts: Vec::new() });
+    /// What is known of one.
+    pub fn of(&mut self, trial: &Trial) -> &mut Held {
+        let at = self.all.iter().position(|held| held.trial == *trial).unwrap_or_else(|| {
+            self.all.push(Held { trial: trial.clone(), stays: HashMap::default(), drafts: Vec::new() });
             self.all.len() - 1
         });
-        let held = &mut self.all[at];
-        held.stays.insert((op, placement), stays);
-        held.drafts.push(draft);
-    }
-
-    fn of(&self, trial: &Trial) -> Option<&Held> {
-        self.all.iter().find(|held| held.trial == *trial)
+        &mut self.all[at]
     }
 }

@@ -57,45 +57,31 @@ impl Trend {
 /// Bytes that each tensor of a graph takes on each device, before alignment.
 #[derive(Clone, Debug)]
 pub struct Sizes {
-    devices: Vec<Device>,
-    /// Per kind of device and tensor.
+    /// The kinds of the devices, each once.
+    pub kinds: Vec<Backend>,
+    /// Which of them each device is of.
+    pub of_devices: Vec<usize>,
+    /// Per kind and tensor.
     of_kinds: Vec<Vec<u64>>,
-}
-
-#[derive(Clone, Debug)]
-struct Device {
-    kind: usize,
-    backend: Backend,
 }
 
 impl Sizes {
     /// Of all tensors in `graph`.
     pub fn of(graph: &Graph, backends: &[Backend]) -> Self {
-        let (kinds, of) = kinds(backends);
+        let (kinds, of_devices) = kinds(backends);
         let bytes: Vec<u64> = graph.tensors.iter().map(Tensor::bytes).collect();
         let of_kind = |kind: &&Backend| {
             let all = graph.tensors.iter().zip(&bytes);
             all.map(|(tensor, bytes)| kind.padded(*bytes, tensor.ty, tensor.ne[0])).collect()
         };
-        let devices = of.into_iter().zip(backends).map(|(kind, backend)| Device { kind, backend: backend.clone() });
-        Self { devices: devices.collect(), of_kinds: kinds.iter().map(of_kind).collect() }
-    }
-
-    /// The kinds of the devices, each once.
-    pub fn kinds(&self) -> impl Iterator<Item = &Backend> {
-        let first = |kind: usize| self.devices.iter().find(move |device| device.kind == kind);
-        (0..self.of_kinds.len()).filter_map(first).map(|device| &device.backend)
-    }
-
-    /// Which of them a device is of.
-    pub fn kind(&self, device: usize) -> usize {
-        self.devices[device].kind
+        let of_kinds = kinds.iter().map(of_kind).collect();
+        Self { kinds: kinds.into_iter().cloned().collect(), of_devices, of_kinds }
     }
 
     /// By tensors, with the device itself.
     fn on(&self, device: usize) -> (&Backend, &[u64]) {
-        let Device { kind, backend } = &self.devices[device];
-        (backend, &self.of_kinds[*kind])
+        let kind = self.of_devices[device];
+        (&self.kinds[kind], &self.of_kinds[kind])
     }
 }
 
@@ -198,7 +184,7 @@ mod tests {
             let sizes = |of: fn(&Life) -> u64| {
                 let size = |id: &Id| of(&lives[id.index() % count]) * if id.index() / count == larger { 256 } else { 128 };
                 let backend = Backend { max_buffer, ..Backend::CUDA };
-                Sizes { devices: vec![Device { kind: 0, backend }], of_kinds: vec![tensors.iter().map(size).collect()] }
+                Sizes { kinds: vec![backend], of_devices: vec![0], of_kinds: vec![tensors.iter().map(size).collect()] }
             };
             let (here, there) = (sizes(|life| life.0), sizes(|life| life.1));
             let course = |next: &dyn Fn() -> Arc<Turnover>| {

@@ -107,29 +107,33 @@ impl<A: Amount> Past<A> {
         if latest.is_none() {
             self.kept.push(Arc::clone(turnover));
         }
-        let went = alike.unwrap_or_else(|| self.find_out(standing, before, stretch, size));
-        let went = Went { base, before: latest, ..went };
+        let (standing, reach) = alike.map_or_else(
+            || {
+                let renamed = |who: Name| who.counted_from(before, base);
+                self.find_out(standing, turnover, renamed, |who, times| size(base, who, times))
+            },
+            |went| (went.standing, went.reach),
+        );
+        let went = Went { base, standing, reach, before: latest };
         self.latest.insert(step, self.went.len());
         self.went.push(went);
         went
     }
 
-    /// The same, where nobody knows.
+    /// How memory stands after a turnover, and how far along a track it goes the same way, where nobody knows.
     fn find_out(
         &mut self,
         standing: usize,
-        before: u32,
-        stretch: &Stretch,
-        size: &impl Fn(u32, Name, u64) -> A,
-    ) -> Went<A> {
+        turnover: &Turnover,
+        renamed: impl Fn(Name) -> Name,
+        size: impl Fn(Name, u64) -> A,
+    ) -> (usize, A::Reach) {
         self.stand(standing);
-        let &Stretch { base, ref turnover } = stretch;
         let memory = &mut self.memory;
         memory.blocks.reach = A::EVERYWHERE;
-        let renamed = |who: Name| who.counted_from(before, base);
-        turnover.carry_out(memory, renamed, |who, times| size(base, who, times), |_| {});
+        turnover.carry_out(memory, renamed, size, |_| {});
         self.now = self.standings.number(memory);
-        Went { base, standing: self.now, reach: memory.blocks.reach, before: None }
+        (self.now, memory.blocks.reach)
     }
 }
 

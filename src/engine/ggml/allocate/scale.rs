@@ -1,6 +1,6 @@
 //! How large tensors are at a place of a track, and what devices reserve there.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::amount::{Amount, Moving};
 use super::course::{Course, Sizes, Trend};
@@ -22,7 +22,12 @@ enum Known {
 }
 
 fn pasts<A: Amount>(sizes: &Sizes) -> Vec<Mutex<Past<A>>> {
-    sizes.kinds().map(|kind| Mutex::new(Past::new(kind.max_buffer))).collect()
+    sizes.kinds.iter().map(|kind| Mutex::new(Past::new(kind.max_buffer))).collect()
+}
+
+/// What whoever held the lock last left is whole: it only adds.
+fn lock<A: Amount>(past: &Mutex<Past<A>>) -> MutexGuard<'_, Past<A>> {
+    past.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Scale {
@@ -46,15 +51,11 @@ impl Scale {
 
     /// Bytes that a device must reserve here; and how they go on towards elsewhere.
     pub fn reserve(&self, course: &Course, device: usize) -> (u64, Option<Trend>) {
+        let kind = self.here.of_devices[device];
         match &self.past {
-            Known::Here(past) => {
-                // it only adds, and what it has is whole
-                let past = &mut past[self.here.kind(device)].lock().unwrap_or_else(PoisonError::into_inner);
-                (course.reserve(device, &self.here, past), None)
-            }
+            Known::Here(past) => (course.reserve(device, &self.here, &mut lock(&past[kind])), None),
             Known::Towards(there, past) => {
-                let past = &mut past[self.here.kind(device)].lock().unwrap_or_else(PoisonError::into_inner);
-                let trend = course.trend(device, &self.here, there, past);
+                let trend = course.trend(device, &self.here, there, &mut lock(&past[kind]));
                 (trend.here, Some(trend))
             }
         }
