@@ -7,11 +7,13 @@ use plimsoll::answer::matrix::Axis;
 use plimsoll::answer::sweep::Outcome;
 use plimsoll::answer::{Case, Change, Goal, verdict, why};
 use plimsoll::engine::{self, EngineId};
+use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::plan::{Plan, Standing, Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -398,6 +400,22 @@ fn a_split_model_is_explained_and_brought_back() {
     insta::assert_debug_snapshot!(changes);
     let largest = case.largest(Knob::Context, Goal::All).unwrap();
     assert_eq!(largest.next, Some(largest.value + 1));
+}
+
+/// A fit over two GPUs leaves layers in RAM at some contexts, and places all of them again at larger ones.
+#[test]
+fn a_context_that_fits_beyond_others_that_do_not_is_found() {
+    let model = catalogue::find("qwen3-coder-30b-a3b").unwrap().model(FileType::Q4KM).unwrap();
+    let gpu = |name: &str| Gpu { name: name.to_owned(), free: Bytes::gib(24), ..one_gpu(24).gpus.remove(0) };
+    let machine = Machine { gpus: vec![gpu("first"), gpu("second")], ..one_gpu(24) };
+    let settings = Settings::default();
+    let case = case(EngineId::Ollama, &model, &machine, &settings);
+    let largest = case.largest(Knob::Context, Goal::All).unwrap();
+    let fits = |n_ctx| at(&case, Knob::Context, n_ctx).is_some_and(|plan| Goal::All.is_met_by(&plan));
+    assert!(fits(largest.value) && !fits(largest.value + 1));
+    let (found, last) = (largest.value / 1024, case.bounds().context_train.unwrap() / 1024);
+    assert!((1..found).any(|kib| !fits(1024 * kib)), "{found} Ki");
+    assert!(!(found + 1..=last).any(|kib| fits(1024 * kib)), "{found} Ki of {last} Ki");
 }
 
 /// Every value of the split, although the engine knows the same of all of them beforehand.

@@ -15,6 +15,8 @@ use bracket::Bracket;
 
 /// How often a guess is looked at exactly, and corrected, before the search is left to others.
 const MOST_GUESSES: usize = 32;
+/// How often a guess is corrected between two exact looks: more would be astray.
+const MOST_THOUGHTS: usize = 2;
 /// Fewer graphs are found out as quickly by whoever wants them.
 const WORTH_SHARING: usize = 4;
 /// How far beyond a limit others are looked for: a batch that is rounded up for as many sequences can be smaller for more.
@@ -32,7 +34,7 @@ pub(super) struct Foresight<'s, 'a> {
     prospects: HashMap<u64, Known>,
     /// What exact looks said.
     seen: HashMap<Subject, bool>,
-    /// What sketches have said since the last exact look under the same rules.
+    /// What sketches have said since something was last measured under the same rules for an exact look.
     foreseen: HashMap<Subject, bool>,
 }
 
@@ -86,16 +88,23 @@ impl<'s, 'a> Foresight<'s, 'a> {
             Err(found) => return found,
         };
         let mut bracket = self.bracket(guess);
-        let mut before = None;
+        let (mut before, mut thoughts) = (None, 0);
         for _ in 0..MOST_GUESSES {
             let places = bracket.places(guess, before, last);
-            if self.look_at_two(&places).is_none() {
-                return Found::Unclear;
+            let Some(unseen) = self.two_unseen(&places) else { return Found::Unclear };
+            if self.prepare(&unseen)
+                && thoughts < MOST_THOUGHTS
+                && let Some(other) = self.second_thought(guess, &bracket)
+            {
+                (guess, before, thoughts) = (other, None, thoughts + 1);
+                continue;
             }
+            self.look(&unseen);
+            thoughts = 0;
             bracket.narrow(places.into_iter().filter_map(|place| Some((place, self.seen_at(place)?))));
             if let Some(limit) = bracket.limit(last) {
                 match self.conclude(limit) {
-                    Ok(further) => guess = further,
+                    Ok(further) => (guess, bracket, before) = (further, self.bracket(further), None),
                     Err(found) => return found,
                 }
             } else {
@@ -121,12 +130,29 @@ impl<'s, 'a> Foresight<'s, 'a> {
         self.last_met(self.samples).map_or_else(|| self.last_resort(), Ok)
     }
 
-    /// Looks exactly at the first two of `places` that nobody has looked at.
-    fn look_at_two(&mut self, places: &[u64]) -> Option<Vec<bool>> {
+    /// Another guess than this one, where sketches come to another now that graphs were measured for an exact look; only
+    /// where what is measured at one place tells of others, or it would be but one of many.
+    fn second_thought(&mut self, guess: u64, bracket: &Bracket) -> Option<u64> {
+        let Known { extent, rules, .. } = self.known(guess)?;
+        let is_told_of = self.seen.keys().any(|(other, elsewhere)| *other == rules && elsewhere.is_even_with(extent));
+        if !is_told_of {
+            return None;
+        }
+        let met = self.meets(guess);
+        let edge = self.nearest_edge(guess, met, self.asked.track.last())?;
+        Some(bracket.hold(edge)).filter(|edge| *edge != guess)
+    }
+
+    /// The first two of `places` that nobody has looked at; none where the engine tells nothing beforehand.
+    fn two_unseen(&mut self, places: &[u64]) -> Option<Vec<(u64, Known)>> {
         let mut unseen: Vec<u64> = places.iter().copied().filter(|&place| self.seen_at(place).is_none()).collect();
         unseen.dedup();
         unseen.truncate(2);
-        self.look_exactly(&unseen)
+        self.all_known(&unseen)
+    }
+
+    fn all_known(&mut self, places: &[u64]) -> Option<Vec<(u64, Known)>> {
+        places.iter().map(|&place| Some((place, self.known(place)?))).collect()
     }
 
     /// What an exact look at `place` said.
@@ -136,12 +162,9 @@ impl<'s, 'a> Foresight<'s, 'a> {
     }
 
     /// What came of a search whose exact looks end at `limit`: its plan; or a place further on where the goal is probably met
-    /// again, a little beyond or at a sample, if less may be needed there.
+    /// again, for a fit may find a better way there.
     fn conclude(&mut self, limit: u64) -> Result<u64, Found> {
-        let last = self.asked.track.last().min(limit.saturating_add(BEYOND));
-        let samples = if self.asked.may_need_less() { self.samples } else { &[] };
-        let far = samples.iter().copied().filter(|&sample| sample > last);
-        let places: Vec<u64> = (limit + 2..=last).chain(far).rev().collect();
+        let places = self.beyond(limit);
         let plan = self.plan_and_foresee(limit, &places);
         for some in places.chunks(2) {
             self.expect(some);
@@ -150,6 +173,24 @@ impl<'s, 'a> Foresight<'s, 'a> {
             }
         }
         Err(plan.map_or(Found::Unclear, |plan| Found::Last(limit, plan)))
+    }
+
+    /// Where the goal may be met again: a little beyond `limit`, ever further on up to the next sample, and at all samples
+    /// after that and halfway between them; the farthest first.
+    fn beyond(&self, limit: u64) -> Vec<u64> {
+        let last = self.asked.track.last();
+        let little = last.min(limit.saturating_add(BEYOND));
+        let samples = &self.samples[self.samples.partition_point(|&sample| sample <= little)..];
+        let next = samples.first().copied().unwrap_or(last);
+        let steps = (0..u64::BITS).map(|power| limit.saturating_add(1 << power));
+        let further = steps.filter(|place| (little + 1..next).contains(place));
+        let halfway = samples.windows(2).map(|ends| ends[0].midpoint(ends[1]));
+        let mut places: Vec<u64> =
+            (limit + 2..=little).chain(further).chain(samples.iter().copied()).chain(halfway).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.reverse();
+        places
     }
 
     /// The plan at `limit`, where graphs are known; and meanwhile all cores tell of `places` whether the goal is probably met
@@ -208,23 +249,31 @@ impl<'s, 'a> Foresight<'s, 'a> {
 
     /// Whether the goal is met at `places`; none where the engine tells nothing beforehand.
     fn look_exactly(&mut self, places: &[u64]) -> Option<Vec<bool>> {
-        let known: Vec<_> = places.iter().map(|&place| Some((place, self.known(place)?))).collect::<Option<_>>()?;
-        self.prepare(&known);
-        let looked = share(&known, |&(place, known)| {
+        let places = self.all_known(places)?;
+        self.prepare(&places);
+        Some(self.look(&places))
+    }
+
+    fn look(&mut self, places: &[(u64, Known)]) -> Vec<bool> {
+        let looked = share(places, |&(place, known)| {
             let before = self.seen.get(&known.subject()).copied();
             before.unwrap_or_else(|| known.hopeful && self.asked.sketch(place, &self.sketch(known, Basis::Graph)))
         });
         self.asked.courses.next_turn();
-        self.seen.extend(known.iter().map(|(_, known)| known.subject()).zip(looked.iter().copied()));
-        // under other rules sketches still say the same
-        self.foreseen.retain(|(rules, _), _| known.iter().all(|(_, looked)| looked.rules != *rules));
-        Some(looked)
+        self.seen.extend(places.iter().map(|(_, known)| known.subject()).zip(looked.iter().copied()));
+        self.forget(places);
+        looked
+    }
+
+    /// Forgets what sketches said before something was measured at `places`: under other rules they still say the same.
+    fn forget(&mut self, places: &[(u64, Known)]) {
+        self.foreseen.retain(|(rules, _), _| places.iter().all(|(_, known)| known.rules != *rules));
     }
 
     /// Lets all cores find out the graphs that exact looks will want, as far as sketches foresee them: a look alone measures
     /// one after the other, and two that are near each other the same ones. How large things are at one place also tells
-    /// how they go on from the other.
-    fn prepare(&self, places: &[(u64, Known)]) {
+    /// how they go on from the other. Says whether anything was measured.
+    fn prepare(&mut self, places: &[(u64, Known)]) -> bool {
         let mut wanted: Vec<Wanted> = Vec::new();
         // where, under which rules
         let mut crew: Vec<(usize, Wanted)> = Vec::new();
@@ -239,10 +288,10 @@ impl<'s, 'a> Foresight<'s, 'a> {
                 }
             }
         }
-        let Some((rules, here)) = crew.first().cloned() else { return };
+        let Some((rules, here)) = crew.first().cloned() else { return false };
         let tells = crew.iter().any(|(_, other)| other.tells_of(&here));
         if wanted.len() < WORTH_SHARING && !tells {
-            return;
+            return false;
         }
         if crew.len() < 2 {
             crew.push((rules, here));
@@ -253,6 +302,8 @@ impl<'s, 'a> Foresight<'s, 'a> {
         let parts: Vec<_> = crew.iter().zip(parts).collect();
         share(&parts, |((rules, here), part)| self.graphs[*rules].1.prepare(here, part));
         self.asked.courses.next_turn();
+        self.forget(places);
+        true
     }
 
     /// Whether nobody has looked at a place where the goal may be met.
@@ -294,7 +345,10 @@ impl<'s, 'a> Foresight<'s, 'a> {
             ends.extend(self.rules(next).and_then(|rules| self.first_under(rules, lower)));
             ends.push(next);
         }
-        self.look_at_two(&ends);
+        if let Some(unseen) = self.two_unseen(&ends) {
+            self.prepare(&unseen);
+            self.look(&unseen);
+        }
     }
 
     /// The first of the last samples up to `end` that are all under these rules.

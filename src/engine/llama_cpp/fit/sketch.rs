@@ -20,7 +20,7 @@ use crate::engine::llama_cpp::placement::Placement;
 use crate::engine::llama_cpp::reservation::Reservation;
 use crate::engine::llama_cpp::{Device, Loaded};
 pub use extent::Extent;
-use line::Line;
+use line::{Line, Told};
 use shape::{Levels, Shape};
 
 /// Graphs that were measured along a knob's track while everything else stayed, the GPUs too.
@@ -57,11 +57,13 @@ pub struct Sketch<'a> {
     lacks: Cell<bool>,
 }
 
-/// A graph that nobody has measured anywhere on the track, and that an exact look will probably want.
+/// A graph of which no measurement tells for sure what it takes at a place, and that an exact look there will probably want.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     devices: Vec<Device>,
-    placement: Placement,
+    candidate: Arc<Candidate>,
+    /// The how many-th of the fit's contexts.
+    context: usize,
     options: Options,
     at: Extent,
 }
@@ -69,7 +71,7 @@ pub struct Wanted {
 impl Wanted {
     /// The same graph, wherever it is wanted.
     pub fn is_like(&self, other: &Self) -> bool {
-        self.placement == other.placement && self.devices == other.devices
+        self.context == other.context && Arc::ptr_eq(&self.candidate, &other.candidate)
     }
 
     /// Whether how large things are at one place tells how they go on from the other.
@@ -85,8 +87,8 @@ pub enum Basis {
     Track,
     /// That of every placement: no sketch any more.
     Graph,
-    /// Those that are known along the track, and nothing is measured: what nobody has met is wanted, and where nothing like
-    /// it is known the sketch ends.
+    /// Those that are known along the track, and nothing is measured: what none of them tells for sure is wanted, and where
+    /// nothing like it is known the sketch ends.
     Ahead,
 }
 
@@ -99,6 +101,8 @@ pub struct Likeness<'a> {
     trail: Arc<Trail>,
     /// What was told of each device.
     told: Vec<Cell<Option<u64>>>,
+    /// By that it is wanted, until it is; none for those who want nothing.
+    wanted: RefCell<Option<Wanted>>,
     /// The graph itself, once it had to be known.
     itself: OnceCell<Arc<Reservation>>,
 }
@@ -112,7 +116,7 @@ impl Likeness<'_> {
         placement: &Placement,
         reserve: impl FnOnce() -> Result<Reservation, Refusal>,
     ) -> Result<u64, Refusal> {
-        let Self { sketch, context, trail, told, itself } = self;
+        let Self { sketch, context, trail, told, wanted, itself } = self;
         let Sketch { graphs, at, turn, basis, lacks, .. } = sketch;
         if let Some(itself) = itself.get() {
             return Ok(itself.on(device).bytes);
@@ -121,7 +125,12 @@ impl Likeness<'_> {
             return Ok(told);
         }
         let shapes = || trail.shapes(model, placement, *context);
-        if let Some(bytes) = trail.told(device, *at, *turn).or_else(|| graphs.told_of(&shapes()[device], *at, *turn)) {
+        let own = trail.told(device, *at, *turn);
+        if !own.is_some_and(|told| told.is_sure) {
+            sketch.wanted.borrow_mut().extend(wanted.take());
+        }
+        let by_others = || graphs.told_of(&shapes()[device], *at, *turn);
+        if let Some(bytes) = own.map(|told| told.bytes).or_else(by_others) {
             told[device].set(Some(bytes));
             return Ok(bytes);
         }
@@ -130,7 +139,7 @@ impl Likeness<'_> {
             return Err(Refusal::settings("nothing like it has been measured yet".to_owned()));
         }
         let reservation = Arc::new(reserve()?);
-        sketch.note(trail, shapes(), &reservation);
+        graphs.note(trail, shapes(), *at, *turn, &reservation);
         Ok(itself.get_or_init(|| reservation).on(device).bytes)
     }
 }
@@ -146,13 +155,8 @@ impl Trail {
     }
 
     /// What is probably reserved there on a device.
-    fn told(&self, device: usize, at: Extent, turn: usize) -> Option<u64> {
+    fn told(&self, device: usize, at: Extent, turn: usize) -> Option<Told> {
         lock(&self.line).tell(at, turn, |reservation| reservation.on(device))
-    }
-
-    /// Whether nobody has measured it anywhere.
-    fn is_new(&self) -> bool {
-        lock(&self.line).is_empty()
     }
 }
 
@@ -166,7 +170,7 @@ impl Graphs {
     fn told_of(&self, shapes: &Levels, at: Extent, turn: usize) -> Option<u64> {
         let lines = lock(&self.of_shapes);
         let on = |(reservation, device): &OnDevice| reservation.on(*device);
-        shapes.iter().find_map(|shape| lines.get(shape)?.tell(at, turn, on))
+        shapes.iter().find_map(|shape| lines.get(shape)?.tell(at, turn, on)).map(|told| told.bytes)
     }
 
     /// What is shared along the track with those who measure at this place.
@@ -174,15 +178,34 @@ impl Graphs {
         Shared { courses: Arc::clone(&self.courses), at }
     }
 
-    /// Finds out what exact looks will want, as far as that does not depend on where they are; of where `here` is wanted,
-    /// also how large things are there.
+    /// Measures where `here` is wanted what exact looks will want.
     pub fn prepare(&self, here: &Wanted, wanted: &[Wanted]) {
         let Some(model) = self.courses.known_model() else { return };
         let mut desk = Desk::sharing(&model, self.shared(here.at));
-        for Wanted { devices, placement, .. } in wanted {
+        let turn = self.courses.turn();
+        for &Wanted { ref devices, ref candidate, context, .. } in wanted {
+            let Candidate { placement, .. } = &**candidate;
             // whoever looks there will be told why it is refused
-            if desk.reserve(devices, placement, &here.options).is_err() {
-                return;
+            let Ok((_, reservation)) = desk.reserve(devices, placement, &here.options) else { return };
+            // with another context things are of other sizes, but go the same course
+            if context == here.context {
+                let trail = candidate.trail(context);
+                self.note(&trail, trail.shapes(&model, placement, context), here.at, turn, &Arc::new(reservation));
+            }
+        }
+    }
+
+    /// Notes what was measured at a place.
+    fn note(&self, trail: &Trail, shapes: &[Levels], at: Extent, turn: usize, reservation: &Arc<Reservation>) {
+        lock(&trail.line).note(at, turn, Arc::clone(reservation));
+        let mut lines = lock(&self.of_shapes);
+        for (device, shapes) in shapes.iter().enumerate() {
+            for shape in shapes {
+                let measured = (Arc::clone(reservation), device);
+                match lines.get_mut(shape) {
+                    Some(line) => line.note(at, turn, measured),
+                    None => lines.entry(shape.clone()).or_default().note(at, turn, measured),
+                }
             }
         }
     }
@@ -220,46 +243,30 @@ impl<'a> Sketch<'a> {
         &'a self,
         model: &Loaded,
         devices: &[Device],
-        candidate: &Candidate,
+        candidate: &Arc<Candidate>,
         options: &Options,
         reserve: impl FnOnce() -> Result<Arc<Reservation>, Refusal>,
     ) -> Result<Graph<'a>, Refusal> {
         let context = self.context(options.n_ctx);
-        let Candidate { placement, .. } = candidate;
+        let Candidate { placement, .. } = &**candidate;
         let trail = candidate.trail(context);
         if let Some(reservation) = trail.reserved(self.at) {
             return Ok(Graph::Itself(reservation));
         }
         if self.basis == Basis::Graph {
             let reservation = reserve()?;
-            self.note(&trail, trail.shapes(model, placement, context), &reservation);
+            self.graphs.note(&trail, trail.shapes(model, placement, context), self.at, self.turn, &reservation);
             return Ok(Graph::Itself(reservation));
         }
-        if self.basis == Basis::Ahead && trail.is_new() {
-            self.want(devices, placement, options);
-        }
-        let told = vec![Cell::new(None); devices.len() + 1];
-        Ok(Graph::Like(Likeness { sketch: self, context, trail, told, itself: OnceCell::new() }))
-    }
-
-    /// Notes what was measured here.
-    fn note(&self, trail: &Trail, shapes: &[Levels], reservation: &Arc<Reservation>) {
-        lock(&trail.line).note(self.at, self.turn, Arc::clone(reservation));
-        let mut lines = lock(&self.graphs.of_shapes);
-        for (device, shapes) in shapes.iter().enumerate() {
-            for shape in shapes {
-                let measured = (Arc::clone(reservation), device);
-                match lines.get_mut(shape) {
-                    Some(line) => line.note(self.at, self.turn, measured),
-                    None => lines.entry(shape.clone()).or_default().note(self.at, self.turn, measured),
-                }
-            }
-        }
-    }
-
-    fn want(&self, devices: &[Device], placement: &Placement, options: &Options) {
-        let (devices, placement, options) = (devices.to_vec(), placement.clone(), options.clone());
-        self.wanted.borrow_mut().push(Wanted { devices, placement, options, at: self.at });
+        let wanted = (self.basis == Basis::Ahead).then(|| Wanted {
+            devices: devices.to_vec(),
+            candidate: Arc::clone(candidate),
+            context,
+            options: options.clone(),
+            at: self.at,
+        });
+        let (told, wanted) = (vec![Cell::new(None); devices.len() + 1], RefCell::new(wanted));
+        Ok(Graph::Like(Likeness { sketch: self, context, trail, told, wanted, itself: OnceCell::new() }))
     }
 
     /// The how many-th context this is.

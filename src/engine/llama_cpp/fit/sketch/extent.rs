@@ -28,9 +28,10 @@ impl Extent {
         Self { size: 2 * tokens, parts: [tokens, tokens, 512, 512, 1, 1] }
     }
 
-    /// Whether nothing but the context differs: then what differs at all grows evenly from one to the other.
+    /// Whether nothing but the context or the batch differs: then what differs at all grows evenly from one to the other;
+    /// where both do, nearly so.
     pub fn is_even_with(self, other: Self) -> bool {
-        self.size != other.size && self.parts[2..] == other.parts[2..]
+        self.size != other.size && self.parts[4..] == other.parts[4..]
     }
 
     /// How far from each other two places are.

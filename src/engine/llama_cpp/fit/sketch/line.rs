@@ -12,6 +12,14 @@ pub struct Line<T> {
     places: BTreeMap<Extent, (usize, T)>,
 }
 
+/// What a device probably takes somewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    pub bytes: u64,
+    /// It was measured at that very place, or goes on as far as that.
+    pub is_sure: bool,
+}
+
 impl<T> Default for Line<T> {
     fn default() -> Self {
         Self { places: BTreeMap::new() }
@@ -29,16 +37,11 @@ impl<T> Line<T> {
         self.places.get(&at).map(|(_, measured)| measured)
     }
 
-    /// Whether nobody has measured anything.
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
     /// What a device takes at `at`: as it goes on from the nearest place where it was measured, or else on a line through
     /// two. What others note in the same turn does not count: it would depend on who is faster.
-    pub fn tell(&self, at: Extent, turn: usize, of: impl Fn(&T) -> Reserved) -> Option<u64> {
+    pub fn tell(&self, at: Extent, turn: usize, of: impl Fn(&T) -> Reserved) -> Option<Told> {
         if let Some(measured) = self.get(at) {
-            return Some(of(measured).bytes);
+            return Some(Told { bytes: of(measured).bytes, is_sure: true });
         }
         let (mut before, mut after) = (self.before(at, turn), self.after(at, turn));
         let mut near: Vec<_> = [before.next(), after.next()].into_iter().flatten().collect();
@@ -49,7 +52,8 @@ impl<T> Line<T> {
             (at.is_even_with(*place) && trend.reaches(part)).then(|| trend.at(part))
         });
         let ends = || Some(self.ends(at, turn)?.map(|(place, measured)| (place, of(measured).bytes)));
-        goes_on.or_else(|| Some(on_line(ends()?, at)))
+        let sure = goes_on.map(|bytes| Told { bytes, is_sure: true });
+        sure.or_else(|| Some(Told { bytes: on_line(ends()?, at), is_sure: false }))
     }
 
     /// What a line is drawn through: the nearest that were measured on either side of `at`; or the two nearest on one side,
