@@ -104,7 +104,10 @@ impl<'s, 'a> Foresight<'s, 'a> {
             bracket.narrow(places.into_iter().filter_map(|place| Some((place, self.seen_at(place)?))));
             if let Some(limit) = bracket.limit(last) {
                 match self.conclude(limit) {
-                    Ok(further) => (guess, bracket, before) = (further, self.bracket(further), None),
+                    Ok(further) => {
+                        (guess, bracket, before) = (further, self.bracket(further), None);
+                        bracket.met = bracket.met.max(Some(limit));
+                    }
                     Err(found) => return found,
                 }
             } else {
@@ -151,6 +154,7 @@ impl<'s, 'a> Foresight<'s, 'a> {
         self.all_known(&unseen)
     }
 
+    /// These, with what is certain of each; none where that is nothing.
     fn all_known(&mut self, places: &[u64]) -> Option<Vec<(u64, Known)>> {
         places.iter().map(|&place| Some((place, self.known(place)?))).collect()
     }
@@ -254,6 +258,7 @@ impl<'s, 'a> Foresight<'s, 'a> {
         Some(self.look(&places))
     }
 
+    /// Whether the goal is met at `places`, by graphs that are measured there.
     fn look(&mut self, places: &[(u64, Known)]) -> Vec<bool> {
         let looked = share(places, |&(place, known)| {
             let before = self.seen.get(&known.subject()).copied();
