@@ -35,7 +35,7 @@ pub use company::{Reception, receive};
 pub use graph_size::formulas;
 pub use knobs::Scene;
 pub use llama_cpp::courses::Courses;
-pub use llama_cpp::fit::sketch::{Basis, Extent, Graphs, Sketch, Wanted};
+pub use llama_cpp::fit::sketch::{Basis, Extent, Graphs, Site, Sketch, Wanted};
 pub use outlook::{Hope, Outlook};
 
 /// The engines that this version knows.

@@ -2,6 +2,7 @@
 //! at exactly.
 
 mod bracket;
+mod further;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use super::crew::share;
 use super::ground::Ground;
 use super::survey::{Asked, Prospect, Regime};
-use crate::engine::{Basis, Extent, Graphs, Sketch, Wanted};
+use crate::engine::{Basis, Extent, Graphs, Site, Sketch, Wanted};
 use crate::plan::Plan;
 use bracket::Bracket;
 
@@ -19,8 +20,6 @@ const MOST_GUESSES: usize = 32;
 const MOST_THOUGHTS: usize = 2;
 /// Fewer graphs are found out as quickly by whoever wants them.
 const WORTH_SHARING: usize = 4;
-/// How far beyond a limit others are looked for: a batch that is rounded up for as many sequences can be smaller for more.
-const BEYOND: u64 = 8;
 
 /// What is known of a track.
 pub(super) struct Foresight<'s, 'a> {
@@ -54,13 +53,6 @@ impl Known {
     const fn subject(&self) -> Subject {
         (self.rules, self.extent)
     }
-}
-
-/// What is done at the end of a search.
-#[derive(Clone, Copy, Debug)]
-enum Task {
-    Plan(u64, Known),
-    Sketch(u64, Known),
 }
 
 /// What came of looking ahead.
@@ -133,17 +125,38 @@ impl<'s, 'a> Foresight<'s, 'a> {
         self.last_met(self.samples).map_or_else(|| self.last_resort(), Ok)
     }
 
-    /// Another guess than this one, where sketches come to another now that graphs were measured for an exact look; only
-    /// where what is measured at one place tells of others, or it would be but one of many.
+    /// Another guess than this one, where sketches come to another now that graphs were measured for an exact look: nearby, or
+    /// at a sample further on; only where what is measured at one place tells of others, or it would be but one of many.
     fn second_thought(&mut self, guess: u64, bracket: &Bracket) -> Option<u64> {
         let Known { extent, rules, .. } = self.known(guess)?;
         let is_told_of = self.seen.keys().any(|(other, elsewhere)| *other == rules && elsewhere.is_even_with(extent));
         if !is_told_of {
             return None;
         }
-        let met = self.meets(guess);
-        let edge = self.nearest_edge(guess, met, self.asked.track.last())?;
+        let samples = &self.samples[self.samples.partition_point(|&sample| sample <= guess)..];
+        let mut open = samples.iter().rev().copied().filter(|&sample| bracket.hold(sample) == sample);
+        let from = open.find(|&sample| self.meets_ahead(sample)).unwrap_or(guess);
+        let met = self.meets(from);
+        let edge = self.nearest_edge(from, met, self.asked.track.last())?;
         Some(bracket.hold(edge)).filter(|edge| *edge != guess)
+    }
+
+    /// Whether the goal is probably met at `place`, as far as that is told without measuring anything.
+    fn meets_ahead(&mut self, place: u64) -> bool {
+        let Some(known) = self.known(place) else { return false };
+        let subject = known.subject();
+        let said = self.seen.get(&subject).or_else(|| self.foreseen.get(&subject)).copied();
+        let told = said.or_else(|| self.tell_ahead(place, known).0);
+        self.foreseen.extend(told.map(|told| (subject, told)));
+        told == Some(true)
+    }
+
+    /// What is told of that; nothing where something would have to be measured, and the goal is not met without it. And the
+    /// graphs of which nothing was sure.
+    fn tell_ahead(&self, place: u64, known: Known) -> (Option<bool>, Vec<Wanted>) {
+        let sketch = self.sketch(known, Basis::Ahead);
+        let meets = known.hopeful && self.asked.sketch(place, &sketch);
+        ((meets || sketch.is_whole()).then_some(meets), sketch.into_wanted())
     }
 
     /// The first two of `places` that nobody has looked at; none where the engine tells nothing beforehand.
@@ -165,62 +178,6 @@ impl<'s, 'a> Foresight<'s, 'a> {
         self.seen.get(&known.subject()).copied()
     }
 
-    /// What came of a search whose exact looks end at `limit`: its plan; or a place further on where the goal is probably met
-    /// again, for a fit may find a better way there.
-    fn conclude(&mut self, limit: u64) -> Result<u64, Found> {
-        let places = self.beyond(limit);
-        let plan = self.plan_and_foresee(limit, &places);
-        for some in places.chunks(2) {
-            self.expect(some);
-            if let Some(further) = some.iter().copied().find(|&further| self.meets(further)) {
-                return Ok(further);
-            }
-        }
-        Err(plan.map_or(Found::Unclear, |plan| Found::Last(limit, plan)))
-    }
-
-    /// Where the goal may be met again: a little beyond `limit`, ever further on up to the next sample, and at all samples
-    /// after that and halfway between them; the farthest first.
-    fn beyond(&self, limit: u64) -> Vec<u64> {
-        let last = self.asked.track.last();
-        let little = last.min(limit.saturating_add(BEYOND));
-        let samples = &self.samples[self.samples.partition_point(|&sample| sample <= little)..];
-        let next = samples.first().copied().unwrap_or(last);
-        let steps = (0..u64::BITS).map(|power| limit.saturating_add(1 << power));
-        let further = steps.filter(|place| (little + 1..next).contains(place));
-        let halfway = samples.windows(2).map(|ends| ends[0].midpoint(ends[1]));
-        let mut places: Vec<u64> =
-            (limit + 2..=little).chain(further).chain(samples.iter().copied()).chain(halfway).collect();
-        places.sort_unstable();
-        places.dedup();
-        places.reverse();
-        places
-    }
-
-    /// The plan at `limit`, where graphs are known; and meanwhile all cores tell of `places` whether the goal is probably met
-    /// there, where nothing needs to be measured for that.
-    fn plan_and_foresee(&mut self, limit: u64, places: &[u64]) -> Option<Box<Plan>> {
-        let mut tasks = vec![Task::Plan(limit, self.known(limit)?)];
-        for &place in places {
-            let open = self.known(place).filter(|known| self.is_open(known));
-            tasks.extend(open.map(|known| Task::Sketch(place, known)));
-        }
-        let done = share(&tasks, |task| match *task {
-            Task::Plan(place, known) => {
-                let plan = self.asked.sketched(place, &self.sketch(known, Basis::Graph));
-                (plan.map(Box::new), None)
-            }
-            Task::Sketch(place, known) => {
-                let sketch = self.sketch(known, Basis::Ahead);
-                let meets = self.asked.sketch(place, &sketch);
-                (None, (meets || sketch.is_whole()).then_some((known.subject(), meets)))
-            }
-        });
-        let (plans, told): (Vec<_>, Vec<_>) = done.into_iter().unzip();
-        self.foreseen.extend(told.into_iter().flatten());
-        plans.into_iter().flatten().next()
-    }
-
     /// The samples on either side of `place` that were looked at exactly.
     fn bracket(&mut self, place: u64) -> Bracket {
         let at = self.samples.partition_point(|&sample| sample <= place);
@@ -230,32 +187,28 @@ impl<'s, 'a> Foresight<'s, 'a> {
         Bracket::new(met, missed)
     }
 
-    /// Where sketches see nothing: the last place that meets the goal of the first samples under each of the engine's rules,
-    /// and of those halfway, if less may be needed there. Else what came of it.
+    /// Where sketches see nothing: the last place that meets the goal of the first samples under each of the engine's rules.
+    /// Else what came of it.
     fn last_resort(&mut self) -> Result<u64, Found> {
-        let mut hopeful: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+        let mut firsts: BTreeMap<usize, u64> = BTreeMap::new();
         for &sample in self.samples {
             let known = self.known(sample).ok_or(Found::Unclear)?;
             if known.hopeful {
-                hopeful.entry(known.rules).or_default().push(sample);
+                firsts.entry(known.rules).or_insert(sample);
             }
         }
-        let falls = self.asked.may_need_less();
-        let halfway = |samples: &[u64]| samples.get(samples.len() / 2).copied().filter(|_| falls);
-        let mut places: Vec<u64> =
-            hopeful.values().flat_map(|samples| samples.first().copied().into_iter().chain(halfway(samples))).collect();
+        let mut places: Vec<u64> = firsts.into_values().collect();
         places.sort_unstable();
-        places.dedup();
-        let looked = self.look_exactly(&places).ok_or(Found::Unclear)?;
+        let places = self.all_known(&places).ok_or(Found::Unclear)?;
+        let looked = self.look_exactly(&places);
         let met = places.into_iter().zip(looked).rev().find(|(_, met)| *met);
-        met.map(|(place, _)| place).ok_or(Found::Nowhere)
+        met.map(|((place, _), _)| place).ok_or(Found::Nowhere)
     }
 
-    /// Whether the goal is met at `places`; none where the engine tells nothing beforehand.
-    fn look_exactly(&mut self, places: &[u64]) -> Option<Vec<bool>> {
-        let places = self.all_known(places)?;
-        self.prepare(&places);
-        Some(self.look(&places))
+    /// Whether the goal is met at `places`.
+    fn look_exactly(&mut self, places: &[(u64, Known)]) -> Vec<bool> {
+        self.prepare(places);
+        self.look(places)
     }
 
     /// Whether the goal is met at `places`, by graphs that are measured there.
@@ -280,18 +233,12 @@ impl<'s, 'a> Foresight<'s, 'a> {
     /// how they go on from the other. Says whether anything was measured.
     fn prepare(&mut self, places: &[(u64, Known)]) -> bool {
         let mut wanted: Vec<Wanted> = Vec::new();
-        // where, under which rules
-        let mut crew: Vec<(usize, Wanted)> = Vec::new();
+        // under which rules, where
+        let mut crew: Vec<(usize, Arc<Site>)> = Vec::new();
         for (place, known) in places.iter().filter(|(_, known)| self.is_open(known)) {
-            let sketch = self.sketch(*known, Basis::Ahead);
-            self.asked.sketch(*place, &sketch);
-            let own = sketch.into_wanted();
-            crew.extend(own.first().map(|first| (known.rules, first.clone())));
-            for graph in own {
-                if !wanted.iter().any(|other| other.is_like(&graph)) {
-                    wanted.push(graph);
-                }
-            }
+            let (_, own) = self.tell_ahead(*place, *known);
+            crew.extend(own.first().map(|first| (known.rules, Arc::clone(first.site()))));
+            add_new(&mut wanted, own);
         }
         let Some((rules, here)) = crew.first().cloned() else { return false };
         let tells = crew.iter().any(|(_, other)| other.tells_of(&here));
@@ -301,14 +248,19 @@ impl<'s, 'a> Foresight<'s, 'a> {
         if crew.len() < 2 {
             crew.push((rules, here));
         }
-        // where there is too little for all, all take all of it
-        let share_of_each = wanted.len().div_ceil(crew.len());
-        let parts = wanted.chunks(share_of_each).chain(std::iter::repeat(wanted.as_slice()));
-        let parts: Vec<_> = crew.iter().zip(parts).collect();
-        share(&parts, |((rules, here), part)| self.graphs[*rules].1.prepare(here, part));
-        self.asked.courses.next_turn();
+        self.measure(&crew, &wanted);
         self.forget(places);
         true
+    }
+
+    /// Lets all cores measure what is wanted, each under some rules somewhere; where there is too little for all, all take all
+    /// of it.
+    fn measure(&self, crew: &[(usize, Arc<Site>)], wanted: &[Wanted]) {
+        let share_of_each = wanted.len().div_ceil(crew.len());
+        let parts = wanted.chunks(share_of_each).chain(std::iter::repeat(wanted));
+        let parts: Vec<_> = crew.iter().zip(parts).collect();
+        share(&parts, |((rules, site), part)| self.graphs[*rules].1.prepare(site, part));
+        self.asked.courses.next_turn();
     }
 
     /// Whether nobody has looked at a place where the goal may be met.
@@ -351,8 +303,7 @@ impl<'s, 'a> Foresight<'s, 'a> {
             ends.push(next);
         }
         if let Some(unseen) = self.two_unseen(&ends) {
-            self.prepare(&unseen);
-            self.look(&unseen);
+            self.look_exactly(&unseen);
         }
     }
 
@@ -360,6 +311,15 @@ impl<'s, 'a> Foresight<'s, 'a> {
     fn first_under(&mut self, rules: usize, end: usize) -> Option<u64> {
         let samples = self.samples;
         samples[..end].iter().rev().copied().take_while(|&sample| self.rules(sample) == Some(rules)).last()
+    }
+}
+
+/// Adds to `wanted` those of others that are not there yet.
+fn add_new(wanted: &mut Vec<Wanted>, others: Vec<Wanted>) {
+    for graph in others {
+        if !wanted.iter().any(|other| other.is_like(&graph)) {
+            wanted.push(graph);
+        }
     }
 }
 

@@ -231,12 +231,6 @@ impl Asked<'_> {
         look(&Case { settings: &settings, ..self.case })
     }
 
-    /// Whether more of the knob can need less under the same rules: a context is shared out among sequences, and a batch is
-    /// rounded up for them.
-    pub const fn may_need_less(&self) -> bool {
-        matches!(self.knob, Knob::Parallel | Knob::Batch | Knob::Ubatch)
-    }
-
     /// Whoever asks for so many layers wants them, and no others.
     pub fn goal_at(&self, place: u64) -> Goal {
         match self.knob {

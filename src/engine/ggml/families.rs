@@ -31,8 +31,8 @@ use crate::engine::llama_cpp::hparams::Hparams;
 use crate::engine::llama_cpp::release::Release;
 use crate::engine::llama_cpp::weights::{Part, Slot, Weights};
 use attention::AttentionInput;
-pub use draft::{Draft, Pattern};
-use draft::{Home, Purpose};
+use draft::Home;
+pub use draft::{Draft, Pattern, Purpose};
 use transformer::Transformer;
 
 /// A graph under construction and everything that it is made of.

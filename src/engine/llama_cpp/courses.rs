@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use foldhash::HashMap;
 
 use super::Loaded;
-use super::desk::Left;
+use super::desk::Drawn;
 use super::error::Refusal;
 use super::fit::sketch::Extent;
 use super::placement::Placement;
@@ -19,11 +19,13 @@ use crate::engine::ggml::allocate::{Course, Sizes};
 use crate::engine::ggml::families::{Draft, Pattern};
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::sections::{Sections, Settled, Whereabouts};
-use crate::engine::ggml::{Backend, Op, Workbench};
+use crate::engine::ggml::{Backend, Graph, Op, Workbench};
 use crate::gguf::Header;
 
-/// Places of a track at which graphs are kept: those that are looked at together, and the one before.
+/// Places of a track at which it is kept what was drawn: those that are looked at together, and those before.
 const MOST_LEFT: usize = 4;
+/// Scenes of a pattern that are set before anybody asks for them: mostly two look at the same time.
+const MOST_SET: usize = 2;
 
 /// Courses of one model by one release, for all who look at it.
 #[derive(Debug, Default)]
@@ -39,8 +41,12 @@ struct Known {
     courses: HashMap<Subject, Arc<Course>>,
     trials: Trials,
     tallies: Vec<Arc<Tally>>,
-    /// By places of the track, the latest last.
-    left: Vec<(Extent, Left)>,
+    /// Graphs at places of the track, the latest last.
+    drawn: Vec<(Extent, Vec<Drawn>)>,
+    /// Those that nobody works at.
+    benches: Vec<Workbench>,
+    /// Empty graphs that have room.
+    rooms: Vec<Graph>,
 }
 
 #[derive(Debug)]
@@ -51,9 +57,11 @@ struct Kept {
     sizes: BTreeMap<Extent, (usize, Arc<Sizes>)>,
     /// Those that nobody is on.
     scenes: Vec<Scene>,
+    /// How many there are in all.
+    set: usize,
 }
 
-/// Where placements of one pattern are tried: the first of its graphs stands for all of them.
+/// Where placements of one pattern are tried: one of its graphs stands for all of them.
 #[derive(Debug)]
 pub(super) struct Scene {
     draft: Draft,
@@ -72,8 +80,8 @@ pub(super) struct Subject {
 
 impl Scene {
     /// With a graph on which nothing was tried.
-    fn new(draft: &Draft) -> Self {
-        Self { draft: draft.clone(), sections: [None, None], whereabouts: None }
+    const fn new(draft: Draft) -> Self {
+        Self { draft, sections: [None, None], whereabouts: None }
     }
 
     /// Gives weights and caches their homes.
@@ -92,6 +100,7 @@ impl Scene {
     pub fn course(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Course {
         self.settle(placement);
         let Self { draft, sections, whereabouts } = self;
+        draft.make_ready();
         let sections = sections[usize::from(scheduler.pipeline)]
             .get_or_insert_with(|| Sections::new(&draft.graph, &draft.claims, scheduler, draft.exchanged()));
         let whereabouts = whereabouts.get_or_insert_with(|| sections.whereabouts(&draft.graph, &draft.claims));
@@ -140,30 +149,47 @@ impl Courses {
         self.turn.load(Ordering::Relaxed)
     }
 
-    /// What somebody left who measured at this place of the track.
-    pub(super) fn left_at(&self, at: Extent) -> Left {
-        let left = &mut self.lock().left;
-        let of = left.iter().rposition(|(place, _)| *place == at);
-        of.map(|of| left.remove(of).1).unwrap_or_default()
+    /// What somebody left who measured at this place of the track; and a bench.
+    pub(super) fn left_at(&self, at: Extent) -> (Vec<Drawn>, Workbench) {
+        let Known { drawn, benches, .. } = &mut *self.lock();
+        let of = drawn.iter().rposition(|(place, _)| *place == at);
+        (of.map(|of| drawn.remove(of).1).unwrap_or_default(), benches.pop().unwrap_or_default())
     }
 
     /// Keeps that for the next.
-    pub(super) fn leave_at(&self, at: Extent, what: Left) {
-        let left = &mut self.lock().left;
-        if left.len() == MOST_LEFT {
-            left.remove(0);
+    pub(super) fn leave_at(&self, at: Extent, left: Vec<Drawn>, bench: Workbench) {
+        let Known { drawn, benches, .. } = &mut *self.lock();
+        if drawn.len() == MOST_LEFT {
+            drawn.remove(0);
         }
-        left.push((at, what));
+        drawn.push((at, left));
+        benches.push(bench);
     }
 
-    /// Which of the patterns on these devices this is.
-    pub(super) fn pattern(&self, backends: &[Backend], pattern: Pattern) -> usize {
-        let patterns = &mut self.lock().patterns;
-        let known = patterns.iter().position(|known| known.backends == backends && known.pattern == pattern);
-        known.unwrap_or_else(|| {
-            patterns.push(Kept { backends: backends.to_vec(), pattern, sizes: BTreeMap::new(), scenes: Vec::new() });
+    /// An empty graph.
+    pub(super) fn room(&self) -> Graph {
+        self.lock().rooms.pop().unwrap_or_default()
+    }
+
+    /// Which of the patterns on these devices a graph has. It becomes a scene where there are too few.
+    pub(super) fn pattern(&self, backends: &[Backend], draft: Draft) -> usize {
+        let pattern = draft.pattern(backends);
+        let Known { patterns, rooms, .. } = &mut *self.lock();
+        let which = patterns.iter().position(|known| known.backends == backends && known.pattern == pattern);
+        let which = which.unwrap_or_else(|| {
+            let (backends, sizes, scenes) = (backends.to_vec(), BTreeMap::new(), Vec::new());
+            patterns.push(Kept { backends, pattern, sizes, scenes, set: 0 });
             patterns.len() - 1
-        })
+        });
+        let kept = &mut patterns[which];
+        if kept.set < MOST_SET {
+            kept.set += 1;
+            // the last is taken next: one where more is known
+            kept.scenes.insert(0, Scene::new(draft));
+        } else {
+            rooms.push(draft.into_room());
+        }
+        which
     }
 
     /// Notes how large the tensors of a pattern are at a place of the track. Returns the same of another place from which
@@ -178,14 +204,22 @@ impl Courses {
         nearest.map(|(place, (_, sizes))| (*place, Arc::clone(sizes)))
     }
 
-    /// Tries something on a scene of a pattern, that of this draft. Whoever comes at the same time has another: to wait for
-    /// one's turn takes longer than to find out the same.
-    pub(super) fn on_scene<T>(&self, pattern: usize, draft: &Draft, find_out: impl FnOnce(&mut Scene) -> T) -> T {
+    /// Tries something on a scene of a pattern, one with this `draft` where nobody has left any. Whoever comes at the same
+    /// time has another: to wait for one's turn takes longer than to find out the same.
+    ///
+    /// # Errors
+    /// As `draft`.
+    pub(super) fn on_scene<T>(
+        &self,
+        pattern: usize,
+        draft: impl FnOnce() -> Result<Draft, Refusal>,
+        find_out: impl FnOnce(&mut Scene) -> T,
+    ) -> Result<T, Refusal> {
         let left = self.lock().patterns[pattern].scenes.pop();
-        let mut scene = left.unwrap_or_else(|| Scene::new(draft));
+        let mut scene = left.map_or_else(|| Ok(Scene::new(draft()?)), Ok)?;
         let found = find_out(&mut scene);
         self.lock().patterns[pattern].scenes.push(scene);
-        found
+        Ok(found)
     }
 
     /// Where it is known.
@@ -194,8 +228,10 @@ impl Courses {
     }
 
     /// Notes it.
-    pub(super) fn note_course(&self, subject: Subject, course: &Arc<Course>) {
-        self.lock().courses.insert(subject, Arc::clone(course));
+    pub(super) fn note_course(&self, subject: Subject, course: Course) -> Arc<Course> {
+        let course = Arc::new(course);
+        self.lock().courses.insert(subject, Arc::clone(&course));
+        course
     }
 
     /// How a trial ends under a placement: as is known, or else with a graph that was left, or with `draft`.

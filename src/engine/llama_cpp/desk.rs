@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cache::Memory;
 use super::context::{Batch, Context, Options};
-use super::courses::{Courses, Subject};
+use super::courses::{Courses, Scene, Subject};
 use super::error::Refusal;
 use super::fit::sketch::Extent;
 use super::pipeline::Pipeline;
@@ -14,8 +14,8 @@ use super::probe::Parts;
 use super::reservation::Reservation;
 use super::tally::Tally;
 use super::{Device, Loaded, Measured, Watched, backends};
-use crate::engine::ggml::allocate::{self, Course, Scale, Sizes};
-use crate::engine::ggml::families::{self, Draft};
+use crate::engine::ggml::allocate::{self, Scale, Sizes};
+use crate::engine::ggml::families::{self, Draft, Purpose};
 use crate::engine::ggml::schedule::{Scheduler, Trace};
 use crate::engine::ggml::{Backend, Workbench};
 
@@ -29,14 +29,20 @@ pub struct Desk<'m> {
     pub bench: Workbench,
     /// The latest last.
     drafts: Vec<Draft>,
+    drawn: Vec<Drawn>,
     pub shared: Option<Shared>,
 }
 
-/// What is on a desk, for whoever measures the model next at the same place.
-#[derive(Debug, Default)]
-pub struct Left {
-    drafts: Vec<Draft>,
-    bench: Workbench,
+/// A graph at one place of a track, as far as it is another than those of its pattern elsewhere.
+#[derive(Debug)]
+pub struct Drawn {
+    purpose: Purpose,
+    backends: Vec<Backend>,
+    /// Which of those that are known.
+    pattern: usize,
+    /// How large its tensors are.
+    sizes: Arc<Sizes>,
+    scale: Option<Arc<Scale>>,
 }
 
 /// What is shared with others who measure the model elsewhere on a knob's track.
@@ -57,13 +63,13 @@ pub struct Layout {
 
 impl<'m> Desk<'m> {
     pub fn new(model: &'m Loaded) -> Self {
-        Self { model, bench: Workbench::default(), drafts: Vec::new(), shared: None }
+        Self { model, bench: Workbench::default(), drafts: Vec::new(), drawn: Vec::new(), shared: None }
     }
 
     /// The same for those who share what they find out.
     pub fn sharing(model: &'m Loaded, shared: Shared) -> Self {
-        let Left { drafts, bench } = shared.courses.left_at(shared.at);
-        Self { model, bench, drafts, shared: Some(shared) }
+        let (drawn, bench) = shared.courses.left_at(shared.at);
+        Self { model, bench, drafts: Vec::new(), drawn, shared: Some(shared) }
     }
 
     /// The graph for `batch`. [`Self::keep`] takes it back.
@@ -77,14 +83,13 @@ impl<'m> Desk<'m> {
         memory: &Memory,
         backends: &[Backend],
     ) -> Result<Draft, Refusal> {
-        let is_kept = |kept: &Draft| kept.backends == backends && kept.is_for(context, batch, memory);
+        let is_kept = |kept: &Draft| kept.backends == backends && kept.purpose.is_that(context, batch, memory);
         if let Some(at) = self.drafts.iter().position(is_kept) {
             return Ok(self.drafts.remove(at));
         }
         let room = if self.drafts.len() < MOST_DRAFTS { None } else { Some(self.drafts.remove(0).into_room()) };
         let mut draft = families::draft(self.model, context, batch, memory, room.unwrap_or_default())?;
         draft.backends = backends.to_vec();
-        draft.pattern = self.shared.as_ref().map(|shared| shared.courses.pattern(backends, draft.pattern(backends)));
         Ok(draft)
     }
 
@@ -124,41 +129,60 @@ impl<'m> Desk<'m> {
         options: &Options,
     ) -> Result<(Layout, Reservation), Refusal> {
         let layout = self.lay_out(devices, placement, options)?;
-        let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
-        let course = self.course(devices, &layout, &mut draft);
-        let (scale, there) = self.scale(&layout, &mut draft);
-        let reservation = Reservation::new(course, scale, there);
-        self.keep(draft);
+        let reservation = match self.shared.clone() {
+            Some(shared) => self.reserve_as_known(devices, &layout, &shared)?,
+            None => self.reserve_alone(devices, &layout)?,
+        };
         Ok((layout, reservation))
     }
 
-    /// How large a draft's tensors are here, and at another place, if that is known; and which place that is.
-    fn scale(&self, layout: &Layout, draft: &mut Draft) -> (Arc<Scale>, Option<Extent>) {
-        let here = draft.scale.as_ref().map(|scale| Arc::clone(&scale.here));
-        let here = here.unwrap_or_else(|| Arc::new(Sizes::of(&draft.graph, &layout.backends)));
-        let shared = self.shared.as_ref().zip(draft.pattern);
-        let elsewhere = shared.and_then(|(Shared { courses, at }, pattern)| courses.note_sizes(pattern, *at, &here));
-        let (at, there) = elsewhere.unzip();
-        let known = draft.scale.take().filter(|scale| scale.is_towards(there.as_ref()));
-        let scale = known.unwrap_or_else(|| Arc::new(Scale::new(here, there)));
-        draft.scale = Some(Arc::clone(&scale));
-        (scale, at)
+    fn reserve_alone(&mut self, devices: &[Device], layout: &Layout) -> Result<Reservation, Refusal> {
+        let (scheduler, _) = layout.scheduler(self.model, devices);
+        let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
+        let course = draft.course(&scheduler, &layout.placement, &mut self.bench);
+        let sizes = || Arc::new(Sizes::of(&draft.graph, &layout.backends));
+        let scale = Arc::clone(draft.scale.get_or_insert_with(|| Arc::new(Scale::new(sizes(), None))));
+        self.keep(draft);
+        Ok(Reservation::new(Arc::new(course), scale, None))
     }
 
-    /// What is asked of the devices, as it is known or else found out.
-    fn course(&mut self, devices: &[Device], layout: &Layout, draft: &mut Draft) -> Arc<Course> {
+    /// By what is known of graphs of the same pattern, at other places of the track too.
+    fn reserve_as_known(
+        &mut self,
+        devices: &[Device],
+        layout: &Layout,
+        Shared { courses, at }: &Shared,
+    ) -> Result<Reservation, Refusal> {
         let (scheduler, _) = layout.scheduler(self.model, devices);
-        let Self { shared, bench, .. } = self;
-        let Some((Shared { courses, .. }, pattern)) = shared.as_ref().zip(draft.pattern) else {
-            return Arc::new(draft.course(&scheduler, &layout.placement, bench));
-        };
-        let subject = Subject { pattern, placement: layout.placement.clone(), pipeline: scheduler.pipeline };
-        courses.course(&subject).unwrap_or_else(|| {
-            let course = courses.on_scene(pattern, draft, |scene| scene.course(&scheduler, &layout.placement, bench));
-            let course = Arc::new(course);
-            courses.note_course(subject, &course);
+        let which = self.draw(layout, courses)?;
+        let Self { model, bench, drawn, .. } = self;
+        let drawn = &mut drawn[which];
+        let subject =
+            Subject { pattern: drawn.pattern, placement: layout.placement.clone(), pipeline: scheduler.pipeline };
+        let course = if let Some(course) = courses.course(&subject) {
             course
-        })
+        } else {
+            let draft = || layout.draft(model, courses);
+            let find_out = |scene: &mut Scene| scene.course(&scheduler, &layout.placement, bench);
+            courses.note_course(subject, courses.on_scene(drawn.pattern, draft, find_out)?)
+        };
+        let (there, sizes) = courses.note_sizes(drawn.pattern, *at, &drawn.sizes).unzip();
+        Ok(Reservation::new(course, drawn.scale(sizes), there))
+    }
+
+    /// Which of those that were drawn here the graph is; it is drawn where nobody has.
+    fn draw(&mut self, layout: &Layout, courses: &Courses) -> Result<usize, Refusal> {
+        let Layout { context, memory, backends, .. } = layout;
+        let batch = context.reserved();
+        let is_it = |drawn: &Drawn| drawn.backends == *backends && drawn.purpose.is_that(context, batch, memory);
+        if let Some(which) = self.drawn.iter().position(is_it) {
+            return Ok(which);
+        }
+        let draft = layout.draft(self.model, courses)?;
+        let (purpose, sizes) = (draft.purpose.clone(), Arc::new(Sizes::of(&draft.graph, backends)));
+        let pattern = courses.pattern(backends, draft);
+        self.drawn.push(Drawn { purpose, backends: backends.clone(), pattern, sizes, scale: None });
+        Ok(self.drawn.len() - 1)
     }
 
     /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
@@ -172,6 +196,7 @@ impl<'m> Desk<'m> {
         let layout = self.lay_out(devices, placement, options)?;
         let mut draft = self.draft(&layout.context, layout.context.reserved(), &layout.memory, &layout.backends)?;
         draft.settle(&layout.placement, |_| {});
+        draft.make_ready();
         let Draft { mut graph, claims, .. } = draft;
         let (scheduler, pipeline) = layout.scheduler(self.model, devices);
         let schedule = scheduler.run(&mut graph, &mut self.bench, passes);
@@ -184,13 +209,26 @@ impl<'m> Desk<'m> {
 impl Drop for Desk<'_> {
     fn drop(&mut self) {
         if let Some(Shared { courses, at }) = &self.shared {
-            let (drafts, bench) = (std::mem::take(&mut self.drafts), std::mem::take(&mut self.bench));
-            courses.leave_at(*at, Left { drafts, bench });
+            courses.leave_at(*at, std::mem::take(&mut self.drawn), std::mem::take(&mut self.bench));
         }
     }
 }
 
+impl Drawn {
+    /// How large its tensors are, and elsewhere, if that is known.
+    fn scale(&mut self, elsewhere: Option<Arc<Sizes>>) -> Arc<Scale> {
+        let known = self.scale.take().filter(|scale| scale.is_towards(elsewhere.as_ref()));
+        let scale = known.unwrap_or_else(|| Arc::new(Scale::new(Arc::clone(&self.sizes), elsewhere)));
+        Arc::clone(self.scale.insert(scale))
+    }
+}
+
 impl Layout {
+    /// The graph, in memory that nobody needs any more.
+    fn draft(&self, model: &Loaded, courses: &Courses) -> Result<Draft, Refusal> {
+        families::draft(model, &self.context, self.context.reserved(), &self.memory, courses.room())
+    }
+
     fn scheduler(&self, model: &Loaded, devices: &[Device]) -> (Scheduler<'_>, Pipeline) {
         let pipeline = Pipeline::of(devices, &self.placement, &self.context);
         let scheduler = Scheduler {

@@ -12,7 +12,7 @@ use super::weights::Slot;
 use crate::engine::ggml::families::{self, Draft};
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
-use crate::engine::ggml::{Backend, Graph, Type, Workbench};
+use crate::engine::ggml::{Backend, Type, Workbench};
 use crate::settings::FlashAttn;
 
 /// Everything that a trial needs.
@@ -85,7 +85,7 @@ impl Parts<'_> {
         };
         if let Desk { model, shared: Some(Shared { courses, .. }), bench, .. } = desk {
             let trial = Trial::new(context, batch, self.backends);
-            let draft = || families::draft(model, context, batch, self.memory, Graph::default());
+            let draft = || families::draft(model, context, batch, self.memory, courses.room());
             return courses.try_out(&trial, op, self.placement, draft, |draft| stays(draft, bench));
         }
         let mut draft = desk.draft(context, batch, self.memory, self.backends)?;
@@ -191,6 +191,7 @@ mod tests {
                 let Ok(mut draft) = desk.draft(context, batch, parts.memory, parts.backends) else { continue };
                 let scheduler = parts.scheduler(context, loaded);
                 draft.settle(parts.placement, |_| {});
+                draft.make_ready();
                 let all = scheduler.assign(&draft.graph, &mut desk.bench);
                 for (at, id) in draft.graph.computed.iter().enumerate() {
                     let one = scheduler.assign_one(&draft.graph, at);

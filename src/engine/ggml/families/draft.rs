@@ -45,12 +45,12 @@ struct Shared {
 
 /// What a graph is for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Purpose {
-    pub architecture: Architecture,
-    pub context: Context,
-    pub batch: Batch,
+pub struct Purpose {
+    pub(super) architecture: Architecture,
+    pub(super) context: Context,
+    pub(super) batch: Batch,
     /// Whether V is stored with tokens along rows.
-    pub v_transposed: Option<bool>,
+    pub(super) v_transposed: Option<bool>,
 }
 
 /// Drafts of the same pattern have, under the same placement, the same schedule and the same course.
@@ -71,20 +71,21 @@ pub struct Draft {
     pub graph: Graph,
     /// How large its tensors are, once that was asked for.
     pub scale: Option<Arc<Scale>>,
-    /// Which of the patterns that are known, where these are told apart.
-    pub pattern: Option<usize>,
-    /// The devices for which its pattern and its sizes are.
+    /// The devices for which its sizes are.
     pub backends: Vec<Backend>,
-    purpose: Purpose,
+    /// What it is for.
+    pub purpose: Purpose,
     /// Weights and caches; once it was settled, in the order of their blocks.
     given: Vec<(Id, Home)>,
     /// What the model's own code keeps on a device, in the same order then.
     pinned: Vec<(Id, Home)>,
     shared: Vec<Shared>,
-    /// Who needs what of them, once it was settled.
+    /// Who needs what of its tensors, once it was made ready.
     pub claims: Vec<Claim>,
     /// What is given, of shared weights one for each reader, once it was settled.
     leafs: Vec<Id>,
+    /// Which of what is computed are such operations, once anybody asked for them.
+    operations: Option<(Op, Vec<usize>)>,
     /// For which it was settled last.
     placement: Option<Placement>,
 }
@@ -110,6 +111,14 @@ impl Home {
     }
 }
 
+impl Purpose {
+    /// Whether this is what a graph would be for.
+    pub fn is_that(&self, context: &Context, batch: Batch, memory: &Memory) -> bool {
+        let Self { context: own, batch: own_batch, v_transposed, .. } = self;
+        own == context && *own_batch == batch && *v_transposed == memory.v_transposed()
+    }
+}
+
 impl Draft {
     /// `shared` are weights that enter the graph once for each who reads them.
     pub(super) fn new(
@@ -121,11 +130,10 @@ impl Draft {
     ) -> Self {
         let shared = shared.into_iter().filter(|ids| ids.len() > 1).map(|ids| Shared { ids, ..Shared::default() });
         let shared = shared.collect();
-        let (claims, leafs) = Default::default();
+        let (claims, leafs, operations) = Default::default();
         Self {
             graph,
             scale: None,
-            pattern: None,
             backends: Vec::new(),
             purpose,
             given,
@@ -133,27 +141,28 @@ impl Draft {
             shared,
             claims,
             leafs,
+            operations,
             placement: None,
         }
     }
 
-    /// Finds out what all schedules need to know; where courses are known, nobody schedules.
-    fn make_ready(&mut self) {
+    /// Finds out what is needed to settle it; where courses are known, nobody does.
+    fn make_movable(&mut self) {
         for shared in &mut self.shared {
             shared.find_readers(&self.graph);
         }
         for homes in [&mut self.given, &mut self.pinned] {
             homes.sort_by_key(|(_, home)| home.block());
         }
-        self.graph.finish();
-        self.claims = allocate::claims(&self.graph);
         self.leafs = self.graph.leafs.clone();
     }
 
-    /// Whether it is the graph for these.
-    pub fn is_for(&self, context: &Context, batch: Batch, memory: &Memory) -> bool {
-        let Purpose { context: own, batch: own_batch, v_transposed, .. } = &self.purpose;
-        own == context && *own_batch == batch && *v_transposed == memory.v_transposed()
+    /// Finds out what whole schedules need to know; trials mostly look at less.
+    pub fn make_ready(&mut self) {
+        if self.claims.is_empty() {
+            self.graph.finish();
+            self.claims = allocate::claims(&self.graph);
+        }
     }
 
     /// Its pattern, as devices of these kinds would compute it, before it is settled.
@@ -172,8 +181,8 @@ impl Draft {
     /// Gives weights and caches their homes. `moved` is told which of them had others before, and which operations read
     /// another of several weights now.
     pub fn settle(&mut self, placement: &Placement, mut moved: impl FnMut(Id)) {
-        if self.claims.is_empty() {
-            self.make_ready();
+        if self.leafs.is_empty() {
+            self.make_movable();
         }
         let Self { graph, purpose, given, pinned, placement: before, .. } = self;
         // what has to do with no block, and what has to do with those of which something is elsewhere
@@ -205,6 +214,7 @@ impl Draft {
     /// Who takes and gives what under a placement.
     pub fn course(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Course {
         self.settle(placement, |_| {});
+        self.make_ready();
         let (graph, tensors) = (&mut self.graph, self.claims.len());
         let schedule = scheduler.run(graph, bench, None);
         let course = allocate::course(graph, &self.claims, &schedule, scheduler.backends, bench);
@@ -222,15 +232,22 @@ impl Draft {
     }
 
     /// Whether every `op` is computed at its block's home, as it was settled last.
-    pub fn stays_home(&self, op: Op, scheduler: &Scheduler<'_>, bench: &mut Workbench) -> bool {
-        let home = |il: usize| self.placement.as_ref()?.layers.get(il);
-        let graph = &self.graph;
+    pub fn stays_home(&mut self, op: Op, scheduler: &Scheduler<'_>, bench: &mut Workbench) -> bool {
+        if !scheduler.can_do_all() {
+            self.make_ready();
+        }
+        let Self { graph, operations, placement, .. } = self;
+        if operations.as_ref().is_none_or(|(of, _)| *of != op) {
+            let places = 0..graph.computed.len();
+            *operations = Some((op, places.filter(|at| graph[graph.computed[*at]].op == op).collect()));
+        }
+        let home = |il: usize| placement.as_ref()?.layers.get(il);
         let mut all = None;
-        let is_op = |(_, id): &(usize, &Id)| graph[**id].op == op;
-        let stays = graph.computed.iter().enumerate().filter(is_op).all(|(at, id)| {
-            let one = scheduler.assign_one(graph, at);
+        let stays = operations.iter().flat_map(|(_, places)| places).all(|at| {
+            let id = graph.computed[*at];
+            let one = scheduler.assign_one(graph, *at);
             let place = one.unwrap_or_else(|| all.get_or_insert_with(|| scheduler.assign(graph, bench))[id.index()]);
-            let block = usize::try_from(graph[*id].layer).ok();
+            let block = usize::try_from(graph[id].layer).ok();
             block.and_then(home) == Some(&place)
         });
         if let Some(places) = all {

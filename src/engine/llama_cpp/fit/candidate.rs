@@ -42,6 +42,13 @@ impl Candidate {
     }
 }
 
+impl Candidates {
+    /// That of a placement, where a fit has considered it.
+    pub fn of(&self, placement: &Placement) -> Option<Arc<Candidate>> {
+        self.of_placements.get(placement).cloned()
+    }
+}
+
 impl Fitter<'_> {
     /// Where `spread` puts things.
     pub fn candidate(&self, spread: &Spread) -> Arc<Candidate> {
@@ -51,13 +58,12 @@ impl Fitter<'_> {
             let weights = weights(&placement);
             return Arc::new(Candidate::new(placement, weights));
         };
-        let known = &mut lock(sketch.candidates()).of_placements;
-        if let Some(known) = known.get(&placement) {
-            return Arc::clone(known);
-        }
-        let new = Arc::new(Candidate::new(placement.clone(), weights(&placement)));
-        known.insert(placement, Arc::clone(&new));
-        new
+        let known = &mut lock(sketch.candidates());
+        known.of(&placement).unwrap_or_else(|| {
+            let new = Arc::new(Candidate::new(placement.clone(), weights(&placement)));
+            known.of_placements.insert(placement, Arc::clone(&new));
+            new
+        })
     }
 
     /// The same of the spread that these stand for, which need not be spelt out again.

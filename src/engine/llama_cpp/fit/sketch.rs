@@ -6,7 +6,7 @@ mod line;
 mod shape;
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use foldhash::HashMap;
 
@@ -28,7 +28,7 @@ use shape::{Levels, Shape};
 pub struct Graphs {
     candidates: Mutex<Candidates>,
     /// By the shape of a device's part.
-    of_shapes: Mutex<HashMap<Shape, Line<OnDevice>>>,
+    of_shapes: RwLock<HashMap<Shape, Line<OnDevice>>>,
     courses: Arc<Courses>,
 }
 
@@ -50,8 +50,8 @@ pub struct Sketch<'a> {
     at: Extent,
     turn: usize,
     basis: Basis,
-    /// Contexts in the order in which fits come to them: the first is another than the one that they choose.
-    contexts: RefCell<Vec<u64>>,
+    /// With each context, in the order in which fits come to them: the first is another than the one that they choose.
+    sites: RefCell<Vec<Arc<Site>>>,
     wanted: RefCell<Vec<Wanted>>,
     /// Something would have had to be measured, and was not.
     lacks: Cell<bool>,
@@ -60,20 +60,33 @@ pub struct Sketch<'a> {
 /// A graph of which no measurement tells for sure what it takes at a place, and that an exact look there will probably want.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    devices: Vec<Device>,
+    site: Arc<Site>,
     candidate: Arc<Candidate>,
+}
+
+/// Where and with which context graphs are wanted.
+#[derive(Debug)]
+pub struct Site {
+    at: Extent,
+    devices: Vec<Device>,
+    options: Options,
     /// The how many-th of the fit's contexts.
     context: usize,
-    options: Options,
-    at: Extent,
 }
 
 impl Wanted {
     /// The same graph, wherever it is wanted.
     pub fn is_like(&self, other: &Self) -> bool {
-        self.context == other.context && Arc::ptr_eq(&self.candidate, &other.candidate)
+        self.site.context == other.site.context && Arc::ptr_eq(&self.candidate, &other.candidate)
     }
 
+    /// Where it is wanted.
+    pub const fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+}
+
+impl Site {
     /// Whether how large things are at one place tells how they go on from the other.
     pub fn tells_of(&self, other: &Self) -> bool {
         self.at.is_even_with(other.at)
@@ -96,13 +109,12 @@ pub enum Basis {
 #[derive(Debug)]
 pub struct Likeness<'a> {
     sketch: &'a Sketch<'a>,
-    /// The how many-th of the fit's contexts.
-    context: usize,
+    site: Arc<Site>,
     trail: Arc<Trail>,
     /// What was told of each device.
     told: Vec<Cell<Option<u64>>>,
     /// By that it is wanted, until it is; none for those who want nothing.
-    wanted: RefCell<Option<Wanted>>,
+    candidate: RefCell<Option<Arc<Candidate>>>,
     /// The graph itself, once it had to be known.
     itself: OnceCell<Arc<Reservation>>,
 }
@@ -116,7 +128,7 @@ impl Likeness<'_> {
         placement: &Placement,
         reserve: impl FnOnce() -> Result<Reservation, Refusal>,
     ) -> Result<u64, Refusal> {
-        let Self { sketch, context, trail, told, wanted, itself } = self;
+        let Self { sketch, site, trail, told, candidate, itself } = self;
         let Sketch { graphs, at, turn, basis, lacks, .. } = sketch;
         if let Some(itself) = itself.get() {
             return Ok(itself.on(device).bytes);
@@ -124,10 +136,11 @@ impl Likeness<'_> {
         if let Some(told) = told[device].get() {
             return Ok(told);
         }
-        let shapes = || trail.shapes(model, placement, *context);
+        let shapes = || trail.shapes(model, placement, site.context);
         let own = trail.told(device, *at, *turn);
         if !own.is_some_and(|told| told.is_sure) {
-            sketch.wanted.borrow_mut().extend(wanted.take());
+            let wanted = candidate.take().map(|candidate| Wanted { site: Arc::clone(site), candidate });
+            sketch.wanted.borrow_mut().extend(wanted);
         }
         let by_others = || graphs.told_of(&shapes()[device], *at, *turn);
         if let Some(bytes) = own.map(|told| told.bytes).or_else(by_others) {
@@ -168,7 +181,7 @@ impl Graphs {
 
     /// What a device of this shape probably reserves at a place of the track, by others like it.
     fn told_of(&self, shapes: &Levels, at: Extent, turn: usize) -> Option<u64> {
-        let lines = lock(&self.of_shapes);
+        let lines = self.of_shapes.read().unwrap_or_else(PoisonError::into_inner);
         let on = |(reservation, device): &OnDevice| reservation.on(*device);
         shapes.iter().find_map(|shape| lines.get(shape)?.tell(at, turn, on)).map(|told| told.bytes)
     }
@@ -178,19 +191,23 @@ impl Graphs {
         Shared { courses: Arc::clone(&self.courses), at }
     }
 
-    /// Measures where `here` is wanted what exact looks will want.
-    pub fn prepare(&self, here: &Wanted, wanted: &[Wanted]) {
+    /// Measures there what exact looks will want.
+    pub fn prepare(&self, there: &Site, wanted: &[Wanted]) {
         let Some(model) = self.courses.known_model() else { return };
-        let mut desk = Desk::sharing(&model, self.shared(here.at));
+        let Site { at, ref options, context, .. } = *there;
+        let mut desk = Desk::sharing(&model, self.shared(at));
         let turn = self.courses.turn();
-        for &Wanted { ref devices, ref candidate, context, .. } in wanted {
+        for Wanted { site, candidate } in wanted {
             let Candidate { placement, .. } = &**candidate;
             // whoever looks there will be told why it is refused
-            let Ok((_, reservation)) = desk.reserve(devices, placement, &here.options) else { return };
-            // with another context things are of other sizes, but go the same course
-            if context == here.context {
-                let trail = candidate.trail(context);
-                self.note(&trail, trail.shapes(&model, placement, context), here.at, turn, &Arc::new(reservation));
+            let Ok((_, reservation)) = desk.reserve(&site.devices, placement, options) else { return };
+            // with another context things are of other sizes, but go the same course; and others may have wanted the graph
+            // under other rules
+            let own = lock(&self.candidates).of(placement).filter(|_| site.context == context);
+            if let Some(own) = own {
+                let trail = own.trail(context);
+                let shapes = trail.shapes(&model, placement, context);
+                self.note(&trail, shapes, at, turn, &Arc::new(reservation));
             }
         }
     }
@@ -198,7 +215,7 @@ impl Graphs {
     /// Notes what was measured at a place.
     fn note(&self, trail: &Trail, shapes: &[Levels], at: Extent, turn: usize, reservation: &Arc<Reservation>) {
         lock(&trail.line).note(at, turn, Arc::clone(reservation));
-        let mut lines = lock(&self.of_shapes);
+        let mut lines = self.of_shapes.write().unwrap_or_else(PoisonError::into_inner);
         for (device, shapes) in shapes.iter().enumerate() {
             for shape in shapes {
                 let measured = (Arc::clone(reservation), device);
@@ -214,13 +231,18 @@ impl Graphs {
 impl<'a> Sketch<'a> {
     /// At a place of the track; what `graphs` lack for it is measured and added to them.
     pub fn new(graphs: &'a Graphs, at: Extent, basis: Basis) -> Self {
-        let (contexts, wanted, lacks) = Default::default();
-        Self { graphs, at, turn: graphs.courses.turn(), basis, contexts, wanted, lacks }
+        let (sites, wanted, lacks) = Default::default();
+        Self { graphs, at, turn: graphs.courses.turn(), basis, sites, wanted, lacks }
     }
 
     /// Whether it was drawn to its end: nothing was lacking that would have had to be measured for it.
     pub fn is_whole(&self) -> bool {
         !self.lacks.get()
+    }
+
+    /// Where it was drawn, with the last context that a fit considered; nowhere where there was no fit.
+    pub fn into_site(self) -> Option<Arc<Site>> {
+        self.sites.into_inner().pop()
     }
 
     /// What this sketch lacked, if it was to say that.
@@ -247,35 +269,33 @@ impl<'a> Sketch<'a> {
         options: &Options,
         reserve: impl FnOnce() -> Result<Arc<Reservation>, Refusal>,
     ) -> Result<Graph<'a>, Refusal> {
-        let context = self.context(options.n_ctx);
+        let site = self.site(devices, options);
         let Candidate { placement, .. } = &**candidate;
-        let trail = candidate.trail(context);
+        let trail = candidate.trail(site.context);
         if let Some(reservation) = trail.reserved(self.at) {
             return Ok(Graph::Itself(reservation));
         }
         if self.basis == Basis::Graph {
             let reservation = reserve()?;
-            self.graphs.note(&trail, trail.shapes(model, placement, context), self.at, self.turn, &reservation);
+            let shapes = trail.shapes(model, placement, site.context);
+            self.graphs.note(&trail, shapes, self.at, self.turn, &reservation);
             return Ok(Graph::Itself(reservation));
         }
-        let wanted = (self.basis == Basis::Ahead).then(|| Wanted {
-            devices: devices.to_vec(),
-            candidate: Arc::clone(candidate),
-            context,
-            options: options.clone(),
-            at: self.at,
-        });
-        let (told, wanted) = (vec![Cell::new(None); devices.len() + 1], RefCell::new(wanted));
-        Ok(Graph::Like(Likeness { sketch: self, context, trail, told, wanted, itself: OnceCell::new() }))
+        let told = vec![Cell::new(None); devices.len() + 1];
+        let candidate = RefCell::new((self.basis == Basis::Ahead).then(|| Arc::clone(candidate)));
+        Ok(Graph::Like(Likeness { sketch: self, site, trail, told, candidate, itself: OnceCell::new() }))
     }
 
-    /// The how many-th context this is.
-    fn context(&self, n_ctx: u64) -> usize {
-        let mut contexts = self.contexts.borrow_mut();
-        contexts.iter().position(|known| *known == n_ctx).unwrap_or_else(|| {
-            contexts.push(n_ctx);
-            contexts.len() - 1
-        })
+    /// Where it is, with these options.
+    fn site(&self, devices: &[Device], options: &Options) -> Arc<Site> {
+        let mut sites = self.sites.borrow_mut();
+        let known = sites.iter().position(|known| known.options.n_ctx == options.n_ctx);
+        let context = known.unwrap_or_else(|| {
+            let (at, devices, options, context) = (self.at, devices.to_vec(), options.clone(), sites.len());
+            sites.push(Arc::new(Site { at, devices, options, context }));
+            context
+        });
+        Arc::clone(&sites[context])
     }
 }
 
