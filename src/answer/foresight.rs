@@ -144,11 +144,15 @@ impl<'s, 'a> Foresight<'s, 'a> {
     /// Whether the goal is probably met at `place`, as far as that is told without measuring anything.
     fn meets_ahead(&mut self, place: u64) -> bool {
         let Some(known) = self.known(place) else { return false };
-        let subject = known.subject();
-        let said = self.seen.get(&subject).or_else(|| self.foreseen.get(&subject)).copied();
-        let told = said.or_else(|| self.tell_ahead(place, known).0);
-        self.foreseen.extend(told.map(|told| (subject, told)));
+        let told = self.said_of(known).or_else(|| self.tell_ahead(place, known).0);
+        self.foreseen.extend(told.map(|told| (known.subject(), told)));
         told == Some(true)
+    }
+
+    /// What an exact look or else a sketch has said of a place.
+    fn said_of(&self, known: Known) -> Option<bool> {
+        let subject = known.subject();
+        self.seen.get(&subject).or_else(|| self.foreseen.get(&subject)).copied()
     }
 
     /// What is told of that; nothing where something would have to be measured, and the goal is not met without it. And the
@@ -337,15 +341,13 @@ impl Ground for Foresight<'_, '_> {
         if known.hopeful && self.surveyed.insert(known.rules) {
             self.survey_below(place, known);
         }
-        let subject = known.subject();
-        let said = self.seen.get(&subject).or_else(|| self.foreseen.get(&subject)).copied();
-        let meets = said.unwrap_or_else(|| {
+        let meets = self.said_of(known).unwrap_or_else(|| {
             let sketch = self.sketch(known, Basis::Track);
             let meets = known.hopeful && self.asked.sketch(place, &sketch);
             self.asked.courses.next_turn();
             meets
         });
-        self.foreseen.insert(subject, meets);
+        self.foreseen.insert(known.subject(), meets);
         meets
     }
 

@@ -33,7 +33,7 @@ pub(super) enum Home {
 }
 
 /// A weight that every device whose blocks read it has of its own.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Shared {
     /// One for each block or layer that reads it; which of them there really are, a placement says.
     ids: Vec<Id>,
@@ -65,7 +65,7 @@ pub struct Pattern {
 }
 
 /// A graph whose weights and caches have no home yet.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Draft {
     /// The graph; after [`Self::settle`], one under a placement.
     pub graph: Graph,
