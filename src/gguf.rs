@@ -43,6 +43,17 @@ pub struct Header {
     pub notes: Vec<String>,
 }
 
+impl Header {
+    /// Bytes of the whole file: what stands before the tensors' data, and each of them up to the next boundary.
+    pub fn file_bytes(&self) -> Bytes {
+        let alignment = self.metadata.get("general.alignment").and_then(Value::as_u64);
+        let alignment = alignment.unwrap_or(read::DEFAULT_ALIGNMENT).max(1);
+        let padded = |bytes: Bytes| bytes.0.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
+        let tensors = self.tensors.iter().map(|tensor| padded(tensor.bytes));
+        Bytes(tensors.fold(self.data_start, u64::saturating_add))
+    }
+}
+
 /// Keys and values in file order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {

@@ -30,6 +30,8 @@ pub struct Model {
     pub parameters: u64,
     /// Sum of the tensors' bytes.
     pub bytes: Bytes,
+    /// The whole file's: what stands before the tensors, and each of them up to the next boundary.
+    pub file_bytes: Bytes,
     /// Hyperparameters.
     pub hyper: Hyper,
     groups: Groups,
@@ -77,7 +79,8 @@ impl Model {
         let elements = |tensor: &Tensor| tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
         let parameters = header.tensors.iter().map(elements).fold(0, u64::saturating_add);
         let bytes = header.tensors.iter().map(|tensor| tensor.bytes).sum();
-        Ok(Self { header, name, architecture, file_type, parameters, bytes, hyper, groups })
+        let file_bytes = header.file_bytes();
+        Ok(Self { header, name, architecture, file_type, parameters, bytes, file_bytes, hyper, groups })
     }
 
     /// Number of blocks.

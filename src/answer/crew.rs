@@ -32,9 +32,31 @@ pub fn share<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Ve
     items.par_iter().with_max_len(1).map(&work).collect()
 }
 
+/// What comes of both, done at the same time.
+pub fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
+    rayon::join(one, other)
+}
+
+/// Gives memory back while others go on: nobody waits for that.
+pub fn discard(what: impl Send + 'static) {
+    match &*CREW {
+        Some(crew) => crew.spawn(move || drop(what)),
+        None => drop(what),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
+
+    #[test]
+    fn what_is_discarded_is_dropped() {
+        let (held, dropped) = mpsc::channel::<()>();
+        discard(held);
+        assert!(dropped.recv().is_err());
+    }
 
     #[test]
     fn everything_is_done_once_and_in_order() {
@@ -44,5 +66,6 @@ mod tests {
         assert_eq!(gather(shared), shared());
         assert!(share(&[], |item: &u64| *item).is_empty());
         assert_eq!(share(&[7], |item| item + 1), [8]);
+        assert_eq!(both(|| 7, shared).1.len(), 1000);
     }
 }

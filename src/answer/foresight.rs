@@ -7,7 +7,7 @@ mod further;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::crew::share;
+use super::crew::{discard, share};
 use super::ground::Ground;
 use super::survey::{Asked, Prospect, Regime};
 use crate::engine::{Basis, Extent, Graphs, Site, Sketch, Wanted};
@@ -134,19 +134,22 @@ impl<'s, 'a> Foresight<'s, 'a> {
             return None;
         }
         let samples = &self.samples[self.samples.partition_point(|&sample| sample <= guess)..];
-        let mut open = samples.iter().rev().copied().filter(|&sample| bracket.hold(sample) == sample);
-        let from = open.find(|&sample| self.meets_ahead(sample)).unwrap_or(guess);
+        let open: Vec<u64> = samples.iter().rev().copied().filter(|&sample| bracket.hold(sample) == sample).collect();
+        let from = self.first_met_ahead(&open).unwrap_or(guess);
         let met = self.meets(from);
         let edge = self.nearest_edge(from, met, self.asked.track.last())?;
         Some(bracket.hold(edge)).filter(|edge| *edge != guess)
     }
 
-    /// Whether the goal is probably met at `place`, as far as that is told without measuring anything.
-    fn meets_ahead(&mut self, place: u64) -> bool {
-        let Some(known) = self.known(place) else { return false };
-        let told = self.said_of(known).or_else(|| self.tell_ahead(place, known).0);
-        self.foreseen.extend(told.map(|told| (known.subject(), told)));
-        told == Some(true)
+    /// The first of `places` at which the goal is probably met, as far as that is told without measuring anything.
+    fn first_met_ahead(&mut self, places: &[u64]) -> Option<u64> {
+        let places = self.all_known(places)?;
+        let unsaid: Vec<(u64, Known)> =
+            places.iter().copied().filter(|(_, known)| self.said_of(*known).is_none()).collect();
+        let told = share(&unsaid, |&(place, known)| self.tell_ahead(place, known).0);
+        let told = unsaid.iter().zip(told).filter_map(|((_, known), told)| Some((known.subject(), told?)));
+        self.foreseen.extend(told);
+        places.into_iter().find(|(_, known)| self.said_of(*known) == Some(true)).map(|(place, _)| place)
     }
 
     /// What an exact look or else a sketch has said of a place.
@@ -239,8 +242,9 @@ impl<'s, 'a> Foresight<'s, 'a> {
         let mut wanted: Vec<Wanted> = Vec::new();
         // under which rules, where
         let mut crew: Vec<(usize, Arc<Site>)> = Vec::new();
-        for (place, known) in places.iter().filter(|(_, known)| self.is_open(known)) {
-            let (_, own) = self.tell_ahead(*place, *known);
+        let open: Vec<(u64, Known)> = places.iter().copied().filter(|(_, known)| self.is_open(known)).collect();
+        let told = share(&open, |&(place, known)| self.tell_ahead(place, known));
+        for ((_, known), (_, own)) in open.into_iter().zip(told) {
             crew.extend(own.first().map(|first| (known.rules, Arc::clone(first.site()))));
             add_new(&mut wanted, own);
         }
@@ -276,26 +280,44 @@ impl<'s, 'a> Foresight<'s, 'a> {
         Sketch::new(&self.graphs[known.rules].1, known.extent, basis)
     }
 
+    /// What is certain of a place; none where the engine tells nothing beforehand.
     fn known(&mut self, place: u64) -> Option<Known> {
         if let Some(known) = self.prospects.get(&place) {
             return Some(*known);
         }
-        let Prospect { hopeful, extent, regime } = self.asked.prospect(place)?;
+        let prospect = self.asked.prospect(place)?;
+        Some(self.note(place, prospect))
+    }
+
+    /// Finds that out of many at the same time.
+    fn get_to_know(&mut self, places: &[u64]) {
+        let new: Vec<u64> = places.iter().copied().filter(|place| !self.prospects.contains_key(place)).collect();
+        let prospects = share(&new, |&place| self.asked.prospect(place));
+        for (place, prospect) in new.into_iter().zip(prospects) {
+            if let Some(prospect) = prospect {
+                self.note(place, prospect);
+            }
+        }
+    }
+
+    fn note(&mut self, place: u64, Prospect { hopeful, extent, regime }: Prospect) -> Known {
         let before = self.graphs.iter().position(|(known, _)| *known == regime);
         let known = Known { hopeful, extent, rules: before.unwrap_or(self.graphs.len()) };
         self.prospects.insert(place, known);
         if before.is_none() {
             self.graphs.push((regime, Graphs::sharing(Arc::clone(&self.asked.courses))));
         }
-        Some(known)
+        known
     }
 
-    /// Finds out how things are where rules begin and end: at `top`, and at the first of the samples below it under the same
-    /// rules; what is between them is then between known graphs. Neighbours tell the same; where these are, the same is
-    /// found out of the next rules in the same time.
-    fn survey_below(&mut self, top: u64, known: Known) {
-        let below = self.samples.partition_point(|&sample| sample < top);
-        let first = self.first_under(known.rules, below).unwrap_or(top);
+    /// Finds out how things are where rules begin and end: at `place`, and at the first of the samples below it under the same
+    /// rules; or where these begin between two samples, at the last place there. What is between is then between known
+    /// graphs. Neighbours tell the same; where these are, the same is found out of the next rules in the same time.
+    fn survey_around(&mut self, place: u64, known: Known) {
+        let (below, above) = self.samples.split_at(self.samples.partition_point(|&sample| sample < place));
+        let next = above.first().copied().filter(|&sample| sample != place);
+        let top = next.and_then(|next| self.next_rules(place, next)).map_or(place, |others| others - 1);
+        let first = self.first_under(known.rules, below.len()).unwrap_or(place);
         let mut ends = vec![first];
         ends.extend((top - first > 1).then_some(top));
         if ends.iter().all(|&end| self.seen_at(end).is_some()) {
@@ -315,6 +337,12 @@ impl<'s, 'a> Foresight<'s, 'a> {
     fn first_under(&mut self, rules: usize, end: usize) -> Option<u64> {
         let samples = self.samples;
         samples[..end].iter().rev().copied().take_while(|&sample| self.rules(sample) == Some(rules)).last()
+    }
+}
+
+impl Drop for Foresight<'_, '_> {
+    fn drop(&mut self) {
+        discard(std::mem::take(&mut self.graphs));
     }
 }
 
@@ -339,7 +367,7 @@ impl Ground for Foresight<'_, '_> {
     fn meets(&mut self, place: u64) -> bool {
         let Some(known) = self.known(place) else { return false };
         if known.hopeful && self.surveyed.insert(known.rules) {
-            self.survey_below(place, known);
+            self.survey_around(place, known);
         }
         let meets = self.said_of(known).unwrap_or_else(|| {
             let sketch = self.sketch(known, Basis::Track);

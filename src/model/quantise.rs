@@ -88,6 +88,7 @@ impl Model {
             notes: self.header.notes.iter().cloned().chain(notes).collect(),
         };
         Ok(Self {
+            file_bytes: header.file_bytes(),
             header,
             name: self.name.clone(),
             architecture: self.architecture.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Foresight, Found, Known, add_new};
-use crate::answer::crew::share;
+use crate::answer::crew::{both, share};
 use crate::answer::ground::Ground;
 use crate::engine::{Basis, Site, Wanted};
 use crate::plan::Plan;
@@ -13,35 +13,23 @@ const MOST_DOUBTS: usize = 16;
 /// How far beyond a limit others are looked for: a batch that is rounded up for as many sequences can be smaller for more.
 const BEYOND: u64 = 8;
 
-/// What is done at the end of a search.
-#[derive(Clone, Copy, Debug)]
-enum Task {
-    Plan(u64, Known),
-    Sketch(u64, Known),
-}
-
-/// What is known once a limit is.
-struct Outlined {
-    /// At the limit.
-    plan: Box<Plan>,
-    /// Where that is; nowhere where there was no fit.
-    site: Option<Arc<Site>>,
-    /// Graphs of which nothing is sure further on, and of which it would tell something to measure them at the limit; none
-    /// where it is clear already that the goal is probably met somewhere.
-    doubts: Vec<Wanted>,
-}
-
 impl Foresight<'_, '_> {
     /// What came of a search whose exact looks end at `limit`: its plan; or a place further on where the goal is probably met
     /// again, for a fit may find a better way there.
     pub(super) fn conclude(&mut self, limit: u64) -> Result<u64, Found> {
+        let Some(known) = self.known(limit) else { return Err(Found::Unclear) };
         let places = self.beyond(limit);
-        let Some(Outlined { plan, site, doubts }) = self.plan_and_foresee(limit, &places) else {
-            return Err(Found::Unclear);
-        };
-        if let (Some(known), Some(site), false) = (self.known(limit), site, doubts.is_empty()) {
-            self.measure(&[(known.rules, Arc::clone(&site)), (known.rules, site)], &doubts);
-            self.forget(&[(limit, known)]);
+        self.get_to_know(&places);
+        let mut open: Vec<(u64, Known)> = Vec::new();
+        for &place in &places {
+            open.extend(self.known(place).filter(|known| self.is_open(known)).map(|known| (place, known)));
+        }
+        let foresee = || share(&open, |&(place, known)| self.tell_ahead(place, known));
+        let (planned, told) = both(|| self.plan(limit, known), foresee);
+        let Some((plan, site)) = planned else { return Err(Found::Unclear) };
+        let doubts = self.hear(&open, told, known.rules);
+        if let Some(site) = site {
+            self.remove(doubts, limit, known, &site);
         }
         for some in places.chunks(2) {
             self.expect(some);
@@ -70,42 +58,35 @@ impl Foresight<'_, '_> {
         places
     }
 
-    /// The plan at `limit`, where graphs are known; and meanwhile all cores tell of `places` whether the goal is probably met
-    /// there, where nothing needs to be measured for that.
-    fn plan_and_foresee(&mut self, limit: u64, places: &[u64]) -> Option<Outlined> {
-        let known = self.known(limit)?;
-        let mut tasks = vec![Task::Plan(limit, known)];
-        for &place in places {
-            let open = self.known(place).filter(|known| self.is_open(known));
-            tasks.extend(open.map(|known| Task::Sketch(place, known)));
-        }
-        let done = share(&tasks, |task| match *task {
-            Task::Plan(place, known) => {
-                let sketch = self.sketch(known, Basis::Graph);
-                let plan = self.asked.sketched(place, &sketch);
-                (plan.map(|plan| (plan, sketch.into_site())), None, Vec::new())
+    /// The plan at `limit`, where graphs are known; and where that is, if there was a fit.
+    fn plan(&self, limit: u64, known: Known) -> Option<(Box<Plan>, Option<Arc<Site>>)> {
+        let sketch = self.sketch(known, Basis::Graph);
+        let plan = self.asked.sketched(limit, &sketch)?;
+        Some((Box::new(plan), sketch.into_site()))
+    }
+
+    /// Notes what is told of places further on, the farthest first. Returns the graphs under these rules of which nothing was
+    /// sure there, the nearest first; none where the goal is probably met somewhere.
+    fn hear(&mut self, places: &[(u64, Known)], told: Vec<(Option<bool>, Vec<Wanted>)>, rules: usize) -> Vec<Wanted> {
+        let (mut doubts, mut is_met) = (Vec::new(), false);
+        for ((_, known), (meets, wanted)) in places.iter().zip(told).rev() {
+            self.foreseen.extend(meets.map(|meets| (known.subject(), meets)));
+            is_met |= meets == Some(true);
+            if known.rules == rules {
+                add_new(&mut doubts, wanted);
             }
-            Task::Sketch(place, there) => {
-                let (told, wanted) = self.tell_ahead(place, there);
-                let own = if there.rules == known.rules { wanted } else { Vec::new() };
-                (None, told.map(|told| (there.subject(), told)), own)
-            }
-        });
-        let (mut outlined, mut doubts) = (None, Vec::new());
-        // the nearest places are the last
-        for (plan, told, wanted) in done.into_iter().rev() {
-            self.foreseen.extend(told);
-            add_new(&mut doubts, wanted);
-            outlined = outlined.or(plan);
         }
-        let (plan, site) = outlined?;
-        let is_met = tasks.iter().any(|task| match task {
-            Task::Sketch(_, known) => self.foreseen.get(&known.subject()) == Some(&true),
-            Task::Plan(..) => false,
-        });
-        let tells_of = |wanted: &Wanted| site.as_ref().is_some_and(|site| site.tells_of(wanted.site()));
-        doubts.retain(|wanted| !is_met && tells_of(wanted));
+        if is_met { Vec::new() } else { doubts }
+    }
+
+    /// Measures the first of these graphs at `limit`, as far as that tells something of where they are wanted.
+    fn remove(&mut self, mut doubts: Vec<Wanted>, limit: u64, known: Known, site: &Arc<Site>) {
+        doubts.retain(|wanted| site.tells_of(wanted.site()));
         doubts.truncate(MOST_DOUBTS);
-        Some(Outlined { plan: Box::new(plan), site, doubts })
+        if !doubts.is_empty() {
+            let here = || (known.rules, Arc::clone(site));
+            self.measure(&[here(), here()], &doubts);
+            self.forget(&[(limit, known)]);
+        }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, ThreadId};
 
 use foldhash::HashMap;
 
@@ -68,6 +69,8 @@ pub(super) struct Scene {
     /// By whether devices work as a pipeline.
     sections: [Option<Sections>; 2],
     whereabouts: Option<Whereabouts>,
+    /// Who was on it last: what it knows is still in their processor's cache, and the placement is like their next.
+    last: Option<ThreadId>,
 }
 
 /// What has one course: graphs of one pattern under a placement, on devices that work as a pipeline or not.
@@ -81,7 +84,7 @@ pub(super) struct Subject {
 impl Scene {
     /// With a graph on which nothing was tried.
     const fn new(draft: Draft) -> Self {
-        Self { draft, sections: [None, None], whereabouts: None }
+        Self { draft, sections: [None, None], whereabouts: None, last: None }
     }
 
     /// Gives weights and caches their homes.
@@ -99,7 +102,7 @@ impl Scene {
     /// Who takes and gives what under a placement.
     pub fn course(&mut self, scheduler: &Scheduler<'_>, placement: &Placement, bench: &mut Workbench) -> Course {
         self.settle(placement);
-        let Self { draft, sections, whereabouts } = self;
+        let Self { draft, sections, whereabouts, .. } = self;
         draft.make_ready();
         let sections = sections[usize::from(scheduler.pipeline)]
             .get_or_insert_with(|| Sections::new(&draft.graph, &draft.claims, scheduler, draft.exchanged()));
@@ -107,6 +110,15 @@ impl Scene {
         whereabouts.follow(scheduler, &draft.graph, bench);
         let mut settled = Settled { graph: &mut draft.graph, claims: &draft.claims, whereabouts };
         sections.course(scheduler, &mut settled, bench)
+    }
+}
+
+impl Kept {
+    /// A scene for somebody: their own, or one that is nobody's, or else another's.
+    fn take_scene(&mut self, whose: ThreadId) -> Option<Scene> {
+        let of = |whose| self.scenes.iter().position(|scene| scene.last == whose);
+        let which = of(Some(whose)).or_else(|| of(None)).or(self.scenes.len().checked_sub(1))?;
+        Some(self.scenes.swap_remove(which))
     }
 }
 
@@ -184,8 +196,7 @@ impl Courses {
         let kept = &mut patterns[which];
         if kept.set < MOST_SET {
             kept.set += 1;
-            // the last is taken next: one where more is known
-            kept.scenes.insert(0, Scene::new(draft));
+            kept.scenes.push(Scene::new(draft));
         } else {
             rooms.push(draft.into_room());
         }
@@ -215,9 +226,11 @@ impl Courses {
         draft: impl FnOnce() -> Result<Draft, Refusal>,
         find_out: impl FnOnce(&mut Scene) -> T,
     ) -> Result<T, Refusal> {
-        let left = self.lock().patterns[pattern].scenes.pop();
+        let me = thread::current().id();
+        let left = self.lock().patterns[pattern].take_scene(me);
         let mut scene = left.map_or_else(|| Ok(Scene::new(draft()?)), Ok)?;
         let found = find_out(&mut scene);
+        scene.last = Some(me);
         self.lock().patterns[pattern].scenes.push(scene);
         Ok(found)
     }

@@ -1,7 +1,6 @@
 //! What `ollama ps` adds up: llama-server's own log lines. Source: `memoryParsingWriter` and `MemorySize`,
 //! `llm/llama_server.go`, Ollama, August 2026.
 
-use super::predict::file_bytes;
 use crate::engine::llama_cpp::Loaded;
 use crate::engine::llama_cpp::release::Release;
 use crate::model::Model;
@@ -25,7 +24,7 @@ pub(super) fn of(plan: &Plan, model: &Model) -> Listing {
     // a mapped file is never counted for more than it is
     let on_gpus: Bytes = plan.gpus().iter().map(|gpu| as_logged(gpu.weights)).sum();
     let weights = as_logged(cpu.weights);
-    let weights = if on_gpus > Bytes::ZERO { weights.min(Bytes(file_bytes(model)) - on_gpus) } else { weights };
+    let weights = if on_gpus > Bytes::ZERO { weights.min(model.file_bytes - on_gpus) } else { weights };
     let rest = [windows.told(cpu, plan), cpu.graph, Bytes(logits)];
     Listing { size: vram + weights + logged(rest), vram }
 }

@@ -5,9 +5,6 @@ use crate::engine::EngineError;
 use crate::engine::graph_size::{Keys, Release};
 use crate::model::Model;
 
-/// As `general.alignment` is where the header has none: `GGUF_DEFAULT_ALIGNMENT` of ggml.
-const ALIGNMENT: u64 = 32;
-
 /// Bytes that `model` is expected to need with `tokens` of context over all sequences: the file and an f16 cache, by
 /// the smallest number of KV heads and the head size of the largest number of heads. Multiplications wrap, as the real
 /// ones do. Source: `PredictServerVRAM`, `llm/llama_server.go`, Ollama, August 2026.
@@ -21,13 +18,5 @@ pub(super) fn predicted(model: &Model, tokens: u64) -> Result<u64, EngineError> 
     let (_, most_heads) = heads("attention.head_count")?;
     let head_size = keys.number("embedding_length").checked_div(most_heads).unwrap_or(0);
     let cache = [keys.number("block_count"), kv_heads, head_size, tokens, 2].into_iter().fold(2, u64::wrapping_mul);
-    Ok(file_bytes(model).wrapping_add(cache))
-}
-
-/// Bytes of the model's file: what stands before the tensors, and each of them up to the next boundary.
-pub(super) fn file_bytes(model: &Model) -> u64 {
-    let alignment = model.value("general.alignment").and_then(crate::gguf::Value::as_u64).unwrap_or(ALIGNMENT).max(1);
-    let padded = |bytes: u64| bytes.checked_next_multiple_of(alignment).unwrap_or(u64::MAX);
-    let tensors = model.header.tensors.iter().map(|tensor| padded(tensor.bytes.0));
-    tensors.fold(model.header.data_start, u64::saturating_add)
+    Ok(model.file_bytes.0.wrapping_add(cache))
 }

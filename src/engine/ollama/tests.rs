@@ -114,8 +114,8 @@ fn the_prediction_is_the_file_and_a_cache_of_two_bytes_an_element() {
     assert_eq!(predicted(&grouped, 1000), 2 * 4 * 8 * 64 * 1000 * 2);
     let recurrent = model("llama", &[("attention.head_count_kv", Value::U32(0))]);
     assert_eq!(predicted(&recurrent, 1000), 2 * 4 * 64 * 1000 * 2);
-    let mut file = sized("llama", 1000, "blk.0.ffn_up.weight");
-    file.header.data_start = 64;
+    let header = Header { data_start: 64, ..sized("llama", 1000, "blk.0.ffn_up.weight").header };
+    let file = Model::from_header(header, "toy").unwrap();
     // a tensor ends at a multiple of 32
     assert_eq!(predicted(&file, 0), 64 + 1024);
 }

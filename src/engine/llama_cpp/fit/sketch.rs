@@ -62,6 +62,8 @@ pub struct Sketch<'a> {
 pub struct Wanted {
     site: Arc<Site>,
     candidate: Arc<Candidate>,
+    /// Of which one wanted to know what it reserves.
+    device: usize,
 }
 
 /// Where and with which context graphs are wanted.
@@ -139,7 +141,7 @@ impl Likeness<'_> {
         let shapes = || trail.shapes(model, placement, site.context);
         let own = trail.told(device, *at, *turn);
         if !own.is_some_and(|told| told.is_sure) {
-            let wanted = candidate.take().map(|candidate| Wanted { site: Arc::clone(site), candidate });
+            let wanted = candidate.take().map(|candidate| Wanted { site: Arc::clone(site), candidate, device });
             sketch.wanted.borrow_mut().extend(wanted);
         }
         let by_others = || graphs.told_of(&shapes()[device], *at, *turn);
@@ -197,10 +199,12 @@ impl Graphs {
         let Site { at, ref options, context, .. } = *there;
         let mut desk = Desk::sharing(&model, self.shared(at));
         let turn = self.courses.turn();
-        for Wanted { site, candidate } in wanted {
+        for Wanted { site, candidate, device } in wanted {
             let Candidate { placement, .. } = &**candidate;
             // whoever looks there will be told why it is refused
             let Ok((_, reservation)) = desk.reserve(&site.devices, placement, options) else { return };
+            // whoever wanted it will ask for that at once, and alone
+            reservation.on(*device);
             // with another context things are of other sizes, but go the same course; and others may have wanted the graph
             // under other rules
             let own = lock(&self.candidates).of(placement).filter(|_| site.context == context);
