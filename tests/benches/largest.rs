@@ -16,12 +16,12 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use divan::Bencher;
-use given::{cards, server};
+use given::{card, cards, server};
 use plimsoll::answer::matrix::Axis;
 use plimsoll::answer::{Case, Goal};
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::FileType;
-use plimsoll::machine::Machine;
+use plimsoll::machine::{Backend, Machine};
 use plimsoll::model::Model;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, FlashAttn, Settings};
@@ -103,6 +103,50 @@ fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Q
     print!("[{name} on {}] ", machine.gpus.len());
     let case = Case { engine, model, machine: &machine, settings: &settings };
     bencher.bench(|| case.largest(knob, Goal::All));
+}
+
+/// How much context leaves so many layers on cards as uneven as these.
+#[derive(Clone, Copy)]
+struct Uneven {
+    engine: EngineId,
+    model: &'static str,
+    layers: usize,
+    backend: Backend,
+    /// MiB of each.
+    cards: [u64; 5],
+}
+
+impl fmt::Display for Uneven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.engine, self.model, self.layers)
+    }
+}
+
+/// Those that take longest of tens of thousands.
+const UNEVEN: [Uneven; 4] = {
+    use Backend::{Cuda, Rocm};
+    use EngineId::{LlamaCpp, Ollama};
+    let falling = [48_854, 38_614, 98_012, 14_727, 9672];
+    let one_large = [21_745, 98_005, 15_168, 32_436, 19_897];
+    let steep = [79_751, 80_939, 38_531, 8008, 3400];
+    let two_large = [6706, 7988, 80_095, 96_122, 24_338];
+    [
+        Uneven { engine: Ollama, model: "glm-4.5", layers: 10, backend: Cuda, cards: falling },
+        Uneven { engine: Ollama, model: "glm-4.6", layers: 10, backend: Cuda, cards: one_large },
+        Uneven { engine: Ollama, model: "glm-4.6", layers: 0, backend: Rocm, cards: steep },
+        Uneven { engine: LlamaCpp, model: "llama4-scout", layers: 0, backend: Rocm, cards: two_large },
+    ]
+};
+
+#[divan::bench(args = UNEVEN, sample_count = 20, sample_size = 1)]
+fn max_context_on_uneven_cards(bencher: Bencher<'_, '_>, question: Uneven) {
+    let Uneven { engine, model, layers, backend, cards } = question;
+    let (_, model) = models().iter().find(|(name, _)| name == model).unwrap();
+    let gpus = cards.iter().map(|&mebibytes| card(backend, Bytes::mib(mebibytes))).collect();
+    let machine = Machine { ram: server(0, Bytes::ZERO).ram, ..given::machine(gpus) };
+    let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
+    let case = Case { engine, model, machine: &machine, settings: &settings };
+    bencher.bench(|| case.largest(Knob::Context, Goal::AtLeast(layers)));
 }
 
 /// The largest of thirty quantisations of 80 layers that fits on 2 GPUs.
