@@ -5,7 +5,6 @@
 
 pub mod allocate;
 pub mod backend;
-pub mod families;
 pub mod graph;
 pub mod number;
 pub mod ops;

@@ -9,6 +9,7 @@ pub mod courses;
 mod desk;
 pub mod error;
 pub mod fit;
+pub mod graph;
 mod graph_plan;
 pub mod hparams;
 pub mod pipeline;

@@ -17,10 +17,10 @@ use super::release::Release;
 use super::tally::Tally;
 use super::trials::{Trial, Trials};
 use crate::engine::ggml::allocate::{Course, Sizes};
-use crate::engine::ggml::families::{Draft, Pattern};
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::sections::{Sections, Settled, Whereabouts};
 use crate::engine::ggml::{Backend, Graph, Op, Workbench};
+use crate::engine::llama_cpp::graph::{Draft, Pattern};
 use crate::gguf::Header;
 
 /// Places of a track at which it is kept what was drawn: those that are looked at together, and those before.

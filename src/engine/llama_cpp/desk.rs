@@ -15,9 +15,9 @@ use super::reservation::Reservation;
 use super::tally::Tally;
 use super::{Device, Loaded, Measured, Watched, backends};
 use crate::engine::ggml::allocate::{self, Scale, Sizes};
-use crate::engine::ggml::families::{self, Draft, Purpose};
 use crate::engine::ggml::schedule::{Scheduler, Trace};
 use crate::engine::ggml::{Backend, Workbench};
+use crate::engine::llama_cpp::graph::{self, Draft, Purpose};
 
 /// Graphs that are kept: what a fit asks for at one of its contexts, its trials included.
 const MOST_DRAFTS: usize = 4;
@@ -88,7 +88,7 @@ impl<'m> Desk<'m> {
             return Ok(self.drafts.remove(at));
         }
         let room = if self.drafts.len() < MOST_DRAFTS { None } else { Some(self.drafts.remove(0).into_room()) };
-        let mut draft = families::draft(self.model, context, batch, memory, room.unwrap_or_default())?;
+        let mut draft = graph::draft(self.model, context, batch, memory, room.unwrap_or_default())?;
         draft.backends = backends.to_vec();
         Ok(draft)
     }
@@ -226,7 +226,7 @@ impl Drawn {
 impl Layout {
     /// The graph, in memory that nobody needs any more.
     fn draft(&self, model: &Loaded, courses: &Courses) -> Result<Draft, Refusal> {
-        families::draft(model, &self.context, self.context.reserved(), &self.memory, courses.room())
+        graph::draft(model, &self.context, self.context.reserved(), &self.memory, courses.room())
     }
 
     fn scheduler(&self, model: &Loaded, devices: &[Device]) -> (Scheduler<'_>, Pipeline) {

@@ -9,10 +9,10 @@ use super::error::Refusal;
 use super::placement::Placement;
 use super::trials::Trial;
 use super::weights::Slot;
-use crate::engine::ggml::families::{self, Draft};
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
 use crate::engine::ggml::{Backend, Type, Workbench};
+use crate::engine::llama_cpp::graph::{self, Draft};
 use crate::settings::FlashAttn;
 
 /// Everything that a trial needs.
@@ -85,7 +85,7 @@ impl Parts<'_> {
         };
         if let Desk { model, shared: Some(Shared { courses, .. }), bench, .. } = desk {
             let trial = Trial::new(context, batch, self.backends);
-            let draft = || families::draft(model, context, batch, self.memory, courses.room());
+            let draft = || graph::draft(model, context, batch, self.memory, courses.room());
             return courses.try_out(&trial, op, self.placement, draft, |draft| stays(draft, bench));
         }
         let mut draft = desk.draft(context, batch, self.memory, self.backends)?;

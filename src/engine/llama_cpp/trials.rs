@@ -5,8 +5,8 @@ use foldhash::HashMap;
 
 use super::context::{Batch, Context};
 use super::placement::Placement;
-use crate::engine::ggml::families::Draft;
 use crate::engine::ggml::{Backend, Op};
+use crate::engine::llama_cpp::graph::Draft;
 
 /// What decides a trial, besides the placement.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,8 @@
 
 use super::Term::{Attention, FeedForward, Residual};
 use super::{After, Before, Embeddings, Experts, Heads, Norms, Rotation, Sum, Transformer};
-use crate::engine::ggml::families::Norm;
 use crate::engine::llama_cpp::architecture::Architecture as A;
+use crate::engine::llama_cpp::graph::Norm;
 use crate::engine::llama_cpp::hparams::{Hparams, gating};
 use crate::engine::llama_cpp::weights::{Part, Slot, Weights};
 

@@ -20,8 +20,8 @@ mod sparse;
 mod transformer;
 mod weight;
 
-use super::graph::Graph;
-use super::tensor::Id;
+use crate::engine::ggml::graph::Graph;
+use crate::engine::ggml::tensor::Id;
 use crate::engine::llama_cpp::Loaded;
 use crate::engine::llama_cpp::architecture::Architecture as A;
 use crate::engine::llama_cpp::cache::Memory;

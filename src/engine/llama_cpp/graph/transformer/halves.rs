@@ -1,11 +1,11 @@
 //! The two halves of a block, and how they are joined.
 
 use super::{After, Before, Heads, Inputs, Rotation, Sum, Term, Transformer};
-use crate::engine::ggml::families::attention::{Extras, Qkv};
-use crate::engine::ggml::families::experts::Routing;
-use crate::engine::ggml::families::feed_forward::{Activation, Matrices};
-use crate::engine::ggml::families::{Build, Norm};
 use crate::engine::ggml::tensor::Id;
+use crate::engine::llama_cpp::graph::attention::{Extras, Qkv};
+use crate::engine::llama_cpp::graph::experts::Routing;
+use crate::engine::llama_cpp::graph::feed_forward::{Activation, Matrices};
+use crate::engine::llama_cpp::graph::{Build, Norm};
 use crate::engine::llama_cpp::weights::{Part, Slot};
 
 impl Transformer {
