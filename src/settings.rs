@@ -1,6 +1,7 @@
-//! The knobs as a person sets them. What an engine makes of them is in [`crate::plan::InEffect`].
+//! The knobs as a person sets them. What an engine makes of them is in [`InEffect`].
 
 mod aside;
+mod in_effect;
 pub mod knob;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use crate::gguf::{FileType, GgmlType};
 use crate::units::Bytes;
 
 pub use aside::Aside;
+pub use in_effect::InEffect;
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]

@@ -7,9 +7,9 @@ use super::ground::Ground;
 use super::track::Track;
 use super::{Case, Goal};
 use crate::engine::{Aim, Courses, Extent, Outlook, Sketch};
-use crate::plan::{InEffect, Plan, Verdict};
-use crate::settings::FlashAttn;
+use crate::plan::{Plan, Verdict};
 use crate::settings::knob::Knob;
+use crate::settings::{FlashAttn, InEffect};
 
 /// What an engine makes of one value.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,9 @@
 
 use super::Case;
 use crate::engine::{self, EngineError, EngineId, Reception};
-use crate::machine::Machine;
+use crate::machine::{DeviceKind, Machine};
 use crate::model::Model;
-use crate::plan::{Confidence, DeviceKind, DevicePlan, Plan, Standing, Verdict};
+use crate::plan::{Confidence, DevicePlan, Plan, Standing, Verdict};
 use crate::settings::{Context, Settings};
 use crate::units::Bytes;
 

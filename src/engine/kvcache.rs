@@ -7,8 +7,8 @@ mod kinds;
 use super::graph_size::{Facts, Release};
 use super::{EngineError, EngineId};
 use crate::model::Model;
-use crate::plan::{InEffect, OwnCache, OwnCacheKind, OwnCaches};
-use crate::settings::{CacheType, FlashAttn};
+use crate::plan::{OwnCache, OwnCacheKind, OwnCaches};
+use crate::settings::{CacheType, FlashAttn, InEffect};
 use crate::units::Bytes;
 use kinds::Block;
 

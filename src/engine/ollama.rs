@@ -12,11 +12,11 @@ mod projector;
 use super::llama_cpp::fit::Gauge;
 use super::llama_cpp::settled::Settled;
 use super::{Aim, Courses, EngineError, EngineId, Launch, Outlook, llama_cpp};
-use crate::machine::Machine;
+use crate::machine::{DeviceKind, Machine};
 use crate::model::Model;
-use crate::plan::{DeviceKind, DevicePlan, Gist, InEffect, Plan, Totals, Verdict, Why};
+use crate::plan::{DevicePlan, Gist, Plan, Totals, Verdict, Why};
 use crate::settings::knob::Knob;
-use crate::settings::{Context, GpuLayers, Settings};
+use crate::settings::{Context, GpuLayers, InEffect, Settings};
 use decide::Start;
 pub(super) use objection::objection;
 

@@ -5,8 +5,7 @@ use super::graph_size::{Keys, Release};
 use super::{EngineError, EngineId};
 use crate::machine::Machine;
 use crate::model::Model;
-use crate::plan::InEffect;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use crate::units::{Bytes, Tokens};
 
 /// Tokens of a prompt that are computed at once, where nothing is said.

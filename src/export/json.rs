@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
-use crate::machine::Origin;
+use crate::machine::{DeviceKind, Origin};
+use crate::model::ModelSummary;
 use crate::plan::{
-    Branch, Computer, Confidence, DeviceKind, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, InEffect, Listing,
-    ModelSummary, OwnCaches, Plan, Reserve, Symbol, Term, Totals, Verdict,
+    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, Listing, OwnCaches, Plan,
+    Reserve, Symbol, Term, Totals, Verdict,
 };
+use crate::settings::InEffect;
 use crate::units::Bytes;
 
 /// `plan` as the object that `--json` prints: sizes are integers in bytes, keys always stand in the same order.

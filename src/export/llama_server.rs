@@ -7,8 +7,8 @@ use super::{Found, Subject};
 use crate::answer::Case;
 use crate::engine::{self, EngineId, Launch};
 use crate::machine::{Backend, Gpu, Machine, joined};
-use crate::plan::{InEffect, Plan};
-use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Settings};
+use crate::plan::Plan;
+use crate::settings::{Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
 
 /// Where ggml-rpc-server listens unless it is told otherwise (`tools/rpc/README.md`, 0.1.161).
 const RPC_PORT: u16 = 50052;

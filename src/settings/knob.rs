@@ -4,7 +4,7 @@
 mod facts;
 mod stops;
 mod text;
-pub(super) mod value;
+pub(crate) mod value;
 
 pub use stops::Stops;
 

@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::answer::Case;
 use crate::engine::llama_cpp::cache::{KvCache, Memory};
 use crate::engine::{EngineError, EngineId, kvcache, llama_cpp};
-use crate::plan::{InEffect, OwnCache, OwnCacheKind, OwnCaches, Plan};
-use crate::settings::CacheType;
+use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, Plan};
+use crate::settings::{CacheType, InEffect};
 use crate::units::{Bytes, Ratio};
 
 pub use fill::{Fill, Square};

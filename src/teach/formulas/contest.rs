@@ -6,9 +6,9 @@ use serde::Serialize;
 use crate::engine::formulas::{DEFAULT_BATCH, Expr, Formulas, Letter, Part, Rule, Values};
 use crate::engine::{EngineId, ollama_011, ollama_024};
 use crate::model::Model;
-use crate::plan::{GraphUse, InEffect, Plan};
-use crate::settings::Settings;
+use crate::plan::{GraphUse, Plan};
 use crate::settings::knob::Knob;
+use crate::settings::{InEffect, Settings};
 use crate::units::Bytes;
 
 /// Places that the lines are drawn through.

@@ -1,7 +1,7 @@
 //! How large things are at a place of a knob's track.
 
 use crate::engine::ggml::Backend;
-use crate::plan::InEffect;
+use crate::settings::InEffect;
 
 /// How large things are at a place of a track: where the extent is the same under the same rules, so are the graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
