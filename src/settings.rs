@@ -3,18 +3,19 @@
 mod aside;
 mod in_effect;
 pub mod knob;
+mod release;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::engine::llama_cpp::release::Release;
 use crate::gguf::{FileType, GgmlType};
 use crate::units::Bytes;
 
 pub use aside::Aside;
 pub use in_effect::InEffect;
+pub use release::Release;
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]

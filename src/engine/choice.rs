@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::EngineId;
-use super::llama_cpp::release::Release;
-use crate::settings::Settings;
+
+use crate::settings::{Release, Settings};
 
 /// An engine, and its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn what_is_chosen_is_what_the_settings_then_mean() {
         for choice in Choice::all() {
-            let mut settings = Settings { release: Some(Release::AUGUST_2026), ..Settings::default() };
+            let mut settings = Settings { release: Some(Release::August2026), ..Settings::default() };
             choice.apply(&mut settings);
             assert_eq!(Choice::of(choice.engine, &settings), choice);
         }

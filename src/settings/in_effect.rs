@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CacheType, FlashAttn};
+use super::{CacheType, FlashAttn, Release};
 
 /// The knobs after the engine's rules.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,7 +36,7 @@ pub struct InEffect {
     /// Layers whose experts were asked to stay in RAM; none for engines without that choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n_cpu_moe: Option<u64>,
-    /// The release of llama.cpp that it is planned by: `2026-11`; none for engines that do not run it.
+    /// The release of llama.cpp that it is planned by; none for engines that do not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub release: Option<&'static str>,
+    pub release: Option<Release>,
 }

@@ -65,7 +65,7 @@ impl Asked {
             "{} estimates and builds no graph: this is llama.cpp's (release {}), with as many layers on GPUs and the \
              same context, batch and caches.",
             case.engine.title(),
-            settled.loaded.release
+            settled.loaded.release.name
         );
         Ok(Self { settled, remark: Some(remark) })
     }

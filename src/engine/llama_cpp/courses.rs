@@ -13,7 +13,6 @@ use super::desk::Drawn;
 use super::error::Refusal;
 use super::fit::sketch::Extent;
 use super::placement::Placement;
-use super::release::Release;
 use super::tally::Tally;
 use super::trials::{Trial, Trials};
 use crate::engine::ggml::allocate::{Course, Sizes};
@@ -22,6 +21,7 @@ use crate::engine::ggml::sections::{Sections, Settled, Whereabouts};
 use crate::engine::ggml::{Backend, Graph, Op, Workbench};
 use crate::engine::llama_cpp::graph::{Draft, Pattern};
 use crate::gguf::Header;
+use crate::settings::Release;
 
 /// Places of a track at which it is kept what was drawn: those that are looked at together, and those before.
 const MOST_LEFT: usize = 4;

@@ -262,9 +262,8 @@ mod tests {
     use super::*;
     use crate::engine::llama_cpp::Spread;
     use crate::engine::llama_cpp::placement::{Overflow, Part};
-    use crate::engine::llama_cpp::release::Release;
     use crate::gguf::FileType;
-    use crate::settings::FlashAttn;
+    use crate::settings::{FlashAttn, Release};
     use crate::source::catalogue;
     use proptest::collection::vec;
     use proptest::prelude::*;

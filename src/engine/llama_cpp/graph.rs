@@ -28,7 +28,7 @@ use crate::engine::llama_cpp::cache::Memory;
 use crate::engine::llama_cpp::context::{Batch, Context};
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::hparams::Hparams;
-use crate::engine::llama_cpp::release::Release;
+use crate::engine::llama_cpp::release::Traits;
 use crate::engine::llama_cpp::weights::{Part, Slot, Weights};
 use attention::AttentionInput;
 use draft::Home;
@@ -38,7 +38,7 @@ use transformer::Transformer;
 /// A graph under construction and everything that it is made of.
 struct Build<'a> {
     g: Graph,
-    release: Release,
+    release: &'static Traits,
     architecture: A,
     hp: &'a Hparams,
     weights: &'a Weights,

@@ -239,7 +239,7 @@ impl Parts<'_> {
         let mut notes = self.model.header.notes.clone();
         notes.push(format!(
             "llama.cpp of release {} ({})",
-            self.placed.loaded.release, self.placed.loaded.release.package
+            self.placed.loaded.release.name, self.placed.loaded.release.package
         ));
         if !self.placed.loaded.family.exact {
             notes.push(format!(

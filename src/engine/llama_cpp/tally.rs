@@ -169,8 +169,8 @@ fn rope_homes(placement: &Placement, hparams: &Hparams, architecture: Architectu
 mod tests {
     use super::*;
     use crate::engine::llama_cpp::placement::Request;
-    use crate::engine::llama_cpp::release::Release;
     use crate::gguf::FileType;
+    use crate::settings::Release;
     use crate::source::catalogue;
 
     /// Parts of blocks here and there, of some blocks several.
