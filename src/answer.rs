@@ -64,7 +64,7 @@ impl Case<'_> {
     /// The knobs that the engine offers for this model on this machine, in the order of the screen.
     pub fn knobs(&self) -> Vec<Knob> {
         let scene = Scene { model: Some(self.model), machine: self.machine, raw: self.settings.raw };
-        self.engine.knobs(&scene)
+        self.engine.facts().knobs(&scene)
     }
 
     /// The ends of the knobs' ranges, which the model sets.
@@ -86,7 +86,7 @@ impl Case<'_> {
     /// # Errors
     /// As [`engine::plan`].
     pub fn gist(&self, aim: Aim) -> Result<Gist, EngineError> {
-        engine::gist(self.engine, self.model, self.machine, self.settings, aim)
+        engine::of(self.engine).summary(self.model, self.machine, self.settings, aim)
     }
 
     /// What is certain of the plan beforehand.

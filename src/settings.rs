@@ -1,6 +1,7 @@
 //! The knobs as a person sets them. What an engine makes of them is in [`InEffect`].
 
 mod aside;
+mod flag;
 mod in_effect;
 pub mod knob;
 mod release;
@@ -14,6 +15,7 @@ use crate::gguf::{FileType, GgmlType};
 use crate::units::Bytes;
 
 pub use aside::Aside;
+pub use flag::Flag;
 pub use in_effect::InEffect;
 pub use release::Release;
 

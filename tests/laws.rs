@@ -210,7 +210,7 @@ proptest! {
         engine in any_engine(), model in any_model(), machine in joined(), settings in settings(),
     ) {
         let outlook = engine::outlook(engine, model, &machine, &settings, &engine::Courses::default());
-        let gist = |aim| engine::gist(engine, model, &machine, &settings, aim);
+        let gist = |aim| engine::of(engine).summary(model, &machine, &settings, aim);
         let plan = match engine::plan(engine, model, &machine, &settings) {
             Ok(plan) => plan,
             Err(error) => {

@@ -7,6 +7,7 @@ pub mod cache;
 pub mod context;
 pub mod courses;
 mod desk;
+pub(super) mod engine;
 pub mod error;
 pub mod fit;
 pub mod graph;

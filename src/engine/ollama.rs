@@ -4,6 +4,7 @@
 mod batch;
 mod choice;
 mod decide;
+pub(super) mod engine;
 mod listing;
 mod objection;
 mod predict;

@@ -1,6 +1,7 @@
 //! Ollama up to 0.11, whose estimator counts layers GPU by GPU: the one of commit d5a0d8d904, 14 August 2025.
 
 mod assemble;
+pub(super) mod engine;
 mod estimate;
 mod pick;
 mod rules;

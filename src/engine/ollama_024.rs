@@ -1,6 +1,7 @@
 //! Ollama up to 0.24, which estimates what a model needs and lays it out by that estimate.
 
 mod assemble;
+pub(super) mod engine;
 pub(super) mod rules;
 mod traits;
 
