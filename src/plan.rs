@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::engine::EngineId;
+use crate::engine::id::EngineId;
 use crate::machine::{Backend, DeviceKind, Gpu, Origin, Ram};
 use crate::model::ModelSummary;
 use crate::settings::InEffect;

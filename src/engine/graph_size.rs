@@ -28,7 +28,7 @@ mod vision;
 
 use std::sync::Arc;
 
-use super::EngineError;
+use super::id::EngineError;
 use crate::gguf::Tensor;
 use crate::model::{Group, Model};
 use crate::plan::{GraphPlan, GraphSize, GraphUse, Symbol, Term};

@@ -24,11 +24,11 @@ mod tally;
 mod trials;
 pub mod weights;
 
-use crate::engine::EngineError;
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::schedule::{Schedule, Trace};
 use crate::engine::ggml::tensor::Place;
 use crate::engine::ggml::{Backend, Graph};
+use crate::engine::id::EngineError;
 use crate::gguf::Header;
 use crate::model::Model;
 use crate::plan::Plan;

@@ -10,9 +10,12 @@ mod objection;
 mod predict;
 mod projector;
 
+use super::id::{Aim, EngineError, EngineId, Launch};
+use super::llama_cpp;
+use super::llama_cpp::courses::Courses;
 use super::llama_cpp::fit::Gauge;
 use super::llama_cpp::settled::Settled;
-use super::{Aim, Courses, EngineError, EngineId, Launch, Outlook, llama_cpp};
+use super::outlook::Outlook;
 use crate::machine::{DeviceKind, Machine};
 use crate::model::Model;
 use crate::plan::{DevicePlan, Gist, Plan, Totals, Verdict, Why};

@@ -8,9 +8,11 @@ mod rules;
 mod runs;
 mod traits;
 
+use super::company::Reception;
 use super::graph_size::{self, Facts, Knobs, Release, Sizes, Vision};
+use super::id::EngineError;
+use super::kvcache;
 use super::request::Effect;
-use super::{EngineError, Reception, kvcache};
 use crate::machine::{Backend, Machine};
 use crate::model::{Group, Model};
 use crate::plan::{OwnCaches, Plan};

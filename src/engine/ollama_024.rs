@@ -6,8 +6,9 @@ pub(super) mod rules;
 mod traits;
 
 use super::graph_size::{self, Facts, Knobs, Release};
+use super::id::EngineError;
 use super::layout::{self, Task};
-use super::{EngineError, backend, kvcache};
+use super::{backend, kvcache};
 use crate::machine::Machine;
 use crate::model::{Group, Model};
 use crate::plan::Plan;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::EngineId;
+use crate::engine::id::EngineId;
 use crate::engine::toy;
 use crate::gguf::{Array, Elements, Value};
 use crate::machine::Machine;

@@ -11,7 +11,9 @@ use super::fit::{Gauge, Refused};
 use super::placement::Placement;
 use super::settled::Settled;
 use super::{Loaded, Watched, graph_plan};
-use crate::engine::{Aim, Courses, EngineError, EngineId, Outlook};
+use crate::engine::id::{Aim, EngineError, EngineId};
+use crate::engine::llama_cpp::courses::Courses;
+use crate::engine::outlook::Outlook;
 use crate::machine::{Backend, Machine, joined};
 use crate::model::Model;
 use crate::plan::{

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Layers;
 use super::traits::Traits;
-use crate::engine::EngineId;
 use crate::engine::graph_size::Sizes;
+use crate::engine::id::EngineId;
 use crate::engine::layout::{Layout, minimum_memory};
 use crate::engine::request::Effect;
 use crate::machine::{Backend, Machine, Os};

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::weighed::Weighed;
 use super::{Fitter, Refused};
-use crate::engine::Aim;
 use crate::engine::ggml::tensor::Place;
+use crate::engine::id::Aim;
 use crate::engine::llama_cpp::Spread;
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::placement::{Overflow, Part};

@@ -4,7 +4,7 @@ use super::super::fit::{Fitted, Gauge, fit_for};
 use super::super::placement::Placement;
 use super::super::{Loaded, Measured};
 use super::ask::{self, Ask};
-use crate::engine::{Aim, EngineError};
+use crate::engine::id::{Aim, EngineError};
 use crate::machine::Machine;
 use crate::plan::{DevicePlan, Gist, Reserve, Verdict};
 use crate::settings::{InEffect, Settings};
