@@ -9,6 +9,7 @@ pub mod courses;
 mod desk;
 pub(super) mod engine;
 pub mod error;
+pub(super) mod facts;
 pub mod fit;
 pub mod graph;
 mod graph_plan;
