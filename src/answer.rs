@@ -16,7 +16,6 @@ pub mod limits;
 pub mod machines;
 pub mod matrix;
 pub mod quant;
-pub mod report;
 pub mod situation;
 mod survey;
 pub mod sweep;
