@@ -159,15 +159,15 @@ fn tab_goes_round_and_i_explains_what_has_the_focus() {
         (Panel::Memory, "What the engine keeps back here"),
         (Panel::Graph, "How sure"),
     ] {
-        assert_eq!(stage.app.focus, panel);
+        assert_eq!(stage.app.panels.focus, panel);
         stage.press("i");
         let text = stage.text();
         assert!(text.contains(words) && text.contains("exact"), "{panel:?}\n{text}");
         stage.press("Esc Tab");
     }
-    assert_eq!(stage.app.focus, Panel::Knobs);
+    assert_eq!(stage.app.panels.focus, Panel::Knobs);
     stage.press("⇧Tab");
-    assert_eq!(stage.app.focus, Panel::Graph);
+    assert_eq!(stage.app.panels.focus, Panel::Graph);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn another_engine_keeps_the_knobs_and_is_undone() {
 #[test]
 fn a_machine_that_is_found_late_fills_in() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(0, "", 0, 64), (120, 40));
-    stage.app.known = Known::Asking;
+    stage.app.found_machine.known = Known::Asking;
     stage.press("Tab Tab");
     assert!(stage.text().contains("looking for GPUs"), "{}", stage.text());
     stage.act(stage::detected(stage::one_gpu(), &[]));

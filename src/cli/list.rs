@@ -155,7 +155,7 @@ pub(super) fn json(ready: &Ready, rows: &[Row]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&Object {
         plimsoll: env!("CARGO_PKG_VERSION"),
         engine: engine.name(),
-        release: release,
+        release,
         models: rows,
         notes: &ready.notes,
     })

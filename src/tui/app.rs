@@ -12,6 +12,7 @@ mod header;
 mod history;
 mod knobs;
 pub mod live;
+mod load;
 pub mod machine;
 pub mod matrix;
 mod mode;
@@ -28,67 +29,33 @@ mod update;
 mod whereabouts;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::action::Leave;
 use super::regions::{Cursors, Panel, Regions, Shape};
 use super::theme::Theme;
-use crate::answer::Limits;
 use crate::engine::{EngineError, EngineId, Scene};
-use crate::hardware::Detected;
 use crate::machine::Machine;
 use crate::machine::what_if::WhatIf;
 use crate::model::Model;
 use crate::plan::Plan;
+use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
-use crate::settings::{Aside, Settings};
-use crate::source::{Held, Progress};
+use crate::source::Held;
 
 use cliffs::Cliffs;
 use compare::Pin;
-use history::{Drag, Step};
-pub use live::Live;
+use history::Step;
+pub use knobs::KnobList;
 use live::Stale;
+pub use live::{FoundMachine, Known, Live};
+pub use load::{Load, Loading};
 pub use mode::{Entry, Mode, Text};
 pub use pages::Subject;
+pub use settle::KnobLimits;
 use shelf::Shelf;
-use tag::Lent;
+use tag::{Lent, Tag};
 pub use teach::Teach;
 use whereabouts::Whereabouts;
-
-/// A model on its way.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Load {
-    /// None was asked for.
-    Idle,
-    /// So much of it is read.
-    Running {
-        /// What is read, for people.
-        name: String,
-        /// How much of it is there.
-        now: Progress,
-        /// Since it began.
-        took: Duration,
-    },
-    /// The last one is on the screen.
-    Ready,
-    /// The last one could not be read; the plan before it stays.
-    Failed {
-        /// What could not be read.
-        name: String,
-        /// Why, in one sentence.
-        why: String,
-    },
-}
-
-/// What is known of the machine.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Known {
-    /// Everything that was asked.
-    All,
-    /// Drivers are still being asked.
-    Asking,
-}
 
 /// What was changed last, and how long it stays marked.
 #[derive(Debug, Default)]
@@ -97,6 +64,23 @@ pub struct Change {
     pub id: u64,
     /// The plan before, until the marks fade.
     pub before: Option<Box<Plan>>,
+}
+
+/// Which panel has the focus, and where its cursor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Panels {
+    /// The one with the focus.
+    pub focus: Panel,
+    /// The one shown below the knobs where there is room for one only.
+    pub lower: Panel,
+    /// The cursor of each.
+    pub cursors: Cursors,
+}
+
+impl Default for Panels {
+    fn default() -> Self {
+        Self { focus: Panel::Knobs, lower: Panel::Layers, cursors: Cursors::default() }
+    }
 }
 
 /// What the planner begins with.
@@ -132,43 +116,28 @@ pub struct App {
     pub opened: Option<Arc<Model>>,
     /// The same in the quantisation that the knobs ask for.
     pub model: Option<Arc<Model>>,
-    /// The machine as it was found or described; its free memory may move.
-    pub here: Arc<Machine>,
+    /// The machine as it was found or described.
+    pub found_machine: FoundMachine,
     /// What is changed of it.
     pub what_if: WhatIf,
     /// The machine that is planned for: both together.
     pub machine: Arc<Machine>,
-    pub known: Known,
-    pub live: Live,
-    /// How it was found, once it was looked for.
-    pub found: Option<Box<Detected>>,
-    /// What the devices say at present, one sentence each.
-    pub reports: Vec<String>,
     pub theme: Theme,
     pub regions: Regions,
 
     pub mode: Mode,
-    pub focus: Panel,
-    pub knob: Knob,
-    /// The knobs that are offered, in the order of the screen.
-    pub knobs: Vec<Knob>,
-    /// Place in `knobs` of the first that is seen.
-    pub first_knob: usize,
-    pub cursors: Cursors,
-    /// The panel shown below the knobs where there is room for one only.
-    pub lower: Panel,
+    pub panels: Panels,
+    pub knobs: KnobList,
 
     /// The newest plan that the engine made.
     pub plan: Option<Box<Plan>>,
     /// Why the engine makes none of the present settings.
     pub refused: Option<EngineError>,
     pub bounds: Bounds,
-    pub limits: Option<Limits>,
+    pub limits: KnobLimits,
     pub cliffs: Cliffs,
-    /// Knobs that suggestions leave as they are.
-    pub held: Vec<Knob>,
     pub change: Change,
-    pub load: Load,
+    pub loading: Loading,
     /// The models to choose from.
     pub shelf: Shelf,
     /// Plans that are kept for a comparison, in the order in which they were pinned.
@@ -178,16 +147,7 @@ pub struct App {
     /// The planner is to end.
     pub leave: Option<Leave>,
 
-    load_id: u64,
-    load_name: String,
-    load_reference: String,
-    named: Held,
-    lent: Lent,
-    limits_id: u64,
-    /// The machine whose limits and cliffs were asked for last.
-    fathomed: Option<Arc<Machine>>,
-    /// The knob that is to go to its limit as soon as that is known.
-    seeking: Option<Knob>,
+    tag: Tag,
     inquiry_id: u64,
     writing_id: u64,
     whereabouts: Whereabouts,
@@ -195,9 +155,7 @@ pub struct App {
     stale: Stale,
     past: Vec<Step>,
     made: quant::Made,
-    aside: Aside,
     beat: u64,
-    drag: Option<Drag>,
 }
 
 impl App {
@@ -213,41 +171,31 @@ impl App {
             opened: start.model.clone(),
             model: start.model,
             machine: Arc::clone(&here),
-            here,
+            found_machine: FoundMachine {
+                machine: here,
+                known: start.known,
+                live: start.live,
+                detected: None,
+                reports: Vec::new(),
+            },
             what_if: WhatIf::default(),
-            known: start.known,
-            live: start.live,
-            found: None,
-            reports: Vec::new(),
             theme: start.theme,
             regions: Regions::of(columns, rows, knobs.len()),
             mode: Mode::Plan,
-            focus: Panel::Knobs,
-            knob: Knob::Context,
-            knobs,
-            first_knob: 0,
-            cursors: Cursors::default(),
-            lower: Panel::Layers,
+            panels: Panels::default(),
+            knobs: KnobList::of(knobs),
             plan: None,
             refused: None,
             bounds: Bounds::default(),
-            limits: None,
+            limits: KnobLimits::default(),
             cliffs: Cliffs::default(),
-            held: Vec::new(),
             change: Change::default(),
-            load: Load::Idle,
+            loading: Loading::default(),
             shelf: Shelf::default(),
             pins: Vec::new(),
             notice: None,
             leave: None,
-            load_id: 0,
-            load_name: String::new(),
-            load_reference: String::new(),
-            named: start.held,
-            lent: Lent::default(),
-            limits_id: 0,
-            fathomed: None,
-            seeking: None,
+            tag: Tag { held: start.held, lent: Lent::default() },
             inquiry_id: 0,
             writing_id: 0,
             whereabouts: Whereabouts::default(),
@@ -255,15 +203,13 @@ impl App {
             stale: Stale::ByHand,
             past: Vec::new(),
             made: quant::Made::default(),
-            aside: Aside::default(),
             beat: 0,
-            drag: None,
         }
     }
 
     /// A digit typed now begins a value.
     pub fn takes_numbers(&self) -> bool {
-        self.focus == Panel::Knobs && self.knob.choices().is_none()
+        self.panels.focus == Panel::Knobs && self.knobs.focus.choices().is_none()
     }
 
     /// The engine was not asked about the present settings yet.
@@ -289,14 +235,14 @@ impl App {
 
     /// The most that `knob` can be with every layer on GPUs.
     pub fn limit(&self, knob: Knob) -> Option<u64> {
-        self.limits.as_ref().and_then(|limits| limits.of(knob))
+        self.limits.found.as_ref().and_then(|limits| limits.of(knob))
     }
 
     /// The panel that is shown below the knobs on a screen with room for one.
     pub fn visible(&self, panel: Panel) -> bool {
         match self.regions.shape {
             Shape::TooSmall => false,
-            Shape::Tabbed => panel == Panel::Knobs || panel == self.lower,
+            Shape::Tabbed => panel == Panel::Knobs || panel == self.panels.lower,
             Shape::Columns => true,
         }
     }
@@ -311,15 +257,15 @@ impl App {
     }
 
     fn turn_to(&mut self, panel: Panel) {
-        self.focus = panel;
+        self.panels.focus = panel;
         if panel != Panel::Knobs {
-            self.lower = panel;
+            self.panels.lower = panel;
         }
     }
 
     /// For when more than a knob changed: what was known of the knobs' limits means nothing any more.
     fn replan_from_scratch(&mut self) {
-        (self.stale, self.limits) = (Stale::ByHand, None);
+        (self.stale, self.limits.found) = (Stale::ByHand, None);
         if let Mode::Browse(browse) = &mut self.mode {
             browse.touch();
         }

@@ -61,7 +61,7 @@ fn heading(app: &App, buffer: &mut Buffer) -> u16 {
     let machine = gpus.chain([format!("{} of RAM", app.machine.ram.total)]).collect::<Vec<_>>().join(" + ");
     let who = [plan.engine.title().to_owned(), machine];
     let line = model.chain(who).collect::<Vec<_>>().join(" · ");
-    let knobs = app.knobs.iter().map(|knob| format!("{} {}", knob.title(), knob.show(knob.in_effect(plan))));
+    let knobs = app.knobs.offered.iter().map(|knob| format!("{} {}", knob.title(), knob.show(knob.in_effect(plan))));
     let knobs = knobs.collect::<Vec<_>>().join(" · ");
     let area = buffer.area;
     let mut row = 0;

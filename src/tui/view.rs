@@ -111,7 +111,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
 /// Where panels share a place: their names, the one that is shown standing out.
 fn tabs(app: &App, buffer: &mut Buffer) {
     for (panel, place) in app.regions.tabs() {
-        let ink = if panel == app.lower { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
+        let ink = if panel == app.panels.lower { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
         Pen::new(buffer, place, 0).put(" ", ink).put(panel.title(), ink).put(" ", ink);
     }
 }

@@ -125,7 +125,7 @@ fn each_device_shows_its_own_fullest_moment() {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine.clone(), size, ctx(32_768));
         stage.press("⇧Tab");
-        assert_eq!(stage.app.focus, Panel::Graph);
+        assert_eq!(stage.app.panels.focus, Panel::Graph);
         for (at, name) in ["GPU0", "GPU1", "RAM"].into_iter().enumerate() {
             let peak = plan(&stage).graph.peaks[at].clone();
             let line = format!("{} on {name}", peak.bytes);
@@ -147,7 +147,7 @@ fn each_device_shows_its_own_fullest_moment() {
         // a click chooses what is drawn there
         let graph = stage.app.regions.graph;
         stage.mouse(plimsoll::tui::action::Gesture::Down, graph.x + 4, graph.y + 2);
-        assert_eq!((stage.app.cursors.term, stage.app.cursors.peak), (1, Some(1)));
+        assert_eq!((stage.app.panels.cursors.term, stage.app.panels.cursors.peak), (1, Some(1)));
     }
 }
 

@@ -17,16 +17,16 @@ fn go(stage: &mut Stage, knob: Knob) {
     for _ in 0..Knob::ALL.len() {
         stage.press("↑");
     }
-    while stage.app.knob != knob {
-        let here = stage.app.knob;
+    while stage.app.knobs.focus != knob {
+        let here = stage.app.knobs.focus;
         stage.press("↓");
-        assert_ne!(stage.app.knob, here, "{knob:?} is not there");
+        assert_ne!(stage.app.knobs.focus, here, "{knob:?} is not there");
     }
 }
 
 #[test]
 fn only_knobs_that_mean_something_are_offered() {
-    let knobs = |engine, model, gpus| by(engine, model, gpus, (140, 45)).app.knobs;
+    let knobs = |engine, model, gpus| by(engine, model, gpus, (140, 45)).app.knobs.offered;
     let dense = knobs(EngineId::LlamaCpp, "llama3.1-8b", 1);
     assert!(dense.contains(&Knob::Ubatch) && dense.contains(&Knob::CacheTypeV) && !dense.contains(&Knob::CacheType));
     assert!(!dense.contains(&Knob::CpuMoe) && !dense.contains(&Knob::TensorSplit));
@@ -47,10 +47,10 @@ fn knobs_without_room_scroll_into_sight() {
     stage.press("↓ ↓ ↓ ↓ ↓");
     assert_eq!(stage.app.knob_row(Knob::Parallel), first, "nothing moves while the knob is in sight");
     stage.press("↓ ↓ ↓ ↓ ↓ ↓ ↓");
-    assert_eq!(stage.app.knob, Knob::TensorSplit);
+    assert_eq!(stage.app.knobs.focus, Knob::TensorSplit);
     assert!(stage.text().contains("8-13 of 13") && stage.text().contains("▸ GPU split"), "{}", stage.text());
     stage.resize(140, 60);
-    assert_eq!(stage.app.first_knob, 0, "where all have room none is hidden");
+    assert_eq!(stage.app.knobs.first, 0, "where all have room none is hidden");
     assert!(stage.text().contains("GPU split") && stage.text().contains("context"), "{}", stage.text());
 }
 
@@ -115,7 +115,7 @@ fn another_engine_keeps_what_both_know_and_remembers_the_rest() {
     assert_eq!((stage.app.engine, stage.app.settings.ubatch), (EngineId::Ollama024, None));
     stage.press("u");
     assert_eq!((stage.app.engine, &stage.app.settings), (EngineId::LlamaCpp, &first));
-    assert!(stage.app.knobs.contains(&Knob::Ubatch));
+    assert!(stage.app.knobs.offered.contains(&Knob::Ubatch));
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_model_of_this_computer_is_chosen_from_the_list() {
     assert!(stage.text().contains("broken:1b was not opened: its blob"), "{}", stage.text());
     stage.press("o ↓ Enter");
     assert_eq!(model_name(&stage), "Qwen3 8B");
-    assert_eq!(stage.app.load, Load::Ready);
+    assert_eq!(stage.app.loading.state, Load::Ready);
     assert_eq!(*stage.props.remembered.lock().unwrap(), ["qwen3:8b"], "what could not be opened is not kept");
 }
 
@@ -262,7 +262,7 @@ fn a_newer_load_replaces_an_older_one() {
         assert_eq!(model_name(&stage), "Llama 3.1 8B", "the planner is live meanwhile");
         stage.finish_loads(backwards);
         assert_eq!(model_name(&stage), "Qwen3 8B", "whichever ends first");
-        assert_eq!(stage.app.load, Load::Ready);
+        assert_eq!(stage.app.loading.state, Load::Ready);
     }
 }
 
@@ -280,7 +280,7 @@ fn progress_is_shown_in_bytes_and_speed_and_esc_stops_it() {
     let text = stage.text();
     assert!(text.contains("r:Q4_K_M: 6.0 MiB of its header, 2.0 MiB/s, shard 2 of 4"), "{text}");
     stage.press("Esc");
-    assert_eq!(stage.app.load, Load::Idle);
+    assert_eq!(stage.app.loading.state, Load::Idle);
     stage.finish_loads(false);
     assert_eq!(model_name(&stage), "Llama 3.1 8B", "its answer is of no interest any more");
 }

@@ -15,7 +15,7 @@ use crate::stage::{self, Stage};
 fn live() -> (Stage, Machine) {
     let machine = Machine { origin: Origin::Detected, ..stage::one_gpu() };
     let mut stage = Stage::new(stage::model("llama3.1-8b"), machine.clone(), (140, 45));
-    stage.app.live = Live::On;
+    stage.app.found_machine.live = Live::On;
     stage.rest();
     (stage, machine)
 }
@@ -33,11 +33,11 @@ fn moved(machine: Machine, notes: &[&str]) -> Action {
 #[test]
 fn the_plan_follows_free_memory_without_marks() {
     let (mut stage, machine) = live();
-    let limit = stage.app.limits.clone().unwrap().context;
+    let limit = stage.app.limits.found.clone().unwrap().context;
     stage.act(moved(with_free(&machine, 9), &[]));
     let plan = stage.app.plan.clone().unwrap();
     assert_eq!(plan.devices[0].free, Bytes::gib(9));
-    assert!(stage.app.limits.clone().unwrap().context < limit, "what fits is worked out anew");
+    assert!(stage.app.limits.found.clone().unwrap().context < limit, "what fits is worked out anew");
     assert!(!stage.text().contains(['▲', '▼']) || stage.text().contains("▲ Split"), "{}", stage.text());
     assert!(stage.app.before().is_none());
 
@@ -54,11 +54,11 @@ fn the_plan_follows_free_memory_without_marks() {
 fn a_little_memory_that_moves_asks_for_nothing_and_m_goes_by_what_is_there() {
     let (mut stage, machine) = live();
     stage.think();
-    let (limits, asked) = (stage.app.limits.clone(), stage.questions);
+    let (limits, asked) = (stage.app.limits.found.clone(), stage.questions);
     let mut other = machine.clone();
     other.gpus[0].free = other.gpus[0].free - Bytes::mib(100);
     stage.act(moved(other.clone(), &[]));
-    assert_eq!((stage.questions, &stage.app.limits), (asked, &limits));
+    assert_eq!((stage.questions, &stage.app.limits.found), (asked, &limits));
     // what is known of the cliffs serves on
     stage.press("]");
     assert!(stage.text().contains("→ 32 layers on GPUs"), "{}", stage.text());
@@ -70,7 +70,7 @@ fn a_little_memory_that_moves_asks_for_nothing_and_m_goes_by_what_is_there() {
     let Context::Tokens(most) = stage.app.settings.ctx else { panic!("m sets a value") };
     assert!(Some(most) < limits.unwrap().context, "there is less room than before");
     assert_eq!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
-    assert_eq!(stage.app.limits.clone().unwrap().context, Some(most));
+    assert_eq!(stage.app.limits.found.clone().unwrap().context, Some(most));
 }
 
 #[test]
@@ -278,8 +278,8 @@ fn machines_are_saved_listed_and_opened() {
     assert_eq!(stage.app.machine.gpus.len(), 1);
     assert!(stage.text().contains("'one card', saved"), "{}", stage.text());
     // what moves in front of us does not move another machine
-    stage.app.live = Live::On;
-    let mut elsewhere = (*stage.app.here).clone();
+    stage.app.found_machine.live = Live::On;
+    let mut elsewhere = (*stage.app.found_machine.machine).clone();
     elsewhere.gpus[0].free = Bytes::gib(1);
     stage.act(moved(elsewhere, &[]));
     assert_ne!(stage.app.machine.gpus[0].free, Bytes::gib(1));

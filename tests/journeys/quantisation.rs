@@ -24,7 +24,7 @@ fn each_step_plans_for_other_weights_and_undo_brings_back_the_very_model() {
     let mut stage = on(24);
     let (opened, first) = (stage.app.model.clone().unwrap(), plan(&stage).totals.weights);
     stage.press("↓ ↓ →");
-    assert_eq!(stage.app.knob, Knob::Quant);
+    assert_eq!(stage.app.knobs.focus, Knob::Quant);
     assert_eq!(
         (plan(&stage).model.file_type.as_deref(), stage.app.settings.quant),
         (Some("Q4_1"), Some(FileType::Q4_1))

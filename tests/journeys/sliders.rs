@@ -26,13 +26,15 @@ fn llama_cpp(size: (u16, u16)) -> Stage {
 #[test]
 fn every_slider_can_be_dragged_at_every_size() {
     for size in SIZES {
-        for knob in llama(size).app.knobs.into_iter().filter(|knob| knob.words().is_none()) {
+        for knob in llama(size).app.knobs.offered.into_iter().filter(|knob| knob.words().is_none()) {
             drag_to_both_ends(llama(size), knob, 1);
         }
     }
     let size = (60, 20);
-    let usual = llama(size).app.knobs;
-    for knob in llama_cpp(size).app.knobs.into_iter().filter(|knob| knob.words().is_none() && !usual.contains(knob)) {
+    let usual = llama(size).app.knobs.offered;
+    for knob in
+        llama_cpp(size).app.knobs.offered.into_iter().filter(|knob| knob.words().is_none() && !usual.contains(knob))
+    {
         drag_to_both_ends(llama_cpp(size), knob, 10);
     }
 }
@@ -132,10 +134,10 @@ fn the_wheel_turns_the_knob_under_it_and_scrolls_lists() {
     let mut stage = llama((140, 45));
     let row = stage.app.knob_row(Knob::Parallel).unwrap().row;
     stage.mouse(Gesture::WheelUp, row.x + 5, row.y);
-    assert_eq!((stage.app.settings.parallel, stage.app.knob), (Some(2), Knob::Parallel));
+    assert_eq!((stage.app.settings.parallel, stage.app.knobs.focus), (Some(2), Knob::Parallel));
     let memory = stage.app.regions.memory;
     stage.mouse(Gesture::WheelDown, memory.x + 5, memory.y + 3);
-    assert_eq!((stage.app.focus, stage.app.cursors.device), (Panel::Memory, 1));
+    assert_eq!((stage.app.panels.focus, stage.app.panels.cursors.device), (Panel::Memory, 1));
 }
 
 #[test]
@@ -147,8 +149,8 @@ fn a_click_on_a_column_chooses_the_layer_drawn_there() {
         for layer in [0, 7, 31, 32] {
             let (x, _) = columns.place(layer);
             stage.mouse(Gesture::Down, x, columns.area.y);
-            assert_eq!(stage.app.cursors.layer, layer, "{size:?}");
-            assert_eq!(stage.app.focus, Panel::Layers);
+            assert_eq!(stage.app.panels.cursors.layer, layer, "{size:?}");
+            assert_eq!(stage.app.panels.focus, Panel::Layers);
         }
     }
 }
@@ -158,7 +160,7 @@ fn on_the_smallest_screen_panels_are_chosen_by_their_names() {
     let mut stage = llama((60, 20));
     for (panel, place) in stage.app.regions.tabs() {
         stage.mouse(Gesture::Down, place.x + 1, place.y);
-        assert_eq!((stage.app.focus, stage.app.lower), (panel, panel));
+        assert_eq!((stage.app.panels.focus, stage.app.panels.lower), (panel, panel));
         assert!(stage.text().contains(&format!("▸{}", panel.title())), "{}", stage.text());
     }
 }

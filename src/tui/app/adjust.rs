@@ -11,7 +11,7 @@ const PAGE: isize = 4;
 
 impl App {
     pub(super) fn turn_knob(&mut self, command: Command) {
-        let (knob, value) = (self.knob, self.value(self.knob));
+        let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));
         let stops = knob.stops(&self.bounds);
         match command {
             Command::Up => self.turn_to_knob(self.neighbour(knob, -1)),
@@ -44,23 +44,23 @@ impl App {
 
     /// Goes to the knob's limit; where memory has moved since that was found, once it is found anew.
     fn seek_limit(&mut self) {
-        if self.limits.is_none() || self.is_fathomed() {
+        if self.limits.found.is_none() || self.is_fathomed() {
             self.go_to_limit();
         } else {
-            (self.seeking, self.stale) = (Some(self.knob), Stale::ByHand);
+            (self.limits.seeking, self.stale) = (Some(self.knobs.focus), Stale::ByHand);
         }
     }
 
     /// Takes the limits; a knob that waited for its own goes there.
     pub(super) fn learn_limits(&mut self, limits: Limits) {
-        self.limits = Some(limits);
-        if self.seeking.take() == Some(self.knob) {
+        self.limits.found = Some(limits);
+        if self.limits.seeking.take() == Some(self.knobs.focus) {
             self.go_to_limit();
         }
     }
 
     fn go_to_limit(&mut self) {
-        let knob = self.knob;
+        let knob = self.knobs.focus;
         match self.limit(knob) {
             Some(most) => self.set_knob(knob, most),
             None if knob == Knob::GpuLayers => {
@@ -75,7 +75,7 @@ impl App {
             None if self.machine.gpus.is_empty() => {
                 self.notice = Some("There is no GPU that layers could be kept on.".to_owned());
             }
-            None if self.limits.is_none() => {
+            None if self.limits.found.is_none() => {
                 self.notice = Some("Still working out what fits; press m again in a moment.".to_owned());
             }
             None if knob == Knob::CpuMoe => {
@@ -107,20 +107,20 @@ impl App {
 
     pub(super) fn take_typed(&mut self, text: &str) -> Result<(), String> {
         let mut settings = self.settings.clone();
-        self.knob.read(text, &mut settings, &self.bounds)?;
+        self.knobs.focus.read(text, &mut settings, &self.bounds)?;
         self.change_settings(settings);
         Ok(())
     }
 
     pub(super) fn move_cursor(&mut self, command: Command) {
         let Some(plan) = &self.plan else { return };
-        let (at, count) = match self.focus {
+        let (at, count) = match self.panels.focus {
             Panel::Knobs => return,
-            Panel::Layers => (&mut self.cursors.layer, plan.layers.len()),
-            Panel::Memory => (&mut self.cursors.device, plan.devices.len()),
+            Panel::Layers => (&mut self.panels.cursors.layer, plan.layers.len()),
+            Panel::Memory => (&mut self.panels.cursors.device, plan.devices.len()),
             Panel::Graph => {
-                let count = crate::tui::regions::graph::line_count(plan, &self.cursors);
-                (&mut self.cursors.term, count)
+                let count = crate::tui::regions::graph::line_count(plan, &self.panels.cursors);
+                (&mut self.panels.cursors.term, count)
             }
         };
         let last = count.saturating_sub(1);
@@ -139,8 +139,8 @@ impl App {
     /// The graph panel shows the fullest moment of the device that its cursor was on last.
     pub(super) fn follow_peak(&mut self) {
         let devices = self.plan.as_ref().map_or(0, |plan| plan.graph.peaks.len());
-        if self.focus == Panel::Graph && self.cursors.term < devices {
-            self.cursors.peak = Some(self.cursors.term);
+        if self.panels.focus == Panel::Graph && self.panels.cursors.term < devices {
+            self.panels.cursors.peak = Some(self.panels.cursors.term);
         }
     }
 }

@@ -60,7 +60,7 @@ impl App {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
-        self.mode = Mode::Because(Box::new(Because { layer: self.cursors.layer, ..Because::default() }));
+        self.mode = Mode::Because(Box::new(Because { layer: self.panels.cursors.layer, ..Because::default() }));
         self.ask_for_page()
     }
 
@@ -90,7 +90,7 @@ impl App {
                     let freed = offer.then.machine != self.machine;
                     self.take(offer.then.clone());
                     // memory that is only thought of as free would be taken back with the next look at the machine
-                    return if freed && self.live == Live::On { self.freeze() } else { Vec::new() };
+                    return if freed && self.found_machine.live == Live::On { self.freeze() } else { Vec::new() };
                 }
             }
             _ => page.chosen = moved(page.chosen, page.offers.len(), &mut page.scroll, command),
@@ -123,12 +123,12 @@ impl App {
 
     /// Holds the knob that has the focus, or lets it go.
     pub(super) fn lock(&mut self) {
-        let knob = self.knob;
-        if let Some(at) = self.held.iter().position(|&held| held == knob) {
-            self.held.remove(at);
+        let knob = self.knobs.focus;
+        if let Some(at) = self.knobs.held.iter().position(|&held| held == knob) {
+            self.knobs.held.remove(at);
             self.notice = Some(format!("{} may be changed by suggestions again.", knob.title()));
         } else {
-            self.held.push(knob);
+            self.knobs.held.push(knob);
             self.notice =
                 Some(format!("{} is held: s suggests the best settings that leave it as it is.", knob.title()));
         }
@@ -136,7 +136,7 @@ impl App {
 
     /// Whether suggestions leave `knob` as it is.
     pub fn is_held(&self, knob: Knob) -> bool {
-        self.held.contains(&knob)
+        self.knobs.held.contains(&knob)
     }
 }
 

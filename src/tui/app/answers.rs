@@ -17,7 +17,7 @@ impl App {
             }
             Mode::Best(page) => {
                 **page = Best::default();
-                About::Best(self.held.clone())
+                About::Best(self.knobs.held.clone())
             }
             Mode::Matrix(page) => {
                 **page = Grid::new(page.sides);

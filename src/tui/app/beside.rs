@@ -43,7 +43,7 @@ impl App {
         };
         let mut settings = self.settings.clone();
         let knobs = choice.engine.facts().knobs(&self.scene());
-        self.aside.clone().hand_over(&mut settings, &self.knobs, &knobs);
+        self.knobs.aside.clone().hand_over(&mut settings, &self.knobs.offered, &knobs);
         choice.apply(&mut settings);
         let plan = engine::plan(choice.engine, model, &self.machine, &settings);
         let plan = plan.map(Box::new).map_err(|error| error.to_string());

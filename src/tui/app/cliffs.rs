@@ -87,7 +87,7 @@ pub fn next(cliffs: &[Cliff], value: u64, up: bool) -> Option<&Cliff> {
 impl App {
     /// Turns the knob to the next place where something changes, and says what.
     pub(super) fn step_to_cliff(&mut self, up: bool) {
-        let (knob, value) = (self.knob, self.value(self.knob));
+        let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));
         if !Cliffs::ASKED.contains(&knob) {
             self.notice = Some(format!("Layers are not told apart along {}: use ← and →.", knob.title()));
             return;

@@ -26,7 +26,9 @@ impl App {
     pub fn machine_written(&self) -> String {
         let gpus = &self.machine.gpus;
         let cards = match gpus.as_slice() {
-            _ if self.known == Known::Asking && self.what_if.instead.is_none() => "looking for GPUs…".to_owned(),
+            _ if self.found_machine.known == Known::Asking && self.what_if.instead.is_none() => {
+                "looking for GPUs…".to_owned()
+            }
             [] => "no GPU".to_owned(),
             [one] => short_name(&one.name).to_owned(),
             [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {
@@ -35,7 +37,7 @@ impl App {
             _ => format!("{} GPUs", gpus.len()),
         };
         let simulated = if self.machine.origin == Origin::Described { " · simulated" } else { "" };
-        let live = match self.live {
+        let live = match self.found_machine.live {
             Live::Off => "",
             // another one stands in its place
             _ if self.what_if.instead.is_some() => "",

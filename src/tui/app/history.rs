@@ -49,14 +49,14 @@ impl App {
         if self.past.len() == REMEMBERED {
             self.past.remove(0);
         }
-        let (knobs, aside, what_if) = (self.knobs.clone(), self.aside.clone(), self.what_if.clone());
+        let (knobs, aside, what_if) = (self.knobs.offered.clone(), self.knobs.aside.clone(), self.what_if.clone());
         self.past.push(Step { situation, knobs, aside, what_if });
     }
 
     pub(super) fn undo(&mut self) {
         match self.past.pop() {
             Some(Step { situation, knobs, aside, what_if }) => {
-                (self.aside, self.what_if) = (aside, what_if);
+                (self.knobs.aside, self.what_if) = (aside, what_if);
                 self.become_of(situation, knobs);
             }
             None => self.notice = Some("Nothing to undo.".to_owned()),
@@ -95,7 +95,7 @@ impl App {
         let same_machine = Arc::ptr_eq(&self.machine, &machine);
         let same = same_model && same_machine && engine == self.engine;
         if !same_model {
-            (self.plan, self.cursors) = (None, Cursors::default());
+            (self.plan, self.panels.cursors) = (None, Cursors::default());
         }
         (self.engine, self.settings, self.stale) = (engine, settings, Stale::ByHand);
         (self.opened, self.model, self.machine) = (Some(opened), Some(model), machine);
@@ -117,10 +117,10 @@ impl App {
             }
         };
         // a drag is one step, however far it goes
-        if !self.drag.is_some_and(|drag| drag.moved) {
+        if !self.knobs.drag.is_some_and(|drag| drag.moved) {
             self.remember();
         }
-        if let Some(drag) = &mut self.drag {
+        if let Some(drag) = &mut self.knobs.drag {
             drag.moved = true;
         }
         (self.model, self.settings) = (model, settings);
@@ -129,7 +129,7 @@ impl App {
 
     /// Ends a drag; one that came back to where it began was no step.
     pub(super) fn let_go(&mut self) {
-        let moved = self.drag.take().is_some_and(|drag| drag.moved);
+        let moved = self.knobs.drag.take().is_some_and(|drag| drag.moved);
         if moved && self.past.last().is_some_and(|step| step.situation.settings == self.settings) {
             self.past.pop();
         }

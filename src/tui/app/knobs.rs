@@ -1,17 +1,42 @@
 //! Which knobs are offered, which of them has the focus, and which are seen.
 
 use super::App;
+use super::history::Drag;
 use crate::engine::{Choice, Scene};
+use crate::settings::Aside;
 use crate::settings::knob::Knob;
 use crate::tui::regions::{KnobRow, Regions};
+
+/// The knobs, and what is done with them.
+#[derive(Debug)]
+pub struct KnobList {
+    /// Those that are offered, in the order of the screen.
+    pub offered: Vec<Knob>,
+    /// The one with the focus.
+    pub focus: Knob,
+    /// Place in `offered` of the first that is seen.
+    pub first: usize,
+    /// Those that suggestions leave as they are.
+    pub held: Vec<Knob>,
+    /// What was set on those that are not offered now.
+    pub(super) aside: Aside,
+    pub(super) drag: Option<Drag>,
+}
+
+impl KnobList {
+    /// The list at its start.
+    pub(super) fn of(offered: Vec<Knob>) -> Self {
+        Self { offered, focus: Knob::Context, first: 0, held: Vec::new(), aside: Aside::default(), drag: None }
+    }
+}
 
 impl App {
     /// Offers the knobs that mean something to the engine, the model and the machine as they are now. What was set on the
     /// others is laid aside for when they mean something again.
     pub(super) fn offer(&mut self) {
         let knobs = self.engine.facts().knobs(&self.scene());
-        if knobs != self.knobs {
-            self.aside.hand_over(&mut self.settings, &self.knobs, &knobs);
+        if knobs != self.knobs.offered {
+            self.knobs.aside.hand_over(&mut self.settings, &self.knobs.offered, &knobs);
             self.take_knobs(knobs);
         }
     }
@@ -24,16 +49,16 @@ impl App {
     /// Shows `knobs`; the focus stays where it is, or goes to the nearest.
     pub(super) fn take_knobs(&mut self, knobs: Vec<Knob>) {
         let place = |knob: Knob| Knob::ALL.iter().position(|&other| other == knob).unwrap_or(0);
-        let here = place(self.knob);
+        let here = place(self.knobs.focus);
         if let Some(&nearest) = knobs.iter().min_by_key(|&&knob| place(knob).abs_diff(here)) {
-            self.knob = nearest;
+            self.knobs.focus = nearest;
         }
-        if knobs.len() != self.knobs.len() {
+        if knobs.len() != self.knobs.offered.len() {
             let screen = self.regions.screen;
             self.regions = Regions::of(screen.width, screen.height, knobs.len());
         }
-        self.knobs = knobs;
-        self.drag = self.drag.filter(|drag| self.knobs.contains(&drag.knob));
+        self.knobs.offered = knobs;
+        self.knobs.drag = self.knobs.drag.filter(|drag| self.knobs.offered.contains(&drag.knob));
         self.reveal_knob();
     }
 
@@ -54,30 +79,30 @@ impl App {
     }
 
     pub(super) fn turn_to_knob(&mut self, knob: Knob) {
-        self.knob = knob;
+        self.knobs.focus = knob;
         self.reveal_knob();
     }
 
     /// Scrolls no further than it takes to see the knob with the focus.
     pub(super) fn reveal_knob(&mut self) {
-        let (at, rows) = (self.place_of(self.knob), self.regions.knobs_at_once().max(1));
-        let last = self.knobs.len().saturating_sub(rows);
-        self.first_knob = self.first_knob.clamp((at + 1).saturating_sub(rows), at).min(last);
+        let (at, rows) = (self.place_of(self.knobs.focus), self.regions.knobs_at_once().max(1));
+        let last = self.knobs.offered.len().saturating_sub(rows);
+        self.knobs.first = self.knobs.first.clamp((at + 1).saturating_sub(rows), at).min(last);
     }
 
     fn place_of(&self, knob: Knob) -> usize {
-        self.knobs.iter().position(|&other| other == knob).unwrap_or(0)
+        self.knobs.offered.iter().position(|&other| other == knob).unwrap_or(0)
     }
 
     /// The knob `by` places further down.
     pub(super) fn neighbour(&self, knob: Knob, by: isize) -> Knob {
-        let target = self.place_of(knob).saturating_add_signed(by).min(self.knobs.len().saturating_sub(1));
-        self.knobs.get(target).copied().unwrap_or(knob)
+        let target = self.place_of(knob).saturating_add_signed(by).min(self.knobs.offered.len().saturating_sub(1));
+        self.knobs.offered.get(target).copied().unwrap_or(knob)
     }
 
     /// The row of `knob` on the screen; none where it is not offered or scrolled out of sight.
     pub fn knob_row(&self, knob: Knob) -> Option<KnobRow> {
-        let at = self.knobs.iter().position(|&other| other == knob)?;
-        self.regions.knob(at.checked_sub(self.first_knob)?)
+        let at = self.knobs.offered.iter().position(|&other| other == knob)?;
+        self.regions.knob(at.checked_sub(self.knobs.first)?)
     }
 }

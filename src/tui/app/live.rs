@@ -2,10 +2,35 @@
 
 use std::sync::Arc;
 
-use super::{App, Known, Mode};
+use super::{App, Mode};
 use crate::hardware::Detected;
 use crate::hardware::watch::Moved;
+use crate::machine::Machine;
 use crate::tui::effect::Effect;
+
+/// What is known of the machine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Known {
+    /// Everything that was asked.
+    All,
+    /// Drivers are still being asked.
+    Asking,
+}
+
+/// The machine in front of us, or the one that was described.
+#[derive(Debug)]
+pub struct FoundMachine {
+    /// As it is; its free memory may move.
+    pub machine: Arc<Machine>,
+    /// Whether more of it will become known.
+    pub known: Known,
+    /// Whether its free memory is followed.
+    pub live: Live,
+    /// How it was found, once it was looked for.
+    pub detected: Option<Box<Detected>>,
+    /// What the devices say at present, one sentence each.
+    pub reports: Vec<String>,
+}
 
 /// Whether the free memory on the screen follows the machine's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,27 +58,29 @@ pub(super) enum Stale {
 
 impl App {
     pub(super) fn found(&mut self, detected: Box<Detected>) {
-        self.here = Arc::new(detected.machine.clone());
-        self.found = Some(detected);
-        self.known = Known::All;
-        self.know_machine(Arc::new(self.what_if.over(&self.here)));
+        self.found_machine.machine = Arc::new(detected.machine.clone());
+        self.found_machine.detected = Some(detected);
+        self.found_machine.known = Known::All;
+        self.know_machine(Arc::new(self.what_if.over(&self.found_machine.machine)));
         self.replan_from_scratch();
     }
 
     pub(super) fn moved(&mut self, Moved { machine, notes }: Moved) {
         // what was on its way when the picture was held comes too late
-        if self.live != Live::On {
+        if self.found_machine.live != Live::On {
             return;
         }
-        if self.notice.as_ref().is_some_and(|said| self.reports.contains(said) && !notes.contains(said)) {
+        if self.notice.as_ref().is_some_and(|said| self.found_machine.reports.contains(said) && !notes.contains(said)) {
             self.notice = None;
         }
-        if let Some(news) = notes.iter().find(|note| self.notes_are_hidden() && !self.reports.contains(note)) {
+        if let Some(news) =
+            notes.iter().find(|note| self.notes_are_hidden() && !self.found_machine.reports.contains(note))
+        {
             self.notice = Some(news.clone());
         }
-        self.reports = notes;
-        self.here = Arc::new(machine);
-        let machine = self.what_if.over(&self.here);
+        self.found_machine.reports = notes;
+        self.found_machine.machine = Arc::new(machine);
+        let machine = self.what_if.over(&self.found_machine.machine);
         if machine != *self.machine {
             self.know_machine(Arc::new(machine));
             if let Mode::Browse(browse) = &mut self.mode
@@ -68,7 +95,7 @@ impl App {
     }
 
     pub(super) fn freeze(&mut self) -> Vec<Effect> {
-        let (live, said) = match self.live {
+        let (live, said) = match self.found_machine.live {
             Live::On => (Live::Frozen, "Free memory is held still; f follows it again."),
             Live::Frozen => (Live::On, "Free memory is followed again."),
             Live::Off => {
@@ -77,7 +104,7 @@ impl App {
                 return Vec::new();
             }
         };
-        self.live = live;
+        self.found_machine.live = live;
         self.notice = Some(said.to_owned());
         vec![Effect::Freeze(live == Live::Frozen)]
     }

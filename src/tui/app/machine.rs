@@ -85,7 +85,7 @@ impl Bench {
 impl App {
     /// The rows of the screen: the GPUs, a place for another one, main memory, and what holds for every GPU.
     pub fn machine_rows(&self) -> Vec<Row> {
-        let seats = self.what_if.seats(&self.here).len();
+        let seats = self.what_if.seats(&self.found_machine.machine).len();
         (0..seats).map(Row::Gpu).chain([Row::Add, Row::Ram, Row::Every]).collect()
     }
 
@@ -236,7 +236,7 @@ impl App {
     /// Changes the machine as one step that can be undone.
     pub(super) fn change_machine(&mut self, change: impl FnOnce(&mut WhatIf, &Machine)) {
         let mut what_if = self.what_if.clone();
-        change(&mut what_if, &self.here);
+        change(&mut what_if, &self.found_machine.machine);
         what_if.tidy();
         if what_if != self.what_if {
             self.remember();
@@ -247,7 +247,7 @@ impl App {
 
     /// The machine is another: everything that was known of it has to be asked anew.
     pub(super) fn rebuild_machine(&mut self) {
-        self.machine = Arc::new(self.what_if.over(&self.here));
+        self.machine = Arc::new(self.what_if.over(&self.found_machine.machine));
         self.replan_from_scratch();
     }
 }

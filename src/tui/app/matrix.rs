@@ -83,8 +83,12 @@ impl App {
                 let at = USUAL.iter().position(|&pair| pair == page.sides);
                 return self.begin_matrix(USUAL[at.map_or(0, |at| (at + 1) % USUAL.len())]);
             }
-            Command::Rows => return self.begin_matrix((page.sides.0.next(page.sides.1, &self.knobs), page.sides.1)),
-            Command::Columns => return self.begin_matrix((page.sides.0, page.sides.1.next(page.sides.0, &self.knobs))),
+            Command::Rows => {
+                return self.begin_matrix((page.sides.0.next(page.sides.1, &self.knobs.offered), page.sides.1));
+            }
+            Command::Columns => {
+                return self.begin_matrix((page.sides.0, page.sides.1.next(page.sides.0, &self.knobs.offered)));
+            }
             Command::Enter => {
                 match page.cell(row, column).and_then(|cell| cell.then.clone()) {
                     Some(then) => {

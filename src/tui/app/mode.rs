@@ -104,7 +104,7 @@ impl Entry {
 impl App {
     /// The key table's scopes that hold now, the nearest first.
     pub fn scopes(&self) -> &'static [Scope] {
-        match (&self.mode, self.focus) {
+        match (&self.mode, self.panels.focus) {
             (Mode::Plan, Panel::Knobs) => &[Scope::Knobs, Scope::Plan, Scope::Everywhere],
             (Mode::Plan, _) => &[Scope::Lists, Scope::Plan, Scope::Everywhere],
             (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],

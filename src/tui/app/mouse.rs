@@ -38,7 +38,7 @@ impl App {
                 self.mouse_down(x, y);
             }
             Gesture::Drag => {
-                if let Some(drag) = self.drag {
+                if let Some(drag) = self.knobs.drag {
                     self.drag_to(drag.knob, x);
                 }
             }
@@ -111,7 +111,7 @@ impl App {
             self.turn_to(panel);
             return;
         }
-        let Some(panel) = self.regions.at(x, y, self.lower) else { return };
+        let Some(panel) = self.regions.at(x, y, self.panels.lower) else { return };
         self.turn_to(panel);
         match panel {
             Panel::Knobs => self.grasp_knob(x, y),
@@ -119,20 +119,21 @@ impl App {
                 let Some(plan) = &self.plan else { return };
                 let blocks = plan.layers.len().saturating_sub(1);
                 if let Some(layer) = regions::layers::columns(self.regions.layers, blocks).layer_at(x, y) {
-                    self.cursors.layer = layer.min(blocks);
+                    self.panels.cursors.layer = layer.min(blocks);
                 }
             }
             Panel::Memory => {
                 let Some(plan) = &self.plan else { return };
-                let rows = regions::memory::Rows::new(self.regions.memory, plan.devices.len(), self.cursors.device);
+                let rows =
+                    regions::memory::Rows::new(self.regions.memory, plan.devices.len(), self.panels.cursors.device);
                 if let Some(device) = rows.device_at(y) {
-                    self.cursors.device = device;
+                    self.panels.cursors.device = device;
                 }
             }
             Panel::Graph => {
                 let Some(plan) = &self.plan else { return };
-                if let Some(line) = regions::graph::line_at(self.regions.graph, plan, &self.cursors, y) {
-                    self.cursors.term = line;
+                if let Some(line) = regions::graph::line_at(self.regions.graph, plan, &self.panels.cursors, y) {
+                    self.panels.cursors.term = line;
                     self.follow_peak();
                 }
             }
@@ -141,14 +142,14 @@ impl App {
 
     fn grasp_knob(&mut self, x: u16, y: u16) {
         let Some(knob) = self.knob_at(y) else { return };
-        self.knob = knob;
+        self.knobs.focus = knob;
         let Some(row) = self.knob_row(knob) else { return };
         if let Some(words) = knob.words() {
             if let Some(at) = row.words(&words).iter().position(|place| place.contains((x, y).into())) {
                 self.set_knob(knob, at as u64);
             }
         } else if row.track.contains((x, y).into()) {
-            self.drag = Some(Drag { knob, moved: false });
+            self.knobs.drag = Some(Drag { knob, moved: false });
             self.drag_to(knob, x);
         }
     }
@@ -164,12 +165,12 @@ impl App {
     }
 
     fn wheel(&mut self, up: bool, x: u16, y: u16) {
-        match self.regions.at(x, y, self.lower) {
+        match self.regions.at(x, y, self.panels.lower) {
             Some(Panel::Knobs) => {
                 let Some(knob) = self.knob_at(y) else { return };
                 let value = knob.stops(&self.bounds).step(self.value(knob), if up { 1 } else { -1 });
                 self.turn_to(Panel::Knobs);
-                self.knob = knob;
+                self.knobs.focus = knob;
                 self.set_knob(knob, value);
             }
             Some(panel) => {
@@ -181,6 +182,6 @@ impl App {
     }
 
     fn knob_at(&self, y: u16) -> Option<Knob> {
-        self.knobs.iter().copied().find(|&knob| self.knob_row(knob).is_some_and(|place| place.row.y == y))
+        self.knobs.offered.iter().copied().find(|&knob| self.knob_row(knob).is_some_and(|place| place.row.y == y))
     }
 }

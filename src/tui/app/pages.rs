@@ -21,11 +21,11 @@ pub enum Subject {
 impl App {
     /// Opens the page on what has the focus.
     pub(super) fn explain(&mut self) {
-        let subject = match self.focus {
-            Panel::Knobs => Subject::Knob(self.knob),
-            Panel::Layers => Subject::Layer(self.cursors.layer),
-            Panel::Memory => Subject::Device(self.cursors.device),
-            Panel::Graph => Subject::Graph(self.cursors.term),
+        let subject = match self.panels.focus {
+            Panel::Knobs => Subject::Knob(self.knobs.focus),
+            Panel::Layers => Subject::Layer(self.panels.cursors.layer),
+            Panel::Memory => Subject::Device(self.panels.cursors.device),
+            Panel::Graph => Subject::Graph(self.panels.cursors.term),
         };
         if self.plan.is_some() {
             self.mode = Mode::Explain(subject, 0);

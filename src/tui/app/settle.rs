@@ -4,12 +4,26 @@ use std::sync::Arc;
 
 use super::live::Stale;
 use super::{App, Mode};
-use crate::answer::Situation;
+use crate::answer::{Limits, Situation};
 use crate::engine;
+use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::settings::knob::Bounds;
+use crate::settings::knob::{Bounds, Knob};
 use crate::tui::effect::{Effect, Question, Survey};
+
+/// How far the knobs can go.
+#[derive(Debug, Default)]
+pub struct KnobLimits {
+    /// The newest answer; none as long as there is none for the present situation.
+    pub found: Option<Limits>,
+    /// Counts questions: an answer to an older one is of no interest.
+    pub(super) id: u64,
+    /// The machine whose limits and cliffs were asked for last.
+    pub(super) machine: Option<Arc<Machine>>,
+    /// The knob that is to go to its limit as soon as that is known.
+    pub(super) seeking: Option<Knob>,
+}
 
 impl App {
     /// Makes the plan anew if anything that it rests on changed. Called once before a drawing, however many actions came.
@@ -28,8 +42,8 @@ impl App {
         let id = self.shelf.ask(crate::shelf::Question {
             engine: self.engine,
             machine: self.shelf.machine(&self.machine),
-            settings: self.lent.without(&self.settings),
-            held: self.named,
+            settings: self.tag.lent.without(&self.settings),
+            held: self.tag.held,
             quant: None,
         });
         let items = self.shelf.wanted(&browse.lines, browse.at)?;
@@ -61,8 +75,8 @@ impl App {
             layer_count: plan.layers.len() as u64,
             experts: model.hyper.experts.is_some(),
         };
-        self.cursors.layer = self.cursors.layer.min(plan.layers.len().saturating_sub(1));
-        self.cursors.device = self.cursors.device.min(plan.devices.len().saturating_sub(1));
+        self.panels.cursors.layer = self.panels.cursors.layer.min(plan.layers.len().saturating_sub(1));
+        self.panels.cursors.device = self.panels.cursors.device.min(plan.devices.len().saturating_sub(1));
         self.say_what_is_new(&plan);
         let before = self.plan.replace(Box::new(plan.clone()));
         let mut effects = Vec::new();
@@ -72,7 +86,7 @@ impl App {
             self.change.before = before;
             effects.push(Effect::Fade { id: self.change.id });
         }
-        if cause == Stale::ByHand || !self.fathomed.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
+        if cause == Stale::ByHand || !self.limits.machine.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
             effects.extend(self.fathom(model, plan));
         }
         if cause == Stale::ByHand {
@@ -86,29 +100,29 @@ impl App {
     /// Asks how far the knobs can go, and where things change along them. Both take far longer than a plan: where memory
     /// moves a little by itself, what was found before serves on.
     fn fathom(&mut self, model: Arc<Model>, plan: Plan) -> Vec<Effect> {
-        self.limits_id += 1;
-        self.fathomed = Some(Arc::clone(&self.machine));
+        self.limits.id += 1;
+        self.limits.machine = Some(Arc::clone(&self.machine));
         let question = Question {
-            id: self.limits_id,
+            id: self.limits.id,
             engine: self.engine,
             model,
             machine: Arc::clone(&self.machine),
             settings: self.settings.clone(),
             plan,
         };
-        let cliffs = self.situation().and_then(|now| self.cliffs.ask(now, &self.knobs, self.knob));
+        let cliffs = self.situation().and_then(|now| self.cliffs.ask(now, &self.knobs.offered, self.knobs.focus));
         std::iter::once(Effect::Limits(Box::new(question))).chain(cliffs).collect()
     }
 
     /// The limits were found on the very machine that is planned for.
     pub(super) fn is_fathomed(&self) -> bool {
-        self.fathomed.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.machine))
+        self.limits.machine.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.machine))
     }
 
     /// The situation in which the limits and the cliffs were asked for last, where it is nearly the present one.
     pub(super) fn fathomed_situation(&self) -> Option<Situation> {
         let now = self.situation()?;
-        let machine = self.fathomed.as_ref().filter(|of| of.is_nearly(&now.machine)).cloned();
+        let machine = self.limits.machine.as_ref().filter(|of| of.is_nearly(&now.machine)).cloned();
         Some(match machine {
             Some(machine) => Situation { machine, ..now },
             None => now,

@@ -98,7 +98,7 @@ impl App {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
-        let knob = SWEPT.into_iter().find(|&knob| knob == self.knob).unwrap_or(Knob::Context);
+        let knob = SWEPT.into_iter().find(|&knob| knob == self.knobs.focus).unwrap_or(Knob::Context);
         self.begin_sweep(knob, 0)
     }
 
@@ -135,7 +135,7 @@ impl App {
             }
             Command::Enter => {
                 self.set_knob(page.knob, page.cursor);
-                self.knob = page.knob;
+                self.knobs.focus = page.knob;
                 return Vec::new();
             }
             Command::NextPanel | Command::PreviousPanel => {

@@ -14,6 +14,14 @@ pub(super) struct Lent {
     gpu_layers: Option<(GpuLayers, GpuLayers)>,
 }
 
+/// What comes with a model.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tag {
+    /// The knobs that it leaves alone.
+    pub held: Held,
+    pub lent: Lent,
+}
+
 impl Lent {
     /// What was set between `before` and `after`.
     fn of(before: &Settings, after: &Settings) -> Self {
@@ -41,16 +49,16 @@ impl App {
     /// Opens `package` in place of the model before, with the knobs that its tag sets: two steps, `u` takes back first
     /// the one, then the other. `found`: where the programs that run the model find it, where that is known.
     pub fn open(&mut self, mut package: Package, found: Option<Found>) {
-        let before = self.lent.without(&self.settings);
+        let before = self.tag.lent.without(&self.settings);
         let mut after = before.clone();
-        let said = package.settle(&mut after, self.named);
+        let said = package.settle(&mut after, self.tag.held);
         self.remember();
-        self.lent = Lent::of(&before, &after);
+        self.tag.lent = Lent::of(&before, &after);
         if !said.is_empty() {
             Arc::make_mut(&mut package.model).header.notes.extend(said.iter().cloned());
         }
         // a projector that was named was meant for the first model
-        self.named = Held { projector: false, ..self.named };
+        self.tag.held = Held { projector: false, ..self.tag.held };
         self.whereabouts.learn(&package.model, found);
         self.opened = Some(Arc::clone(&package.model));
         self.model = Some(package.model);
@@ -61,7 +69,7 @@ impl App {
             self.notice = Some(format!("{}; u takes it back.", capital(&said.join(", and "))));
         }
         self.plan = None;
-        self.cursors = super::Cursors::default();
+        self.panels.cursors = super::Cursors::default();
         self.replan_from_scratch();
     }
 }

@@ -151,9 +151,9 @@ impl App {
             Command::Theme => self.theme = self.theme.next_tone(),
             Command::Undo => self.undo(),
             Command::NextKnob => {
-                let next = self.neighbour(self.knob, 1);
-                let first = self.knobs.first().copied().unwrap_or(self.knob);
-                self.turn_to_knob(if next == self.knob { first } else { next });
+                let next = self.neighbour(self.knobs.focus, 1);
+                let first = self.knobs.offered.first().copied().unwrap_or(self.knobs.focus);
+                self.turn_to_knob(if next == self.knobs.focus { first } else { next });
             }
             Command::KnobLess => self.nudge(-1),
             Command::KnobMore => self.nudge(1),
@@ -203,12 +203,12 @@ impl App {
     /// Each knob that is offered, and what is written of it.
     pub fn knobs_written(&self) -> Vec<(Knob, String)> {
         let written = |&knob: &Knob| (knob, format!("{} {}", knob.title(), knob.show(self.value(knob))));
-        self.knobs.iter().map(written).collect()
+        self.knobs.offered.iter().map(written).collect()
     }
 
     /// The knob that is turned here, to its next usual size.
     fn nudge(&mut self, by: isize) {
-        let knob = self.knob;
+        let knob = self.knobs.focus;
         self.set_knob(knob, knob.stops(&self.bounds).step(self.value(knob), by));
     }
 
@@ -229,7 +229,7 @@ impl App {
                 return self.ask_to_teach();
             }
             let written = self.knobs_written();
-            let knobs = regions.knob(&written, self.knob);
+            let knobs = regions.knob(&written, self.knobs.focus);
             if let Some((knob, _)) = knobs.into_iter().find(|(_, place)| place.contains(at)) {
                 self.turn_to_knob(knob);
                 return Vec::new();

@@ -1,7 +1,5 @@
 //! One action, one step.
 
-use std::time::Duration;
-
 use ratatui::crossterm::event::{Event, KeyEvent};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
@@ -9,10 +7,8 @@ use tui_input::backend::crossterm::EventHandler;
 use super::browse::Browse;
 use super::machine::Asking;
 use super::machine::cards::Cards;
-use super::{App, Entry, Load, Mode, Panel};
+use super::{App, Entry, Mode, Panel};
 use crate::engine::Choice;
-use crate::export::Found;
-use crate::source::{Package, Progress};
 use crate::tui::action::{Action, Command, Leave};
 use crate::tui::effect::Effect;
 use crate::tui::regions::Regions;
@@ -22,14 +18,14 @@ impl App {
     pub fn update(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Press(command) => {
-                (self.notice, self.seeking) = (None, None);
+                (self.notice, self.limits.seeking) = (None, None);
                 return self.press(command);
             }
             Action::Type(key) => return self.typed(key),
             Action::Paste(text) => return self.pasted(&text),
             Action::Mouse(gesture, x, y) => return self.mouse(gesture, x, y),
             Action::Resize(columns, rows) => {
-                self.regions = Regions::of(columns, rows, self.knobs.len());
+                self.regions = Regions::of(columns, rows, self.knobs.offered.len());
                 self.reveal_knob();
                 // a wider screen shows more of a sweep
                 return self.ask_for_points();
@@ -40,7 +36,7 @@ impl App {
             Action::Versed(answers) => self.versed(answers),
             Action::MachineSaved(result) => self.machine_saved(result),
             Action::Progress { id, now, took } => self.progress(id, now, took),
-            Action::Loaded { id, result } if id == self.load_id => return self.loaded(result),
+            Action::Loaded { id, result } if id == self.loading.id => return self.loaded(result),
             Action::Shelved(items) => {
                 self.shelf.shelved(items);
                 self.touch_browse();
@@ -60,7 +56,7 @@ impl App {
                     browse.completed(&typed, paths);
                 }
             }
-            Action::Limits { id, limits } if id == self.limits_id => self.learn_limits(*limits),
+            Action::Limits { id, limits } if id == self.limits.id => self.learn_limits(*limits),
             Action::Taught { id, result } if id == self.lesson_id => self.taught(result),
             Action::Tick { id } if id == self.beat => return self.tick(),
             Action::Fade { id } if id == self.change.id => self.change.before = None,
@@ -145,8 +141,8 @@ impl App {
 
     fn press_on_planner(&mut self, command: Command) -> Vec<Effect> {
         match command {
-            Command::NextPanel => self.turn_to(self.focus.turn(1)),
-            Command::PreviousPanel => self.turn_to(self.focus.turn(Panel::ALL.len() - 1)),
+            Command::NextPanel => self.turn_to(self.panels.focus.turn(1)),
+            Command::PreviousPanel => self.turn_to(self.panels.focus.turn(Panel::ALL.len() - 1)),
             Command::Help => self.mode = Mode::Help(0),
             Command::Theme => self.theme = self.theme.next_tone(),
             Command::Undo => self.undo(),
@@ -171,9 +167,9 @@ impl App {
             Command::Best => return self.ask_for_best(),
             Command::Sweep => return self.sweep(),
             Command::Matrix => return self.matrix(),
-            Command::Enter if self.focus == Panel::Layers => return self.ask_why(),
-            Command::Enter if self.focus != Panel::Knobs => self.explain(),
-            _ if self.focus == Panel::Knobs => self.turn_knob(command),
+            Command::Enter if self.panels.focus == Panel::Layers => return self.ask_why(),
+            Command::Enter if self.panels.focus != Panel::Knobs => self.explain(),
+            _ if self.panels.focus == Panel::Knobs => self.turn_knob(command),
             _ => self.move_cursor(command),
         }
         Vec::new()
@@ -297,54 +293,6 @@ impl App {
             _ => {}
         }
         Vec::new()
-    }
-
-    /// Asks for the model behind `reference`; what was asked for before is of no interest any more.
-    pub fn begin_load(&mut self, name: String, reference: String) -> Vec<Effect> {
-        self.load_id += 1;
-        (self.load_name, self.load_reference) = (name.clone(), reference.clone());
-        let now = Progress { done: 0, total: None, shard: 0, shards: 1 };
-        self.load = Load::Running { name, now, took: Duration::ZERO };
-        vec![Effect::Load { id: self.load_id, reference }]
-    }
-
-    fn cancel_load(&mut self) -> Vec<Effect> {
-        match &self.load {
-            Load::Running { name, .. } => {
-                self.notice = Some(format!("Stopped reading {name}; the plan is as it was."));
-                self.load_id += 1;
-                self.load = Load::Idle;
-                vec![Effect::CancelLoad]
-            }
-            Load::Failed { .. } => {
-                self.load = Load::Idle;
-                Vec::new()
-            }
-            Load::Idle | Load::Ready => Vec::new(),
-        }
-    }
-
-    fn progress(&mut self, id: u64, progress: Progress, since: Duration) {
-        if let Load::Running { now, took, .. } = &mut self.load
-            && id == self.load_id
-        {
-            (*now, *took) = (progress, since);
-        }
-    }
-
-    fn loaded(&mut self, result: Result<Package, String>) -> Vec<Effect> {
-        match result {
-            Ok(package) => {
-                self.load = Load::Ready;
-                let lasting = package.reference.clone().unwrap_or_else(|| self.load_reference.clone());
-                self.open(package, Some(Found::by_reference(&self.load_reference)));
-                vec![Effect::Remember(lasting)]
-            }
-            Err(why) => {
-                self.load = Load::Failed { name: self.load_name.clone(), why };
-                Vec::new()
-            }
-        }
     }
 }
 

@@ -44,7 +44,7 @@ pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
 
 fn held(app: &App) -> String {
     let knobs: Vec<String> =
-        app.held.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
+        app.knobs.held.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
     match knobs.as_slice() {
         [] => "No knob is held: l on a knob makes suggestions leave it as it is.".to_owned(),
         _ => format!("◆ held: {}", knobs.join(", ")),

@@ -26,7 +26,7 @@ pub const fn size(graph: &GraphPlan, which: GraphUse) -> &GraphSize {
 /// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.graph);
-    let focused = app.focus == Panel::Graph;
+    let focused = app.panels.focus == Panel::Graph;
     let Some(plan) = &app.plan else {
         panel::frame(buffer, area, Panel::Graph.title(), "", focused, theme);
         return;
@@ -38,9 +38,9 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     let graph = &plan.graph;
     let aside = format!("{}, {}", graph.in_force().bytes, use_name(graph.used));
     panel::frame(buffer, area, Panel::Graph.title(), &aside, focused, theme);
-    let places = places(area, plan, app.cursors.term);
+    let places = places(area, plan, app.panels.cursors.term);
     for (index, line, place) in &places.rows {
-        let chosen = focused && *index == app.cursors.term;
+        let chosen = focused && *index == app.panels.cursors.term;
         if chosen {
             let row = Rect { height: 1, ..*place };
             buffer.set_style(row.intersection(buffer.area), theme.selected());

@@ -24,7 +24,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     } else {
         pen.right(&machine, theme.ink(Hue::Text)).right("  ", theme.ink(Hue::Dim));
     }
-    match (&app.load, app.plan.as_ref().map(|plan| &plan.model)) {
+    match (&app.loading.state, app.plan.as_ref().map(|plan| &plan.model)) {
         (Load::Running { name, .. }, _) => {
             pen.put(&format!("reading {name}…"), theme.bold(Hue::Cache));
             pen.put("  Esc stops", theme.ink(Hue::Dim));

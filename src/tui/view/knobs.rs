@@ -17,22 +17,22 @@ use crate::tui::widget::slider::{Limit, Slider, Tick};
 
 /// Draws them.
 pub fn draw(app: &App, buffer: &mut Buffer) {
-    let focused = app.focus == Panel::Knobs;
+    let focused = app.panels.focus == Panel::Knobs;
     let (area, title, asides) = (app.regions.knobs, Panel::Knobs.title(), asides(app));
     let aside = panel::fitting(area, title, asides.iter().map(String::as_str));
     panel::frame(buffer, area, title, aside, focused, app.theme);
-    for &knob in &app.knobs {
+    for &knob in &app.knobs.offered {
         if let Some(places) = app.knob_row(knob) {
-            draw_knob(app, knob, places, focused && knob == app.knob, buffer);
+            draw_knob(app, knob, places, focused && knob == app.knobs.focus, buffer);
         }
     }
 }
 
 /// Which knobs are seen where not all have room, and what the mark on a slider means; the longest first.
 fn asides(app: &App) -> Vec<String> {
-    let (seen, count) = (app.regions.knobs_at_once(), app.knobs.len());
-    let marks = app.limits.is_some() && !app.machine.gpus.is_empty();
-    let range = format!("{}-{} of {count} ↑↓", app.first_knob + 1, app.first_knob + seen);
+    let (seen, count) = (app.regions.knobs_at_once(), app.knobs.offered.len());
+    let marks = app.limits.found.is_some() && !app.machine.gpus.is_empty();
+    let range = format!("{}-{} of {count} ↑↓", app.knobs.first + 1, app.knobs.first + seen);
     match (seen < count, marks) {
         (true, true) => vec![format!("{range} ─ ┊ most that fits"), format!("{range} ─ ┊ fits"), range],
         (true, false) => vec![range],

@@ -32,7 +32,7 @@ fn key(columns: &Columns) -> Option<Rect> {
 /// Draws them.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.layers);
-    let focused = app.focus == Panel::Layers;
+    let focused = app.panels.focus == Panel::Layers;
     let Some(plan) = &app.plan else {
         let inner = panel::frame(buffer, area, Panel::Layers.title(), "", focused, theme);
         empty(app, inner, buffer);
@@ -53,7 +53,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         Some(place) => draw_key(app, plan, place, buffer),
         None => legend(app, plan, focused, buffer),
     }
-    let scale = picture(plan, &columns, focused.then_some(app.cursors.layer), theme, buffer);
+    let scale = picture(plan, &columns, focused.then_some(app.panels.cursors.layer), theme, buffer);
     axis(buffer, area, &columns, scale, theme);
 }
 
@@ -103,9 +103,9 @@ fn axis(buffer: &mut Buffer, panel: Rect, columns: &Columns, scale: Bytes, theme
 /// Beside the columns: the layer under the cursor, and what the colours mean.
 fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
-    let Some(layer) = plan.layers.get(app.cursors.layer) else { return };
+    let Some(layer) = plan.layers.get(app.panels.cursors.layer) else { return };
     let mut pen = Pen::new(buffer, place, 1);
-    pen.put(&layer_name(plan, app.cursors.layer), theme.bold(Hue::Text)).put(" → ", theme.ink(Hue::Dim));
+    pen.put(&layer_name(plan, app.panels.cursors.layer), theme.bold(Hue::Text)).put(" → ", theme.ink(Hue::Dim));
     pen.put(device_name(plan, layer.device), theme.device(layer.device, plan.devices.len()));
     for (row, (part, bytes)) in (2..).zip([(Part::Cache, layer.cache), (Part::Weights, layer.weights)]) {
         let (sample, ink) = part.sample(theme);
@@ -241,8 +241,8 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
         height: 1,
     };
     let mut pen = Pen::new(buffer, row, 0);
-    if let Some(layer) = plan.layers.get(app.cursors.layer).filter(|_| focused) {
-        let name = layer_name(plan, app.cursors.layer);
+    if let Some(layer) = plan.layers.get(app.panels.cursors.layer).filter(|_| focused) {
+        let name = layer_name(plan, app.panels.cursors.layer);
         pen.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
         let away = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
         // a figure is told whole or not at all
@@ -274,7 +274,7 @@ pub fn layer_name(plan: &Plan, layer: usize) -> String {
 }
 
 fn empty(app: &App, inner: Rect, buffer: &mut Buffer) {
-    let text = match (&app.refused, app.known == Known::Asking) {
+    let text = match (&app.refused, app.found_machine.known == Known::Asking) {
         (Some(error), _) => error.to_string(),
         (None, _) if app.model.is_none() => "No model yet. Press o to open one.".to_owned(),
         (None, true) => "Looking for GPUs…".to_owned(),

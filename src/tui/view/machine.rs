@@ -61,10 +61,10 @@ pub fn draw(app: &App, bench: &Bench, buffer: &mut Buffer) {
 
 fn draw_devices(app: &App, bench: &Bench, rows: &[Row], area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
-    let seats = app.what_if.seats(&app.here);
+    let seats = app.what_if.seats(&app.found_machine.machine);
     let used = seats.iter().filter(|seat| !seat.change.off).count();
     let aside = match (&app.what_if.instead, seats.len()) {
-        _ if app.known == Known::Asking => "looking for GPUs…".to_owned(),
+        _ if app.found_machine.known == Known::Asking => "looking for GPUs…".to_owned(),
         (Some(named), _) => format!("'{}', saved", named.name),
         (None, 0) => "no GPU".to_owned(),
         (None, all) if used == all => format!("{all} GPU{}", if all == 1 { "" } else { "s" }),

@@ -26,7 +26,7 @@ const COLUMNS: [[u16; 3]; 2] = [[13, 11, 11], [13, 12, 11]];
 
 /// Draws them.
 pub fn draw(app: &App, buffer: &mut Buffer) {
-    draw_in(app, app.regions.memory, app.focus == Panel::Memory, buffer);
+    draw_in(app, app.regions.memory, app.panels.focus == Panel::Memory, buffer);
 }
 
 /// Draws them elsewhere.
@@ -36,7 +36,7 @@ pub fn draw_in(app: &App, area: Rect, focused: bool, buffer: &mut Buffer) {
         panel::frame(buffer, area, Panel::Memory.title(), "", focused, theme);
         return;
     };
-    let rows = Rows::new(area, plan.devices.len(), app.cursors.device);
+    let rows = Rows::new(area, plan.devices.len(), app.panels.cursors.device);
     let hidden = rows.count - rows.shown;
     let aside = match hidden {
         0 => aside(app, plan),
@@ -45,7 +45,7 @@ pub fn draw_in(app: &App, area: Rect, focused: bool, buffer: &mut Buffer) {
     panel::frame(buffer, area, Panel::Memory.title(), &aside, focused, theme);
     for (index, place) in rows.places() {
         let before = app.before().and_then(|before| before.devices.get(index));
-        let chosen = focused && index == app.cursors.device;
+        let chosen = focused && index == app.panels.cursors.device;
         draw_device(plan, index, before, place, rows.shape, chosen, theme, buffer);
     }
     speak_of_no_gpu(app, plan, &rows, buffer);
@@ -60,7 +60,7 @@ pub fn bars(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
 }
 
 fn aside(app: &App, plan: &Plan) -> String {
-    if app.known == Known::Asking {
+    if app.found_machine.known == Known::Asking {
         return "looking for GPUs…".to_owned();
     }
     let totals = &plan.totals;
@@ -244,11 +244,11 @@ fn short_legend(entries: [(Part, Bytes, Option<Bytes>); 6], place: Rect, theme: 
 
 /// Without a GPU the space below says what was tried.
 fn speak_of_no_gpu(app: &App, plan: &Plan, rows: &Rows, buffer: &mut Buffer) {
-    if !plan.gpus().is_empty() || app.known == Known::Asking {
+    if !plan.gpus().is_empty() || app.found_machine.known == Known::Asking {
         return;
     }
     let mut lines = vec!["No GPU was found; the plan is for RAM alone.".to_owned()];
-    let tried = app.found.iter().flat_map(|found| &found.tried);
+    let tried = app.found_machine.detected.iter().flat_map(|found| &found.tried);
     lines.extend(tried.map(|tried| format!("{}: {}", tried.collector, tried.outcome)));
     let free = rows.area.height.saturating_sub(rows.shape.rows() * rows.shown as u16);
     let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, rows.area.width)).collect();

@@ -46,9 +46,9 @@ fn on_plan(app: &App, plan: &Plan, page: &mut Page) {
         page.blank();
         page.text("It takes the knobs as they are, and there is nothing else to say.", Hue::Text);
     }
-    if !app.reports.is_empty() {
+    if !app.found_machine.reports.is_empty() {
         page.heading("Of this machine");
-        app.reports.iter().for_each(|note| item(note, app, page));
+        app.found_machine.reports.iter().for_each(|note| item(note, app, page));
     }
 }
 

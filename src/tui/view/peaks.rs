@@ -23,16 +23,16 @@ const NAMES: u16 = 18;
 /// Draws the panel.
 pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.graph);
-    let focused = app.focus == Panel::Graph;
-    let now = shown(plan, &app.cursors);
+    let focused = app.panels.focus == Panel::Graph;
+    let now = shown(plan, &app.panels.cursors);
     let Some(peak) = plan.graph.peaks.get(now) else { return };
     let aside = format!("{} on {}", peak.bytes, device_name(plan, peak.device));
     panel::frame(buffer, area, Panel::Graph.title(), &aside, focused, theme);
-    let places = places(area, plan, &app.cursors);
+    let places = places(area, plan, &app.panels.cursors);
     let before = app.before().filter(|before| before.graph.peaks.len() == plan.graph.peaks.len());
     let most = plan.graph.peaks.iter().map(|peak| peak.bytes).max().unwrap_or_default();
     for &(index, line, place) in &places.rows {
-        let chosen = focused && index == app.cursors.term;
+        let chosen = focused && index == app.panels.cursors.term;
         if chosen {
             buffer.set_style(Rect { height: 1, ..place }.intersection(buffer.area), theme.selected());
         }
@@ -87,8 +87,8 @@ fn times(held: &Held) -> String {
 /// Writes the page on line `line`; its title.
 pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
     let text = app.theme.ink(Hue::Text);
-    let now = shown(plan, &app.cursors);
-    match lines(plan, &app.cursors).get(line) {
+    let now = shown(plan, &app.panels.cursors);
+    match lines(plan, &app.panels.cursors).get(line) {
         Some(Line::Alive(at)) => {
             let Some((peak, alive)) = plan.graph.peaks.get(now).and_then(|peak| Some((peak, peak.alive.get(*at)?)))
             else {

@@ -61,9 +61,9 @@ pub fn page(app: &App, teach: &Teach, area: Rect, buffer: &mut Buffer) {
 
 fn knobs(app: &App, buffer: &mut Buffer) {
     let written = app.knobs_written();
-    for (knob, place) in app.regions.teach().knob(&written, app.knob) {
+    for (knob, place) in app.regions.teach().knob(&written, app.knobs.focus) {
         let Some((_, text)) = written.iter().find(|(other, _)| *other == knob) else { continue };
-        let chosen = knob == app.knob;
+        let chosen = knob == app.knobs.focus;
         let ink = if chosen { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
         Pen::new(buffer, place, 0).put(if chosen { " ▸" } else { "  " }, ink).put(text, ink);
     }

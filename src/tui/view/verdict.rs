@@ -33,7 +33,7 @@ pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
         Rect { x: area.x, width: area.width, ..area }
     };
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
-    if let Load::Running { name, now, took } = &app.load {
+    if let Load::Running { name, now, took } = &app.loading.state {
         loading::draw(name, *now, *took, inner, theme, buffer);
         return;
     }
@@ -84,7 +84,7 @@ fn rows(app: &App, verdict: &str, cells: u16) -> Vec<Row> {
         lines.map(|(at, text)| Row { indent, text, hue, begins: at == 0, matters }).collect::<Vec<_>>()
     };
     let mut rows = sentence(verdict, 0, Hue::Text, true);
-    rows.extend(app.reports.iter().flat_map(|report| sentence(report, 2, Hue::Over, true)));
+    rows.extend(app.found_machine.reports.iter().flat_map(|report| sentence(report, 2, Hue::Over, true)));
     rows.extend(surprise.iter().flat_map(|note| sentence(note, 2, Hue::Cache, true)));
     rows.extend(notes.flat_map(|note| sentence(note, 2, Hue::Dim, false)));
     rows
@@ -92,7 +92,7 @@ fn rows(app: &App, verdict: &str, cells: u16) -> Vec<Row> {
 
 /// The headline with its sign, its colour, and what comes after it.
 pub(super) fn words(app: &App) -> (String, Hue, String) {
-    if let Load::Failed { name, why } = &app.load {
+    if let Load::Failed { name, why } = &app.loading.state {
         return (
             format!("✗ {name} was not opened:"),
             Hue::Over,
@@ -114,12 +114,12 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
         );
     };
     let headline = plan.standing().headline();
-    if app.known == Known::Asking {
+    if app.found_machine.known == Known::Asking {
         let text = "GPUs are still being looked for; until they are known, everything counts as RAM.";
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
     let (sign, hue) = sign(plan.standing());
-    (format!("{sign} {headline}:"), hue, verdict::sentence(plan, app.limits.as_ref()))
+    (format!("{sign} {headline}:"), hue, verdict::sentence(plan, app.limits.found.as_ref()))
 }
 
 /// The sign and the colour of how a plan stands.

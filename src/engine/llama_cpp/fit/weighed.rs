@@ -42,7 +42,7 @@ pub enum Graph<'a> {
 impl AtContext {
     /// With `options`, for `tally`'s model and devices.
     pub fn new(model: &Loaded, tally: &Tally, options: Options) -> Result<Self, Refusal> {
-        let parameters = Context::new(&options, &model.hparams, &model.release)?;
+        let parameters = Context::new(&options, &model.hparams, model.release)?;
         let caches = tally.of_caches(model, &parameters);
         Ok(Self { options, parameters, caches })
     }

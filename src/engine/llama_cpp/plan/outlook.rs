@@ -21,7 +21,7 @@ pub fn outlook(loaded: &Loaded, courses: &Courses, machine: &Machine, settings: 
     if ask.options.n_ctx == 0 {
         ask.options.n_ctx = ask.limits.least_context(loaded, &ask.options);
     }
-    let context = Context::new(&ask.options, &loaded.hparams, &loaded.release)?;
+    let context = Context::new(&ask.options, &loaded.hparams, loaded.release)?;
     let gpus = (0..machine.gpus.len()).map(|gpu| ask.gpus.contains(&gpu)).collect();
     let hope = Floor { loaded, courses, ask: &ask, context: &context, machine }.hope();
     Ok(Outlook { settings: in_effect(&context, &ask.spread, loaded, settings), gpus, hope })

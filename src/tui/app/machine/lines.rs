@@ -82,7 +82,7 @@ impl Line {
 impl App {
     /// The GPU at a seat.
     pub fn seat(&self, seat: usize) -> Option<Seat> {
-        self.what_if.seats(&self.here).into_iter().nth(seat)
+        self.what_if.seats(&self.found_machine.machine).into_iter().nth(seat)
     }
 
     /// The size at `line` of `row`, for lines that are sizes.

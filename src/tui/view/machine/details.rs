@@ -91,7 +91,7 @@ fn draw_line(
 /// What stands at a line, and where that comes from.
 fn value(app: &App, row: Row, line: Line, seat: Option<&Seat>) -> (String, String) {
     let size = app.machine_size(row, line).unwrap_or(Bytes::ZERO).to_string();
-    let described = app.what_if.underneath(&app.here).origin == Origin::Described;
+    let described = app.what_if.underneath(&app.found_machine.machine).origin == Origin::Described;
     let as_it_is = if described { "as described" } else { "as detected" };
     let ram = app.what_if.ram;
     let from = |stated: bool| if stated { "stated here" } else { as_it_is }.to_owned();
@@ -103,7 +103,7 @@ fn value(app: &App, row: Row, line: Line, seat: Option<&Seat>) -> (String, Strin
             (format!("{}, {}", seat.gpu.name, seat.gpu.total), from.to_owned())
         }
         (Line::Free, Some(seat)) => {
-            let followed = !described && app.live == Live::On && seat.change.card.is_none();
+            let followed = !described && app.found_machine.live == Live::On && seat.change.card.is_none();
             let from = match (&seat.change.free, preset(seat)) {
                 (Some(_), _) => "stated here".to_owned(),
                 (None, Some(share)) => format!("assumed: {share:.0} % of it"),
@@ -138,7 +138,7 @@ fn said(app: &App, row: Row, seat: Option<&Seat>, columns: u16) -> Vec<(Hue, Str
     };
     // what was found is told of the machine in front of us only
     let told = told.filter(|_| app.what_if.instead.is_none());
-    if let (Some(told), Some(found)) = (told, &app.found) {
+    if let (Some(told), Some(found)) = (told, &app.found_machine.detected) {
         let facts: Vec<String> = found
             .facts
             .iter()

@@ -33,7 +33,7 @@ pub fn draw(app: &App, shelf: &Shelf, wrong: Option<&str>, buffer: &mut Buffer) 
         pen.put(if shelf.marked.contains(&at) { "● " } else { "  " }, ink);
         match at.checked_sub(1).and_then(|at| entries.get(at)) {
             None => {
-                let here = app.here.to_string();
+                let here = app.found_machine.machine.to_string();
                 let long = "the one that the planner was started on";
                 let short = width(long) + 2 + width(&here) > pen.room();
                 pen.put(if short { "as started" } else { long }, ink).skip(2);
