@@ -69,15 +69,8 @@ const COMMANDS: [Command; 53] = [
 ];
 
 /// What turns the knobs of the planner, and what leads back there.
-const MOVES: [Command; 7] = [
-    Command::Up,
-    Command::Down,
-    Command::Less,
-    Command::More,
-    Command::Last,
-    Command::Undo,
-    Command::Back,
-];
+const MOVES: [Command; 7] =
+    [Command::Up, Command::Down, Command::Less, Command::More, Command::Last, Command::Undo, Command::Back];
 
 #[derive(Clone, Debug)]
 enum Step {
