@@ -28,14 +28,11 @@ use crate::plan::{Gist, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{Outputs, Settings};
 use crate::units::Bytes;
-use llama_cpp::fit::Gauge;
 
 pub use choice::Choice;
 pub use company::{Reception, receive};
 pub use graph_size::formulas;
 pub use knobs::Scene;
-pub use llama_cpp::courses::Courses;
-pub use llama_cpp::fit::sketch::{Basis, Extent, Graphs, Site, Sketch, Wanted};
 pub use outlook::{Hope, Outlook};
 
 /// The engines that this version knows.
@@ -225,27 +222,6 @@ pub fn plan(engine: EngineId, model: &Model, machine: &Machine, settings: &Setti
     }
 }
 
-/// The same by graphs that were measured for this very plan; none from an engine that is as quick to plan.
-///
-/// # Errors
-/// As [`plan`].
-pub fn plan_by(
-    engine: EngineId,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    sketch: &Sketch<'_>,
-) -> Result<Option<Plan>, EngineError> {
-    let gauge = Gauge::Sketch(sketch);
-    let by_ollama =
-        |model: &Model, machine: &Machine, settings: &Settings| ollama::plan_gauged(gauge, model, machine, settings);
-    match engine {
-        EngineId::Ollama => of_one_computer(by_ollama, model, machine, settings).map(Some),
-        EngineId::LlamaCpp => llama_cpp::plan_gauged(gauge, model, machine, settings).map(Some),
-        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
-    }
-}
-
 /// As an engine plans that uses the GPUs of one computer.
 fn of_one_computer(
     of_one_computer: impl Fn(&Model, &Machine, &Settings) -> Result<Plan, EngineError>,
@@ -281,39 +257,10 @@ pub fn gist(
     settings: &Settings,
     aim: Aim,
 ) -> Result<Gist, EngineError> {
-    let quick = || plan(engine, model, machine, settings).map(|plan| Gist::of(&plan));
-    gauged(Gauge::Graph, engine, model, machine, settings, aim)?.map_or_else(quick, Ok)
-}
-
-/// The same by graphs of other plans, to be looked at exactly before anybody relies on it; none from an engine that is as
-/// quick to plan.
-///
-/// # Errors
-/// As [`plan`].
-pub fn sketch(
-    engine: EngineId,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    aim: Aim,
-    sketch: &Sketch<'_>,
-) -> Result<Option<Gist>, EngineError> {
-    gauged(Gauge::Sketch(sketch), engine, model, machine, settings, aim)
-}
-
-/// What a plan comes to by this gauge; none from an engine without graphs.
-fn gauged(
-    gauge: Gauge<'_>,
-    engine: EngineId,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    aim: Aim,
-) -> Result<Option<Gist>, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::gist(model, &one_computer(machine), settings, aim, gauge).map(Some),
-        EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim, gauge).map(Some),
-        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
+        EngineId::Ollama => ollama::gist(model, &one_computer(machine), settings, aim),
+        EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim),
+        EngineId::Ollama024 | EngineId::Ollama011 => plan(engine, model, machine, settings).map(|plan| Gist::of(&plan)),
     }
 }
 
@@ -331,11 +278,10 @@ pub fn outlook(
     model: &Model,
     machine: &Machine,
     settings: &Settings,
-    courses: &Courses,
 ) -> Result<Option<Outlook>, EngineError> {
     match engine {
-        EngineId::Ollama => ollama::outlook(model, &one_computer(machine), settings, courses).map(Some),
-        EngineId::LlamaCpp => llama_cpp::outlook(model, machine, settings, courses).map(Some),
+        EngineId::Ollama => ollama::outlook(model, &one_computer(machine), settings).map(Some),
+        EngineId::LlamaCpp => llama_cpp::outlook(model, machine, settings).map(Some),
         EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::ground::{Ground, Mirrored};
+use super::search::{Mirrored, Search};
 use super::{Case, Goal};
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
@@ -258,11 +258,11 @@ impl More<'_> {
 
     /// The least above `low`, which is not enough, up to `high`.
     fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
-        Mirrored { ground: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
+        Mirrored { search: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
     }
 }
 
-impl Ground for More<'_> {
+impl Search for More<'_> {
     type Rules = Option<InEffect>;
 
     fn rules(&mut self, mib: u64) -> Option<InEffect> {
