@@ -20,7 +20,17 @@ use decide::Start;
 pub(super) use objection::objection;
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    let place = |start: &Start| llama_cpp::plan(model, &start.machine, &start.options);
+    plan_by(llama_cpp::plan, model, machine, settings)
+}
+
+/// Ollama's plan by a llama-server that places layers as `place` does.
+fn plan_by(
+    place: impl Fn(&Model, &Machine, &Settings) -> Result<Plan, EngineError>,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Plan, EngineError> {
+    let place = |start: &Start| place(model, &start.machine, &start.options);
     let (start, plan) = begin(model, machine, settings, &place, &place, |plan| &plan.devices)?;
     Ok(told_by_ollama(plan, start, model, machine, settings))
 }
