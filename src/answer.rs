@@ -60,7 +60,7 @@ impl Case<'_> {
     /// The knobs that the engine offers for this model on this machine, in the order of the screen.
     pub fn knobs(&self) -> Vec<Knob> {
         let scene = Scene { model: Some(self.model), machine: self.machine, raw: self.settings.raw };
-        self.engine.knobs(&scene)
+        self.engine.facts().knobs(&scene)
     }
 
     /// The ends of the knobs' ranges, which the model sets.
@@ -82,7 +82,7 @@ impl Case<'_> {
     /// # Errors
     /// As [`engine::plan`].
     pub fn gist(&self, aim: Aim) -> Result<Gist, EngineError> {
-        engine::gist(self.engine, self.model, self.machine, self.settings, aim)
+        engine::of(self.engine).summary(self.model, self.machine, self.settings, aim)
     }
 
     /// What is certain of the plan beforehand.
@@ -90,7 +90,7 @@ impl Case<'_> {
     /// # Errors
     /// As [`engine::plan`].
     fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
-        engine::outlook(self.engine, self.model, self.machine, self.settings)
+        engine::of(self.engine).outlook(self.model, self.machine, self.settings)
     }
 
     /// Whether `goal` is met.

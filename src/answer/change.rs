@@ -7,9 +7,9 @@ use super::search::{Mirrored, Search};
 use super::{Case, Goal};
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
-use crate::plan::{InEffect, Plan};
+use crate::plan::Plan;
 use crate::settings::knob::Knob;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use crate::units::{Bytes, Tokens};
 
 /// One change of one knob, of the model's quantisation, or of what is free on one GPU.

@@ -1,10 +1,11 @@
 //! llama.cpp: what llama-server allocates for a model: weights, caches and the buffers of the compute graph, to the byte.
 //!
-//! The reference is the llama.cpp of package `llama-cpp-sys-2`; which version of it, a [`release::Release`] says.
+//! The reference is the llama.cpp of package `llama-cpp-sys-2`; which version of it, [`Release`] says.
 
 pub mod architecture;
 pub mod cache;
 pub mod context;
+pub(super) mod engine;
 pub mod error;
 pub mod fit;
 pub mod graph;
@@ -19,15 +20,15 @@ pub mod release;
 pub mod settled;
 pub mod weights;
 
-use crate::engine::EngineError;
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::schedule::{Schedule, Trace};
 use crate::engine::ggml::tensor::Place;
 use crate::engine::ggml::{Backend, Graph};
+use crate::engine::id::EngineError;
 use crate::gguf::Header;
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::settings::{FlashAttn, Settings};
+use crate::settings::{FlashAttn, Release, Settings};
 use architecture::Family;
 use cache::Memory;
 use context::{Context, Options};
@@ -37,14 +38,14 @@ use measure::Measurer;
 use pipeline::Pipeline;
 use placement::{Overflow, Placement, Request};
 pub(super) use plan::{gist, outlook, plan, settled, visible};
-use release::Release;
+use release::Traits;
 use weights::Weights;
 
 /// A model as llama.cpp sees it, ready to be measured with many settings.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// By which release's rules.
-    pub release: Release,
+    pub release: &'static Traits,
     /// Whose graph it has.
     pub family: Family,
     /// Its hyperparameters.
@@ -154,8 +155,9 @@ impl Loaded {
     /// # Errors
     /// When it lacks what llama.cpp of that release cannot do without.
     pub fn new(header: &Header, release: Release) -> Result<Self, Refusal> {
+        let release = Traits::of(release);
         let family = Family::of(header);
-        let mut hparams = Hparams::read(header, family.architecture, &release)?;
+        let mut hparams = Hparams::read(header, family.architecture, release)?;
         let weights = Weights::read(header, hparams.n_layer_all)?;
         if !family.exact {
             hparams.read_blocks(header, &weights)?;

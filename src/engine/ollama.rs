@@ -4,18 +4,21 @@
 mod batch;
 mod choice;
 mod decide;
+pub(super) mod engine;
 mod listing;
 mod objection;
 mod predict;
 mod projector;
 
+use super::id::{Aim, EngineError, EngineId, Launch};
+use super::llama_cpp;
 use super::llama_cpp::settled::Settled;
-use super::{Aim, EngineError, EngineId, Launch, Outlook, llama_cpp};
-use crate::machine::Machine;
+use super::outlook::Outlook;
+use crate::machine::{DeviceKind, Machine};
 use crate::model::Model;
-use crate::plan::{DeviceKind, DevicePlan, Gist, InEffect, Plan, Totals, Verdict, Why};
+use crate::plan::{DevicePlan, Gist, Plan, Totals, Verdict, Why};
 use crate::settings::knob::Knob;
-use crate::settings::{Context, GpuLayers, Settings};
+use crate::settings::{Context, GpuLayers, InEffect, Settings};
 use decide::Start;
 pub(super) use objection::objection;
 

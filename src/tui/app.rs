@@ -218,7 +218,7 @@ impl App {
     pub fn new(start: Beginning) -> Self {
         let (columns, rows) = start.size;
         let scene = Scene { model: start.model.as_deref(), machine: &start.machine, raw: start.settings.raw };
-        let knobs = start.engine.knobs(&scene);
+        let knobs = start.engine.facts().knobs(&scene);
         let here = Arc::new(start.machine);
         Self {
             engine: start.engine,

@@ -8,9 +8,9 @@ use super::{Search, Track};
 use crate::answer::{Case, Goal};
 use crate::engine::ggml::Backend;
 use crate::engine::{Aim, Outlook};
-use crate::plan::{InEffect, Verdict};
-use crate::settings::FlashAttn;
+use crate::plan::Verdict;
 use crate::settings::knob::Knob;
+use crate::settings::{FlashAttn, InEffect};
 
 /// What an engine makes of one value.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! A knob's range as an engine sees it.
 
 use crate::answer::Case;
+use crate::engine;
 use crate::settings::knob::{Bounds, Knob};
 
 /// The values of a knob that an engine tells apart, ascending, counted from 0.
@@ -15,9 +16,8 @@ pub(in crate::answer) struct Track {
 
 impl Track {
     /// From the knob's smallest value that means something to the end of its range.
-    pub fn of(case: &Case<'_>, knob: Knob, bounds: &Bounds) -> Self {
-        let grain = case.engine.grain(knob, case.settings).max(1);
-        Self::new(knob.least(), knob.stops(bounds).last(), grain)
+    pub fn of(_: &Case<'_>, knob: Knob, bounds: &Bounds) -> Self {
+        Self::new(knob.least(), knob.stops(bounds).last(), 1)
     }
 
     /// Multiples of `grain` from `low` to `high`, and `high` itself.
@@ -51,7 +51,7 @@ impl Track {
     pub fn samples(&self, case: &Case<'_>, knob: Knob, bounds: &Bounds) -> Vec<u64> {
         let stops = knob.stops(bounds);
         let mut places: Vec<u64> = stops.as_slice().iter().map(|&stop| self.place(stop)).collect();
-        for edge in case.engine.edges(knob, case.settings) {
+        for edge in engine::of(case.engine).rule_edges(knob, case.settings) {
             places.extend([self.place(edge), self.place(edge) + 1]);
         }
         let last = self.last();

@@ -11,7 +11,7 @@ use super::error::Refusal;
 use super::measure::Measurer;
 use super::placement::Placement;
 use super::{Device, Loaded, Measured, Spread};
-use crate::engine::Aim;
+use crate::engine::id::Aim;
 use layers::Filling;
 
 /// What a fit must heed.

@@ -28,7 +28,7 @@ use crate::engine::llama_cpp::context::{Batch, Context};
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::hparams::Hparams;
 use crate::engine::llama_cpp::placement::Placement;
-use crate::engine::llama_cpp::release::Release;
+use crate::engine::llama_cpp::release::Traits;
 use crate::engine::llama_cpp::weights::{Slot, Weights};
 use attention::AttentionInput;
 use transformer::Transformer;
@@ -36,7 +36,7 @@ use transformer::Transformer;
 /// A graph under construction and everything that it is made of.
 struct Build<'a> {
     g: &'a mut Graph,
-    release: Release,
+    release: &'static Traits,
     architecture: A,
     hp: &'a Hparams,
     weights: &'a Weights,

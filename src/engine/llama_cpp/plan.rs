@@ -11,7 +11,8 @@ use super::measure::Measurer;
 use super::placement::Placement;
 use super::settled::Settled;
 use super::{Loaded, Watched, graph_plan};
-use crate::engine::{Aim, EngineError, EngineId, Outlook};
+use crate::engine::id::{Aim, EngineError, EngineId};
+use crate::engine::outlook::Outlook;
 use crate::machine::{Backend, Machine, joined};
 use crate::model::Model;
 use crate::plan::{
@@ -219,7 +220,7 @@ impl Parts<'_> {
         let mut notes = self.model.header.notes.clone();
         notes.push(format!(
             "llama.cpp of release {} ({})",
-            self.placed.loaded.release, self.placed.loaded.release.package
+            self.placed.loaded.release.name, self.placed.loaded.release.package
         ));
         if !self.placed.loaded.family.exact {
             notes.push(format!(
@@ -245,7 +246,7 @@ impl Parts<'_> {
         if spilled > 0 {
             notes.push(format!("of {spilled} layers a part is elsewhere: experts or a feed-forward part"));
         }
-        for option in EngineId::LlamaCpp.ignored(self.placed.settings) {
+        for option in super::engine::FACTS.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));
         }
         notes

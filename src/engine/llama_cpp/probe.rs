@@ -100,8 +100,9 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::engine::llama_cpp::{Device, Spread, release::Release};
+    use crate::engine::llama_cpp::{Device, Spread};
     use crate::gguf::FileType;
+    use crate::settings::Release;
     use crate::source::catalogue;
 
     /// One model of each architecture, by both releases, with few and with many layers on two GPUs.
@@ -132,7 +133,7 @@ mod tests {
                 let options = Options { n_ctx: 8192, n_seq_max: sequences, kv_unified: true, ..Options::default() };
                 let devices = vec![Device { backend: Backend::CUDA, free: 1 << 34 }; 2];
                 let placement = loaded.place(&devices, &Spread { gpu_layers: layers, ..Spread::default() });
-                let Ok(context) = Context::new(&options, &loaded.hparams, &release) else { continue };
+                let Ok(context) = Context::new(&options, &loaded.hparams, loaded.release) else { continue };
                 let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, &placement);
                 let backends = [Backend::CUDA, Backend::CUDA, Backend::CPU];
                 look(&Probe { model: &loaded, placement: &placement, memory: &memory, backends: &backends }, &context);

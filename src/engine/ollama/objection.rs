@@ -5,7 +5,7 @@
 use super::choice::{available, share};
 use super::{batch, decide, llama_cpp, runs_out_of_memory};
 use crate::engine::company::Reception;
-use crate::engine::{Aim, EngineError};
+use crate::engine::id::{Aim, EngineError};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::settings::{GpuLayers, Settings};

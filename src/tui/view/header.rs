@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 
 use super::figure::parameters;
 use crate::machine::{Origin, short_name};
-use crate::plan::{Confidence, ModelSummary};
+use crate::model::ModelSummary;
+use crate::plan::Confidence;
 use crate::tui::action::Command;
 use crate::tui::app::{App, Known, Live, Load};
 use crate::tui::theme::Hue;

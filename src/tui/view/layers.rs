@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-use crate::plan::{DeviceKind, LayerPlan, Plan, Standing};
+use crate::machine::DeviceKind;
+use crate::plan::{LayerPlan, Plan, Standing};
 use crate::tui::app::{App, Known};
 use crate::tui::regions::{Panel, inside};
 use crate::tui::theme::{Hue, Theme};

@@ -4,8 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::figure;
-use crate::machine::short_name;
-use crate::plan::{DeviceKind, DevicePlan, Plan};
+use crate::machine::{DeviceKind, short_name};
+use crate::plan::{DevicePlan, Plan};
 use crate::tui::app::{App, Known};
 use crate::tui::regions::{Panel, inside};
 use crate::tui::theme::{Hue, Theme};

@@ -2,8 +2,8 @@
 //! their layers from the first GPU on.
 
 use super::{Fitter, Refused, totals};
-use crate::engine::Aim;
 use crate::engine::ggml::tensor::Place;
+use crate::engine::id::Aim;
 use crate::engine::llama_cpp::Spread;
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::placement::{Overflow, Part};

@@ -5,10 +5,10 @@ use super::super::measure::Measurer;
 use super::super::placement::Placement;
 use super::super::{Loaded, Measured};
 use super::ask::{self, Ask};
-use crate::engine::{Aim, EngineError};
+use crate::engine::id::{Aim, EngineError};
 use crate::machine::Machine;
-use crate::plan::{DevicePlan, Gist, InEffect, Reserve, Verdict};
-use crate::settings::Settings;
+use crate::plan::{DevicePlan, Gist, Reserve, Verdict};
+use crate::settings::{InEffect, Settings};
 use crate::units::Bytes;
 
 /// A request and what llama.cpp makes of it.

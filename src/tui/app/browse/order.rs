@@ -5,7 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-use crate::plan::{ModelSummary, Verdict};
+use crate::model::ModelSummary;
+use crate::plan::Verdict;
 use crate::shelf::Origin;
 use crate::tui::app::shelf::Row;
 

@@ -17,7 +17,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::plan::DeviceKind;
+use crate::machine::DeviceKind;
 use crate::teach::schedule::{Schedule, Step};
 use crate::tui::app::App;
 use crate::tui::app::teach::schedule::Cursor;
