@@ -152,7 +152,7 @@ mod tests {
 
     impl Engine for Small {
         fn facts(&self) -> &'static EngineFacts {
-            &ollama_024::engine::FACTS
+            &ollama_024::facts::FACTS
         }
 
         fn plan(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {

@@ -7,6 +7,7 @@ pub mod cache;
 pub mod context;
 pub(super) mod engine;
 pub mod error;
+pub(super) mod facts;
 pub mod fit;
 pub mod graph;
 mod graph_plan;

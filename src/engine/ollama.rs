@@ -5,6 +5,7 @@ mod batch;
 mod choice;
 mod decide;
 pub(super) mod engine;
+pub(super) mod facts;
 mod listing;
 mod objection;
 mod predict;

@@ -3,6 +3,7 @@
 mod assemble;
 pub(super) mod engine;
 mod estimate;
+pub(super) mod facts;
 mod pick;
 mod rules;
 mod runs;

@@ -2,6 +2,7 @@
 
 mod assemble;
 pub(super) mod engine;
+pub(super) mod facts;
 pub(super) mod rules;
 mod traits;
 

@@ -1,48 +1,16 @@
 //! This engine among the others.
 
+use super::facts::FACTS;
 use super::settled::Settled;
 use crate::engine::company::Reception;
-use crate::engine::facts::{EngineFacts, KeepsFree};
+use crate::engine::facts::EngineFacts;
 use crate::engine::id::{Aim, EngineError, Launch};
-use crate::engine::knobs::When;
 use crate::engine::outlook::Outlook;
 use crate::engine::{Engine, llama_cpp};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{Gist, Plan};
-use crate::settings::knob::Knob;
-use crate::settings::{Flag, Release, Settings};
-
-/// Facts about it.
-pub const FACTS: EngineFacts = EngineFacts {
-    releases: &Release::ALL,
-    offers: &[
-        (Knob::Context, When::Always),
-        (Knob::Parallel, When::Always),
-        (Knob::Quant, When::Always),
-        (Knob::KvUnified, When::KvCache),
-        (Knob::CacheTypeK, When::KvCache),
-        (Knob::CacheTypeV, When::KvCache),
-        (Knob::FlashAttn, When::KvCache),
-        (Knob::Batch, When::Always),
-        (Knob::Ubatch, When::Always),
-        (Knob::Outputs, When::Always),
-        (Knob::GpuLayers, When::Always),
-        (Knob::CpuMoe, When::Experts),
-        (Knob::TensorSplit, When::SeveralGpus),
-    ],
-    ignores: &[Flag::GpuOverhead, Flag::Adapters, Flag::Spread, Flag::RequireFull],
-    keeps_free: KeepsFree::FitTarget,
-    is_ollama: false,
-    starts_llama_server: false,
-    estimates: false,
-    ctx_is_total: true,
-    counts_projectors: false,
-    places_output_last: false,
-    uses_other_computers: true,
-    evicts: false,
-    most_loaded_per_gpu: None,
-};
+use crate::settings::Settings;
 
 /// llama-server itself.
 #[derive(Debug)]

@@ -246,7 +246,7 @@ impl Parts<'_> {
         if spilled > 0 {
             notes.push(format!("of {spilled} layers a part is elsewhere: experts or a feed-forward part"));
         }
-        for option in super::engine::FACTS.ignored(self.placed.settings) {
+        for option in super::facts::FACTS.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));
         }
         notes

@@ -251,7 +251,7 @@ fn aside(settings: &Settings) -> Vec<String> {
             "OLLAMA_GPU_OVERHEAD keeps nothing free any more: it only counts in the choice of a context".to_owned(),
         );
     }
-    let ignored = super::engine::FACTS.ignored(settings).into_iter();
+    let ignored = super::facts::FACTS.ignored(settings).into_iter();
     notes.extend(ignored.map(|option| format!("{option} is ignored: Ollama has no such option")));
     notes
 }

@@ -1,5 +1,6 @@
 //! This engine among the others.
 
+use super::facts::FACTS;
 use super::{RELEASE, Traits, bytes_per_element};
 use crate::engine::company::{Reception, whole};
 use crate::engine::facts::EngineFacts;
@@ -7,16 +8,12 @@ use crate::engine::graph_size::Facts;
 use crate::engine::graph_size::formulas::{Formulas, ModelTraits};
 use crate::engine::id::EngineError;
 use crate::engine::request::{of_one_computer, one_computer};
-use crate::engine::{Engine, kvcache, ollama_011, ollama_024};
+use crate::engine::{Engine, kvcache, ollama_011};
 use crate::gguf::Tensor;
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{OwnCaches, Plan};
 use crate::settings::{InEffect, Settings};
-
-/// Facts about it: those of the one that came after it, but for these.
-pub const FACTS: EngineFacts =
-    EngineFacts { counts_projectors: true, places_output_last: true, ..ollama_024::engine::FACTS };
 
 /// Ollama up to 0.11.
 #[derive(Debug)]

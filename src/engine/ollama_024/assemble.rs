@@ -192,7 +192,7 @@ impl Parts<'_> {
 
     fn notes(&self, totals: &Totals) -> Vec<String> {
         let mut notes = self.model.header.notes.clone();
-        for option in super::engine::FACTS.ignored(self.settings) {
+        for option in super::facts::FACTS.ignored(self.settings) {
             notes.push(format!("{option} is ignored: ollama-0.24 has no such option"));
         }
         if self.traits.own_engine {

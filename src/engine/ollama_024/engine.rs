@@ -1,57 +1,19 @@
 //! This engine among the others.
 
+use super::facts::FACTS;
 use super::{Traits, bytes_per_element};
 use crate::engine::company::{Reception, whole};
-use crate::engine::facts::{EngineFacts, KeepsFree};
+use crate::engine::facts::EngineFacts;
 use crate::engine::graph_size::formulas::{Formulas, ModelTraits};
 use crate::engine::graph_size::{Facts, Release};
 use crate::engine::id::EngineError;
-use crate::engine::knobs::When;
 use crate::engine::request::of_one_computer;
 use crate::engine::{Engine, ollama_024};
 use crate::gguf::Tensor;
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::settings::knob::Knob;
-use crate::settings::{Flag, Settings};
-
-/// Facts about it. Most models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
-pub const FACTS: EngineFacts = EngineFacts {
-    releases: &[],
-    offers: &[
-        (Knob::Context, When::Always),
-        (Knob::Parallel, When::Always),
-        (Knob::Quant, When::Always),
-        (Knob::CacheType, When::Always),
-        (Knob::FlashAttn, When::Always),
-        (Knob::Batch, When::Always),
-        (Knob::GpuLayers, When::Always),
-    ],
-    ignores: &[
-        Flag::Ubatch,
-        Flag::KvUnified,
-        Flag::NoKvOffload,
-        Flag::NoOpOffload,
-        Flag::SwaFull,
-        Flag::TensorSplit,
-        Flag::Outputs,
-        Flag::FitTarget,
-        Flag::FitCtx,
-        Flag::CpuMoe,
-        Flag::Release,
-    ],
-    keeps_free: KeepsFree::Overhead,
-    is_ollama: true,
-    starts_llama_server: false,
-    estimates: true,
-    ctx_is_total: false,
-    counts_projectors: false,
-    places_output_last: false,
-    uses_other_computers: false,
-    evicts: true,
-    most_loaded_per_gpu: Some(3),
-};
+use crate::settings::Settings;
 
 /// Ollama up to 0.24.
 #[derive(Debug)]

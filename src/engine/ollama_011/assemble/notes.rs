@@ -1,7 +1,7 @@
 //! What is worth knowing beside the figures.
 
 use super::Parts;
-use crate::engine::ollama_011::engine::FACTS;
+use crate::engine::ollama_011::facts::FACTS;
 use crate::engine::ollama_011::runs::runs;
 use crate::machine::{Backend, Os};
 use crate::plan::DevicePlan;
