@@ -239,7 +239,7 @@ fn another_engine_keeps_the_knobs_and_is_undone() {
     stage.press("→ e ↓ Enter");
     let place = EngineId::ALL.iter().position(|&engine| engine == first).unwrap();
     let second = EngineId::ALL[place + 1];
-    assert!(first.releases().is_empty(), "the next line is the next engine");
+    assert!(first.facts().releases.is_empty(), "the next line is the next engine");
     assert_eq!(stage.app.engine, second);
     assert_eq!(stage.app.plan.as_ref().unwrap().engine, second);
     assert!(matches!(stage.app.settings.ctx, Context::Tokens(_)));

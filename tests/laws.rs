@@ -257,8 +257,8 @@ proptest! {
     fn what_is_known_beforehand_and_in_short_is_what_the_plan_says(
         engine in any_engine(), model in any_model(), machine in joined(), settings in settings(),
     ) {
-        let outlook = engine::outlook(engine, model, &machine, &settings, &engine::Courses::default());
-        let gist = |aim| engine::gist(engine, model, &machine, &settings, aim);
+        let outlook = engine::of(engine).outlook(model, &machine, &settings);
+        let gist = |aim| engine::of(engine).summary(model, &machine, &settings, aim);
         let plan = match engine::plan(engine, model, &machine, &settings) {
             Ok(plan) => plan,
             Err(error) => {

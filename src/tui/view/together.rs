@@ -52,7 +52,7 @@ pub fn draw(app: &App, together: &Together, buffer: &mut Buffer) {
     if together.guests.len() == 1 {
         page.text("It is alone: pin it with c, open another model with b, and press L again.", Hue::Text);
     }
-    if app.engine.evicts() {
+    if app.engine.facts().evicts {
         let order = "Models are taken to be idle. Of those, Ollama unloads first the one whose file's digest sorts first, \
                      which is not known here: here the one that was loaded first goes first.";
         page.text(order, Hue::Dim);

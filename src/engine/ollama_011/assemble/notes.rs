@@ -1,7 +1,7 @@
 //! What is worth knowing beside the figures.
 
 use super::Parts;
-use crate::engine::EngineId;
+use crate::engine::ollama_011::facts::FACTS;
 use crate::engine::ollama_011::runs::runs;
 use crate::machine::{Backend, Os};
 use crate::plan::DevicePlan;
@@ -44,7 +44,7 @@ impl Parts<'_> {
         self.more_than_fits().into_iter().for_each(&mut say);
         self.runs(devices).into_iter().for_each(&mut say);
         self.why_not_mapped().into_iter().for_each(|why| say(format!("weights are read, not mapped: {why}")));
-        for option in EngineId::Ollama011.ignored(self.settings) {
+        for option in FACTS.ignored(self.settings) {
             say(format!("{option} has no meaning for this engine and is ignored"));
         }
         notes
