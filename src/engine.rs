@@ -170,7 +170,7 @@ impl FromStr for EngineId {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|engine| engine.name() == text).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|engine| engine.name()).collect();
-            format!("this version has no engine '{text}': write {}", names.join(" or "))
+            format!("unknown engine '{text}': use {}", names.join(" or "))
         })
     }
 }
@@ -256,7 +256,7 @@ fn of_one_computer(
     let Some(alone) = machine.alone() else { return of_one_computer(model, machine, settings) };
     let mut plan = of_one_computer(model, &alone, settings)?;
     let others = joined::names(&machine.gpus).join(", ");
-    plan.notes.push(format!("Ollama uses the GPUs of one computer: those of {others} are left out"));
+    plan.notes.push(format!("Ollama uses the GPUs of one machine only: those of {others} are not used"));
     Ok(plan)
 }
 

@@ -117,7 +117,10 @@ pub fn draft(
         }
     }
     if let Some(name) = build.missing {
-        return Err(Refusal::model(format!("the file has no tensor {name}, which its architecture needs")));
+        return Err(Refusal::model(format!(
+            "the file has no tensor {name}, which its architecture requires: convert \
+                                           the model again"
+        )));
     }
     let embeddings = model.weights.find_global(Slot::TokenEmbd, Part::Weight).map_or(Id::NONE, |at| build.known[at]);
     let purpose = Purpose {

@@ -95,7 +95,7 @@ pub(super) fn contests(model: &Model, plan: &Plan, settings: &Settings, formulas
     let knobs = Knobs::of(model, plan, settings);
     let sizes = [
         (GraphUse::Partial, "graph, some layers in RAM", formulas.partial),
-        (GraphUse::Full, "graph, every layer on GPUs", formulas.full),
+        (GraphUse::Full, "graph, all layers on GPU", formulas.full),
     ];
     let mut contests = Vec::new();
     for (when, name, rule) in sizes {

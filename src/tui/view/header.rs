@@ -95,7 +95,7 @@ pub(super) fn engine(app: &App) -> String {
 fn machine(app: &App) -> String {
     let gpus = &app.machine.gpus;
     let cards = match gpus.as_slice() {
-        _ if app.known == Known::Asking && app.what_if.instead.is_none() => "looking for GPUs…".to_owned(),
+        _ if app.known == Known::Asking && app.what_if.instead.is_none() => "detecting GPUs…".to_owned(),
         [] => "no GPU".to_owned(),
         [one] => short_name(&one.name).to_owned(),
         [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {

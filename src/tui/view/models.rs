@@ -68,7 +68,7 @@ pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
                 draw_text(place, chosen, path, "", theme, buffer);
             }
             Line::Typed => {
-                let said = "opens it: from here, or asking a server";
+                let said = "open: locally, else from a server";
                 draw_text(place, chosen, browse.input.value().trim(), said, theme, buffer);
             }
         }
@@ -85,13 +85,14 @@ pub fn said(browse: &Browse, shelf: &Shelf, list: Rect) -> Vec<String> {
     let none_here = match (browse.none_here, list.height < ROOMY) {
         (false, _) => None,
         (true, true) => Some(
-            "No model was found on this computer (Ollama, Hugging Face, LM Studio, llama.cpp). Choose one of the \
+            "No models found on this machine (Ollama, Hugging Face, LM Studio, llama.cpp). Choose one from the \
              catalogue, or type a path or a name.",
         ),
         (true, false) => Some(
-            "No model was found on this computer, in no folder of Ollama, Hugging Face, LM Studio and llama.cpp ('plimsoll \
-             list' names them; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE name others). Choose one of the catalogue to see how \
-             it would do here, or type a path, or a name: of what is not here only the header is fetched.",
+            "No models found on this machine in the folders of Ollama, Hugging Face, LM Studio and llama.cpp \
+             ('plimsoll list' names them; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE change them). Choose one from the \
+             catalogue to see how it would fit, or type a path or a name: only the header of a remote model is \
+             fetched.",
         ),
     };
     let refused = match &shelf.gathered {
@@ -108,8 +109,8 @@ fn aside(app: &App, browse: &Browse) -> String {
     let models = browse.lines.iter().filter(|line| matches!(line, Line::Model(_))).count();
     let count = format!("{models} of {}", app.shelf.rows.len());
     match (&app.shelf.gathered, app.shelf.open()) {
-        (Gathered::Nothing, _) => "looking…".to_owned(),
-        (_, open @ 1..) => format!("{count}, {open} being worked out"),
+        (Gathered::Nothing, _) => "searching…".to_owned(),
+        (_, open @ 1..) => format!("{count}, planning {open}"),
         (Gathered::Here, 0) => format!("{count}, asking Ollama"),
         (_, 0) => count,
     }
@@ -120,8 +121,7 @@ fn draw_field(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
     pen.put("› ", theme.bold(Hue::Focus));
     let (start, room) = (pen.x(), pen.room().saturating_sub(1));
     if browse.input.value().is_empty() {
-        let hints =
-            ["a name, a path, hf://owner/repo, an address: type or paste it", "type a name, a path or an address"];
+        let hints = ["type or paste a name, a path, hf://owner/repo or a URL", "type a name, a path or a URL"];
         let hint = hints.into_iter().find(|hint| width(hint) < room).unwrap_or_default();
         pen.skip(1).put(hint, theme.ink(Hue::Dim));
     }
@@ -150,10 +150,10 @@ pub struct Filter {
 pub fn filters(browse: &Browse, row: Rect) -> Vec<Filter> {
     let only = &browse.only;
     let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
-    let order = format!("order: {}{}", browse.sort.word(), if browse.reversed { ", turned" } else { "" });
+    let order = format!("order: {}{}", browse.sort.word(), if browse.reversed { ", reversed" } else { "" });
     let all = [
         ("^F", "fits".to_owned(), Some(only.fitting), Command::OnlyFitting),
-        ("^L", "here".to_owned(), Some(only.here), Command::OnlyHere),
+        ("^L", "local".to_owned(), Some(only.here), Command::OnlyHere),
         ("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
         ("^S", order, None, Command::Sort),
     ];
@@ -180,7 +180,7 @@ fn draw_filters(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
         Pen::new(buffer, rest, 0).right(&format!("{} hidden", browse.hidden), theme.ink(Hue::Cache));
         return;
     }
-    let says = ["context: the most on GPUs, (the most with layers in RAM)", "in brackets: with RAM"];
+    let says = ["context: max on GPU, (max with layers in RAM)", "in brackets: with RAM"];
     if let Some(says) = says.into_iter().find(|says| width(says) <= rest.width) {
         Pen::new(buffer, rest, 0).right(says, theme.ink(Hue::Dim));
     }
@@ -198,9 +198,9 @@ fn draw_text(place: Rect, chosen: bool, text: &str, said: &str, theme: Theme, bu
 /// Why nothing is listed.
 fn speak(app: &App, browse: &Browse, list: Rect, buffer: &mut Buffer) {
     let text = match (&app.shelf.gathered, browse.hidden) {
-        (Gathered::Nothing, _) => "Looking through the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
-        (_, 1..) => "The filters hide every model: ^F, ^L and ^G take them away.",
-        _ => "There is no model: type a name, a path or an address.",
+        (Gathered::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
+        (_, 1..) => "All models are hidden by the filters: ^F, ^L and ^G switch them off.",
+        _ => "No models: type a name, a path or a URL.",
     };
     for (row, line) in (0..).zip(wrap(text, list.width)) {
         Pen::new(buffer, list, row).put(&line, app.theme.ink(Hue::Dim));
