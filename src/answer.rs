@@ -7,27 +7,23 @@ pub mod best;
 pub mod change;
 pub mod cliffs;
 pub mod compare;
-mod crew;
-mod foresight;
 mod glance;
-mod ground;
 pub mod largest;
 pub mod limits;
 pub mod machines;
 pub mod matrix;
 pub mod quant;
 pub mod report;
+mod search;
 pub mod situation;
-mod survey;
 pub mod sweep;
 pub mod together;
-mod track;
 pub mod verdict;
 pub mod why;
 
 use std::fmt;
 
-use crate::engine::{self, Aim, Courses, EngineError, EngineId, Hope, Outlook, Scene, Sketch};
+use crate::engine::{self, Aim, EngineError, EngineId, Hope, Outlook, Scene};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{DevicePlan, Gist, Plan, Verdict};
@@ -64,7 +60,7 @@ impl Case<'_> {
     /// The knobs that the engine offers for this model on this machine, in the order of the screen.
     pub fn knobs(&self) -> Vec<Knob> {
         let scene = Scene { model: Some(self.model), machine: self.machine, raw: self.settings.raw };
-        self.engine.knobs(&scene)
+        self.engine.facts().knobs(&scene)
     }
 
     /// The ends of the knobs' ranges, which the model sets.
@@ -86,25 +82,15 @@ impl Case<'_> {
     /// # Errors
     /// As [`engine::plan`].
     pub fn gist(&self, aim: Aim) -> Result<Gist, EngineError> {
-        engine::gist(self.engine, self.model, self.machine, self.settings, aim)
+        engine::of(self.engine).summary(self.model, self.machine, self.settings, aim)
     }
 
     /// What is certain of the plan beforehand.
     ///
     /// # Errors
     /// As [`engine::plan`].
-    pub fn outlook(&self, courses: &Courses) -> Result<Option<Outlook>, EngineError> {
-        engine::outlook(self.engine, self.model, self.machine, self.settings, courses)
-    }
-
-    /// What the plan comes to by graphs of other plans; none from an engine that is as quick to plan, or makes none.
-    fn sketch(&self, aim: Aim, sketch: &Sketch<'_>) -> Option<Gist> {
-        engine::sketch(self.engine, self.model, self.machine, self.settings, aim, sketch).ok().flatten()
-    }
-
-    /// The plan by graphs that were measured for it; none from an engine that is as quick to plan, or makes none.
-    fn plan_by(&self, sketch: &Sketch<'_>) -> Option<Plan> {
-        engine::plan_by(self.engine, self.model, self.machine, self.settings, sketch).ok().flatten()
+    fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
+        engine::of(self.engine).outlook(self.model, self.machine, self.settings)
     }
 
     /// Whether `goal` is met.

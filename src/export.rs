@@ -161,7 +161,8 @@ impl Format {
     /// The forms that a plan of `engine` has: only Ollama reads a Modelfile, options and its own variables.
     pub fn of(engine: EngineId) -> Vec<Self> {
         let for_ollama = [Self::Modelfile, Self::Options, Self::Environment, Self::Systemd];
-        Self::ALL.into_iter().filter(|format| engine != EngineId::LlamaCpp || !for_ollama.contains(format)).collect()
+        let is_ollama = engine.facts().is_ollama;
+        Self::ALL.into_iter().filter(|format| is_ollama || !for_ollama.contains(format)).collect()
     }
 
     /// `subject` in this form, with a line break at its end.

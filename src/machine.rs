@@ -145,6 +145,15 @@ pub struct Gpu {
     pub computer: Option<Arc<str>>,
 }
 
+/// GPU or CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum DeviceKind {
+    Gpu,
+    Cpu,
+}
+
 /// Main memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ram {

@@ -3,14 +3,15 @@
 mod groups;
 mod hyper;
 pub mod quantise;
+mod summary;
 
 use crate::gguf::{Header, Tensor, Value, file_type_name};
-use crate::plan::ModelSummary;
 use crate::units::Bytes;
 use groups::Groups;
 
 pub use groups::Group;
 pub use hyper::{Experts, Hyper, Ssm};
+pub use summary::ModelSummary;
 
 /// The most blocks that a model may have: over a hundred times what the largest published ones have.
 pub const MOST_BLOCKS: u64 = 1 << 14;
@@ -125,19 +126,6 @@ impl Model {
     /// The tensor of this name.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.header.tensors.iter().find(|tensor| &*tensor.name == name)
-    }
-
-    /// The model in a few words.
-    pub fn summary(&self) -> ModelSummary {
-        ModelSummary {
-            name: self.name.clone(),
-            architecture: self.architecture.clone(),
-            file_type: self.file_type.map(str::to_owned),
-            parameters: self.parameters,
-            bytes: self.bytes,
-            layers: self.block_count(),
-            context_train: self.hyper.context_train,
-        }
     }
 }
 

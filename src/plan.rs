@@ -3,6 +3,7 @@
 
 mod computers;
 mod gist;
+mod knob;
 mod listing;
 mod own_caches;
 mod peak;
@@ -13,9 +14,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::engine::EngineId;
-use crate::machine::{Backend, Gpu, Origin, Ram};
-use crate::settings::{CacheType, FlashAttn};
+use crate::engine::id::EngineId;
+use crate::machine::{Backend, DeviceKind, Gpu, Origin, Ram};
+use crate::model::ModelSummary;
+use crate::settings::InEffect;
 use crate::units::Bytes;
 
 pub use computers::Computer;
@@ -138,62 +140,6 @@ impl std::fmt::Display for Confidence {
     }
 }
 
-/// A model in a few words.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ModelSummary {
-    /// `general.name`, else the file's name.
-    pub name: String,
-    /// `general.architecture`.
-    pub architecture: String,
-    /// The quantisation mix, `Q4_K_M`; absent when the header does not tell.
-    pub file_type: Option<String>,
-    /// Number of weights.
-    pub parameters: u64,
-    /// Sum of the tensors' bytes.
-    pub bytes: Bytes,
-    /// Number of blocks.
-    pub layers: usize,
-    /// Context that the model was trained for, in tokens.
-    pub context_train: Option<u64>,
-}
-
-/// The knobs after the engine's rules.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct InEffect {
-    /// What the engine's own option means: per sequence for Ollama, in total for llama.cpp.
-    pub ctx: u64,
-    /// Tokens of context per sequence.
-    pub ctx_per_sequence: u64,
-    /// Tokens of context over all sequences.
-    pub ctx_total: u64,
-    /// Sequences at once.
-    pub parallel: u64,
-    /// Logical batch, in tokens.
-    pub batch: u64,
-    /// Physical batch, in tokens.
-    pub ubatch: u64,
-    /// Type of the K cache.
-    pub cache_type_k: CacheType,
-    /// Type of the V cache.
-    pub cache_type_v: CacheType,
-    /// Flash attention; `Auto` where the engine leaves it open until the model is loaded.
-    pub flash_attn: FlashAttn,
-    /// Layers that were asked onto GPUs; -1 when the engine chose.
-    pub gpu_layers: i64,
-    /// Whether all sequences share one KV cache; none for engines without that choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kv_unified: Option<bool>,
-    /// Tokens whose logits one ubatch computes; none for engines without that choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outputs: Option<u64>,
-    /// Layers whose experts were asked to stay in RAM; none for engines without that choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub n_cpu_moe: Option<u64>,
-    /// The release of llama.cpp that it is planned by: `2026-11`; none for engines that do not run it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub release: Option<&'static str>,
-}
-
 /// What one device is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DevicePlan {
@@ -299,15 +245,6 @@ impl DevicePlan {
     pub fn is_over(&self) -> bool {
         self.asked() > self.free + self.swap_free
     }
-}
-
-/// GPU or CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum DeviceKind {
-    Gpu,
-    Cpu,
 }
 
 /// A part of what an engine keeps back on a device.

@@ -1,18 +1,23 @@
-//! The knobs as a person sets them. What an engine makes of them is in [`crate::plan::InEffect`].
+//! The knobs as a person sets them. What an engine makes of them is in [`InEffect`].
 
 mod aside;
+mod flag;
+mod in_effect;
 pub mod knob;
+mod release;
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::engine::llama_cpp::release::Release;
 use crate::gguf::{FileType, GgmlType};
 use crate::units::Bytes;
 
 pub use aside::Aside;
+pub use flag::Flag;
+pub use in_effect::InEffect;
+pub use release::Release;
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]

@@ -4,8 +4,8 @@
 use plimsoll::engine::ggml::Backend;
 use plimsoll::engine::llama_cpp::context::Options;
 use plimsoll::engine::llama_cpp::fit::{Limits, Refused, fit};
-use plimsoll::engine::llama_cpp::release::Release;
 use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
+use plimsoll::settings::Release;
 use plimsoll::source::description;
 use rstest::rstest;
 

@@ -13,14 +13,17 @@ mod ranges;
 mod sliders;
 mod together;
 
+use std::thread;
+
 use crate::stage::{self, Stage};
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::{FileType, Value};
 use plimsoll::plan::{Verdict, Why};
 use plimsoll::settings::knob::Knob;
-use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers};
-use plimsoll::tui::action::{Action, Leave};
-use plimsoll::tui::app::{App, Known, Mode};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::tui::action::{Action, Command, Leave};
+use plimsoll::tui::app::{Known, Mode};
+use plimsoll::tui::effect::Effect;
 use plimsoll::tui::keymap::{KEYS, Scope};
 use plimsoll::tui::regions::Panel;
 
@@ -236,7 +239,7 @@ fn another_engine_keeps_the_knobs_and_is_undone() {
     stage.press("→ e ↓ Enter");
     let place = EngineId::ALL.iter().position(|&engine| engine == first).unwrap();
     let second = EngineId::ALL[place + 1];
-    assert!(first.releases().is_empty(), "the next line is the next engine");
+    assert!(first.facts().releases.is_empty(), "the next line is the next engine");
     assert_eq!(stage.app.engine, second);
     assert_eq!(stage.app.plan.as_ref().unwrap().engine, second);
     assert!(matches!(stage.app.settings.ctx, Context::Tokens(_)));
@@ -329,11 +332,28 @@ fn the_smallest_screens_ask_for_room() {
     assert_eq!(stage.app.leave, Some(Leave::Quit));
 }
 
-/// The planner is sent to threads by nobody, but effects carry parts of it.
+/// The program runs effects on threads of their own and sends the answers back.
 #[test]
-fn effects_can_cross_threads() {
-    fn sends<T: Send>() {}
-    sends::<plimsoll::tui::effect::Effect>();
-    sends::<Action>();
-    let _: fn(&App) = |_| {};
+fn limits_worked_out_on_another_thread_are_shown() {
+    let start = || {
+        let machine = stage::machine(1, "RTX 3060", 12, 64);
+        Stage::by(EngineId::Ollama024, stage::model("llama3.1-8b"), machine, (140, 45), Settings::default())
+    };
+    let mut stage = start();
+    assert_eq!(stage.app.limits, None);
+    let mut effects = stage.app.update(Action::Press(Command::More));
+    effects.extend(stage.app.settle());
+    let answer = |effect| match effect {
+        Effect::Limits(question) => Some(question.answer()),
+        _ => None,
+    };
+    let answers: Vec<Action> = thread::spawn(move || effects.into_iter().filter_map(answer).collect()).join().unwrap();
+    answers.into_iter().for_each(|answer| stage.act(answer));
+
+    let mut expected = start();
+    expected.no_limits = false;
+    expected.press("→");
+    assert!(expected.app.limit(Knob::Context).is_some());
+    assert_eq!(stage.app.limits, expected.app.limits);
+    assert!(stage.text().contains('┊'), "the limit is marked\n{}", stage.text());
 }

@@ -12,14 +12,13 @@ use plimsoll::engine::llama_cpp::context::Options;
 use plimsoll::engine::llama_cpp::error::Refusal;
 use plimsoll::engine::llama_cpp::fit::{Limits, fit};
 use plimsoll::engine::llama_cpp::placement::{Overflow, Part};
-use plimsoll::engine::llama_cpp::release::Release;
 use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::{Array, Elements, Header, Value as GgufValue};
 use plimsoll::model::Model;
 use plimsoll::plan::{Confidence, Totals, Verdict};
-use plimsoll::settings::FlashAttn;
 use plimsoll::settings::{self, Settings};
+use plimsoll::settings::{FlashAttn, Release};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use rstest::rstest;
@@ -133,7 +132,7 @@ fn files(release: &str) -> Vec<PathBuf> {
 
 /// Every file of a release's figures, compared.
 pub fn outcomes(release: Release) -> Vec<Arc<Outcome>> {
-    files(release.name).iter().map(|path| outcome(path)).collect()
+    files(release.name()).iter().map(|path| outcome(path)).collect()
 }
 
 /// A file's lines, compared once however many tests ask.

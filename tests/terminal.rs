@@ -155,7 +155,7 @@ fn some(cells: u16) -> NonZero<u16> {
 /// The row of `knob` while the default engine offers its knobs.
 fn knob_row((columns, rows): (u16, u16), knob: Knob) -> KnobRow {
     let machine = crate::stage::one_gpu();
-    let knobs = EngineId::default().knobs(&Scene { model: None, machine: &machine, raw: false });
+    let knobs = EngineId::default().facts().knobs(&Scene { model: None, machine: &machine, raw: false });
     let at = knobs.iter().position(|&other| other == knob).unwrap();
     Regions::of(columns, rows, knobs.len()).knob(at).unwrap()
 }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::ground::{Ground, Mirrored};
+use super::search::{Mirrored, Search};
 use super::{Case, Goal};
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
-use crate::plan::{InEffect, Plan};
+use crate::plan::Plan;
 use crate::settings::knob::Knob;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use crate::units::{Bytes, Tokens};
 
 /// One change of one knob, of the model's quantisation, or of what is free on one GPU.
@@ -258,11 +258,11 @@ impl More<'_> {
 
     /// The least above `low`, which is not enough, up to `high`.
     fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
-        Mirrored { ground: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
+        Mirrored { search: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
     }
 }
 
-impl Ground for More<'_> {
+impl Search for More<'_> {
     type Rules = Option<InEffect>;
 
     fn rules(&mut self, mib: u64) -> Option<InEffect> {

@@ -140,7 +140,7 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<Group> {
     ];
     let made_by = vec![
         row("engine", &|plan| words(plan.engine.title())),
-        row("release", &|plan| plan.settings.release.map_or(Figure::Nothing, words)),
+        row("release", &|plan| plan.settings.release.map_or(Figure::Nothing, |release| words(release.name()))),
         row("figures", &|plan| words(&plan.confidence.to_string())),
         row("GPUs", &|plan| words(&cards(plan))),
         row("GPU memory", &|plan| Figure::Size(plan.gpus().iter().map(|gpu| gpu.total).sum())),

@@ -5,7 +5,8 @@ use serde::Serialize;
 use super::Case;
 use super::cliffs::Cliff;
 use crate::engine::Aim;
-use crate::plan::{DeviceKind, Gist, Plan, Standing, Totals, Verdict};
+use crate::machine::DeviceKind;
+use crate::plan::{Gist, Plan, Standing, Totals, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::{Bytes, Ratio};
 

@@ -2,9 +2,9 @@
 
 use super::Case;
 use crate::engine::{self, EngineError, EngineId, Reception};
-use crate::machine::Machine;
+use crate::machine::{DeviceKind, Machine};
 use crate::model::Model;
-use crate::plan::{Confidence, DeviceKind, DevicePlan, Plan, Standing, Verdict};
+use crate::plan::{Confidence, DevicePlan, Plan, Standing, Verdict};
 use crate::settings::{Context, Settings};
 use crate::units::Bytes;
 
@@ -133,7 +133,7 @@ impl Fate {
     }
 }
 
-/// Loads `tenants` one after the other on `machine`, as `engine` would; see [`engine::receive`] for when one has to go.
+/// Loads `tenants` one after the other on `machine`, as `engine` would; see [`engine::Engine::admit`] for when one has to go.
 ///
 /// All are taken to be idle and to be kept equally long. Ollama then unloads in the order of their files' digests, which
 /// nothing here knows; the one that was loaded first goes first instead. One file is loaded once: asked for again with
@@ -163,7 +163,7 @@ fn arrive(
 ) -> Result<Fate, EngineError> {
     let Some(Tenant { model, settings }) = tenants.get(number).copied() else { return Ok(Fate::Shares(number)) };
     let mut settings = settings.clone();
-    if engine.evicts() {
+    if engine.facts().evicts {
         let same_file =
             |&(other, _): &(usize, &Plan)| tenants.get(other).is_some_and(|one| std::ptr::eq(one.model, model));
         let other = residents(fates).find(same_file).map(|(other, _)| other);
@@ -184,11 +184,11 @@ fn arrive(
                 None => Fate::Loaded(Box::new(plan)),
             });
         };
-        if let Some(most) = engine.most_loaded(machine).filter(|&most| loaded.len() >= most) {
+        if let Some(most) = engine.facts().most_loaded(machine).filter(|&most| loaded.len() >= most) {
             evict(fates, &[first], number, &format!("Ollama keeps at most {most} models loaded here"));
             continue;
         }
-        match engine::receive(engine, model, &left, &settings)? {
+        match engine::of(engine).admit(model, &left, &settings)? {
             Reception::Welcome(plan) => return Ok(Fate::Loaded(plan)),
             Reception::Refused(why) => return Ok(Fate::Refused(why)),
             Reception::OneGoes(why) => evict(fates, &[first], number, &why),

@@ -1,7 +1,8 @@
 //! Does it fit, what is the limit, what would change it: one sentence, in words a person would use.
 
 use super::Limits;
-use crate::plan::{DeviceKind, LayerPlan, Plan, Standing, Verdict};
+use crate::machine::DeviceKind;
+use crate::plan::{LayerPlan, Plan, Standing, Verdict};
 use crate::units::{Bytes, Tokens};
 
 impl Standing {

@@ -143,7 +143,7 @@ fn answer(plan: &Plan, layer: &LayerPlan) -> LayerAnswer {
 /// Whether `one` was placed before `other`: blocks from the last to the first, and the output layer first or last.
 fn is_before(plan: &Plan, one: usize, other: usize) -> bool {
     let output = plan.layers.len().saturating_sub(1);
-    match plan.engine.places_output_last() {
+    match plan.engine.facts().places_output_last {
         true if one == output => false,
         true if other == output => true,
         _ => one > other,

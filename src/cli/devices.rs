@@ -7,8 +7,7 @@ use super::report::cell;
 use super::style::{Ink, Style};
 use crate::engine::backend;
 use crate::hardware::{Detected, Process, Tried};
-use crate::machine::{Backend, Origin, Os, file, short_name};
-use crate::plan::DeviceKind;
+use crate::machine::{Backend, DeviceKind, Origin, Os, file, short_name};
 use crate::units::Bytes;
 
 /// The devices and everything that was tried.

@@ -48,7 +48,7 @@ fn unheard(knobs: &Knobs) -> Vec<String> {
     let engine = knobs.engine;
     let others = &knobs.others;
     let mut notes = Vec::new();
-    if others.mmproj.is_some() && !engine.counts_projectors() {
+    if others.mmproj.is_some() && !engine.facts().counts_projectors {
         notes.push(format!("--mmproj is ignored: {engine} does not plan projectors"));
     }
     notes
@@ -59,9 +59,8 @@ mod tests {
     use super::super::args::OtherKnobs;
     use super::*;
     use crate::engine::EngineId;
-    use crate::engine::llama_cpp::release::Release;
     use crate::gguf::FileType;
-    use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs};
+    use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release};
 
     const NO_VARIABLES: Variables<'static> = &|_| None;
 
@@ -93,7 +92,7 @@ mod tests {
                 fit_ctx: Some(4096),
                 n_cpu_moe: Some(3),
                 mmproj: Some("mmproj.gguf".into()),
-                release: Some(Release::AUGUST_2026),
+                release: Some(Release::August2026),
                 quant: Some(FileType::Q8_0),
             },
         };
@@ -121,7 +120,7 @@ mod tests {
             spread: true,
             require_full: true,
             n_cpu_moe: Some(3),
-            release: Some(Release::AUGUST_2026),
+            release: Some(Release::August2026),
             raw: true,
         };
         let (settings, notes) = settings(&knobs, NO_VARIABLES);

@@ -18,6 +18,7 @@ use crate::answer::Glance;
 use crate::engine::Choice;
 use crate::gguf::FileType;
 use crate::plan::{Confidence, Standing, Verdict};
+use crate::settings::Release;
 use crate::shelf::{self, Item, Look};
 use crate::source::{Progress, Roots};
 use crate::units::{Bytes, short};
@@ -143,7 +144,7 @@ fn row(item: &Item, look: Look) -> Row {
 struct Object<'a> {
     plimsoll: &'static str,
     engine: &'static str,
-    release: Option<&'static str>,
+    release: Option<Release>,
     models: &'a [Row],
     notes: &'a [String],
 }
@@ -154,7 +155,7 @@ pub(super) fn json(ready: &Ready, rows: &[Row]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&Object {
         plimsoll: env!("CARGO_PKG_VERSION"),
         engine: engine.name(),
-        release: release.map(|release| release.name),
+        release: release,
         models: rows,
         notes: &ready.notes,
     })

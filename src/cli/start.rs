@@ -100,7 +100,7 @@ impl Start {
     pub(super) fn read(knobs: &Knobs, machine: &MachineArgs) -> Result<Self, Fault> {
         let variables = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         let (mut settings, mut notes) = knobs::settings(knobs, &variables);
-        if let Some(projector) = knobs.others.mmproj.as_ref().filter(|_| knobs.engine.counts_projectors()) {
+        if let Some(projector) = knobs.others.mmproj.as_ref().filter(|_| knobs.engine.facts().counts_projectors) {
             settings.projector = source::open(projector, &mut source::unwatched)?.tensor_bytes();
         }
         let Asked { described, search } = Asked::read(machine)?;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::EngineId;
-use super::llama_cpp::release::Release;
-use crate::settings::Settings;
+use super::id::EngineId;
+
+use crate::settings::{Release, Settings};
 
 /// An engine, and its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,22 +15,12 @@ pub struct Choice {
     pub release: Option<Release>,
 }
 
-impl EngineId {
-    /// The releases of llama.cpp that it can run, the newest first; none for an engine with an estimator of its own.
-    pub const fn releases(self) -> &'static [Release] {
-        match self {
-            Self::Ollama | Self::LlamaCpp => &Release::ALL,
-            Self::Ollama024 | Self::Ollama011 => &[],
-        }
-    }
-}
-
 impl Choice {
     /// Every engine with every release, in the order in which they are offered.
     pub fn all() -> Vec<Self> {
         let with_releases = |engine: EngineId| {
-            let releases = engine.releases().iter().map(move |&release| Self { engine, release: Some(release) });
-            let alone = engine.releases().is_empty().then_some(Self { engine, release: None });
+            let releases = engine.facts().releases.iter().map(move |&release| Self { engine, release: Some(release) });
+            let alone = engine.facts().releases.is_empty().then_some(Self { engine, release: None });
             releases.chain(alone)
         };
         EngineId::ALL.into_iter().flat_map(with_releases).collect()
@@ -38,7 +28,7 @@ impl Choice {
 
     /// What `settings` mean to `engine`.
     pub fn of(engine: EngineId, settings: &Settings) -> Self {
-        let release = (!engine.releases().is_empty()).then(|| settings.release.unwrap_or_default());
+        let release = (!engine.facts().releases.is_empty()).then(|| settings.release.unwrap_or_default());
         Self { engine, release }
     }
 
@@ -73,7 +63,7 @@ mod tests {
     #[test]
     fn what_is_chosen_is_what_the_settings_then_mean() {
         for choice in Choice::all() {
-            let mut settings = Settings { release: Some(Release::AUGUST_2026), ..Settings::default() };
+            let mut settings = Settings { release: Some(Release::August2026), ..Settings::default() };
             choice.apply(&mut settings);
             assert_eq!(Choice::of(choice.engine, &settings), choice);
         }

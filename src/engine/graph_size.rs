@@ -28,11 +28,11 @@ mod vision;
 
 use std::sync::Arc;
 
-use super::EngineError;
+use super::id::EngineError;
 use crate::gguf::Tensor;
 use crate::model::{Group, Model};
-use crate::plan::{GraphPlan, GraphSize, GraphUse, InEffect, Symbol, Term};
-use crate::settings::{CacheType, FlashAttn};
+use crate::plan::{GraphPlan, GraphSize, GraphUse, Symbol, Term};
+use crate::settings::{CacheType, FlashAttn, InEffect};
 use crate::units::Bytes;
 use cache::Caches;
 use expr::DivisionByZero;

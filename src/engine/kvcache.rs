@@ -5,10 +5,10 @@
 mod kinds;
 
 use super::graph_size::{Facts, Release};
-use super::{EngineError, EngineId};
+use super::id::EngineError;
 use crate::model::Model;
-use crate::plan::{InEffect, OwnCache, OwnCacheKind, OwnCaches};
-use crate::settings::{CacheType, FlashAttn};
+use crate::plan::{OwnCache, OwnCacheKind, OwnCaches};
+use crate::settings::{CacheType, FlashAttn, InEffect};
 use crate::units::Bytes;
 use kinds::Block;
 
@@ -59,13 +59,12 @@ impl Capacity {
     }
 }
 
-/// What the Ollama engine of `engine`'s time would allocate for `model` with the knobs in effect, whether it requires
-/// that engine or not.
+/// What the Ollama engine of `release` would allocate for `model` with the knobs in effect, whether it requires that
+/// engine or not.
 ///
 /// # Errors
 /// When the header lacks a key that Ollama cannot do without.
-pub fn of(engine: EngineId, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
-    let release = if engine == EngineId::Ollama011 { Release::August2025 } else { Release::May2026 };
+pub(super) fn of(release: Release, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
     Ok(caches(model, &Facts::of(model, release)?, effect))
 }
 

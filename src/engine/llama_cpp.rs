@@ -1,53 +1,52 @@
 //! llama.cpp: what llama-server allocates for a model: weights, caches and the buffers of the compute graph, to the byte.
 //!
-//! The reference is the llama.cpp of package `llama-cpp-sys-2`; which version of it, a [`release::Release`] says.
+//! The reference is the llama.cpp of package `llama-cpp-sys-2`; which version of it, [`Release`] says.
 
 pub mod architecture;
 pub mod cache;
 pub mod context;
-pub mod courses;
-mod desk;
+pub(super) mod engine;
 pub mod error;
+pub(super) mod facts;
 pub mod fit;
+pub mod graph;
 mod graph_plan;
 pub mod hparams;
+mod measure;
 pub mod pipeline;
 pub mod placement;
 mod plan;
 mod probe;
 pub mod release;
-mod reservation;
 pub mod settled;
-mod tally;
-mod trials;
 pub mod weights;
 
-use crate::engine::EngineError;
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::schedule::{Schedule, Trace};
 use crate::engine::ggml::tensor::Place;
 use crate::engine::ggml::{Backend, Graph};
+use crate::engine::id::EngineError;
 use crate::gguf::Header;
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::settings::{FlashAttn, Settings};
+use crate::settings::{FlashAttn, Release, Settings};
 use architecture::Family;
 use cache::Memory;
 use context::{Context, Options};
-use desk::Desk;
 use error::Refusal;
 use hparams::Hparams;
+use measure::Measurer;
 use pipeline::Pipeline;
 use placement::{Overflow, Placement, Request};
-pub(super) use plan::{gist, outlook, plan, plan_gauged, settled, visible};
-use release::Release;
+pub(super) use plan::{gist, outlook, plan, settled, visible};
+use release::Traits;
 use weights::Weights;
 
 /// A model as llama.cpp sees it, ready to be measured with many settings.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// By which release's rules.
-    pub release: Release,
+    pub release: &'static Traits,
     /// Whose graph it has.
     pub family: Family,
     /// Its hyperparameters.
@@ -97,6 +96,11 @@ impl Measured {
         let cpu = self.model.len() - 1;
         self.homes.iter().filter(|home| usize::from(**home) < cpu).count()
     }
+
+    /// All that is asked of a device.
+    fn total(&self, device: usize) -> u64 {
+        self.model[device] + self.context[device] + self.compute[device]
+    }
 }
 
 /// How a figure came about, for those who want to watch.
@@ -143,7 +147,7 @@ pub fn remembered(model: &Model, plan: &Plan, settings: &Settings) -> Result<Mem
         ..Options::default()
     };
     let placement = loaded.place(&[], &Spread::default());
-    Ok(Desk::new(&loaded).lay_out(&[], &placement, &options)?.memory)
+    Ok(Measurer::new(&loaded, &[]).memory(&placement, &options)?)
 }
 
 impl Loaded {
@@ -152,8 +156,9 @@ impl Loaded {
     /// # Errors
     /// When it lacks what llama.cpp of that release cannot do without.
     pub fn new(header: &Header, release: Release) -> Result<Self, Refusal> {
+        let release = Traits::of(release);
         let family = Family::of(header);
-        let mut hparams = Hparams::read(header, family.architecture, &release)?;
+        let mut hparams = Hparams::read(header, family.architecture, release)?;
         let weights = Weights::read(header, hparams.n_layer_all)?;
         if !family.exact {
             hparams.read_blocks(header, &weights)?;
@@ -166,7 +171,7 @@ impl Loaded {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn measure(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
-        Desk::new(self).measure(devices, &self.place(devices, spread), options)
+        Measurer::new(self, devices).measure(&self.place(devices, spread), options)
     }
 
     /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
@@ -180,7 +185,7 @@ impl Loaded {
         options: &Options,
         passes: Option<&mut Trace>,
     ) -> Result<(Measured, Watched), Refusal> {
-        Desk::new(self).watch(devices, &self.place(devices, spread), options, passes)
+        Measurer::new(self, devices).watch(&self.place(devices, spread), options, passes)
     }
 
     /// How layers are spread over `devices`.

@@ -4,39 +4,27 @@
 mod batch;
 mod choice;
 mod decide;
+pub(super) mod engine;
+pub(super) mod facts;
 mod listing;
 mod objection;
 mod predict;
 mod projector;
 
-use super::llama_cpp::fit::Gauge;
+use super::id::{Aim, EngineError, EngineId, Launch};
+use super::llama_cpp;
 use super::llama_cpp::settled::Settled;
-use super::{Aim, Courses, EngineError, EngineId, Launch, Outlook, llama_cpp};
-use crate::machine::Machine;
+use super::outlook::Outlook;
+use crate::machine::{DeviceKind, Machine};
 use crate::model::Model;
-use crate::plan::{DeviceKind, DevicePlan, Gist, InEffect, Plan, Totals, Verdict, Why};
+use crate::plan::{DevicePlan, Gist, Plan, Totals, Verdict, Why};
 use crate::settings::knob::Knob;
-use crate::settings::{Context, GpuLayers, Settings};
+use crate::settings::{Context, GpuLayers, InEffect, Settings};
 use decide::Start;
 pub(super) use objection::objection;
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     plan_by(llama_cpp::plan, model, machine, settings)
-}
-
-/// The same, where the graphs of its fit are known.
-pub(super) fn plan_gauged(
-    gauge: Gauge<'_>,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-) -> Result<Plan, EngineError> {
-    plan_by(
-        |model, machine, settings| llama_cpp::plan_gauged(gauge, model, machine, settings),
-        model,
-        machine,
-        settings,
-    )
 }
 
 /// Ollama's plan by a llama-server that places layers as `place` does.
@@ -65,20 +53,14 @@ pub(super) fn settled(model: &Model, machine: &Machine, settings: &Settings) -> 
 
 /// The start that loads the model, or else the last one.
 fn last_start(model: &Model, machine: &Machine, settings: &Settings) -> Result<Start, EngineError> {
-    let place = |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, Aim::Most, Gauge::Graph);
+    let place = |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, Aim::Most);
     let (start, _) = begin(model, machine, settings, &place, &place, |gist| &gist.devices)?;
     Ok(start)
 }
 
 /// What the plan comes to.
-pub(super) fn gist(
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    aim: Aim,
-    gauge: Gauge<'_>,
-) -> Result<Gist, EngineError> {
-    let place = |aim| move |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, aim, gauge);
+pub(super) fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
+    let place = |aim| move |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, aim);
     // whether a first attempt runs out of memory is seen when it has placed what it can
     let retries = settings.ctx == Context::Auto;
     let first = place(if retries { Aim::Most } else { aim });
@@ -90,17 +72,12 @@ pub(super) fn gist(
 }
 
 /// What is certain of it beforehand.
-pub(super) fn outlook(
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    courses: &Courses,
-) -> Result<Outlook, EngineError> {
+pub(super) fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
     let start = decide::start(model, machine, settings, None)?;
-    let mut outlook = llama_cpp::outlook(model, &start.machine, &start.options, courses)?;
+    let mut outlook = llama_cpp::outlook(model, &start.machine, &start.options)?;
     if let Some(lower) = decide::lower_context(settings, start.ctx) {
         let again = decide::start(model, machine, settings, Some(lower))?;
-        outlook.hope = outlook.hope.max(llama_cpp::outlook(model, &again.machine, &again.options, courses)?.hope);
+        outlook.hope = outlook.hope.max(llama_cpp::outlook(model, &again.machine, &again.options)?.hope);
     }
     let considered = |gpu: usize| start.gpus.iter().zip(&outlook.gpus).any(|(&home, &used)| used && home == gpu);
     outlook.gpus = (0..machine.gpus.len()).map(considered).collect();

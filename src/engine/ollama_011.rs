@@ -1,15 +1,19 @@
 //! Ollama up to 0.11, whose estimator counts layers GPU by GPU: the one of commit d5a0d8d904, 14 August 2025.
 
 mod assemble;
+pub(super) mod engine;
 mod estimate;
+pub(super) mod facts;
 mod pick;
 mod rules;
 mod runs;
 mod traits;
 
+use super::company::Reception;
 use super::graph_size::{self, Facts, Knobs, Release, Sizes, Vision};
+use super::id::EngineError;
+use super::kvcache;
 use super::request::Effect;
-use super::{EngineError, Reception, kvcache};
 use crate::machine::{Backend, Machine};
 use crate::model::{Group, Model};
 use crate::plan::{OwnCaches, Plan};

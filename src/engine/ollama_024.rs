@@ -1,12 +1,15 @@
 //! Ollama up to 0.24, which estimates what a model needs and lays it out by that estimate.
 
 mod assemble;
+pub(super) mod engine;
+pub(super) mod facts;
 pub(super) mod rules;
 mod traits;
 
 use super::graph_size::{self, Facts, Knobs, Release};
+use super::id::EngineError;
 use super::layout::{self, Task};
-use super::{EngineError, backend, kvcache};
+use super::{backend, kvcache};
 use crate::machine::Machine;
 use crate::model::{Group, Model};
 use crate::plan::Plan;

@@ -1,6 +1,6 @@
 //! What is certain of a plan before anything is placed.
 
-use crate::plan::InEffect;
+use crate::settings::InEffect;
 
 /// The rules that a plan will be made by, and the best that can come of it.
 #[derive(Clone, Debug, PartialEq)]

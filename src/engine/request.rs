@@ -1,12 +1,14 @@
 //! What every Ollama makes of a request before it looks at the machine closely.
 //! Source: `server/routes.go`, `server/sched.go` and `llm/server.go`, Ollama, August 2025 and May 2026.
 
+use std::borrow::Cow;
+
 use super::graph_size::{Keys, Release};
-use super::{EngineError, EngineId};
-use crate::machine::Machine;
+use super::id::{EngineError, EngineId};
+use crate::machine::{Machine, joined};
 use crate::model::Model;
-use crate::plan::InEffect;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use crate::plan::Plan;
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use crate::units::{Bytes, Tokens};
 
 /// Tokens of a prompt that are computed at once, where nothing is said.
@@ -234,4 +236,23 @@ pub(super) fn cache_in_effect(asked: Option<CacheType>, flash: FlashAttn, notes:
     } else {
         asked
     }
+}
+
+/// As an engine plans that uses the GPUs of one computer.
+pub(super) fn of_one_computer(
+    of_one_computer: impl Fn(&Model, &Machine, &Settings) -> Result<Plan, EngineError>,
+    model: &Model,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Plan, EngineError> {
+    let Some(alone) = machine.alone() else { return of_one_computer(model, machine, settings) };
+    let mut plan = of_one_computer(model, &alone, settings)?;
+    let others = joined::names(&machine.gpus).join(", ");
+    plan.notes.push(format!("Ollama uses the GPUs of one machine only: those of {others} are not used"));
+    Ok(plan)
+}
+
+/// The machine without other computers, whose GPUs Ollama does not use.
+pub(super) fn one_computer(machine: &Machine) -> Cow<'_, Machine> {
+    machine.alone().map_or(Cow::Borrowed(machine), Cow::Owned)
 }

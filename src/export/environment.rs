@@ -5,7 +5,6 @@ use std::fmt::Display;
 
 use super::Subject;
 use super::shell::{comment, word};
-use crate::engine::EngineId;
 use crate::settings::{FlashAttn, Settings};
 use crate::units::Bytes;
 
@@ -51,7 +50,7 @@ pub fn variables(subject: &Subject<'_>) -> Vec<Variable> {
     if settings.spread {
         variables.push(Variable::new("OLLAMA_SCHED_SPREAD", 1));
     }
-    if plan.engine == EngineId::Ollama {
+    if plan.engine.facts().starts_llama_server {
         variables.extend(passed_on(settings));
     }
     variables
@@ -106,7 +105,7 @@ pub(super) fn caveats(subject: &Subject<'_>) -> Vec<String> {
     if settings.require_full {
         caveats.push("Ollama has no setting that refuses a model not fully on GPU".to_owned());
     }
-    if settings.cache_type_k != settings.cache_type_v && subject.plan.engine != EngineId::Ollama {
+    if settings.cache_type_k != settings.cache_type_v && subject.plan.engine.facts().has_one_cache_type() {
         caveats.push("Ollama uses one type for K and V".to_owned());
     }
     caveats

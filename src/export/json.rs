@@ -2,11 +2,13 @@
 
 use serde::Serialize;
 
-use crate::machine::Origin;
+use crate::machine::{DeviceKind, Origin};
+use crate::model::ModelSummary;
 use crate::plan::{
-    Branch, Computer, Confidence, DeviceKind, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, InEffect, Listing,
-    ModelSummary, OwnCaches, Plan, Reserve, Symbol, Term, Totals, Verdict,
+    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, Listing, OwnCaches, Plan,
+    Reserve, Symbol, Term, Totals, Verdict,
 };
+use crate::settings::{InEffect, Release};
 use crate::units::Bytes;
 
 /// `plan` as the object that `--json` prints: sizes are integers in bytes, keys always stand in the same order.
@@ -26,7 +28,7 @@ pub fn object(plan: &Plan) -> impl Serialize + '_ {
 struct Object<'a> {
     plimsoll: &'static str,
     engine: &'static str,
-    release: Option<&'static str>,
+    release: Option<Release>,
     confidence: Confidence,
     origin: Origin,
     model: &'a ModelSummary,

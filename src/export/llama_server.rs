@@ -7,8 +7,8 @@ use super::{Found, Subject};
 use crate::answer::Case;
 use crate::engine::{self, EngineId, Launch};
 use crate::machine::{Backend, Gpu, Machine, joined};
-use crate::plan::{InEffect, Plan};
-use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Settings};
+use crate::plan::Plan;
+use crate::settings::{Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
 
 /// Where ggml-rpc-server listens unless it is told otherwise (`tools/rpc/README.md`, 0.1.161).
 const RPC_PORT: u16 = 50052;
@@ -19,7 +19,7 @@ const RPC_PORT: u16 = 50052;
 /// When llama-server refuses what the plan rests on, in one sentence.
 pub fn command(subject: &Subject<'_>) -> Result<String, String> {
     let Case { engine, model, machine, settings } = subject.case;
-    let launched = engine::launch(engine, model, machine, settings).map_err(|error| error.to_string())?;
+    let launched = engine::of(engine).launch(model, machine, settings).map_err(|error| error.to_string())?;
     let estimated = launched.is_none();
     let launch = launched.unwrap_or_else(|| as_placed(subject.plan));
     let seen = launch.machine(machine);

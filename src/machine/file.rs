@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Gpu, Machine, Origin, Os, Ram};
-use crate::plan::DeviceKind;
+use crate::machine::DeviceKind;
 use crate::units::Bytes;
 
 /// More memory than any device has: 1 PiB. A larger figure is a slip of the pen.

@@ -1,6 +1,8 @@
 //! A plan without its explanations: what those read who ask for many plans and show none.
 
-use super::{DeviceKind, DevicePlan, InEffect, Plan, Verdict};
+use super::{DevicePlan, Plan, Verdict};
+use crate::machine::DeviceKind;
+use crate::settings::InEffect;
 use crate::units::Bytes;
 
 /// What a plan comes to.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{DeviceKind, DevicePlan};
+use super::DevicePlan;
+use crate::machine::DeviceKind;
 use crate::units::Bytes;
 
 /// Does it fit, and where?

@@ -1,10 +1,10 @@
 //! The knobs that can be turned by hand: their ranges, where they snap, and how a typed value is read. Which of them an
-//! engine offers, [`crate::engine::EngineId::knobs`] says.
+//! engine offers, [`crate::engine::EngineFacts::knobs`] says.
 
 mod facts;
 mod stops;
 mod text;
-pub(super) mod value;
+pub(crate) mod value;
 
 pub use stops::Stops;
 

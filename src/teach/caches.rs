@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::answer::Case;
 use crate::engine::llama_cpp::cache::{KvCache, Memory};
-use crate::engine::{EngineError, EngineId, kvcache, llama_cpp};
-use crate::plan::{InEffect, OwnCache, OwnCacheKind, OwnCaches, Plan};
-use crate::settings::CacheType;
+use crate::engine::{self, EngineError, llama_cpp};
+use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, Plan};
+use crate::settings::{CacheType, InEffect};
 use crate::units::{Bytes, Ratio};
 
 pub use fill::{Fill, Square};
@@ -100,7 +100,7 @@ impl Caches {
     /// When neither engine can read what the model remembers.
     pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
         let memory = llama_cpp::remembered(case.model, plan, case.settings);
-        let own = kvcache::of(plan.engine, case.model, &as_ollama_is_asked(plan));
+        let own = engine::of(plan.engine).own_caches(case.model, &as_ollama_is_asked(plan));
         let (memory, own) = match (memory, own) {
             (Err(_), Err(error)) => return Err(error),
             (memory, own) => (memory.ok(), own.ok()),
@@ -114,7 +114,7 @@ impl Caches {
             stores.extend(own_stores(own, plan));
         }
         // the engine in force first
-        let first = if is_estimated(plan.engine) { Whose::OllamaEngine } else { Whose::LlamaCpp };
+        let first = if plan.engine.facts().estimates { Whose::OllamaEngine } else { Whose::LlamaCpp };
         stores.sort_by_key(|store| store.whose != first);
         Ok(Self {
             kinds,
@@ -133,16 +133,9 @@ impl Caches {
 /// The knobs in effect for an engine whose context is one sequence's: as many tokens in all.
 fn as_ollama_is_asked(plan: &Plan) -> InEffect {
     let effect = plan.settings.clone();
-    let ctx = match plan.engine {
-        EngineId::LlamaCpp => effect.ctx_total.div_ceil(effect.parallel.max(1)),
-        EngineId::Ollama | EngineId::Ollama024 | EngineId::Ollama011 => effect.ctx,
-    };
+    let total = plan.engine.facts().ctx_is_total;
+    let ctx = if total { effect.ctx_total.div_ceil(effect.parallel.max(1)) } else { effect.ctx };
     InEffect { ctx, ..effect }
-}
-
-/// Its plan only estimates caches.
-const fn is_estimated(engine: EngineId) -> bool {
-    matches!(engine, EngineId::Ollama024 | EngineId::Ollama011)
 }
 
 fn llama_stores(memory: &Memory, plan: &Plan) -> Vec<Store> {

@@ -10,8 +10,8 @@ mod weights;
 use serde::Serialize;
 
 use crate::answer::Case;
-use crate::engine::EngineError;
 use crate::engine::formulas as estimated;
+use crate::engine::{self, EngineError};
 use crate::plan::{Branch, GraphUse, Plan, Symbol, Term};
 use crate::units::{Bytes, Ratio};
 
@@ -132,12 +132,12 @@ impl Formulas {
     pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
         let Case { model, settings, .. } = *case;
         let weights = weights::node(model, plan);
-        let Some(formulas) = estimated::Formulas::of(model, plan)? else {
+        let Some(formulas) = engine::of(plan.engine).formulas(model, plan)? else {
             let (caches, legend) = allocated::caches(model, plan, settings)?;
             let whole = whole(plan, vec![weights, caches, allocated::graphs(plan)]);
             return Ok(Self { legend, whole, contests: Vec::new() });
         };
-        let contests = contest::contests(model, plan, settings, &formulas);
+        let contests = contest::contests(plan, settings, &formulas);
         let caches = caches(plan, &formulas);
         let whole = whole(plan, vec![weights, caches, graphs(plan, &formulas)]);
         Ok(Self { legend: plan.graph.legend.clone(), whole, contests })

@@ -50,11 +50,11 @@ impl Asked {
     /// # Errors
     /// When llama.cpp refuses the model or the settings.
     pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
-        if let Some(settled) = engine::settled(case.engine, case.model, case.machine, case.settings)? {
+        if let Some(settled) = engine::of(case.engine).settled(case.model, case.machine, case.settings)? {
             return Ok(Self { settled, remark: None });
         }
         let settings = translated(plan, case.settings);
-        let settled = engine::settled(EngineId::LlamaCpp, case.model, case.machine, &settings)?;
+        let settled = engine::of(EngineId::LlamaCpp).settled(case.model, case.machine, &settings)?;
         let mut settled =
             settled.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
         if plan.offloaded > 0 && settled.gpus.len() > 1 {
@@ -65,7 +65,7 @@ impl Asked {
             "{} estimates and builds no graph: this is llama.cpp's (release {}), with the same layers on GPU, \
              context, batch and cache types.",
             case.engine.title(),
-            settled.loaded.release
+            settled.loaded.release.name
         );
         Ok(Self { settled, remark: Some(remark) })
     }

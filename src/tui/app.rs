@@ -8,6 +8,7 @@ pub mod browse;
 pub mod cliffs;
 pub mod compare;
 pub mod export;
+mod header;
 mod history;
 mod knobs;
 pub mod live;
@@ -30,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::action::Leave;
-use super::regions::{Panel, Regions, Shape};
+use super::regions::{Cursors, Panel, Regions, Shape};
 use super::theme::Theme;
 use crate::answer::Limits;
 use crate::engine::{EngineError, EngineId, Scene};
@@ -96,20 +97,6 @@ pub struct Change {
     pub id: u64,
     /// The plan before, until the marks fade.
     pub before: Option<Box<Plan>>,
-}
-
-/// The cursor of each panel that lists things.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursors {
-    /// Index into the plan's layers.
-    pub layer: usize,
-    /// Index into the plan's devices.
-    pub device: usize,
-    /// Line of the graph panel.
-    pub term: usize,
-    /// The device whose fullest moment the graph panel shows, by its place in [`crate::plan::GraphPlan::peaks`]; none for
-    /// the one that needs most.
-    pub peak: Option<usize>,
 }
 
 /// What the planner begins with.
@@ -218,7 +205,7 @@ impl App {
     pub fn new(start: Beginning) -> Self {
         let (columns, rows) = start.size;
         let scene = Scene { model: start.model.as_deref(), machine: &start.machine, raw: start.settings.raw };
-        let knobs = start.engine.knobs(&scene);
+        let knobs = start.engine.facts().knobs(&scene);
         let here = Arc::new(start.machine);
         Self {
             engine: start.engine,

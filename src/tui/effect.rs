@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 #[cfg(doc)]
 use super::action::Action;
-use super::app::export::Writing;
 use super::inquiry::Inquiry;
 use crate::machine::Machine;
 
-pub use question::{Contest, Lesson, Question, Survey};
+pub use question::{Contest, Lesson, Question, Survey, Writing};
 pub use runner::Runner;
 pub use world::World;
 

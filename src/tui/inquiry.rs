@@ -1,7 +1,6 @@
 //! Questions that take longer than a key press may, as data. An answer comes in parts, each worked out when it is asked
 //! for, so that whoever asks can stop in between.
 
-use super::app::matrix::{Cell, Side};
 use crate::answer::best::{Suggestion, Wish};
 use crate::answer::cliffs::Cliff;
 use crate::answer::matrix::Axis;
@@ -38,6 +37,15 @@ pub enum About {
     Together(Vec<Situation>),
 }
 
+/// What can change along a side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A knob.
+    Knob(Knob),
+    /// The model's quantisation.
+    Quantisation,
+}
+
 /// A part of an answer.
 #[derive(Clone, Debug)]
 pub enum Part {
@@ -57,6 +65,17 @@ pub enum Part {
     Together(Result<Box<Household>, String>),
     /// That was all.
     End,
+}
+
+/// A cell of a matrix.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// The plan in short, or why there is none.
+    pub outcome: Result<Outcome, String>,
+    /// What the engine adjusts there and nowhere else.
+    pub note: Option<String>,
+    /// What Enter makes of the situation; none where the model cannot be had so.
+    pub then: Option<Situation>,
 }
 
 /// Who answers: within a lane only the newest inquiry counts.

@@ -1,8 +1,14 @@
 //! Where everything stands on a screen: a pure function of its size and the number of knobs. Drawing and the mouse read
 //! the same one.
 
+pub mod graph;
+pub mod header;
+pub mod layers;
 pub mod machine;
+pub mod memory;
 pub mod models;
+pub mod peaks;
+pub mod sweep;
 pub mod teach;
 
 use ratatui::layout::Rect;
@@ -48,6 +54,20 @@ impl Panel {
         let at = Self::ALL.iter().position(|&panel| panel == self).unwrap_or(0);
         Self::ALL[(at + by) % Self::ALL.len()]
     }
+}
+
+/// The cursor of each panel that lists things.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursors {
+    /// Index into the plan's layers.
+    pub layer: usize,
+    /// Index into the plan's devices.
+    pub device: usize,
+    /// Line of the graph panel.
+    pub term: usize,
+    /// The device whose fullest moment the graph panel shows, by its place in [`crate::plan::GraphPlan::peaks`]; none for
+    /// the one that needs most.
+    pub peak: Option<usize>,
 }
 
 /// How the panels are laid out.

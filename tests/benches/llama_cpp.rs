@@ -13,12 +13,11 @@ use divan::Bencher;
 use plimsoll::engine::ggml::Backend;
 use plimsoll::engine::llama_cpp::context::Options;
 use plimsoll::engine::llama_cpp::fit::{Limits, fit};
-use plimsoll::engine::llama_cpp::release::Release;
 use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{self, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::settings::{Context, Settings};
+use plimsoll::settings::{Context, Release, Settings};
 use plimsoll::units::Bytes;
 
 const CASES: [(&str, usize); 2] = [("llama3.1-8b", 1), ("qwen3-235b-a22b", 4)];

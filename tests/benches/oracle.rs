@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plimsoll::engine::llama_cpp::context::Options;
-use plimsoll::engine::llama_cpp::release::Release;
 use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
 use plimsoll::gguf::write::Form;
+use plimsoll::settings::Release;
 use plimsoll::source::{description, open, unwatched};
 use serde_json::{Value, json};
 

@@ -1,9 +1,8 @@
 //! Engines, their releases, what they say, and what fills their graphs.
 
 use plimsoll::engine::EngineId;
-use plimsoll::engine::llama_cpp::release::Release;
 use plimsoll::plan::{Kind, Plan};
-use plimsoll::settings::{Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::settings::{Context, FlashAttn, GpuLayers, Release, Settings};
 use plimsoll::tui::app::Mode;
 use plimsoll::tui::regions::Panel;
 
@@ -26,9 +25,9 @@ fn an_engine_is_chosen_with_its_release() {
     stage.press("e");
     assert!(stage.text().contains("plimsoll --engine llama.cpp --release 2026-11"), "{}", stage.text());
     stage.press("↓ Enter");
-    assert_eq!((stage.app.engine, stage.app.settings.release), (EngineId::LlamaCpp, Some(Release::AUGUST_2026)));
+    assert_eq!((stage.app.engine, stage.app.settings.release), (EngineId::LlamaCpp, Some(Release::August2026)));
     assert!(stage.text().contains("llama.cpp · 2026-08 · exact"), "{}", stage.text());
-    assert_eq!(plan(&stage).settings.release, Some("2026-08"));
+    assert_eq!(plan(&stage).settings.release, Some(Release::August2026));
     assert_eq!((plan(&stage).totals.weights, plan(&stage).totals.cache), (newest.weights, newest.cache));
     assert_ne!(plan(&stage).totals.graph, newest.graph, "releases differ in what they compute with");
     stage.press("Tab Tab i");
@@ -37,7 +36,7 @@ fn an_engine_is_chosen_with_its_release() {
     assert_eq!((stage.app.engine, stage.app.settings.release), (EngineId::Ollama011, None));
     assert!(stage.text().contains("Ollama ≤ 0.11 · exact"), "{}", stage.text());
     stage.press("u u");
-    assert_eq!(plan(&stage).settings.release, Some("2026-11"));
+    assert_eq!(plan(&stage).settings.release, Some(Release::November2026));
 }
 
 #[test]

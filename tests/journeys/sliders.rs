@@ -143,7 +143,7 @@ fn a_click_on_a_column_chooses_the_layer_drawn_there() {
     for size in SIZES {
         let mut stage = llama(size);
         let blocks = stage.app.plan.as_ref().unwrap().layers.len() - 1;
-        let columns = plimsoll::tui::view::layers::columns(stage.app.regions.layers, blocks);
+        let columns = plimsoll::tui::regions::layers::columns(stage.app.regions.layers, blocks);
         for layer in [0, 7, 31, 32] {
             let (x, _) = columns.place(layer);
             stage.mouse(Gesture::Down, x, columns.area.y);

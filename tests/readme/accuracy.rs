@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use plimsoll::engine::EngineId;
-use plimsoll::engine::llama_cpp::release::Release;
+use plimsoll::settings::Release;
 
 use crate::llama_cpp;
 use crate::vectors::outcome::Outcome;
@@ -35,8 +35,8 @@ fn compared() -> [Compared; 4] {
         })),
     };
     [
-        llama_cpp(Release::NOVEMBER_2026, 5905),
-        llama_cpp(Release::AUGUST_2026, 4679),
+        llama_cpp(Release::November2026, 5905),
+        llama_cpp(Release::August2026, 4679),
         ollama(EngineId::Ollama024, ollama_024::outcomes(), ollama_024::LINES),
         ollama(EngineId::Ollama011, ollama_011::outcomes(), ollama_011::LINES),
     ]

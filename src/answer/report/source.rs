@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::answer::Case;
 use crate::engine::{Choice, EngineId};
 use crate::plan::{Confidence, Plan};
-use crate::settings::Settings;
+use crate::settings::{Release, Settings};
 
 /// The engine, its release, and how sure its figures are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -15,7 +15,7 @@ pub struct Source {
     engine: &'static str,
     #[serde(skip)]
     title: &'static str,
-    release: Option<&'static str>,
+    release: Option<Release>,
     confidence: Option<Confidence>,
 }
 
@@ -51,7 +51,7 @@ impl Source {
 
     /// Of `engine` as `settings` mean it.
     pub fn of_engine(engine: EngineId, settings: &Settings, confidence: Option<Confidence>) -> Self {
-        let release = Choice::of(engine, settings).release.map(|release| release.name);
+        let release = Choice::of(engine, settings).release;
         Self { engine: engine.name(), title: engine.title(), release, confidence }
     }
 }

@@ -7,9 +7,8 @@ use clap::Args;
 
 use super::super::value;
 use crate::engine::EngineId;
-use crate::engine::llama_cpp::release::Release;
 use crate::gguf::FileType;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release};
 use crate::units::Bytes;
 
 /// The knobs of an engine. What is not given, the engine chooses.

@@ -71,8 +71,8 @@ pub(super) fn legend(indent: usize, style: &Style) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::Backend;
-    use crate::plan::{DeviceKind, Reserve};
+    use crate::machine::{Backend, DeviceKind};
+    use crate::plan::Reserve;
     use proptest::prelude::*;
 
     fn device(total: u64, free: u64, [weights, cache, graph, reserved]: [u64; 4]) -> DevicePlan {

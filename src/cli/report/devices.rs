@@ -2,8 +2,8 @@
 
 use super::super::style::{Bars, Ink, Style};
 use super::{amount, bar};
-use crate::machine::short_name;
-use crate::plan::{DeviceKind, DevicePlan, Plan};
+use crate::machine::{DeviceKind, short_name};
+use crate::plan::{DevicePlan, Plan};
 use crate::units::Bytes;
 
 const COLUMNS: [&str; 6] = ["weights", "cache", "graph", "reserved", "free", "left"];

@@ -4,7 +4,7 @@
 use super::keys::Keys;
 use super::letters::{Letter, Values};
 use super::release::Release;
-use crate::engine::EngineError;
+use crate::engine::id::EngineError;
 use crate::gguf::{ElementType, Value};
 use crate::model::Model;
 

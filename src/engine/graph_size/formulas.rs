@@ -3,26 +3,17 @@
 
 use std::sync::Arc;
 
-use super::{Case, Facts, Knobs, Release, division, fallback, letters_of};
-use crate::engine::{EngineError, EngineId, ollama_011, ollama_024};
-use crate::gguf::Tensor;
+use super::{Case, Facts, Knobs, division, fallback, letters_of};
+use crate::engine::id::EngineError;
 use crate::model::Model;
 use crate::plan::{GraphSize, Plan};
+use crate::settings::CacheType;
 
 pub use crate::engine::request::DEFAULT_BATCH;
 
 pub use super::expr::{DivisionByZero, Expr};
 pub use super::letters::{Letter, Values};
 pub use super::rule::{Choice, Part, Rule};
-
-/// Bytes of a tensor as `engine` counts them.
-pub fn tensor_bytes(engine: EngineId, tensor: &Tensor) -> u64 {
-    match engine {
-        EngineId::Ollama024 => Release::May2026.tensor_bytes(tensor),
-        EngineId::Ollama011 => Release::August2025.tensor_bytes(tensor),
-        EngineId::Ollama | EngineId::LlamaCpp => tensor.bytes.0,
-    }
-}
 
 /// The formulas that a plan was made by.
 #[derive(Clone, Debug)]
@@ -35,6 +26,19 @@ pub struct Formulas {
     pub full: Option<&'static Rule>,
     /// The formulas of the blocks' caches.
     pub caches: Vec<CacheFormula>,
+    /// What the engine's rules make of the model.
+    pub traits: ModelTraits,
+}
+
+/// What an engine's rules make of a model, whatever the knobs.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelTraits {
+    /// It turns text into embeddings and completes nothing.
+    pub embedding: bool,
+    /// It sees images by itself, without a separate projector.
+    pub vision: bool,
+    /// It serves one sequence at a time, whatever is asked.
+    pub one_sequence: bool,
 }
 
 /// A formula of some blocks' caches.
@@ -51,20 +55,20 @@ pub struct CacheFormula {
 }
 
 impl Formulas {
-    /// The formulas of `plan`, which is one of `model`; none where its engine has none.
+    /// The formulas of `plan`, which is one of `model`.
     ///
     /// # Errors
     /// As for the plan itself.
-    pub fn of(model: &Model, plan: &Plan) -> Result<Option<Self>, EngineError> {
-        let effect = &plan.settings;
-        let (release, knobs) = match plan.engine {
-            EngineId::Ollama024 => (Release::May2026, Knobs::of(effect, ollama_024::bytes_per_element)),
-            EngineId::Ollama011 => (Release::August2025, Knobs::of(effect, ollama_011::bytes_per_element)),
-            EngineId::Ollama | EngineId::LlamaCpp => return Ok(None),
-        };
-        let facts = Facts::of(model, release)?;
-        let (mut values, caches) = letters_of(model, &facts, knobs).map_err(|zero| division(zero, model, &facts))?;
-        let case = Case::of(model, release, knobs.flash, &mut values)?;
+    pub(in crate::engine) fn of(
+        facts: &Facts,
+        traits: ModelTraits,
+        bytes_per_element: fn(CacheType) -> f64,
+        model: &Model,
+        plan: &Plan,
+    ) -> Result<Self, EngineError> {
+        let knobs = Knobs::of(&plan.settings, bytes_per_element);
+        let (mut values, caches) = letters_of(model, facts, knobs).map_err(|zero| division(zero, model, facts))?;
+        let case = Case::of(model, facts.release, knobs.flash, &mut values)?;
         let rules = [case.partial, case.full, Some(&fallback::PARTIAL)];
         // one may stand for the other, as on Metal; what counts is what the plan was made by
         let behind = |size: &GraphSize| {
@@ -83,6 +87,6 @@ impl Formulas {
                 .collect(),
         });
         let caches = caches.filter(|formula| !formula.blocks.is_empty()).collect();
-        Ok(Some(Self { values, partial, full, caches }))
+        Ok(Self { values, partial, full, caches, traits })
     }
 }

@@ -2,7 +2,7 @@
 //! Source: `fs/ggml/ggml.go`, `keyValue` and its callers, Ollama, August 2025 and May 2026.
 
 use super::release::Release;
-use crate::engine::EngineError;
+use crate::engine::id::EngineError;
 use crate::gguf::{ElementType, Elements, Value};
 use crate::model::Model;
 

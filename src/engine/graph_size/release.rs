@@ -1,6 +1,6 @@
 //! The releases of Ollama that read a header: the formulas are the same, the facts that go into them are not.
 
-use crate::engine::EngineId;
+use crate::engine::id::EngineId;
 use crate::gguf::{GgmlType, Tensor};
 
 /// A release of Ollama's estimator.

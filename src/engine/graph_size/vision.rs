@@ -7,7 +7,7 @@ use super::keys::Keys;
 use super::letters::{CHANNELS, E_VISION, H_VISION, IMAGE, Letter, PADDED, PATCH, PATCHES, PIXELS, TILES, Values};
 use super::rule::{Rule, choice, max, part};
 use super::{NOTHING, division};
-use crate::engine::EngineError;
+use crate::engine::id::EngineError;
 use crate::model::{Group, Model};
 use crate::plan::{GraphSize, Symbol};
 use crate::units::Bytes;

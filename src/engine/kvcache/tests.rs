@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::id::EngineId;
 use crate::engine::toy;
 use crate::gguf::{Array, Elements, Value};
 use crate::machine::Machine;
@@ -33,7 +34,7 @@ fn gemma2_has_a_window_in_every_second_layer() {
     let model = toy::model("gemma2", &[HEADS, window]);
     let found = |settings: &Settings| {
         let effect = plan(EngineId::Ollama024, &model, settings).settings;
-        of(EngineId::Ollama024, &model, &effect).unwrap()
+        of(Release::May2026, &model, &effect).unwrap()
     };
     let one = found(&settings(8192));
     let kinds = one.kinds();
@@ -136,7 +137,7 @@ fn what_another_engine_runs_has_no_caches_of_this_one() {
     let model = toy::model("llama", &[HEADS]);
     assert_eq!(plan(EngineId::Ollama024, &model, &settings(4096)).own_caches, None);
     let effect = plan(EngineId::Ollama024, &model, &settings(4096)).settings;
-    assert_eq!(of(EngineId::Ollama024, &model, &effect).unwrap().layers.len(), 4);
+    assert_eq!(of(Release::May2026, &model, &effect).unwrap().layers.len(), 4);
     assert!(
         plan(EngineId::Ollama024, &toy::model("gemma3", &[]), &settings(4096))
             .notes

@@ -3,7 +3,7 @@
 
 use super::error::Refusal;
 use super::hparams::Hparams;
-use super::release::Release;
+use super::release::Traits;
 use crate::engine::ggml::Type;
 use crate::settings::FlashAttn;
 
@@ -109,7 +109,7 @@ impl Context {
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
-    pub fn new(options: &Options, hparams: &Hparams, release: &Release) -> Result<Self, Refusal> {
+    pub fn new(options: &Options, hparams: &Hparams, release: &Traits) -> Result<Self, Refusal> {
         check(options, hparams, release)?;
         let n_seq_max = options.n_seq_max.max(1);
         let asked = if options.n_ctx == 0 { hparams.n_ctx_train } else { options.n_ctx };
@@ -158,7 +158,7 @@ impl Context {
     }
 }
 
-fn check(options: &Options, hparams: &Hparams, release: &Release) -> Result<(), Refusal> {
+fn check(options: &Options, hparams: &Hparams, release: &Traits) -> Result<(), Refusal> {
     let refuse = |why: String| Err(Refusal::settings(why));
     if options.n_batch == 0 && options.n_ubatch == 0 {
         return refuse("batch and ubatch are both 0: set one of them".to_owned());

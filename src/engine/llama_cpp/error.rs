@@ -1,6 +1,6 @@
 //! Why llama.cpp would not load a model, or not with these settings.
 
-use crate::engine::EngineError;
+use crate::engine::id::EngineError;
 
 /// A refusal, and whose fault it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

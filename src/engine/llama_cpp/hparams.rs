@@ -8,7 +8,7 @@ mod per_architecture;
 
 use super::architecture::Architecture;
 use super::error::Refusal;
-use super::release::Release;
+use super::release::Traits;
 use crate::gguf::Header;
 use keys::Keys;
 
@@ -113,7 +113,7 @@ impl Hparams {
     ///
     /// # Errors
     /// When a key is missing that llama.cpp of that release cannot do without, or lists are shorter than the number of blocks.
-    pub fn read(header: &Header, architecture: Architecture, release: &Release) -> Result<Self, Refusal> {
+    pub fn read(header: &Header, architecture: Architecture, release: &Traits) -> Result<Self, Refusal> {
         let keys = Keys::of(header);
         let n_layer_all = usize::try_from(keys.need("block_count")?).unwrap_or(usize::MAX);
         let n_embd = keys.need("embedding_length")?;

@@ -4,14 +4,15 @@ mod ask;
 mod outlook;
 mod placed;
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use super::fit::{Gauge, Refused};
+use super::fit::Refused;
+use super::measure::Measurer;
 use super::placement::Placement;
 use super::settled::Settled;
 use super::{Loaded, Watched, graph_plan};
-use crate::engine::{Aim, Courses, EngineError, EngineId, Outlook};
+use crate::engine::id::{Aim, EngineError, EngineId};
+use crate::engine::outlook::Outlook;
 use crate::machine::{Backend, Machine, joined};
 use crate::model::Model;
 use crate::plan::{
@@ -29,25 +30,12 @@ pub use ask::gpus as visible;
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
 pub fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    plan_gauged(Gauge::Graph, model, machine, settings)
-}
-
-/// The same, where the graphs of its fit are known.
-///
-/// # Errors
-/// As [`plan`].
-pub fn plan_gauged(
-    gauge: Gauge<'_>,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-) -> Result<Plan, EngineError> {
-    let loaded = gauge.model(&model.header, settings.release.unwrap_or_default())?;
-    let mut placed = Placed::new(&loaded, machine, settings, Aim::Most, gauge)?;
-    let Ask { devices, spread, options, .. } = &placed.ask;
-    let placement = loaded.place(devices, spread);
-    let (measured, watched) = gauge.desk(&loaded).watch(devices, &placement, options, None)?;
-    placed.fitted.measured = Rc::new(measured);
+    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    let ask = Ask::new(&loaded, machine, settings);
+    let devices = ask.devices.clone();
+    let mut measurer = Measurer::new(&loaded, &devices);
+    let placed = Placed::new(&mut measurer, ask, machine, settings, Aim::Most)?;
+    let (_, watched) = measurer.watch(&placed.placement(), &placed.ask.options, None)?;
     Ok(Parts { model, placed, watched }.plan())
 }
 
@@ -55,29 +43,20 @@ pub fn plan_gauged(
 ///
 /// # Errors
 /// As [`plan`].
-pub fn gist(
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    aim: Aim,
-    gauge: Gauge<'_>,
-) -> Result<Gist, EngineError> {
-    let loaded = gauge.model(&model.header, settings.release.unwrap_or_default())?;
-    Ok(Placed::new(&loaded, machine, settings, aim, gauge)?.gist())
+pub fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
+    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    let ask = Ask::new(&loaded, machine, settings);
+    let devices = ask.devices.clone();
+    Ok(Placed::new(&mut Measurer::new(&loaded, &devices), ask, machine, settings, aim)?.gist())
 }
 
 /// What is certain of it beforehand.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn outlook(
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    courses: &Courses,
-) -> Result<Outlook, EngineError> {
-    let loaded = courses.model(&model.header, settings.release.unwrap_or_default())?;
-    Ok(outlook::outlook(&loaded, courses, machine, settings)?)
+pub fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
+    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    Ok(outlook::outlook(&loaded, machine, settings)?)
 }
 
 /// What is asked of llama.cpp, once its fit has chosen.
@@ -86,7 +65,9 @@ pub fn outlook(
 /// As [`plan`].
 pub fn settled(model: &Model, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
     let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    let placed = Placed::new(&loaded, machine, settings, Aim::Most, Gauge::Graph)?;
+    let ask = Ask::new(&loaded, machine, settings);
+    let devices = ask.devices.clone();
+    let placed = Placed::new(&mut Measurer::new(&loaded, &devices), ask, machine, settings, Aim::Most)?;
     let Ask { gpus, devices, spread, options, .. } = placed.ask;
     Ok(Settled { loaded, gpus, devices, spread, options })
 }
@@ -237,8 +218,10 @@ impl Parts<'_> {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.model.header.notes.clone();
-        notes
-            .push(format!("llama.cpp release {} ({})", self.placed.loaded.release, self.placed.loaded.release.package));
+        notes.push(format!(
+            "llama.cpp release {} ({})",
+            self.placed.loaded.release.name, self.placed.loaded.release.package
+        ));
         if !self.placed.loaded.family.exact {
             notes.push(format!(
                 "the graph of {} is modelled on the closest known architecture, judging by its tensors",
@@ -265,7 +248,7 @@ impl Parts<'_> {
         if spilled > 0 {
             notes.push(format!("{spilled} layers have weights on another device: experts or feed-forward tensors"));
         }
-        for option in EngineId::LlamaCpp.ignored(self.placed.settings) {
+        for option in super::facts::FACTS.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));
         }
         notes

@@ -1,23 +1,21 @@
-//! llama.cpp's releases: what each does its own way, by name.
+//! What each release of llama.cpp does its own way.
 //!
 //! To add a release: compare its sources with those of the newest one known here (`llama-graph.cpp`, `models/*.cpp`,
 //! `ggml-backend.cpp`, `ggml-alloc.c`, `llama-context.cpp`, `llama-kv-cache.cpp`, `common/fit.cpp`); give every
 //! difference that moves a byte a trait below, with the old behaviour where the older releases have it; add the release
-//! to [`Release::ALL`] and its figures to `tests/llama_cpp/`. Code asks for a trait, never for a release.
-
-use std::fmt;
-use std::str::FromStr;
+//! to [`Release`], its row to [`TABLE`] and its figures to `tests/llama_cpp/`. Code asks for a trait, never for a release.
 
 use super::architecture::Architecture;
 use super::architecture::Architecture as A;
 use crate::engine::ggml::schedule::Rules;
+use crate::settings::Release;
 
-/// A release and its traits.
+/// A release's traits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
-pub struct Release {
-    /// `2026-11`.
-    pub name: &'static str,
+pub struct Traits {
+    /// Whose traits these are.
+    pub name: Release,
     /// The package that its source was read in: `llama-cpp-sys-2 0.1.161`.
     pub package: &'static str,
     /// How graphs are scheduled.
@@ -52,13 +50,10 @@ pub struct Release {
     pub mamba2_needs_heads: bool,
 }
 
-impl Release {
-    /// The newest first.
-    pub const ALL: [Self; 2] = [Self::NOVEMBER_2026, Self::AUGUST_2026];
-
-    /// `llama-cpp-sys-2` 0.1.161.
-    pub const NOVEMBER_2026: Self = Self {
-        name: "2026-11",
+/// Every release's traits, in the order of [`Release::ALL`].
+pub const TABLE: [Traits; Release::ALL.len()] = [
+    Traits {
+        name: Release::November2026,
         package: "llama-cpp-sys-2 0.1.161",
         rules: Rules { sinks_decide: false, most_inputs: None, multiplies_unread_inputs: true },
         mixed_batches: true,
@@ -74,11 +69,9 @@ impl Release {
         packed_v_needs_no_trial: true,
         mla_one_type: true,
         mamba2_needs_heads: false,
-    };
-
-    /// `llama-cpp-sys-2` 0.1.150.
-    pub const AUGUST_2026: Self = Self {
-        name: "2026-08",
+    },
+    Traits {
+        name: Release::August2026,
         package: "llama-cpp-sys-2 0.1.150",
         rules: Rules { sinks_decide: true, most_inputs: Some(30), multiplies_unread_inputs: false },
         mixed_batches: false,
@@ -94,29 +87,23 @@ impl Release {
         packed_v_needs_no_trial: false,
         mla_one_type: false,
         mamba2_needs_heads: true,
-    };
-}
+    },
+];
 
-impl Default for Release {
-    /// The newest.
-    fn default() -> Self {
-        Self::NOVEMBER_2026
+impl Traits {
+    /// Those of `release`.
+    pub fn of(release: Release) -> &'static Self {
+        &TABLE[release as usize]
     }
 }
 
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl FromStr for Release {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|release| release.name == text.trim()).ok_or_else(|| {
-            let names = Self::ALL.map(|release| release.name).join(" or ");
-            format!("unknown release '{text}': use {names}")
-        })
+    #[test]
+    fn every_release_has_its_row() {
+        assert_eq!(TABLE.map(|traits| traits.name), Release::ALL);
+        assert!(Release::ALL.iter().all(|&release| Traits::of(release).name == release));
     }
 }

@@ -5,8 +5,9 @@
 use super::choice::{Choice, available, choose};
 use super::{batch, predict, projector};
 use crate::engine::graph_size::{Keys, Release};
+use crate::engine::id::EngineError;
 use crate::engine::ollama_024::rules::supports_flash;
-use crate::engine::{EngineError, EngineId, request};
+use crate::engine::request;
 use crate::machine::{Gpu, Machine};
 use crate::model::Model;
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Settings};
@@ -248,7 +249,7 @@ fn aside(settings: &Settings) -> Vec<String> {
     if settings.gpu_overhead > Bytes::ZERO {
         notes.push("OLLAMA_GPU_OVERHEAD no longer keeps memory free: it only affects the default context".to_owned());
     }
-    let ignored = EngineId::Ollama.ignored(settings).into_iter();
+    let ignored = super::facts::FACTS.ignored(settings).into_iter();
     notes.extend(ignored.map(|option| format!("{option} is ignored: Ollama has no such option")));
     notes
 }

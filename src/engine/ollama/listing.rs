@@ -2,9 +2,9 @@
 //! `llm/llama_server.go`, Ollama, August 2026.
 
 use crate::engine::llama_cpp::Loaded;
-use crate::engine::llama_cpp::release::Release;
 use crate::model::Model;
 use crate::plan::{DevicePlan, LayerPlan, Listing, Plan};
+use crate::settings::Release;
 use crate::units::Bytes;
 
 /// Bytes of one logit.

@@ -5,8 +5,7 @@
 use super::choice::{available, share};
 use super::{batch, decide, llama_cpp, runs_out_of_memory};
 use crate::engine::company::Reception;
-use crate::engine::llama_cpp::fit::Gauge;
-use crate::engine::{Aim, EngineError};
+use crate::engine::id::{Aim, EngineError};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::settings::{GpuLayers, Settings};
@@ -38,7 +37,7 @@ pub(in crate::engine) fn objection(
             ))));
         }
     }
-    let first = llama_cpp::gist(model, &start.machine, &start.options, Aim::Most, Gauge::Graph)?;
+    let first = llama_cpp::gist(model, &start.machine, &start.options, Aim::Most)?;
     Ok(runs_out_of_memory(&first.devices, machine).then(|| Reception::AllGo {
         why: "the first attempt to load it runs out of memory".to_owned(),
         ctx: decide::lower_context(settings, start.ctx),

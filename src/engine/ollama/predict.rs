@@ -1,8 +1,8 @@
 //! The quick prediction: what Ollama expects a model to need before llama-server measures it. It only serves to choose
 //! GPUs and the batch; nothing is allocated by it.
 
-use crate::engine::EngineError;
 use crate::engine::graph_size::{Keys, Release};
+use crate::engine::id::EngineError;
 use crate::model::Model;
 
 /// Bytes that `model` is expected to need with `tokens` of context over all sequences: the file and an f16 cache, by

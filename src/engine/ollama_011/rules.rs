@@ -1,9 +1,10 @@
 //! The knobs in effect: what Ollama up to 0.11 makes of a request before it plans.
 //! Source: `server/routes.go`, `server/sched.go`, `llm/server.go` and `llm/memory.go`, Ollama, August 2025.
 
+use super::super::backend;
 use super::super::graph_size::Release;
+use super::super::id::{EngineError, EngineId};
 use super::super::request::{self, Effect, Wanted};
-use super::super::{EngineError, EngineId, backend};
 use super::traits::Traits;
 use crate::machine::{Gpu, Machine};
 use crate::model::Model;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Layers;
 use super::traits::Traits;
-use crate::engine::EngineId;
 use crate::engine::graph_size::Sizes;
+use crate::engine::id::EngineId;
 use crate::engine::layout::{Layout, minimum_memory};
 use crate::engine::request::Effect;
 use crate::machine::{Backend, Machine, Os};
@@ -192,7 +192,7 @@ impl Parts<'_> {
 
     fn notes(&self, totals: &Totals) -> Vec<String> {
         let mut notes = self.model.header.notes.clone();
-        for option in EngineId::Ollama024.ignored(self.settings) {
+        for option in super::facts::FACTS.ignored(self.settings) {
             notes.push(format!("{option} is ignored: ollama-0.24 has no such option"));
         }
         if self.traits.own_engine {

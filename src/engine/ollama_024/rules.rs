@@ -1,9 +1,10 @@
 //! The knobs in effect: what Ollama up to 0.24 makes of a request before it plans.
 //! Source: `server/routes.go`, `server/sched.go` and `llm/server.go`, Ollama, May 2026.
 
+use super::super::backend;
 use super::super::graph_size::Release;
+use super::super::id::{EngineError, EngineId};
 use super::super::request::{self, Effect, Wanted};
-use super::super::{EngineError, EngineId, backend};
 use super::traits::Traits;
 use crate::machine::{Backend, Gpu, Machine};
 use crate::model::Model;

@@ -1,7 +1,6 @@
-//! A knob's value in the settings and in a plan.
+//! A knob's value in the settings.
 
 use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, LARGEST, QUANTISATIONS};
-use crate::plan::Plan;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Settings};
 
 impl Knob {
@@ -35,34 +34,6 @@ impl Knob {
             },
             Self::CpuMoe => settings.n_cpu_moe,
             Self::TensorSplit => percent_of_first(&settings.tensor_split),
-        }
-    }
-
-    /// What is in effect in `plan`. Of a knob that its engine does not have, the smallest value.
-    pub fn in_effect(self, plan: &Plan) -> u64 {
-        let effect = &plan.settings;
-        match self {
-            Self::Context => effect.ctx,
-            Self::Parallel => effect.parallel,
-            Self::Batch => effect.batch,
-            Self::Ubatch => effect.ubatch,
-            // no place on the slider for a file that tells no mix
-            Self::Quant => {
-                let named = plan.model.file_type.as_deref().and_then(|name| name.parse().ok());
-                named.and_then(|to| place(&QUANTISATIONS, &to)).unwrap_or(u64::MAX)
-            }
-            Self::CacheType => place(&CACHE_CHOICES, &effect.cache_type_k).unwrap_or(0),
-            Self::CacheTypeK => place(&CACHE_TYPES, &effect.cache_type_k).unwrap_or(0),
-            Self::CacheTypeV => place(&CACHE_TYPES, &effect.cache_type_v).unwrap_or(0),
-            Self::FlashAttn => place(&FLASH_CHOICES, &effect.flash_attn).unwrap_or(0),
-            Self::KvUnified => effect.kv_unified.unwrap_or_default().into(),
-            Self::Outputs => effect.outputs.unwrap_or_else(|| self.least()),
-            Self::GpuLayers => plan.offloaded as u64,
-            Self::CpuMoe => effect.n_cpu_moe.unwrap_or_else(|| self.least()),
-            Self::TensorSplit => {
-                let layers: Vec<f64> = plan.shares();
-                percent_of_first(&layers).unwrap_or_else(|| self.least())
-            }
         }
     }
 
@@ -123,7 +94,7 @@ pub(in crate::settings) fn one_type(k: Option<CacheType>, v: Option<CacheType>) 
 }
 
 /// What the first of `shares` is of their sum, in percent; `None` where there is nothing to share.
-fn percent_of_first(shares: &[f64]) -> Option<u64> {
+pub(crate) fn percent_of_first(shares: &[f64]) -> Option<u64> {
     let sum: f64 = shares.iter().sum();
     let percent = 100.0 * shares.first()? / sum;
     percent.is_finite().then(|| percent.round().clamp(0.0, 100.0) as u64)
@@ -141,7 +112,8 @@ fn with_first(shares: &[f64], percent: u64) -> Vec<f64> {
     std::iter::once(percent as f64).chain(others.iter().map(|share| rounded(rest * part(share)))).collect()
 }
 
-fn place<T: PartialEq>(choices: &[T], wanted: &T) -> Option<u64> {
+/// The place of `wanted` among what is offered.
+pub(crate) fn place<T: PartialEq>(choices: &[T], wanted: &T) -> Option<u64> {
     choices.iter().position(|choice| choice == wanted).map(|at| at as u64)
 }
 

@@ -3,7 +3,7 @@
 use super::kind::{self, Kind};
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::tensor::Op;
-use crate::plan::DeviceKind;
+use crate::machine::DeviceKind;
 use crate::teach::names;
 use crate::teach::trace::Trace;
 use crate::units::Bytes;

@@ -3,12 +3,10 @@
 
 use serde::Serialize;
 
-use crate::engine::formulas::{DEFAULT_BATCH, Expr, Formulas, Letter, Part, Rule, Values};
-use crate::engine::{EngineId, ollama_011, ollama_024};
-use crate::model::Model;
-use crate::plan::{GraphUse, InEffect, Plan};
-use crate::settings::Settings;
+use crate::engine::formulas::{DEFAULT_BATCH, Expr, Formulas, Letter, ModelTraits, Part, Rule, Values};
+use crate::plan::{GraphUse, Plan};
 use crate::settings::knob::Knob;
+use crate::settings::{InEffect, Settings};
 use crate::units::Bytes;
 
 /// Places that the lines are drawn through.
@@ -91,8 +89,8 @@ enum Max<'a> {
 }
 
 /// The contests of `plan` that some knob can decide.
-pub(super) fn contests(model: &Model, plan: &Plan, settings: &Settings, formulas: &Formulas) -> Vec<Contest> {
-    let knobs = Knobs::of(model, plan, settings);
+pub(super) fn contests(plan: &Plan, settings: &Settings, formulas: &Formulas) -> Vec<Contest> {
+    let knobs = Knobs::of(formulas.traits, plan, settings);
     let sizes = [
         (GraphUse::Partial, "graph, some layers in RAM", formulas.partial),
         (GraphUse::Full, "graph, all layers on GPU", formulas.full),
@@ -161,12 +159,8 @@ struct Knobs<'a> {
 }
 
 impl<'a> Knobs<'a> {
-    fn of(model: &Model, plan: &'a Plan, settings: &Settings) -> Self {
-        let (embedding, vision, one_sequence) = match plan.engine {
-            EngineId::Ollama011 => ollama_011::traits(model).map(|t| (t.embedding, t.vision, t.one_sequence)),
-            _ => ollama_024::traits(model).map(|t| (t.embedding, t.vision, t.one_sequence)),
-        }
-        .unwrap_or_default();
+    fn of(traits: ModelTraits, plan: &'a Plan, settings: &Settings) -> Self {
+        let ModelTraits { embedding, vision, one_sequence } = traits;
         Self {
             effect: &plan.settings,
             batch: settings.batch.unwrap_or(DEFAULT_BATCH),

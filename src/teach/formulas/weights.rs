@@ -1,7 +1,7 @@
 //! Where the weights' bytes come from: every kind of tensor, its format's blocks, and how many there are.
 
 use super::Node;
-use crate::engine::formulas::tensor_bytes;
+use crate::engine;
 use crate::gguf::{GgmlType, Tensor};
 use crate::model::{Group, Model};
 use crate::plan::Plan;
@@ -65,10 +65,11 @@ fn group(name: String, bytes: Bytes, kinds: &[Kind<'_>]) -> Node {
 
 fn kinds<'m>(plan: &Plan, tensors: impl Iterator<Item = &'m Tensor>) -> Vec<Kind<'m>> {
     let mut kinds: Vec<Kind<'m>> = Vec::new();
+    let engine = engine::of(plan.engine);
     for tensor in tensors {
         let name = role(&tensor.name);
         let elements = tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
-        let bytes = Bytes(tensor_bytes(plan.engine, tensor));
+        let bytes = Bytes(engine.tensor_bytes(tensor));
         match kinds.iter_mut().find(|kind| kind.name == name && kind.ty == tensor.ty && kind.elements == elements) {
             Some(kind) => {
                 kind.count += 1;

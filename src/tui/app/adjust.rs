@@ -119,7 +119,7 @@ impl App {
             Panel::Layers => (&mut self.cursors.layer, plan.layers.len()),
             Panel::Memory => (&mut self.cursors.device, plan.devices.len()),
             Panel::Graph => {
-                let count = crate::tui::view::graph::line_count(plan, &self.cursors);
+                let count = crate::tui::regions::graph::line_count(plan, &self.cursors);
                 (&mut self.cursors.term, count)
             }
         };

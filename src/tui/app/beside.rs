@@ -42,7 +42,7 @@ impl App {
             return;
         };
         let mut settings = self.settings.clone();
-        let knobs = choice.engine.knobs(&self.scene());
+        let knobs = choice.engine.facts().knobs(&self.scene());
         self.aside.clone().hand_over(&mut settings, &self.knobs, &knobs);
         choice.apply(&mut settings);
         let plan = engine::plan(choice.engine, model, &self.machine, &settings);

@@ -1,6 +1,7 @@
 //! Choosing a model: what is typed, what is shown of the shelf and in which order, and what Enter opens.
 
 mod order;
+mod words;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use crate::shelf::Item;
 use crate::tui::action::Command;
 
 pub use order::{Only, Sort};
+pub use words::Filter;
 
 /// A line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,9 @@ use tui_input::Input;
 
 use super::update::scrolled;
 use super::{App, Entry, Mode};
-use crate::answer::Situation;
-use crate::export::{Format, Found, Subject};
-use crate::plan::Plan;
-use crate::tui::action::{Action, Command};
-use crate::tui::effect::Effect;
+use crate::export::{Format, Found};
+use crate::tui::action::Command;
+use crate::tui::effect::{Effect, Writing};
 
 /// The page.
 #[derive(Clone, Debug)]
@@ -37,25 +35,6 @@ impl Export {
     /// Why the file was not written.
     pub fn wrong(&self) -> Option<&str> {
         self.naming.as_ref()?.wrong.as_deref()
-    }
-}
-
-/// A form to be written, and everything that takes.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct Writing {
-    pub id: u64,
-    pub form: Format,
-    pub of: Situation,
-    pub plan: Plan,
-    pub found: Found,
-}
-
-impl Writing {
-    /// Writes it.
-    pub fn answer(&self) -> Action {
-        let subject = Subject { case: self.of.case(), plan: &self.plan, found: &self.found };
-        Action::Written { id: self.id, text: self.form.write(&subject) }
     }
 }
 

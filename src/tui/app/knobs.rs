@@ -9,7 +9,7 @@ impl App {
     /// Offers the knobs that mean something to the engine, the model and the machine as they are now. What was set on the
     /// others is laid aside for when they mean something again.
     pub(super) fn offer(&mut self) {
-        let knobs = self.engine.knobs(&self.scene());
+        let knobs = self.engine.facts().knobs(&self.scene());
         if knobs != self.knobs {
             self.aside.hand_over(&mut self.settings, &self.knobs, &knobs);
             self.take_knobs(knobs);

@@ -2,21 +2,11 @@
 
 use super::advice::Progress;
 use super::{App, Mode};
-use crate::answer::Situation;
 use crate::answer::matrix::Axis;
-use crate::answer::sweep::Outcome;
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
-
-/// What can change along a side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// A knob.
-    Knob(Knob),
-    /// The model's quantisation.
-    Quantisation,
-}
+use crate::tui::inquiry::{Cell, Side};
 
 impl Side {
     /// The one after it, among the knobs that are `offered` and the quantisation, that is not `other`.
@@ -36,17 +26,6 @@ const USUAL: [(Side, Side); 3] = [
     (Side::Knob(Knob::Context), Side::Knob(Knob::Parallel)),
     (Side::Knob(Knob::Context), Side::Quantisation),
 ];
-
-/// A cell.
-#[derive(Clone, Debug)]
-pub struct Cell {
-    /// The plan in short, or why there is none.
-    pub outcome: Result<Outcome, String>,
-    /// What the engine adjusts there and nowhere else.
-    pub note: Option<String>,
-    /// What Enter makes of the situation; none where the model cannot be had so.
-    pub then: Option<Situation>,
-}
 
 /// The state of the page.
 #[derive(Clone, Debug)]

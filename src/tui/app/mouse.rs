@@ -7,10 +7,11 @@ use super::machine::{Asking, Bench, Pane};
 use super::{App, Mode, Panel};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Action, Command, Gesture};
+use crate::tui::app::browse::{Filter, Sort};
 use crate::tui::effect::Effect;
-use crate::tui::regions::KnobRow;
-use crate::tui::regions::models::Page;
-use crate::tui::view;
+use crate::tui::regions::machine::Places;
+use crate::tui::regions::models::{self, Page};
+use crate::tui::regions::{self, KnobRow};
 use crate::tui::widget::slider;
 
 impl App {
@@ -29,7 +30,7 @@ impl App {
         }
         match gesture {
             Gesture::Down if self.regions.header.contains((x, y).into()) => {
-                let asked = view::header::asked_at(self, x);
+                let asked = self.header().asked_at(x);
                 return asked.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
             }
             Gesture::Down => {
@@ -54,9 +55,12 @@ impl App {
             return;
         }
         self.notice = None;
-        if let Some(row) = view::machine::row_at(self, bench, x, y) {
+        let rows = self.machine_rows().len();
+        let places = Places::of(&self.regions, rows);
+        let lines = self.machine_row(bench).lines(self.engine).len();
+        if let Some(row) = places.row_at(bench.row, rows, x, y) {
             (bench.pane, bench.row, bench.line, bench.scroll) = (Pane::Devices, row, 0, 0);
-        } else if let Some(line) = view::machine::line_at(self, bench, x, y) {
+        } else if let Some(line) = places.line_at(lines, x, y) {
             (bench.pane, bench.line) = (Pane::Details, line);
         }
     }
@@ -78,15 +82,16 @@ impl App {
         let page = Page::of(&self.regions);
         let holds = |place: Rect| place.contains((x, y).into());
         if let Some((column, _)) = page.columns(page.head.y).into_iter().find(|(_, place)| holds(*place)) {
-            browse.sort_by(column.sort());
+            browse.sort_by(Sort::by(column));
             return Vec::new();
         }
-        let filters = view::models::filters(browse, page.filters);
-        if let Some(filter) = filters.into_iter().find(|filter| holds(filter.place)) {
+        let filters = browse.filters();
+        let places = models::filters(page.filters, filters.iter().map(Filter::cells));
+        if let Some((filter, _)) = filters.iter().zip(places).find(|(_, place)| holds(*place)) {
             browse.turn(filter.command, &self.shelf);
             return Vec::new();
         }
-        let page = page.below(view::models::said(browse, &self.shelf, page.list).len());
+        let page = page.below(browse.said(&self.shelf, page.list).len());
         if !holds(page.list) {
             return Vec::new();
         }
@@ -113,20 +118,20 @@ impl App {
             Panel::Layers => {
                 let Some(plan) = &self.plan else { return };
                 let blocks = plan.layers.len().saturating_sub(1);
-                if let Some(layer) = view::layers::columns(self.regions.layers, blocks).layer_at(x, y) {
+                if let Some(layer) = regions::layers::columns(self.regions.layers, blocks).layer_at(x, y) {
                     self.cursors.layer = layer.min(blocks);
                 }
             }
             Panel::Memory => {
                 let Some(plan) = &self.plan else { return };
-                let rows = view::memory::Rows::new(self.regions.memory, plan.devices.len(), self.cursors.device);
+                let rows = regions::memory::Rows::new(self.regions.memory, plan.devices.len(), self.cursors.device);
                 if let Some(device) = rows.device_at(y) {
                     self.cursors.device = device;
                 }
             }
             Panel::Graph => {
                 let Some(plan) = &self.plan else { return };
-                if let Some(line) = view::graph::line_at(self.regions.graph, plan, &self.cursors, y) {
+                if let Some(line) = regions::graph::line_at(self.regions.graph, plan, &self.cursors, y) {
                     self.cursors.term = line;
                     self.follow_peak();
                 }

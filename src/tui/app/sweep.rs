@@ -9,6 +9,7 @@ use crate::settings::knob::{Bounds, Knob};
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
 use crate::tui::inquiry::{About, Inquiry};
+use crate::tui::regions;
 
 /// The knobs that are swept.
 pub const SWEPT: [Knob; 3] = [Knob::Context, Knob::Parallel, Knob::Batch];
@@ -88,7 +89,7 @@ impl Axis {
 impl App {
     /// The axis of the page for `knob` on this screen.
     pub fn axis(&self, knob: Knob) -> Axis {
-        Axis::new(knob, &self.bounds, crate::tui::view::sweep::columns(&self.regions))
+        Axis::new(knob, &self.bounds, regions::sweep::columns(&self.regions))
     }
 
     /// Opens the page, on the knob that has the focus where it can be swept.

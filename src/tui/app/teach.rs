@@ -14,11 +14,12 @@ use super::update::scrolled;
 use super::{App, Mode};
 use crate::answer::Situation;
 use crate::settings::Settings;
+use crate::settings::knob::Knob;
 use crate::teach::lessons::Stage;
 use crate::teach::{Page, Sheet, Topic};
 use crate::tui::action::{Command, Gesture};
 use crate::tui::effect::{Effect, Lesson, Question};
-use crate::tui::view;
+use crate::tui::regions;
 
 /// The state of the screen.
 #[derive(Clone, Debug)]
@@ -199,6 +200,12 @@ impl App {
         if matches!(made, Made::Tick) { self.beat() } else { Vec::new() }
     }
 
+    /// Each knob that is offered, and what is written of it.
+    pub fn knobs_written(&self) -> Vec<(Knob, String)> {
+        let written = |&knob: &Knob| (knob, format!("{} {}", knob.title(), knob.show(self.value(knob))));
+        self.knobs.iter().map(written).collect()
+    }
+
     /// The knob that is turned here, to its next usual size.
     fn nudge(&mut self, by: isize) {
         let knob = self.knob;
@@ -221,7 +228,7 @@ impl App {
                 teach.page = page;
                 return self.ask_to_teach();
             }
-            let written = view::teach::knobs_written(self);
+            let written = self.knobs_written();
             let knobs = regions.knob(&written, self.knob);
             if let Some((knob, _)) = knobs.into_iter().find(|(_, place)| place.contains(at)) {
                 self.turn_to_knob(knob);
@@ -256,13 +263,13 @@ impl Teach {
             Some(Sheet::Allocation(sheet)) => self.allocation.point(sheet, area, x, y),
             Some(Sheet::Formulas(sheet)) if pressed => {
                 let count = self.formulas.lines(sheet).len();
-                let places = view::teach::formulas::Places::new(area, sheet);
+                let places = regions::teach::formulas::Places::new(area, sheet);
                 if let Some(line) = places.line_at(self.formulas.line(count), count, x, y) {
                     self.formulas.point(sheet, line);
                 }
             }
             Some(Sheet::Lessons(_)) if pressed => {
-                if let Some(at) = view::teach::lessons::Places::new(area).lesson_at(x, y) {
+                if let Some(at) = regions::teach::lessons::Places::new(area).lesson_at(x, y) {
                     return self.lessons.open(at);
                 }
             }

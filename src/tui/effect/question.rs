@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::answer::Case;
+use crate::answer::{Case, Situation};
 use crate::engine::EngineId;
+use crate::export::{Format, Found, Subject};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::Plan;
@@ -78,4 +79,23 @@ pub struct Survey {
     pub id: u64,
     pub items: Vec<Arc<Item>>,
     pub question: shelf::Question,
+}
+
+/// A form to be written, and everything that takes.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Writing {
+    pub id: u64,
+    pub form: Format,
+    pub of: Situation,
+    pub plan: Plan,
+    pub found: Found,
+}
+
+impl Writing {
+    /// Writes it.
+    pub fn answer(&self) -> Action {
+        let subject = Subject { case: self.of.case(), plan: &self.plan, found: &self.found };
+        Action::Written { id: self.id, text: self.form.write(&subject) }
+    }
 }

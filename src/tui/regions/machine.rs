@@ -44,6 +44,26 @@ impl Places {
         let (devices, memory) = cut_top(left, wanted.clamp(9, left.height / 2));
         Self { devices, details, memory, verdict }
     }
+
+    /// The row of `count` at (`x`, `y`) among the devices, where row `chosen` is seen.
+    pub fn row_at(&self, chosen: usize, count: usize, x: u16, y: u16) -> Option<usize> {
+        let area = self.devices;
+        let list = Rect { y: area.y + 2, height: area.height.saturating_sub(AROUND), ..area };
+        let place = |(row, at): (u16, usize)| (list.y + row == y).then_some(at);
+        list.contains((x, y).into()).then(|| shown(chosen, count, list.height).find_map(place)).flatten()
+    }
+
+    /// The line of `count` at (`x`, `y`) among those of the chosen device.
+    pub fn line_at(&self, count: usize, x: u16, y: u16) -> Option<usize> {
+        let line = usize::from(y.checked_sub(self.details.y + 1)?);
+        (self.details.contains((x, y).into()) && line < count).then_some(line)
+    }
+}
+
+/// Rows and the places in a list of `count` that stand there, so that `at` is seen.
+pub fn shown(at: usize, count: usize, rows: u16) -> impl Iterator<Item = (u16, usize)> {
+    let first = (at + 1).saturating_sub(usize::from(rows));
+    (0..rows).zip(first..count)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use ratatui::layout::Rect;
 
 use super::{Regions, cut_top, inside};
-use crate::tui::app::browse::Sort;
 
 /// The page, cut into its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,20 +43,6 @@ impl Column {
             Self::Trained => "trained",
             Self::Verdict => "verdict",
             Self::Fits => "context",
-        }
-    }
-
-    /// What the list is sorted by when its title is pressed.
-    pub const fn sort(self) -> Sort {
-        match self {
-            Self::Name => Sort::Name,
-            Self::Origin => Sort::Shelf,
-            Self::Parameters => Sort::Parameters,
-            Self::Quantisation => Sort::Quantisation,
-            Self::Size => Sort::Size,
-            Self::Trained => Sort::Trained,
-            Self::Verdict => Sort::Share,
-            Self::Fits => Sort::Fits,
         }
     }
 
@@ -131,6 +116,17 @@ impl Page {
         let rows = usize::from(self.list.height);
         at.saturating_sub(rows / 2).min(count.saturating_sub(rows))
     }
+}
+
+/// The cells of filters side by side on `row`.
+pub fn filters(row: Rect, cells: impl Iterator<Item = u16>) -> Vec<Rect> {
+    let mut x = row.x;
+    let place = |cells: u16| {
+        let place = Rect { x, width: cells, ..row }.intersection(row);
+        x = x.saturating_add(cells + 2);
+        place
+    };
+    cells.map(place).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,10 @@
 //! Where the parts of the teach screen stand.
 
+pub mod allocation;
+pub mod formulas;
+pub mod lessons;
+pub mod schedule;
+
 use ratatui::layout::Rect;
 
 use super::{Regions, cut_top};

@@ -13,6 +13,7 @@ use crate::model::{Group, Model};
 use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, OwnCache, Plan, Term, Why};
 use crate::settings::knob::Knob;
 use crate::tui::app::{App, Subject};
+use crate::tui::regions;
 use crate::tui::theme::Hue;
 use crate::tui::widget::pen::shortened;
 use crate::units::{Bytes, grouped};
@@ -252,8 +253,8 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
     }
     let graph = &plan.graph;
     let used = graph.in_force();
-    match graph::lines(plan).get(line) {
-        Some(graph::Line::Term(index)) => {
+    match regions::graph::lines(plan).get(line) {
+        Some(regions::graph::Line::Term(index)) => {
             let Some(found) = used.terms().get(*index) else { return String::new() };
             page.pair("size", NAMES, &exactly(found.bytes), app.theme.ink(Hue::Text));
             page.pair(
@@ -266,7 +267,7 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
             legend(plan, &[&found.formula], page, app);
             found.name.clone()
         }
-        Some(graph::Line::Branch(index)) => {
+        Some(regions::graph::Line::Branch(index)) => {
             let Some(branch) = used.branches.get(*index) else { return String::new() };
             let won = used.branches.get(used.winner).map(|winner| format!("{}, {}", winner.name, winner.bytes));
             page.text(&format!("The largest branch is used: {}.", won.unwrap_or_default()), Hue::Text);
@@ -274,7 +275,7 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
             branch.name.clone()
         }
         found => {
-            let which = if let Some(graph::Line::Size(which)) = found { *which } else { graph.used };
+            let which = if let Some(regions::graph::Line::Size(which)) = found { *which } else { graph.used };
             page.text(&format!("{}.", capital(graph.why.trim_end_matches('.'))), Hue::Text);
             on_size(graph::size(graph, which), page, app);
             let formulas: Vec<&str> =

@@ -4,9 +4,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-use crate::plan::{DeviceKind, LayerPlan, Plan, Standing};
+use crate::machine::DeviceKind;
+use crate::plan::{LayerPlan, Plan, Standing};
 use crate::tui::app::{App, Known};
-use crate::tui::regions::{Panel, inside};
+use crate::tui::regions::Panel;
+use crate::tui::regions::layers::{AXIS, columns};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::bar::Part;
 use crate::tui::widget::columns::{self, Columns, ELSEWHERE, Stack};
@@ -17,25 +19,8 @@ use crate::units::Bytes;
 /// How much taller than the blocks the output layer may make the picture before it is cut.
 const TALLEST_OUTPUT: f64 = 1.5;
 
-/// Cells of the axis beside the columns, and of the key to the right of them.
-const AXIS: u16 = 10;
+/// Cells of the key to the right of the columns.
 const KEY: u16 = 19;
-
-/// Where the columns stand in `panel` for a model of `blocks` blocks.
-pub fn columns(panel: Rect, blocks: usize) -> Columns {
-    let inner = inside(panel);
-    let air = u16::from(inner.height >= 10);
-    let beside = |axis: u16| Rect {
-        x: inner.x.saturating_add(axis),
-        y: inner.y.saturating_add(air),
-        width: inner.width.saturating_sub(axis + 1),
-        height: inner.height.saturating_sub(2 + air),
-    };
-    let (with, without) = (Columns::new(beside(AXIS), blocks), Columns::new(beside(1), blocks));
-    // an axis is worth nothing that the columns would have to give up
-    let free = inner.width >= 60 && (with.pitch, with.per_column) == (without.pitch, without.per_column);
-    if free { with } else { without }
-}
 
 /// What is left to the right of the columns, if that is enough for the key.
 fn key(columns: &Columns) -> Option<Rect> {

@@ -26,7 +26,7 @@ use crate::machine::short_name;
 use crate::machine::what_if::Seat;
 use crate::tui::app::machine::{Asking, Bench, Pane, Row};
 use crate::tui::app::{App, Known};
-use crate::tui::regions::machine::{AROUND, Places};
+use crate::tui::regions::machine::{Places, shown};
 use crate::tui::theme::{Hue, Theme, veil};
 use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, shortened, width};
@@ -144,27 +144,4 @@ fn draw_row(area: Rect, row: u16, cells: [&str; 5], theme: Theme, hue: Hue, buff
     }
     pen = Pen::new(buffer, area, row);
     pen.to(end.saturating_sub(STATE - 2)).put(state, theme.ink(if state == "off" { Hue::Dim } else { Hue::Cache }));
-}
-
-/// Rows and the places in a list of `count` that stand there, so that `at` is seen.
-fn shown(at: usize, count: usize, rows: u16) -> impl Iterator<Item = (u16, usize)> {
-    let first = (at + 1).saturating_sub(usize::from(rows));
-    (0..rows).zip(first..count)
-}
-
-/// The row of the list under (`x`, `y`), for the mouse.
-pub fn row_at(app: &App, bench: &Bench, x: u16, y: u16) -> Option<usize> {
-    let rows = app.machine_rows().len();
-    let area = Places::of(&app.regions, rows).devices;
-    let list = Rect { y: area.y + 2, height: area.height.saturating_sub(AROUND), ..area };
-    let place = |(row, at): (u16, usize)| (list.y + row == y).then_some(at);
-    list.contains((x, y).into()).then(|| shown(bench.row, rows, list.height).find_map(place)).flatten()
-}
-
-/// The line of the chosen device under (`x`, `y`), for the mouse.
-pub fn line_at(app: &App, bench: &Bench, x: u16, y: u16) -> Option<usize> {
-    let area = Places::of(&app.regions, app.machine_rows().len()).details;
-    let line = usize::from(y.checked_sub(area.y + 1)?);
-    let lines = app.machine_row(bench).lines(app.engine).len();
-    (area.contains((x, y).into()) && line < lines).then_some(line)
 }

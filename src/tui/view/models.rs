@@ -19,17 +19,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-use crate::tui::action::Command;
 use crate::tui::app::App;
-use crate::tui::app::browse::{Browse, Line};
-use crate::tui::app::shelf::{Gathered, Shelf};
-use crate::tui::regions::models::Page;
+use crate::tui::app::browse::{Browse, Filter, Line};
+use crate::tui::app::shelf::Gathered;
+use crate::tui::regions::models::{self as page, Page};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, width, wrap};
-
-/// Rows of a list that can spare some for sentences.
-const ROOMY: u16 = 16;
 
 /// Draws the page.
 pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
@@ -39,7 +35,7 @@ pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
     draw_field(browse, page.field, theme, buffer);
     draw_filters(browse, page.filters, theme, buffer);
     row::head(browse, &page, theme, buffer);
-    let said = said(browse, &app.shelf, page.list);
+    let said = browse.said(&app.shelf, page.list);
     let ink = if browse.wrong.is_some() { theme.bold(Hue::Over) } else { theme.ink(Hue::Cache) };
     for (row, line) in (0..).zip(&said) {
         Pen::new(buffer, page.list, row).put(line, ink);
@@ -76,34 +72,6 @@ pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
     preview::draw(app, browse, page.preview, buffer);
 }
 
-/// What stands above the models on `list`: why none was opened, that none is on this computer, or that the Ollama which
-/// was named does not tell its own.
-pub fn said(browse: &Browse, shelf: &Shelf, list: Rect) -> Vec<String> {
-    if let Some(wrong) = &browse.wrong {
-        return wrap(wrong, list.width);
-    }
-    let none_here = match (browse.none_here, list.height < ROOMY) {
-        (false, _) => None,
-        (true, true) => Some(
-            "No models found on this machine (Ollama, Hugging Face, LM Studio, llama.cpp). Choose one from the \
-             catalogue, or type a path or a name.",
-        ),
-        (true, false) => Some(
-            "No models found on this machine in the folders of Ollama, Hugging Face, LM Studio and llama.cpp \
-             ('plimsoll list' names them; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE change them). Choose one from the \
-             catalogue to see how it would fit, or type a path or a name: only the header of a remote model is \
-             fetched.",
-        ),
-    };
-    let refused = match &shelf.gathered {
-        // a short list has room for one of them
-        Gathered::Refused(why) if none_here.is_none() || list.height >= ROOMY => Some(format!("OLLAMA_HOST: {why}")),
-        _ => None,
-    };
-    let texts = none_here.into_iter().chain(refused.as_deref());
-    texts.flat_map(|text| wrap(text, list.width)).collect()
-}
-
 /// How many are listed, how many there are, and what is still awaited.
 fn aside(app: &App, browse: &Browse) -> String {
     let models = browse.lines.iter().filter(|line| matches!(line, Line::Model(_))).count();
@@ -135,52 +103,22 @@ fn draw_field(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
     }
 }
 
-/// A filter, or the order: the key that turns it, what it says, whether it is on, and its place.
-pub struct Filter {
-    key: &'static str,
-    word: String,
-    on: Option<bool>,
-    /// What a press on it does.
-    pub command: Command,
-    /// Its cells.
-    pub place: Rect,
-}
-
-/// The filters from left to right on `row`: a function of what is on, which drawing and the mouse share.
-pub fn filters(browse: &Browse, row: Rect) -> Vec<Filter> {
-    let only = &browse.only;
-    let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
-    let order = format!("order: {}{}", browse.sort.word(), if browse.reversed { ", reversed" } else { "" });
-    let all = [
-        ("^F", "fits".to_owned(), Some(only.fitting), Command::OnlyFitting),
-        ("^L", "local".to_owned(), Some(only.here), Command::OnlyHere),
-        ("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
-        ("^S", order, None, Command::Sort),
-    ];
-    let mut x = row.x;
-    let place = |(key, word, on, command): (&'static str, String, Option<bool>, Command)| {
-        let cells = width(key) + 1 + 2 * u16::from(on.is_some()) + width(&word);
-        let place = Rect { x, width: cells, ..row }.intersection(row);
-        x = x.saturating_add(cells + 2);
-        Filter { key, word, on, command, place }
-    };
-    all.into_iter().map(place).collect()
-}
-
 /// The filters with their keys; those that are on stand out, by a sign too.
 fn draw_filters(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
-    for Filter { key, word, on, place, .. } in filters(browse, row) {
-        let ink = if on == Some(true) { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
+    let filters = browse.filters();
+    let places = page::filters(row, filters.iter().map(Filter::cells));
+    for (Filter { key, word, on, .. }, &place) in filters.iter().zip(&places) {
+        let ink = if *on == Some(true) { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
         let sign = on.map_or("", |on| if on { "● " } else { "○ " });
-        Pen::new(buffer, place, 0).put(key, theme.ink(Hue::Text)).skip(1).put(sign, ink).put(&word, ink);
+        Pen::new(buffer, place, 0).put(key, theme.ink(Hue::Text)).skip(1).put(sign, ink).put(word, ink);
     }
-    let end = filters(browse, row).last().map_or(row.x, |last| last.place.right().saturating_add(2));
+    let end = places.last().map_or(row.x, |last| last.right().saturating_add(2));
     let rest = Rect { x: end, width: row.right().saturating_sub(end), ..row };
     if browse.hidden > 0 {
         Pen::new(buffer, rest, 0).right(&format!("{} hidden", browse.hidden), theme.ink(Hue::Cache));
         return;
     }
-    let says = ["context: max on GPU, (max with layers in RAM)", "in brackets: with RAM"];
+    let says = ["context: max on GPU, (max with layers in RAM)", "(in brackets: with RAM)"];
     if let Some(says) = says.into_iter().find(|says| width(says) <= rest.width) {
         Pen::new(buffer, rest, 0).right(says, theme.ink(Hue::Dim));
     }

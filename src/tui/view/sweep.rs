@@ -24,7 +24,7 @@ use crate::settings::knob::Knob;
 use crate::tui::app::App;
 use crate::tui::app::cliffs::edge;
 use crate::tui::app::sweep::{Axis, Sweeping};
-use crate::tui::regions::{Regions, inside};
+use crate::tui::regions::sweep::{AMOUNTS, place};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::area::{self, Scale};
 use crate::tui::widget::bar::Part;
@@ -32,24 +32,11 @@ use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, width};
 use crate::units::Bytes;
 
-/// Cells for the amounts to the left of the charts.
-const AMOUNTS: u16 = 9;
 /// Rows of the readings above the charts, and of the scale below them.
 const ABOVE: u16 = 2;
 const BELOW: u16 = 3;
 /// Fewest rows of a chart, its title among them.
 const LEAST: u16 = 5;
-
-/// Where everything on the page stands.
-fn place(regions: &Regions) -> Rect {
-    let inner = inside(regions.overlay(u16::MAX, u16::MAX));
-    Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner }
-}
-
-/// Columns of the charts.
-pub fn columns(regions: &Regions) -> u16 {
-    place(regions).width.saturating_sub(AMOUNTS)
-}
 
 /// Draws the page.
 pub fn draw(app: &App, page: &Sweeping, buffer: &mut Buffer) {

@@ -10,18 +10,17 @@
 //!  Tab page  ←→ step  ↑↓ choose  …                                                                          footer
 //! ```
 
-pub mod allocation;
+mod allocation;
 mod caches;
-pub mod formulas;
+mod formulas;
 mod kinds;
-pub mod lessons;
-pub mod schedule;
+mod lessons;
+mod schedule;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{footer, header, help, veil};
-use crate::settings::knob::Knob;
 use crate::teach::Sheet;
 use crate::tui::app::{App, Teach};
 use crate::tui::theme::Hue;
@@ -60,14 +59,8 @@ pub fn page(app: &App, teach: &Teach, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Each knob that is offered, and what is written of it.
-pub fn knobs_written(app: &App) -> Vec<(Knob, String)> {
-    let written = |&knob: &Knob| (knob, format!("{} {}", knob.title(), knob.show(app.value(knob))));
-    app.knobs.iter().map(written).collect()
-}
-
 fn knobs(app: &App, buffer: &mut Buffer) {
-    let written = knobs_written(app);
+    let written = app.knobs_written();
     for (knob, place) in app.regions.teach().knob(&written, app.knob) {
         let Some((_, text)) = written.iter().find(|(other, _)| *other == knob) else { continue };
         let chosen = knob == app.knob;

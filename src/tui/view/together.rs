@@ -52,7 +52,7 @@ pub fn draw(app: &App, together: &Together, buffer: &mut Buffer) {
     if together.guests.len() == 1 {
         page.text("Only one model: pin it with c, open another with b, then press L again.", Hue::Text);
     }
-    if app.engine.evicts() {
+    if app.engine.facts().evicts {
         let order = "All models are assumed idle. Ollama unloads the idle model whose file digest sorts first; \
                      digests are not known here, so the one loaded first is unloaded first.";
         page.text(order, Hue::Dim);

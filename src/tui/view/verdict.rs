@@ -5,7 +5,6 @@ mod loading;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::header;
 use crate::answer::verdict;
 use crate::plan::Standing;
 use crate::tui::action::Command;
@@ -28,7 +27,7 @@ pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let inner = if area.height > 3 {
         // whose plan it is, where the first line has no room for that
-        let engine = if header::names_engine(app) { String::new() } else { header::engine(app) };
+        let engine = if app.header().names_engine() { String::new() } else { app.engine_written() };
         panel::frame(buffer, area, "Verdict", &engine, false, theme)
     } else {
         Rect { x: area.x, width: area.width, ..area }

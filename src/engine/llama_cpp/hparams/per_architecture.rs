@@ -4,14 +4,14 @@ use super::keys::Keys;
 use super::{Hparams, Ssm, gating};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::error::Refusal;
-use crate::engine::llama_cpp::release::Release;
+use crate::engine::llama_cpp::release::Traits;
 
 impl Hparams {
     pub(super) fn read_architecture(
         &mut self,
         keys: &Keys<'_>,
         architecture: Architecture,
-        release: &Release,
+        release: &Traits,
     ) -> Result<(), Refusal> {
         use Architecture as A;
         self.read_experts(keys);
@@ -172,11 +172,11 @@ impl Hparams {
         }
     }
 
-    fn mamba2(&mut self, keys: &Keys<'_>, release: &Release) -> Result<(), Refusal> {
+    fn mamba2(&mut self, keys: &Keys<'_>, release: &Traits) -> Result<(), Refusal> {
         if release.mamba2_needs_heads && self.n_head.first() == Some(&0) {
             return Err(Refusal::model(format!(
-                "llama.cpp release {release} needs attention heads in the header of a Mamba 2 model: use a newer \
-                 release"
+                "llama.cpp release {} needs attention heads in the header of a Mamba 2 model: use a newer release",
+                release.name
             )));
         }
         self.read_ssm(keys)

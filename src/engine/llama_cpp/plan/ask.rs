@@ -7,8 +7,7 @@ use super::super::placement::{Overflow, Part};
 use super::super::{Device, Loaded, Spread};
 use crate::engine::ggml;
 use crate::machine::{Gpu, Machine};
-use crate::plan::InEffect;
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Settings};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
 use crate::units::Bytes;
 
 /// Logical batch, in tokens.

@@ -1,7 +1,7 @@
 //! What is worth knowing beside the figures.
 
 use super::Parts;
-use crate::engine::EngineId;
+use crate::engine::ollama_011::facts::FACTS;
 use crate::engine::ollama_011::runs::runs;
 use crate::machine::{Backend, Os};
 use crate::plan::DevicePlan;
@@ -45,7 +45,7 @@ impl Parts<'_> {
         self.more_than_fits().into_iter().for_each(&mut say);
         self.runs(devices).into_iter().for_each(&mut say);
         self.why_not_mapped().into_iter().for_each(|why| say(format!("weights are loaded without mmap: {why}")));
-        for option in EngineId::Ollama011.ignored(self.settings) {
+        for option in FACTS.ignored(self.settings) {
             say(format!("{option} is ignored: this engine has no such option"));
         }
         notes

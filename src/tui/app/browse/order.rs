@@ -5,9 +5,11 @@ use std::cmp::{Ordering, Reverse};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
-use crate::plan::{ModelSummary, Verdict};
+use crate::model::ModelSummary;
+use crate::plan::Verdict;
 use crate::shelf::Origin;
 use crate::tui::app::shelf::Row;
+use crate::tui::regions::models::Column;
 
 /// What the list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +64,20 @@ impl Sort {
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|&sort| sort == self).unwrap_or(0);
         Self::ALL[(at + 1) % Self::ALL.len()]
+    }
+
+    /// What is sorted by when the title of `column` is pressed.
+    pub const fn by(column: Column) -> Self {
+        match column {
+            Column::Name => Self::Name,
+            Column::Origin => Self::Shelf,
+            Column::Parameters => Self::Parameters,
+            Column::Quantisation => Self::Quantisation,
+            Column::Size => Self::Size,
+            Column::Trained => Self::Trained,
+            Column::Verdict => Self::Share,
+            Column::Fits => Self::Fits,
+        }
     }
 
     /// Words go up, numbers down.

@@ -1,6 +1,6 @@
 //! What can be changed of each row.
 
-use crate::engine::EngineId;
+use crate::engine::{EngineId, KeepsFree};
 use crate::machine::file::LARGEST;
 use crate::machine::what_if::{Change, Seat};
 use crate::settings::Settings;
@@ -50,13 +50,15 @@ pub enum Line {
 
 impl Row {
     /// What can be changed of it, where `engine` decides.
-    pub const fn lines(self, engine: EngineId) -> &'static [Line] {
-        match (self, engine) {
-            (Self::Gpu(_), _) => &[Line::Used, Line::Card, Line::Free, Line::Desktop, Line::Other],
-            (Self::Add, _) => &[],
-            (Self::Ram, _) => &[Line::Total, Line::RamFree, Line::Swap],
-            (Self::Every, EngineId::LlamaCpp) => &[Line::FitTarget],
-            (Self::Every, EngineId::Ollama | EngineId::Ollama024 | EngineId::Ollama011) => &[Line::Overhead],
+    pub fn lines(self, engine: EngineId) -> &'static [Line] {
+        match self {
+            Self::Gpu(_) => &[Line::Used, Line::Card, Line::Free, Line::Desktop, Line::Other],
+            Self::Add => &[],
+            Self::Ram => &[Line::Total, Line::RamFree, Line::Swap],
+            Self::Every => match engine.facts().keeps_free {
+                KeepsFree::FitTarget => &[Line::FitTarget],
+                KeepsFree::Overhead => &[Line::Overhead],
+            },
         }
     }
 }

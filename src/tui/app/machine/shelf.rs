@@ -106,8 +106,11 @@ impl App {
                 *what_if = before;
             }
         });
-        if joined.is_ok() && self.engine != EngineId::LlamaCpp {
-            self.notice = Some(format!("{name} joined over RPC; only llama.cpp can use it: press e to choose it."));
+        let uses_others = |engine: &EngineId| engine.facts().uses_other_computers;
+        if joined.is_ok() && !uses_others(&self.engine) {
+            let engines: Vec<&str> = EngineId::ALL.iter().filter(|id| uses_others(id)).map(|id| id.title()).collect();
+            let engines = engines.join(" and ");
+            self.notice = Some(format!("{name} joined over RPC; only {engines} can use it: press e to choose it."));
         }
         joined
     }

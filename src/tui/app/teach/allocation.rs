@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use super::Made;
 use crate::teach::allocation::{Allocation, Timeline, Versus, Walk};
 use crate::tui::action::Command;
-use crate::tui::view::teach::allocation::Places;
+use crate::tui::regions::teach::allocation::Places;
 
 /// The device and the moment that are looked at, and what stands beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::Made;
 use crate::engine::ggml::tensor::Op;
 use crate::teach::schedule::Schedule;
 use crate::tui::action::Command;
-use crate::tui::view::teach::schedule::Places;
+use crate::tui::regions::teach::schedule::Places;
 
 /// Lines that Page Up and Page Down go.
 const PAGE: usize = 10;
@@ -35,6 +35,14 @@ impl Cursor {
             block,
             open: self.open.map(|at| at.min(nodes.saturating_sub(1))),
             ..self
+        }
+    }
+
+    /// The row that is looked at, and how many there are: the open block's operations, or the blocks.
+    pub fn row(self, sheet: &Schedule) -> (usize, usize) {
+        match self.open {
+            Some(at) => (at, sheet.blocks.get(self.block).map_or(0, |block| block.nodes.len())),
+            None => (self.block, sheet.blocks.len()),
         }
     }
 
@@ -74,7 +82,8 @@ impl Cursor {
         if let Some(step) = places.step_at(sheet, x, y) {
             self.step = step;
         } else if let Some(row) = places.row_at(x, y) {
-            let first = places.first_row(sheet, *self);
+            let (at, count) = self.row(sheet);
+            let first = places.first_row(at, count);
             match &mut self.open {
                 Some(at) => *at = first + row,
                 None => self.block = first + row,

@@ -18,7 +18,7 @@ use crate::units::short;
 /// The titles of the columns; the one that the list is sorted by says so.
 pub fn head(browse: &Browse, page: &Page, theme: Theme, buffer: &mut Buffer) {
     for (column, place) in page.columns(page.head.y) {
-        let sorted = column.sort() == browse.sort && browse.sort != Sort::Shelf;
+        let sorted = Sort::by(column) == browse.sort && browse.sort != Sort::Shelf;
         let down = browse.sort.ascends() == browse.reversed;
         let sign = if !sorted {
             ""

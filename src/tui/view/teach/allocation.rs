@@ -22,61 +22,9 @@ use ratatui::layout::Rect;
 use crate::teach::allocation::{Allocation, Timeline, Walk};
 use crate::tui::app::App;
 use crate::tui::app::teach::allocation::Cursor;
-use crate::tui::regions::inside;
+use crate::tui::regions::teach::allocation::Places;
 use crate::tui::theme::Hue;
 use crate::tui::widget::pen::{Pen, width, wrap};
-
-/// Cells of the axis beside a chart.
-const AXIS: u16 = 10;
-
-/// Where the parts of the page stand: a pure function of its size and of what is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
-    devices: Rect,
-    remark: Rect,
-    chart: Rect,
-    other: Rect,
-    buffer: Rect,
-}
-
-impl Places {
-    /// The parts of `area`.
-    pub fn new(area: Rect, sheet: &Allocation) -> Self {
-        let below =
-            |top: Rect, height: u16| Rect { y: top.bottom(), height: height.min(area.bottom() - top.bottom()), ..area };
-        let remark_rows = sheet.remark.as_ref().map_or(0, |text| wrap(text, area.width.saturating_sub(4)).len() as u16);
-        let devices = Rect { height: area.height.min(1), ..area };
-        let remark = below(devices, if area.height >= 30 { remark_rows } else { remark_rows.min(1) });
-        let rest = area.bottom() - remark.bottom();
-        let charts = if sheet.other.is_some() { rest * 3 / 5 } else { rest / 2 };
-        let lower = if sheet.other.is_some() { charts / 2 } else { 0 };
-        let chart = below(remark, charts - lower);
-        let other = below(chart, lower);
-        let buffer = below(other, area.bottom() - other.bottom());
-        Self { devices, remark, chart, other, buffer }
-    }
-
-    /// The moment that is drawn at (`x`, `y`).
-    pub fn moment_at(&self, sheet: &Allocation, x: u16, y: u16) -> Option<usize> {
-        let moments = sheet.walk.moments.len();
-        let here = |place: Rect| place.contains((x, y).into());
-        let plot = plot(if here(self.other) { self.other } else { self.chart });
-        let inside = (here(self.chart) || here(self.other)) && (plot.left()..plot.right()).contains(&x) && moments > 0;
-        inside.then(|| chart::moments_of(x - plot.x, plot.width, moments).start)
-    }
-}
-
-/// Where the columns of a chart stand in its frame: beside the axis, above the layers.
-fn plot(frame: Rect) -> Rect {
-    let inner = inside(frame);
-    let axis = if inner.width >= 40 { AXIS } else { 0 };
-    Rect {
-        x: inner.x.saturating_add(axis),
-        width: inner.width.saturating_sub(axis + 1),
-        height: inner.height.saturating_sub(1),
-        ..inner
-    }
-}
 
 /// Draws the page.
 pub fn draw(app: &App, cursor: Cursor, sheet: &Allocation, area: Rect, buffer: &mut Buffer) {

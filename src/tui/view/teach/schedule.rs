@@ -17,84 +17,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::plan::DeviceKind;
+use crate::machine::DeviceKind;
 use crate::teach::schedule::{Schedule, Step};
 use crate::tui::app::App;
 use crate::tui::app::teach::schedule::Cursor;
-use crate::tui::regions::inside;
+use crate::tui::regions::teach::schedule::Places;
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::pen::{Pen, width, wrap};
-
-/// Columns of the panel beside the graph, where there is room for one.
-const ASIDE: u16 = 46;
-
-/// Where the parts of the page stand: a pure function of its size and of the words on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
-    steps: Rect,
-    says: Rect,
-    graph: Rect,
-    aside: Rect,
-}
-
-impl Places {
-    /// The parts of `area`.
-    pub fn new(area: Rect, sheet: &Schedule) -> Self {
-        let room = area.width.saturating_sub(3);
-        let remark = sheet.remark.as_ref().map_or(0, |text| wrap(text, room).len());
-        let without = usize::from(sheet.without.is_some());
-        // one height for all steps, so that nothing jumps
-        let longest = sheet.steps.iter().map(|step| wrap(step.says(), room).len()).max().unwrap_or(0);
-        let words = ((remark + without + longest) as u16).min(area.height / 3);
-        let steps = Rect { height: area.height.min(1), ..area };
-        let says = Rect { y: steps.bottom(), height: words, ..area };
-        let rest = Rect { y: says.bottom(), height: area.bottom().saturating_sub(says.bottom()), ..area };
-        let wide = area.width >= 100;
-        let beside = if wide { ASIDE } else { 0 };
-        let below = if wide { 0 } else { (rest.height / 3).clamp(5, 9).min(rest.height) };
-        let graph = Rect { width: rest.width - beside, height: rest.height - below, ..rest };
-        let aside = if wide {
-            Rect { x: graph.right(), width: beside, ..rest }
-        } else {
-            Rect { y: graph.bottom(), height: below, ..rest }
-        };
-        Self { steps, says, graph, aside }
-    }
-
-    /// The cells of each step's name; all of them, or those around the open one.
-    fn step_cells(self, sheet: &Schedule) -> Vec<Rect> {
-        let mut x = self.steps.x;
-        let place = |step: &Step| {
-            let cells = width(step.name()) + 2;
-            let fits = x.saturating_add(cells) <= self.steps.right();
-            let place = Rect { x, width: if fits { cells } else { 0 }, ..self.steps };
-            x = x.saturating_add(cells);
-            place
-        };
-        sheet.steps.iter().map(place).collect()
-    }
-
-    /// The step whose name is at (`x`, `y`).
-    pub fn step_at(&self, sheet: &Schedule, x: u16, y: u16) -> Option<usize> {
-        self.step_cells(sheet).iter().position(|place| place.contains((x, y).into()))
-    }
-
-    /// The row of the graph at (`x`, `y`), from its top.
-    pub fn row_at(&self, x: u16, y: u16) -> Option<usize> {
-        let inner = inside(self.graph);
-        inner.contains((x, y).into()).then(|| usize::from(y - inner.y))
-    }
-
-    /// What stands in the graph's first row: an index into the blocks, or into the open block's operations.
-    pub fn first_row(&self, sheet: &Schedule, cursor: Cursor) -> usize {
-        let rows = usize::from(inside(self.graph).height);
-        let (at, count) = match cursor.open {
-            Some(at) => (at, sheet.blocks.get(cursor.block).map_or(0, |block| block.nodes.len())),
-            None => (cursor.block, sheet.blocks.len()),
-        };
-        at.saturating_sub(rows / 2).min(count.saturating_sub(rows))
-    }
-}
+use crate::tui::widget::pen::{Pen, wrap};
 
 /// Draws the page.
 pub fn draw(app: &App, cursor: Cursor, sheet: &Schedule, area: Rect, buffer: &mut Buffer) {

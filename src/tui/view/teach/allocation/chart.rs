@@ -6,8 +6,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::super::kinds;
-use super::plot;
 use crate::teach::allocation::{Kind, Other, Timeline, Walk};
+use crate::tui::regions::teach::allocation::{moments_of, plot};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::pen::{Pen, width, wrap};
 use crate::tui::widget::{panel, stack};
@@ -21,13 +21,6 @@ pub struct Chart<'a> {
     pub called: &'a str,
     /// What the full height stands for.
     pub scale: Bytes,
-}
-
-/// The moments that column `column` of `columns` stands for; more columns than moments share them.
-pub fn moments_of(column: u16, columns: u16, moments: usize) -> Range<usize> {
-    let start = |column: u16| usize::from(column) * moments / usize::from(columns.max(1));
-    let from = start(column).min(moments.saturating_sub(1));
-    from..start(column + 1).max(from + 1)
 }
 
 /// The column that shows `moment`.

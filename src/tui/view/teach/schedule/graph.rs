@@ -3,11 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{Places, lit, sign};
+use super::{lit, sign};
 use crate::teach::schedule::{Block, Schedule};
 use crate::tui::app::App;
 use crate::tui::app::teach::schedule::Cursor;
 use crate::tui::regions::inside;
+use crate::tui::regions::teach::schedule::Places;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, width};
@@ -18,7 +19,8 @@ const NAMES: u16 = 11;
 
 /// Draws it.
 pub fn draw(app: &App, cursor: Cursor, sheet: &Schedule, places: Places, buffer: &mut Buffer) {
-    let first = places.first_row(sheet, cursor);
+    let (at, count) = cursor.row(sheet);
+    let first = places.first_row(at, count);
     match cursor.open.and_then(|at| Some((at, sheet.blocks.get(cursor.block)?))) {
         Some((at, block)) => nodes(app, cursor, sheet, block, (first, at), places.graph, buffer),
         None => blocks(app, cursor, sheet, first, places.graph, buffer),

@@ -1,0 +1,241 @@
+//! The compute graph of a model: one batch of prompt tokens through all blocks, as llama.cpp builds it when it reserves
+//! memory (`llama-graph.cpp` and `models/*.cpp`, 0.1.161).
+//!
+//! Most architectures are a row of `transformer`'s table; those of another shape have a function of their own. All are
+//! made of the same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
+#![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
+
+mod attention;
+mod delta;
+mod experts;
+mod feed_forward;
+mod gemma4;
+mod hybrid;
+mod input;
+mod latent;
+mod mamba;
+mod recurrent;
+mod sparse;
+mod transformer;
+mod weight;
+
+use crate::engine::ggml::graph::Graph;
+use crate::engine::ggml::tensor::Id;
+use crate::engine::llama_cpp::Loaded;
+use crate::engine::llama_cpp::architecture::Architecture as A;
+use crate::engine::llama_cpp::cache::Memory;
+use crate::engine::llama_cpp::context::{Batch, Context};
+use crate::engine::llama_cpp::error::Refusal;
+use crate::engine::llama_cpp::hparams::Hparams;
+use crate::engine::llama_cpp::placement::Placement;
+use crate::engine::llama_cpp::release::Traits;
+use crate::engine::llama_cpp::weights::{Slot, Weights};
+use attention::AttentionInput;
+use transformer::Transformer;
+
+/// A graph under construction and everything that it is made of.
+struct Build<'a> {
+    g: &'a mut Graph,
+    release: &'static Traits,
+    architecture: A,
+    hp: &'a Hparams,
+    weights: &'a Weights,
+    placement: &'a Placement,
+    memory: &'a Memory,
+    cx: &'a Context,
+    batch: Batch,
+    /// Tensors of the file that the graph has already: per weight and device.
+    known: Vec<Id>,
+    /// Caches that the graph has already: per block, K and V.
+    caches: Vec<[Id; 2]>,
+    /// The same of recurrent blocks: rolling and recurrent states.
+    states: Vec<[Id; 2]>,
+    full: Option<AttentionInput>,
+    window: Option<AttentionInput>,
+    /// The first tensor that the architecture needs and the file lacks.
+    missing: Option<String>,
+    /// The embeddings as they came in, further vision levels included.
+    inp_embd: Id,
+}
+
+/// Builds the graph of `model` in `graph`, whatever that held before.
+///
+/// # Errors
+/// When the file lacks a tensor that its architecture needs.
+pub fn build(
+    model: &Loaded,
+    context: &Context,
+    batch: Batch,
+    placement: &Placement,
+    memory: &Memory,
+    graph: &mut Graph,
+) -> Result<(), Refusal> {
+    let hp = &model.hparams;
+    let devices = usize::from(placement.cpu) + 1;
+    graph.clear();
+    graph.reserve(hp.n_layer_all * 128);
+    let mut build = Build {
+        g: graph,
+        release: model.release,
+        architecture: model.family.architecture,
+        hp,
+        weights: &model.weights,
+        placement,
+        memory,
+        cx: context,
+        batch,
+        known: vec![Id::NONE; model.weights.all.len() * devices],
+        caches: vec![[Id::NONE; 2]; hp.n_layer_all],
+        states: vec![[Id::NONE; 2]; hp.n_layer_all],
+        full: None,
+        window: None,
+        missing: None,
+        inp_embd: Id::NONE,
+    };
+    match build.architecture {
+        A::Llama4 => build.llama4(),
+        A::GptOss => build.gpt_oss(),
+        A::Gemma4 => build.gemma4(),
+        A::Qwen3Next | A::Qwen35 | A::Qwen35Moe => build.qwen3_next(),
+        A::NemotronH => build.nemotron_h(),
+        A::Lfm2 => build.lfm2(),
+        A::FalconH1 => build.falcon_h1(),
+        other => {
+            let kind = Transformer::of(other).unwrap_or_else(|| Transformer::nearest(&model.weights, hp));
+            build.transformer(&kind);
+        }
+    }
+    match build.missing {
+        Some(name) => Err(Refusal::model(format!(
+            "the file has no tensor {name}, which its architecture requires: \
+                                                  convert the model again"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// How rows are normalised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Norm {
+    Rms,
+    Layer,
+}
+
+impl Build<'_> {
+    /// Normalises `x` and applies the weights of `slot`.
+    fn norm(&mut self, x: Id, slot: Slot, kind: Norm, il: usize) -> Id {
+        let weight = self.need(il, slot);
+        let bias = self.bias(il, slot);
+        self.norm_with(x, weight, bias, kind, Some(il))
+    }
+
+    /// Root-mean-square normalisation with the weights of `slot`.
+    fn rms(&mut self, x: Id, slot: Slot, il: usize) -> Id {
+        let weight = self.need(il, slot);
+        self.norm_with(x, weight, Id::NONE, Norm::Rms, Some(il))
+    }
+
+    /// Normalises `x`, then weights and bias as far as they exist. In a block, the first step stays on the block's device.
+    fn norm_with(&mut self, x: Id, weight: Id, bias: Id, kind: Norm, il: Option<usize>) -> Id {
+        let mut y = match kind {
+            Norm::Rms => self.g.rms_norm(x),
+            Norm::Layer => self.g.layer_norm(x),
+        };
+        if weight.is_some() || bias.is_some() {
+            self.label(y, "norm", il);
+            if let Some(il) = il {
+                self.pin(y, il);
+            }
+        }
+        if weight.is_some() {
+            y = self.g.mul(y, weight);
+        }
+        if bias.is_some() {
+            y = self.g.add(y, bias);
+        }
+        y
+    }
+
+    /// Keeps `x` on the device of block `il`, where llama.cpp's own code does: when all layers are offloaded, or for few
+    /// tokens.
+    fn pin(&mut self, x: Id, il: usize) {
+        if self.batch.has_few_tokens() || self.placement.full_offload {
+            self.g[x].pin = self.placement.layers[il];
+        }
+    }
+
+    /// Limits every element to a range.
+    fn clamp(&mut self, x: Id) -> Id {
+        if self.release.clamps_in_place { self.g.clamp_in_place(x) } else { self.g.clamp(x) }
+    }
+
+    fn label(&mut self, x: Id, label: &'static str, il: Option<usize>) -> Id {
+        self.g.name(x, label, il.map_or(-1, |il| il as i16))
+    }
+
+    /// In the last block only the rows go on whose logits are wanted.
+    fn keep_outputs<const N: usize>(&mut self, il: usize, out_ids: Id, of: [Id; N]) -> [Id; N] {
+        let last = il + 1 == self.hp.n_layer();
+        if !last || self.keeps_last_rows() {
+            return of;
+        }
+        of.map(|x| if x.is_some() { self.g.get_rows(x, out_ids) } else { x })
+    }
+
+    /// Whether the last block computes every token.
+    fn keeps_last_rows(&self) -> bool {
+        self.release.keeps_last_rows.contains(&self.architecture)
+    }
+
+    /// The end of every graph: normalisation and logits.
+    fn finish(&mut self, x: Id, kind: Norm) -> Id {
+        let x = self.final_norm(x, kind);
+        self.logits(x)
+    }
+
+    fn final_norm(&mut self, x: Id, kind: Norm) -> Id {
+        let weight = self.need_global(Slot::OutputNorm);
+        let bias = self.global_bias(Slot::OutputNorm);
+        let x = self.norm_with(x, weight, bias, kind, None);
+        self.g[x].output = true;
+        self.label(x, "result_norm", None)
+    }
+
+    fn logits(&mut self, x: Id) -> Id {
+        let output = self.output_weight();
+        let mut x = self.g.mul_mat(output, x);
+        let scale = self.global_scale(Slot::Output);
+        if scale.is_some() {
+            x = self.g.mul(x, scale);
+        }
+        self.label(x, "result_output", None)
+    }
+
+    /// Normalises without insisting on the block's device.
+    fn free_rms(&mut self, x: Id, slot: Slot, il: usize) -> Id {
+        let weight = self.need(il, slot);
+        self.norm_with(x, weight, Id::NONE, Norm::Rms, None)
+    }
+
+    /// Logits and their bias, as far as there is one.
+    fn output_bias(&mut self, logits: Id) -> Id {
+        let bias = self.global_bias(Slot::Output);
+        if bias.is_some() { self.g.add(logits, bias) } else { logits }
+    }
+
+    /// Logits, kept within bounds where the model says so.
+    fn capped(&mut self, logits: Id) -> Id {
+        if !self.hp.final_soft_cap {
+            return logits;
+        }
+        let x = self.g.scale(logits);
+        let x = self.g.unary(x);
+        self.g.scale(x)
+    }
+
+    /// Adds the logits, and all that leads to them, to the graph.
+    fn close(&mut self, logits: Id) {
+        self.g[logits].output = true;
+        self.g.expand(logits);
+    }
+}

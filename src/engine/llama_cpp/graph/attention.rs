@@ -1,0 +1,373 @@
+//! Attention: queries, keys and values; the cache; scores, in one operation or step by step.
+
+use super::{Build, Norm};
+use crate::engine::ggml::Type;
+use crate::engine::ggml::tensor::{Id, Tensor, row};
+use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
+use crate::engine::llama_cpp::weights::Slot;
+
+/// Where a batch's keys and values go in a cache, and who may look at whom.
+#[derive(Clone, Copy)]
+pub(super) struct AttentionInput {
+    k_rows: Id,
+    v_rows: Id,
+    mask: Id,
+    rotation_k: Id,
+    rotation_v: Id,
+}
+
+/// Queries, keys and values by head: `[head size, heads, tokens]`.
+#[derive(Clone, Copy)]
+pub(super) struct Qkv {
+    pub q: Id,
+    pub k: Id,
+    pub v: Id,
+}
+
+/// What a block's attention has beyond the plain case.
+#[derive(Clone, Copy)]
+pub(super) struct Extras {
+    /// Learned sinks.
+    pub sinks: Id,
+    /// What unfolds V from MLA's compressed cache.
+    pub v_unfold: Id,
+}
+
+impl Default for Extras {
+    fn default() -> Self {
+        Self { sinks: Id::NONE, v_unfold: Id::NONE }
+    }
+}
+
+impl Build<'_> {
+    /// Inputs for the caches that there are. MLA's compressed cache holds K alone and is not rotated.
+    pub(super) fn attention_inputs(&mut self) {
+        let memory = self.memory;
+        if self.hp.reads_only {
+            self.full = Some(self.uncached_input());
+            self.window = self.hp.has_swa().then(|| self.uncached_input());
+            return;
+        }
+        self.full = memory.full.as_ref().map(|cache| self.attention_input(cache));
+        self.window = memory.window.as_ref().map(|cache| self.attention_input(cache));
+    }
+
+    /// Without caches, tokens look at those of their own batch.
+    fn uncached_input(&mut self) -> AttentionInput {
+        let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
+        AttentionInput {
+            k_rows: Id::NONE,
+            v_rows: Id::NONE,
+            mask: self.g.input(mask, [self.batch.n_tokens, self.batch.n_tokens, 1, 1], "attn_inp_kq_mask"),
+            rotation_k: Id::NONE,
+            rotation_v: Id::NONE,
+        }
+    }
+
+    fn attention_input(&mut self, cache: &KvCache) -> AttentionInput {
+        let n = self.batch.n_tokens;
+        let streams = if self.cx.kv_unified { 1 } else { self.cx.n_seq_max };
+        let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
+        let v_rows = if cache.v_transposed { n * self.hp.v_gqa_max() } else { n };
+        let square = |side: u64| [side, side, 1, 1];
+        let rotation = |build: &mut Self, side: u64, label| {
+            if side > 0 { build.g.input(Type::F32, square(side), label) } else { Id::NONE }
+        };
+        AttentionInput {
+            k_rows: self.g.input(Type::I64, [n, 1, 1, 1], "attn_inp_k_idxs"),
+            v_rows: self.g.input(Type::I64, [v_rows, 1, 1, 1], "attn_inp_v_idxs"),
+            mask: self.g.input(mask, [cache.size, n / streams, 1, streams], "attn_inp_kq_mask"),
+            rotation_k: rotation(self, cache.rotation_k, "attn_inp_k_rot"),
+            rotation_v: rotation(self, cache.rotation_v, "attn_inp_v_rot"),
+        }
+    }
+
+    /// Queries, keys and values of block `il` from `x`; `heads` are its heads of queries and of keys.
+    pub(super) fn qkv(&mut self, il: usize, x: Id) -> Qkv {
+        let hp = self.hp;
+        let (k, v) = (hp.head_k(il), hp.head_v(il));
+        self.qkv_sized(il, x, [k, k, v], [hp.n_head[il], hp.n_head_kv[il], hp.n_head_kv[il]])
+    }
+
+    /// The same with head sizes and numbers of heads given for queries, keys and values.
+    pub(super) fn qkv_sized(&mut self, il: usize, x: Id, head: [u64; 3], heads: [u64; 3]) -> Qkv {
+        let n = self.batch.n_tokens;
+        if self.weight(il, Slot::AttnQkv).is_some() {
+            return self.fused_qkv(il, x, head, heads);
+        }
+        let mut out = [Id::NONE; 3];
+        for (i, (slot, label)) in
+            [(Slot::AttnQ, "Qcur"), (Slot::AttnK, "Kcur"), (Slot::AttnV, "Vcur")].into_iter().enumerate()
+        {
+            let mut y = self.affine(il, slot, x);
+            if self.hp.clamp_kqv {
+                y = self.clamp(y);
+            }
+            self.label(y, label, Some(il));
+            out[i] = y;
+        }
+        for (i, y) in out.iter_mut().enumerate() {
+            *y = self.g.reshape(*y, [head[i], heads[i], n, 1]);
+        }
+        let [q, k, v] = out;
+        Qkv { q, k, v }
+    }
+
+    fn fused_qkv(&mut self, il: usize, x: Id, head: [u64; 3], heads: [u64; 3]) -> Qkv {
+        let n = self.batch.n_tokens;
+        let mut all = self.linear(il, Slot::AttnQkv, x);
+        self.label(all, "wqkv", Some(il));
+        let bias = self.bias(il, Slot::AttnQkv);
+        if bias.is_some() {
+            all = self.g.add(all, bias);
+        } else {
+            let apart = [Slot::AttnQ, Slot::AttnK, Slot::AttnV].map(|slot| self.bias(il, slot));
+            if apart.iter().all(|bias| bias.is_some()) {
+                let qk = self.g.concat(apart[0], apart[1], 0);
+                let bias = self.g.concat(qk, apart[2], 0);
+                all = self.g.add(all, bias);
+            }
+        }
+        if self.hp.clamp_kqv {
+            all = self.clamp(all);
+        }
+        let Tensor { ty, nb, .. } = self.g[all];
+        let [q, k, v] =
+            std::array::from_fn(|i| self.g.window(all, [head[i], heads[i], n, 1], [row(ty, head[i]), nb[1]]));
+        Qkv { q, k, v }
+    }
+
+    /// Queries, keys and values not split into heads, of so many elements per token.
+    pub(super) fn qkv_flat(&mut self, il: usize, x: Id, widths: [u64; 3]) -> [Id; 3] {
+        if !self.weight(il, Slot::AttnQkv).is_some() {
+            return [Slot::AttnQ, Slot::AttnK, Slot::AttnV].map(|slot| self.affine(il, slot, x));
+        }
+        let all = self.affine(il, Slot::AttnQkv, x);
+        let stride = self.g[all].nb[1];
+        widths.map(|width| {
+            let part = self.g.window(all, [width, self.batch.n_tokens, 1, 1], [stride]);
+            self.g.cont(part)
+        })
+    }
+
+    /// Rotates queries and keys by position.
+    pub(super) fn rotate(&mut self, qkv: Qkv, positions: Id, factors: Id) -> Qkv {
+        let q = self.g.rope(qkv.q, positions, factors);
+        let k = self.g.rope(qkv.k, positions, factors);
+        Qkv { q, k, ..qkv }
+    }
+
+    /// Normalises queries and keys head by head where the file has weights for that.
+    pub(super) fn norm_heads(&mut self, il: usize, qkv: Qkv, kind: Norm) -> Qkv {
+        let mut out = qkv;
+        for (slot, x) in [(Slot::AttnQNorm, &mut out.q), (Slot::AttnKNorm, &mut out.k)] {
+            let weight = self.weight(il, slot);
+            if weight.is_some() {
+                *x = self.norm_with(*x, weight, Id::NONE, kind, Some(il));
+            }
+        }
+        out
+    }
+
+    /// Attention of block `il`: stores keys and values, looks at what the cache holds, and projects the result.
+    pub(super) fn attention(&mut self, il: usize, qkv: Qkv, extras: Extras) -> Id {
+        let x = self.attention_unprojected(il, qkv, extras);
+        if self.weight(il, Slot::AttnOutput).is_some() { self.affine(il, Slot::AttnOutput, x) } else { x }
+    }
+
+    /// The same without the projection. A block without keys of its own looks at another block's cache.
+    pub(super) fn attention_unprojected(&mut self, il: usize, mut qkv: Qkv, extras: Extras) -> Id {
+        let memory = self.memory;
+        if self.hp.reads_only {
+            return self.attention_uncached(il, qkv, extras);
+        }
+        let (cache, input) = match (self.hp.is_swa[il], &memory.window, self.window) {
+            (true, Some(cache), Some(input)) => (cache, input),
+            _ => match (&memory.full, self.full) {
+                (Some(cache), Some(input)) => (cache, input),
+                _ => return qkv.q,
+            },
+        };
+        let Some(layer) = cache.layers[il] else { return qkv.q };
+        let compressed = layer.v.is_none();
+        if !compressed {
+            qkv = self.hadamard(qkv, input);
+        }
+        self.g.expand(qkv.q);
+        // with windows, llama.cpp adds keys before values
+        let order = if memory.window.is_some() { [qkv.k, qkv.v] } else { [qkv.v, qkv.k] };
+        for x in order {
+            if x.is_some() {
+                self.g.expand(x);
+            }
+        }
+        let (k, v) = self.through_cache(cache, &layer, input, qkv);
+        let x = self.scores(il, qkv.q, k, v, input.mask, extras);
+        self.label(x, "kqv_out", Some(il));
+        if input.rotation_v.is_some() && !compressed { self.rotated(x, input.rotation_v) } else { x }
+    }
+
+    fn attention_uncached(&mut self, il: usize, qkv: Qkv, extras: Extras) -> Id {
+        for x in [qkv.q, qkv.k, qkv.v] {
+            self.g.expand(x);
+        }
+        let input = if self.hp.is_swa[il] { self.window.or(self.full) } else { self.full };
+        let mask = input.map_or(Id::NONE, |input| input.mask);
+        let x = self.scores(il, qkv.q, qkv.k, qkv.v, mask, extras);
+        self.label(x, "kqv_out", Some(il))
+    }
+
+    fn hadamard(&mut self, qkv: Qkv, input: AttentionInput) -> Qkv {
+        let rotated =
+            |build: &mut Self, x: Id, by: Id| if by.is_some() && x.is_some() { build.rotated(x, by) } else { x };
+        Qkv {
+            q: rotated(self, qkv.q, input.rotation_k),
+            k: rotated(self, qkv.k, input.rotation_k),
+            v: rotated(self, qkv.v, input.rotation_v),
+        }
+    }
+
+    /// `x`, multiplied in pieces by the matrix `by`.
+    fn rotated(&mut self, x: Id, by: Id) -> Id {
+        let side = self.g[by].ne[0];
+        let shape = self.g[x];
+        let pieces = [side, shape.elements() / side, 1, 1];
+        let flat = if self.g.is_contiguous(x) { self.g.reshape(x, pieces) } else { self.g.cont_as(x, pieces) };
+        let y = self.g.mul_mat(by, flat);
+        self.g.reshape(y, shape.ne)
+    }
+
+    /// Writes keys and values, then views of all that the cache holds.
+    fn through_cache(&mut self, cache: &KvCache, layer: &KvLayer, input: AttentionInput, qkv: Qkv) -> (Id, Id) {
+        let KvCache { size, streams, v_transposed, .. } = *cache;
+        let k_all = self.cache(layer, 0, size, streams);
+        if qkv.k.is_some() {
+            let stored = self.store(k_all, qkv.k, input.k_rows);
+            self.g.expand(stored);
+        }
+        let il = layer.owner;
+        let (head_k, head_v, heads) = (self.hp.head_k(il), self.hp.head_v(il), self.hp.n_head_kv[il]);
+        let bytes = |ty: Type, n: u64| row(ty, n);
+        let (tk, wide) = (layer.ty_k, layer.k);
+        let k_strides = [bytes(tk, head_k), bytes(tk, wide), bytes(tk, wide * size)];
+        if layer.v.is_none() {
+            let k = self.g.window(k_all, [head_k, heads, size, streams], k_strides);
+            let v = self.shape(qkv.v).ne[0];
+            let Tensor { ne, nb, .. } = self.g[k];
+            return (k, self.g.window(k, [v, ne[1], ne[2], ne[3]], [nb[1], nb[2], nb[3]]));
+        }
+        let v_all = self.cache(layer, 1, size, streams);
+        if qkv.v.is_some() {
+            let stored = if v_transposed {
+                self.store_transposed(v_all, qkv.v, input.v_rows)
+            } else {
+                self.store(v_all, qkv.v, input.v_rows)
+            };
+            self.g.expand(stored);
+        }
+        let k = self.g.window(k_all, [head_k, heads, size, streams], k_strides);
+        let (tv, wide) = (layer.ty_v, layer.v.unwrap_or(0));
+        let v = if v_transposed {
+            let strides = [bytes(tv, size * head_v), bytes(tv, size), bytes(tv, size * wide)];
+            self.g.window(v_all, [size, heads, head_v, streams], strides)
+        } else {
+            let strides = [bytes(tv, head_v), bytes(tv, wide), bytes(tv, wide * size)];
+            self.g.window(v_all, [head_v, heads, size, streams], strides)
+        };
+        (k, v)
+    }
+
+    /// Writes a row per token.
+    fn store(&mut self, cache: Id, x: Id, rows: Id) -> Id {
+        let Tensor { ne, nb, .. } = self.g[x];
+        let flat = self.g.window(x, [ne[0] * ne[1], ne[2], 1, 1], [nb[2]]);
+        let of = self.g[cache].ne;
+        let cache = if of[2] > 1 { self.g.reshape(cache, [of[0], of[1] * of[2], 1, 1]) } else { cache };
+        self.g.set_rows(cache, flat, rows)
+    }
+
+    /// Writes every element of V to a row of its own.
+    fn store_transposed(&mut self, cache: Id, x: Id, rows: Id) -> Id {
+        let Tensor { ty, ne, nb, .. } = self.g[x];
+        let (wide, n) = (ne[0] * ne[1], ne[2]);
+        let mut flat = if row(ty, wide) == nb[2] {
+            self.g.reshape(x, [wide, n, 1, 1])
+        } else {
+            self.g.cont_as(x, [wide, n, 1, 1])
+        };
+        let cached = self.g[cache];
+        if wide < cached.ne[0] {
+            flat = self.g.pad(flat, [cached.ne[0] - wide, 0, 0, 0]);
+        }
+        let cache = self.g.reshape(cache, [1, cached.elements(), 1, 1]);
+        let elements = self.g[flat].elements();
+        let flat = self.g.reshape(flat, [1, elements, 1, 1]);
+        self.g.set_rows(cache, flat, rows)
+    }
+
+    /// Scores of queries against keys, and the values that they weigh.
+    fn scores(&mut self, il: usize, q: Id, k: Id, v: Id, mask: Id, extras: Extras) -> Id {
+        let v_transposed = self.g[v].nb[1] > self.g[v].nb[2];
+        let streams = self.g[k].ne[3];
+        let Tensor { ne, nb, .. } = self.g[q];
+        let per_stream = ne[2] / streams;
+        let q = self.g.window(q, [ne[0], ne[1], per_stream, streams], [nb[1], nb[2], nb[2] * per_stream]);
+        let [q, k, mut v] = [q, k, v].map(|x| self.g.permute(x, [0, 2, 1, 3]));
+        let x = if self.cx.flash_attn {
+            if v_transposed {
+                v = self.g.transpose(v);
+            }
+            let [k, v] = [k, v].map(|x| if self.g[x].ty == Type::F32 { self.g.cast(x, Type::F16) } else { x });
+            let mut x = self.g.flash_attention(q, k, v, mask, extras.sinks);
+            self.label(x, "fattn", Some(il));
+            if extras.v_unfold.is_some() {
+                x = self.g.permute(x, [0, 2, 1, 3]);
+                x = self.g.mul_mat(extras.v_unfold, x);
+                self.label(x, "fattn_mla", Some(il));
+                x = self.g.permute(x, [0, 2, 1, 3]);
+                x = self.g.cont(x);
+            }
+            let ne = self.g[x].ne;
+            self.g.reshape(x, [ne[0] * ne[1], ne[2] * ne[3], 1, 1])
+        } else {
+            self.scores_by_steps(il, [q, k, v], v_transposed, mask, extras)
+        };
+        self.g.expand(x);
+        x
+    }
+
+    fn scores_by_steps(
+        &mut self,
+        il: usize,
+        [q, k, mut v]: [Id; 3],
+        v_transposed: bool,
+        mask: Id,
+        extras: Extras,
+    ) -> Id {
+        let mut kq = self.g.mul_mat(k, q);
+        self.label(kq, "kq", Some(il));
+        if self.hp.attn_soft_cap {
+            kq = self.g.scale(kq);
+            kq = self.g.unary(kq);
+            kq = self.g.scale(kq);
+        }
+        let kq = self.g.soft_max(kq, mask, extras.sinks);
+        self.label(kq, "kq_soft_max", Some(il));
+        if !v_transposed {
+            v = self.g.transpose(v);
+            v = self.g.cont(v);
+        }
+        let mut kqv = self.g.mul_mat(v, kq);
+        self.label(kqv, "kqv", Some(il));
+        if extras.v_unfold.is_some() {
+            kqv = self.g.mul_mat(extras.v_unfold, kqv);
+        }
+        let x = self.g.permute(kqv, [0, 2, 1, 3]);
+        let ne = self.g[x].ne;
+        let x = self.g.cont_as(x, [ne[0] * ne[1], ne[2] * ne[3], 1, 1]);
+        if !self.cx.offload_kqv {
+            self.g[x].pin = self.placement.cpu;
+        }
+        x
+    }
+}

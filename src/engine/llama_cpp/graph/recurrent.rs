@@ -1,0 +1,125 @@
+//! States of recurrent blocks: read from a cache, carried on, written back.
+
+use super::Build;
+use crate::engine::ggml::Type;
+use crate::engine::ggml::tensor::{Buffer, Id, Tensor};
+
+/// Which row of the states belongs to which sequence of the batch.
+#[derive(Clone, Copy)]
+pub(super) struct RecurrentInput {
+    copy: Id,
+    main: Id,
+    rest: Id,
+}
+
+/// The two states that a recurrent block has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// The last inputs of its convolution.
+    Rolling,
+    /// What it carries on.
+    Recurrent,
+}
+
+/// Computes on from states and the rows of them that the batch needs.
+type Step<'f, 'a> = &'f mut dyn FnMut(&mut Build<'a>, Id, Id) -> Id;
+
+impl<'a> Build<'a> {
+    /// Tokens per sequence of the batch.
+    pub(super) fn n_seq_tokens(&self) -> u64 {
+        self.batch.n_tokens / self.cx.n_seq_max
+    }
+
+    /// Inputs for the recurrent blocks.
+    pub(super) fn recurrent_input(&mut self) -> RecurrentInput {
+        let rows = self.memory.recurrent.as_ref().map_or(1, |recurrent| recurrent.rows);
+        let copy = self.g.input(Type::I32, [rows, 1, 1, 1], "rs_s_copy");
+        let main = self.g.window(copy, [self.cx.n_seq_max, 1, 1, 1], []);
+        let n_rest = if self.release.gathers_states_at_once { rows - 1 } else { rows - self.cx.n_seq_max };
+        let rest = self.g.window(copy, [n_rest, 1, 1, 1], []);
+        RecurrentInput { copy, main, rest }
+    }
+
+    /// The cache of one of a block's states: a row per sequence.
+    pub(super) fn state(&mut self, il: usize, which: State) -> Id {
+        let at = usize::from(which == State::Recurrent);
+        if !self.states[il][at].is_some()
+            && let Some(recurrent) = &self.memory.recurrent
+        {
+            let place = recurrent.layers.get(il).copied().flatten().unwrap_or(self.placement.cpu);
+            let (elements, label) = match which {
+                State::Rolling => (recurrent.r, "cache_r"),
+                State::Recurrent => (recurrent.s, "cache_s"),
+            };
+            let ne = [elements, recurrent.rows, 1, 1];
+            self.states[il][at] = self.g.given(Type::F32, ne, Buffer::Cache(place), label, il as i16);
+        }
+        self.states[il][at]
+    }
+
+    /// The batch's rows of a state, and those of sequences that are not in the batch moved along.
+    pub(super) fn read_state(&mut self, input: RecurrentInput, state: Id) -> Id {
+        self.carry_state(input, state, None)
+    }
+
+    /// The same where `step` reads the rows itself and computes on.
+    pub(super) fn carry_state(&mut self, input: RecurrentInput, state: Id, step: Option<Step<'_, 'a>>) -> Id {
+        let [size, rows, ..] = self.g[state].ne;
+        let n_seqs = self.cx.n_seq_max;
+        let states = self.g.reshape(state, [size, rows, 1, 1]);
+        let cleared = self.g.window(states, [size, 1, 1, 1], []);
+        let cleared = self.g.scale_in_place(cleared);
+        self.g.expand(cleared);
+
+        let at_once = step.is_none() && self.release.gathers_states_at_once;
+        let gathered = self.g.get_rows(states, if at_once { input.copy } else { input.rest });
+        let gap = self.g[gathered].nb[1];
+        let output = match step {
+            Some(step) => step(self, states, input.main),
+            None if at_once => self.g.window(gathered, [size, n_seqs, 1, 1], [gap]),
+            None => self.g.get_rows(states, input.main),
+        };
+        self.g.expand(output);
+
+        let others = if self.release.gathers_states_at_once {
+            self.g.window(gathered, [size, rows - n_seqs, 1, 1], [gap])
+        } else {
+            gathered
+        };
+        let stride = self.g[state].nb[1];
+        let home = self.g.window(state, [size, rows - n_seqs, 1, 1], [stride]);
+        let moved = self.g.cpy(others, home);
+        self.g.expand(moved);
+        output
+    }
+
+    /// A convolution's input: its rolling state before `x` (`[channels, tokens, sequences]`); the last columns go back
+    /// into the state. `flat` writes them as one row, as Mamba's first version does.
+    pub(super) fn convolved_input(&mut self, input: RecurrentInput, il: usize, x: Id, columns: u64, flat: bool) -> Id {
+        let n_seqs = self.cx.n_seq_max;
+        let channels = self.g[x].ne[0];
+        let state = self.state(il, State::Rolling);
+        let old = self.read_state(input, state);
+        let old = self.g.reshape(old, [columns, channels, n_seqs, 1]);
+        let x = self.g.transpose(x);
+        let all = self.g.concat(old, x, 0);
+        self.store_columns(state, all, columns, flat);
+        all
+    }
+
+    /// Writes the last columns of a convolution's input back into its state.
+    pub(super) fn store_columns(&mut self, state: Id, all: Id, columns: u64, flat: bool) {
+        let n_seqs = self.cx.n_seq_max;
+        let Tensor { ne, nb, .. } = self.g[all];
+        let last = self.g.window(all, [columns, ne[1], ne[2], 1], [nb[1], nb[2]]);
+        let row = columns * ne[1];
+        let home = if flat {
+            self.g.window(state, [row * n_seqs, 1, 1, 1], [])
+        } else {
+            let stride = self.g[state].nb[1];
+            self.g.window(state, [row, n_seqs, 1, 1], [stride])
+        };
+        let stored = self.g.cpy(last, home);
+        self.g.expand(stored);
+    }
+}

@@ -1,0 +1,140 @@
+//! Weights and caches as tensors of the graph: each enters it once per device.
+
+use super::Build;
+use crate::engine::ggml::tensor::{Buffer, Id, Place, Tensor};
+use crate::engine::ggml::{Op, Type};
+use crate::engine::llama_cpp::cache::KvLayer;
+use crate::engine::llama_cpp::weights::{Part, Slot};
+
+impl Build<'_> {
+    /// The tensor of the file with this index, on `place`.
+    fn weight_at(&mut self, index: usize, place: Place) -> Id {
+        let at = index * (usize::from(self.placement.cpu) + 1) + usize::from(place);
+        if !self.known[at].is_some() {
+            let weight = &self.weights.all[index];
+            let label = weight.role.map_or("", |(slot, _)| slot.name());
+            let layer = weight.block.map_or(-1, |il| il as i16);
+            self.known[at] = self.g.given(weight.ty, weight.ne, Buffer::Weights(place), label, layer);
+        }
+        self.known[at]
+    }
+
+    fn part(&mut self, il: usize, slot: Slot, part: Part) -> Id {
+        match self.weights.find(il, slot, part) {
+            Some(index) => self.weight_at(index, self.placement.in_block(il, Some(slot))),
+            None => Id::NONE,
+        }
+    }
+
+    /// Whether the file has a weight of block `il` with this role.
+    pub(super) fn has(&self, il: usize, slot: Slot) -> bool {
+        self.weights.find(il, slot, Part::Weight).is_some()
+    }
+
+    /// The weight of block `il` with this role, if the file has it.
+    pub(super) fn weight(&mut self, il: usize, slot: Slot) -> Id {
+        self.part(il, slot, Part::Weight)
+    }
+
+    /// Its bias, if the file has one.
+    pub(super) fn bias(&mut self, il: usize, slot: Slot) -> Id {
+        self.part(il, slot, Part::Bias)
+    }
+
+    /// What its result is scaled by, if the file has that.
+    pub(super) fn scale_of(&mut self, il: usize, slot: Slot) -> Id {
+        self.part(il, slot, Part::Scale)
+    }
+
+    /// The weight of block `il` with this role; its absence is noted.
+    pub(super) fn need(&mut self, il: usize, slot: Slot) -> Id {
+        let id = self.weight(il, slot);
+        if id.is_some() { id } else { self.lacking(format!("blk.{il}.{}.weight", slot.name())) }
+    }
+
+    fn lacking(&mut self, name: String) -> Id {
+        self.missing.get_or_insert(name);
+        self.g.given(Type::F32, [1; 4], Buffer::Weights(self.placement.cpu), "", -1)
+    }
+
+    fn global(&mut self, slot: Slot, part: Part) -> Id {
+        match self.weights.find_global(slot, part) {
+            Some(index) => self.weight_at(index, self.placement.of_model(Some(slot), self.architecture)),
+            None => Id::NONE,
+        }
+    }
+
+    /// The weight of the whole model with this role, if the file has it.
+    pub(super) fn global_weight(&mut self, slot: Slot) -> Id {
+        self.global(slot, Part::Weight)
+    }
+
+    pub(super) fn global_bias(&mut self, slot: Slot) -> Id {
+        self.global(slot, Part::Bias)
+    }
+
+    pub(super) fn global_scale(&mut self, slot: Slot) -> Id {
+        self.global(slot, Part::Scale)
+    }
+
+    pub(super) fn need_global(&mut self, slot: Slot) -> Id {
+        let id = self.global_weight(slot);
+        if id.is_some() { id } else { self.lacking(format!("{}.weight", slot.name())) }
+    }
+
+    /// The matrix that makes logits: its own, or the embeddings on the output layer's device.
+    pub(super) fn output_weight(&mut self) -> Id {
+        let own = self.global_weight(Slot::Output);
+        if own.is_some() {
+            return own;
+        }
+        match self.weights.find_global(Slot::TokenEmbd, Part::Weight) {
+            Some(index) => self.weight_at(index, self.placement.output),
+            None => self.lacking("output.weight".to_owned()),
+        }
+    }
+
+    /// Factors of rotary positions for block `il`: fixed ones, or those for long or short contexts.
+    pub(super) fn rope_factors(&mut self, il: usize) -> Id {
+        let long = self.cx.n_ctx_seq > self.hp.n_ctx_orig_yarn;
+        let slots = [Slot::RopeFreqs, if long { Slot::RopeLong } else { Slot::RopeShort }];
+        let found = slots.into_iter().find_map(|slot| self.weights.find_global(slot, Part::Weight));
+        found.map_or(Id::NONE, |index| self.weight_at(index, self.placement.layers[il]))
+    }
+
+    /// The K (0) or V (1) cache that block `il` uses.
+    pub(super) fn cache(&mut self, layer: &KvLayer, part: usize, size: u64, streams: u64) -> Id {
+        let known = self.caches[layer.owner][part];
+        if known.is_some() {
+            return known;
+        }
+        let (ty, elements, label) = match part {
+            0 => (layer.ty_k, layer.k, "cache_k"),
+            _ => (layer.ty_v, layer.v.unwrap_or(0), "cache_v"),
+        };
+        let id = self.g.given(ty, [elements, size, streams, 1], Buffer::Cache(layer.place), label, layer.owner as i16);
+        self.caches[layer.owner][part] = id;
+        id
+    }
+
+    /// `weight · x`, scaled where the file says so.
+    pub(super) fn linear(&mut self, il: usize, slot: Slot, x: Id) -> Id {
+        let weight = self.need(il, slot);
+        let y = self.g.mul_mat(weight, x);
+        let scale = self.scale_of(il, slot);
+        if scale.is_some() { self.g.mul(y, scale) } else { y }
+    }
+
+    /// `weight · x + bias`, the bias as far as it exists.
+    pub(super) fn affine(&mut self, il: usize, slot: Slot, x: Id) -> Id {
+        let y = self.linear(il, slot, x);
+        let bias = self.bias(il, slot);
+        if bias.is_some() { self.g.add(y, bias) } else { y }
+    }
+
+    /// A tensor's shape, for those who only look.
+    pub(super) fn shape(&self, id: Id) -> Tensor {
+        debug_assert!(self.g[id].op != Op::None || self.g[id].elements() > 0);
+        self.g[id]
+    }
+}

@@ -1,0 +1,51 @@
+//! This engine among the others.
+
+use super::facts::FACTS;
+use super::{RELEASE, Traits, bytes_per_element};
+use crate::engine::company::{Reception, whole};
+use crate::engine::facts::EngineFacts;
+use crate::engine::graph_size::Facts;
+use crate::engine::graph_size::formulas::{Formulas, ModelTraits};
+use crate::engine::id::EngineError;
+use crate::engine::request::{of_one_computer, one_computer};
+use crate::engine::{Engine, kvcache, ollama_011};
+use crate::gguf::Tensor;
+use crate::machine::Machine;
+use crate::model::Model;
+use crate::plan::{OwnCaches, Plan};
+use crate::settings::{InEffect, Settings};
+
+/// Ollama up to 0.11.
+#[derive(Debug)]
+pub struct Ollama011;
+
+impl Engine for Ollama011 {
+    fn facts(&self) -> &'static EngineFacts {
+        &FACTS
+    }
+
+    fn plan(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+        of_one_computer(ollama_011::plan, model, machine, settings)
+    }
+
+    fn admit(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
+        let plan = self.plan(model, machine, &whole(settings))?;
+        let objection = ollama_011::objection(model, &one_computer(machine), settings, &plan)?;
+        Ok(objection.unwrap_or_else(|| Reception::welcome(plan)))
+    }
+
+    fn formulas(&self, model: &Model, plan: &Plan) -> Result<Option<Formulas>, EngineError> {
+        let facts = Facts::of(model, RELEASE)?;
+        let Traits { embedding, vision, one_sequence, .. } = Traits::of(model, &facts);
+        let traits = ModelTraits { embedding, vision, one_sequence };
+        Formulas::of(&facts, traits, bytes_per_element, model, plan).map(Some)
+    }
+
+    fn tensor_bytes(&self, tensor: &Tensor) -> u64 {
+        RELEASE.tensor_bytes(tensor)
+    }
+
+    fn own_caches(&self, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
+        kvcache::of(RELEASE, model, effect)
+    }
+}

@@ -1,0 +1,40 @@
+//! A model in short, as a plan and a list of models show it.
+
+use serde::Serialize;
+
+use super::Model;
+use crate::units::Bytes;
+
+/// A model in a few words.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelSummary {
+    /// `general.name`, else the file's name.
+    pub name: String,
+    /// `general.architecture`.
+    pub architecture: String,
+    /// The quantisation mix, `Q4_K_M`; absent when the header does not tell.
+    pub file_type: Option<String>,
+    /// Number of weights.
+    pub parameters: u64,
+    /// Sum of the tensors' bytes.
+    pub bytes: Bytes,
+    /// Number of blocks.
+    pub layers: usize,
+    /// Context that the model was trained for, in tokens.
+    pub context_train: Option<u64>,
+}
+
+impl Model {
+    /// The model in a few words.
+    pub fn summary(&self) -> ModelSummary {
+        ModelSummary {
+            name: self.name.clone(),
+            architecture: self.architecture.clone(),
+            file_type: self.file_type.map(str::to_owned),
+            parameters: self.parameters,
+            bytes: self.bytes,
+            layers: self.block_count(),
+            context_train: self.hyper.context_train,
+        }
+    }
+}

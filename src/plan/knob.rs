@@ -1,0 +1,35 @@
+//! What the knobs are in a plan.
+
+use super::Plan;
+use crate::settings::knob::value::{percent_of_first, place};
+use crate::settings::knob::{CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, QUANTISATIONS};
+
+impl Knob {
+    /// What is in effect in `plan`. Of a knob that its engine does not have, the smallest value.
+    pub fn in_effect(self, plan: &Plan) -> u64 {
+        let effect = &plan.settings;
+        match self {
+            Self::Context => effect.ctx,
+            Self::Parallel => effect.parallel,
+            Self::Batch => effect.batch,
+            Self::Ubatch => effect.ubatch,
+            // no place on the slider for a file that tells no mix
+            Self::Quant => {
+                let named = plan.model.file_type.as_deref().and_then(|name| name.parse().ok());
+                named.and_then(|to| place(&QUANTISATIONS, &to)).unwrap_or(u64::MAX)
+            }
+            Self::CacheType => place(&CACHE_CHOICES, &effect.cache_type_k).unwrap_or(0),
+            Self::CacheTypeK => place(&CACHE_TYPES, &effect.cache_type_k).unwrap_or(0),
+            Self::CacheTypeV => place(&CACHE_TYPES, &effect.cache_type_v).unwrap_or(0),
+            Self::FlashAttn => place(&FLASH_CHOICES, &effect.flash_attn).unwrap_or(0),
+            Self::KvUnified => effect.kv_unified.unwrap_or_default().into(),
+            Self::Outputs => effect.outputs.unwrap_or_else(|| self.least()),
+            Self::GpuLayers => plan.offloaded as u64,
+            Self::CpuMoe => effect.n_cpu_moe.unwrap_or_else(|| self.least()),
+            Self::TensorSplit => {
+                let layers: Vec<f64> = plan.shares();
+                percent_of_first(&layers).unwrap_or_else(|| self.least())
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Flags of the command line that an engine may have no use for.
+
+use super::{Outputs, Settings};
+use crate::units::Bytes;
+
+/// A flag that gives a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Flag {
+    Ubatch,
+    KvUnified,
+    NoKvOffload,
+    NoOpOffload,
+    SwaFull,
+    TensorSplit,
+    Outputs,
+    FitTarget,
+    FitCtx,
+    GpuOverhead,
+    Adapters,
+    Spread,
+    RequireFull,
+    CpuMoe,
+    Release,
+}
+
+impl Flag {
+    /// As it is written on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ubatch => "--ubatch",
+            Self::KvUnified => "--kv-unified",
+            Self::NoKvOffload => "--no-kv-offload",
+            Self::NoOpOffload => "--no-op-offload",
+            Self::SwaFull => "--swa-full",
+            Self::TensorSplit => "--tensor-split",
+            Self::Outputs => "--outputs",
+            Self::FitTarget => "--fit-target",
+            Self::FitCtx => "--fit-ctx",
+            Self::GpuOverhead => "--gpu-overhead",
+            Self::Adapters => "--adapters",
+            Self::Spread => "--spread",
+            Self::RequireFull => "--require-full",
+            Self::CpuMoe => "--n-cpu-moe",
+            Self::Release => "--release",
+        }
+    }
+
+    /// Whether `settings` hold something else than without it.
+    pub fn is_given(self, settings: &Settings) -> bool {
+        match self {
+            Self::Ubatch => settings.ubatch.is_some(),
+            Self::KvUnified => settings.kv_unified,
+            Self::NoKvOffload => settings.no_kv_offload,
+            Self::NoOpOffload => settings.no_op_offload,
+            Self::SwaFull => settings.swa_full,
+            Self::TensorSplit => !settings.tensor_split.is_empty(),
+            Self::Outputs => settings.outputs != Outputs::default(),
+            Self::FitTarget => settings.fit_target.is_some(),
+            Self::FitCtx => settings.fit_ctx.is_some(),
+            Self::GpuOverhead => settings.gpu_overhead > Bytes::ZERO,
+            Self::Adapters => settings.adapters > Bytes::ZERO,
+            Self::Spread => settings.spread,
+            Self::RequireFull => settings.require_full,
+            Self::CpuMoe => settings.n_cpu_moe.is_some(),
+            Self::Release => settings.release.is_some(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What an engine makes of the knobs.
+
+use serde::Serialize;
+
+use super::{CacheType, FlashAttn, Release};
+
+/// The knobs after the engine's rules.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct InEffect {
+    /// What the engine's own option means: per sequence for Ollama, in total for llama.cpp.
+    pub ctx: u64,
+    /// Tokens of context per sequence.
+    pub ctx_per_sequence: u64,
+    /// Tokens of context over all sequences.
+    pub ctx_total: u64,
+    /// Sequences at once.
+    pub parallel: u64,
+    /// Logical batch, in tokens.
+    pub batch: u64,
+    /// Physical batch, in tokens.
+    pub ubatch: u64,
+    /// Type of the K cache.
+    pub cache_type_k: CacheType,
+    /// Type of the V cache.
+    pub cache_type_v: CacheType,
+    /// Flash attention; `Auto` where the engine leaves it open until the model is loaded.
+    pub flash_attn: FlashAttn,
+    /// Layers that were asked onto GPUs; -1 when the engine chose.
+    pub gpu_layers: i64,
+    /// Whether all sequences share one KV cache; none for engines without that choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kv_unified: Option<bool>,
+    /// Tokens whose logits one ubatch computes; none for engines without that choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<u64>,
+    /// Layers whose experts were asked to stay in RAM; none for engines without that choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_cpu_moe: Option<u64>,
+    /// The release of llama.cpp that it is planned by; none for engines that do not run it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release: Option<Release>,
+}

@@ -1,0 +1,52 @@
+//! The releases of llama.cpp, by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// A release of llama.cpp whose sizes are known. What it does its own way is in [`crate::engine::llama_cpp::release`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Release {
+    /// `llama-cpp-sys-2` 0.1.161.
+    #[default]
+    November2026,
+    /// `llama-cpp-sys-2` 0.1.150.
+    August2026,
+}
+
+impl Release {
+    /// The newest first.
+    pub const ALL: [Self; 2] = [Self::November2026, Self::August2026];
+
+    /// Its name on the command line and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::November2026 => "2026-11",
+            Self::August2026 => "2026-08",
+        }
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Release {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|release| release.name() == text.trim()).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(" or ");
+            format!("unknown release '{text}': use {names}")
+        })
+    }
+}
+
+impl Serialize for Release {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}

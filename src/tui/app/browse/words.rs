@@ -1,0 +1,77 @@
+//! What is written above the list of models: the filters, and why models may be missing.
+
+use ratatui::layout::Rect;
+
+use super::Browse;
+use crate::tui::action::Command;
+use crate::tui::app::shelf::{Gathered, Shelf};
+use crate::tui::widget::pen::{width, wrap};
+
+/// Rows of a list that can spare some for sentences.
+const ROOMY: u16 = 16;
+
+/// A filter, or the order.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// The key that turns it.
+    pub key: &'static str,
+    /// What it says.
+    pub word: String,
+    /// Whether it is on; none for the order.
+    pub on: Option<bool>,
+    /// What a press on it does.
+    pub command: Command,
+}
+
+impl Filter {
+    /// Cells that it takes.
+    pub fn cells(&self) -> u16 {
+        width(self.key) + 1 + 2 * u16::from(self.on.is_some()) + width(&self.word)
+    }
+}
+
+impl Browse {
+    /// The filters from left to right.
+    pub fn filters(&self) -> [Filter; 4] {
+        let only = &self.only;
+        let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
+        let order = format!("order: {}{}", self.sort.word(), if self.reversed { ", reversed" } else { "" });
+        let filter = |key, word, on, command| Filter { key, word, on, command };
+        [
+            filter("^F", "fits".to_owned(), Some(only.fitting), Command::OnlyFitting),
+            filter("^L", "local".to_owned(), Some(only.here), Command::OnlyHere),
+            filter("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
+            filter("^S", order, None, Command::Sort),
+        ]
+    }
+
+    /// What stands above the models on `list`: why none was opened, that none is on this computer, or that the Ollama which
+    /// was named does not tell its own.
+    pub fn said(&self, shelf: &Shelf, list: Rect) -> Vec<String> {
+        if let Some(wrong) = &self.wrong {
+            return wrap(wrong, list.width);
+        }
+        let none_here = match (self.none_here, list.height < ROOMY) {
+            (false, _) => None,
+            (true, true) => Some(
+                "No models found on this machine (Ollama, Hugging Face, LM Studio, llama.cpp). Choose one from the \
+                 catalogue, or type a path or a name.",
+            ),
+            (true, false) => Some(
+                "No models found on this machine in the folders of Ollama, Hugging Face, LM Studio and llama.cpp \
+                 ('plimsoll list' names them; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE change them). Choose one from \
+                 the catalogue to see how it would fit, or type a path or a name: only the header of a remote model \
+                 is fetched.",
+            ),
+        };
+        let refused = match &shelf.gathered {
+            // a short list has room for one of them
+            Gathered::Refused(why) if none_here.is_none() || list.height >= ROOMY => {
+                Some(format!("OLLAMA_HOST: {why}"))
+            }
+            _ => None,
+        };
+        let texts = none_here.into_iter().chain(refused.as_deref());
+        texts.flat_map(|text| wrap(text, list.width)).collect()
+    }
+}

@@ -1,0 +1,50 @@
+//! What is written in the first line of the engine and the machine.
+
+use super::{App, Known, Live};
+use crate::machine::{Origin, short_name};
+use crate::plan::Confidence;
+use crate::tui::regions::header::Header;
+
+impl App {
+    /// Where things stand in the first line.
+    pub fn header(&self) -> Header {
+        Header::new(self.regions.header, &self.engine_written(), &self.machine_written())
+    }
+
+    /// The engine, its release, and how sure the plan is.
+    pub fn engine_written(&self) -> String {
+        let sure = match self.plan.as_ref().map(|plan| plan.confidence) {
+            Some(Confidence::Exact) => " · exact",
+            Some(Confidence::Modelled) => " · modelled",
+            Some(Confidence::Assumed) => " · assumed",
+            None => "",
+        };
+        format!("{}{sure}", self.choice())
+    }
+
+    /// The GPUs in a few words, the RAM, and whether this is the machine in front of us.
+    pub fn machine_written(&self) -> String {
+        let gpus = &self.machine.gpus;
+        let cards = match gpus.as_slice() {
+            _ if self.known == Known::Asking && self.what_if.instead.is_none() => "detecting GPUs…".to_owned(),
+            [] => "no GPU".to_owned(),
+            [one] => short_name(&one.name).to_owned(),
+            [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {
+                format!("{} × {}", gpus.len(), short_name(&first.name))
+            }
+            _ => format!("{} GPUs", gpus.len()),
+        };
+        let simulated = if self.machine.origin == Origin::Described { " · simulated" } else { "" };
+        let live = match self.live {
+            Live::Off => "",
+            // another one stands in its place
+            _ if self.what_if.instead.is_some() => "",
+            // as wide as what it changes to
+            Live::On => " · live  ",
+            Live::Frozen => " · frozen",
+        };
+        let ram =
+            if self.regions.screen.width < 80 { String::new() } else { format!(" · {}", self.machine.ram.total) };
+        format!("{cards}{ram}{simulated}{live}")
+    }
+}

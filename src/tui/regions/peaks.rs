@@ -1,0 +1,88 @@
+//! Where everything stands in the graph panel for engines that build the graph.
+
+use ratatui::layout::Rect;
+
+use super::{Cursors, inside};
+use crate::plan::{Peak, Plan};
+use crate::tui::widget::pen::wrap;
+use crate::units::grouped;
+
+/// A line that can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A device, by its place among the peaks.
+    Device(usize),
+    /// A kind of tensors that is alive on the device that is shown.
+    Alive(usize),
+}
+
+/// The place among the plan's peaks of the one that is shown.
+pub fn shown(plan: &Plan, cursors: &Cursors) -> usize {
+    let peaks = &plan.graph.peaks;
+    let largest = || (0..peaks.len()).rev().max_by_key(|&at| peaks.get(at).map(|peak| peak.bytes)).unwrap_or(0);
+    cursors.peak.filter(|&at| at < peaks.len()).unwrap_or_else(largest)
+}
+
+/// The lines, from the top: devices first.
+pub fn lines(plan: &Plan, cursors: &Cursors) -> Vec<Line> {
+    let peaks = &plan.graph.peaks;
+    let alive = peaks.get(shown(plan, cursors)).map_or(0, |peak| peak.alive.len());
+    (0..peaks.len()).map(Line::Device).chain((0..alive).map(Line::Alive)).collect()
+}
+
+/// Where things stand in the panel.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Lines with their indices; a kind of tensors has a second row for its largest where there is room.
+    pub rows: Vec<(usize, Line, Rect)>,
+    /// Where the sentence on the moment stands, if there is room.
+    pub moment: Option<Rect>,
+}
+
+/// Where they stand in `panel`.
+pub fn places(panel: Rect, plan: &Plan, cursors: &Cursors) -> Places {
+    let inner = inside(panel);
+    let area = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
+    let (lines, rows) = (lines(plan, cursors), usize::from(area.height));
+    let peak = plan.graph.peaks.get(shown(plan, cursors));
+    let sentence = peak.map_or(0, |peak| wrap(&moment(peak), area.width).len());
+    // a blank row on either side
+    let aside = if lines.len() + sentence + 2 <= rows { sentence + 2 } else { 0 };
+    let tensors = |line: &Line| match *line {
+        Line::Device(_) => false,
+        Line::Alive(at) => peak.and_then(|peak| peak.alive.get(at)).is_some_and(|alive| !alive.tensors.is_empty()),
+    };
+    let tall = lines.len() + lines.iter().filter(|line| tensors(line)).count() + aside <= rows;
+    let first = if lines.len() <= rows { 0 } else { (cursors.term + 1).saturating_sub(rows) };
+    let mut y = area.y;
+    let mut places = Places { rows: Vec::with_capacity(lines.len()), moment: None };
+    for (index, line) in lines.into_iter().enumerate().skip(first) {
+        if line == Line::Alive(0) && aside > 0 {
+            places.moment = Some(Rect { y: y + 1, height: sentence as u16, ..area });
+            y += aside as u16;
+        }
+        let height = if tall && tensors(&line) { 2 } else { 1 };
+        if y + height > area.bottom() {
+            break;
+        }
+        places.rows.push((index, line, Rect { y, height, ..area }));
+        y += height;
+    }
+    places
+}
+
+/// The line at row `y` of the screen.
+pub fn line_at(panel: Rect, plan: &Plan, cursors: &Cursors, y: u16) -> Option<usize> {
+    let places = places(panel, plan, cursors);
+    places.rows.iter().find(|(_, _, place)| (place.top()..place.bottom()).contains(&y)).map(|(index, ..)| *index)
+}
+
+/// When the buffer is fullest.
+pub fn moment(peak: &Peak) -> String {
+    format!(
+        "peak at step {} of {}, {}; live tensors:",
+        grouped(peak.step as u64, '\u{2009}'),
+        grouped(peak.steps as u64, '\u{2009}'),
+        peak.node
+    )
+}

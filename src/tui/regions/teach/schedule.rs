@@ -1,0 +1,75 @@
+//! Where the parts of the schedule page stand.
+
+use ratatui::layout::Rect;
+
+use crate::teach::schedule::{Schedule, Step};
+use crate::tui::regions::inside;
+use crate::tui::widget::pen::{width, wrap};
+
+/// Columns of the panel beside the graph, where there is room for one.
+const ASIDE: u16 = 46;
+
+/// Where the parts of the page stand: a pure function of its size and of the words on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Places {
+    pub steps: Rect,
+    pub says: Rect,
+    pub graph: Rect,
+    pub aside: Rect,
+}
+
+impl Places {
+    /// The parts of `area`.
+    pub fn new(area: Rect, sheet: &Schedule) -> Self {
+        let room = area.width.saturating_sub(3);
+        let remark = sheet.remark.as_ref().map_or(0, |text| wrap(text, room).len());
+        let without = usize::from(sheet.without.is_some());
+        // one height for all steps, so that nothing jumps
+        let longest = sheet.steps.iter().map(|step| wrap(step.says(), room).len()).max().unwrap_or(0);
+        let words = ((remark + without + longest) as u16).min(area.height / 3);
+        let steps = Rect { height: area.height.min(1), ..area };
+        let says = Rect { y: steps.bottom(), height: words, ..area };
+        let rest = Rect { y: says.bottom(), height: area.bottom().saturating_sub(says.bottom()), ..area };
+        let wide = area.width >= 100;
+        let beside = if wide { ASIDE } else { 0 };
+        let below = if wide { 0 } else { (rest.height / 3).clamp(5, 9).min(rest.height) };
+        let graph = Rect { width: rest.width - beside, height: rest.height - below, ..rest };
+        let aside = if wide {
+            Rect { x: graph.right(), width: beside, ..rest }
+        } else {
+            Rect { y: graph.bottom(), height: below, ..rest }
+        };
+        Self { steps, says, graph, aside }
+    }
+
+    /// The cells of each step's name; all of them, or those around the open one.
+    pub fn step_cells(self, sheet: &Schedule) -> Vec<Rect> {
+        let mut x = self.steps.x;
+        let place = |step: &Step| {
+            let cells = width(step.name()) + 2;
+            let fits = x.saturating_add(cells) <= self.steps.right();
+            let place = Rect { x, width: if fits { cells } else { 0 }, ..self.steps };
+            x = x.saturating_add(cells);
+            place
+        };
+        sheet.steps.iter().map(place).collect()
+    }
+
+    /// The step whose name is at (`x`, `y`).
+    pub fn step_at(&self, sheet: &Schedule, x: u16, y: u16) -> Option<usize> {
+        self.step_cells(sheet).iter().position(|place| place.contains((x, y).into()))
+    }
+
+    /// The row of the graph at (`x`, `y`), from its top.
+    pub fn row_at(&self, x: u16, y: u16) -> Option<usize> {
+        let inner = inside(self.graph);
+        inner.contains((x, y).into()).then(|| usize::from(y - inner.y))
+    }
+
+    /// The first row that is shown of `count`, so that row `at` is seen with others around it.
+    pub fn first_row(&self, at: usize, count: usize) -> usize {
+        let rows = usize::from(inside(self.graph).height);
+        at.saturating_sub(rows / 2).min(count.saturating_sub(rows))
+    }
+}
