@@ -329,7 +329,7 @@ fn where_more_is_kept_back_than_is_free_nothing_is_called_enough() {
     let plan = case(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
     assert_eq!(plan.verdict, Verdict::Cpu);
     for answer in why::layers(&plan) {
-        assert!(answer.reason.ends_with("leaves nothing: that is more than is free."), "{}", answer.reason);
+        assert!(answer.reason.ends_with("leaves nothing: that exceeds the free memory."), "{}", answer.reason);
     }
 }
 
@@ -359,9 +359,9 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
         assert!(experts > Bytes::gib(5));
         assert_eq!((plan.verdict, plan.standing()), (Verdict::Gpu, Standing::PartInRam(experts)), "{engine}");
         assert!(Goal::All.is_met_by(&plan));
-        assert!(why::all_there(&plan).unwrap().ends_with("parts of layers."));
+        assert!(why::all_there(&plan).unwrap().ends_with("parts of layers are."));
         let sentence = verdict::sentence(&plan, None);
-        assert!(sentence.contains(&format!("but {experts} of their weights run from RAM")), "{sentence}");
+        assert!(sentence.contains(&format!("but {experts} of their weights are in RAM")), "{sentence}");
         assert_eq!(case.glance(&plan).standing(), plan.standing());
         let outcome = case.sweep(Knob::Context, &[4096]).points.remove(0).outcome.unwrap();
         assert_eq!((outcome.standing(), outcome), (plan.standing(), Outcome::of(&plan)));
@@ -387,7 +387,7 @@ fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {
     let blocks = model.block_count() as u64;
     let (in_ram, one_short, sentence) = of(blocks);
     assert_eq!((in_ram, one_short), (1, Verdict::Split));
-    assert!(sentence.starts_with("1 layer runs from RAM"), "{sentence}");
+    assert!(sentence.starts_with("1 layer is in RAM"), "{sentence}");
     let (in_ram, all, _) = of(blocks + 1);
     assert_eq!((in_ram, all), (0, Verdict::Gpu));
 }

@@ -157,10 +157,10 @@ fn a_value_is_typed_exactly_or_refused_in_words() {
 fn tab_goes_round_and_i_explains_what_has_the_focus() {
     let mut stage = llama();
     for (panel, words) in [
-        (Panel::Knobs, "Tokens of context"),
+        (Panel::Knobs, "Context size in tokens"),
         (Panel::Layers, "attn_q.weight"),
-        (Panel::Memory, "What the engine keeps back here"),
-        (Panel::Graph, "How sure"),
+        (Panel::Memory, "Reserved by the engine"),
+        (Panel::Graph, "Confidence"),
     ] {
         assert_eq!(stage.app.focus, panel);
         stage.press("i");
@@ -196,13 +196,13 @@ fn losing_branches_of_the_graph_can_be_reached() {
     let used = graph.in_force();
     let loser = used.branches.iter().enumerate().find(|(at, _)| *at != used.winner).unwrap().1;
     let text = stage.text();
-    assert!(text.contains("wins with") && text.contains(&loser.terms[0].formula), "{text}");
+    assert!(text.contains("The largest branch is used") && text.contains(&loser.terms[0].formula), "{text}");
 }
 
 #[test]
 fn the_footer_and_the_help_know_every_key_there_is() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 100));
-    assert!(stage.text().contains("m most that fits"));
+    assert!(stage.text().contains("m max that fits"));
     stage.press("?");
     let mut text = stage.text();
     for _ in 0..4 {
@@ -245,7 +245,7 @@ fn another_engine_keeps_the_knobs_and_is_undone() {
     assert!(matches!(stage.app.settings.ctx, Context::Tokens(_)));
     assert!(stage.text().contains(second.title()), "{}", stage.text());
     stage.press("Tab Tab i");
-    assert!(stage.text().contains("What the engine says of it"), "{}", stage.text());
+    assert!(stage.text().contains("As the engine logs it"), "{}", stage.text());
     stage.press("Esc u");
     assert_eq!(stage.app.plan.as_ref().unwrap().engine, first);
     stage.press("e ↓ Esc");
@@ -257,7 +257,7 @@ fn a_machine_that_is_found_late_fills_in() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(0, "", 0, 64), (120, 40));
     stage.app.known = Known::Asking;
     stage.press("Tab Tab");
-    assert!(stage.text().contains("looking for GPUs"), "{}", stage.text());
+    assert!(stage.text().contains("detecting GPUs"), "{}", stage.text());
     stage.act(stage::detected(stage::one_gpu(), &[]));
     assert!(stage.text().contains("RTX 3090"), "{}", stage.text());
     assert_eq!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);

@@ -114,15 +114,15 @@ impl fmt::Display for Change {
             Self::Cache(ty) => write!(f, "a {ty} cache"),
             Self::CacheWithFlash(ty) => write!(f, "a {ty} cache with flash attention"),
             Self::FlashAttn => write!(f, "flash attention"),
-            Self::Parallel(1) => write!(f, "one sequence at a time"),
-            Self::Parallel(sequences) => write!(f, "{sequences} sequences at once"),
+            Self::Parallel(1) => write!(f, "1 parallel sequence"),
+            Self::Parallel(sequences) => write!(f, "{sequences} parallel sequences"),
             Self::Batch(tokens) => write!(f, "a batch of {}", Tokens(tokens)),
-            Self::Quantisation(to) => write!(f, "quantisation {to}"),
-            Self::GpuLayers(GpuLayers::Auto) => write!(f, "leaving the GPU layers to the engine"),
-            Self::GpuLayers(GpuLayers::All) => write!(f, "asking for all layers on GPUs"),
-            Self::GpuLayers(GpuLayers::Count(layers)) => write!(f, "asking for {layers} layers on GPUs"),
+            Self::Quantisation(to) => write!(f, "{to} quantisation"),
+            Self::GpuLayers(GpuLayers::Auto) => write!(f, "GPU layers set to auto"),
+            Self::GpuLayers(GpuLayers::All) => write!(f, "GPU layers set to all"),
+            Self::GpuLayers(GpuLayers::Count(layers)) => write!(f, "GPU layers set to {layers}"),
             Self::Free { gpu, bytes } => write!(f, "freeing {bytes} on GPU{gpu}"),
-            Self::MoreMemory { gpu, bytes } => write!(f, "{bytes} more on GPU{gpu}"),
+            Self::MoreMemory { gpu, bytes } => write!(f, "{bytes} more memory on GPU{gpu}"),
         }
     }
 }

@@ -52,7 +52,7 @@ impl Cliff {
         let (before, after) = (self.before, self.after);
         let mut parts = Vec::new();
         if before.offloaded != after.offloaded {
-            parts.push(format!("{} → {} layers on GPUs", before.offloaded, after.offloaded));
+            parts.push(format!("{} → {} layers on GPU", before.offloaded, after.offloaded));
         }
         if before.gpus != after.gpus {
             parts.push(format!("{} → {} GPUs in use", before.gpus, after.gpus));

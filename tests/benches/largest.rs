@@ -61,7 +61,10 @@ fn print_spread(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
     let (median, most, slowest) = (at(50), at(99), at(100));
-    println!("{what:24} {:6} answers  median {median:6.1} ms  99 % {most:6.1} ms  slowest {slowest:6.1} ms", times.len());
+    println!(
+        "{what:24} {:6} answers  median {median:6.1} ms  99 % {most:6.1} ms  slowest {slowest:6.1} ms",
+        times.len()
+    );
 }
 
 /// An engine, and the knob that goes as far as it can.

@@ -100,7 +100,7 @@ pub(super) fn fit_for(
         return fitter.end(spread.clone(), None, None);
     }
     let failure = if devices.is_empty() {
-        Some("the model does not fit into RAM, however small the context")
+        Some("the model does not fit into RAM even with the smallest context")
     } else {
         spread.by_hand(devices.len())
     };
@@ -116,11 +116,11 @@ impl Spread {
     /// What was set by hand, so that a fit over so many GPUs must leave it alone.
     pub(super) fn by_hand(&self, gpus: usize) -> Option<&'static str> {
         if self.gpu_layers.is_some() {
-            Some("it does not fit, and the number of layers on GPUs was set by hand")
+            Some("it does not fit, and the number of GPU layers was set by the user")
         } else if !self.overrides.is_empty() {
-            Some("it does not fit, and what stays in RAM was set by hand")
+            Some("it does not fit, and what stays in RAM was set by the user")
         } else if gpus > 1 && self.tensor_split.iter().any(|share| *share != 0.0) {
-            Some("it does not fit, and the split over GPUs was set by hand")
+            Some("it does not fit, and the tensor split was set by the user")
         } else {
             None
         }

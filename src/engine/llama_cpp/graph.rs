@@ -106,7 +106,10 @@ pub fn build(
         }
     }
     match build.missing {
-        Some(name) => Err(Refusal::model(format!("the file has no tensor {name}, which its architecture needs"))),
+        Some(name) => Err(Refusal::model(format!(
+            "the file has no tensor {name}, which its architecture requires: \
+                                                  convert the model again"
+        ))),
         None => Ok(()),
     }
 }

@@ -209,7 +209,7 @@ impl Parts<'_> {
         let winner = (0..compute.len()).rev().max_by_key(|at| compute.get(*at)).unwrap_or(0);
         let bytes = Bytes(compute.get(winner).copied().unwrap_or(0));
         let size = GraphSize { bytes, own: bytes, branches, winner };
-        let why = "every device reserves its own buffer, and this is what fills the largest of them".to_owned();
+        let why = "each device reserves its own compute buffer; this is the peak of the largest".to_owned();
         let used = if self.placed.measured().offloaded() < layer_count { GraphUse::Partial } else { GraphUse::Full };
         // there is one graph, for the layers as they are
         let (partial, full) = (size.clone(), size);
@@ -219,32 +219,34 @@ impl Parts<'_> {
     fn notes(&self) -> Vec<String> {
         let mut notes = self.model.header.notes.clone();
         notes.push(format!(
-            "llama.cpp of release {} ({})",
+            "llama.cpp release {} ({})",
             self.placed.loaded.release.name, self.placed.loaded.release.package
         ));
         if !self.placed.loaded.family.exact {
             notes.push(format!(
-                "the graph of {} is not known here: it is reckoned as the nearest that the file's tensors suggest",
+                "the graph of {} is modelled on the closest known architecture, judging by its tensors",
                 self.model.architecture
             ));
         }
         if self.confidence() == Confidence::Assumed {
             notes.push(
-                "buffers are laid out as ggml's sources say for these GPUs; nobody has measured that here".to_owned(),
+                "buffer sizes for these GPUs follow ggml's source code and have not been measured on such a GPU"
+                    .to_owned(),
             );
         }
         if self.is_joined() {
             let others = joined::names(&self.placed.machine.gpus).join(", ");
             notes.push(format!(
-                "over RPC the layers begin on {others} and go on here; sizes there are modelled, and the network is not timed"
+                "over RPC the first layers are on {others}, the rest is local; sizes there are modelled, and \
+                 network time is not included"
             ));
         }
         if let Some(failure) = &self.placed.fitted.failure {
-            notes.push(format!("the fit gave up: {failure}"));
+            notes.push(format!("the fit failed: {failure}"));
         }
         let spilled = self.placed.fitted.spread.overrides.len();
         if spilled > 0 {
-            notes.push(format!("of {spilled} layers a part is elsewhere: experts or a feed-forward part"));
+            notes.push(format!("{spilled} layers have weights on another device: experts or feed-forward tensors"));
         }
         for option in super::facts::FACTS.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));

@@ -91,7 +91,7 @@ impl Probe<'_> {
 
 fn needs_flash_attention(ty: Type) -> Refusal {
     Refusal::settings(format!(
-        "a V cache of {ty} needs flash attention, which does not run where the blocks are: use f16"
+        "a V cache of {ty} needs flash attention, which is not supported on the device of the layers: use f16"
     ))
 }
 

@@ -174,7 +174,7 @@ impl Weights {
             let role = role(rest);
             let mut ne = [1; 4];
             if tensor.dims.len() > 4 || tensor.dims.contains(&0) {
-                return Err(Refusal::model(format!("tensor {} has a shape that ggml does not know", tensor.name)));
+                return Err(Refusal::model(format!("tensor {} has a shape that ggml does not support", tensor.name)));
             }
             ne[..tensor.dims.len()].copy_from_slice(&tensor.dims);
             let row = block.unwrap_or(blocks);

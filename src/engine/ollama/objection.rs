@@ -31,7 +31,7 @@ pub(in crate::engine) fn objection(
             (start.predicted.saturating_add(surcharge), available(&start.machine.gpus, machine.ram.free));
         if needed > share(free, PERCENT) {
             return Ok(Some(Reception::OneGoes(format!(
-                "Ollama expects it to need {}, more than {PERCENT} % of the {} that are available",
+                "Ollama expects it to need {}, more than {PERCENT} % of the {} available",
                 Bytes(needed),
                 Bytes(free)
             ))));

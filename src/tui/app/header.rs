@@ -26,7 +26,7 @@ impl App {
     pub fn machine_written(&self) -> String {
         let gpus = &self.machine.gpus;
         let cards = match gpus.as_slice() {
-            _ if self.known == Known::Asking && self.what_if.instead.is_none() => "looking for GPUs…".to_owned(),
+            _ if self.known == Known::Asking && self.what_if.instead.is_none() => "detecting GPUs…".to_owned(),
             [] => "no GPU".to_owned(),
             [one] => short_name(&one.name).to_owned(),
             [first, rest @ ..] if rest.iter().all(|gpu| gpu.name == first.name) => {

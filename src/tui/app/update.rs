@@ -311,7 +311,7 @@ impl App {
     fn cancel_load(&mut self) -> Vec<Effect> {
         match &self.load {
             Load::Running { name, .. } => {
-                self.notice = Some(format!("Stopped reading {name}; the plan is as it was."));
+                self.notice = Some(format!("Stopped reading {name}; the plan is unchanged."));
                 self.load_id += 1;
                 self.load = Load::Idle;
                 vec![Effect::CancelLoad]

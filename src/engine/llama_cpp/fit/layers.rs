@@ -8,8 +8,8 @@ use crate::engine::llama_cpp::Spread;
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::placement::{Overflow, Part};
 
-const ENDLESS: &str = "llama.cpp would never finish choosing layers for these GPUs: it looks for experts to give back \
-     where none are left; set the number of layers on GPUs by hand";
+const ENDLESS: &str = "llama.cpp's fit would never finish for these GPUs: it keeps looking for experts to move back \
+                       where none are left; set the number of GPU layers explicitly";
 
 /// What one GPU is given.
 #[derive(Clone, Copy, Debug)]

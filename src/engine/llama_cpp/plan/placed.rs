@@ -102,6 +102,6 @@ impl<'a> Placed<'a> {
 
     fn reserves(&self, gpu: usize) -> Vec<Reserve> {
         let margin = self.ask.gpus.iter().position(|used| *used == gpu).and_then(|at| self.ask.limits.margins.get(at));
-        margin.map(|bytes| Reserve { name: "the fit's margin", bytes: Bytes(*bytes) }).into_iter().collect()
+        margin.map(|bytes| Reserve { name: "fit margin", bytes: Bytes(*bytes) }).into_iter().collect()
     }
 }
