@@ -7,26 +7,22 @@ pub mod best;
 pub mod change;
 pub mod cliffs;
 pub mod compare;
-mod crew;
-mod foresight;
 mod glance;
-mod ground;
 pub mod largest;
 pub mod limits;
 pub mod machines;
 pub mod matrix;
 pub mod quant;
+mod search;
 pub mod situation;
-mod survey;
 pub mod sweep;
 pub mod together;
-mod track;
 pub mod verdict;
 pub mod why;
 
 use std::fmt;
 
-use crate::engine::{self, Aim, Courses, EngineError, EngineId, Hope, Outlook, Scene, Sketch};
+use crate::engine::{self, Aim, EngineError, EngineId, Hope, Outlook, Scene};
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{DevicePlan, Gist, Plan, Verdict};
@@ -92,18 +88,8 @@ impl Case<'_> {
     ///
     /// # Errors
     /// As [`engine::plan`].
-    pub fn outlook(&self, courses: &Courses) -> Result<Option<Outlook>, EngineError> {
-        engine::outlook(self.engine, self.model, self.machine, self.settings, courses)
-    }
-
-    /// What the plan comes to by graphs of other plans; none from an engine that is as quick to plan, or makes none.
-    fn sketch(&self, aim: Aim, sketch: &Sketch<'_>) -> Option<Gist> {
-        engine::sketch(self.engine, self.model, self.machine, self.settings, aim, sketch).ok().flatten()
-    }
-
-    /// The plan by graphs that were measured for it; none from an engine that is as quick to plan, or makes none.
-    fn plan_by(&self, sketch: &Sketch<'_>) -> Option<Plan> {
-        engine::plan_by(self.engine, self.model, self.machine, self.settings, sketch).ok().flatten()
+    fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
+        engine::of(self.engine).outlook(self.model, self.machine, self.settings)
     }
 
     /// Whether `goal` is met.

@@ -173,7 +173,7 @@ fn planner(cli: &Cli) -> Result<ExitCode, Fault> {
     // refused here, where it was written; in the planner it is a knob
     start::quantised(opened.clone(), cli.knobs.others.quant)?;
     if !io::stdout().is_terminal() {
-        let sentence = "the planner needs a terminal: 'plimsoll plan MODEL' prints the same plan";
+        let sentence = "the planner needs a terminal: use 'plimsoll plan MODEL' to print the same plan";
         return Err(Fault::Arguments(sentence.to_owned()));
     }
     for note in &start.notes {

@@ -30,9 +30,7 @@ use crate::plan::{Gist, OwnCaches, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{InEffect, Settings};
 use formulas::Formulas;
-use llama_cpp::fit::Gauge;
 use llama_cpp::settled::Settled;
-use request::{of_one_computer, one_computer};
 
 pub use choice::Choice;
 pub use company::Reception;
@@ -40,8 +38,6 @@ pub use facts::{EngineFacts, KeepsFree};
 pub use graph_size::formulas;
 pub use id::{Aim, EngineError, EngineId, Launch};
 pub use knobs::{Scene, When};
-pub use llama_cpp::courses::Courses;
-pub use llama_cpp::fit::sketch::{Basis, Extent, Graphs, Site, Sketch, Wanted};
 pub use outlook::{Hope, Outlook};
 
 /// Who decides where things go.
@@ -61,6 +57,14 @@ pub trait Engine: Sync {
     /// As [`Engine::plan`].
     fn summary(&self, model: &Model, machine: &Machine, settings: &Settings, _aim: Aim) -> Result<Gist, EngineError> {
         self.plan(model, machine, settings).map(|plan| Gist::of(&plan))
+    }
+
+    /// What is certain of the plan before it is made; none from an engine that is as quick to plan.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    fn outlook(&self, _: &Model, _: &Machine, _: &Settings) -> Result<Option<Outlook>, EngineError> {
+        Ok(None)
     }
 
     /// What it does with `model` on `machine`, which has free what the models that are loaded have left.
@@ -136,77 +140,6 @@ impl EngineId {
 /// As [`Engine::plan`].
 pub fn plan(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     of(engine).plan(model, machine, settings)
-}
-
-/// The same by graphs that were measured for this very plan; none from an engine that is as quick to plan.
-///
-/// # Errors
-/// As [`plan`].
-pub fn plan_by(
-    engine: EngineId,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    sketch: &Sketch<'_>,
-) -> Result<Option<Plan>, EngineError> {
-    let gauge = Gauge::Sketch(sketch);
-    let by_ollama =
-        |model: &Model, machine: &Machine, settings: &Settings| ollama::plan_gauged(gauge, model, machine, settings);
-    match engine {
-        EngineId::Ollama => of_one_computer(by_ollama, model, machine, settings).map(Some),
-        EngineId::LlamaCpp => llama_cpp::plan_gauged(gauge, model, machine, settings).map(Some),
-        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
-    }
-}
-
-/// The same by graphs of other plans, to be looked at exactly before anybody relies on it; none from an engine that is as
-/// quick to plan.
-///
-/// # Errors
-/// As [`plan`].
-pub fn sketch(
-    engine: EngineId,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    aim: Aim,
-    sketch: &Sketch<'_>,
-) -> Result<Option<Gist>, EngineError> {
-    gauged(Gauge::Sketch(sketch), engine, model, machine, settings, aim)
-}
-
-/// What a plan comes to by this gauge; none from an engine without graphs.
-fn gauged(
-    gauge: Gauge<'_>,
-    engine: EngineId,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    aim: Aim,
-) -> Result<Option<Gist>, EngineError> {
-    match engine {
-        EngineId::Ollama => ollama::gist(model, &one_computer(machine), settings, aim, gauge).map(Some),
-        EngineId::LlamaCpp => llama_cpp::gist(model, machine, settings, aim, gauge).map(Some),
-        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
-    }
-}
-
-/// What is certain of the plan of `engine` before it is made; none from an engine that is as quick to plan.
-///
-/// # Errors
-/// As [`plan`].
-pub fn outlook(
-    engine: EngineId,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    courses: &Courses,
-) -> Result<Option<Outlook>, EngineError> {
-    match engine {
-        EngineId::Ollama => ollama::outlook(model, &one_computer(machine), settings, courses).map(Some),
-        EngineId::LlamaCpp => llama_cpp::outlook(model, machine, settings, courses).map(Some),
-        EngineId::Ollama024 | EngineId::Ollama011 => Ok(None),
-    }
 }
 
 #[cfg(test)]

@@ -122,12 +122,12 @@ impl Format {
         match self {
             Self::Modelfile => "Modelfile",
             Self::Options => "API options",
-            Self::Environment => "Ollama's environment",
+            Self::Environment => "Ollama environment",
             Self::Systemd => "systemd drop-in",
             Self::LlamaServer => "llama-server",
-            Self::Json => "plan as JSON",
-            Self::Markdown => "plan as Markdown",
-            Self::Svg => "plan as SVG",
+            Self::Json => "JSON",
+            Self::Markdown => "Markdown",
+            Self::Svg => "SVG",
         }
     }
 
@@ -135,11 +135,11 @@ impl Format {
     pub const fn purpose(self) -> &'static str {
         match self {
             Self::Modelfile => "for 'ollama create NAME -f Modelfile'",
-            Self::Options => "the options of a request to Ollama's API",
-            Self::Environment => "for the shell that starts 'ollama serve'",
-            Self::Systemd => "where systemd starts Ollama: /etc/systemd/system/ollama.service.d/plimsoll.conf",
-            Self::LlamaServer => "the command with the fewest options that do the same",
-            Self::Json => "everything that is known of the plan, for scripts",
+            Self::Options => "the options of an Ollama API request",
+            Self::Environment => "for the shell that runs 'ollama serve'",
+            Self::Systemd => "for Ollama run by systemd: /etc/systemd/system/ollama.service.d/plimsoll.conf",
+            Self::LlamaServer => "the shortest equivalent llama-server command",
+            Self::Json => "the complete plan, for scripts",
             Self::Markdown => "the plan as a table, for notes and reports",
             Self::Svg => "the plan as a picture",
         }
@@ -174,7 +174,7 @@ impl Format {
         let engine = subject.plan.engine;
         if !Self::of(engine).contains(&self) {
             let others: Vec<_> = Self::of(engine).into_iter().map(Self::name).collect();
-            return Err(format!("{engine} has no {self}: write one of {}", others.join(", ")));
+            return Err(format!("{engine} has no {self}: use one of {}", others.join(", ")));
         }
         Ok(match self {
             Self::Modelfile => request::modelfile(subject),
@@ -203,7 +203,7 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.into_iter().map(Self::name).collect();
-            format!("'{text}' is no form to take a plan away in: write one of {}", names.join(", "))
+            format!("unknown export format '{text}': use one of {}", names.join(", "))
         })
     }
 }

@@ -102,7 +102,7 @@ impl std::fmt::Display for Process {
         write!(f, "{name} (process {}): ", self.pid)?;
         match self.bytes {
             Some(bytes) => bytes.fmt(f),
-            None => f.write_str("not told how much"),
+            None => f.write_str("size unknown"),
         }
     }
 }

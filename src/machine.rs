@@ -203,7 +203,7 @@ impl std::str::FromStr for Backend {
         Self::ALL
             .into_iter()
             .find(|backend| backend.name().eq_ignore_ascii_case(text.trim()))
-            .ok_or_else(|| format!("'{text}' is not a backend: write CUDA, ROCm, Metal, Vulkan or SYCL"))
+            .ok_or_else(|| format!("'{text}' is not a backend: use CUDA, ROCm, Metal, Vulkan or SYCL"))
     }
 }
 

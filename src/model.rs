@@ -42,10 +42,10 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// Nothing can be planned without this key.
-    #[error("the header has no key '{0}' with a {1} in it: this is not a language model that can be planned")]
+    #[error("the header has no key '{0}' holding a {1}: this is not a language model that can be planned")]
     MissingKey(String, &'static str),
     /// A number of blocks that no file can hold.
-    #[error("key '{key}' says {count} blocks, and more than {MOST_BLOCKS} are not planned")]
+    #[error("key '{key}' says {count} blocks: more than {MOST_BLOCKS} is not supported")]
     TooManyBlocks {
         /// The key.
         key: String,

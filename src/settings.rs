@@ -213,7 +213,7 @@ impl FromStr for CacheType {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|t| t.name().eq_ignore_ascii_case(text.trim())).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|t| t.name()).collect();
-            format!("'{text}' is not a cache type: write one of {}", names.join(", "))
+            format!("'{text}' is not a cache type: use one of {}", names.join(", "))
         })
     }
 }

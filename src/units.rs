@@ -83,7 +83,7 @@ impl Sum for Bytes {
 
 /// Why a text is no size in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a size: write 24GiB, 24GB, 512MiB or plain bytes")]
+#[error("'{0}' is not a size: use 24GiB, 24GB, 512MiB or plain bytes")]
 pub struct NotASize(String);
 
 /// Reads `24GiB`, `24GB` (decimal), `512MiB`, `1.5GiB` or plain bytes; letter case and a space before the unit do not matter.

@@ -162,20 +162,20 @@ fn an_entry_is_opened_again_by_its_own_name(#[case] reference: &str, #[case] las
 }
 
 #[rstest]
-#[case("catalogue:zebra-8b", "the catalogue has no model 'zebra-8b': 'plimsoll list' shows what it has")]
-#[case("catalogue:qwen9-8b", "the catalogue has no model 'qwen9-8b': it has qwen3-8b")]
-#[case("catalogue:command-r-99b", "the catalogue has no model 'command-r-99b': it has command-r-35b")]
-#[case("catalogue:qwen3-8b@q4_K_Z", "'q4_K_Z' is not a quantisation that llama.cpp knows")]
+#[case("catalogue:zebra-8b", "the catalogue has no model 'zebra-8b': run 'plimsoll list' to see its models")]
+#[case("catalogue:qwen9-8b", "the catalogue has no model 'qwen9-8b': similar models are qwen3-8b")]
+#[case("catalogue:command-r-99b", "the catalogue has no model 'command-r-99b': similar models are command-r-35b")]
+#[case("catalogue:qwen3-8b@q4_K_Z", "'q4_K_Z' is not a llama.cpp quantisation")]
 #[case("catalogue:", "the catalogue has no model ''")]
-#[case("qwen9-8b", "'qwen9-8b' is neither a file nor a model that Ollama has")]
-#[case("qwen33-8b", "what 'plimsoll list' has; near it the catalogue has qwen3-8b, qwen3-32b")]
-#[case("lama3.1-70b", "near it the catalogue has llama3.1-70b, which needs no network")]
-#[case("mistral:999b", "near it the catalogue has mistral-7b-v0.3, ")]
+#[case("qwen9-8b", "'qwen9-8b' is neither a file nor an Ollama model")]
+#[case("qwen33-8b", "to see the models; similar models in the catalogue, which needs no network: qwen3-8b, qwen3-32b")]
+#[case("lama3.1-70b", "similar models in the catalogue, which needs no network: llama3.1-70b")]
+#[case("mistral:999b", "similar models in the catalogue, which needs no network: mistral-7b-v0.3, ")]
 #[case(
     "catalogue:llam",
-    "the catalogue has no model 'llam': it has llama3.1-8b, llama3.1-70b, llama3.1-405b, llama3.2-1b, llama3.2-3b and "
+    "the catalogue has no model 'llam': similar models are llama3.1-8b, llama3.1-70b, llama3.1-405b, llama3.2-1b, llama3.2-3b and "
 )]
-#[case("catalogue:m:70b", "the catalogue has no model 'm:70b': 'plimsoll list' shows what it has")]
+#[case("catalogue:m:70b", "the catalogue has no model 'm:70b': run 'plimsoll list' to see its models")]
 #[case("qwen3-8b.gguf", "'qwen3-8b.gguf' does not exist")]
 fn references_that_name_nothing(#[case] reference: &str, #[case] sentence: &str) {
     let said = open(reference).unwrap_err().to_string();

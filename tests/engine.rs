@@ -55,7 +55,7 @@ fn every_layer_says_why_it_is_where_it_is() {
     let none = plan(&llama, &cards(&[]), &ctx(8192));
     assert_eq!(none.verdict, Verdict::Cpu);
     assert!(none.layers.iter().all(|layer| layer.why == Why::NoGpu && layer.device == 0));
-    assert!(has_note(&none, "read, not mapped: there is no GPU"));
+    assert!(has_note(&none, "without mmap: there is no GPU"));
 
     let some = plan(&llama, &cards(&[24]), &layers(10));
     let reasons: Vec<_> = some.layers.iter().map(|layer| layer.why == Why::NotAskedFor).collect();
@@ -68,9 +68,9 @@ fn every_layer_says_why_it_is_where_it_is() {
 
     let zero = plan(&llama, &cards(&[24]), &layers(0));
     assert!(zero.layers.iter().all(|layer| layer.why == Why::NotAskedFor));
-    assert!(has_note(&zero, "no GPU is considered") && zero.gpus()[0].reserves.is_empty());
+    assert!(has_note(&zero, "no GPU is used") && zero.gpus()[0].reserves.is_empty());
     let raw = plan(&llama, &cards(&[24]), &Settings { raw: true, ..layers(0) });
-    assert!(!has_note(&raw, "no GPU is considered") && raw.offloaded == 0);
+    assert!(!has_note(&raw, "no GPU is used") && raw.offloaded == 0);
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn each_gpu_keeps_back_what_the_engine_wants() {
         plan.gpus()[gpu].reserves.iter().map(|reserve| (reserve.name, reserve.bytes)).collect()
     };
     let block = plan.layers[0].weights + plan.layers[0].cache;
-    let common = [("minimum memory", Bytes::mib(457)), ("one layer's buffer", block), ("GPU overhead", Bytes::gib(1))];
+    let common = [("minimum memory", Bytes::mib(457)), ("one-layer buffer", block), ("GPU overhead", Bytes::gib(1))];
     assert_eq!(reserves(0), common);
     assert_eq!(reserves(1), [&common[..], &[("adapters", Bytes::mib(300))]].concat());
     assert_eq!(reserves(2), common);
@@ -107,7 +107,7 @@ fn metal_pays_nothing_extra_for_a_split() {
 fn architectures_without_a_formula_say_so() {
     let plan = plan(&model("qwen3-8b"), &cards(&[24]), &ctx(8192));
     assert_eq!((plan.graph.full.own, plan.graph.used), (Bytes::ZERO, GraphUse::Full));
-    assert!(plan.graph.why.contains("no full size of its own"), "{}", plan.graph.why);
+    assert!(plan.graph.why.contains("no full size for this architecture"), "{}", plan.graph.why);
     assert!(has_note(&plan, "runs qwen3 in its own engine"));
 }
 

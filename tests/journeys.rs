@@ -13,14 +13,17 @@ mod ranges;
 mod sliders;
 mod together;
 
+use std::thread;
+
 use crate::stage::{self, Stage};
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::{FileType, Value};
 use plimsoll::plan::{Verdict, Why};
 use plimsoll::settings::knob::Knob;
-use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers};
-use plimsoll::tui::action::{Action, Leave};
-use plimsoll::tui::app::{App, Known, Mode};
+use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
+use plimsoll::tui::action::{Action, Command, Leave};
+use plimsoll::tui::app::{Known, Mode};
+use plimsoll::tui::effect::Effect;
 use plimsoll::tui::keymap::{KEYS, Scope};
 use plimsoll::tui::regions::Panel;
 
@@ -154,10 +157,10 @@ fn a_value_is_typed_exactly_or_refused_in_words() {
 fn tab_goes_round_and_i_explains_what_has_the_focus() {
     let mut stage = llama();
     for (panel, words) in [
-        (Panel::Knobs, "Tokens of context"),
+        (Panel::Knobs, "Context size in tokens"),
         (Panel::Layers, "attn_q.weight"),
-        (Panel::Memory, "What the engine keeps back here"),
-        (Panel::Graph, "How sure"),
+        (Panel::Memory, "Reserved by the engine"),
+        (Panel::Graph, "Confidence"),
     ] {
         assert_eq!(stage.app.panels.focus, panel);
         stage.press("i");
@@ -193,13 +196,13 @@ fn losing_branches_of_the_graph_can_be_reached() {
     let used = graph.in_force();
     let loser = used.branches.iter().enumerate().find(|(at, _)| *at != used.winner).unwrap().1;
     let text = stage.text();
-    assert!(text.contains("wins with") && text.contains(&loser.terms[0].formula), "{text}");
+    assert!(text.contains("The largest branch is used") && text.contains(&loser.terms[0].formula), "{text}");
 }
 
 #[test]
 fn the_footer_and_the_help_know_every_key_there_is() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 100));
-    assert!(stage.text().contains("m most that fits"));
+    assert!(stage.text().contains("m max that fits"));
     stage.press("?");
     let mut text = stage.text();
     for _ in 0..4 {
@@ -242,7 +245,7 @@ fn another_engine_keeps_the_knobs_and_is_undone() {
     assert!(matches!(stage.app.settings.ctx, Context::Tokens(_)));
     assert!(stage.text().contains(second.title()), "{}", stage.text());
     stage.press("Tab Tab i");
-    assert!(stage.text().contains("What the engine says of it"), "{}", stage.text());
+    assert!(stage.text().contains("As the engine logs it"), "{}", stage.text());
     stage.press("Esc u");
     assert_eq!(stage.app.plan.as_ref().unwrap().engine, first);
     stage.press("e ↓ Esc");
@@ -254,7 +257,7 @@ fn a_machine_that_is_found_late_fills_in() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(0, "", 0, 64), (120, 40));
     stage.app.found_machine.known = Known::Asking;
     stage.press("Tab Tab");
-    assert!(stage.text().contains("looking for GPUs"), "{}", stage.text());
+    assert!(stage.text().contains("detecting GPUs"), "{}", stage.text());
     stage.act(stage::detected(stage::one_gpu(), &[]));
     assert!(stage.text().contains("RTX 3090"), "{}", stage.text());
     assert_eq!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
@@ -329,11 +332,28 @@ fn the_smallest_screens_ask_for_room() {
     assert_eq!(stage.app.leave, Some(Leave::Quit));
 }
 
-/// The planner is sent to threads by nobody, but effects carry parts of it.
+/// The program runs effects on threads of their own and sends the answers back.
 #[test]
-fn effects_can_cross_threads() {
-    fn sends<T: Send>() {}
-    sends::<plimsoll::tui::effect::Effect>();
-    sends::<Action>();
-    let _: fn(&App) = |_| {};
+fn limits_worked_out_on_another_thread_are_shown() {
+    let start = || {
+        let machine = stage::machine(1, "RTX 3060", 12, 64);
+        Stage::by(EngineId::Ollama024, stage::model("llama3.1-8b"), machine, (140, 45), Settings::default())
+    };
+    let mut stage = start();
+    assert_eq!(stage.app.limits.found, None);
+    let mut effects = stage.app.update(Action::Press(Command::More));
+    effects.extend(stage.app.settle());
+    let answer = |effect| match effect {
+        Effect::Limits(question) => Some(question.answer()),
+        _ => None,
+    };
+    let answers: Vec<Action> = thread::spawn(move || effects.into_iter().filter_map(answer).collect()).join().unwrap();
+    answers.into_iter().for_each(|answer| stage.act(answer));
+
+    let mut expected = start();
+    expected.no_limits = false;
+    expected.press("→");
+    assert!(expected.app.limit(Knob::Context).is_some());
+    assert_eq!(stage.app.limits.found, expected.app.limits.found);
+    assert!(stage.text().contains('┊'), "the limit is marked\n{}", stage.text());
 }

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use plimsoll::engine::{self, Aim, EngineId, Hope};
+use plimsoll::engine::{self, Aim, EngineError, EngineId, Hope};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::plan::{Gist, GraphSize, LayerPlan, Plan, Verdict, Why};
@@ -119,6 +119,46 @@ fn planned(engine: EngineId, model: &Model, machine: &Machine, settings: &Settin
     engine::plan(engine, model, machine, settings).ok()
 }
 
+/// llama.cpp's options are 32-bit numbers with a sign.
+const fn is_too_large(number: u64) -> bool {
+    number > i32::MAX as u64
+}
+
+/// Whether `engine` refuses these settings for every model on every machine.
+fn must_be_refused(engine: EngineId, settings: &Settings) -> bool {
+    let zero = settings.parallel == Some(0) || settings.batch == Some(0);
+    match engine {
+        EngineId::Ollama | EngineId::Ollama024 | EngineId::Ollama011 => zero,
+        EngineId::LlamaCpp => {
+            settings.batch.is_some_and(is_too_large)
+                || matches!(settings.ctx, Context::Tokens(tokens) if is_too_large(tokens))
+        }
+    }
+}
+
+/// Whether anything in these settings gives `engine` a reason to refuse them for `model`.
+fn may_be_refused(engine: EngineId, model: &Model, settings: &Settings) -> bool {
+    let no_context = match settings.ctx {
+        Context::Auto => false,
+        Context::Max => model.value("context_length").is_none(),
+        Context::Tokens(tokens) => tokens == 0 && settings.raw && engine == EngineId::Ollama,
+    };
+    if must_be_refused(engine, settings) || no_context {
+        return true;
+    }
+    if !matches!(engine, EngineId::Ollama | EngineId::LlamaCpp) {
+        return false;
+    }
+    // a quantised cache needs flash attention, which may turn out not to run, and heads that its blocks divide
+    let types = [settings.cache_type_k, settings.cache_type_v];
+    let quantised = types.iter().flatten().any(|ty| ![CacheType::F32, CacheType::F16, CacheType::Bf16].contains(ty));
+    let tokens = match settings.ctx {
+        Context::Tokens(tokens) => tokens.saturating_mul(settings.parallel.unwrap_or(1)),
+        Context::Auto | Context::Max => 0,
+    };
+    quantised || is_too_large(tokens) || settings.batch.is_some_and(is_too_large)
+}
+
 fn size_adds_up(size: &GraphSize) -> Result<(), TestCaseError> {
     let wrapping = |terms: &[plimsoll::plan::Term]| terms.iter().fold(0u64, |sum, term| sum.wrapping_add(term.bytes.0));
     for branch in &size.branches {
@@ -155,17 +195,25 @@ proptest! {
     }
 
     #[test]
-    fn anything_can_be_asked(
+    fn every_question_gets_a_plan_or_a_refusal_with_a_cause(
         engine in any_engine(), model in any_model(), machine in machine(), settings in settings(),
     ) {
-        if let Some(plan) = planned(engine, model, &machine, &settings) {
-            size_adds_up(&plan.graph.partial)?;
-            size_adds_up(&plan.graph.full)?;
-            prop_assert_eq!(plan.devices.len(), machine.gpus.len() + 1);
-            prop_assert_eq!(plan.layers.len(), model.block_count() + 1);
-        } else if ![EngineId::Ollama, EngineId::LlamaCpp].contains(&engine) {
-            let refused = settings.parallel == Some(0) || settings.batch == Some(0);
-            prop_assert!(refused || settings.ctx == Context::Max, "a plan was to be expected");
+        match engine::plan(engine, model, &machine, &settings) {
+            Ok(plan) => {
+                size_adds_up(&plan.graph.partial)?;
+                size_adds_up(&plan.graph.full)?;
+                prop_assert_eq!(plan.devices.len(), machine.gpus.len() + 1);
+                prop_assert_eq!(plan.layers.len(), model.block_count() + 1);
+                prop_assert!(!must_be_refused(engine, &settings), "{engine} plans {settings:?}");
+            }
+            Err(EngineError::Settings(why)) => {
+                prop_assert!(may_be_refused(engine, model, &settings), "{engine}, {}: {why}: {settings:?}", model.name);
+            }
+            // what is wrong with a header is wrong with any settings on any machine
+            Err(EngineError::Model(why)) => {
+                let plain = engine::plan(engine, model, &given::cards(&[]), &Settings::default());
+                prop_assert_eq!(plain, Err(EngineError::Model(why)), "{}, {}", engine, model.name);
+            }
         }
     }
 
@@ -209,7 +257,7 @@ proptest! {
     fn what_is_known_beforehand_and_in_short_is_what_the_plan_says(
         engine in any_engine(), model in any_model(), machine in joined(), settings in settings(),
     ) {
-        let outlook = engine::outlook(engine, model, &machine, &settings, &engine::Courses::default());
+        let outlook = engine::of(engine).outlook(model, &machine, &settings);
         let gist = |aim| engine::of(engine).summary(model, &machine, &settings, aim);
         let plan = match engine::plan(engine, model, &machine, &settings) {
             Ok(plan) => plan,

@@ -59,7 +59,7 @@ fn one_gpu_of_two_is_used_and_the_other_listed() {
     assert_eq!((plan.devices.len(), plan.verdict), (3, Verdict::Gpu));
     assert_eq!((bytes(&plan.devices[0]), plan.devices[0].reserved()), ([Bytes::ZERO; 3], Bytes::ZERO));
     assert_eq!((plan.devices[1].id.as_str(), plan.devices[1].layers.len()), ("GPU1", 33));
-    assert!(plan.notes.iter().any(|note| note.starts_with("one GPU of 2: ")), "{:?}", plan.notes);
+    assert!(plan.notes.iter().any(|note| note.starts_with("1 of 2 GPUs: ")), "{:?}", plan.notes);
 }
 
 #[test]

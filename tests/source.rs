@@ -64,7 +64,7 @@ fn a_missing_shard_is_named() {
     let paths = split(folder.path());
     fs::remove_file(&paths[1]).unwrap();
     let said = refusal(&paths[2]);
-    assert!(said.contains("m-00002-of-00003.gguf' is missing, which is shard 2 of 3"), "{said}");
+    assert!(said.contains("m-00002-of-00003.gguf', shard 2 of 3, is missing"), "{said}");
 }
 
 #[test]
@@ -72,10 +72,10 @@ fn shards_that_do_not_belong_together_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let paths = split(folder.path());
     for (bytes, reason) in [
-        (shard(0, 3, 6), "says of itself that it is shard 1 of 3"),
-        (shard(1, 4, 6), "says of itself that it is shard 2 of 4"),
-        (shard(1, 3, 7), "another number"),
-        (small("s1", 2, &[]), "says of itself that it is whole"),
+        (shard(0, 3, 6), "says that it is shard 1 of 3"),
+        (shard(1, 4, 6), "says that it is shard 2 of 4"),
+        (shard(1, 3, 7), "unlike the first shard"),
+        (small("s1", 2, &[]), "says that it is whole"),
         (
             small("s0", 2, &[("split.no", Draw::U16(1)), ("split.count", Draw::U16(3))]),
             "tensor 's0.0' is in two shards",
@@ -120,7 +120,7 @@ fn pipes_and_locked_files_are_said() {
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).unwrap();
     // the superuser may read everything
     if fs::File::open(&locked).is_err() {
-        assert!(refusal(&locked).contains("may not be read by this user"));
+        assert!(refusal(&locked).contains("is not readable by this user"));
     }
 }
 

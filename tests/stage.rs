@@ -8,7 +8,7 @@ mod props;
 
 use std::sync::{Arc, Mutex};
 
-use plimsoll::engine::EngineId;
+use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::Machine;
 use plimsoll::model::Model;
 use plimsoll::settings::Settings;
@@ -18,12 +18,14 @@ use plimsoll::tui::app::{App, Beginning, Known, Live};
 use plimsoll::tui::effect::{Effect, Survey, World};
 use plimsoll::tui::event;
 use plimsoll::tui::inquiry::{Inquiry, Lane};
+use plimsoll::tui::regions::Shape;
 use plimsoll::tui::theme::{Hue, Look, Theme};
 use plimsoll::tui::{picture, view};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
 
 pub use cast::*;
 pub use props::Props;
@@ -321,6 +323,39 @@ impl Stage {
         let buffer = self.buffer();
         let line = |y: u16| -> String { (0..buffer.area.width).map(|x| letter(&buffer[(x, y)])).collect() };
         (0..buffer.area.height).map(|y| line(y).trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Asserts that the plan on the screen is what the engine makes of the knobs at present.
+    pub fn assert_plan_is_current(&self) {
+        let app = &self.app;
+        let model = app.model.as_ref().unwrap();
+        match engine::plan(app.engine, model, &app.machine, &app.settings) {
+            Ok(plan) => assert_eq!((app.plan.as_deref(), &app.refused), (Some(&plan), &None)),
+            Err(error) => assert_eq!(app.refused, Some(error)),
+        }
+    }
+
+    /// Draws on a terminal whose size differs from what the planner was told last, as while a window is resized, and
+    /// asserts that nothing is drawn outside the known size and that a larger terminal changes nothing inside it.
+    pub fn draw_at(&self, (columns, rows): (u16, u16)) {
+        let told = self.app.regions;
+        let drawn = |place: Rect| {
+            let mut buffer = Buffer::empty(place);
+            view::draw(&self.app, &mut buffer);
+            buffer
+        };
+        let (other, screen) = (drawn(Rect::new(0, 0, columns, rows)), drawn(told.screen));
+        if told.shape == Shape::TooSmall {
+            return;
+        }
+        let larger = columns >= told.screen.width && rows >= told.screen.height;
+        for (x, y) in (0..rows).flat_map(|y| (0..columns).map(move |x| (x, y))) {
+            match screen.cell((x, y)) {
+                Some(cell) if larger => assert_eq!(&other[(x, y)], cell, "at {x}, {y}\n{}", self.text()),
+                Some(_) => {}
+                None => assert_eq!(other[(x, y)].symbol(), " ", "outside the screen, at {x}, {y}"),
+            }
+        }
     }
 
     pub fn svg(&self) -> String {

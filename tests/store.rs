@@ -101,8 +101,8 @@ fn ollamas_store_is_read_from_its_manifests() {
         ("gone:1b", "its blob sha256-dddddddddddd is missing"),
         ("llava:13b", "neither a file nor a model"),
         ("../../etc/passwd:x", "does not exist"),
-        ("https://example.org/a.gguf", "lies on the network"),
-        ("hf.co/owner/other:Q4_K_M", "lies on the network"),
+        ("https://example.org/a.gguf", "is on the network"),
+        ("hf.co/owner/other:Q4_K_M", "is on the network"),
         ("", "neither a file"),
         (store.path().to_str().unwrap(), "is a folder"),
     ] {

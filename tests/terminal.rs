@@ -222,7 +222,7 @@ fn a_plan_is_copied_through_the_terminal_and_saved_where_no_file_is() {
     session.send("3000\rx");
     session.until_text("PARAMETER num_ctx 3000");
     session.send("y");
-    session.until_text("on its way to the terminal's clipboard");
+    session.until_text("Modelfile copied");
     // OSC 52: the clipboard, and the text in base64
     let written = String::from_utf8_lossy(&session.written).into_owned();
     let (_, after) = written.split_once("\x1b]52;c;").expect("a sequence for the clipboard");
@@ -238,7 +238,7 @@ fn a_plan_is_copied_through_the_terminal_and_saved_where_no_file_is() {
     session.send("s\x15");
     session.send(&path);
     session.send("\r");
-    session.until_text("is there already");
+    session.until_text("already exists");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), copied);
     session.send("\x1b");
     // the footer of the page: the field is closed

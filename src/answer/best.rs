@@ -140,9 +140,9 @@ impl Wish {
     /// What it is called.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Context => "The most context",
-            Self::Parallel => "The most sequences at once",
-            Self::CacheType => "The widest KV cache",
+            Self::Context => "Largest context",
+            Self::Parallel => "Most parallel sequences",
+            Self::CacheType => "Most precise KV cache",
         }
     }
 

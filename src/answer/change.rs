@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::ground::{Ground, Mirrored};
+use super::search::{Mirrored, Search};
 use super::{Case, Goal};
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
@@ -114,15 +114,15 @@ impl fmt::Display for Change {
             Self::Cache(ty) => write!(f, "a {ty} cache"),
             Self::CacheWithFlash(ty) => write!(f, "a {ty} cache with flash attention"),
             Self::FlashAttn => write!(f, "flash attention"),
-            Self::Parallel(1) => write!(f, "one sequence at a time"),
-            Self::Parallel(sequences) => write!(f, "{sequences} sequences at once"),
+            Self::Parallel(1) => write!(f, "1 parallel sequence"),
+            Self::Parallel(sequences) => write!(f, "{sequences} parallel sequences"),
             Self::Batch(tokens) => write!(f, "a batch of {}", Tokens(tokens)),
-            Self::Quantisation(to) => write!(f, "quantisation {to}"),
-            Self::GpuLayers(GpuLayers::Auto) => write!(f, "leaving the GPU layers to the engine"),
-            Self::GpuLayers(GpuLayers::All) => write!(f, "asking for all layers on GPUs"),
-            Self::GpuLayers(GpuLayers::Count(layers)) => write!(f, "asking for {layers} layers on GPUs"),
+            Self::Quantisation(to) => write!(f, "{to} quantisation"),
+            Self::GpuLayers(GpuLayers::Auto) => write!(f, "GPU layers set to auto"),
+            Self::GpuLayers(GpuLayers::All) => write!(f, "GPU layers set to all"),
+            Self::GpuLayers(GpuLayers::Count(layers)) => write!(f, "GPU layers set to {layers}"),
             Self::Free { gpu, bytes } => write!(f, "freeing {bytes} on GPU{gpu}"),
-            Self::MoreMemory { gpu, bytes } => write!(f, "{bytes} more on GPU{gpu}"),
+            Self::MoreMemory { gpu, bytes } => write!(f, "{bytes} more memory on GPU{gpu}"),
         }
     }
 }
@@ -258,11 +258,11 @@ impl More<'_> {
 
     /// The least above `low`, which is not enough, up to `high`.
     fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
-        Mirrored { ground: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
+        Mirrored { search: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
     }
 }
 
-impl Ground for More<'_> {
+impl Search for More<'_> {
     type Rules = Option<InEffect>;
 
     fn rules(&mut self, mib: u64) -> Option<InEffect> {

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::survey::{Regime, Seen, Survey};
-use super::track::Track;
+use super::Case;
+use super::search::{AlongKnob, Planned, RulesInEffect, Search, Track};
 use super::verdict::headline;
-use super::{Case, Goal};
 use crate::plan::Verdict;
 use crate::settings::knob::Knob;
 
@@ -53,7 +52,7 @@ impl Cliff {
         let (before, after) = (self.before, self.after);
         let mut parts = Vec::new();
         if before.offloaded != after.offloaded {
-            parts.push(format!("{} → {} layers on GPUs", before.offloaded, after.offloaded));
+            parts.push(format!("{} → {} layers on GPU", before.offloaded, after.offloaded));
         }
         if before.gpus != after.gpus {
             parts.push(format!("{} → {} GPUs in use", before.gpus, after.gpus));
@@ -78,22 +77,23 @@ impl<'a> Case<'a> {
     pub fn cliffs_by_stretch(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<'a> {
         let bounds = self.bounds();
         let track = Track::of(self, knob, &bounds);
-        let mut survey = Survey::new(*self, knob, Goal::All, track);
+        let mut along = AlongKnob::for_everything(*self, knob, track);
         let samples = track.samples(self, knob, &bounds);
         (1..samples.len()).map(move |next| {
             let mut cliffs = Vec::new();
             if let Some(&[low, high]) = samples.get(next - 1..=next) {
-                survey.cliffs(knob, low, high, &mut cliffs);
+                along.cliffs(knob, low, high, &mut cliffs);
             }
             cliffs
         })
     }
 }
 
-impl Survey<'_> {
+impl AlongKnob<'_> {
     fn cliffs(&mut self, knob: Knob, low: u64, high: u64, found: &mut Vec<Cliff>) {
-        let (before, after) = (self.at(low), self.at(high));
-        let (last, first) = (self.asked.track.value(low), self.asked.track.value(high));
+        self.look_ahead(&[low, high]);
+        let (before, after) = (self.at(low).clone(), self.at(high).clone());
+        let (last, first) = (self.track.value(low), self.track.value(high));
         if outcome(knob, last, &before) == outcome(knob, first, &after) {
             return;
         }
@@ -103,52 +103,50 @@ impl Survey<'_> {
             self.cliffs(knob, middle, high, found);
             return;
         }
-        let jumps = self.jumps(knob, low, high);
+        let jumps = jumps(knob, &before, &after);
         // a knob that starts or stops to follow the moved one is no change by itself
         if side(&before) != side(&after) || !jumps.is_empty() {
             found.push(Cliff { last, first, before: side(&before), after: side(&after), jumps });
         }
     }
-
-    /// The knobs that the engine set otherwise although they were held.
-    fn jumps(&self, knob: Knob, low: u64, high: u64) -> Vec<String> {
-        let (Some(low), Some(high)) = (self.asked.plan(low), self.asked.plan(high)) else { return Vec::new() };
-        let (from, to) = (&low.settings, &high.settings);
-        let mut jumps = Vec::new();
-        let mut note = |name: &str, from: String, to: String| {
-            if from != to {
-                jumps.push(format!("{name} {from} → {to}"));
-            }
-        };
-        let follows = from.batch == from.ctx && to.batch == to.ctx;
-        if knob != Knob::Batch && !follows {
-            note("batch", from.batch.to_string(), to.batch.to_string());
-        }
-        if knob != Knob::Parallel {
-            note("parallel", from.parallel.to_string(), to.parallel.to_string());
-        }
-        if !matches!(knob, Knob::CacheType | Knob::CacheTypeK) {
-            note("K cache", from.cache_type_k.to_string(), to.cache_type_k.to_string());
-        }
-        if !matches!(knob, Knob::CacheType | Knob::CacheTypeV) {
-            note("V cache", from.cache_type_v.to_string(), to.cache_type_v.to_string());
-        }
-        if knob != Knob::FlashAttn {
-            note("flash attention", from.flash_attn.to_string(), to.flash_attn.to_string());
-        }
-        jumps
-    }
 }
 
-fn outcome(knob: Knob, value: u64, seen: &Seen) -> (u64, Option<Verdict>, Option<Regime>) {
-    let layers = match knob {
-        Knob::GpuLayers => value.saturating_sub(seen.offloaded as u64),
-        _ => seen.offloaded as u64,
+/// The knobs that the engine set otherwise although they were held.
+fn jumps(knob: Knob, low: &Planned, high: &Planned) -> Vec<String> {
+    let (Some(from), Some(to)) = (&low.settings, &high.settings) else { return Vec::new() };
+    let mut jumps = Vec::new();
+    let mut note = |name: &str, from: String, to: String| {
+        if from != to {
+            jumps.push(format!("{name} {from} → {to}"));
+        }
     };
-    (layers, seen.verdict, seen.regime.clone())
+    let follows = from.batch == from.ctx && to.batch == to.ctx;
+    if knob != Knob::Batch && !follows {
+        note("batch", from.batch.to_string(), to.batch.to_string());
+    }
+    if knob != Knob::Parallel {
+        note("parallel", from.parallel.to_string(), to.parallel.to_string());
+    }
+    if !matches!(knob, Knob::CacheType | Knob::CacheTypeK) {
+        note("K cache", from.cache_type_k.to_string(), to.cache_type_k.to_string());
+    }
+    if !matches!(knob, Knob::CacheType | Knob::CacheTypeV) {
+        note("V cache", from.cache_type_v.to_string(), to.cache_type_v.to_string());
+    }
+    if knob != Knob::FlashAttn {
+        note("flash attention", from.flash_attn.to_string(), to.flash_attn.to_string());
+    }
+    jumps
 }
 
-fn side(seen: &Seen) -> Side {
-    let gpus = seen.regime.as_ref().map_or(0, |regime| regime.gpus.iter().filter(|&&used| used).count());
-    Side { offloaded: seen.offloaded, gpus, verdict: seen.verdict }
+fn outcome(knob: Knob, value: u64, planned: &Planned) -> (u64, Option<Verdict>, Option<RulesInEffect>) {
+    let layers = match knob {
+        Knob::GpuLayers => value.saturating_sub(planned.offloaded as u64),
+        _ => planned.offloaded as u64,
+    };
+    (layers, planned.verdict, planned.rules.clone())
+}
+
+fn side(planned: &Planned) -> Side {
+    Side { offloaded: planned.offloaded, gpus: planned.gpus_in_use(), verdict: planned.verdict }
 }

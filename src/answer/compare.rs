@@ -105,7 +105,7 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<Group> {
         row("weights", &|plan| Figure::Size(plan.totals.weights)),
         row("cache", &|plan| Figure::Size(plan.totals.cache)),
         row("graph", &|plan| Figure::Size(plan.totals.graph)),
-        row("on GPUs", &|plan| Figure::Size(plan.totals.gpu)),
+        row("on GPU", &|plan| Figure::Size(plan.totals.gpu)),
         row("in RAM", &|plan| Figure::Size(plan.totals.cpu)),
     ];
     if plans.iter().flatten().any(|plan| plan.parts_in_ram() > Bytes::ZERO) {
@@ -125,7 +125,7 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<Group> {
         row("ubatch", &|plan| Figure::Count(plan.settings.ubatch)),
     ];
     let own = [
-        row("one cache", &|plan| {
+        row("unified KV", &|plan| {
             plan.settings.kv_unified.map_or(Figure::Nothing, |on| words(if on { "on" } else { "off" }))
         }),
         row("outputs", &|plan| plan.settings.outputs.map_or(Figure::Nothing, Figure::Count)),
@@ -150,7 +150,7 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<Group> {
         Group { title: "Memory", rows: std::iter::once(layers).chain(memory).collect() },
         Group { title: "Knobs in effect", rows: settings },
         Group { title: "Model", rows: model },
-        Group { title: "Made for", rows: made_by },
+        Group { title: "Planned for", rows: made_by },
     ]
 }
 

@@ -1,10 +1,6 @@
 //! The largest value of a knob that still fits, the others held.
 
-use super::crew::gather;
-use super::foresight::{Foresight, Found};
-use super::ground::{Ground, Mirrored};
-use super::survey::Survey;
-use super::track::Track;
+use super::search::{AlongKnob, Mirrored, Search, Track};
 use super::{Case, Goal};
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
@@ -41,8 +37,8 @@ impl Case<'_> {
     /// looked at; where the least of that will do, nothing need be asked.
     pub fn fewest(&self, knob: Knob, goal: Goal) -> Option<u64> {
         let track = Track::new(1, knob.stops(&self.bounds()).last().max(1), 1);
-        let mut survey = Survey::new(*self, knob, goal, track);
-        let place = Mirrored { ground: &mut survey, last: track.last() }.last_met(&[0, track.last()])?;
+        let mut along = AlongKnob::for_goal(*self, knob, goal, track);
+        let place = Mirrored { search: &mut along, last: track.last() }.last_met(&[0, track.last()])?;
         let fewest = track.value(track.last() - place);
         let none_will_do =
             || self.plan_with(|settings| knob.set(settings, 0)).is_some_and(|plan| goal.is_met_by(&plan));
@@ -65,12 +61,13 @@ impl Case<'_> {
         if knob.words().is_some() {
             return None;
         }
-        let mut survey = Survey::new(*self, knob, goal, track);
+        let mut along = AlongKnob::for_goal(*self, knob, goal, track);
         // what is quickly planned and not much is looked at place by place
-        let each = track.last() < FEW && survey.asked.prospect(0).is_none();
+        let each = track.last() < FEW && along.has_no_preflight();
         let samples = if each { (0..=track.last()).collect() } else { track.samples(self, knob, bounds) };
-        let (place, plan) = gather(|| survey.largest(knob, &samples))?;
+        let place = along.last_met(&samples)?;
         let value = track.value(place);
+        let plan = self.plan_with(|settings| knob.set(settings, value))?;
         if place < track.last() {
             return Some(Largest { knob, value, next: Some(track.value(place + 1)), plan });
         }
@@ -85,25 +82,4 @@ impl Case<'_> {
         }
         Some(Largest { knob, value, next: None, plan })
     }
-}
-
-impl Survey<'_> {
-    /// The last place where the goal is met, and the plan there.
-    fn largest(&mut self, knob: Knob, samples: &[u64]) -> Option<(u64, Plan)> {
-        if grows_evenly(knob) {
-            match Foresight::new(&self.asked, samples).limit() {
-                Found::Last(place, plan) => return Some((place, *plan)),
-                Found::Nowhere => return None,
-                Found::Unclear => {}
-            }
-        }
-        let place = self.last_met(samples)?;
-        Some((place, self.asked.plan(place)?))
-    }
-}
-
-/// Whether what graphs take grows evenly along its track, so that it can be foreseen. Others are for placements that say
-/// where layers are, which are planned quickly, or have no order.
-const fn grows_evenly(knob: Knob) -> bool {
-    matches!(knob, Knob::Context | Knob::Parallel | Knob::Batch | Knob::Ubatch | Knob::Outputs)
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::crew::share;
+use rayon::prelude::*;
+
 use super::sweep::Outcome;
 use super::{Case, Situation};
 use crate::gguf::FileType;
@@ -120,7 +121,9 @@ impl Case<'_> {
     /// A plan for every pair of values.
     pub fn matrix(&self, rows: Axis, columns: Axis) -> Matrix {
         let pairs: Vec<_> = self.pairs(&rows, &columns).collect();
-        let cells = share(&pairs, |pair| self.outcome_of(pair.as_ref().map_err(Clone::clone)?));
+        // some cells take far longer than others
+        let cells = pairs.par_iter().with_max_len(1);
+        let cells = cells.map(|pair| self.outcome_of(pair.as_ref().map_err(Clone::clone)?)).collect();
         Matrix { rows, columns, cells }
     }
 

@@ -61,7 +61,7 @@ impl Household {
 
     /// Together, or not.
     pub fn headline(&self) -> &'static str {
-        if self.all_live_together() { "Together:" } else { "Not together:" }
+        if self.all_live_together() { "Together:" } else { "Do not fit together:" }
     }
 
     /// What comes after the headline.
@@ -70,11 +70,11 @@ impl Household {
             return self.who_stays();
         }
         match self.residents().filter(|(_, plan)| plan.standing() != Standing::Fits).count() {
-            0 if self.fates.len() == 1 => "every layer of it is on GPUs.".to_owned(),
-            1 if self.fates.len() == 1 => "it runs from RAM, whole or in part.".to_owned(),
-            0 => "every layer of each is on GPUs.".to_owned(),
-            1 => "one of them runs from RAM, whole or in part.".to_owned(),
-            some => format!("{some} of them run from RAM, whole or in part."),
+            0 if self.fates.len() == 1 => "all its layers are on GPU.".to_owned(),
+            1 if self.fates.len() == 1 => "it is wholly or partly in RAM.".to_owned(),
+            0 => "all layers of all models are on GPU.".to_owned(),
+            1 => "one of them is wholly or partly in RAM.".to_owned(),
+            some => format!("{some} of them are wholly or partly in RAM."),
         }
     }
 
@@ -92,11 +92,11 @@ impl Household {
         let stays = |fate: &&Fate| matches!(fate, Fate::Loaded(_) | Fate::Shares(_));
         let loaded = self.fates.iter().filter(stays).count();
         let who = match loaded {
-            0 => format!("none of the {all} is loaded in the end"),
-            1 if all == 1 => "it is loaded".to_owned(),
-            1 => format!("only one of the {all} is loaded in the end"),
+            0 => format!("none of {all} stays loaded"),
+            1 if all == 1 => "the model is loaded".to_owned(),
+            1 => format!("only 1 of {all} stays loaded"),
             n if n == all => format!("all {all} are loaded"),
-            n => format!("only {n} of the {all} are loaded in the end"),
+            n => format!("only {n} of {all} stay loaded"),
         };
         match too_much {
             0 => format!("{who}."),
@@ -124,10 +124,10 @@ impl Fate {
                 };
                 let places: Vec<String> = places.map(place).collect();
                 let (word, on, all) = (plan.standing().headline(), plan.on_gpus(), plan.layers.len());
-                format!("{word}: {on} of {all} layers on GPUs; {}", places.join(", "))
+                format!("{word}: {on} of {all} layers on GPU; {}", places.join(", "))
             }
-            Self::Shares(host) => format!("is served by {}, which is the same file with the same knobs", name(*host)),
-            Self::Evicted { by, why } => format!("has to go for {}: {why}", name(*by)),
+            Self::Shares(host) => format!("is served by {}: the same file with the same knobs", name(*host)),
+            Self::Evicted { by, why } => format!("is unloaded to make room for {}: {why}", name(*by)),
             Self::Refused(why) => format!("is not loaded: {why}"),
         }
     }
@@ -171,7 +171,7 @@ fn arrive(
             if tenants.get(other).is_some_and(|one| *one.settings == settings) {
                 return Ok(Fate::Shares(other));
             }
-            evict(fates, &[other], number, "one file is loaded once, and now with other knobs");
+            evict(fates, &[other], number, "the same file is reloaded with other knobs");
         }
     }
     loop {
@@ -185,7 +185,7 @@ fn arrive(
             });
         };
         if let Some(most) = engine.facts().most_loaded(machine).filter(|&most| loaded.len() >= most) {
-            evict(fates, &[first], number, &format!("Ollama keeps no more than {most} models loaded here"));
+            evict(fates, &[first], number, &format!("Ollama keeps at most {most} models loaded here"));
             continue;
         }
         match engine::of(engine).admit(model, &left, &settings)? {

@@ -36,23 +36,23 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
             let (place, spare) = on_gpus(plan);
             let room = room_to_grow(plan, limits);
             format!(
-                "all {all} layers count as on {place}, with {spare} to spare, but {parts} of their weights run from RAM, \
-                 which is slower.{room}"
+                "all {all} layers are assigned to {place}, with {spare} to spare, but {parts} of their weights are \
+                 in RAM, which is slower.{room}"
             )
         }
         Standing::Split => {
             let (in_ram, verb) = match plan.cpu().layers.len() {
-                1 => ("1 layer".to_owned(), "runs"),
-                n => (format!("{n} of {all} layers"), "run"),
+                1 => ("1 layer".to_owned(), "is"),
+                n => (format!("{n} of {all} layers"), "are"),
             };
-            format!("{in_ram} {verb} from RAM, which is slower.{}", ways_back(plan, limits))
+            format!("{in_ram} {verb} in RAM, which is slower.{}", ways_back(plan, limits))
         }
         Standing::InRam if plan.gpus().is_empty() => {
             let cpu = plan.cpu();
             let room = in_all(plan, limits);
-            format!("no GPU, so all {all} layers run from RAM: {} asked of {} free.{room}", cpu.asked(), cpu.free)
+            format!("no GPU, so all {all} layers are in RAM: {} used of {} free.{room}", cpu.asked(), cpu.free)
         }
-        Standing::InRam => format!("no layer is on a GPU, all {all} run from RAM.{}", ways_back(plan, limits)),
+        Standing::InRam => format!("no layer is on GPU, all {all} are in RAM.{}", ways_back(plan, limits)),
         Standing::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
     }
 }
@@ -76,20 +76,18 @@ fn parts_on_others(plan: &Plan) -> String {
         n => format!("{n} layers"),
     };
     let bytes: Bytes = parts.into_iter().sum();
-    format!(" Parts of {layers}, {bytes}, are on another GPU than the rest of the layer.")
+    format!(" Parts of {layers} ({bytes}) are on a different GPU from the rest of the layer.")
 }
 
 fn room_to_grow(plan: &Plan, limits: Option<&Limits>) -> String {
     let trained = plan.model.context_train;
     match limits.and_then(|limits| limits.context) {
         Some(most) if most > plan.settings.ctx => {
-            let whole = if trained == Some(most) { ", all the model was trained for" } else { "" };
+            let whole = if trained == Some(most) { ", the model's training context" } else { "" };
             format!(" The context can grow to {}{whole}.", Tokens(most))
         }
-        Some(_) if trained == Some(plan.settings.ctx) => {
-            " The context is all that the model was trained for.".to_owned()
-        }
-        Some(_) => " The context can grow no further.".to_owned(),
+        Some(_) if trained == Some(plan.settings.ctx) => " The context is the model's training context.".to_owned(),
+        Some(_) => " The context cannot grow further.".to_owned(),
         None => String::new(),
     }
 }
@@ -98,8 +96,8 @@ fn room_to_grow(plan: &Plan, limits: Option<&Limits>) -> String {
 fn in_all(plan: &Plan, limits: Option<&Limits>) -> String {
     match limits.and_then(|limits| limits.context_in_all) {
         Some(most) if plan.verdict == Verdict::DoesNotFit => format!(" A context of {} fits.", Tokens(most)),
-        Some(most) if most > plan.settings.ctx => format!(" A context of {} fits too.", Tokens(most)),
-        Some(_) => " The context can grow no further.".to_owned(),
+        Some(most) if most > plan.settings.ctx => format!(" A context of {} also fits.", Tokens(most)),
+        Some(_) => " The context cannot grow further.".to_owned(),
         None => String::new(),
     }
 }
@@ -114,14 +112,14 @@ fn ways_back(plan: &Plan, limits: Option<&Limits>) -> String {
         let none = if plan.gpus().is_empty() {
             String::new()
         } else {
-            format!(" No context, cache type or number of sequences keeps all of it on {place}.")
+            format!(" No context, cache type or number of sequences keeps all layers on {place}.")
         };
         return in_all(plan, Some(limits).filter(|_| plan.verdict == Verdict::DoesNotFit)) + &none;
     };
     let ways = if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) };
     let mut chars = ways.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-    format!(" {first}{} keeps all of it on {place}.", chars.as_str())
+    format!(" {first}{} keeps all layers on {place}.", chars.as_str())
 }
 
 fn too_much(plan: &Plan) -> String {
@@ -134,10 +132,10 @@ fn too_much(plan: &Plan) -> String {
                 String::new()
             };
             let place = if device.kind == DeviceKind::Cpu { "RAM" } else { device.id.as_str() };
-            format!("{place} is asked for {} but has {} free{swap}.", device.asked(), device.free)
+            format!("{place} needs {} but has {} free{swap}.", device.asked(), device.free)
         }
         (None, Some(refusal)) => sentence_case(refusal),
-        (None, None) => "some device is asked for more than it has.".to_owned(),
+        (None, None) => "a device needs more memory than it has.".to_owned(),
     }
 }
 

@@ -88,7 +88,7 @@ pub fn takers(plan: &Plan) -> Vec<Taker> {
             ("compute graph".to_owned(), gpu.graph),
             ("in use by others".to_owned(), gpu.in_use()),
         ];
-        takers.extend(gpu.reserves.iter().map(|reserve| (format!("kept back: {}", reserve.name), reserve.bytes)));
+        takers.extend(gpu.reserves.iter().map(|reserve| (format!("reserved: {}", reserve.name), reserve.bytes)));
         takers.retain(|&(_, bytes)| bytes > Bytes::ZERO);
         takers.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
         let device = gpu.id.clone();
@@ -100,8 +100,8 @@ pub fn takers(plan: &Plan) -> Vec<Taker> {
 /// Why there is no layer to be brought onto GPUs; none where there is one.
 pub fn all_there(plan: &Plan) -> Option<&'static str> {
     match plan.standing() {
-        Standing::Fits => Some("Nothing needs to change: every layer is on GPUs."),
-        Standing::PartInRam(_) => Some("No layer as a whole is in RAM: what runs from there are parts of layers."),
+        Standing::Fits => Some("Nothing needs to change: all layers are on GPU."),
+        Standing::PartInRam(_) => Some("No whole layer is in RAM: only parts of layers are."),
         Standing::Split | Standing::InRam | Standing::DoesNotFit => None,
     }
 }
@@ -121,7 +121,7 @@ fn answer(plan: &Plan, layer: &LayerPlan) -> LayerAnswer {
         (Why::Fits { .. } | Why::NoRoom { .. }, Some(inequality)) => inequality.to_string(),
         (Why::OutputDropped, Some(Inequality { device, room, .. })) => {
             format!(
-                "The model as a whole does not fit, so the engine keeps the output layer in RAM; {device} has {room} left."
+                "The whole model does not fit, so the engine keeps the output layer in RAM; {device} has {room} left."
             )
         }
         (why, _) => why.sentence(&plan.devices),
@@ -195,14 +195,14 @@ impl Inequality {
             };
             kept(list, name, graph)
         } else if let Some(list) = lists().find(|list| left(list) >= room && !in_part) {
-            kept(list, "graph and what goes with it", left(list) - room)
+            kept(list, "graph and related buffers", left(list) - room)
         } else {
             // the layers before had other parts here when this one was tried
             let list = lists().find(|list| before_layers(list) >= room)?;
             placed = (0, Bytes::ZERO);
             let name = match before.len() {
-                1 => "graph and 1 layer (then in part)".to_owned(),
-                n => format!("graph and {n} layers (some in part)"),
+                1 => "graph and 1 layer (partial at that point)".to_owned(),
+                n => format!("graph and {n} layers (some partial)"),
             };
             kept(list, &name, before_layers(list) - room)
         };
@@ -233,13 +233,13 @@ impl fmt::Display for Inequality {
             (room, needed) = (exact(self.room), exact(self.needed));
         }
         if self.enough {
-            write!(f, " leaves {room}, enough for the {needed} that this layer needs.")
+            write!(f, " leaves {room}, enough for the {needed} this layer needs.")
         } else if self.room < self.needed {
-            write!(f, " leaves {room}, less than the {needed} that this layer needs.")
+            write!(f, " leaves {room}, less than the {needed} this layer needs.")
         } else if self.is_overdrawn() {
-            write!(f, " leaves nothing: that is more than is free.")
+            write!(f, " leaves nothing: that exceeds the free memory.")
         } else {
-            write!(f, " leaves {room}, too little for the {needed} that this layer needs: the engine rounds them.")
+            write!(f, " leaves {room}, too little for the {needed} this layer needs, as the engine rounds them.")
         }
     }
 }

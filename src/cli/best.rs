@@ -16,7 +16,13 @@ pub(super) fn run(args: &BestArgs) -> Result<String, Fault> {
     let held = held(&args.asked.knobs);
     if let Some(wish) = args.wish.filter(|wish| holds(&held, *wish)) {
         let name = wish.knob().name();
-        return Err(Fault::flag("--for", &format!("--{name} is given and so held: leave it out to have it chosen")));
+        return Err(Fault::flag(
+            "--for",
+            &format!(
+                "--{name} is given and therefore fixed: leave it out to have it \
+                                                  chosen"
+            ),
+        ));
     }
     let wishes: Vec<Wish> = match args.wish {
         Some(wish) => vec![wish],

@@ -13,8 +13,7 @@ use crate::units::Bytes;
 /// Does what `args` ask and says what was done.
 pub(super) fn run(args: &CacheArgs) -> Result<String, Fault> {
     let folder = Roots::of_this_machine().network.and_then(|network| network.cache);
-    let folder =
-        folder.ok_or_else(|| Fault::Model("this system has no folder for caches: nothing is kept".to_owned()))?;
+    let folder = folder.ok_or_else(|| Fault::Model("this system has no cache folder: nothing is cached".to_owned()))?;
     let cache = Cache::new(&folder);
     let failed = |error| Fault::Terminal(format!("the cache in '{}' cannot be used: {error}", folder.display()));
     Ok(match args.command {
@@ -29,17 +28,19 @@ pub(super) fn run(args: &CacheArgs) -> Result<String, Fault> {
 fn show(cache: &Cache, entries: &[Entry]) -> String {
     let folder = cache.folder().display();
     if entries.is_empty() {
-        return Style::of_stdout()
-            .wrap("", &format!("Nothing is kept in {folder} yet: headers that are fetched will be."));
+        return Style::of_stdout().wrap("", &format!("Nothing is cached in {folder} yet: fetched headers will be."));
     }
-    let mut out = format!("{} kept in {folder}, {}\n\n", things(entries.len()), total(entries));
+    let mut out = format!("{} cached in {folder}, {}\n\n", things(entries.len()), total(entries));
     let now = SystemTime::now();
     for entry in entries {
         let (name, seen) = match &entry.about {
             Some(about) => (one_line(&about.name), ago(about.age(now))),
-            None => {
-                (one_line(&entry.path.display().to_string()), "damaged or half-written: 'prune' removes it".to_owned())
-            }
+            None => (
+                one_line(&entry.path.display().to_string()),
+                "damaged or incomplete: 'plimsoll cache prune' \
+                                                               removes it"
+                    .to_owned(),
+            ),
         };
         out += &format!("{:>10}  {name}  ({seen})\n", entry.size.to_string());
     }

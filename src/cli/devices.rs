@@ -17,8 +17,7 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
     let mut out =
         format!("plimsoll {} on {} {}\n", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     if machine.origin == Origin::Described {
-        out +=
-            &style.wrap("", "Simulated machine: it is described, at least in part, and not the one in front of you.");
+        out += &style.wrap("", "Simulated machine: at least partly specified, not detected.");
     }
     out.push('\n');
     let head = if style.is_narrow() {
@@ -60,9 +59,9 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
         }
     }
     if machine.gpus.is_empty() && machine.origin == Origin::Detected {
-        out += &style.wrap("", "No GPU was found. Describe one to plan for it: plimsoll plan MODEL --gpu 24GiB");
+        out += &style.wrap("", "No GPU was found. To plan for one, specify it: plimsoll plan MODEL --gpu 24GiB");
     }
-    out += &format!("\n{}\n", style.paint(Ink::Strong, "Tried"));
+    out += &format!("\n{}\n", style.paint(Ink::Strong, "Detection"));
     for tried in &detected.tried {
         out += &style.wrap(&format!("{:<8}", tried.collector), &one_line(&tried.outcome));
     }

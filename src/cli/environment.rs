@@ -13,7 +13,7 @@ pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Fills in `settings` where `knobs` say nothing; returns what it did, one sentence each.
 pub(super) fn fill(settings: &mut Settings, knobs: &Knobs, variables: Variables<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut said = |name: &str, text: &str, what: &str| notes.push(format!("{what}, as {name}={text} says"));
+    let mut said = |name: &str, text: &str, what: &str| notes.push(format!("{what} by {name}={text}"));
     let text = |name: &str| {
         let value = variables(name)?;
         let value = value.trim().trim_matches(['"', '\'']).to_owned();
@@ -24,7 +24,7 @@ pub(super) fn fill(settings: &mut Settings, knobs: &Knobs, variables: Variables<
         let text = text(name)?;
         let value = text.parse::<u64>().ok().filter(|value| *value <= most);
         if value.is_none() {
-            wrong.push(format!("{name}={text} is not a number in range and is ignored"));
+            wrong.push(format!("{name}={text} is ignored: it is not a number in range"));
         }
         Some((text, value?))
     };
@@ -33,32 +33,36 @@ pub(super) fn fill(settings: &mut Settings, knobs: &Knobs, variables: Variables<
         && let Some((text, tokens @ 1..)) = number("OLLAMA_CONTEXT_LENGTH", LARGEST)
     {
         settings.ctx = Context::Tokens(tokens);
-        said("OLLAMA_CONTEXT_LENGTH", &text, "the context is chosen");
+        said("OLLAMA_CONTEXT_LENGTH", &text, "the context is set");
     }
     if knobs.parallel.is_none()
         && let Some((text, sequences @ 1..)) = number("OLLAMA_NUM_PARALLEL", LARGEST)
     {
         settings.parallel = Some(sequences);
-        said("OLLAMA_NUM_PARALLEL", &text, "sequences are served in parallel");
+        said("OLLAMA_NUM_PARALLEL", &text, "the number of parallel sequences is set");
     }
     if knobs.gpu_overhead.is_none()
         && let Some((text, bytes @ 1..)) = number("OLLAMA_GPU_OVERHEAD", u64::MAX)
     {
         settings.gpu_overhead = Bytes(bytes);
-        said("OLLAMA_GPU_OVERHEAD", &text, "memory is kept free on each GPU");
+        said("OLLAMA_GPU_OVERHEAD", &text, "the memory kept free on each GPU is set");
     }
     if knobs.flash_attn.is_none()
         && let Some(text) = text("OLLAMA_FLASH_ATTENTION")
     {
         let on = is_true(&text);
         settings.flash_attn = if on { FlashAttn::On } else { FlashAttn::Off };
-        said("OLLAMA_FLASH_ATTENTION", &text, if on { "flash attention is on" } else { "flash attention is off" });
+        said(
+            "OLLAMA_FLASH_ATTENTION",
+            &text,
+            if on { "flash attention is turned on" } else { "flash attention is turned off" },
+        );
     }
     if !knobs.spread
         && let Some(text) = text("OLLAMA_SCHED_SPREAD").filter(|text| is_true(text))
     {
         settings.spread = true;
-        said("OLLAMA_SCHED_SPREAD", &text, "layers are spread over all GPUs");
+        said("OLLAMA_SCHED_SPREAD", &text, "the layers are spread over all GPUs");
     }
     if knobs.kv_type.or(knobs.cache_type_k).or(knobs.cache_type_v).is_none()
         && let Some(text) = text("OLLAMA_KV_CACHE_TYPE")
@@ -66,7 +70,7 @@ pub(super) fn fill(settings: &mut Settings, knobs: &Knobs, variables: Variables<
         match text.parse::<CacheType>() {
             Ok(ty) => {
                 (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
-                said("OLLAMA_KV_CACHE_TYPE", &text, "the KV cache's type is chosen");
+                said("OLLAMA_KV_CACHE_TYPE", &text, "the KV cache type is set");
             }
             Err(reason) => wrong.push(format!("OLLAMA_KV_CACHE_TYPE is ignored: {reason}")),
         }

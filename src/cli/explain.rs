@@ -68,7 +68,7 @@ fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, Fault> {
         (Page::Lessons, None) => Ok((0..lessons::all().len()).map(Topic::Lessons).collect()),
         (Page::Lessons, Some(number @ 1..)) if number <= lessons::all().len() => Ok(vec![Topic::Lessons(number - 1)]),
         (Page::Lessons, Some(number)) => {
-            Err(Fault::Arguments(format!("--lesson {number}: the lessons are 1 to {}", lessons::all().len())))
+            Err(Fault::Arguments(format!("--lesson {number}: use a number from 1 to {}", lessons::all().len())))
         }
         (page, None) => Ok(vec![page.topic()]),
         (page, Some(_)) => Err(Fault::Arguments(format!("--lesson belongs to --page lessons, not to {}", page.name()))),

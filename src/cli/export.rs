@@ -40,6 +40,6 @@ fn save(path: &Path, text: &str, force: bool) -> Result<(), Fault> {
     options.write(true).create(true).truncate(true).create_new(!force);
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| {
-        Fault::Terminal(format!("'{}' cannot be written: {error}; --force writes over a file", path.display()))
+        Fault::Terminal(format!("'{}' cannot be written: {error}; use --force to overwrite a file", path.display()))
     })
 }

@@ -44,7 +44,7 @@ impl Fault {
     pub(super) fn or_a_command(self, named: &Path) -> Self {
         match (self, named.to_str().and_then(near_command)) {
             (Self::Model(sentence), Some(command)) => {
-                Self::Model(format!("{sentence}; or was the command 'plimsoll {command}' meant?"))
+                Self::Model(format!("{sentence}; or did you mean the command 'plimsoll {command}'?"))
             }
             (fault, _) => fault,
         }
@@ -61,13 +61,13 @@ pub(super) fn misread(error: clap::Error, arguments: &[OsString]) -> Fault {
     let (first, second) = (word(1).filter(|first| !is_command(first)), word(2).filter(is_command));
     match (error.kind(), first, second, first.and_then(near_command)) {
         (ArgumentConflict, Some(first), Some(command), _) => {
-            Fault::Arguments(format!("the command comes first: 'plimsoll {command} {first}'"))
+            Fault::Arguments(format!("the command must come first: 'plimsoll {command} {first}'"))
         }
         (ArgumentConflict | InvalidSubcommand | UnknownArgument, Some(first), _, Some(near)) => {
-            Fault::Arguments(format!("'{first}' is no command: was 'plimsoll {near}' meant?"))
+            Fault::Arguments(format!("'{first}' is not a command: did you mean 'plimsoll {near}'?"))
         }
         (ArgumentConflict, Some(first), None, None) => Fault::Arguments(format!(
-            "'{first}' is no command: 'plimsoll --help' lists them, and 'plimsoll {first}' alone opens a model"
+            "'{first}' is not a command: 'plimsoll --help' lists them, and 'plimsoll {first}' alone opens a model"
         )),
         _ => error.into(),
     }
@@ -123,7 +123,7 @@ impl From<clap::Error> for Fault {
         });
         let sentence = lines.collect::<Vec<_>>().join(" ").replace(" tip: ", ", ");
         let sentence = sentence.strip_prefix("error: ").unwrap_or(&sentence);
-        Self::Arguments(format!("{sentence} (--help shows what can be written)"))
+        Self::Arguments(format!("{sentence} (see --help)"))
     }
 }
 

@@ -49,7 +49,7 @@ fn unheard(knobs: &Knobs) -> Vec<String> {
     let others = &knobs.others;
     let mut notes = Vec::new();
     if others.mmproj.is_some() && !engine.facts().counts_projectors {
-        notes.push(format!("--mmproj is ignored: {engine} does not count projectors"));
+        notes.push(format!("--mmproj is ignored: {engine} does not plan projectors"));
     }
     notes
 }

@@ -103,8 +103,8 @@ fn none_here(roots: &Roots) -> String {
     let folders = [&roots.ollama, &roots.hugging_face, &roots.lm_studio, &roots.llama_cpp];
     let folders: Vec<String> = folders.into_iter().flatten().map(|folder| folder.display().to_string()).collect();
     format!(
-        "no model was found on this machine, which was looked for in {}; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE name other \
-         folders, and 'plimsoll plan PATH' opens a file anywhere",
+        "no models found on this machine in {}; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE name other folders, and \
+         'plimsoll plan PATH' opens any file",
         folders.join(", ")
     )
 }
@@ -135,7 +135,7 @@ fn row(item: &Item, look: Look) -> Row {
             (Some(known), None)
         }
         Look::Failed(reason) => (None, Some(reason)),
-        Look::Waiting | Look::Planned(_) => (None, Some("nothing is known of it".to_owned())),
+        Look::Waiting | Look::Planned(_) => (None, Some("it was not planned".to_owned())),
     };
     Row { name: item.name.clone(), reference: item.reference.clone(), source: item.origin.name(), known, error }
 }
@@ -199,14 +199,15 @@ pub(super) fn foot(ready: &Ready, rows: &[Row], style: &Style) -> String {
     out += &style.wrap("", &sure(rows));
     out += &style.wrap(
         "",
-        "ctx: the context that the model was trained for. fits: the largest context with every layer on GPUs, or in \
-         brackets the largest with layers in RAM.",
+        "ctx: the model's training context. fits: the largest context with all layers on GPU, or in brackets with \
+         layers in RAM.",
     );
     let in_part = |known: &Known| matches!(known.glance.standing(), Standing::PartInRam(_));
     if rows.iter().filter_map(|row| row.known.as_ref()).any(in_part) {
         out += &style.wrap(
             "",
-            "Part in RAM: every layer counts as on GPUs, but weights of some, such as experts, run from RAM, which is slower.",
+            "Part in RAM: all layers are assigned to GPU, but some weights, such as experts, are in RAM, which is \
+             slower.",
         );
     }
     out.extend(ready.notes.iter().map(|note| style.wrap("- ", &one_line(note))));

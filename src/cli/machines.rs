@@ -19,8 +19,11 @@ pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> St
 /// All of them, one line each.
 pub(super) fn text(entries: &[Entry], style: &Style) -> String {
     if entries.is_empty() {
-        return style
-            .wrap("", "No machine is saved yet: plimsoll machine save NAME keeps this one, --gpu and --ram another.");
+        return style.wrap(
+            "",
+            "No saved machines: 'plimsoll machine save NAME' saves this one, or with --gpu and --ram \
+                       another.",
+        );
     }
     let width = entries.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(8);
     let mut out = format!("{}\n", style.paint(Ink::Strong, "Saved machines"));

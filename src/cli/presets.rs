@@ -14,8 +14,8 @@ pub(super) fn found(search: Option<&str>) -> Result<Vec<&'static Preset>, Fault>
     let found = presets::matching(text);
     if found.is_empty() {
         let near = presets::nearest(text);
-        let hint = if near.is_empty() { String::new() } else { format!("; near it are {}", near.join(", ")) };
-        return Err(Fault::flag("--presets", &format!("no card or system is called '{text}'{hint}")));
+        let hint = if near.is_empty() { String::new() } else { format!("; similar names are {}", near.join(", ")) };
+        return Err(Fault::flag("--presets", &format!("no card or system matches '{text}'{hint}")));
     }
     Ok(found)
 }
@@ -45,7 +45,7 @@ pub(super) fn text(found: &[&Preset], style: &Style) -> String {
     }
     out.push('\n');
     out += &style
-        .wrap("", "What is free is assumed. Name one with --gpu \"NAME\"; add ,free=20GiB where you know better.");
+        .wrap("", "Free memory is assumed. Use one with --gpu \"NAME\"; add ,free=20GiB to state the free memory.");
     out
 }
 

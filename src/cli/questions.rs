@@ -92,7 +92,7 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, Fault> {
     let rows = side(&case, args.rows, &args.row_values, 12, "--row-values")?;
     let columns = side(&case, args.columns, &args.column_values, 6, "--column-values")?;
     if rows.name() == columns.name() {
-        let sentence = format!("--rows and --columns are both {}: name two knobs", rows.name());
+        let sentence = format!("--rows and --columns are both {}: choose two different knobs", rows.name());
         return Err(Fault::Arguments(sentence));
     }
     let matrix = case.matrix(rows, columns);
@@ -120,7 +120,7 @@ pub(super) fn written(json: serde_json::Result<String>) -> Result<String, Fault>
 fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Fault> {
     match value {
         Some(value) if !(least..=most).contains(&value) => {
-            Err(Fault::flag(flag, &format!("the model has no layer {value}: write a number from {least} to {most}")))
+            Err(Fault::flag(flag, &format!("the model has no layer {value}: use a number from {least} to {most}")))
         }
         _ => Ok(()),
     }
@@ -157,7 +157,7 @@ fn values(case: &Case<'_>, knob: Knob, given: &[String], count: usize, flag: &st
     let value = |text: &String| {
         let mut settings = Settings::default();
         knob.read(text, &mut settings, &bounds).map_err(|sentence| Fault::flag(flag, &sentence))?;
-        let missing = || Fault::flag(flag, &format!("'{text}' is no value of its own: write numbers"));
+        let missing = || Fault::flag(flag, &format!("'{text}' cannot be used as a value here: use numbers"));
         knob.chosen(&settings, &bounds).ok_or_else(missing)
     };
     given.iter().map(value).collect()

@@ -26,11 +26,11 @@ pub(super) fn plan(plan: &Plan, limits: Option<&Limits>, style: &Style) -> Strin
     out += &style.wrap("", &model(plan));
     out += &style.wrap("", &settings(plan));
     if plan.origin == Origin::Described {
-        out += &style.wrap("", "on a simulated machine, which is not the one in front of you");
+        out += &style.wrap("", "planned for a simulated machine");
     }
     if let Some(listing) = plan.listing {
         let columns = format!("{} · {}", listing.size_column(), listing.processor_column());
-        out += &style.wrap("", &format!("ollama ps would show: {}", hold(&columns)));
+        out += &style.wrap("", &format!("ollama ps shows: {}", hold(&columns)));
     }
     for section in [devices::section(plan, style), layers::section(plan, style), graph::section(plan, style)] {
         out.push('\n');
@@ -69,7 +69,7 @@ fn headline(plan: &Plan, limits: Option<&Limits>, style: &Style) -> String {
     let mut out = format!("{}{rest}", style.paint(Ink::Strong, &style.paint(Ink::of(plan.standing()), word)));
     // the verdict's sentence may be about memory while the engine refuses for another reason
     if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !text.replace('\n', " ").contains(refusal.as_str())) {
-        out += &style.wrap("", &format!("{} refuses it: {refusal}", plan.engine_title()));
+        out += &style.wrap("", &format!("{} refuses: {refusal}", plan.engine_title()));
     }
     out
 }
@@ -90,7 +90,7 @@ fn settings(plan: &Plan) -> String {
     let trained = plan.model.context_train.map(|most| format!(" of {}", Tokens(most))).unwrap_or_default();
     parts.push(format!("context {}{trained}", Tokens(effect.ctx)));
     if effect.parallel > 1 {
-        parts.push(format!("{} sequences, {} tokens in all", effect.parallel, Tokens(effect.ctx_total)));
+        parts.push(format!("{} sequences, {} tokens in total", effect.parallel, Tokens(effect.ctx_total)));
     }
     parts.push(format!("batch {}", effect.batch));
     parts.push(if effect.cache_type_k == effect.cache_type_v {
@@ -104,7 +104,7 @@ fn settings(plan: &Plan) -> String {
         FlashAttn::Off => "flash attention off".to_owned(),
     });
     if effect.gpu_layers >= 0 {
-        parts.push(format!("{} layers asked onto GPUs", effect.gpu_layers));
+        parts.push(format!("{} layers on GPU requested", effect.gpu_layers));
     }
     joined(&parts)
 }
@@ -115,7 +115,7 @@ fn source(plan: &Plan, style: &Style) -> String {
         plan.model.name.clone(),
         plan.source(),
         format!("context {}", Tokens(plan.settings.ctx)),
-        format!("{} at once", grouped(plan.settings.parallel, '\u{2009}')),
+        format!("parallel {}", grouped(plan.settings.parallel, '\u{2009}')),
         format!("KV cache {}", plan.settings.cache_type_k),
     ];
     let mut out = style.wrap("", &joined(&parts));

@@ -57,7 +57,7 @@ impl Asked {
             joined.map_err(|sentence| Fault::flag("--join", &sentence))?;
         }
         if let Some(folder) = machine.sysfs.as_ref().filter(|folder| !folder.is_dir()) {
-            let sentence = format!("'{}' is no folder: name one that holds class/drm", folder.display());
+            let sentence = format!("'{}' is not a folder: use one that contains class/drm", folder.display());
             return Err(Fault::flag("--sysfs", &sentence));
         }
         let search = Search {

@@ -54,7 +54,7 @@ fn named(text: &str) -> Result<Named<'_>, Fault> {
         let known = Knob::ALL.iter().filter(|knob| !several(knob));
         let Some(&knob) = known.clone().find(|knob| knob.name() == name.trim()) else {
             let names: Vec<_> = known.map(|knob| knob.name()).collect();
-            let sentence = format!("'{name}' in '{text}' is no knob of one model: write one of {}", names.join(", "));
+            let sentence = format!("'{name}' in '{text}' is not a knob of a model: use one of {}", names.join(", "));
             return Err(Fault::Arguments(sentence));
         };
         knobs.insert(0, (knob, value));

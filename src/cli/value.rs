@@ -24,12 +24,12 @@ fn number(text: &str, least: u64) -> Result<u64, String> {
     let (digits, scale) = lower.strip_suffix('k').map_or((lower.as_str(), 1), |digits| (digits, 1024));
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if !plain {
-        return Err(format!("'{text}' is not a number: write one from {least} up, such as 512 or 32k"));
+        return Err(format!("'{text}' is not a number: use {least} or more, such as 512 or 32k"));
     }
     let value = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
     match value.filter(|value| (least..=LARGEST).contains(value)) {
         Some(value) => Ok(value),
-        None => Err(format!("'{text}' is out of range: write a number from {least} to {LARGEST}")),
+        None => Err(format!("'{text}' is out of range: use a number from {least} to {LARGEST}")),
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn interval(text: &str) -> Result<Interval, String> {
     let every = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     every
         .map(|every| Interval(Some(every)))
-        .ok_or_else(|| format!("'{text}' is no interval: write seconds from 0.1 to 3600, or off"))
+        .ok_or_else(|| format!("'{text}' is not an interval: use 0.1 to 3600 seconds, or off"))
 }
 
 /// A number of tokens; what 0 means is the engine's affair.
@@ -58,7 +58,7 @@ pub(super) fn context(text: &str) -> Result<Context, String> {
 pub(super) fn page(text: &str) -> Result<Page, String> {
     Page::ALL.into_iter().find(|page| page.name() == text.trim()).ok_or_else(|| {
         let names: Vec<_> = Page::ALL.iter().map(|page| page.name()).collect();
-        format!("there is no page '{text}': write {}", names.join(" or "))
+        format!("there is no page '{text}': use {}", names.join(" or "))
     })
 }
 
@@ -67,7 +67,7 @@ pub(super) fn flash_attn(text: &str) -> Result<FlashAttn, String> {
         "auto" => Ok(FlashAttn::Auto),
         "on" => Ok(FlashAttn::On),
         "off" => Ok(FlashAttn::Off),
-        _ => Err(format!("'{text}' is not known: write auto, on or off")),
+        _ => Err(format!("'{text}' is not a valid value: use auto, on or off")),
     }
 }
 
@@ -89,7 +89,7 @@ pub(super) fn outputs(text: &str) -> Result<Outputs, String> {
 
 pub(super) fn share(text: &str) -> Result<f64, String> {
     let share = text.trim().parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
-    share.ok_or_else(|| format!("'{text}' is not a share: write numbers from 0 up, such as 3,1"))
+    share.ok_or_else(|| format!("'{text}' is not a proportion: use numbers of 0 or more, such as 3,1"))
 }
 
 /// A knob of an engine's by its name on the command line.
@@ -106,7 +106,7 @@ fn engine_knobs() -> Vec<Knob> {
 pub(super) fn wish(text: &str) -> Result<Wish, String> {
     let knob = named(text, &Wish::ALL.map(Wish::knob))?;
     let found = Wish::ALL.into_iter().find(|wish| wish.knob() == knob);
-    found.ok_or_else(|| format!("'{text}' cannot be wished for"))
+    found.ok_or_else(|| format!("'{text}' cannot be maximised"))
 }
 
 /// A knob, or the quantisation.
@@ -129,7 +129,7 @@ fn or_quant(text: &str, knobs: &[Knob]) -> Result<Wanted, String> {
 fn named(text: &str, knobs: &[Knob]) -> Result<Knob, String> {
     let names = || knobs.iter().map(|knob| knob.name()).collect::<Vec<_>>().join(", ");
     let found = knobs.iter().find(|knob| knob.name() == text.trim()).copied();
-    found.ok_or_else(|| format!("'{text}' is not a knob that can be asked about here: write one of {}", names()))
+    found.ok_or_else(|| format!("'{text}' is not a knob that can be used here: use one of {}", names()))
 }
 
 pub(super) fn mebibytes(text: &str) -> Result<Bytes, String> {
@@ -166,7 +166,7 @@ mod tests {
     #[case("99999999999999999999999")]
     fn what_is_no_context_is_refused_with_a_way_out(#[case] text: &str) {
         let error = context(text).unwrap_err();
-        assert!(error.contains("write") && error.ends_with("or max"), "{error}");
+        assert!(error.contains("use") && error.ends_with("or max"), "{error}");
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl Rules {
         let mut facts = vec![
             exact(
                 "alignment",
-                self.alignment.map_or_else(|| "as the device says".to_owned(), |bytes| bytes.to_string()),
+                self.alignment.map_or_else(|| "as the device reports".to_owned(), |bytes| bytes.to_string()),
                 match self.backend {
                     Backend::Metal => "ggml-metal.cpp, get_alignment, llama.cpp 2026-11",
                     Backend::Vulkan => "ggml-vulkan, minStorageBufferOffsetAlignment, llama.cpp 2026-11",
@@ -168,8 +168,12 @@ impl Rules {
                 },
             ),
             exact("unified memory", yes(self.unified), "ggml-metal-device.m, llama.cpp 2026-11"),
-            exact("a split model needs a larger graph", yes(!self.partial_is_full), "llm/server.go, Ollama, May 2026"),
-            exact("integrated GPUs", "after the others".to_owned(), "ml/device.go, ByFreeMemory, Ollama, May 2026"),
+            exact("larger graph for a split model", yes(!self.partial_is_full), "llm/server.go, Ollama, May 2026"),
+            exact(
+                "integrated GPUs",
+                "filled after the others".to_owned(),
+                "ml/device.go, ByFreeMemory, Ollama, May 2026",
+            ),
             exact("minimum memory", self.minimum.to_string(), "ml/device.go, MinimumMemory, Ollama, May 2026"),
             exact(
                 "minimum memory, Ollama up to 0.11",
@@ -196,7 +200,7 @@ impl Rules {
             what: "context",
             value: bytes.to_string(),
             confidence: Confidence::Assumed,
-            source: "no upstream figure: it differs by card and driver",
+            source: "no upstream figure: it depends on card and driver",
         }));
         facts
     }

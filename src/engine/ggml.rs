@@ -6,16 +6,11 @@
 pub mod allocate;
 pub mod backend;
 pub mod graph;
-pub mod number;
 pub mod ops;
-pub mod outline;
 pub mod schedule;
-pub mod sections;
 pub mod tensor;
-pub mod workbench;
 
 pub use crate::gguf::GgmlType as Type;
 pub use backend::Backend;
 pub use graph::Graph;
 pub use tensor::{Id, Op, Tensor};
-pub use workbench::Workbench;

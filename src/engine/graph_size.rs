@@ -106,12 +106,12 @@ pub(super) fn sizes(model: &Model, facts: &Facts, knobs: Knobs) -> Result<Sizes,
     case.partial.into_iter().chain(case.full).for_each(&mut note);
     if partial.bytes == Bytes::ZERO {
         partial = GraphSize { own: partial.own, ..fallback::PARTIAL.size(&values).map_err(zero)? };
-        partial_because = Some("the architecture has no formula of its own, so a share of the cache stands for it");
+        partial_because = Some("there is no formula for this architecture, so a share of the cache is used");
         note(&fallback::PARTIAL);
     }
     if full.bytes == Bytes::ZERO {
         full = GraphSize { own: full.own, ..partial.clone() };
-        full_because = Some("the architecture has no full size of its own, so the partial one stands for it");
+        full_because = Some("there is no full size for this architecture, so the partial one is used");
     }
     let legend = Letter::ALL.iter().filter(|letter| letters.contains(letter)).map(|&letter| match letter {
         Letter::HkvLayer => per_layer(letter, &facts.kv_heads),
@@ -141,7 +141,7 @@ impl Sizes {
     pub fn on_metal(&mut self) {
         self.partial = GraphSize { own: self.partial.own, ..self.full.clone() };
         self.partial_because =
-            Some("on Metal a split costs nothing extra, so the full size stands for the partial one");
+            Some("on Metal a split costs nothing extra, so the full size is also used as the partial one");
     }
 
     /// The graph of a plan, where the size `used` is in force for the reason `why`.
@@ -163,7 +163,7 @@ impl Sizes {
     /// Adjusts them to several GPUs, as the older release has it.
     pub fn on_several_gpus(&mut self) {
         self.full = GraphSize { own: self.full.own, ..self.partial.clone() };
-        self.full_because = Some("with several GPUs the partial size stands for the full one");
+        self.full_because = Some("with several GPUs the partial size is also used as the full one");
     }
 }
 

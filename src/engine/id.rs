@@ -56,7 +56,7 @@ impl FromStr for EngineId {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|engine| engine.name() == text).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|engine| engine.name()).collect();
-            format!("this version has no engine '{text}': write {}", names.join(" or "))
+            format!("unknown engine '{text}': use {}", names.join(" or "))
         })
     }
 }

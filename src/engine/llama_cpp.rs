@@ -5,8 +5,6 @@
 pub mod architecture;
 pub mod cache;
 pub mod context;
-pub mod courses;
-mod desk;
 pub(super) mod engine;
 pub mod error;
 pub(super) mod facts;
@@ -14,15 +12,13 @@ pub mod fit;
 pub mod graph;
 mod graph_plan;
 pub mod hparams;
+mod measure;
 pub mod pipeline;
 pub mod placement;
 mod plan;
 mod probe;
 pub mod release;
-mod reservation;
 pub mod settled;
-mod tally;
-mod trials;
 pub mod weights;
 
 use crate::engine::ggml::allocate::Lifetime;
@@ -37,12 +33,12 @@ use crate::settings::{FlashAttn, Release, Settings};
 use architecture::Family;
 use cache::Memory;
 use context::{Context, Options};
-use desk::Desk;
 use error::Refusal;
 use hparams::Hparams;
+use measure::Measurer;
 use pipeline::Pipeline;
 use placement::{Overflow, Placement, Request};
-pub(super) use plan::{gist, outlook, plan, plan_gauged, settled, visible};
+pub(super) use plan::{gist, outlook, plan, settled, visible};
 use release::Traits;
 use weights::Weights;
 
@@ -100,6 +96,11 @@ impl Measured {
         let cpu = self.model.len() - 1;
         self.homes.iter().filter(|home| usize::from(**home) < cpu).count()
     }
+
+    /// All that is asked of a device.
+    fn total(&self, device: usize) -> u64 {
+        self.model[device] + self.context[device] + self.compute[device]
+    }
 }
 
 /// How a figure came about, for those who want to watch.
@@ -146,7 +147,7 @@ pub fn remembered(model: &Model, plan: &Plan, settings: &Settings) -> Result<Mem
         ..Options::default()
     };
     let placement = loaded.place(&[], &Spread::default());
-    Ok(Desk::new(&loaded).lay_out(&[], &placement, &options)?.memory)
+    Ok(Measurer::new(&loaded, &[]).memory(&placement, &options)?)
 }
 
 impl Loaded {
@@ -170,7 +171,7 @@ impl Loaded {
     /// # Errors
     /// When llama.cpp refuses these options for this model.
     pub fn measure(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
-        Desk::new(self).measure(devices, &self.place(devices, spread), options)
+        Measurer::new(self, devices).measure(&self.place(devices, spread), options)
     }
 
     /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
@@ -184,7 +185,7 @@ impl Loaded {
         options: &Options,
         passes: Option<&mut Trace>,
     ) -> Result<(Measured, Watched), Refusal> {
-        Desk::new(self).watch(devices, &self.place(devices, spread), options, passes)
+        Measurer::new(self, devices).watch(&self.place(devices, spread), options, passes)
     }
 
     /// How layers are spread over `devices`.

@@ -13,8 +13,6 @@ mod projector;
 
 use super::id::{Aim, EngineError, EngineId, Launch};
 use super::llama_cpp;
-use super::llama_cpp::courses::Courses;
-use super::llama_cpp::fit::Gauge;
 use super::llama_cpp::settled::Settled;
 use super::outlook::Outlook;
 use crate::machine::{DeviceKind, Machine};
@@ -27,21 +25,6 @@ pub(super) use objection::objection;
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     plan_by(llama_cpp::plan, model, machine, settings)
-}
-
-/// The same, where the graphs of its fit are known.
-pub(super) fn plan_gauged(
-    gauge: Gauge<'_>,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-) -> Result<Plan, EngineError> {
-    plan_by(
-        |model, machine, settings| llama_cpp::plan_gauged(gauge, model, machine, settings),
-        model,
-        machine,
-        settings,
-    )
 }
 
 /// Ollama's plan by a llama-server that places layers as `place` does.
@@ -70,20 +53,14 @@ pub(super) fn settled(model: &Model, machine: &Machine, settings: &Settings) -> 
 
 /// The start that loads the model, or else the last one.
 fn last_start(model: &Model, machine: &Machine, settings: &Settings) -> Result<Start, EngineError> {
-    let place = |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, Aim::Most, Gauge::Graph);
+    let place = |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, Aim::Most);
     let (start, _) = begin(model, machine, settings, &place, &place, |gist| &gist.devices)?;
     Ok(start)
 }
 
 /// What the plan comes to.
-pub(super) fn gist(
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    aim: Aim,
-    gauge: Gauge<'_>,
-) -> Result<Gist, EngineError> {
-    let place = |aim| move |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, aim, gauge);
+pub(super) fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
+    let place = |aim| move |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, aim);
     // whether a first attempt runs out of memory is seen when it has placed what it can
     let retries = settings.ctx == Context::Auto;
     let first = place(if retries { Aim::Most } else { aim });
@@ -95,17 +72,12 @@ pub(super) fn gist(
 }
 
 /// What is certain of it beforehand.
-pub(super) fn outlook(
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    courses: &Courses,
-) -> Result<Outlook, EngineError> {
+pub(super) fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
     let start = decide::start(model, machine, settings, None)?;
-    let mut outlook = llama_cpp::outlook(model, &start.machine, &start.options, courses)?;
+    let mut outlook = llama_cpp::outlook(model, &start.machine, &start.options)?;
     if let Some(lower) = decide::lower_context(settings, start.ctx) {
         let again = decide::start(model, machine, settings, Some(lower))?;
-        outlook.hope = outlook.hope.max(llama_cpp::outlook(model, &again.machine, &again.options, courses)?.hope);
+        outlook.hope = outlook.hope.max(llama_cpp::outlook(model, &again.machine, &again.options)?.hope);
     }
     let considered = |gpu: usize| start.gpus.iter().zip(&outlook.gpus).any(|(&home, &used)| used && home == gpu);
     outlook.gpus = (0..machine.gpus.len()).map(considered).collect();

@@ -61,7 +61,7 @@ pub(super) fn objection(
         // what even RAM and swap cannot hold is an error, whoever else is loaded
         Some(why) => Some(Reception::Refused(why)),
         None if plan.offloaded == 0 && needed > free => {
-            Some(Reception::OneGoes(format!("it needs {needed} of RAM, where {free} are free")))
+            Some(Reception::OneGoes(format!("it needs {needed} of RAM, but {free} is free")))
         }
         None => None,
     })

@@ -52,7 +52,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         let cache = sizes.caches.first().map_or(0, |cache| cache.bytes.0);
         layers.weights.first().map_or(0, |weights| weights.wrapping_add(cache))
     } else {
-        effect.notes.push("the model has no tensors for block 0, so no buffer of one layer is kept back".to_owned());
+        effect.notes.push("the model has no tensors for block 0, so no one-layer buffer is reserved".to_owned());
         0
     };
     let adapter_gpu = adapter_gpu(considered);

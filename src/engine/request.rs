@@ -80,7 +80,7 @@ impl Wanted {
 /// When it is 0.
 pub(super) fn at_least_one(value: Option<u64>, default: u64, flag: &str) -> Result<u64, EngineError> {
     match value.unwrap_or(default) {
-        0 => Err(EngineError::Settings(format!("{flag} is 0, and nothing can run so: give it 1 or more"))),
+        0 => Err(EngineError::Settings(format!("{flag} is 0: use 1 or more"))),
         value => Ok(value),
     }
 }
@@ -129,7 +129,7 @@ pub(super) fn context(
         Context::Tokens(tokens) => Ok(tokens),
         Context::Max => trained_context(model, release).ok_or_else(|| {
             EngineError::Settings(format!(
-                "the header has no '{}.context_length', so --ctx max has no meaning: give a number of tokens",
+                "the header has no '{}.context_length', so --ctx max is not available: use a number of tokens",
                 model.architecture
             ))
         }),
@@ -146,16 +146,16 @@ pub(super) fn context_in_bounds(
 ) -> u64 {
     if tokens < LEAST_CONTEXT {
         tokens = LEAST_CONTEXT;
-        notes.push(format!("context raised to {LEAST_CONTEXT}, the least that Ollama accepts"));
+        notes.push(format!("context raised to {LEAST_CONTEXT}, the minimum that Ollama accepts"));
     }
     if vision && tokens < LEAST_CONTEXT_FOR_VISION {
         tokens = LEAST_CONTEXT_FOR_VISION;
         let least = Tokens(LEAST_CONTEXT_FOR_VISION);
-        notes.push(format!("context raised to {least}, the least for a model that sees images"));
+        notes.push(format!("context raised to {least}, the minimum for a vision model"));
     }
     if let Some(trained) = trained_context(model, release).filter(|&trained| tokens > trained) {
         tokens = trained;
-        notes.push(format!("context lowered to {}: the model was trained for no more", Tokens(trained)));
+        notes.push(format!("context lowered to {}, the model's training context", Tokens(trained)));
     }
     tokens
 }
@@ -179,7 +179,7 @@ pub(super) fn sequences(asked: u64, one_at_a_time: bool, embedding: bool, notes:
         return asked;
     }
     let why = if embedding { "an embedding model" } else { "this architecture" };
-    notes.push(format!("parallel lowered to 1: {why} serves one sequence at a time"));
+    notes.push(format!("parallel lowered to 1: {why} supports only one sequence at a time"));
     1
 }
 
@@ -201,7 +201,7 @@ pub(super) fn considers_gpus(
 ) -> bool {
     let considers = settings.raw || requested != Some(0);
     if !considers && !machine.gpus.is_empty() {
-        notes.push("no GPU is considered: no layer was asked onto one".to_owned());
+        notes.push("no GPU is used: 0 layers on GPU were requested".to_owned());
     }
     considers
 }
@@ -213,7 +213,7 @@ pub(super) fn considers_gpus(
 pub(super) fn cache_type(settings: &Settings, engine: EngineId) -> Result<Option<CacheType>, EngineError> {
     match (settings.cache_type_k, settings.cache_type_v) {
         (Some(k), Some(v)) if k != v => Err(EngineError::Settings(format!(
-            "{engine} keeps K and V in one type: give {k} or {v} for both with --kv-type"
+            "{engine} uses one type for K and V: use {k} or {v} for both with --kv-type"
         ))),
         (k, v) => Ok(k.or(v)),
     }
@@ -231,7 +231,7 @@ pub(super) fn cache_in_effect(asked: Option<CacheType>, flash: FlashAttn, notes:
         notes.push(format!("the KV cache is f16: Ollama accepts f16, q8_0 and q4_0, not {asked}"));
         CacheType::F16
     } else if asked != CacheType::F16 && flash != FlashAttn::On {
-        notes.push(format!("the KV cache is f16: {asked} needs flash attention switched on"));
+        notes.push(format!("the KV cache is f16: {asked} needs flash attention turned on"));
         CacheType::F16
     } else {
         asked
@@ -248,7 +248,7 @@ pub(super) fn of_one_computer(
     let Some(alone) = machine.alone() else { return of_one_computer(model, machine, settings) };
     let mut plan = of_one_computer(model, &alone, settings)?;
     let others = joined::names(&machine.gpus).join(", ");
-    plan.notes.push(format!("Ollama uses the GPUs of one computer: those of {others} are left out"));
+    plan.notes.push(format!("Ollama uses the GPUs of one machine only: those of {others} are not used"));
     Ok(plan)
 }
 

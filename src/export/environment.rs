@@ -100,13 +100,13 @@ pub(super) fn caveats(subject: &Subject<'_>) -> Vec<String> {
     let settings = subject.case.settings;
     let mut caveats = Vec::new();
     if settings.raw {
-        caveats.push("planned with the knobs taken as given; Ollama adjusts them by its own rules".to_owned());
+        caveats.push("planned with the knobs exactly as given; Ollama adjusts them by its own rules".to_owned());
     }
     if settings.require_full {
-        caveats.push("Ollama has no setting that refuses a model which is not wholly on GPUs".to_owned());
+        caveats.push("Ollama has no setting that refuses a model not fully on GPU".to_owned());
     }
     if settings.cache_type_k != settings.cache_type_v && subject.plan.engine.facts().has_one_cache_type() {
-        caveats.push("Ollama has one type for K and V".to_owned());
+        caveats.push("Ollama uses one type for K and V".to_owned());
     }
     caveats
 }
@@ -137,7 +137,7 @@ fn with_the_request(subject: &Subject<'_>) -> String {
     let options: Vec<String> = options.map(|(name, value)| format!("{name} {value}")).collect();
     let mut lines = String::new();
     if !options.is_empty() {
-        lines += &comment(&format!("each request, or a Modelfile, also says: {}", options.join(", ")));
+        lines += &comment(&format!("set in each request or in a Modelfile: {}", options.join(", ")));
     }
     for caveat in caveats(subject) {
         lines += &comment(&caveat);

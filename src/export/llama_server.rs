@@ -31,27 +31,29 @@ pub fn command(subject: &Subject<'_>) -> Result<String, String> {
     let release = whole.settings.release.unwrap_or_default();
     if estimated {
         let same = placed_alike(subject.plan, &whole, &launch.gpus);
-        let layers = if same { "the same layers on the same devices" } else { "as many layers on GPUs" };
-        lines += &comment(&format!("{layers}; llama.cpp's own sizes differ from {engine}'s (planned for {release})"));
+        let layers = if same { "the same layers on the same devices" } else { "the same number of layers on GPU" };
+        lines +=
+            &comment(&format!("{layers}; llama.cpp's sizes differ from those of {engine} (planned for {release})"));
     } else {
-        lines += &comment(&format!("planned for llama.cpp of release {release}"));
+        lines += &comment(&format!("planned for llama.cpp release {release}"));
     }
     if options.outputs != Outputs::Parallel {
-        lines += &comment("--outputs is no option of llama-server: it computes the logits of one token for each slot");
+        lines +=
+            &comment("--outputs is not an option of llama-server, which computes the logits of one token per slot");
     }
     let (place, name) = match subject.found {
         Found::File(path) => ("-m", path.clone()),
         Found::HuggingFace(repository) => ("-hf", repository.clone()),
         Found::Address(address) => ("-mu", address.clone()),
         Found::Ollama(name) | Found::Nowhere(name) => {
-            lines += &comment(&format!("model.gguf stands for the file of {name}"));
+            lines += &comment(&format!("replace model.gguf with the file of {name}"));
             ("-m", "model.gguf".to_owned())
         }
     };
     let computers = if estimated { Vec::new() } else { joined::names(&seen.gpus) };
     for computer in &computers {
         let start = format!("ggml-rpc-server -H 0.0.0.0 -p {RPC_PORT}");
-        lines += &comment(&format!("first, on {computer}, in a network that you trust: {start}"));
+        lines += &comment(&format!("first, on {computer}, in a trusted network: {start}"));
     }
     let mut words = vec!["llama-server".to_owned(), place.to_owned(), word(&name)];
     words.extend(arguments(&options));

@@ -12,7 +12,8 @@ pub fn plan(plan: &Plan) -> String {
         lines += &format!(" · {}", plain(&part));
     }
     lines += &format!("\n{}: {}\n\n", plan.standing().headline(), verdict::sentence(plan, None));
-    lines += "| | memory | weights | cache | graph | in all | of free | layers |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+    lines += "| | memory | weights | cache | graph | total | of free | layers |\n| --- | --- | ---: | ---: | ---: | \
+              ---: | ---: | ---: |\n";
     for device in &plan.devices {
         let DevicePlan { id, name, weights, cache, graph, free, layers, .. } = device;
         let (name, asked, count) = (plain(name), device.asked(), layers.len());
@@ -20,7 +21,7 @@ pub fn plan(plan: &Plan) -> String {
     }
     let sums = plan.totals;
     lines += &format!(
-        "| | in all | {} | {} | {} | {} | | {} |\n\n",
+        "| | total | {} | {} | {} | {} | | {} |\n\n",
         sums.weights,
         sums.cache,
         sums.graph,
@@ -37,7 +38,7 @@ pub fn plan(plan: &Plan) -> String {
         sequences => format!(" for each of {sequences} sequences"),
     };
     lines += &format!(
-        "Context {}{each}, cache {cache}, flash attention {}, batch {}, {} of {} layers on GPUs.\n",
+        "Context {}{each}, cache {cache}, flash attention {}, batch {}, {} of {} layers on GPU.\n",
         Tokens(effect.ctx_per_sequence),
         effect.flash_attn,
         effect.batch,

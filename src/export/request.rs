@@ -39,7 +39,7 @@ pub fn modelfile(subject: &Subject<'_>) -> String {
         Found::Ollama(name) => name.clone(),
         Found::HuggingFace(name) => format!("hf.co/{name}"),
         Found::Address(what) | Found::Nowhere(what) => {
-            lines += &comment(&format!("the file of {what}, once it is here"));
+            lines += &comment(&format!("the file of {what}, once downloaded"));
             "./model.gguf".to_owned()
         }
     };
@@ -51,7 +51,7 @@ pub fn modelfile(subject: &Subject<'_>) -> String {
     let server: Vec<String> =
         variables.iter().filter(|variable| variable.name != environment::CONTEXT).map(Variable::line).collect();
     if !server.is_empty() {
-        lines += &comment("the server needs this in its environment, for all its models:");
+        lines += &comment("the server needs these environment variables, which apply to all its models:");
         for line in server {
             lines += &comment(&format!("  {line}"));
         }

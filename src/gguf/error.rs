@@ -11,39 +11,35 @@ use super::value::ElementType;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum GgufError {
-    #[error("the file is empty: its download never began or failed; fetch it again")]
+    #[error("the file is empty: its download failed or never started; download it again")]
     Empty,
-    #[error("this is no GGUF file but {what}; {advice}")]
+    #[error("this is not a GGUF file but {what}; {advice}")]
     Foreign { what: String, advice: &'static str },
     #[error("GGUF version {version} at byte 4 {advice}")]
     Version { version: u32, advice: &'static str },
     #[error(
-        "the file ends inside {field}: {needed} bytes are needed from byte {offset} on and {left} are there; fetch the \
-         file again, its header is not complete"
+        "the file ends inside {field}: {needed} bytes are needed from byte {offset}, but only {left} are left; \
+         download the file again, its header is incomplete"
     )]
     Cut { field: String, offset: u64, needed: u64, left: u64 },
-    #[error(
-        "{field} at byte {offset} is {value}, more than the {limit} that are taken: the header is damaged or forged"
-    )]
+    #[error("{field} at byte {offset} is {value}, more than the limit of {limit}: the header is damaged or forged")]
     Budget { field: String, offset: u64, value: u64, limit: u64 },
-    #[error("{field} at byte {offset} makes a number beyond 2^63: the header is damaged or forged")]
+    #[error("{field} at byte {offset} exceeds 2^63: the header is damaged or forged")]
     Overflow { field: String, offset: u64 },
-    #[error("{field} at byte {offset} is not UTF-8 text: the header is damaged; fetch the file again")]
+    #[error("{field} at byte {offset} is not UTF-8 text: the header is damaged; download the file again")]
     Text { field: String, offset: u64 },
-    #[error("{field} at byte {offset} is empty: the header is damaged; fetch the file again")]
+    #[error("{field} at byte {offset} is empty: the header is damaged; download the file again")]
     Unnamed { field: String, offset: u64 },
-    #[error("{field} at byte {offset} is there twice: convert the model again, llama.cpp refuses this file too")]
+    #[error("{field} at byte {offset} occurs twice: convert the model again, llama.cpp rejects this file too")]
     Twice { field: String, offset: u64 },
-    #[error(
-        "{field} at byte {offset} has type {number}, which GGUF does not have (0 to 12 exist): the header is damaged"
-    )]
+    #[error("{field} at byte {offset} has type {number}, which GGUF does not define (0 to 12): the header is damaged")]
     ValueType { field: String, offset: u64, number: u32 },
-    #[error("tensor '{}' at byte {offset} has number format {number}{}", Name(.tensor), format_advice(*.number))]
+    #[error("tensor '{}' at byte {offset} has data type {number}{}", Name(.tensor), format_advice(*.number))]
     TensorType { tensor: String, offset: u64, number: u32 },
-    #[error("tensor '{}' at byte {offset} has {dims} dimensions; ggml has four at most: the header is damaged", Name(.tensor))]
+    #[error("tensor '{}' at byte {offset} has {dims} dimensions, but ggml supports at most four: the header is damaged", Name(.tensor))]
     Dims { tensor: String, offset: u64, dims: u32 },
     #[error(
-        "tensor '{}' at byte {offset} has rows of {row} elements, not a multiple of the {} in a block of {ty}: the \
+        "tensor '{}' at byte {offset} has rows of {row} elements, not a multiple of the block size {} of {ty}: the \
          header is damaged",
         Name(.tensor),
         .ty.block()
@@ -55,22 +51,21 @@ pub enum GgufError {
         "key 'general.alignment' at byte {offset} must be a u32 power of two but is {found}: convert the model again"
     )]
     Alignment { offset: u64, found: String },
-    #[error("{field} must be a number that is not negative but is {found}: the file was split wrongly; split it again")]
+    #[error("{field} must be a non-negative number but is {found}: the file was split incorrectly; split it again")]
     SplitKey { field: String, found: String },
     #[error("{0}")]
     Split(String),
     #[error("reading at byte {offset} failed: {error}")]
     Read { offset: u64, error: io::Error },
-    #[error("stopped, as asked")]
+    #[error("stopped by the user")]
     Stopped,
 }
 
 fn format_advice(number: u32) -> String {
     match GgmlType::removed(number) {
-        Some(was) => format!(", once {was}: fetch or convert the model anew"),
-        None => {
-            ", which this version does not know: update plimsoll, or fetch the file again if it may be damaged".into()
-        }
+        Some(was) => format!(", formerly {was}: download or convert the model again"),
+        None => ", which this version does not know: update plimsoll, or download the file again if it may be damaged"
+            .into(),
     }
 }
 
@@ -118,17 +113,17 @@ impl fmt::Display for Field<'_> {
             Self::ValueType(key) | Self::Value(key) => write!(f, "the value of key '{}'", Name(key)),
             Self::ArrayLength(key) => write!(f, "the array length of key '{}'", Name(key)),
             Self::ArrayType(key) => write!(f, "the array of key '{}'", Name(key)),
-            Self::ArrayDepth(key) => write!(f, "the depth of arrays in arrays of key '{}'", Name(key)),
+            Self::ArrayDepth(key) => write!(f, "the nesting depth of arrays of key '{}'", Name(key)),
             Self::StringLength(key) => write!(f, "a string's length in key '{}'", Name(key)),
             Self::TensorName(index) => write!(f, "the name of tensor {index}"),
             Self::TensorNameLength(index) => write!(f, "the length of the name of tensor {index}"),
             Self::DimCount(tensor) => write!(f, "the number of dimensions of tensor '{}'", Name(tensor)),
             Self::Dim(tensor, index) => write!(f, "dimension {index} of tensor '{}'", Name(tensor)),
             Self::Elements(tensor) => write!(f, "the size of tensor '{}'", Name(tensor)),
-            Self::TensorType(tensor) => write!(f, "the number format of tensor '{}'", Name(tensor)),
+            Self::TensorType(tensor) => write!(f, "the data type of tensor '{}'", Name(tensor)),
             Self::TensorOffset(tensor) => write!(f, "the data offset of tensor '{}'", Name(tensor)),
-            Self::Steps => write!(f, "the number of strings and arrays in the header's arrays"),
-            Self::Kept => write!(f, "the text and numbers of the header together"),
+            Self::Steps => write!(f, "the number of strings and arrays within arrays of the header"),
+            Self::Kept => write!(f, "the total size of the header's values"),
         }
     }
 }

@@ -102,7 +102,7 @@ impl fmt::Display for FileType {
 
 /// Why a text names no mix of number formats.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a quantisation that llama.cpp knows: choose one of {names}", names = names())]
+#[error("'{0}' is not a llama.cpp quantisation: use one of {names}", names = names())]
 pub struct NotAFileType(String);
 
 fn names() -> String {

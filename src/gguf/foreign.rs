@@ -3,9 +3,9 @@
 use super::error::GgufError;
 use super::source::Source;
 
-const FETCH: &str = "fetch the model's .gguf file itself";
-const OLD: &str = "this format ended in 2023; fetch or convert the model as GGUF";
-const CONVERT: &str = "fetch its GGUF edition, or convert it with llama.cpp's convert_hf_to_gguf.py";
+const FETCH: &str = "download the model's .gguf file instead";
+const OLD: &str = "this format was retired in 2023; download or convert the model as GGUF";
+const CONVERT: &str = "download its GGUF version, or convert it with llama.cpp's convert_hf_to_gguf.py";
 
 /// Looks whether `source` begins as a GGUF file does; only its first bytes are read.
 ///
@@ -31,7 +31,7 @@ pub fn check(source: &mut dyn Source) -> Result<(), GgufError> {
 /// What a file that begins with `start` is.
 pub(super) fn named(start: &[u8]) -> GgufError {
     let (what, advice) = known(start).map_or_else(
-        || (format!("something else, which begins with {}", beginning(start)), FETCH),
+        || (format!("something else that starts with {}", beginning(start)), FETCH),
         |(what, advice)| (what.to_owned(), advice),
     );
     GgufError::Foreign { what, advice }
@@ -45,27 +45,27 @@ fn known(start: &[u8]) -> Option<(&'static str, &'static str)> {
         b"fmgg" | b"ggmf" => return Some(("a GGMF file", OLD)),
         b"tjgg" | b"ggjt" => return Some(("a GGJT file", OLD)),
         b"algg" | b"ggla" => return Some(("a GGLA adapter", OLD)),
-        b"PK\x03\x04" => return Some(("a zip archive, perhaps a PyTorch checkpoint", CONVERT)),
+        b"PK\x03\x04" => return Some(("a zip archive, possibly a PyTorch checkpoint", CONVERT)),
         b"MZqF" => return Some(("a llamafile", "unpack the .gguf file in it with unzip")),
         [0x1f, 0x8b, ..] => return Some(("a gzip archive", "unpack it first")),
-        [0x80, 2..=5, ..] => return Some(("a Python pickle, perhaps a PyTorch checkpoint", CONVERT)),
+        [0x80, 2..=5, ..] => return Some(("a Python pickle, possibly a PyTorch checkpoint", CONVERT)),
         [0, 0, 0, 0] => {
-            return Some(("a file of zeros, such as a download that reserved its space first", "fetch it again"));
+            return Some(("a file of zeros, possibly a preallocated download", "download it again"));
         }
         _ => {}
     }
     if text.starts_with("version https://git-lfs") {
-        return Some(("a git-lfs pointer to one", "run 'git lfs pull' where it lies, or fetch the file itself"));
+        return Some(("a git-lfs pointer", "run 'git lfs pull' in its repository, or download the file itself"));
     }
     if ["<!doctype html", "<html", "<?xml", "<head"].iter().any(|mark| text.starts_with(mark)) {
-        return Some(("a web page, perhaps a login or an error", FETCH));
+        return Some(("a web page, possibly a login or an error", FETCH));
     }
     // safetensors: the length of a JSON header in eight bytes, then the header
     if start.get(8) == Some(&b'{') && start.get(6..8) == Some(&[0, 0]) {
         return Some(("a safetensors file", CONVERT));
     }
     if text.starts_with('{') || text.starts_with("[{") {
-        return Some(("JSON text, perhaps a server's error or an index", FETCH));
+        return Some(("JSON text, possibly a server error or an index", FETCH));
     }
     None
 }

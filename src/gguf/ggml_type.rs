@@ -120,7 +120,7 @@ impl FromStr for GgmlType {
             .iter()
             .copied()
             .find(|ty| ty.name().eq_ignore_ascii_case(text))
-            .ok_or_else(|| format!("'{text}' is not one of ggml's number formats, such as f16, q8_0 or q4_K"))
+            .ok_or_else(|| format!("'{text}' is not a ggml data type: use one such as f16, q8_0 or q4_K"))
     }
 }
 

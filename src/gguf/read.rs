@@ -81,15 +81,15 @@ impl<'s> Reader<'s> {
             2 | 3 => Ok(version),
             0 | 100.. => Err(GgufError::Version {
                 version,
-                advice: "does not exist: the header is damaged; fetch the file again",
+                advice: "does not exist: the header is damaged; download the file again",
             }),
             1 => Err(GgufError::Version {
                 version,
-                advice: "is too old for this program and for llama.cpp: fetch or convert the model anew",
+                advice: "is too old for this program and for llama.cpp: download or convert the model again",
             }),
             _ => Err(GgufError::Version {
                 version,
-                advice: "is newer than 3, the newest that this version knows: update plimsoll",
+                advice: "is newer than 3, the latest known to this version: update plimsoll",
             }),
         }
     }
@@ -145,7 +145,7 @@ impl<'s> Reader<'s> {
     fn bool(&mut self, key: &str) -> Result<bool, GgufError> {
         let byte = self.cursor.u8(Field::Value(key))?;
         if byte > 1 {
-            self.note(format!("Key '{}' holds {byte} where 0 or 1 belongs; it counts as true.", Name(key)));
+            self.note(format!("Key '{}' holds {byte} instead of 0 or 1; it is read as true.", Name(key)));
         }
         Ok(byte != 0)
     }
@@ -159,7 +159,7 @@ impl<'s> Reader<'s> {
         }
         let bytes = self.cursor.bytes(Field::Value(key), len)?;
         let text = String::from_utf8(bytes).unwrap_or_else(|error| {
-            self.note(format!("The text of key '{}' is not UTF-8; what could not be read shows as �.", Name(key)));
+            self.note(format!("The text of key '{}' is not UTF-8; unreadable parts are shown as �.", Name(key)));
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         });
         Ok(Value::String(text.into_boxed_str()))
@@ -299,7 +299,8 @@ impl<'s> Reader<'s> {
             .ok_or_else(|| GgufError::Overflow { field: Field::TensorCount.to_string(), offset: self.cursor.at() })?;
         if end > size && !tensors.is_empty() {
             self.note(format!(
-                "The file is {} shorter than its tensors claim: its download is not complete. The plan needs no weights, so it holds.",
+                "The file is {} shorter than its tensors: the download is incomplete. The plan is still valid, as \
+                 it needs only the header.",
                 Bytes(end - size)
             ));
         }

@@ -30,14 +30,13 @@ impl Shard {
         let index = number(metadata, "split.no")?.unwrap_or(0);
         if count > limits.shards {
             return Err(GgufError::Split(format!(
-                "key 'split.count' says that the model has {count} shards, more than the {} that are taken: the header is \
-                 damaged or forged",
+                "key 'split.count' is {count} shards, more than the limit of {}: the header is damaged or forged",
                 limits.shards
             )));
         }
         if index >= count {
             return Err(GgufError::Split(format!(
-                "key 'split.no' says that this is shard {} of {count}: the file was split wrongly; split it again",
+                "key 'split.no' says that this is shard {} of {count}: the file was split incorrectly; split it again",
                 index.saturating_add(1)
             )));
         }
@@ -97,15 +96,15 @@ pub fn join(shards: Vec<Header>, limits: &Limits) -> Result<Header, GgufError> {
         let Some(place) = place.filter(|place| place.index == index && place.count == count) else {
             let found = place.map_or_else(|| "whole".to_owned(), |p| format!("shard {} of {}", p.index + 1, p.count));
             return Err(GgufError::Split(format!(
-                "shard {} of {count} says of itself that it is {found}: the files are of different models; fetch all shards \
-                 again",
+                "shard {} of {count} says that it is {found}: the files belong to different models; download all \
+                 shards again",
                 index + 1
             )));
         };
         if index > 0 && place.tensors.is_some() && claimed != place.tensors {
             return Err(GgufError::Split(format!(
-                "shard {} of {count} counts {} tensors in all and the first one another number: the files are of different \
-                 models; fetch all shards again",
+                "shard {} of {count} states {} tensors in total, unlike the first shard: the files belong to \
+                 different models; download all shards again",
                 index + 1,
                 place.tensors.unwrap_or_default()
             )));
@@ -123,23 +122,24 @@ pub fn join(shards: Vec<Header>, limits: &Limits) -> Result<Header, GgufError> {
             }
         }
     }
-    let mut whole = joined.ok_or_else(|| GgufError::Split("a model of no shards: name a file".to_owned()))?;
+    let mut whole = joined.ok_or_else(|| GgufError::Split("a model without shards: name a file".to_owned()))?;
     let tensors = whole.tensors.len() as u64;
     if let Some(claimed) = claimed.filter(|claimed| *claimed != tensors) {
         return Err(GgufError::Split(format!(
-            "the {count} shards hold {tensors} tensors, but key 'split.tensors.count' says {claimed}: fetch all shards again"
+            "the {count} shards hold {tensors} tensors, but key 'split.tensors.count' says {claimed}: download all \
+             shards again"
         )));
     }
     if tensors > limits.tensors {
         return Err(GgufError::Split(format!(
-            "the {count} shards hold {tensors} tensors, more than the {} that are taken: the headers are damaged or forged",
+            "the {count} shards hold {tensors} tensors, more than the limit of {}: the headers are damaged or forged",
             limits.tensors
         )));
     }
     let mut seen = HashSet::new();
     if let Some(twice) = whole.tensors.iter().find(|tensor| !seen.insert(&*tensor.name)) {
         return Err(GgufError::Split(format!(
-            "tensor '{}' is in two shards: the files are of different models; fetch all shards again",
+            "tensor '{}' is in two shards: the files belong to different models; download all shards again",
             Name(&twice.name)
         )));
     }

@@ -98,11 +98,11 @@ fn read(card: &Card) -> Result<Found, String> {
     facts.extend(card.text("vbios_version").map(|version| ("VBIOS", version)));
     if integrated {
         let shared = gtt.map_or_else(
-            || "no GTT is told".to_owned(),
+            || "GTT not reported".to_owned(),
             |(gtt, gtt_free)| {
                 total += gtt;
                 free += gtt_free;
-                format!("{gtt} (GTT) that it may borrow of RAM, {gtt_free} of it free")
+                format!("{gtt} of shared RAM (GTT), {gtt_free} of it free")
             },
         );
         facts.push(("integrated", because.to_owned()));
@@ -139,11 +139,11 @@ fn read(card: &Card) -> Result<Found, String> {
 fn is_integrated(card: &Card, known: Option<&names::Known>, vram: Bytes, gtt: Option<Bytes>) -> (bool, &'static str) {
     // the second byte after the length: 1 for cards, 2 and 3 for processors with a GPU
     if let Some(revision) = card.bytes("gpu_metrics").and_then(|bytes| bytes.get(2).copied()) {
-        return (revision >= 2, "yes, as the form of its gpu_metrics tells");
+        return (revision >= 2, "yes, by the format of its gpu_metrics");
     }
     if let Some(integrated) = known.and_then(|known| known.integrated) {
-        return (integrated, "yes, as its PCI number tells");
+        return (integrated, "yes, by its PCI ID");
     }
     let small = vram < LARGEST_CARVE_OUT && gtt.is_some_and(|gtt| gtt > vram);
-    (small, "taken to be: it has little memory of its own and may borrow more of RAM")
+    (small, "assumed: it has little dedicated memory and may use more of RAM")
 }

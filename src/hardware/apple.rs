@@ -1,7 +1,7 @@
 //! Apple's GPUs: they share all memory with the CPU, and Metal says how much of it a program should use at most.
 #![cfg_attr(
     not(all(target_os = "macos", target_arch = "aarch64")),
-    allow(dead_code, reason = "there is no Metal here")
+    allow(dead_code, reason = "Metal is not available")
 )]
 
 use super::{Found, Gpus, Tried};
@@ -25,10 +25,10 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> Gpus {
     let how = if metal.is_some() {
         "as Metal recommends"
     } else {
-        "assumed by the usual share, because Metal does not answer"
+        "assumed at the usual share, because Metal does not respond"
     };
     let facts = vec![
-        ("integrated", "yes, CPU and GPU share one memory".to_owned()),
+        ("integrated", "yes, CPU and GPU share memory".to_owned()),
         ("pool", format!("{working_set} of {} {how}; sysctl iogpu.wired_limit_mb changes it", ram.total)),
     ];
     let gpu = Gpu {

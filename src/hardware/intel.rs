@@ -58,10 +58,10 @@ fn read(card: &Card) -> Result<Found, String> {
     let by_name = known.and_then(|&(_, _, gib)| gib).map(Bytes::gib);
     let total = told.map(Bytes).or(by_name).ok_or_else(|| match known {
         Some((_, name, _)) => {
-            format!("neither xe nor i915 tells how much memory the {name} has; describe it with --gpu")
+            format!("neither xe nor i915 reports the memory of the {name}; specify it with --gpu")
         }
-        None => "its driver tells of no memory of its own, so it shares RAM; describe it with \
-                 --gpu total=…,backend=Vulkan,integrated=true to plan for it"
+        None => "its driver reports no dedicated memory, so it shares RAM; specify it with --gpu \
+                 total=…,backend=Vulkan,integrated=true to plan for it"
             .to_owned(),
     })?;
     let avail =
@@ -71,10 +71,10 @@ fn read(card: &Card) -> Result<Found, String> {
     facts.extend(card.pci.clone().map(|pci| ("PCI", pci)));
     facts.extend(card.driver.clone().map(|driver| ("driver", driver)));
     if told.is_none() {
-        facts.push(("total", "assumed by the card's name: the driver does not tell it".to_owned()));
+        facts.push(("total", "assumed from the card's name: not reported by the driver".to_owned()));
     }
     if avail.is_none() {
-        facts.push(("free", "assumed 95 %: the driver does not tell it".to_owned()));
+        facts.push(("free", "assumed 95 %: not reported by the driver".to_owned()));
     }
     let meter = move |_: &Ram| match &avail {
         Some(path) => sysfs::number(path).map(|bytes| Bytes(bytes).min(total)),

@@ -94,7 +94,7 @@ fn choose(cards: &[Card], search: &Search) -> (Vec<Pick>, Vec<Tried>) {
     let mut said: Vec<Tried> = visible.note.map(tried).into_iter().collect();
     if by_number(search) && differ(cards) && search.cuda_device_order.as_deref() != Some("PCI_BUS_ID") {
         said.push(tried(
-            "CUDA numbers different GPUs by speed and the driver by PCI address: name them by UUID, or set \
+            "CUDA orders different GPUs by speed, the driver by PCI address: name them by UUID, or set \
              CUDA_DEVICE_ORDER=PCI_BUS_ID"
                 .to_owned(),
         ));
@@ -122,14 +122,14 @@ fn undivided(cards: &[Card], picks: &[Pick], said: &mut Vec<Tried>) -> Vec<Pick>
         }
     };
     for (card, _) in picks.iter().filter(|pick| usable(pick).is_none()) {
-        said.push(tried(format!("GPU {card} of the driver is left out: MIG is on and it has no instance")));
+        said.push(tried(format!("GPU {card} of the driver is left out: MIG is on, but it has no instance")));
     }
     let picks: Vec<Pick> = picks.iter().filter_map(usable).collect();
     let Some(&instance) = picks.iter().find(|(_, instance)| instance.is_some()) else { return picks };
     let others: usize = cards.iter().map(|card| card.instances.len().max(usize::from(!card.divided))).sum();
     if others > 1 {
         said.push(tried(format!(
-            "a CUDA program sees one MIG instance and no whole GPU beside it; the other {} are left out: name one by \
+            "a CUDA program sees a single MIG instance and no other GPU; the other {} are left out: choose one by \
              its UUID in CUDA_VISIBLE_DEVICES",
             others - 1
         )));

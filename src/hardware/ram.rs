@@ -46,7 +46,7 @@ pub(super) fn collect() -> (Memory, About) {
         }
         Err(error) => {
             let ram = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO };
-            let outcome = format!("the operating system does not tell how much memory there is: {error}");
+            let outcome = format!("the operating system does not report the amount of memory: {error}");
             let tried = vec![Tried { collector: "ram", outcome }];
             let memory = Memory { system: Err(error.to_string()) };
             (memory, About { ram, chip: "GPU".to_owned(), facts: Vec::new(), tried })
@@ -82,17 +82,17 @@ fn ask(system: &mut System) -> About {
     }
     let source = if cfg!(target_os = "linux") { "/proc/meminfo" } else { "the operating system" };
     let asked = if host.total > Bytes::ZERO {
-        format!("{} available of {}, as {source} says", host.free, host.total)
+        format!("{} available of {}, from {source}", host.free, host.total)
     } else {
-        format!("{source} does not tell how much memory there is")
+        format!("{source} does not report the amount of memory")
     };
     let mut tried = vec![Tried { collector: "ram", outcome: asked }];
     if cfg!(target_os = "linux") {
         let outcome = match limit {
             Some(limit) if limit.total < host.total.0 => {
-                format!("this process may use {} in all, {} of it is left", Bytes(limit.total), Bytes(limit.free))
+                format!("this process may use {} in total, {} of it is left", Bytes(limit.total), Bytes(limit.free))
             }
-            _ => "no memory limit below the computer's own".to_owned(),
+            _ => "no memory limit below the system's own".to_owned(),
         };
         tried.push(Tried { collector: "cgroup", outcome });
     }

@@ -32,7 +32,7 @@ impl Saved {
     /// When the operating system knows no home.
     pub fn here() -> Result<Self, String> {
         let dirs = directories::ProjectDirs::from("", "", "plimsoll");
-        let dirs = dirs.ok_or("there is no home folder to keep machines in: set HOME")?;
+        let dirs = dirs.ok_or("there is no home folder to save machines in: set HOME")?;
         Ok(Self::in_folder(dirs.config_dir().join("machines")))
     }
 
@@ -117,10 +117,10 @@ impl Saved {
         let kept = self.list().unwrap_or_default();
         let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
         let kept =
-            if names.is_empty() { "none is saved yet".to_owned() } else { format!("saved are {}", names.join(", ")) };
+            if names.is_empty() { "none is saved yet".to_owned() } else { format!("saved: {}", names.join(", ")) };
         let next = presets::find(name).map_or_else(
-            || "plimsoll machine save NAME keeps one".to_owned(),
-            |card| format!("for a machine with {} say --gpu '{name}'", card.name),
+            || "'plimsoll machine save NAME' saves one".to_owned(),
+            |card| format!("for a machine with {} use --gpu '{name}'", card.name),
         );
         format!("'{name}' is neither a file nor a saved machine ({kept}): {next}")
     }
@@ -137,7 +137,7 @@ fn named(name: &str) -> Result<(), String> {
     if is_name && !name.starts_with(['.', ' ', '-']) && !name.ends_with(['.', ' ']) {
         return Ok(());
     }
-    Err(format!("'{name}' cannot be a machine's name: use letters, digits, spaces, - and _, at most {LONGEST}"))
+    Err(format!("'{name}' is not a valid machine name: use up to {LONGEST} letters, digits, spaces, - and _"))
 }
 
 fn open_file(path: &Path) -> Result<Machine, String> {
@@ -152,11 +152,12 @@ fn open_file(path: &Path) -> Result<Machine, String> {
         Ok((bytes.len() as u64 <= LARGEST).then_some(bytes))
     };
     let bytes = read().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("'{shown}' does not exist: write it with plimsoll devices --json > FILE"),
+        io::ErrorKind::NotFound => format!("'{shown}' does not exist: create it with plimsoll devices --json > FILE"),
         _ => format!("'{shown}' cannot be read: {error}"),
     })?;
-    let bytes = bytes.ok_or_else(|| format!("'{shown}' is too long for a machine file: the most is 4 MiB"))?;
-    let text = String::from_utf8(bytes).map_err(|_| format!("'{shown}' is not text, so it is no machine file"))?;
+    let bytes = bytes.ok_or_else(|| format!("'{shown}' is too large for a machine file: use one of at most 4 MiB"))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| format!("'{shown}' is not text and therefore not a machine file"))?;
     file::read(text.trim_start_matches('\u{feff}')).map_err(|what| format!("'{shown}': {what}"))
 }
 
@@ -183,7 +184,7 @@ mod tests {
         let names: Vec<_> = saved.list().unwrap().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["attic", "garage"]);
         saved.remove("attic").unwrap();
-        assert!(saved.remove("attic").unwrap_err().contains("saved are garage"));
+        assert!(saved.remove("attic").unwrap_err().contains("saved: garage"));
     }
 
     #[test]
@@ -210,6 +211,6 @@ mod tests {
         }
         assert!(saved.open(folder.path().to_str().unwrap()).is_err());
         fs::write(&path, vec![b' '; 5 << 20]).unwrap();
-        assert!(saved.open("broken").unwrap_err().contains("too long"));
+        assert!(saved.open("broken").unwrap_err().contains("too large"));
     }
 }

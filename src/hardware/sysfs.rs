@@ -122,7 +122,7 @@ pub(super) fn number(path: &Path) -> Result<u64, String> {
 
 fn reason(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "not there".to_owned(),
+        std::io::ErrorKind::NotFound => "missing".to_owned(),
         std::io::ErrorKind::PermissionDenied => "no permission".to_owned(),
         _ => error.to_string(),
     }

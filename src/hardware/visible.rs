@@ -33,20 +33,20 @@ pub(super) fn visible(rule: &Rule<'_>, value: Option<&str>, uuids: &[&str]) -> V
     let Some(value) = value else { return Visible { indices: (0..rule.countable).collect(), note: None } };
     let shown = format!("{}={value}", rule.name);
     if value.trim().is_empty() {
-        return Visible { indices: Vec::new(), note: Some(format!("{} is empty, which hides every GPU", rule.name)) };
+        return Visible { indices: Vec::new(), note: Some(format!("{} is empty, which hides all GPUs", rule.name)) };
     }
     let mut indices = Vec::new();
     let by_uuid = rule.prefixes.iter().any(|prefix| value.trim_start().starts_with(prefix));
     for entry in value.split(',').map(str::trim) {
         match if by_uuid { by_beginning(rule, entry, uuids) } else { by_number(entry, rule.countable) } {
             Some(index) if indices.contains(&index) => {
-                let note = format!("{shown} names a GPU twice, which {} answers by hiding every GPU", rule.program);
+                let note = format!("{shown} names a GPU twice, so {} hides all GPUs", rule.program);
                 return Visible { indices: Vec::new(), note: Some(note) };
             }
             Some(index) => indices.push(index),
             None => {
                 let rest = if entry.is_empty() { "an empty entry".to_owned() } else { format!("'{entry}'") };
-                let note = format!("{shown}: {rest} names no GPU, so it and what follows are ignored");
+                let note = format!("{shown}: {rest} names no GPU, so it and all later entries are ignored");
                 return Visible { indices, note: Some(note) };
             }
         }

@@ -12,15 +12,15 @@ const NVIDIA: u32 = 0x10de;
 /// What is said of the cards in `tree`, or on systems without one.
 pub(super) fn look(tree: Option<&Tree>) -> Tried {
     let outcome = match tree.map(|tree| (tree, tree.cards())) {
-        None => "GPUs of other makers are not found on this system: describe them with --gpu".to_owned(),
-        Some((_, Err(reason))) => format!("no graphics cards in sysfs ({reason}), and Vulkan itself is not asked"),
+        None => "GPUs of other vendors are not detected on this system: specify them with --gpu".to_owned(),
+        Some((_, Err(reason))) => format!("no graphics cards in sysfs ({reason}); Vulkan itself is not queried"),
         Some((tree, Ok(cards))) => {
             let missed: Vec<String> = cards.iter().filter(|card| is_missed(card)).map(shown).collect();
             let place = tree.place();
             match missed.as_slice() {
-                [] => format!("no other GPU in {}; Vulkan itself is not asked", place.display()),
+                [] => format!("no other GPU in {}; Vulkan itself is not queried", place.display()),
                 missed => format!(
-                    "no collector reads {}, and Vulkan is not asked: describe what computes with --gpu \
+                    "no collector reads {}, and Vulkan is not queried: specify compute devices with --gpu \
                      total=…,backend=Vulkan",
                     missed.join(", ")
                 ),

@@ -139,13 +139,13 @@ fn ask(machine: &Machine, meters: &mut [Meter], memory: &mut ram::Memory) -> Mov
     let mut notes = Vec::new();
     match memory.now() {
         Ok(ram) => machine.ram = ram,
-        Err(reason) => notes.push(format!("main memory is as it was: {reason}")),
+        Err(reason) => notes.push(format!("system RAM is not updated: {reason}")),
     }
     for (index, (gpu, meter)) in machine.gpus.iter_mut().zip(meters).enumerate() {
         match meter(&machine.ram) {
             Ok(free) => gpu.free = free.min(gpu.total),
             Err(reason) => {
-                notes.push(format!("GPU{index} {} answers no longer ({reason}): it is shown as it was", gpu.name));
+                notes.push(format!("GPU{index} {} no longer responds ({reason}): its last values are shown", gpu.name));
             }
         }
     }

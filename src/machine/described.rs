@@ -49,7 +49,7 @@ impl Described {
                 {
                     described.ram = Some(ram);
                     described.notes.push(format!(
-                        "the memory of {} is taken: {} in all, {} of it assumed to be free, write --ram to say otherwise",
+                        "the RAM of {} is used: {} in total, {} of it assumed free; use --ram to change this",
                         gpu.name, ram.total, ram.free
                     ));
                 }
@@ -57,7 +57,7 @@ impl Described {
                 described.notes.extend(assumed.map(|what| format!("GPU{id} {}: {what}", gpu.name)));
                 list.push(gpu);
             } else if gpus.len() > 1 {
-                return Err("'none' means no GPU at all: write it alone, or leave it out".to_owned());
+                return Err("'none' means no GPU at all: use it alone, or leave it out".to_owned());
             }
         }
         described.gpus = Some(list);
@@ -114,18 +114,15 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     let system = first.and_then(presets::find).and_then(presets::Preset::ram);
     let (mut gpu, mut assumed) = match (first, stated_total) {
         (Some(first), None) => named(first)?,
-        (Some(first), Some(_)) => return Err(format!("'{first}' says how much memory there is: leave total= out")),
+        (Some(first), Some(_)) => return Err(format!("'{first}' already sets the memory: leave total= out")),
         (None, Some(total)) => (blank(total), None),
-        (None, None) => return Err(format!("'{text}' does not say how much memory there is: add total=24GiB")),
+        (None, None) => return Err(format!("'{text}' does not state the memory: add total=24GiB")),
     };
     if let Some(free) = stated_free {
         (gpu.free, assumed) = (free, None);
     }
     if gpu.free > gpu.total {
-        return Err(format!(
-            "free={} is more than total={}: a GPU has no more free than in all",
-            gpu.free.0, gpu.total.0
-        ));
+        return Err(format!("free={} is more than total={}: lower free or raise total", gpu.free.0, gpu.total.0));
     }
     if let Some(name) = pairs.take("name") {
         gpu.name = name;
@@ -148,7 +145,7 @@ fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
         let gpu = preset.gpu();
         let share = preset.free * 100.0;
         let memory = if preset.backend == Backend::Metal { "what Metal may use" } else { "its memory" };
-        let assumed = format!("{share:.0} % of {memory} is assumed to be free, write free= to say how much is");
+        let assumed = format!("{share:.0} % of {memory} is assumed free; use free= to state it");
         return Ok((gpu, Some(assumed)));
     }
     match text.parse::<Bytes>() {
@@ -156,20 +153,19 @@ fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
             file::plausible("total", total)?;
             Ok((blank(total), None))
         }
-        Ok(total) => Err(format!(
-            "'{text}' is {} bytes: write a size such as 24GiB, a card such as 'RTX 4090', or none",
-            total.0
-        )),
+        Ok(total) => {
+            Err(format!("'{text}' is {} bytes: use a size such as 24GiB, a card such as 'RTX 4090', or none", total.0))
+        }
         Err(_) if text.is_empty() => {
-            Err("no GPU is named: write a size such as 24GiB, a card such as 'RTX 4090', or none".to_owned())
+            Err("no GPU is named: use a size such as 24GiB, a card such as 'RTX 4090', or none".to_owned())
         }
         Err(_) => {
             let near = presets::nearest(text);
             let hint = match near.as_slice() {
-                [] => "'plimsoll devices --presets' shows the cards".to_owned(),
-                near => format!("near it are {}", near.join(", ")),
+                [] => "'plimsoll devices --presets' lists the cards".to_owned(),
+                near => format!("similar names are {}", near.join(", ")),
             };
-            Err(format!("'{text}' is neither a card known here nor a size such as 24GiB; {hint}"))
+            Err(format!("'{text}' is neither a known card nor a size such as 24GiB; {hint}"))
         }
     }
 }
@@ -192,18 +188,17 @@ fn ram(text: &str) -> Result<Ram, String> {
     if !text.contains('=') {
         let total = size("total", text.trim())?;
         if (1..Bytes::mib(1).0).contains(&total.0) {
-            return Err(format!("'{text}' is {} bytes: write a size such as 64GiB", total.0));
+            return Err(format!("'{text}' is {} bytes: use a size such as 64GiB", total.0));
         }
         return Ok(Ram { total, free: total, swap_free: Bytes::ZERO });
     }
     let mut pairs = Pairs::read(text.split(',').map(str::trim), &["total", "free", "swap"])?;
-    let total =
-        pairs.take("total").ok_or_else(|| format!("'{text}' does not say how much there is: add total=64GiB"))?;
+    let total = pairs.take("total").ok_or_else(|| format!("'{text}' does not state the total: add total=64GiB"))?;
     let total = size("total", &total)?;
     let free = pairs.take("free").map_or(Ok(total), |free| size("free", &free))?;
     let swap_free = pairs.take("swap").map_or(Ok(Bytes::ZERO), |swap| size("swap", &swap))?;
     if free > total {
-        return Err(format!("free={} is more than total={}: there is no more free than in all", free.0, total.0));
+        return Err(format!("free={} is more than total={}: lower free or raise total", free.0, total.0));
     }
     Ok(Ram { total, free, swap_free })
 }
@@ -245,10 +240,10 @@ impl<'a> Pairs<'a> {
         let mut pairs: Vec<(&str, &str)> = Vec::new();
         for part in parts {
             let (key, value) =
-                part.split_once('=').ok_or_else(|| format!("'{part}' is not KEY=VALUE; the keys are {known}"))?;
+                part.split_once('=').ok_or_else(|| format!("'{part}' is not KEY=VALUE: the keys are {known}"))?;
             let (key, value) = (key.trim(), value.trim());
             if !keys.contains(&key) {
-                return Err(format!("'{key}' is not a key here: write {known}"));
+                return Err(format!("unknown key '{key}': use {known}"));
             }
             if pairs.iter().any(|(earlier, _)| *earlier == key) {
                 return Err(format!("{key}= is given twice: leave one out"));
@@ -338,7 +333,7 @@ mod tests {
     #[case("total=24GiB,integrated=perhaps", "perhaps")]
     #[case("total=24GiB,compute=new", "new")]
     #[case("total=24GiB,totl=1", "totl")]
-    #[case("foo=5GiB", "'foo' is not a key here")]
+    #[case("foo=5GiB", "unknown key 'foo'")]
     #[case("total=24GiB,total=25GiB", "twice")]
     #[case("total=24GiB,RTX 4090", "RTX 4090")]
     #[case("RTX 4090,total=24GiB", "leave total= out")]

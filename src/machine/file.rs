@@ -138,7 +138,7 @@ struct ReadDevice {
 /// One sentence: what is wrong, with the device or the line, and what to do.
 pub fn read(text: &str) -> Result<Machine, String> {
     let read: Read = serde_json::from_str(text).map_err(|error| {
-        format!("this is no machine as 'plimsoll devices --json' writes one: {error}; write it anew there")
+        format!("this is not a machine file as 'plimsoll devices --json' writes it: {error}; create it again")
     })?;
     let mut gpus = Vec::new();
     let mut ram = None;
@@ -146,17 +146,17 @@ pub fn read(text: &str) -> Result<Machine, String> {
         let memory = device.memory().map_err(|what| format!("device {index}: {what}"))?;
         match device.kind {
             ReadKind::Gpu if gpus.len() == MOST_GPUS => {
-                return Err(format!("there are more than {MOST_GPUS} GPUs: leave out those that no computer has"));
+                return Err(format!("there are more than {MOST_GPUS} GPUs: remove some"));
             }
             ReadKind::Gpu => gpus.push(device.gpu(memory).map_err(|what| format!("device {index}: {what}"))?),
             ReadKind::Cpu if ram.is_some() => {
-                return Err(format!("device {index}: main memory is described twice: leave one out"));
+                return Err(format!("device {index}: system RAM is listed twice: leave one out"));
             }
             ReadKind::Cpu => ram = Some(memory),
         }
     }
     gpus.sort_by_key(|gpu| gpu.computer.is_some());
-    let ram = ram.ok_or("no device is of kind \"cpu\", so there is no main memory: add one with its total")?;
+    let ram = ram.ok_or("no device has kind \"cpu\", so there is no system RAM: add one with its total")?;
     let os = read.os.unwrap_or_else(|| Os::for_gpus(&gpus));
     Ok(Machine { os, gpus, ram, origin: Origin::Described })
 }
@@ -168,14 +168,14 @@ impl ReadDevice {
             plausible(key, Bytes(bytes))?;
         }
         if free > self.total {
-            return Err(format!("free {free} is more than total {}: there is no more free than in all", self.total));
+            return Err(format!("free {free} is more than total {}: lower free or raise total", self.total));
         }
         Ok(Ram { total: Bytes(self.total), free: Bytes(free), swap_free: Bytes(self.swap_free) })
     }
 
     fn gpu(self, memory: Ram) -> Result<Gpu, String> {
         if memory.total < Bytes::mib(1) {
-            return Err(format!("a GPU with {} bytes in all is none: leave it out", memory.total.0));
+            return Err(format!("a GPU with a total of {} bytes is not usable: leave it out", memory.total.0));
         }
         let compute = self.compute.as_deref().map(super::described::capability).transpose()?;
         Ok(Gpu {
@@ -194,10 +194,7 @@ impl ReadDevice {
 /// Refuses what no computer has.
 pub(super) fn plausible(key: &str, bytes: Bytes) -> Result<(), String> {
     if bytes > LARGEST {
-        return Err(format!(
-            "{key}: {} bytes are more than any computer has: 1 PiB ({}) is the most",
-            bytes.0, LARGEST.0
-        ));
+        return Err(format!("{key}: {} bytes are too many: use at most 1 PiB ({})", bytes.0, LARGEST.0));
     }
     Ok(())
 }
@@ -251,10 +248,10 @@ mod tests {
     #[rstest]
     #[case("", "line 1")]
     #[case("not json", "line 1")]
-    #[case("[]", "no machine")]
+    #[case("[]", "not a machine file")]
     #[case("{}", "devices")]
-    #[case(r#"{"devices":[]}"#, "main memory")]
-    #[case(r#"{"devices":[{"kind":"gpu","total":1073741824}]}"#, "main memory")]
+    #[case(r#"{"devices":[]}"#, "system RAM")]
+    #[case(r#"{"devices":[{"kind":"gpu","total":1073741824}]}"#, "system RAM")]
     #[case(r#"{"devices":[{"kind":"cpu","total":-1}]}"#, "-1")]
     #[case(r#"{"devices":[{"kind":"cpu","total":1.5}]}"#, "1.5")]
     #[case(r#"{"devices":[{"kind":"cpu"}]}"#, "total")]
@@ -262,8 +259,11 @@ mod tests {
     #[case(r#"{"devices":[{"kind":"cpu","total":1,"free":2}]}"#, "device 0: free 2 is more than total 1")]
     #[case(r#"{"devices":[{"kind":"cpu","total":1125899906842625}]}"#, "1 PiB")]
     #[case(r#"{"devices":[{"kind":"cpu","total":1,"swap_free":18446744073709551615}]}"#, "swap_free")]
-    #[case(r#"{"devices":[{"kind":"cpu","total":1},{"kind":"cpu","total":1}]}"#, "device 1: main memory")]
-    #[case(r#"{"devices":[{"kind":"gpu","total":0},{"kind":"cpu","total":1}]}"#, "device 0: a GPU with 0 bytes")]
+    #[case(r#"{"devices":[{"kind":"cpu","total":1},{"kind":"cpu","total":1}]}"#, "device 1: system RAM")]
+    #[case(
+        r#"{"devices":[{"kind":"gpu","total":0},{"kind":"cpu","total":1}]}"#,
+        "device 0: a GPU with a total of 0 bytes"
+    )]
     #[case(r#"{"devices":[{"kind":"gpu","total":2097152,"compute":"x"}]}"#, "compute capability")]
     #[case(r#"{"devices":[{"kind":"gpu","total":2097152,"backend":"OpenGL"}]}"#, "OpenGL")]
     #[case(r#"{"os":"beos","devices":[{"kind":"cpu","total":1}]}"#, "beos")]

@@ -17,7 +17,7 @@ pub fn lent(computer: &str, machine: &Machine) -> Result<Vec<Gpu>, String> {
     let own = machine.gpus.iter().filter(|gpu| gpu.computer.is_none());
     let gpus: Vec<Gpu> = own.map(|gpu| Gpu { computer: Some(Arc::clone(&name)), ..gpu.clone() }).collect();
     if gpus.is_empty() {
-        return Err(format!("'{computer}' has no GPU to lend: what its processor could compute is not planned"));
+        return Err(format!("'{computer}' has no GPU to add: only GPUs are planned over RPC"));
     }
     Ok(gpus)
 }
@@ -30,10 +30,10 @@ pub fn join(list: &mut Vec<Gpu>, gpus: Vec<Gpu>) -> Result<(), String> {
     let Some(name) = gpus.first().and_then(|gpu| gpu.computer.clone()) else { return Ok(()) };
     let names = names(list);
     if names.contains(&name) {
-        return Err(format!("'{name}' has joined already: save it under another name to join one more like it"));
+        return Err(format!("'{name}' has already joined: save it under another name to add another like it"));
     }
     if names.len() >= MOST {
-        return Err(format!("{MOST} computers have joined, and llama.cpp knows no more"));
+        return Err(format!("{MOST} machines have joined, which is llama.cpp's maximum"));
     }
     list.extend(gpus);
     Ok(())
@@ -93,8 +93,8 @@ mod tests {
             join(&mut gpus, lent(&n.to_string(), &machine(&["RTX 3060"])).unwrap()).unwrap();
         }
         let one_more = |name| lent(name, &machine(&["RTX 3060"])).unwrap();
-        assert!(join(&mut gpus, one_more("0")).unwrap_err().contains("joined already"));
-        assert!(join(&mut gpus, one_more("new")).unwrap_err().contains("16 computers"));
-        assert!(lent("bare", &machine(&[])).unwrap_err().contains("no GPU to lend"));
+        assert!(join(&mut gpus, one_more("0")).unwrap_err().contains("already joined"));
+        assert!(join(&mut gpus, one_more("new")).unwrap_err().contains("16 machines"));
+        assert!(lent("bare", &machine(&[])).unwrap_err().contains("no GPU to add"));
     }
 }

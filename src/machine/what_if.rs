@@ -157,7 +157,7 @@ impl WhatIf {
     pub fn add(&mut self, gpu: Gpu, found: &Machine) -> Result<usize, String> {
         let seats = self.underneath(found).gpus.len() + self.added.len();
         if seats >= file::MOST_GPUS {
-            return Err(format!("There are {seats} GPUs already, which is the most."));
+            return Err(format!("There are {seats} GPUs already, which is the maximum."));
         }
         self.added.push(Change { card: Some(gpu), ..Change::default() });
         Ok(seats)
@@ -218,7 +218,7 @@ pub fn size(what: &str, text: &str, most: Option<Bytes>) -> Result<Bytes, String
     let bytes: Bytes = text.parse().map_err(|error| format!("{what}: {error}"))?;
     file::plausible(what, bytes)?;
     match most.filter(|most| bytes > *most) {
-        Some(most) => Err(format!("{what}: {bytes} are more than the {most} that there are in all")),
+        Some(most) => Err(format!("{what}: {bytes} is more than the total of {most}")),
         None => Ok(bytes),
     }
 }
@@ -326,7 +326,7 @@ mod tests {
     fn computers_join_once_and_their_gpus_can_be_switched_off() {
         let mut what_if = WhatIf::default();
         what_if.join("garage", &found(), &found()).unwrap();
-        assert!(what_if.join("garage", &found(), &found()).unwrap_err().contains("joined already"));
+        assert!(what_if.join("garage", &found(), &found()).unwrap_err().contains("already joined"));
         what_if.change(2, &found()).unwrap().off = true;
         let machine = what_if.over(&found());
         let computers: Vec<_> = machine.gpus.iter().map(|gpu| gpu.computer.as_deref()).collect();
@@ -346,7 +346,7 @@ mod tests {
     #[case("-1GiB", "-1GiB")]
     #[case("lots", "lots")]
     #[case("4096TiB", "1 PiB")]
-    #[case("25GiB", "in all")]
+    #[case("25GiB", "more than the total")]
     fn absurd_sizes_are_refused(#[case] text: &str, #[case] part: &str) {
         let error = size("free", text, Some(Bytes::gib(24))).unwrap_err();
         assert!(error.contains(part) && !error.contains('\n'), "{error}");

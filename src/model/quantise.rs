@@ -32,12 +32,12 @@ const QUANTISATION_VERSION: u32 = 2;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantiseError {
     /// The file type exists, but the quantiser does not make it.
-    #[error("llama.cpp's quantiser makes no {0} files: choose another quantisation, such as Q4_K_M or Q8_0")]
+    #[error("llama.cpp's quantiser cannot produce {0}: use another quantisation, such as Q4_K_M or Q8_0")]
     NotMade(FileType),
     /// A mixture of experts with feed-forward tensors outside its blocks.
     #[error(
-        "tensor '{tensor}' belongs to none of the model's {blocks} blocks, and llama.cpp's quantiser refuses a mixture \
-         of experts with such a tensor: leave the quantisation as it is"
+        "tensor '{tensor}' is outside the model's {blocks} blocks, which llama.cpp's quantiser refuses in a mixture \
+         of experts: keep the quantisation as it is"
     )]
     Block {
         /// The tensor.
@@ -47,8 +47,8 @@ pub enum QuantiseError {
     },
     /// Rows that no format of this mix can hold.
     #[error(
-        "tensor '{tensor}' has rows of {row} weights, which are no whole number of {wanted} blocks, and llama.cpp's \
-         quantiser has no other format for them: choose another quantisation"
+        "tensor '{tensor}' has rows of {row} weights, not a multiple of the {wanted} block size, and llama.cpp's \
+         quantiser has no fallback type: use another quantisation"
     )]
     Row {
         /// The tensor.
@@ -108,7 +108,7 @@ impl Model {
     pub fn requantised(&self, to: FileType) -> Result<Self, QuantiseError> {
         let mut model = self.quantised(to)?;
         if self.is_quantised() {
-            model.header.notes.push(format!("quantised anew: this is what the original weights would take as {to}"));
+            model.header.notes.push(format!("requantised: the size of the original weights as {to}"));
         }
         Ok(model)
     }
@@ -207,12 +207,14 @@ fn types(model: &Model, to: FileType) -> Result<Types, QuantiseError> {
     let mut notes = Vec::new();
     if fallbacks > 0 {
         notes.push(format!(
-            "Tensors whose rows are no whole number of {to}'s blocks and which take other formats: {fallbacks}."
+            "Tensors whose rows are not a multiple of the block size of {to} and which fall back to other types: \
+             {fallbacks}."
         ));
     }
     if importance {
         notes.push(format!(
-            "llama.cpp makes {to} only with an importance matrix, which may change the size a little: it is modelled."
+            "llama.cpp produces {to} only with an importance matrix, which may change the size slightly: it is \
+             modelled."
         ));
     }
     Ok(Types { formats, notes })

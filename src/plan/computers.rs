@@ -59,6 +59,6 @@ impl Computer {
 
     /// `garage`, or `this computer`.
     pub fn called(&self) -> &str {
-        self.name.as_deref().unwrap_or("this computer")
+        self.name.as_deref().unwrap_or("this machine")
     }
 }

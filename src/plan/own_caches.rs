@@ -85,13 +85,17 @@ impl OwnCaches {
         let kinds: Vec<String> = kinds.map(|(count, kind)| format!("{count} × {}", kind.says())).collect();
         let against = match self.bytes.cmp(&estimated) {
             std::cmp::Ordering::Equal => "as estimated".to_owned(),
-            _ => format!("not the {estimated} of the estimate"),
+            _ => format!("not the estimated {estimated}"),
         };
         let checkpoints = match self.checkpoints {
             Bytes::ZERO => String::new(),
-            most => format!(", and up to {most} of checkpoints"),
+            most => format!(", plus up to {most} of checkpoints"),
         };
-        format!("that engine's own caches take {}, {against}: {}{checkpoints}", self.bytes, kinds.join(", "))
+        format!(
+            "Ollama's own engine allocates {} of KV cache, {against}: {}{checkpoints}",
+            self.bytes,
+            kinds.join(", ")
+        )
     }
 }
 
@@ -101,15 +105,15 @@ impl OwnCache {
         let cells = Tokens(self.cells);
         match self.kind {
             OwnCacheKind::None => "no cache".to_owned(),
-            OwnCacheKind::Causal => format!("{cells} cells, every token"),
-            OwnCacheKind::Chunked => format!("{cells} cells, every token, masked in chunks"),
+            OwnCacheKind::Causal => format!("{cells} cells, all tokens"),
+            OwnCacheKind::Chunked => format!("{cells} cells, all tokens, chunked attention"),
             OwnCacheKind::Window { window, memory } if memory > window => {
                 let (window, memory) = (Tokens(window), Tokens(memory));
                 format!("{cells} cells for a window of {window} and a memory of {memory}")
             }
             OwnCacheKind::Window { window, .. } => format!("{cells} cells for a window of {}", Tokens(window)),
             OwnCacheKind::Encoder => format!("{cells} cells for an image"),
-            OwnCacheKind::Recurrent => "a recurrent state".to_owned(),
+            OwnCacheKind::Recurrent => "recurrent state".to_owned(),
         }
     }
 }

@@ -76,46 +76,48 @@ impl Kind {
             Self::Attention => "queries, keys, values",
             Self::Masks => "attention masks",
             Self::Experts => "expert activations",
-            Self::Routing => "choice of experts",
+            Self::Routing => "expert routing",
             Self::FeedForward => "feed-forward activations",
             Self::States => "recurrent states",
             Self::Hidden => "hidden states",
-            Self::StreamedWeights => "weights streamed here",
-            Self::StreamedCaches => "caches streamed here",
+            Self::StreamedWeights => "weights copied from RAM",
+            Self::StreamedCaches => "KV cache copied from RAM",
             Self::Crossings => "copies between devices",
             Self::Inputs => "inputs",
-            Self::Steps => "steps in between",
-            Self::Gaps => "gaps",
+            Self::Steps => "intermediate tensors",
+            Self::Gaps => "fragmentation",
         }
     }
 
     /// What it is, in one sentence.
     pub const fn says(self) -> &'static str {
         match self {
-            Self::Logits => "A number for every word of the vocabulary, for each token whose answer is wanted.",
+            Self::Logits => "One score per vocabulary entry, for each token whose output is requested.",
             Self::Scores => {
-                "How much every token of the ubatch attends to every place of the cache, head by head; flash attention \
-                 never holds them as a whole."
+                "How strongly each token of the ubatch attends to each cell of the KV cache, per head; flash \
+                 attention never stores them in full."
             }
-            Self::Attention => "What attention computes with: queries, keys and values, and what it makes of them.",
+            Self::Attention => "The inputs and outputs of attention: queries, keys, values and their products.",
             Self::Masks => {
-                "Which token may attend to which place of the cache: the ubatch times the whole context, so it grows \
-                 with both."
+                "Which token may attend to which cell of the KV cache: ubatch × context, so it grows with both."
             }
-            Self::Experts => "What the chosen experts of a block compute, several for each token of the ubatch.",
-            Self::Routing => "Which experts each token goes to, and how much each of them counts.",
-            Self::FeedForward => "What the feed-forward part of a block computes, wider than the hidden state.",
-            Self::States => "What recurrent blocks carry from token to token, and their steps.",
-            Self::Hidden => "The tokens of the ubatch on their way from block to block.",
+            Self::Experts => "The outputs of the selected experts of a block, several per token of the ubatch.",
+            Self::Routing => "The experts selected for each token, and their weights.",
+            Self::FeedForward => "The outputs of a block's feed-forward network, wider than the hidden state.",
+            Self::States => {
+                "The states that recurrent blocks carry from token to token, and their intermediate \
+                             results."
+            }
+            Self::Hidden => "The tokens of the ubatch as they pass from block to block.",
             Self::StreamedWeights => {
-                "Weights that lie in RAM, copied here for one operation because a GPU is faster with many tokens \
-                 (--no-op-offload keeps them where they are)."
+                "Weights in RAM that are copied here for one operation, because a GPU is faster for many tokens \
+                 (--no-op-offload turns this off)."
             }
-            Self::StreamedCaches => "Parts of the KV cache that lie on another device, copied here for attention.",
-            Self::Crossings => "Results of another device that are read here.",
-            Self::Inputs => "What is filled in before the graph runs: tokens, places, and the like.",
+            Self::StreamedCaches => "Parts of the KV cache on another device that are copied here for attention.",
+            Self::Crossings => "Results from another device that are read here.",
+            Self::Inputs => "Data set before the graph runs: tokens, positions and similar.",
             Self::Steps => "Results that only the next operation reads.",
-            Self::Gaps => "Room that no tensor alive at this moment has, but one before did or one after will.",
+            Self::Gaps => "Space that no live tensor occupies at this point, but an earlier or later one does.",
         }
     }
 }

@@ -40,7 +40,7 @@ impl FromStr for Release {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|release| release.name() == text.trim()).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(" or ");
-            format!("this version knows no release '{text}': write {names}")
+            format!("unknown release '{text}': use {names}")
         })
     }
 }

@@ -63,7 +63,7 @@ fn file_type<'de, D: serde::Deserializer<'de>>(from: D) -> Result<FileType, D::E
 pub enum CatalogueError {
     #[error("the catalogue has no tensors for architecture '{0}'")]
     Architecture(String),
-    #[error("key '{0}' of the catalogue is of no type that a header can hold")]
+    #[error("key '{0}' of the catalogue has a type that a header cannot hold")]
     Key(String),
     #[error("tensor '{tensor}' of the catalogue: {what}")]
     Tensor { tensor: String, what: String },

@@ -22,13 +22,13 @@ use crate::gguf::{ElementType, GgmlType, GgufError, Header, HeaderAlone, Limits,
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum DescriptionError {
-    #[error("the description is not the JSON that it should be: {0}")]
+    #[error("the description is not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("key '{key}' of the description has a value that is not of its type {kind}")]
+    #[error("key '{key}' of the description has a value that is not of type {kind}")]
     Key { key: String, kind: String },
     #[error("tensor '{tensor}' of the description: {what}")]
     Tensor { tensor: String, what: String },
-    #[error("the described header is refused: {0}")]
+    #[error("the described header is invalid: {0}")]
     Gguf(#[from] GgufError),
 }
 

@@ -11,23 +11,23 @@ use crate::model::ModelError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum SourceError {
-    #[error("'{}' does not exist: check the path, or see what 'plimsoll list' has", Shown(.path))]
+    #[error("'{}' does not exist: check the path, or run 'plimsoll list' to see the models", Shown(.path))]
     Missing { path: PathBuf },
     #[error("'{}' is a folder: name a .gguf file in it", Shown(.path))]
     Folder { path: PathBuf },
     #[error("'{}' is a pipe or a device: name a .gguf file", Shown(.path))]
     Device { path: PathBuf },
-    #[error("'{}' may not be read by this user: change its permissions or ask its owner", Shown(.path))]
+    #[error("'{}' is not readable by this user: change its permissions or ask its owner", Shown(.path))]
     Permission { path: PathBuf },
     #[error("'{}' cannot be read: {error}", Shown(.path))]
     System { path: PathBuf, error: io::Error },
     #[error("'{}': {error}", Shown(.path))]
     Header { path: PathBuf, error: GgufError },
-    #[error("'{}' is missing, which is shard {number} of {count}: fetch it into the folder of the others", Shown(.path))]
+    #[error("'{}', shard {number} of {count}, is missing: download it into the folder of the others", Shown(.path))]
     MissingShard { path: PathBuf, number: u64, count: u64 },
     #[error(
-        "'{}' is shard {number} of {count}, but its name does not end in -{number:05}-of-{count:05}.gguf, so that the others \
-         cannot be found: give it back the name that it had", Shown(.path)
+        "'{}' is shard {number} of {count}, but its name does not end in -{number:05}-of-{count:05}.gguf, so the \
+         others cannot be found: restore its original name", Shown(.path)
     )]
     ShardName { path: PathBuf, number: u64, count: u64 },
     #[error("'{name}': {error}")]
@@ -35,27 +35,27 @@ pub enum SourceError {
     #[error("'{name}' cannot be opened: {reason}")]
     Broken { name: String, reason: String },
     #[error(
-        "'{reference}' is neither a file nor a model that Ollama has{}: check the name, name a .gguf file or \
-         hf://owner/repository, or see what 'plimsoll list' has", if cfg!(feature = "net") { ", here or in its registry" } else { " on this machine" }
+        "'{reference}' is neither a file nor an Ollama model{}: check the name, use a .gguf file or \
+         hf://owner/repository, or run 'plimsoll list' to see the models", if cfg!(feature = "net") { " on this machine or in its registry" } else { " on this machine" }
     )]
     Unknown { reference: String },
-    #[error("'{reference}' is not found: {reason}")]
+    #[error("'{reference}' was not found: {reason}")]
     NotThere { reference: String, reason: String },
     #[cfg(feature = "net")]
     #[error(transparent)]
     Wire(super::http::WireError),
     #[error(
-        "'{reference}' lies on the network, which this version does not reach: download the .gguf file and name its path"
+        "'{reference}' is on the network, which this build does not support: download the .gguf file and name its path"
     )]
     Remote { reference: String },
     #[error(
         "the catalogue has no model '{name}': {}",
-        if near.is_empty() { "'plimsoll list' shows what it has".to_owned() } else { format!("it has {near}") }
+        if near.is_empty() { "run 'plimsoll list' to see its models".to_owned() } else { format!("similar models are {near}") }
     )]
     NoEntry { name: String, near: String },
-    #[error("{error}; near it the catalogue has {near}, which needs no network")]
+    #[error("{error}; similar models in the catalogue, which needs no network: {near}")]
     Near { error: Box<Self>, near: String },
-    #[error("stopped, as asked")]
+    #[error("stopped by the user")]
     Stopped,
 }
 

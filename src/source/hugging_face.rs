@@ -38,7 +38,7 @@ pub(super) fn open(desk: &mut Desk<'_>, wanted: &Wanted, watch: &mut Watch<'_>) 
     let server = desk.network.hugging_face.clone();
     let server = Url::parse(&server).map_err(|why| SourceError::Broken {
         name: wanted.to_string(),
-        reason: format!("Hugging Face's address '{server}' is wrong: {why}"),
+        reason: format!("Hugging Face's address '{server}' is invalid: {why}"),
     })?;
     let (file, files) = if let Some(file) = &wanted.file {
         (file.clone(), None)
@@ -69,7 +69,7 @@ pub(super) fn open(desk: &mut Desk<'_>, wanted: &Wanted, watch: &mut Watch<'_>) 
             Ok(files) => files,
             Err(SourceError::Stopped) => return Err(SourceError::Stopped),
             Err(error) => {
-                desk.note(format!("a projector that may lie beside the file is not counted: {error}"));
+                desk.note(format!("a projector next to the file, if any, is not counted: {error}"));
                 Vec::new()
             }
         },
@@ -115,7 +115,7 @@ fn list(desk: &mut Desk<'_>, server: &Url, wanted: &Wanted, watch: &mut Watch<'_
     }
     let files: Vec<InTree> = serde_json::from_slice(&tree.bytes).map_err(|_| SourceError::Broken {
         name: wanted.to_string(),
-        reason: format!("what '{}' answers is no list of files: check HF_ENDPOINT", tree.url.host()),
+        reason: format!("'{}' did not return a list of files: check HF_ENDPOINT", tree.url.host()),
     })?;
     Ok(files.into_iter().map(|file| file.path).collect())
 }
@@ -128,7 +128,7 @@ fn choose(desk: &mut Desk<'_>, wanted: &Wanted, files: &[String]) -> Result<Stri
     if groups.is_empty() {
         let safetensors = files.iter().any(|file| file.ends_with(".safetensors"));
         let advice =
-            if safetensors { "it holds safetensors; look for the same model as GGUF" } else { "look for another" };
+            if safetensors { "it holds safetensors; look for a GGUF version of the model" } else { "look for another" };
         return Err(broken(format!("the repository has no GGUF files: {advice}")));
     }
     let group = if let Some(quant) = &wanted.quant {
@@ -139,7 +139,7 @@ fn choose(desk: &mut Desk<'_>, wanted: &Wanted, files: &[String]) -> Result<Stri
         let group = usual.or(groups.first()).ok_or_else(|| broken("it has no files".to_owned()))?;
         if let Some(other) = labels.iter().find(|label| **label != group.label) {
             desk.note(format!(
-                "'{}' is taken of {} quantisations; name another one as {wanted}:{other}",
+                "'{}' was chosen from {} quantisations; use {wanted}:{other} for another",
                 group.label,
                 groups.len(),
             ));
@@ -153,7 +153,7 @@ fn choose(desk: &mut Desk<'_>, wanted: &Wanted, files: &[String]) -> Result<Stri
 fn complete(group: &Group) -> Result<String, String> {
     if let Some(missing) = group.missing {
         return Err(format!(
-            "shard {missing} of {} of '{}' is missing in the repository: choose another quantisation",
+            "shard {missing} of {} of '{}' is missing from the repository: use another quantisation",
             group.shards, group.label
         ));
     }
@@ -165,23 +165,28 @@ fn refusal(wanted: &Wanted, status: u16, code: Option<&str>, with_token: bool) -
     let page = format!("https://huggingface.co/{}", wanted.repository);
     let reason = match (code, status) {
         (Some("GatedRepo"), _) | (None, 403) => {
-            let token = if with_token { "the token in use has not been granted it" } else { "then set HF_TOKEN" };
+            let token = if with_token { "the token in use has no access yet" } else { "then set HF_TOKEN" };
             format!("the repository is gated: accept its terms on {page}, {token}")
         }
         (Some("RevisionNotFound"), _) => format!("the repository has no revision '{}'", wanted.revision()),
         (Some("EntryNotFound"), _) => match &wanted.file {
             Some(file) => format!("the repository has no file '{file}'"),
-            None => "the repository lists a file that it does not have: try again later".to_owned(),
+            None => "the repository lists a file that does not exist: try again later".to_owned(),
         },
-        (_, 404) if wanted.file.is_some() => "there is no such repository, or it has no such file: check the name".to_owned(),
+        (_, 404) if wanted.file.is_some() => {
+            "there is no such repository, or it has no such file: check the name".to_owned()
+        }
         (_, 404) => "there is no such repository: check the name".to_owned(),
         (_, 401) if with_token => {
-            "there is no such repository, or it is private and the token in use may not see it: check the name and HF_TOKEN"
+            "there is no such repository, or it is private and the token in use has no access: check the name and \
+             HF_TOKEN"
                 .to_owned()
         }
-        (_, 401) => "there is no such repository, or it is private or gated: check the name, or set HF_TOKEN".to_owned(),
-        (_, 403) => "access is denied: check what HF_TOKEN may see".to_owned(),
-        (_, status) => format!("the server answers with status {status}: check the name"),
+        (_, 401) => {
+            "there is no such repository, or it is private or gated: check the name, or set HF_TOKEN".to_owned()
+        }
+        (_, 403) => "access is denied: check the permissions of HF_TOKEN".to_owned(),
+        (_, status) => format!("the server returned status {status}: check the name"),
     };
     SourceError::NotThere { reference: wanted.to_string(), reason }
 }

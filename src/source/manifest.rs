@@ -34,8 +34,8 @@ impl Manifest {
         self.of_kind("model").next().ok_or_else(|| {
             let tensors = self.of_kind("tensor").next().is_some();
             let why =
-                if tensors { "it is kept as safetensors, not as GGUF" } else { "its manifest names no model file" };
-            format!("{why}: nothing here can be planned from it")
+                if tensors { "it is stored as safetensors, not as GGUF" } else { "its manifest names no model file" };
+            format!("{why}: it cannot be planned")
         })
     }
 }

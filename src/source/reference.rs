@@ -39,7 +39,7 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Ope
     }
     if let (None, Some((kind, _))) = (&name, reference.split_once("://")) {
         let reason = format!(
-            "'{kind}://' is no kind of address that is read: write http, https, hf, ollama, or a file's path alone"
+            "'{kind}://' is not a supported kind of address: use http, https, hf, ollama, or a plain file path"
         );
         return Err(SourceError::NotThere { reference: reference.to_owned(), reason });
     }
@@ -56,7 +56,7 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Ope
     };
     match built_in(reference) {
         Ok(mut found) => {
-            found.header.notes.push(format!("This is what the catalogue knows of it: {unknown}"));
+            found.header.notes.push(format!("Planned from the catalogue's description: {unknown}"));
             Ok(found)
         }
         Err(SourceError::NoEntry { near, .. }) if near.is_empty() => Err(unknown),

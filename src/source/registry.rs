@@ -23,7 +23,7 @@ pub(super) fn open(desk: &mut Desk<'_>, name: &Name, watch: &mut Watch<'_>) -> R
         format!("https://{}", name.host)
     };
     let server =
-        Url::parse(&server).map_err(|why| wrong(&format!("the registry's address '{server}' is wrong: {why}")))?;
+        Url::parse(&server).map_err(|why| wrong(&format!("the registry's address '{server}' is invalid: {why}")))?;
     let model = server.at(&format!("v2/{}/{}", name.namespace, name.model));
     let mut ask = Ask::get(model.at(&format!("manifests/{}", name.tag)));
     ask.fields.push(("accept", MANIFEST.to_owned()));
@@ -38,7 +38,7 @@ pub(super) fn open(desk: &mut Desk<'_>, name: &Name, watch: &mut Watch<'_>) -> R
     let manifest = manifest(&document, &short)?;
     let model_layer = manifest.model().map_err(|why| wrong(&why))?;
     let place = |layer: &Layer| -> Result<Place, SourceError> {
-        let hex = layer.sha256().ok_or_else(|| wrong("its manifest has a digest that is none"))?;
+        let hex = layer.sha256().ok_or_else(|| wrong("its manifest has an invalid digest"))?;
         let digest = format!("sha256:{hex}");
         let ask = Ask { bearer: ask.bearer.clone(), ..Ask::get(model.at(&format!("blobs/{digest}"))) };
         Ok(Place { ask, digest: Some(digest) })
@@ -65,9 +65,9 @@ fn manifest(document: &Document, name: &str) -> Result<Manifest, SourceError> {
     let host = document.url.host();
     match document.status {
         200 => serde_json::from_slice(&document.bytes)
-            .map_err(|_| wrong(format!("what '{host}' answers is no manifest: check the registry's address"))),
-        401 | 403 => Err(wrong(format!("'{host}' does not let this user have it: ask its owner"))),
-        status => Err(wrong(format!("'{host}' answers with status {status}: try again later"))),
+            .map_err(|_| wrong(format!("'{host}' did not return a manifest: check the registry's address"))),
+        401 | 403 => Err(wrong(format!("'{host}' denies this user access: ask the model's owner"))),
+        status => Err(wrong(format!("'{host}' returned status {status}: try again later"))),
     }
 }
 

@@ -155,7 +155,7 @@ impl<'n> Desk<'n> {
         let (validator, total) = (file.validator().map(str::to_owned), file.total());
         if file.ignores_ranges() {
             self.note(format!(
-                "'{}' sends whole files only: reading stopped behind the header, at {}",
+                "'{}' sends whole files only: reading stopped after the header, at {}",
                 url.host(),
                 Bytes(header.data_start)
             ));
@@ -189,13 +189,13 @@ impl<'n> Desk<'n> {
         if let Some(Err(error)) = put.find(Result::is_err) {
             drop(put);
             let folder = cache.folder().display().to_string();
-            self.note(format!("what was fetched could not be kept in '{folder}' for the next time: {error}"));
+            self.note(format!("the header could not be cached in '{folder}': {error}"));
         }
     }
 
     fn note_old(&mut self, about: &About, error: &WireError) {
         let age = ago(about.age(SystemTime::now()));
-        self.note(format!("'{}' comes from the cache, last seen {age}: {error}", about.name));
+        self.note(format!("'{}' was read from the cache, last checked {age}: {error}", about.name));
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) fn open(
         return Ok(None);
     }
     let shown: Option<told::Shown> = serde_json::from_slice(&document.bytes).ok().filter(|_| document.status == 200);
-    let shown = shown.ok_or_else(|| strange(server, &format!("what it tells of '{short}'")))?;
+    let shown = shown.ok_or_else(|| strange(server, &format!("its description of '{short}'")))?;
     let draft = shown.draft().map_err(|reason| SourceError::Broken { name: short.clone(), reason })?;
     let bytes = write(&draft, Form::default());
     let header = read(&mut HeaderAlone(&bytes), &Limits::default())
@@ -89,6 +89,6 @@ fn address(server: &str) -> Result<Url, SourceError> {
 }
 
 fn strange(server: &str, what: &str) -> SourceError {
-    let reason = format!("{what} cannot be read: check that OLLAMA_HOST names an Ollama");
+    let reason = format!("{what} cannot be read: check that OLLAMA_HOST points to an Ollama server");
     SourceError::Broken { name: server.to_owned(), reason }
 }

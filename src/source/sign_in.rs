@@ -40,13 +40,11 @@ pub(super) fn again(
     let host = refused.url.host().to_owned();
     let key = desk.network.ollama_key.as_deref().filter(|path| path.exists());
     let Some(path) = key else {
-        return Err(format!(
-            "'{host}' wants to know who asks, and there is no Ollama key to answer with: sign in with 'ollama signin'"
-        ));
+        return Err(format!("'{host}' requires a login, and there is no Ollama key: sign in with 'ollama signin'"));
     };
     let challenge = refused.challenge.as_deref().and_then(Challenge::read);
     let challenge =
-        challenge.ok_or_else(|| format!("'{host}' wants a login of a kind that Ollama's registry has not"))?;
+        challenge.ok_or_else(|| format!("'{host}' requires a kind of login that Ollama's registry does not use"))?;
     let realm = challenge.realm(&ask.url)?;
     let key = Key::open(path)?;
     let url = challenge.signed_url(&realm)?;
@@ -58,7 +56,7 @@ pub(super) fn again(
     let parsed: Option<Answer> = serde_json::from_slice(&answer.bytes).ok().filter(|_| answer.status == 200);
     let secret = parsed.and_then(|answer| Secret::new(&answer.token));
     let no_token =
-        || format!("'{}' gives no token for this user's Ollama key: sign in with 'ollama signin'", realm.host());
+        || format!("'{}' issued no token for this user's Ollama key: sign in with 'ollama signin'", realm.host());
     ask.bearer = Some(secret.ok_or_else(no_token)?);
     desk.small(ask, watch).map_err(said)
 }
@@ -85,7 +83,7 @@ impl<'f> Challenge<'f> {
 
     /// The realm, if it is the registry's own: a signature for another host would let that one act in this user's name.
     fn realm(&self, registry: &Url) -> Result<Url, String> {
-        let realm = Url::parse(self.realm).map_err(|why| format!("the login's address is wrong: {why}"))?;
+        let realm = Url::parse(self.realm).map_err(|why| format!("the login address is invalid: {why}"))?;
         let owner = |url: &Url| {
             let ollamas = ["ollama.ai", "ollama.com"];
             let host = url.host();
@@ -96,18 +94,14 @@ impl<'f> Challenge<'f> {
         if local || (realm.is_secure() && owner(&realm) == owner(registry)) {
             Ok(realm)
         } else {
-            Err(format!(
-                "'{}' sends this user to '{}' for a login, which is not followed",
-                registry.host(),
-                realm.host()
-            ))
+            Err(format!("'{}' redirects the login to '{}', which is not followed", registry.host(), realm.host()))
         }
     }
 
     /// The realm with everything that is to be signed, in the order in which Go writes a query: by name.
     fn signed_url(&self, realm: &Url) -> Result<Url, String> {
         let mut random = [0; 16];
-        SystemRandom::new().fill(&mut random).map_err(|_| "this system gives no random numbers".to_owned())?;
+        SystemRandom::new().fill(&mut random).map_err(|_| "this system provides no random numbers".to_owned())?;
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let scopes: Vec<_> = self.scope.split(' ').map(|scope| format!("&scope={}", in_query(scope))).collect();
         let (nonce, service) = (URL_SAFE_NO_PAD.encode(random), in_query(self.service));

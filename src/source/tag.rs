@@ -31,11 +31,11 @@ impl TagKnobs {
         let mut said = Vec::new();
         if let Some(tokens) = self.num_ctx.filter(|_| !held.ctx) {
             settings.ctx = Context::Tokens(tokens.min(LARGEST));
-            said.push(format!("the context starts at {tokens} tokens, which the model's tag sets (num_ctx)"));
+            said.push(format!("context set to {tokens} tokens by the model's tag (num_ctx)"));
         }
         if let Some(layers) = self.num_gpu.filter(|_| !held.gpu_layers) {
             settings.gpu_layers = u64::try_from(layers).map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(LARGEST)));
-            said.push(format!("GPU layers start at {layers}, which the model's tag sets (num_gpu)"));
+            said.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
         }
         said
     }

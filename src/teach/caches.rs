@@ -73,7 +73,7 @@ impl Whose {
     pub const fn title(self) -> &'static str {
         match self {
             Self::LlamaCpp => "llama.cpp",
-            Self::OllamaEngine => "the Ollama engine",
+            Self::OllamaEngine => "Ollama engine",
         }
     }
 }

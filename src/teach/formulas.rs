@@ -145,7 +145,7 @@ impl Formulas {
 }
 
 fn whole(plan: &Plan, parts: Vec<Node>) -> Node {
-    Node::sum("all that is allocated", plan.totals.all, parts)
+    Node::sum("allocated memory", plan.totals.all, parts)
 }
 
 /// The caches: one part per kind of block.
@@ -173,7 +173,7 @@ fn caches(plan: &Plan, formulas: &estimated::Formulas) -> Node {
 fn graphs(plan: &Plan, formulas: &estimated::Formulas) -> Node {
     let graph = &plan.graph;
     let partial = (GraphUse::Partial, "graph, some layers in RAM", &graph.partial, formulas.partial);
-    let full = (GraphUse::Full, "graph, every layer on GPUs", &graph.full, formulas.full);
+    let full = (GraphUse::Full, "graph, all layers on GPU", &graph.full, formulas.full);
     let part = |(when, name, size, rule): (_, &str, &crate::plan::GraphSize, Option<&estimated::Rule>)| {
         let role = if when == graph.used { Role::Wins } else { Role::Loses };
         match rule {

@@ -116,7 +116,7 @@ impl Lessons {
     pub fn markdown(&self) -> String {
         let Told { title, model, text, look, question, answer, .. } = &self.told;
         let text = text.join("\n\n");
-        format!("# {title}\n\n{text}\n\n*{look}*\n\n**{question}** {answer}\n\nTold on {model}.\n")
+        format!("# {title}\n\n{text}\n\n*{look}*\n\n**{question}** {answer}\n\nModel: {model}.\n")
     }
 }
 

@@ -62,8 +62,8 @@ impl Asked {
             settled.spread.tensor_split = settled.gpus.iter().map(|gpu| layers(gpu) as f32).collect();
         }
         let remark = format!(
-            "{} estimates and builds no graph: this is llama.cpp's (release {}), with as many layers on GPUs and the \
-             same context, batch and caches.",
+            "{} estimates and builds no graph: this is llama.cpp's (release {}), with the same layers on GPU, \
+             context, batch and cache types.",
             case.engine.title(),
             settled.loaded.release.name
         );

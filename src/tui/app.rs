@@ -250,8 +250,8 @@ impl App {
     /// Says which keys to try first, until one is pressed.
     pub fn greet(&mut self) {
         let text = match self.regions.shape {
-            Shape::Columns => "Welcome. ← → move the context, Tab looks around, b lists models, ? all keys.",
-            Shape::TooSmall | Shape::Tabbed => "Welcome. ← → context, Tab look around, ? all keys.",
+            Shape::Columns => "Welcome. ← → change the context, Tab next panel, b models, ? all keys.",
+            Shape::TooSmall | Shape::Tabbed => "Welcome. ← → context, Tab next panel, ? all keys.",
         };
         self.notice = Some(text.to_owned());
     }

@@ -52,7 +52,7 @@ struct Post(Sender<Action>);
 impl Drop for Post {
     fn drop(&mut self) {
         if thread::panicking() {
-            let what = "Looking after the devices failed; they stay as they are shown. Please report it.".to_owned();
+            let what = "Device monitoring failed; free memory is no longer updated. Please report it.".to_owned();
             // the planner may be gone already
             drop(self.0.send(Action::Broke(what)));
         }

@@ -29,7 +29,7 @@ impl World for ThisComputer {
         let reference = recent::reference(reference);
         let kept = Recent::new(&file).add(&reference);
         kept.map_err(|error| {
-            format!("'{reference}' is not kept among the recent models: '{}': {error}", file.display())
+            format!("'{reference}' could not be added to the recent models: '{}': {error}", file.display())
         })
     }
 
@@ -57,11 +57,11 @@ impl World for ThisComputer {
     fn save(&self, path: &str, text: &str) -> Result<PathBuf, String> {
         let place = at_home(Path::new(path));
         let mut file = File::create_new(&place).map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists => format!("'{path}' is there already: give it another name."),
+            ErrorKind::AlreadyExists => format!("'{path}' already exists: choose another name."),
             _ => format!("'{path}' cannot be written: {error}."),
         })?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
-        written.map_err(|error| format!("'{path}' could not be written whole: {error}."))?;
+        written.map_err(|error| format!("'{path}' could not be written completely: {error}."))?;
         // told in full: the planner does not show in which folder it was started
         Ok(place.canonicalize().unwrap_or(place))
     }
@@ -122,7 +122,7 @@ mod tests {
         let path = folder.path().join("plan.md").display().to_string();
         let saved = ThisComputer.save(&path, "one\n").unwrap();
         assert_eq!(fs::read_to_string(saved).unwrap(), "one\n");
-        assert_eq!(ThisComputer.save(&path, "two\n"), Err(format!("'{path}' is there already: give it another name.")));
+        assert_eq!(ThisComputer.save(&path, "two\n"), Err(format!("'{path}' already exists: choose another name.")));
         assert_eq!(fs::read_to_string(&path).unwrap(), "one\n");
         let nowhere = ThisComputer.save(&format!("{path}/below"), "").unwrap_err();
         assert!(nowhere.contains("cannot be written"), "{nowhere}");

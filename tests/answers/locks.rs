@@ -19,7 +19,7 @@ proptest! {
 
     #[test]
     fn suggestions_are_whole_plans_on_gpus_and_leave_held_knobs_alone(
-        engine in any_engine(128), model in laws::any_model(), machine in machine(), settings in settings(),
+        engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(),
         wish in select(&WISHES[..]), held in subsequence(Knob::ALL.to_vec(), 0..=3),
     ) {
         let case = case(engine, model, &machine, &settings);

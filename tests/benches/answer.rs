@@ -22,12 +22,22 @@ fn main() {
     divan::main();
 }
 
-/// What the planner's screen asks after every key.
-#[divan::bench]
-fn limits_of_a_split_model(bencher: Bencher<'_, '_>) {
-    let (model, machine) = (model("llama3.1-8b"), server(1, Bytes::gib(8)));
+/// An engine and a machine of so many GPUs of so many GiB for a model that does not quite fit.
+const SPLIT: [(EngineId, &str, usize, u64); 5] = [
+    (EngineId::Ollama024, "llama3.1-8b", 1, 8),
+    (EngineId::Ollama, "llama3.1-8b", 1, 8),
+    (EngineId::LlamaCpp, "llama3.1-8b", 1, 8),
+    (EngineId::Ollama, "qwen3-235b-a22b", 4, 24),
+    (EngineId::LlamaCpp, "qwen3-235b-a22b", 4, 24),
+];
+
+/// How far knobs can go, which the planner's screen asks after every key: the bars are 0.5 s for the model of 8 B and 1.5 s
+/// for the one of 235 B, marks and cliffs included.
+#[divan::bench(args = SPLIT, sample_count = 10, sample_size = 1)]
+fn limits_of_a_split_model(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
+    let (model, machine) = (model(name), server(gpus, Bytes::gib(gib)));
     let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
-    let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
+    let case = Case { engine, model: &model, machine: &machine, settings: &settings };
     let plan = case.plan().unwrap();
     bencher.bench(|| case.limits(&plan));
 }
@@ -43,10 +53,10 @@ fn changes_for_a_split_model(bencher: Bencher<'_, '_>) {
 }
 
 /// Every place along the context where a layer is lost.
-#[divan::bench]
-fn cliffs_of_94_layers_4_gpus(bencher: Bencher<'_, '_>) {
-    let (model, machine) = (model("qwen3-235b-a22b"), server(4, Bytes::gib(24)));
+#[divan::bench(args = SPLIT, sample_count = 10, sample_size = 1)]
+fn cliffs_along_the_context(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
+    let (model, machine) = (model(name), server(gpus, Bytes::gib(gib)));
     let settings = Settings::default();
-    let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
+    let case = Case { engine, model: &model, machine: &machine, settings: &settings };
     bencher.bench(|| case.cliffs(Knob::Context));
 }

@@ -47,7 +47,7 @@ fn handouts_come_in_four_forms() {
         String::from_utf8(output.stdout).unwrap()
     };
     let text = output(&[]);
-    assert!(text.contains("if nothing were freed") && !text.contains('\u{1b}'), "{text}");
+    assert!(text.contains("without reuse") && !text.contains('\u{1b}'), "{text}");
     let markdown = output(&["--markdown"]);
     assert!(markdown.starts_with("# ") && markdown.contains("| tensor | shape |"), "{markdown}");
     assert!(output(&["--svg"]).starts_with("<svg "));
@@ -55,9 +55,9 @@ fn handouts_come_in_four_forms() {
 }
 
 #[rstest]
-#[case("formulas", "llama.cpp", "all that is allocated")]
-#[case("formulas", "ollama-0.24", "Which side wins")]
-#[case("cache", "ollama-0.24", "GQA, 32 heads over 8")]
+#[case("formulas", "llama.cpp", "allocated memory")]
+#[case("formulas", "ollama-0.24", "Larger branch")]
+#[case("cache", "ollama-0.24", "GQA, 32 Q heads, 8 KV heads")]
 fn formulas_and_caches_come_in_four_forms(#[case] page: &str, #[case] engine: &str, #[case] says: &str) {
     let place = Place::new();
     let output = |form: &[&str]| {

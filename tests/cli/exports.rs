@@ -42,7 +42,7 @@ fn each_engine_says_which_forms_it_has() {
     command
         .assert()
         .code(2)
-        .stderr(contains("--as: llama.cpp has no env: write one of llama-server, json, markdown, svg"));
+        .stderr(contains("--as: llama.cpp has no env: use one of llama-server, json, markdown, svg"));
 
     let mut command = place.plimsoll();
     command.arg("export").arg(&model).args([
@@ -59,7 +59,7 @@ fn each_engine_says_which_forms_it_has() {
 
     let mut command = place.plimsoll();
     command.arg("export").arg(&model).args(["--as", "poem"]);
-    command.assert().code(2).stderr(contains("write one of modelfile, options, env, systemd"));
+    command.assert().code(2).stderr(contains("use one of modelfile, options, env, systemd"));
 }
 
 #[test]

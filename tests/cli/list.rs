@@ -111,7 +111,7 @@ fn the_text_is_a_table() {
         .and(contains("Fits"))
         .and(contains("Does not fit"))
         .and(contains(format!("{} models for", catalogue::all().len())))
-        .and(contains("no model was found on this machine").and(contains(".ollama/models")));
+        .and(contains("no models found on this machine").and(contains(".ollama/models")));
     let plain = said.and(contains("\u{1b}").not());
     place.plimsoll().arg("list").args(MACHINE).assert().success().stdout(plain).stderr("");
 }

@@ -74,7 +74,7 @@ fn machines_are_saved_listed_opened_and_removed() {
         command.arg("machine").args(arguments);
         command
     };
-    machine(&["list"]).assert().success().stdout(contains("No machine is saved yet"));
+    machine(&["list"]).assert().success().stdout(contains("No saved machines"));
     machine(&[&["save", "garage"], &GARAGE[..]].concat()).assert().success().stdout(contains("--machine 'garage'"));
     machine(&["save", "two cards", "--gpu", "RTX 4090", "--gpu", "RTX 4090", "--ram", "64GiB"]).assert().success();
     machine(&["list"]).assert().success().stdout(contains("2 × RTX 4090, 64.0 GiB of RAM"));
@@ -115,7 +115,7 @@ fn a_malformed_machine_file_exits_with_2(#[case] bytes: &[u8], #[case] part: &st
 #[rstest]
 #[case(&["--machine", "nowhere.json"], "does not exist")]
 #[case(&["--machine", "."], "folder")]
-#[case(&["--machine", ""], "cannot be a machine's name")]
+#[case(&["--machine", ""], "is not a valid machine name")]
 #[case(&["--gpu", "RTX 4091"], "RTX 4090")]
 #[case(&["--gpu", "M4 Max 65GB"], "M4 Max 64GB")]
 #[case(&["--gpu", "total=-1GiB"], "-1GiB")]
@@ -205,27 +205,27 @@ fn computers_join_and_the_plan_says_what_each_holds() {
     command.arg("plan").arg(place.model("llama3.1-8b")).args(here).args(["--join", "garage"]);
     let text = command.assert().success().get_output().stdout.clone();
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("Computers") && text.contains("garage (GPU1, GPU2)") && text.contains("@garage"), "{text}");
+    assert!(text.contains("Machines") && text.contains("garage (GPU1, GPU2)") && text.contains("@garage"), "{text}");
 
     // what starts it there and here
     let mut command = place.plimsoll();
     command.arg("export").arg(place.model("llama3.1-8b")).args(here).args(["--join", "garage", "--as", "llama-server"]);
     let text = String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap();
-    for part in ["on garage, in a network that you trust: ggml-rpc-server -H 0.0.0.0 -p 50052", "--rpc garage:50052"] {
+    for part in ["on garage, in a trusted network: ggml-rpc-server -H 0.0.0.0 -p 50052", "--rpc garage:50052"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 
     // one that has none of its own, Ollama's, and one too many
     let ollama = plan(&place, &["--gpu", "24GiB", "--ram", "32GiB", "--join", "garage"]);
-    assert!(ollama["notes"].to_string().contains("left out") && ollama["devices"].as_array().unwrap().len() == 2);
+    assert!(ollama["notes"].to_string().contains("are not used") && ollama["devices"].as_array().unwrap().len() == 2);
     for (arguments, part) in [
         (vec!["--join", "nowhere"], "neither a file"),
-        (vec!["--join", "4090"], "for a machine with RTX 4090 say --gpu '4090'"),
-        (vec!["--join", "garage", "--join", "garage"], "joined already"),
+        (vec!["--join", "4090"], "for a machine with RTX 4090 use --gpu '4090'"),
+        (vec!["--join", "garage", "--join", "garage"], "already joined"),
     ] {
         let said = refused(place.plimsoll().arg("devices").args(arguments), 2);
         assert!(said.contains("--join") && said.contains(part), "{said}");
     }
     place.plimsoll().args(["machine", "save", "bare", "--gpu", "none", "--ram", "8GiB"]).assert().success();
-    assert!(refused(place.plimsoll().args(["devices", "--join", "bare"]), 2).contains("no GPU to lend"));
+    assert!(refused(place.plimsoll().args(["devices", "--join", "bare"]), 2).contains("no GPU to add"));
 }

@@ -172,7 +172,7 @@ fn a_divided_gpu_is_one_of_its_instances(#[case] visible: Option<&str>, #[case] 
 fn a_divided_gpu_without_an_instance_is_left_out() {
     let devices = devices("NVIDIA H100;GPU-aa;85899345920;1073741824;9.0;none", None);
     assert!(gpus(&devices).is_empty());
-    assert!(devices["tried"].to_string().contains("MIG is on and it has no instance"), "{devices}");
+    assert!(devices["tried"].to_string().contains("MIG is on, but it has no instance"), "{devices}");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn free_memory_is_followed_and_a_gpu_may_go_and_come_back() {
     // 15: the GPU is lost
     play("5", "!15");
     let moved = next(&news, |moved| free(&moved.machine) == [5, 0] && !moved.notes.is_empty());
-    assert!(moved.notes[0].starts_with("GPU1 B answers no longer"), "{:?}", moved.notes);
+    assert!(moved.notes[0].starts_with("GPU1 B no longer responds"), "{:?}", moved.notes);
     play("6", "2000000000");
     next(&news, |moved| free(&moved.machine) == [6, 0] && moved.notes.is_empty());
 

@@ -21,7 +21,7 @@ fn it_tells_what_ollama_ps_would_show() {
 
     let text = place.plan_by("ollama", "llama3.1-8b").args(["--gpu", "24GiB"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap().replace('\u{a0}', " ");
-    assert!(text.contains("ollama ps would show: "), "{text}");
+    assert!(text.contains("ollama ps shows: "), "{text}");
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn its_own_numbers_stand_beside_the_plan() {
     // blocks are counted in turn, and the last one's turn is its number's
     assert_eq!((&plan["layers"][0]["device"], &plan["layers"][79]["device"]), (&value!("GPU1"), &value!("GPU2")));
     let notes = plan["notes"].to_string();
-    assert!(notes.contains("the runner loads layers in runs"), "{notes}");
+    assert!(notes.contains("the runner loads contiguous layers"), "{notes}");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn what_is_asked_for_is_loaded_even_where_less_fits() {
     let plan = plan(&place, "llama3.1-8b", &["--gpu", "4GiB", "--gpu-layers", "20"]);
     let notes = plan["notes"].to_string();
     let fit = plan["offloaded"].as_u64().unwrap();
-    assert!((1..20).contains(&fit) && notes.contains(&format!("though by the estimate {fit} fit")), "{notes}");
+    assert!((1..20).contains(&fit) && notes.contains(&format!("although only {fit} fit by the estimate")), "{notes}");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn everything_is_required_or_refused() {
     let place = Place::new();
     let small = plan(&place, "llama3.1-8b", &["--gpu", "4GiB", "--require-full"]);
     assert_eq!(small["verdict"], "does-not-fit");
-    assert!(small["refused"].as_str().unwrap().starts_with("every layer is required on GPUs"));
+    assert!(small["refused"].as_str().unwrap().starts_with("all layers are required on GPU"));
     let large = plan(&place, "llama3.1-8b", &["--gpu", "24GiB", "--require-full"]);
     assert_eq!((&large["verdict"], &large["refused"]), (&value!("gpu"), &Value::Null));
     refused(&mut place.plan_by("ollama-0.12", "llama3.1-8b"), 2);

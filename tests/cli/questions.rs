@@ -226,7 +226,7 @@ fn what_is_held_cannot_be_wished_for() {
     let mut command = place.plimsoll();
     command.arg("best").arg(place.model("llama3.1-8b")).args(SMALL).args(["--for", "kv-type", "--cache-type-k", "f16"]);
     let said = refused(&mut command, 2);
-    assert!(said.contains("--kv-type is given and so held"), "{said}");
+    assert!(said.contains("--kv-type is given and therefore fixed"), "{said}");
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_knob_that_is_none_is_refused_with_those_that_there_are() {
     let place = Place::new();
     let named = format!("{},context=3", place.model("llama3.2-1b").display());
     let said = refused(place.plimsoll().arg("together").arg(named).args(SMALL), 2);
-    assert!(said.contains("'context'") && said.contains("write one of ctx"), "{said}");
+    assert!(said.contains("'context'") && said.contains("use one of ctx"), "{said}");
     let named = format!("{},ctx=many", place.model("llama3.2-1b").display());
     let said = refused(place.plimsoll().arg("together").arg(named).args(SMALL), 2);
     assert!(said.contains("'many' is not a number"), "{said}");

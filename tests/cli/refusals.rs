@@ -24,10 +24,10 @@ fn what_is_no_model_exits_with_3(#[case] name: &str, #[case] bytes: Option<&[u8]
 }
 
 #[rstest]
-#[case::mistyped("plann model.gguf --ctx 4k", "was 'plimsoll plan' meant?")]
-#[case::mistyped_with_an_option("devcies --json", "was 'plimsoll devices' meant?")]
-#[case::behind("model.gguf plan", "the command comes first: 'plimsoll plan model.gguf'")]
-#[case::none_such("x y", "'x' is no command")]
+#[case::mistyped("plann model.gguf --ctx 4k", "did you mean 'plimsoll plan'?")]
+#[case::mistyped_with_an_option("devcies --json", "did you mean 'plimsoll devices'?")]
+#[case::behind("model.gguf plan", "the command must come first: 'plimsoll plan model.gguf'")]
+#[case::none_such("x y", "'x' is not a command")]
 #[case::no_task("machine", "save, list, remove")]
 fn what_is_no_command_exits_with_2(#[case] words: &str, #[case] part: &str) {
     let said = refused(Place::new().plimsoll().args(words.split(' ')), 2);

@@ -118,7 +118,7 @@ fn every_figure_of_the_driver_arrives() {
     assert_eq!(shared["total"], 536_870_912_u64 + 66_571_993_088);
     assert_eq!(shared["free"], 500_000_000_u64 + 66_500_000_000);
     let pool = shared["facts"]["pool"].as_str().unwrap();
-    assert!(pool.contains("carve-out of 512 MiB") && pool.contains("62.0 GiB (GTT)"), "{pool}");
+    assert!(pool.contains("carve-out of 512 MiB") && pool.contains("62.0 GiB of shared RAM (GTT)"), "{pool}");
     assert!(devices["tried"].to_string().contains("3 GPUs through"), "{devices}");
 }
 
@@ -200,7 +200,7 @@ fn with_neither_driver_there_is_no_gpu_and_every_reason_is_listed() {
     let empty = Place::new();
     let mut command = empty.plimsoll();
     command.args(["devices", "--nvml", "/nowhere/nvml.so", "--sysfs"]).arg(empty.folder.path());
-    assert!(json(&mut command)["tried"].to_string().contains("class/drm: not there"));
+    assert!(json(&mut command)["tried"].to_string().contains("class/drm: missing"));
     refused(empty.plimsoll().args(["devices", "--sysfs", "/nowhere/sys"]), 2);
 }
 

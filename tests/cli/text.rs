@@ -35,8 +35,8 @@ fn what_fits_without_its_experts_says_so() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let headline = text.split("\n\n").next().unwrap().replace('\n', " ");
-    assert!(headline.contains("but 10.7 GiB of their weights run from RAM, which is slower."), "{text}");
-    assert!(headline.starts_with("Part in RAM: all 49 layers count as on"), "{text}");
+    assert!(headline.contains("but 10.7 GiB of their weights are in RAM, which is slower."), "{text}");
+    assert!(headline.starts_with("Part in RAM: all 49 layers are assigned to"), "{text}");
 }
 
 #[test]

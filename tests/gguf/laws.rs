@@ -83,12 +83,12 @@ fn budgets_hold_where_the_file_is_large_enough() {
         (Limits { tensors: 19, ..usual }, "the number of tensors"),
         (Limits { name: 3, ..usual }, "the length of metadata key 0"),
         (Limits { elements: 99, ..usual }, "the array length of key 't'"),
-        (Limits { steps: 99, ..usual }, "the number of strings and arrays in the header's arrays"),
+        (Limits { steps: 99, ..usual }, "the number of strings and arrays within arrays of the header"),
         (Limits { string: 99, ..usual }, "a string's length in key 'long'"),
-        (Limits { kept_bytes: 300, ..usual }, "the text and numbers of the header together"),
+        (Limits { kept_bytes: 300, ..usual }, "the total size of the header's values"),
     ] {
         let error = said(limits).unwrap_err();
-        assert!(error.starts_with(field) && error.contains("more than the"), "{error}");
+        assert!(error.starts_with(field) && error.contains("more than the limit of"), "{error}");
     }
     // these only decide what is kept; where it lies is known in any case
     let lean = Limits { kept_string: 10, kept_elements: 10, kept_bytes: 400, ..usual };

@@ -49,19 +49,19 @@ fn the_built_in_model_is_llama_3_1_8b() {
 }
 
 #[rstest]
-#[case("", "not the JSON that it should be")]
+#[case("", "not valid JSON")]
 #[case(r#"{"kv": {}, "tensors": []}"#, "missing field `n_vocab`")]
 #[case(
     r#"{"kv": {"k": ["u8", 256]}, "n_vocab": 1, "tensors": []}"#,
-    "key 'k' of the description has a value that is not of its type u8"
+    "key 'k' of the description has a value that is not of type u8"
 )]
-#[case(r#"{"kv": {"k": ["array:bool", [1]]}, "n_vocab": 1, "tensors": []}"#, "not of its type array:bool")]
-#[case(r#"{"kv": {"k": ["word", 1]}, "n_vocab": 1, "tensors": []}"#, "not of its type word")]
+#[case(r#"{"kv": {"k": ["array:bool", [1]]}, "n_vocab": 1, "tensors": []}"#, "not of type array:bool")]
+#[case(r#"{"kv": {"k": ["word", 1]}, "n_vocab": 1, "tensors": []}"#, "not of type word")]
 #[case(
     r#"{"kv": {}, "n_vocab": 1, "tensors": [["t", "q9_K", [256]]]}"#,
     "tensor 't' of the description: 'q9_K' is not"
 )]
-#[case(r#"{"kv": {}, "n_vocab": 1, "tensors": [["t", "q4_K", [255]]]}"#, "the described header is refused: tensor 't'")]
+#[case(r#"{"kv": {}, "n_vocab": 1, "tensors": [["t", "q4_K", [255]]]}"#, "the described header is invalid: tensor 't'")]
 fn what_is_no_description(#[case] json: &str, #[case] reason: &str) {
     let said = source::description::header(json).unwrap_err().to_string();
     assert!(said.contains(reason), "{said}");

@@ -33,7 +33,7 @@ fn a_spilled_layer_shows_the_inequality_that_failed_and_each_offer_works() {
     for bytes in [inequality.free, inequality.room, inequality.needed, inequality.placed_bytes] {
         assert!(text.contains(&bytes.to_string()), "{bytes}\n{text}");
     }
-    assert!(text.contains("less than the layer needs") && text.contains(&plan.source()), "{text}");
+    assert!(text.contains("The layer does not fit") && text.contains(&plan.source()), "{text}");
     let Mode::Because(page) = stage.app.mode.clone() else { panic!("Enter asks why") };
     assert_eq!(page.progress, Progress::Done);
     assert!(page.offers.len() > 3);
@@ -70,7 +70,7 @@ fn where_nothing_helps_or_nothing_is_needed_the_page_says_so() {
     assert!(stage.text().contains("Nothing needs to change"), "{}", stage.text());
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(0, "", 0, 64), (140, 50));
     stage.press("Tab Enter");
-    assert!(stage.text().contains("There is no GPU to bring it onto"), "{}", stage.text());
+    assert!(stage.text().contains("There is no GPU to move it to"), "{}", stage.text());
     stage.press("Esc s");
     assert!(stage.text().contains("There is no GPU."), "{}", stage.text());
 }
@@ -81,7 +81,7 @@ fn the_best_settings_leave_what_is_held_alone_and_are_taken_in_one_step() {
     stage.press("l s");
     let Mode::Best(page) = stage.app.mode.clone() else { panic!("s asks for the best settings") };
     let text = stage.text();
-    assert!(text.contains("context is held") && text.contains("held: context 49\u{2009}152"), "{text}");
+    assert!(text.contains("context is locked") && text.contains("locked: context 49\u{2009}152"), "{text}");
     let of = |wish| page.found.iter().find(|(other, _)| *other == wish).unwrap().1.clone();
     assert!(of(Wish::Context).is_empty() && !of(Wish::CacheType).is_empty());
     let before = stage.app.situation().unwrap();
@@ -105,7 +105,7 @@ fn the_best_settings_leave_what_is_held_alone_and_are_taken_in_one_step() {
 fn brackets_step_from_one_change_to_the_next() {
     let mut stage = spilled();
     stage.press("Home ]");
-    assert!(stage.text().contains("Still working out"), "{}", stage.text());
+    assert!(stage.text().contains("Still computing"), "{}", stage.text());
     stage.think();
     let mut last = 1024;
     for _ in 0..4 {
@@ -131,7 +131,7 @@ fn brackets_step_from_one_change_to_the_next() {
     assert_eq!(stage.app.value(Knob::Context), last);
     assert!(stage.text().contains('╵'), "the lost layers are marked\n{}", stage.text());
     stage.press("↓ ↓ ]");
-    assert!(stage.text().contains("Layers are not told apart along"), "{}", stage.text());
+    assert!(stage.text().contains("has no thresholds"), "{}", stage.text());
 }
 
 #[test]

@@ -47,8 +47,8 @@ fn the_notes_say_all_of_what_ollama_decided_and_ollama_ps_shows() {
         let plan = plan(&stage).clone();
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let surprise = plan.decided.first().unwrap().clone();
-        assert!(surprise.starts_with("one GPU of 2"), "{:?}", plan.decided);
-        assert!(stage.text().contains("one GPU of 2"), "the verdict begins with it\n{}", stage.text());
+        assert!(surprise.starts_with("1 of 2 GPUs"), "{:?}", plan.decided);
+        assert!(stage.text().contains("1 of 2 GPUs"), "the verdict begins with it\n{}", stage.text());
         stage.press("n");
         let listing = plan.listing.unwrap();
         let mut seen = stage.text();
@@ -61,7 +61,7 @@ fn the_notes_say_all_of_what_ollama_decided_and_ollama_ps_shows() {
             let last = note.split_whitespace().last().unwrap();
             assert!(words(&seen).contains(last), "'{note}' is cut off\n{seen}");
         }
-        assert!(seen.contains("What it decided by itself") && seen.contains("What else is worth knowing"), "{seen}");
+        assert!(seen.contains("Chosen by the engine") && seen.contains("Other notes"), "{seen}");
         stage.press("Esc");
         assert!(matches!(stage.app.mode, Mode::Plan));
     }
@@ -71,7 +71,7 @@ fn the_notes_say_all_of_what_ollama_decided_and_ollama_ps_shows() {
 fn an_engine_without_anything_to_say_says_so() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45));
     stage.press("n");
-    assert!(plan(&stage).notes.is_empty() == stage.text().contains("nothing else to say"), "{}", stage.text());
+    assert!(plan(&stage).notes.is_empty() == stage.text().contains("No notes: the engine"), "{}", stage.text());
     stage.press("? Esc");
     assert!(matches!(stage.app.mode, Mode::Plan));
 }
@@ -176,9 +176,9 @@ fn another_engine_stands_beside_with_what_differs_marked() {
     for size in [(60, 20), (80, 24)] {
         stage.resize(size.0, size.1);
         stage.press("E");
-        assert!(stage.text().contains("Engines side by side"), "{}", stage.text());
+        assert!(stage.text().contains("Compare engines"), "{}", stage.text());
         stage.press("End");
-        assert!(stage.text().contains("Made for"), "{}", stage.text());
+        assert!(stage.text().contains("Planned for"), "{}", stage.text());
         stage.press("Esc");
     }
 }

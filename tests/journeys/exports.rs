@@ -19,7 +19,7 @@ fn what_is_seen_is_what_is_copied() {
     assert!(stage.text().contains("PARAMETER num_ctx 3000"), "{}", stage.text());
     stage.press("Enter");
     assert!(stage.copied[0].contains("PARAMETER num_ctx 3000\n"), "{:?}", stage.copied);
-    assert!(stage.text().contains("The Modelfile is on its way to the terminal's clipboard."), "{}", stage.text());
+    assert!(stage.text().contains("Modelfile copied."), "{}", stage.text());
     stage.press("→ y");
     assert_eq!(stage.copied[1], "{\n  \"num_ctx\": 3000\n}\n");
     stage.press("Esc");
@@ -38,7 +38,7 @@ fn a_form_is_saved_under_the_name_that_is_typed_and_never_over_a_file() {
     assert!(stage.props.files.lock().unwrap()["plimsoll.conf"].starts_with("[Service]\n"));
 
     stage.press("s Enter");
-    assert!(stage.text().contains("'plimsoll.conf' is there already: give it another name."), "{}", stage.text());
+    assert!(stage.text().contains("'plimsoll.conf' already exists: choose another name."), "{}", stage.text());
     stage.press("Back Back Back Back Back");
     stage.write(".two");
     stage.press("Enter");
@@ -86,5 +86,5 @@ fn programs_are_told_where_the_model_is_as_long_as_it_is_that_one() {
 fn without_a_plan_there_is_nothing_to_take_away() {
     let mut stage = Stage::with(None, stage::one_gpu(), (120, 40), Settings::default(), Look::BEST);
     stage.press("x");
-    assert!(stage.text().contains("There is no plan to take away."), "{}", stage.text());
+    assert!(stage.text().contains("There is no plan to export."), "{}", stage.text());
 }

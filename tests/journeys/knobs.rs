@@ -159,7 +159,7 @@ fn a_word_that_cannot_be_refused_says_so() {
     go(&mut stage, Knob::KvUnified);
     assert_eq!(stage.app.in_effect(Knob::KvUnified), Some(1), "without -np there is one cache");
     stage.press("i");
-    assert!(stage.text().contains("in any case"), "{}", stage.text());
+    assert!(stage.text().contains("when parallel is auto"), "{}", stage.text());
     stage.press("Esc");
     go(&mut stage, Knob::Parallel);
     stage.press("→");

@@ -20,7 +20,7 @@ fn stage() -> Stage {
     let props = &mut stage.props;
     props.models.insert("/models/qwen.gguf".to_owned(), Ok(package("qwen3-8b")));
     props.models.insert("hf://o/r:Q4_K_M".to_owned(), Ok(package("gemma3-4b")));
-    let bad = "bad.gguf is no GGUF file: it begins with 50 4B 03 04.";
+    let bad = "bad.gguf is not a GGUF file: it begins with 50 4B 03 04.";
     props.models.insert("/models/bad.gguf".to_owned(), Err(bad.to_owned()));
     props.shelf = vec![
         ("hf://owner/mamba", Origin::Recent, Ok(package("mamba-2.8b"))),
@@ -78,7 +78,7 @@ fn a_model_of_this_computer_is_chosen_from_the_list() {
         "the catalogue is left out"
     );
     stage.press("↓ ↓ Enter");
-    assert!(stage.text().contains("broken:1b was not opened: its blob"), "{}", stage.text());
+    assert!(stage.text().contains("broken:1b could not be opened: its blob"), "{}", stage.text());
     stage.press("o ↓ Enter");
     assert_eq!(model_name(&stage), "Qwen3 8B");
     assert_eq!(stage.app.loading.state, Load::Ready);
@@ -143,12 +143,12 @@ fn the_cursor_stays_on_its_model_while_the_list_fills() {
     stage.press("b ^S ^S ^S ^S ↓ ↓");
     let Mode::Browse(browse) = &stage.app.mode else { panic!("still choosing") };
     let chosen = browse.chosen(&stage.app.shelf).unwrap().item.name.clone();
-    assert!(stage.text().contains("being worked out"), "{}", stage.text());
+    assert!(stage.text().contains("planning"), "{}", stage.text());
     stage.no_surveys = false;
     stage.press("^R ^R");
     let Mode::Browse(browse) = &stage.app.mode else { panic!("still choosing") };
     assert_eq!(browse.chosen(&stage.app.shelf).unwrap().item.name, chosen);
-    assert!(!stage.text().contains("being worked out"), "{}", stage.text());
+    assert!(!stage.text().contains("planning"), "{}", stage.text());
 }
 
 #[test]
@@ -158,9 +158,9 @@ fn what_was_found_out_stays_while_the_page_is_closed() {
     stage.no_surveys = true;
     stage.press("b");
     assert!(stage.text().contains("✓ Fits"), "{}", stage.text());
-    assert!(stage.text().contains("1 being worked out"), "what failed may have been put right\n{}", stage.text());
+    assert!(stage.text().contains("planning 1"), "what failed may have been put right\n{}", stage.text());
     stage.press("Esc → b");
-    assert!(stage.text().contains("6 being worked out"), "with other knobs all is asked anew\n{}", stage.text());
+    assert!(stage.text().contains("planning 6"), "with other knobs all is asked anew\n{}", stage.text());
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_path_is_completed_and_opened() {
     assert_eq!(browse.input.value(), "/models/", "as far as all agree");
     assert_eq!(listed(&stage)[..2], ["/models/bad.gguf", "/models/qwen.gguf"]);
     stage.press("Enter");
-    assert!(stage.text().contains("bad.gguf was not opened"), "{}", stage.text());
+    assert!(stage.text().contains("bad.gguf could not be opened"), "{}", stage.text());
     stage.press("o");
     stage.write("/models/q");
     stage.press("Tab Enter");
@@ -218,7 +218,7 @@ fn what_comes_with_a_model_and_its_tags_knobs_are_taken_and_said() {
     let with_tag = Settings { ctx: Context::Tokens(12_288), gpu_layers: GpuLayers::Count(5), ..came.clone() };
     assert_eq!(stage.app.settings, with_tag);
     let text = stage.text();
-    assert!(text.contains("The context starts at 12288 tokens, which the model's tag sets"), "{text}");
+    assert!(text.contains("Context set to 12288 tokens by the model's tag"), "{text}");
     assert!(stage.app.plan.as_ref().unwrap().notes.iter().any(|note| note.contains("num_gpu")));
     stage.press("u");
     assert_eq!(stage.app.settings, came, "the tag's knobs are one step that can be undone");
@@ -242,9 +242,9 @@ fn a_bad_file_leaves_the_plan_and_says_why() {
     stage.press("Enter");
     assert_eq!(model_name(&stage), "Llama 3.1 8B");
     let text = stage.text();
-    assert!(text.contains("bad.gguf was not opened") && text.contains("no GGUF file"), "{text}");
+    assert!(text.contains("bad.gguf could not be opened") && text.contains("not a GGUF file"), "{text}");
     stage.press("Esc");
-    assert!(!stage.text().contains("was not opened"));
+    assert!(!stage.text().contains("could not be opened"));
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn an_empty_computer_is_shown_the_catalogue() {
     assert!(matches!(&stage.app.mode, Mode::Browse(page) if page.at == 1), "what is said above it moves no row");
     stage.props.shelf.clear();
     stage.press("Esc o");
-    assert!(stage.text().contains("type a name, a path or an address"), "{}", stage.text());
+    assert!(stage.text().contains("type a name, a path or a URL"), "{}", stage.text());
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn what_the_quantiser_refuses_leaves_everything_as_it_is() {
     stage.press("↓ ↓ Enter Back Back Back Back Back Back");
     stage.write("NVFP4");
     stage.press("Enter");
-    assert!(stage.text().contains("'NVFP4' is no quantisation"), "{}", stage.text());
+    assert!(stage.text().contains("'NVFP4' is not a known quantisation"), "{}", stage.text());
     stage.press("Esc");
     assert_eq!(plan(&stage), &before);
 }

@@ -78,7 +78,7 @@ fn a_value_is_read_and_taken_and_undone() {
 fn brackets_go_to_the_exact_edge_and_its_point_is_planned() {
     let mut stage = spilled();
     stage.press("w ]");
-    assert!(stage.text().contains("Still working out"), "{}", stage.text());
+    assert!(stage.text().contains("Still computing"), "{}", stage.text());
     stage.think();
     stage.press("]");
     let edge = sweeping(&stage).cursor;
@@ -166,7 +166,7 @@ fn the_axes_of_the_matrix_are_chosen_there() {
 fn a_cell_says_what_the_engine_makes_of_its_settings() {
     let mut stage = spilled();
     stage.press("W → ");
-    assert!(stage.text().contains("But the KV cache is f16: q8_0 needs"), "{}", stage.text());
+    assert!(stage.text().contains("Note: the KV cache is f16"), "{}", stage.text());
 }
 
 /// What is asked while an answer comes stops it; parts of the older one are dropped.

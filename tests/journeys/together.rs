@@ -20,8 +20,8 @@ fn open(stage: &mut Stage, name: &str) {
 fn alone_it_is_told_how_another_comes() {
     let mut stage = stage();
     stage.press("L");
-    assert!(stage.text().contains("Together: every layer of it is on GPUs."), "{}", stage.text());
-    assert!(stage.text().contains("It is alone: pin it with c"), "{}", stage.text());
+    assert!(stage.text().contains("Together: all its layers are on GPU."), "{}", stage.text());
+    assert!(stage.text().contains("Only one model: pin it with c"), "{}", stage.text());
     stage.press("Esc");
     assert!(matches!(stage.app.mode, Mode::Plan));
 }
@@ -32,11 +32,11 @@ fn what_is_pinned_comes_first_and_goes_first() {
     stage.press("c");
     open(&mut stage, "other");
     stage.press("L");
-    assert!(stage.text().contains("✓ Together: every layer of each is on GPUs."), "{}", stage.text());
+    assert!(stage.text().contains("✓ Together: all layers of all models are on GPU."), "{}", stage.text());
     assert!(stage.text().contains("AAAA") && stage.text().contains("nn"), "{}", stage.text());
     stage.press("Esc End L");
-    assert!(stage.text().contains("✗ Not together: only one of the 2 is loaded in the end."), "{}", stage.text());
-    assert!(stage.text().contains("has to go for now:"), "{}", stage.text());
+    assert!(stage.text().contains("✗ Do not fit together: only 1 of 2 stays loaded."), "{}", stage.text());
+    assert!(stage.text().contains("is unloaded to make room for now:"), "{}", stage.text());
 }
 
 #[test]
@@ -46,5 +46,5 @@ fn the_answer_follows_the_engine() {
     open(&mut stage, "other");
     stage.press("End e Home ↓ ↓ Enter L");
     assert!(stage.text().contains("llama.cpp, release 2026-11 · exact"), "{}", stage.text());
-    assert!(!stage.text().contains("has to go"), "{}", stage.text());
+    assert!(!stage.text().contains("is unloaded"), "{}", stage.text());
 }

@@ -33,7 +33,7 @@ fn a_kept_header_is_asked_after_and_serves_without_its_server() {
     drop(server);
     let offline = here.load(&url).unwrap();
     assert_eq!(name(&offline), "Second");
-    let said = offline.header.notes.iter().find(|note| note.contains("comes from the cache, last seen just now"));
+    let said = offline.header.notes.iter().find(|note| note.contains("was read from the cache, last checked just now"));
     assert!(said.is_some_and(|said| said.contains("cannot be reached")), "{:?}", offline.header.notes);
 }
 
@@ -115,5 +115,5 @@ fn a_folder_that_cannot_be_written_is_no_obstacle() {
     fs::write(&blocked, "").unwrap();
     here.network().cache = Some(blocked.join("cache"));
     let opened = here.load(&server.at("/m.gguf")).unwrap();
-    assert!(opened.header.notes.iter().any(|note| note.contains("could not be kept")), "{:?}", opened.header.notes);
+    assert!(opened.header.notes.iter().any(|note| note.contains("could not be cached")), "{:?}", opened.header.notes);
 }

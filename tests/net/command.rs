@@ -48,7 +48,7 @@ fn a_tags_own_knobs_are_where_the_plan_starts() {
     let own = plan(&[]);
     assert_eq!((&own["settings"]["ctx"], &own["offloaded"]), (&json!(12288), &json!(5)));
     let notes = own["notes"].to_string();
-    assert!(notes.contains("12288 tokens, which the model's tag sets") && notes.contains("(num_gpu)"), "{notes}");
+    assert!(notes.contains("12288 tokens by the model's tag") && notes.contains("(num_gpu)"), "{notes}");
     let named = plan(&["--ctx", "4096", "--gpu-layers", "all"]);
     assert_eq!(named["settings"]["ctx"], json!(4096));
     assert_ne!(named["offloaded"], json!(5));
@@ -71,13 +71,13 @@ fn the_cache_is_shown_pruned_and_cleared() {
         let output = plimsoll(home.path(), &server).arg("cache").args(args).assert().success().get_output().clone();
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(cache(&[]).starts_with("Nothing is kept"));
+    assert!(cache(&[]).starts_with("Nothing is cached"));
     plimsoll(home.path(), &server).args(["plan", "m:1b"]).assert().success();
     let shown = cache(&["show"]);
     assert!(shown.contains("/v2/library/m/blobs/sha256:aaaa") && shown.contains("(just now)"), "{shown}");
     assert_eq!(cache(&["prune"]), "Nothing to remove.\n");
     assert!(cache(&["clear"]).starts_with("Removed 3 answers"));
-    assert!(cache(&[]).starts_with("Nothing is kept"));
+    assert!(cache(&[]).starts_with("Nothing is cached"));
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn a_quantisation_is_chosen(#[case] reference: &str, #[case] file: &str) {
     // a repository's model comes with its projector, a file that is named too
     let projector = if reference.contains("o/r") { 4 * (256 + 4096) } else { 0 };
     assert_eq!(opened.remote_projector.0, projector);
-    let said = opened.header.notes.iter().any(|note| note.contains("'Q4_K_M' is taken of 3 quantisations"));
+    let said = opened.header.notes.iter().any(|note| note.contains("'Q4_K_M' was chosen from 3 quantisations"));
     assert_eq!(said, reference == "hf://o/r", "{:?}", opened.header.notes);
 }
 
@@ -78,10 +78,10 @@ fn a_file_is_opened_where_its_neighbours_cannot_be_told() {
 #[case("hf://o/hidden", "there is no such repository, or it is private or gated")]
 #[case("hf://o/nowhere", "there is no such repository: check the name")]
 #[case("hf://o/r/nothing.gguf", "the repository has no file 'nothing.gguf'")]
-#[case("hf://o", "no name of a model")]
+#[case("hf://o", "not a model name")]
 #[case("catalogue:none", "the catalogue has no model 'none'")]
-#[case("file:///etc/passwd", "'file://' is no kind of address that is read")]
-#[case("ftp://example.com/m.gguf", "'ftp://' is no kind of address that is read")]
+#[case("file:///etc/passwd", "'file://' is not a supported kind of address")]
+#[case("ftp://example.com/m.gguf", "'ftp://' is not a supported kind of address")]
 fn what_is_not_there_is_said(#[case] reference: &str, #[case] says: &str) {
     let (hub, _cdn) = start();
     let said = Here::new(&hub.url).refused(reference);
@@ -97,7 +97,7 @@ fn a_token_goes_to_its_own_host_alone_and_into_no_text() {
     assert!(hub.seen().iter().all(|seen| seen.field("authorization") == Some("Bearer hf_very_secret")));
     assert!(!cdn.seen().is_empty() && cdn.seen().iter().all(|seen| seen.field("authorization").is_none()));
     let said = here.load("hf://o/gated").unwrap_err().to_string();
-    assert!(said.contains("the token in use has not been granted it"), "{said}");
+    assert!(said.contains("the token in use has no access yet"), "{said}");
     for text in [said, format!("{:?}{:?}", opened.header.notes, here.roots)] {
         assert!(!text.contains("very_secret"), "{text}");
     }

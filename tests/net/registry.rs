@@ -72,12 +72,12 @@ fn what_the_registry_does_not_have_is_said() {
     let server = Server::start(registry);
     let here = Here::new(&server.url);
     for (name, says) in [
-        ("m:70b", "'m:70b' is neither a file nor a model that Ollama has, here or in its registry"),
+        ("m:70b", "'m:70b' is neither a file nor an Ollama model on this machine or in its registry"),
         ("other", "neither a file"),
-        ("m:safetensors", "kept as safetensors"),
-        ("m:none", "is no manifest"),
-        ("m:broken", "a digest that is none"),
-        ("m:private", "there is no Ollama key to answer with: sign in with 'ollama signin'"),
+        ("m:safetensors", "stored as safetensors"),
+        ("m:none", "did not return a manifest"),
+        ("m:broken", "an invalid digest"),
+        ("m:private", "there is no Ollama key: sign in with 'ollama signin'"),
     ] {
         let said = here.refused(name);
         assert!(said.contains(says), "{name}: {said}");
@@ -89,7 +89,7 @@ fn without_a_network_the_reason_is_said() {
     let url = { Server::start(registry).url.clone() };
     let said = Here::new(&url).refused("m:8b");
     assert!(
-        said.starts_with("'m:8b' is not found: it is neither a file nor a model on this machine, and '127.0.0.1:"),
+        said.starts_with("'m:8b' was not found: it is neither a file nor a model on this machine, and '127.0.0.1:"),
         "{said}"
     );
 }

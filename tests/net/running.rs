@@ -78,5 +78,5 @@ fn what_it_does_not_have_is_looked_up_in_the_registry() {
     assert!(said.contains("does not list its tensors: update it"), "{said}");
     let silly = Server::start(|_| Reply::ok("<html>"));
     let said = here(&silly).refused("m:8b");
-    assert!(said.contains("check that OLLAMA_HOST names an Ollama"), "{said}");
+    assert!(said.contains("check that OLLAMA_HOST points to an Ollama server"), "{said}");
 }

@@ -88,7 +88,7 @@ fn keys_of_other_kinds_are_named() {
     for text in [key_file("aes256-ctr"), "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n".to_owned(), String::new()] {
         put(&path, &text);
         let said = here.refused("o/m");
-        assert!(said.contains("is no Ed25519 key without a password"), "{said}");
+        assert!(said.contains("is not an Ed25519 key without a passphrase"), "{said}");
     }
     assert!(tokens.seen().is_empty());
 }

@@ -60,7 +60,7 @@ impl World for Props {
 
     fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String> {
         if name.is_empty() {
-            return Err("'' cannot be a machine's name".to_owned());
+            return Err("'' is not a valid machine name".to_owned());
         }
         self.machines.lock().unwrap().push((name.to_owned(), Ok(machine.clone())));
         Ok(format!("Saved as {name}."))
@@ -69,7 +69,7 @@ impl World for Props {
     fn save(&self, path: &str, text: &str) -> Result<PathBuf, String> {
         let mut files = self.files.lock().unwrap();
         if files.contains_key(path) {
-            return Err(format!("'{path}' is there already: give it another name."));
+            return Err(format!("'{path}' already exists: choose another name."));
         }
         files.insert(path.to_owned(), text.to_owned());
         Ok(PathBuf::from("/here").join(path))

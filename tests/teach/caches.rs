@@ -98,7 +98,7 @@ fn a_window_keeps_cells_for_itself_and_a_batch() {
 }
 
 #[rstest]
-#[case::shared(None, "4 sequences that share 32 768 tokens")]
+#[case::shared(None, "4 sequences sharing 32 768 tokens")]
 #[case::apart(Some(4), "4 sequences of 8 192 tokens each")]
 #[case::one(Some(1), "One sequence of 32 768 tokens")]
 fn engines_are_compared_over_as_many_tokens(#[case] parallel: Option<u64>, #[case] said: &str) {

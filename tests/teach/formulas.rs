@@ -235,7 +235,7 @@ fn plans_turn_where_the_crossings_are() {
             for (contest, size) in page.contests.iter().filter_map(|contest| {
                 let size: fn(&Plan) -> &GraphSize = match contest.name.as_str() {
                     "graph, some layers in RAM" => |plan| &plan.graph.partial,
-                    "graph, every layer on GPUs" => |plan| &plan.graph.full,
+                    "graph, all layers on GPU" => |plan| &plan.graph.full,
                     _ => return None,
                 };
                 Some((contest, size))

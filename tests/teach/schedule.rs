@@ -147,5 +147,5 @@ fn a_pipeline_keeps_four_copies_and_says_why() {
     let layers = plimsoll::settings::GpuLayers::Count(20);
     let off = sheet(plimsoll::settings::Settings { gpu_layers: layers, ..settings_of(8192) });
     let unmet: Vec<_> = off.trace().watched.pipeline.conditions().into_iter().filter(|(_, met)| !met).collect();
-    assert_eq!(unmet, [("every layer is on GPUs", false)]);
+    assert_eq!(unmet, [("all layers are on GPU", false)]);
 }

@@ -65,10 +65,10 @@ fn the_plan_follows_the_free_memory_of_the_gpus_until_it_is_frozen() {
 
     // 15: the GPU is lost
     play.now("NVIDIA L4;GPU-a;25769803776;21474836480;8.9|NVIDIA L4;GPU-b;!15;0;8.9");
-    session.until_text("GPU1 NVIDIA L4 answers no longer");
+    session.until_text("GPU1 NVIDIA L4 no longer responds");
     session.until_text("2 × L4");
     play.now(&two(20, 23));
-    session.until("what came back is said no more", |screen| !screen.contents().contains("answers no longer"));
+    session.until("what came back is said no more", |screen| !screen.contents().contains("no longer responds"));
     session.send("q");
     assert!(session.ends().0.success());
 }
@@ -78,7 +78,7 @@ fn the_planner_is_drawn_before_the_driver_answers() {
     let play = Play::new(&two(20, 20));
     let gate = play.folder.path().join("open");
     let mut session = play.planner(Some(&gate));
-    session.until_text("looking for GPUs");
+    session.until_text("detecting GPUs");
     session.until_text("Verdict");
     // the driver has not answered, and keys are heard
     session.send("\x1b[C");

@@ -27,10 +27,13 @@ impl Suggestion {
     /// as on GPUs.
     pub fn price(&self) -> String {
         let costs: Vec<String> = self.costs.iter().map(ToString::to_string).collect();
-        let costs =
-            if costs.is_empty() { "with all else as it is".to_owned() } else { format!("for {}", costs.join(", ")) };
+        let costs = if costs.is_empty() {
+            "with nothing else changed".to_owned()
+        } else {
+            format!("in exchange for {}", costs.join(", "))
+        };
         match self.plan.standing() {
-            Standing::PartInRam(parts) => format!("{costs}; {parts} of the weights run from RAM"),
+            Standing::PartInRam(parts) => format!("{costs}; {parts} of the weights are in RAM"),
             _ => costs,
         }
     }
@@ -86,11 +89,11 @@ impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Context { from, to } => write!(f, "a context of {} instead of {}", Tokens(to), Tokens(from)),
-            Self::Parallel { from, to: 1 } => write!(f, "one sequence at a time instead of {from}"),
-            Self::Parallel { from, to } => write!(f, "{to} sequences at once instead of {from}"),
+            Self::Parallel { from, to: 1 } => write!(f, "1 parallel sequence instead of {from}"),
+            Self::Parallel { from, to } => write!(f, "{to} parallel sequences instead of {from}"),
             Self::Batch { from, to } => write!(f, "a batch of {} instead of {}", Tokens(to), Tokens(from)),
             Self::CacheType { from, to } => write!(f, "{} {to} cache instead of {from}", article(to)),
-            Self::FlashAttn => write!(f, "flash attention switched on"),
+            Self::FlashAttn => write!(f, "flash attention on"),
         }
     }
 }
@@ -99,8 +102,8 @@ impl fmt::Display for Gain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Context(tokens) => write!(f, "a context of {}", Tokens(tokens)),
-            Self::Parallel(1) => write!(f, "one sequence at a time"),
-            Self::Parallel(sequences) => write!(f, "{sequences} sequences at once"),
+            Self::Parallel(1) => write!(f, "1 parallel sequence"),
+            Self::Parallel(sequences) => write!(f, "{sequences} parallel sequences"),
             Self::CacheType(ty) => write!(f, "{} {ty} cache", article(ty)),
         }
     }

@@ -3,21 +3,21 @@
 pub(super) const EXAMPLES: &str = "\
 Examples:
   plimsoll                                       the planner, on a built-in model and this machine
-  plimsoll model.gguf                            the planner, on a file of yours
-  plimsoll llama3.1:8b --gpu \"RTX 4090\"          a model of Ollama's, a card that is not here
-  plimsoll hf://Qwen/Qwen3-8B-GGUF:Q8_0          a model on Hugging Face, before it is pulled
+  plimsoll model.gguf                            the planner, on a local file
+  plimsoll llama3.1:8b --gpu \"RTX 4090\"          a model of Ollama's, on a card you do not have
+  plimsoll hf://Qwen/Qwen3-8B-GGUF:Q8_0          a model on Hugging Face, without downloading it
   plimsoll plan model.gguf --ctx 32768           the same plan as text
   plimsoll plan model.gguf --gpu 24GiB --json    and as JSON, for scripts
-  plimsoll catalogue:qwen3-8b@q8_0               a model that is nowhere yet, from the built-in catalogue
+  plimsoll catalogue:qwen3-8b@q8_0               a model from the built-in catalogue
   plimsoll list --fits                           the models that fit this machine
-  plimsoll best model.gguf --gpu 24GiB           the best settings with every layer on GPUs
+  plimsoll best model.gguf --gpu 24GiB           the best settings with all layers on GPU
   plimsoll together llama3.1:8b qwen3:8b         whether several models can be loaded at once
-  plimsoll devices                               what was found on this machine, and how
+  plimsoll devices                               the devices of this machine, and how they were detected
 
 Environment:
   PLIMSOLL_THEME     dark, light or mono: the planner's colours; NO_COLOR is respected
   PLIMSOLL_GLYPHS    unicode or ascii: the planner's characters
-  OLLAMA_*           Ollama's own variables fill in the knobs that no option names, and say where its models are";
+  OLLAMA_*           Ollama's own variables set the knobs that no option sets, and locate its models";
 
 pub(super) const PLAN_EXAMPLES: &str = "\
 Examples:
@@ -26,8 +26,8 @@ Examples:
   plimsoll plan model.gguf --gpu name=A,total=24GiB,free=22GiB,backend=CUDA,compute=8.6
   plimsoll plan model.gguf --gpu none --json | jq .verdict
 
-Sizes are written 24GiB, 24GB, 512MiB, or in plain bytes.
-What is not said of the machine is detected.
+Sizes are written as 24GiB, 24GB, 512MiB or plain bytes.
+Whatever is not specified of the machine is detected.
 
 Exit status:
   0  a plan was made, whatever its verdict
@@ -48,7 +48,7 @@ Examples:
 pub(super) const BEST_EXAMPLES: &str = "\
 Examples:
   plimsoll best model.gguf
-  plimsoll best model.gguf --ctx 32768 --gpu \"RTX 3060\"     with this context, the rest as it may be
+  plimsoll best model.gguf --ctx 32768 --gpu \"RTX 3060\"     with this context
   plimsoll best model.gguf --for ctx --parallel 4 --json | jq .wishes";
 
 pub(super) const TOGETHER_EXAMPLES: &str = "\
@@ -57,7 +57,7 @@ Examples:
   plimsoll together llama3.1:8b,ctx=32k qwen3:8b,ctx=8k,kv-type=q8_0 --gpu 24GiB
   plimsoll together catalogue:qwen3-8b catalogue:gemma3-4b --ctx 8192 --json | jq .together
 
-Knobs that are given as options hold for all models. Models are loaded in the order in which they are named.";
+Knobs given as options apply to all models. Models are loaded in the order given.";
 
 pub(super) const SWEEP_EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,7 @@ Examples:
   plimsoll export model.gguf --as llama-server --engine llama.cpp --ctx 65536
   plimsoll export model.gguf --as svg --gpu \"RTX 4090\" --output plan.svg
 
-Which forms there are depends on the engine: Modelfile, options, env and systemd are Ollama's.";
+The formats depend on the engine: modelfile, options, env and systemd are for Ollama.";
 
 pub(super) const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -90,15 +90,15 @@ Examples:
 pub(super) const LIST_EXAMPLES: &str = "\
 Examples:
   plimsoll list --fits                              what this machine can run
-  plimsoll list --gpu \"RTX 4090\" --ctx 32768       how all of them would fit on another one
+  plimsoll list --gpu \"RTX 4090\" --ctx 32768       how all of them would fit on another machine
   plimsoll list --quant Q8_0 --gpu 24GiB --json     in another quantisation, for scripts
 
-Models that are only in the catalogue are planned from built-in descriptions: nothing is downloaded.";
+Catalogue models are planned from built-in descriptions: nothing is downloaded.";
 
 pub(super) const DEVICES_EXAMPLES: &str = "\
 Examples:
   plimsoll devices                               this machine
-  plimsoll devices --json > garage.json          and for another computer: plimsoll plan MODEL --machine garage.json
+  plimsoll devices --json > garage.json          then elsewhere: plimsoll plan MODEL --machine garage.json
   plimsoll devices --presets 4090                cards and systems that --gpu knows by name";
 
 pub(super) const MACHINE_EXAMPLES: &str = "\

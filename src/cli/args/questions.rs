@@ -15,7 +15,7 @@ use crate::teach::Page;
 /// A model, and everything that a plan of it depends on.
 #[derive(Debug, Args)]
 pub(in super::super) struct Asked {
-    /// A .gguf file (any shard of a split one will do), or a model's name.
+    /// A .gguf file (any shard of a split model), or a model's name.
     pub(in super::super) model: PathBuf,
     #[command(flatten)]
     pub(in super::super) knobs: Knobs,
@@ -30,7 +30,7 @@ pub(in super::super) struct MaxArgs {
     /// The knob: ctx, parallel, batch, gpu-layers, or quant.
     #[arg(long = "for", value_name = "KNOB", value_parser = value::number_knob_or_quant, help_heading = "Question")]
     pub(in super::super) knob: Wanted,
-    /// At least so many layers on GPUs, the output layer counted, instead of all.
+    /// Require at least N layers on GPU, including the output layer, instead of all.
     #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
     pub(in super::super) layers: Option<u64>,
     /// Print one JSON object; all sizes are integers in bytes.
@@ -61,7 +61,7 @@ pub(in super::super) struct WhyArgs {
 pub(in super::super) struct BestArgs {
     #[command(flatten)]
     pub(in super::super) asked: Asked,
-    /// What to have most of: ctx, parallel or kv-type. Without it, each of them that is not held.
+    /// What to maximise: ctx, parallel or kv-type. Without it, each of them that is not given.
     #[arg(long = "for", value_name = "KNOB", value_parser = value::wish, help_heading = "Question")]
     pub(in super::super) wish: Option<Wish>,
     /// Print one JSON object; all sizes are integers in bytes.
@@ -71,7 +71,7 @@ pub(in super::super) struct BestArgs {
 
 #[derive(Debug, Args)]
 pub(in super::super) struct TogetherArgs {
-    /// The models in the order of their loading, each with knobs of its own after commas: llama3.1:8b,ctx=32k
+    /// The models in loading order, each followed by its own knobs: llama3.1:8b,ctx=32k
     #[arg(required = true, value_name = "MODEL[,KNOB=VALUE…]")]
     pub(in super::super) models: Vec<String>,
     #[command(flatten)]
@@ -90,10 +90,10 @@ pub(in super::super) struct ExplainArgs {
     /// The page.
     #[arg(long, value_name = "PAGE", value_parser = value::page, help_heading = "Question")]
     pub(in super::super) page: Page,
-    /// The lesson, by its number; without it Markdown and JSON have all of them.
+    /// The number of the lesson; without it, Markdown and JSON contain all lessons.
     #[arg(long, value_name = "N", help_heading = "Question")]
     pub(in super::super) lesson: Option<usize>,
-    /// Print Markdown, with every figure.
+    /// Print Markdown, with all figures.
     #[arg(long, help_heading = "Output", conflicts_with_all = ["svg", "json"])]
     pub(in super::super) markdown: bool,
     /// Print a picture of the page.
@@ -108,13 +108,13 @@ pub(in super::super) struct ExplainArgs {
 pub(in super::super) struct SweepArgs {
     #[command(flatten)]
     pub(in super::super) asked: Asked,
-    /// The knob: ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type, flash-attn or another that takes values.
+    /// The knob: ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type, flash-attn or another with values.
     #[arg(long, value_name = "KNOB", value_parser = value::knob, default_value = "ctx", help_heading = "Question")]
     pub(in super::super) over: Knob,
-    /// Its values; without them, places spread over its range.
+    /// Its values; without them, points spread over its range.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question", conflicts_with = "points")]
     pub(in super::super) values: Vec<String>,
-    /// How many places at most.
+    /// Maximum number of points.
     #[arg(long, value_name = "N", value_parser = value::count, default_value = "16", help_heading = "Question")]
     pub(in super::super) points: u64,
     #[command(flatten)]
@@ -125,17 +125,16 @@ pub(in super::super) struct SweepArgs {
 pub(in super::super) struct MatrixArgs {
     #[command(flatten)]
     pub(in super::super) asked: Asked,
-    /// What changes from row to row: a knob, as ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type or
-    /// flash-attn; or quant.
+    /// The knob of the rows: ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type, flash-attn, or quant.
     #[arg(long, value_name = "KNOB", value_parser = value::knob_or_quant, default_value = "ctx", help_heading = "Question")]
     pub(in super::super) rows: Wanted,
-    /// What changes from column to column.
+    /// The knob of the columns.
     #[arg(long, value_name = "KNOB", value_parser = value::knob_or_quant, default_value = "kv-type", help_heading = "Question")]
     pub(in super::super) columns: Wanted,
-    /// The rows' values; without them, 12 places spread over the range.
+    /// Values of the rows; without them, 12 points spread over the range.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
     pub(in super::super) row_values: Vec<String>,
-    /// The columns' values; without them, 6 places spread over the range.
+    /// Values of the columns; without them, 6 points spread over the range.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
     pub(in super::super) column_values: Vec<String>,
     #[command(flatten)]
@@ -146,13 +145,13 @@ pub(in super::super) struct MatrixArgs {
 pub(in super::super) struct ExportArgs {
     #[command(flatten)]
     pub(in super::super) asked: Asked,
-    /// The form: modelfile, options, env, systemd, llama-server, json, markdown or svg.
+    /// The format: modelfile, options, env, systemd, llama-server, json, markdown or svg.
     #[arg(long = "as", value_name = "FORM", help_heading = "Output")]
     pub(in super::super) form: Option<Format>,
-    /// Write it to this file, which must not be there yet, instead of printing it.
+    /// Write to this new file instead of printing.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in super::super) output: Option<PathBuf>,
-    /// Write it even if the file is there.
+    /// Overwrite the file if it exists.
     #[arg(long, requires = "output", help_heading = "Output")]
     pub(in super::super) force: bool,
 }
@@ -163,7 +162,7 @@ pub(in super::super) struct Output {
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output", conflicts_with = "csv")]
     pub(in super::super) json: bool,
-    /// Print comma-separated values with a line of names; all sizes are integers in bytes.
+    /// Print CSV with a header line; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(in super::super) csv: bool,
     /// Print an SVG picture.

@@ -32,7 +32,7 @@ pub(in super::super) fn max(
 ) -> String {
     let plan = &tame(plan.clone());
     let (kept, lacks) = match goal {
-        _ if knob == Knob::GpuLayers => ("all that are asked for fit".to_owned(), "it does not fit".to_owned()),
+        _ if knob == Knob::GpuLayers => ("all requested layers on GPU".to_owned(), "it does not fit".to_owned()),
         _ => kept_and_lacks(plan, goal),
     };
     let mut out = match largest {
@@ -40,7 +40,7 @@ pub(in super::super) fn max(
             let most = format!("{} {}", knob.title(), Tokens(largest.value));
             let next = largest.next.map(|next| match beyond.map(|beyond| (beyond.verdict, beyond.on_gpus())) {
                 Some((Verdict::DoesNotFit, _)) | None => format!("At {}, it does not fit.", Tokens(next)),
-                Some((_, on)) => format!("At {}, {on} of {} layers are on GPUs.", Tokens(next), plan.layers.len()),
+                Some((_, on)) => format!("At {}, {on} of {} layers are on GPU.", Tokens(next), plan.layers.len()),
             });
             let option = format!("--{} {}", knob.name(), largest.value);
             reached(&most, &kept, next.as_deref(), &largest.plan, &option, style)
@@ -69,7 +69,7 @@ pub(in super::super) fn max_quantisation(
             reached(&most, &kept, next.as_deref(), found, &format!("--quant {to}"), style)
         }
         (None, Some(least)) => out_of_reach(least.name(), &lacks, style),
-        (None, None) => style.wrap("", "llama.cpp's quantiser makes no other quantisation of this model."),
+        (None, None) => style.wrap("", "llama.cpp's quantiser has no other quantisation for this model."),
     };
     out.push('\n');
     let about = largest.found.as_ref().map_or_else(|| plan.clone(), |(_, found)| tame(found.clone()));
@@ -81,30 +81,30 @@ pub(in super::super) fn max_quantisation(
 fn kept_and_lacks(plan: &Plan, goal: Goal) -> (String, String) {
     let all = plan.layers.len();
     match goal {
-        Goal::All => ("every layer is on GPUs".to_owned(), "not every layer is on GPUs".to_owned()),
+        Goal::All => ("all layers on GPU".to_owned(), "not all layers are on GPU".to_owned()),
         Goal::AtLeast(layers) => (
-            format!("at least {layers} of {all} layers are on GPUs"),
-            format!("fewer than {layers} of {all} layers are on GPUs"),
+            format!("at least {layers} of {all} layers on GPU"),
+            format!("fewer than {layers} of {all} layers are on GPU"),
         ),
-        Goal::Layer(layer) => (format!("layer {layer} is on a GPU"), format!("layer {layer} is in RAM")),
+        Goal::Layer(layer) => (format!("layer {layer} on GPU"), format!("layer {layer} is in RAM")),
     }
 }
 
 fn reached(most: &str, kept: &str, next: Option<&str>, found: &Plan, option: &str, style: &Style) -> String {
     let found = &tame(found.clone());
-    let said = style.wrap("", &format!("{most} is the most with which {kept}."));
+    let said = style.wrap("", &format!("{most} is the largest value with {kept}."));
     let mut out = match said.strip_prefix(most) {
         Some(rest) => style.paint(Ink::Strong, most) + rest,
         None => said,
     };
-    out += &style.wrap("", next.unwrap_or("That is the end of its range."));
+    out += &style.wrap("", next.unwrap_or("That is the end of the range."));
     out += &style.wrap("", &format!("{}: {}", found.standing().headline(), verdict::sentence(found, None)));
     out += &format!("\n  {option}\n");
     out
 }
 
 fn out_of_reach(least: &str, lacks: &str, style: &Style) -> String {
-    style.wrap("", &format!("Even with {least}, {lacks}: 'plimsoll why' says what is in the way."))
+    style.wrap("", &format!("Even with {least}, {lacks}: 'plimsoll why' explains why."))
 }
 
 /// Why layers are where they are.
@@ -114,17 +114,17 @@ pub(in super::super) fn why(plan: &Plan, explained: &Explained<'_>, style: &Styl
     let mut out = style.wrap("", &format!("{}: {sentence}", plan.standing().headline()));
     out += &layers(plan, explained, style);
     if !explained.takers.is_empty() {
-        out += &format!("\n{}\n", style.paint(Ink::Strong, "What takes the memory of the GPUs"));
+        out += &format!("\n{}\n", style.paint(Ink::Strong, "What uses the GPU memory"));
     }
     for taker in explained.takers {
         out += &format!("{:<6}{:>10}  {}\n", taker.device, taker.bytes.to_string(), taker.name);
     }
     if explained.changes.is_empty() {
-        let none = all_there(plan).unwrap_or("No single change brings all layers onto GPUs.");
+        let none = all_there(plan).unwrap_or("No single change moves all layers to GPU.");
         out += "\n";
         out += &style.wrap("", none);
     } else {
-        out += &format!("\n{}\n", style.paint(Ink::Strong, "Single changes that help, each tried out"));
+        out += &format!("\n{}\n", style.paint(Ink::Strong, "Single changes that help (each was tested)"));
     }
     for (change, goal) in explained.changes {
         let brings = match goal {
@@ -133,7 +133,7 @@ pub(in super::super) fn why(plan: &Plan, explained: &Explained<'_>, style: &Styl
             Goal::AtLeast(_) | Goal::Layer(_) => goal.to_string(),
         };
         let options = change.options().map_or_else(String::new, |options| format!(" ({options})"));
-        out += &style.wrap("- ", &format!("{change}{options} brings {brings} onto GPUs"));
+        out += &style.wrap("- ", &format!("{change}{options} moves {brings} to GPU"));
     }
     out.push('\n');
     out += &source(plan, style);
@@ -171,9 +171,9 @@ fn layers(plan: &Plan, explained: &Explained<'_>, style: &Style) -> String {
             format!("layers {first} to {}", layer.index - 1)
         };
         let reason = if layer.inequality.is_some() {
-            "no room was left, because layers are placed from the last to the first"
+            "no space was left, because layers are placed from last to first"
         } else {
-            "likewise"
+            "same reason"
         };
         out += &style.wrap("- ", &format!("{others}: {reason}."));
     }
@@ -222,7 +222,7 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
         }
     }
     if !sweep.cliffs.is_empty() {
-        out += &format!("\n{}\n", style.paint(Ink::Strong, "Where things change"));
+        out += &format!("\n{}\n", style.paint(Ink::Strong, "Thresholds"));
         out.extend(sweep.cliffs.iter().map(|cliff| style.wrap("- ", &cliff.says(knob))));
     }
     out.push('\n');
@@ -262,9 +262,10 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
     }
     let stands = |outcome: &Result<Outcome, String>| outcome.as_ref().ok().map(Outcome::standing);
     let in_part = matrix.cells.iter().filter_map(stands).any(|standing| matches!(standing, Standing::PartInRam(_)));
-    let part = if in_part { " part: so they count, but weights of some run from RAM;" } else { "" };
-    let legend =
-        format!("fits: every layer is on GPUs;{part} %: so much of the memory is; RAM: none is; over: it does not fit");
+    let part = if in_part { " part: assigned to GPU, but some weights are in RAM;" } else { "" };
+    let legend = format!(
+        "fits: all layers on GPU;{part} %: share of the memory on GPU; RAM: nothing on GPU; over: does not fit"
+    );
     out += &format!(
         "\n{}\n",
         style.wrap("", &format!("{} by {}. {legend}.", matrix.rows.title(), matrix.columns.title()))

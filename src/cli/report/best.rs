@@ -18,15 +18,15 @@ pub(in super::super) fn text(
 ) -> String {
     let plan = &tame(plan.clone());
     let names: Vec<&str> = held.iter().map(|knob| knob.title()).collect();
-    let held = if names.is_empty() { String::new() } else { format!(" Held as given: {}.", names.join(", ")) };
-    let mut out = style.wrap("", &format!("Every layer stays on GPUs, each way tried out.{held}"));
+    let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
+    let mut out = style.wrap("", &format!("All suggestions keep all layers on GPU; each was tested.{held}"));
     for (wish, ways) in found {
         out += &format!("\n{}\n", style.paint(Ink::Strong, wish.title()));
         for way in ways {
             out += &one(way, asked, style);
         }
         if ways.is_empty() {
-            let none = if plan.gpus().is_empty() { "There is no GPU." } else { "No way to it was found." };
+            let none = if plan.gpus().is_empty() { "There is no GPU." } else { "No settings were found." };
             out += &style.wrap("- ", none);
         }
     }
@@ -38,7 +38,7 @@ pub(in super::super) fn text(
 fn one(way: &Suggestion, asked: &Settings, style: &Style) -> String {
     let used: Bytes = way.plan.gpus().iter().map(DevicePlan::asked).sum();
     let free: Bytes = way.plan.gpus().iter().map(|gpu| gpu.free).sum();
-    let mut out = style.wrap("- ", &format!("{} {}; {used} asked of {free} free", way.gain, way.price()));
+    let mut out = style.wrap("- ", &format!("{} {}; uses {used} of {free} free", way.gain, way.price()));
     let options = way.options(asked);
     if !options.is_empty() {
         out += &format!("    {options}\n");

@@ -34,7 +34,7 @@ fn list(plan: &Plan, style: &Style) -> String {
     }
     let totals = plan.totals;
     let mut all = facts(&[totals.weights, totals.cache, totals.graph]);
-    all.push(format!("{} together", amount(totals.all)));
+    all.push(format!("{} total", amount(totals.all)));
     out += &style.below(ID, &all).replacen("      ", "all   ", 1);
     out
 }
@@ -60,7 +60,7 @@ fn table(plan: &Plan, style: &Style) -> String {
     }
     let totals = plan.totals;
     let sums = [totals.weights, totals.cache, totals.graph].map(column).concat();
-    out += &format!("{:<width$}{sums}   {} in all\n", "all", amount(totals.all), width = ID + name);
+    out += &format!("{:<width$}{sums}   {} total\n", "all", amount(totals.all), width = ID + name);
     out
 }
 
@@ -70,7 +70,7 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
     if computers.len() < 2 {
         return None;
     }
-    let mut out = format!("{}\n", style.paint(Ink::Strong, "Computers"));
+    let mut out = format!("{}\n", style.paint(Ink::Strong, "Machines"));
     for computer in &computers {
         let layers = match computer.layers {
             1 => "1 layer".to_owned(),
@@ -78,7 +78,7 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
         };
         let devices = computer.devices.join(", ");
         let (asked, free) = (amount(computer.asked), amount(computer.free));
-        out += &style.wrap("", &format!("{} ({devices}): {layers}, {asked} asked of {free} free", computer.called()));
+        out += &style.wrap("", &format!("{} ({devices}): {layers}, {asked} used of {free} free", computer.called()));
     }
     Some(out)
 }
@@ -96,13 +96,13 @@ fn is_lacking(device: &DevicePlan) -> bool {
 /// The bar, where there are bars, and what is on the device.
 fn below(device: &DevicePlan, plan: &Plan, style: &Style) -> String {
     let mut words = match device.layers.len() {
-        0 => "no layer".to_owned(),
+        0 => "no layers".to_owned(),
         1 => "1 layer".to_owned(),
         n => format!("{n} of {} layers", plan.layers.len()),
     };
     let lack = device.asked() - device.free;
     if lack > Bytes::ZERO && device.kind == DeviceKind::Cpu && device.swap_free > Bytes::ZERO {
-        words += &format!(", {} goes to swap", lack.min(device.swap_free));
+        words += &format!(", {} in swap", lack.min(device.swap_free));
     } else if device.in_use() > Bytes::ZERO {
         words += &format!(", {} in use", device.in_use());
     }

@@ -16,7 +16,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     let graph = &plan.graph;
     let mut out = format!("{}\n", style.paint(Ink::Strong, "Compute graph"));
     for (name, size, when) in sizes(graph) {
-        let why = if when == graph.used { format!("in force: {}", graph.why) } else { String::new() };
+        let why = if when == graph.used { format!("used: {}", graph.why) } else { String::new() };
         let line = style.wrap(&format!("  {name:<8}{:>10}   ", amount(size.bytes)), &why);
         out += &format!("{}\n", line.trim_end());
     }

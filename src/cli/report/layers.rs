@@ -9,7 +9,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     let head = if style.is_narrow() {
         "Layers".to_owned()
     } else {
-        format!("{:<12}{:<8}{:>22}{:>22}{:>12}", "Layers", "device", "weights each", "cache each", "together")
+        format!("{:<12}{:<8}{:>22}{:>22}{:>12}", "Layers", "device", "weights each", "cache each", "total")
     };
     let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
     for run in plan.layers.chunk_by(|one, next| together(one, next, plan)) {
@@ -25,7 +25,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
         let cache = range(run.iter().map(|layer| layer.cache));
         if style.is_narrow() {
             let each = if run.len() > 1 { " each" } else { "" };
-            let together = format!("{device}, {} together", amount(sum));
+            let together = format!("{device}, {} total", amount(sum));
             let facts = [together, format!("weights {weights}{each}"), format!("cache {cache}{each}")];
             out += &style.below(12, &facts).replacen(&" ".repeat(12), &format!("{numbers:<12}"), 1);
         } else {

@@ -24,7 +24,7 @@ pub(in super::super) fn text(
         let first = format!("{} {name:<width$}  ", number + 1);
         out += &style.wrap(&first, &one_line(&fate.sentence(&|tenant| (tenant + 1).to_string())));
     }
-    out += &format!("\n{}\n", style.paint(Ink::Strong, "What remains free"));
+    out += &format!("\n{}\n", style.paint(Ink::Strong, "Remaining free memory"));
     for (index, (before, after)) in machine.gpus.iter().zip(&household.left.gpus).enumerate() {
         out += &left(&format!("GPU{index}"), &one_line(&before.name), before.free, after.free, style);
     }
@@ -32,8 +32,8 @@ pub(in super::super) fn text(
     out.push('\n');
     out += &style.wrap("", &source.to_string());
     if household.fates.iter().any(|fate| matches!(fate, Fate::Evicted { .. })) {
-        let order = "of models that are idle, Ollama unloads first the one whose file's digest sorts first, which is not \
-                     known here: here it is the one that was loaded first";
+        let order = "all models are assumed idle. Ollama unloads the idle model whose file digest sorts first; \
+                     digests are not known here, so the one loaded first is unloaded first";
         out += &style.wrap("- ", order);
     }
     out.extend(notes.iter().map(|note| style.wrap("- ", &one_line(note))));
@@ -47,5 +47,5 @@ fn headline(household: &Household, style: &Style) -> String {
 
 fn left(id: &str, name: &str, before: Bytes, after: Bytes, style: &Style) -> String {
     let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-    style.wrap(&format!("{id:<5} "), &format!("{name}{after} of the {before} that were free"))
+    style.wrap(&format!("{id:<5} "), &format!("{name}{after} of {before} remain free"))
 }

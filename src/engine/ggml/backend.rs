@@ -117,19 +117,6 @@ impl Backend {
     }
 }
 
-/// The kinds of these devices, each once, and which of them each device is of.
-pub fn kinds(backends: &[Backend]) -> (Vec<&Backend>, Vec<usize>) {
-    let mut kinds: Vec<&Backend> = Vec::new();
-    let of = backends.iter().map(|backend| {
-        kinds.iter().position(|kind| *kind == backend).unwrap_or_else(|| {
-            kinds.push(backend);
-            kinds.len() - 1
-        })
-    });
-    let of = of.collect();
-    (kinds, of)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

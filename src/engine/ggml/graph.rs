@@ -17,10 +17,6 @@ pub struct Graph {
     pub computed: Vec<Id>,
     /// What is given: weights, caches, inputs; in the order in which computations first need them.
     pub leafs: Vec<Id>,
-    /// Of the nodes, those that may have a device before anything is spread: they read weights, or are in bytes that are given.
-    pub anchored: Vec<Id>,
-    /// Of the nodes, those that may have to do with a tensor without a device once everything computed has one.
-    pub loose: Vec<Id>,
 }
 
 impl std::ops::Index<Id> for Graph {
@@ -53,8 +49,6 @@ impl Graph {
         self.nodes.clear();
         self.computed.clear();
         self.leafs.clear();
-        self.anchored.clear();
-        self.loose.clear();
     }
 
     /// What a tensor is computed from.
@@ -71,34 +65,6 @@ impl Graph {
     pub fn rewire(&mut self, id: Id, operand: usize, source: Id) {
         let at = self[id].src.range().start + operand;
         self.operands[at] = source;
-    }
-
-    /// Ends construction: finds out which nodes the scheduler's passes need to look at.
-    pub fn finish(&mut self) {
-        let Self { tensors, operands, nodes, computed, leafs, anchored, loose } = self;
-        let at = |id: Id| &tensors[id.index()];
-        let is_given = |id: Id| at(id).buffer != Buffer::Unallocated;
-        let is_there = |id: Id| at(id).input || is_given(at(id).view_of.get().unwrap_or(id));
-        let sources = |id: Id| operands[at(id).src.range()].iter().copied().filter(|id| id.is_some());
-        let reads_weights = |id: Id| sources(id).any(|source| matches!(at(source).buffer, Buffer::Weights(_)));
-        anchored.extend(nodes.iter().copied().filter(|id| is_there(*id) || reads_weights(*id)));
-        let mut placed = vec![false; tensors.len()];
-        let there = leafs.iter().chain(&*nodes).filter(|id| is_there(**id));
-        for id in there.chain(&*computed) {
-            placed[id.index()] = true;
-        }
-        for &id in &*nodes {
-            let mut is_loose = false;
-            for of in std::iter::once(id).chain(sources(id)) {
-                // a view is where its bytes are, anything else where it is read first
-                let with = at(of).view_of.get().unwrap_or(id);
-                is_loose |= !placed[of.index()];
-                placed[of.index()] |= placed[with.index()];
-            }
-            if is_loose {
-                loose.push(id);
-            }
-        }
     }
 
     /// Puts a tensor into the arena.
@@ -138,15 +104,6 @@ impl Graph {
         let first = self.operands.len() as u32;
         self.operands.extend(src);
         Operands { first, count: N as u8 }
-    }
-
-    /// Takes back what was added since there were so many tensors.
-    pub fn truncate(&mut self, tensors: usize) {
-        let added = self.tensors[tensors..].iter().filter(|tensor| tensor.src.count > 0).map(|tensor| tensor.src.first);
-        if let Some(first) = added.min() {
-            self.operands.truncate(first as usize);
-        }
-        self.tensors.truncate(tensors);
     }
 
     /// Names a tensor.

@@ -4,14 +4,9 @@
 mod assign;
 mod split;
 
-use super::allocate::Name;
 use super::backend::Backend;
 use super::graph::Graph;
-use super::number::Number;
 use super::tensor::{Id, NOWHERE, Place, Tensor};
-use super::workbench::Workbench;
-pub use assign::Around;
-pub use split::{Beginning, Copies, Crossed, Cut};
 
 /// Copies of every input while several devices work as a pipeline (`GGML_SCHED_MAX_COPIES`, 0.1.161).
 pub const PIPELINE_COPIES: usize = 4;
@@ -70,50 +65,18 @@ pub struct Schedule {
     pub leafs: Vec<(Id, Place)>,
     /// Copies of everything that crosses into a split: one, or several in a pipeline, one after the other in the arena.
     pub copies: usize,
-    /// Operands that are read as copies: operation, which operand, and what the copy is of.
-    pub rewired: Vec<(Id, usize, Id)>,
-    /// What each of the tensors that were added to the arena is like.
-    originals: Vec<Id>,
-    /// Tensors of the arena before.
-    tensors: usize,
 }
 
 impl Schedule {
     /// Forgets everything, and keeps the room that it had.
     pub fn clear(&mut self) {
-        let Self { places, splits, inputs, nodes, leafs, copies, rewired, originals, tensors } = self;
+        let Self { places, splits, inputs, nodes, leafs, copies } = self;
         places.clear();
         splits.clear();
         inputs.clear();
         nodes.clear();
         leafs.clear();
-        rewired.clear();
-        originals.clear();
-        (*copies, *tensors) = (0, 0);
-    }
-
-    /// Nothing yet, of a graph of so many tensors with these devices.
-    pub fn new(places: Vec<Place>, tensors: usize, copies: usize) -> Self {
-        Self { places, copies, tensors, ..Self::default() }
-    }
-
-    /// By what name a tensor of the arena takes bytes, counted among all.
-    pub fn name(&self, id: Id) -> Name {
-        let added = id.index().checked_sub(self.tensors).map(|added| self.originals[added]);
-        Name::new(Number::of_all(added.unwrap_or(id).0), added.is_some())
-    }
-
-    /// Lets operations read again what they read before. The copies are left in the arena, read by nobody.
-    pub fn undo(&self, graph: &mut Graph) {
-        for &(id, operand, source) in &self.rewired {
-            graph.rewire(id, operand, source);
-        }
-    }
-
-    /// The devices of the tensors that were there before.
-    pub fn into_places(mut self) -> Vec<Place> {
-        self.places.truncate(self.tensors);
-        self.places
+        *copies = 0;
     }
 
     /// What crosses into `split`.
@@ -162,47 +125,24 @@ pub type Trace = Vec<(Pass, Vec<Place>)>;
 type Step<'a> = fn(&Scheduler<'a>, &Graph, &mut [Place]);
 
 impl Scheduler<'_> {
-    /// Schedules `graph` on `bench`. Copies are added to its arena, and operations read copies where they must.
-    /// `trace` receives every tensor's device after each pass.
-    pub fn run(&self, graph: &mut Graph, bench: &mut Workbench, mut trace: Option<&mut Trace>) -> Schedule {
-        let places = match trace.as_deref_mut() {
-            Some(trace) => self.assign_and(graph, bench, |pass, places| trace.push((pass, places.to_vec()))),
-            None => self.assign(graph, bench),
-        };
-        let schedule = self.split(graph, places, bench);
+    /// Schedules `graph` into `schedule`, whatever that held before. Copies are added to the graph's arena, and operations
+    /// read copies where they must. `trace` receives every tensor's device after each pass.
+    pub fn run(&self, graph: &mut Graph, schedule: &mut Schedule, mut trace: Option<&mut Trace>) {
+        schedule.clear();
+        self.assign(graph, &mut schedule.places, |pass, places| {
+            if let Some(trace) = trace.as_deref_mut() {
+                trace.push((pass, places.to_vec()));
+            }
+        });
+        self.split(graph, schedule);
         if let Some(trace) = trace {
             trace.push((Pass::Split, schedule.places.clone()));
         }
-        schedule
     }
 
-    /// Every tensor's device, before copies are made.
-    pub fn assign(&self, graph: &Graph, bench: &mut Workbench) -> Vec<Place> {
-        if !self.can_do_all() {
-            return self.assign_and(graph, bench, |_, _| {});
-        }
-        let mut places = self.pinned(graph, bench);
-        self.anchor(graph, &mut places);
-        if !self.fill(graph, &mut places, 0..graph.computed.len(), [None, None]) {
-            self.best_fit(graph, &mut places);
-        }
-        self.sources(graph, &mut places);
-        places
-    }
-
-    /// Every tensor's device before anything is assigned.
-    fn pinned(&self, graph: &Graph, bench: &mut Workbench) -> Vec<Place> {
-        let mut places = std::mem::take(&mut bench.places);
-        if self.pins {
-            places.extend(graph.tensors.iter().map(|tensor| tensor.pin));
-        } else {
-            places.resize(graph.tensors.len(), NOWHERE);
-        }
-        places
-    }
-
-    fn assign_and(&self, graph: &Graph, bench: &mut Workbench, mut after: impl FnMut(Pass, &[Place])) -> Vec<Place> {
-        let mut places = self.pinned(graph, bench);
+    /// Every tensor's device, before copies are made, into `places`, which are empty.
+    pub fn assign(&self, graph: &Graph, places: &mut Vec<Place>, mut after: impl FnMut(Pass, &[Place])) {
+        places.extend(graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NOWHERE }));
         let steps: [(Pass, Step<'_>); 7] = [
             (Pass::Anchors, Self::anchor),
             (Pass::GpusDown, |this, graph, places| this.spread_down(graph, places, this.cpu())),
@@ -213,15 +153,9 @@ impl Scheduler<'_> {
             (Pass::Sources, Self::sources),
         ];
         for (pass, step) in steps {
-            step(self, graph, &mut places);
-            after(pass, &places);
+            step(self, graph, places);
+            after(pass, places);
         }
-        places
-    }
-
-    /// Whether every device can do everything.
-    pub fn can_do_all(&self) -> bool {
-        self.backends.iter().all(|backend| backend.lacks.is_none())
     }
 
     /// Whether the device at `place` can do `op`.

@@ -30,7 +30,7 @@ impl Facts {
         let keys = Keys { model, release };
         let missing = |key: &str, kind: &str| {
             EngineError::Model(format!(
-                "the header has no key '{key}' with {kind} in it, which {} cannot do without",
+                "the header has no key '{key}' holding {kind}, which {} requires: convert the model again",
                 release.engine()
             ))
         };

@@ -33,14 +33,14 @@ macro_rules! letters {
 
 letters! {
     B [B] "B" "batch, in tokens";
-    C [C] "C" "context over all sequences, in tokens";
-    Np [N_P] "N_p" "sequences at once";
+    C [C] "C" "context of all sequences, in tokens";
+    Np [N_P] "N_p" "parallel sequences";
     E [E] "E" "embedding length";
-    H [H] "H" "attention heads, the most that a layer has";
-    Hkv [H_KV] "H_kv" "KV heads, the most that a layer has";
-    HkvMin [H_KV_MIN] "H_kv,min" "KV heads, the fewest that a layer has";
+    H [H] "H" "attention heads, maximum over the layers";
+    Hkv [H_KV] "H_kv" "KV heads, maximum over the layers";
+    HkvMin [H_KV_MIN] "H_kv,min" "KV heads, minimum over the layers";
     HkvLayer [H_KV_LAYER] "H_kv,i" "KV heads of this layer";
-    D [D] "D" "embedding length per head, by the fewest heads";
+    D [D] "D" "embedding length per head, for the fewest heads";
     Dk [D_K] "D_k" "length of a key head";
     Dv [D_V] "D_v" "length of a value head";
     V [V] "V" "vocabulary, in tokens";
@@ -51,8 +51,8 @@ letters! {
     Rfreq [R_FREQ] "R_freq" "elements of rope_freqs.weights";
     Sbias [S_BIAS] "S_bias" "length of blk.0.attn_qkv.bias";
     Window [WINDOW] "S" "sliding window, in tokens";
-    KvUnwindowed [KV_UNWINDOWED] "Σkv,full" "bytes of every layer's cache if none had a window";
-    Kv [KV] "Σkv" "bytes of every layer's cache together";
+    KvUnwindowed [KV_UNWINDOWED] "Σkv,full" "bytes of all caches if no layer had a sliding window";
+    Kv [KV] "Σkv" "bytes of all caches";
     Dconv [D_CONV] "d_conv" "width of the recurrent layers' convolution";
     Dstate [D_STATE] "d_state" "size of a recurrent state";
     Dinner [D_INNER] "d_inner" "inner size of the recurrent layers";
@@ -62,7 +62,7 @@ letters! {
     Channels [CHANNELS] "n_ch" "channels of an image";
     Pixels [PIXELS] "N_px" "pixels of the largest image";
     Patches [PATCHES] "N_patch" "patches of an image";
-    Padded [PADDED] "N_pad" "patches of an image, filled up to the next multiple of 8";
+    Padded [PADDED] "N_pad" "patches of an image, rounded up to a multiple of 8";
     Tiles [TILES] "N_tiles" "tiles of an image";
     Hvision [H_VISION] "H_v" "attention heads of the vision layers";
     Evision [E_VISION] "E_v" "embedding length of the vision layers";

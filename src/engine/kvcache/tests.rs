@@ -142,7 +142,7 @@ fn what_another_engine_runs_has_no_caches_of_this_one() {
         plan(EngineId::Ollama024, &toy::model("gemma3", &[]), &settings(4096))
             .notes
             .iter()
-            .any(|note| note.contains("that engine's own caches take"))
+            .any(|note| note.contains("Ollama's own engine allocates"))
     );
 }
 

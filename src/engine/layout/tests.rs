@@ -154,14 +154,14 @@ fn on_macos_a_model_larger_than_all_memory_gets_no_gpu() {
 fn refusals_name_their_numbers() {
     let gib = |n: u64| n << 30;
     for (refusal, words) in [
-        (Refusal::NotFull { placed: 3, all: 33 }, "every layer is required on GPUs, and 3 of 33 fit there"),
+        (Refusal::NotFull { placed: 3, all: 33 }, "all layers are required on GPU, but only 3 of 33 fit"),
         (
             Refusal::TooLargeForRam { needed: gib(60), free: gib(50), swap: 0 },
-            "60.0 GiB would have to go to RAM, where 50.0 GiB are free",
+            "60.0 GiB would have to go to RAM, where 50.0 GiB is free",
         ),
         (
             Refusal::TooLargeForRam { needed: gib(60), free: gib(50), swap: gib(2) },
-            "60.0 GiB would have to go to RAM, where 52.0 GiB are free, 2.0 GiB of swap included",
+            "60.0 GiB would have to go to RAM, where 52.0 GiB is free, including 2.0 GiB of swap",
         ),
     ] {
         assert_eq!(refusal.to_string(), words);

@@ -22,20 +22,20 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NotFull { placed, all } => {
-                write!(f, "every layer is required on GPUs, and {placed} of {all} fit there")
+                write!(f, "all layers are required on GPU, but only {placed} of {all} fit")
             }
             Self::NotFullNorInRam { needed, free } => write!(
                 f,
-                "every layer is required on GPUs, and the {} left for RAM are more than the {} that are free",
+                "all layers are required on GPU, but {} is left for RAM, where only {} is free",
                 Bytes(needed),
                 Bytes(free)
             ),
             Self::TooLargeForRam { needed, free, swap: 0 } => {
-                write!(f, "{} would have to go to RAM, where {} are free", Bytes(needed), Bytes(free))
+                write!(f, "{} would have to go to RAM, where {} is free", Bytes(needed), Bytes(free))
             }
             Self::TooLargeForRam { needed, free, swap } => write!(
                 f,
-                "{} would have to go to RAM, where {} are free, {} of swap included",
+                "{} would have to go to RAM, where {} is free, including {} of swap",
                 Bytes(needed),
                 Bytes(free.wrapping_add(swap)),
                 Bytes(swap)

@@ -118,39 +118,28 @@ impl Memory {
     /// Bytes per device, the CPU last.
     pub fn bytes(&self, backends: &[Backend]) -> Vec<u64> {
         let mut bytes = vec![0; backends.len()];
-        self.tensors(|_, place, tensor| {
+        self.tensors(|place, tensor| {
             let backend = &backends[usize::from(place)];
             bytes[usize::from(place)] += backend.align(backend.allocation(tensor));
         });
         bytes
     }
 
-    /// Bytes per block, were they all on devices of this kind.
-    pub fn of_blocks(&self, backend: &Backend) -> Vec<u64> {
-        let caches = self.full.iter().chain(&self.window).map(|cache| cache.layers.len());
-        let states = self.recurrent.iter().map(|recurrent| recurrent.layers.len());
-        let mut bytes = vec![0; caches.chain(states).max().unwrap_or(0)];
-        self.tensors(|il, _, tensor| bytes[il] += backend.align(backend.allocation(tensor)));
-        bytes
-    }
-
-    /// Every tensor that is allocated, with its block and its home.
-    fn tensors(&self, mut see: impl FnMut(usize, Place, &Tensor)) {
+    /// Every tensor that is allocated, with its home.
+    fn tensors(&self, mut see: impl FnMut(Place, &Tensor)) {
         for cache in self.full.iter().chain(&self.window) {
             for (il, layer) in cache.layers.iter().enumerate() {
                 let Some(layer) = layer.filter(|layer| layer.owner == il) else { continue };
-                see(il, layer.place, &Tensor::new(layer.ty_k, [layer.k, cache.size, cache.streams, 1]));
+                see(layer.place, &Tensor::new(layer.ty_k, [layer.k, cache.size, cache.streams, 1]));
                 if let Some(v) = layer.v {
-                    see(il, layer.place, &Tensor::new(layer.ty_v, [v, cache.size, cache.streams, 1]));
+                    see(layer.place, &Tensor::new(layer.ty_v, [v, cache.size, cache.streams, 1]));
                 }
             }
         }
-        let states =
-            self.recurrent.iter().flat_map(|states| states.layers.iter().enumerate().map(move |of| (states, of)));
-        for (Recurrent { rows, r, s, .. }, (il, place)) in states {
-            if let Some(place) = place {
-                see(il, *place, &Tensor::new(Type::F32, [*r, *rows, 1, 1]));
-                see(il, *place, &Tensor::new(Type::F32, [*s, *rows, 1, 1]));
+        if let Some(Recurrent { rows, r, s, layers }) = &self.recurrent {
+            for place in layers.iter().flatten() {
+                see(*place, &Tensor::new(Type::F32, [*r, *rows, 1, 1]));
+                see(*place, &Tensor::new(Type::F32, [*s, *rows, 1, 1]));
             }
         }
     }

@@ -123,7 +123,7 @@ impl Context {
         }
         if n_ctx_seq == 0 {
             return Err(Refusal::settings(format!(
-                "a context of {asked} tokens leaves nothing for each of {n_seq_max} sequences: raise it"
+                "a context of {asked} tokens is too small for {n_seq_max} sequences: raise it"
             )));
         }
         Ok(Self {
@@ -161,27 +161,30 @@ impl Context {
 fn check(options: &Options, hparams: &Hparams, release: &Traits) -> Result<(), Refusal> {
     let refuse = |why: String| Err(Refusal::settings(why));
     if options.n_batch == 0 && options.n_ubatch == 0 {
-        return refuse("batch and ubatch are both 0: set one".to_owned());
+        return refuse("batch and ubatch are both 0: set one of them".to_owned());
     }
     for (name, tokens) in [("context", options.n_ctx), ("batch", options.n_batch), ("ubatch", options.n_ubatch)] {
         if tokens > MOST_TOKENS {
             return refuse(format!(
-                "a {name} of {tokens} tokens is more than llama.cpp can count: {MOST_TOKENS} at most"
+                "a {name} of {tokens} tokens is too large for llama.cpp: use at most {MOST_TOKENS}"
             ));
         }
     }
     if options.n_ctx == 0 && hparams.n_ctx_train == 0 {
-        return refuse("the model does not say what context it was trained for: set a context".to_owned());
+        return refuse("the model has no training context: set a context".to_owned());
     }
     if options.n_seq_max > MAX_SEQUENCES {
         return refuse(format!(
-            "{} sequences at once are too many: llama.cpp takes {MAX_SEQUENCES}",
+            "{} parallel sequences are too many: llama.cpp supports at most {MAX_SEQUENCES}",
             options.n_seq_max
         ));
     }
     let (type_k, type_v) = (options.type_k, options.type_v);
     if release.mla_one_type && hparams.mla.is_some() && type_k != type_v {
-        return refuse(format!("this model keeps K and V in one cache: {type_k} and {type_v} must be the same type"));
+        return refuse(format!(
+            "this model stores K and V in one cache: use the same type for both, not {type_k} and \
+                               {type_v}"
+        ));
     }
     let flash = options.flash_attn != FlashAttn::Off;
     if type_v.block() > 1 && !flash {
@@ -194,7 +197,7 @@ fn check(options: &Options, hparams: &Hparams, release: &Traits) -> Result<(), R
             .find(|head| !head.is_multiple_of(block));
         if let (true, true, Some(head)) = (flash, block > 1, odd) {
             return refuse(format!(
-                "a {name} head of {head} elements is no multiple of the {block} that {ty} packs together: use f16"
+                "a {name} head of {head} elements is not a multiple of the {ty} block size {block}: use f16"
             ));
         }
     }

@@ -1,11 +1,11 @@
 //! This engine among the others.
 
 use super::facts::FACTS;
-use super::fit::Gauge;
 use super::settled::Settled;
 use crate::engine::company::Reception;
 use crate::engine::facts::EngineFacts;
 use crate::engine::id::{Aim, EngineError, Launch};
+use crate::engine::outlook::Outlook;
 use crate::engine::{Engine, llama_cpp};
 use crate::machine::Machine;
 use crate::model::Model;
@@ -26,7 +26,11 @@ impl Engine for LlamaCpp {
     }
 
     fn summary(&self, model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
-        llama_cpp::gist(model, machine, settings, aim, Gauge::Graph)
+        llama_cpp::gist(model, machine, settings, aim)
+    }
+
+    fn outlook(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Option<Outlook>, EngineError> {
+        llama_cpp::outlook(model, machine, settings).map(Some)
     }
 
     fn launch(&self, _: &Model, machine: &Machine, settings: &Settings) -> Result<Option<Launch>, EngineError> {

@@ -2,62 +2,17 @@
 //! then fewer layers on GPUs, for models with experts first the experts (`common/fit.cpp`, 0.1.161).
 #![allow(clippy::cast_possible_wrap, reason = "bytes and layers stay far below 2^63")]
 
-mod candidate;
 mod layers;
-pub mod sketch;
-mod weighed;
 
-use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use super::context::Options;
-use super::desk::Desk;
 use super::error::Refusal;
-use super::tally::Tally;
-use super::{Device, Loaded, Measured, Spread, backends};
-use crate::engine::ggml::Backend;
+use super::measure::Measurer;
+use super::placement::Placement;
+use super::{Device, Loaded, Measured, Spread};
 use crate::engine::id::Aim;
-use crate::gguf::Header;
-use crate::settings::{FlashAttn, Release};
 use layers::Filling;
-use sketch::Sketch;
-use weighed::{AtContext, Weighed};
-
-/// How a fit finds out what a placement takes.
-#[derive(Clone, Copy, Debug)]
-pub enum Gauge<'a> {
-    /// By the graph of that very placement.
-    Graph,
-    /// By graphs like it.
-    Sketch(&'a Sketch<'a>),
-}
-
-impl Gauge<'_> {
-    /// The model with this header, read anew only where nobody has read it.
-    pub(super) fn model(self, header: &Header, release: Release) -> Result<Arc<Loaded>, Refusal> {
-        match self {
-            Self::Graph => Ok(Arc::new(Loaded::new(header, release)?)),
-            Self::Sketch(sketch) => sketch.shared().courses.model(header, release),
-        }
-    }
-
-    /// Where the model is measured.
-    pub(super) fn desk(self, model: &Loaded) -> Desk<'_> {
-        match self {
-            Self::Graph => Desk::new(model),
-            Self::Sketch(sketch) => Desk::sharing(model, sketch.shared()),
-        }
-    }
-
-    /// What its weights take on such devices.
-    fn tally(self, model: &Loaded, backends: &[Backend]) -> Arc<Tally> {
-        match self {
-            Self::Graph => Arc::new(Tally::of(model, backends)),
-            Self::Sketch(sketch) => sketch.shared().courses.tally(model, backends),
-        }
-    }
-}
 
 /// What a fit must heed.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,23 +51,27 @@ pub struct Refused {
     pub room: u64,
 }
 
+/// What was measured before: a context, a placement, and what they take.
+type Known = (u64, Placement, Rc<Measured>);
+
 /// A model with everything that its measurements depend on.
-struct Fitter<'a> {
-    model: &'a Loaded,
-    devices: &'a [Device],
-    limits: &'a Limits,
-    at: Rc<AtContext>,
+struct Fitter<'f, 'a> {
+    measurer: &'f mut Measurer<'a>,
+    limits: &'f Limits,
+    options: Options,
     aim: Aim,
-    gauge: Gauge<'a>,
-    tally: Arc<Tally>,
-    known: RefCell<Vec<Rc<Weighed<'a>>>>,
-    desk: RefCell<Desk<'a>>,
+    known: Vec<Known>,
+}
+
+/// Bytes per device, RAM last.
+fn totals(measured: &Measured) -> Vec<i64> {
+    (0..measured.model.len()).map(|device| measured.total(device) as i64).collect()
 }
 
 /// Chooses context, layers and overflow for `model` on `devices`.
 ///
 /// # Errors
-/// When llama.cpp refuses the options themselves.
+/// When llama.cpp refuses the options themselves, or its fit would never end.
 pub fn fit(
     model: &Loaded,
     devices: &[Device],
@@ -120,32 +79,28 @@ pub fn fit(
     options: &Options,
     limits: &Limits,
 ) -> Result<Fitted, Refusal> {
-    fit_for(Aim::Most, Gauge::Graph, model, devices, spread, options, limits)
+    fit_for(Aim::Most, &mut Measurer::new(model, devices), spread, options, limits)
 }
 
 /// The same for those who want every layer on GPUs or nothing: where that cannot be had, the fit may end before it has
 /// placed as many as it could.
 ///
 /// # Errors
-/// When llama.cpp refuses the options themselves.
-pub fn fit_for(
+/// As [`fit`].
+pub(super) fn fit_for(
     aim: Aim,
-    gauge: Gauge<'_>,
-    model: &Loaded,
-    devices: &[Device],
+    measurer: &mut Measurer<'_>,
     spread: &Spread,
     options: &Options,
     limits: &Limits,
 ) -> Result<Fitted, Refusal> {
-    let tally = gauge.tally(model, &backends(devices));
-    let (known, desk) = (RefCell::new(Vec::with_capacity(32)), RefCell::new(gauge.desk(model)));
-    let at = Rc::new(AtContext::new(model, &tally, options.clone())?);
-    let mut fitter = Fitter { model, devices, limits, at, aim, gauge, tally, known, desk };
+    let devices = measurer.devices;
+    let mut fitter = Fitter { measurer, limits, options: options.clone(), aim, known: Vec::new() };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
     }
     let failure = if devices.is_empty() {
-        Some("the model does not fit into RAM, however small the context")
+        Some("the model does not fit into RAM even with the smallest context")
     } else {
         spread.by_hand(devices.len())
     };
@@ -153,7 +108,7 @@ pub fn fit_for(
         return fitter.end(spread.clone(), failure, None);
     }
     let targets = devices.iter().zip(fitter.margins()).map(|(device, margin)| device.free as i64 - margin).collect();
-    let (spread, refused) = Filling::new(&fitter, targets)?.run()?;
+    let (spread, refused) = Filling::new(&mut fitter, targets)?.run()?;
     fitter.end(spread, None, refused)
 }
 
@@ -161,11 +116,11 @@ impl Spread {
     /// What was set by hand, so that a fit over so many GPUs must leave it alone.
     pub(super) fn by_hand(&self, gpus: usize) -> Option<&'static str> {
         if self.gpu_layers.is_some() {
-            Some("it does not fit, and the number of layers on GPUs was set by hand")
+            Some("it does not fit, and the number of GPU layers was set by the user")
         } else if !self.overrides.is_empty() {
-            Some("it does not fit, and what stays in RAM was set by hand")
+            Some("it does not fit, and what stays in RAM was set by the user")
         } else if gpus > 1 && self.tensor_split.iter().any(|share| *share != 0.0) {
-            Some("it does not fit, and the split over GPUs was set by hand")
+            Some("it does not fit, and the tensor split was set by the user")
         } else {
             None
         }
@@ -189,100 +144,88 @@ fn over_all(tokens: u64, options: &Options) -> u64 {
     tokens.saturating_mul(streams(options)).min(u64::from(u32::MAX))
 }
 
-impl<'a> Fitter<'a> {
+impl Fitter<'_, '_> {
+    const fn model(&self) -> &Loaded {
+        self.measurer.model
+    }
+
     fn margins(&self) -> Vec<i64> {
-        (0..self.devices.len().max(1)).map(|i| self.limits.margins.get(i).map_or(0, |margin| *margin as i64)).collect()
+        let gpus = self.measurer.devices.len();
+        (0..gpus.max(1)).map(|i| self.limits.margins.get(i).map_or(0, |margin| *margin as i64)).collect()
     }
 
-    /// Whether llama.cpp takes these options for one placement and not for another.
-    fn may_be_refused(&self) -> bool {
-        let Options { flash_attn, type_v, .. } = self.at.options;
-        flash_attn == FlashAttn::Auto && type_v.block() > 1 && !self.model.release.packed_v_needs_no_trial
+    /// What `spread` takes; each placement is measured once, by whatever spread it comes about.
+    fn measure(&mut self, spread: &Spread) -> Result<Rc<Measured>, Refusal> {
+        let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, spread));
+        if let Some((.., measured)) = self.known.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
+            return Ok(Rc::clone(measured));
+        }
+        let measured = Rc::new(self.measurer.measure(&placement, &self.options)?);
+        self.known.push((n_ctx, placement, Rc::clone(&measured)));
+        Ok(measured)
     }
 
-    fn end(&self, spread: Spread, failure: Option<&'static str>, refused: Option<Refused>) -> Result<Fitted, Refusal> {
-        let measured = Rc::new(self.measured(&*self.weigh(&spread)?)?);
-        Ok(Fitted { n_ctx: self.at.options.n_ctx, measured, spread, failure, refused })
+    fn end(
+        &mut self,
+        spread: Spread,
+        failure: Option<&'static str>,
+        refused: Option<Refused>,
+    ) -> Result<Fitted, Refusal> {
+        Ok(Fitted { n_ctx: self.options.n_ctx, measured: self.measure(&spread)?, spread, failure, refused })
     }
 
     /// Layers that can go to GPUs, the output layer not counted.
     fn layers(&self) -> u32 {
-        self.model.hparams.n_layer() as u32
+        self.model().hparams.n_layer() as u32
     }
 
     fn has_experts(&self) -> bool {
-        self.model.hparams.n_expert > 0
+        self.model().hparams.n_expert > 0
     }
 
     /// The first two steps: nothing, if everything fits; else a smaller context, if none was asked for. Says whether
     /// that was enough.
     fn shrink_context(&mut self, spread: &Spread) -> Result<bool, Refusal> {
-        let options = self.at.options.clone();
-        let streams = streams(&options);
-        let automatic = options.n_ctx == 0;
-        let mut full = self.weigh(spread)?;
-        let most = over_all(self.model.hparams.n_ctx_train, &options);
-        let least = over_all(self.limits.min_ctx, &options);
+        let streams = streams(&self.options);
+        let automatic = self.options.n_ctx == 0;
+        let most = over_all(self.model().hparams.n_ctx_train, &self.options);
+        let least = over_all(self.limits.min_ctx, &self.options);
         if automatic {
-            self.choose_context(most)?;
-            if streams > 1 {
-                full = self.weigh(spread)?;
-            }
+            self.options.n_ctx = most;
         }
+        let full = self.measure(spread)?;
         let margins = self.margins();
-        let gpus = self.devices.len();
+        let devices = self.measurer.devices;
+        let gpus = devices.len();
         let free: Vec<i64> = if gpus == 0 {
             vec![self.limits.ram as i64]
         } else {
-            self.devices.iter().map(|device| device.free as i64).collect()
+            devices.iter().map(|device| device.free as i64).collect()
         };
-        if self.leaves(&margins, &full, &free)? {
+        let used = &totals(&full)[..free.len()];
+        if (0..free.len()).all(|i| free[i] - used[i] >= margins[i]) {
             return Ok(true);
         }
-        if !automatic || most <= least {
-            return Ok(false);
-        }
         let mut target = free.iter().sum::<i64>() - margins.iter().sum::<i64>();
-        let used = self.in_all(&full, free.len())?;
-        if target >= used {
+        let used: i64 = used.iter().sum();
+        if target >= used || !automatic || most <= least {
             return Ok(false);
         }
         if gpus > 1 {
             // only whole layers can be placed, or for experts whole tensors: expect to waste some on every device
-            let weights = full.candidate.weights[..gpus].iter().map(|bytes| *bytes as i64).sum::<i64>();
+            let weights = full.model[..gpus].iter().map(|bytes| *bytes as i64).sum::<i64>();
             let per_layer = weights / i64::from(self.layers());
             target -= (gpus as i64 + 1) * per_layer / if self.has_experts() { 6 } else { 2 };
         }
-        self.choose_context(least)?;
-        let smallest = self.in_all(&*self.weigh(spread)?, free.len())?;
+        self.options.n_ctx = least;
+        let smallest: i64 = totals(&*self.measure(spread)?)[..free.len()].iter().sum();
         if target <= smallest {
             return Ok(false);
         }
         // memory grows linearly with the context; the product needs more bits than either factor
         let grown = i128::from(most - least) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
         let step = 256 * streams;
-        self.choose_context(((least + grown as u64) / step * step).max(least))?;
+        self.options.n_ctx = ((least + grown as u64) / step * step).max(least);
         Ok(gpus <= 1)
-    }
-
-    /// Whether the first devices leave so much of what is free.
-    fn leaves(&self, margins: &[i64], weighed: &Weighed<'a>, free: &[i64]) -> Result<bool, Refusal> {
-        for (device, (margin, free)) in margins.iter().zip(free).enumerate() {
-            if free - self.total(weighed, device)? < *margin {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    fn choose_context(&mut self, n_ctx: u64) -> Result<(), Refusal> {
-        let options = Options { n_ctx, ..self.at.options.clone() };
-        self.at = Rc::new(AtContext::new(self.model, &self.tally, options)?);
-        Ok(())
-    }
-
-    /// Bytes on the first devices together.
-    fn in_all(&self, weighed: &Weighed<'a>, devices: usize) -> Result<i64, Refusal> {
-        (0..devices).map(|device| self.total(weighed, device)).sum()
     }
 }

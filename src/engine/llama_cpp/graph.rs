@@ -7,7 +7,6 @@
 
 mod attention;
 mod delta;
-mod draft;
 mod experts;
 mod feed_forward;
 mod gemma4;
@@ -28,34 +27,25 @@ use crate::engine::llama_cpp::cache::Memory;
 use crate::engine::llama_cpp::context::{Batch, Context};
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::hparams::Hparams;
+use crate::engine::llama_cpp::placement::Placement;
 use crate::engine::llama_cpp::release::Traits;
-use crate::engine::llama_cpp::weights::{Part, Slot, Weights};
+use crate::engine::llama_cpp::weights::{Slot, Weights};
 use attention::AttentionInput;
-use draft::Home;
-pub use draft::{Draft, Pattern, Purpose};
 use transformer::Transformer;
 
 /// A graph under construction and everything that it is made of.
 struct Build<'a> {
-    g: Graph,
+    g: &'a mut Graph,
     release: &'static Traits,
     architecture: A,
     hp: &'a Hparams,
     weights: &'a Weights,
+    placement: &'a Placement,
     memory: &'a Memory,
     cx: &'a Context,
-    n_tokens: u64,
-    n_outputs: u64,
-    /// Weights and caches, and where each belongs.
-    given: Vec<(Id, Home)>,
-    /// What the model's own code keeps on a device.
-    pinned: Vec<(Id, Home)>,
-    /// Tensors of the file that the graph has already.
+    batch: Batch,
+    /// Tensors of the file that the graph has already: per weight and device.
     known: Vec<Id>,
-    /// The factors of rotary positions of every block that rotates by them.
-    factors: Vec<Id>,
-    /// The embeddings, where they make logits as well.
-    tied: Id,
     /// Caches that the graph has already: per block, K and V.
     caches: Vec<[Id; 2]>,
     /// The same of recurrent blocks: rolling and recurrent states.
@@ -68,18 +58,21 @@ struct Build<'a> {
     inp_embd: Id,
 }
 
-/// The graph of `model`, in the memory of `graph`, which is empty.
+/// Builds the graph of `model` in `graph`, whatever that held before.
 ///
 /// # Errors
 /// When the file lacks a tensor that its architecture needs.
-pub fn draft(
+pub fn build(
     model: &Loaded,
     context: &Context,
     batch: Batch,
+    placement: &Placement,
     memory: &Memory,
-    mut graph: Graph,
-) -> Result<Draft, Refusal> {
+    graph: &mut Graph,
+) -> Result<(), Refusal> {
     let hp = &model.hparams;
+    let devices = usize::from(placement.cpu) + 1;
+    graph.clear();
     graph.reserve(hp.n_layer_all * 128);
     let mut build = Build {
         g: graph,
@@ -87,15 +80,11 @@ pub fn draft(
         architecture: model.family.architecture,
         hp,
         weights: &model.weights,
+        placement,
         memory,
         cx: context,
-        n_tokens: batch.n_tokens,
-        n_outputs: batch.n_outputs,
-        given: Vec::with_capacity(model.weights.all.len() + 2 * hp.n_layer_all),
-        pinned: Vec::new(),
-        known: vec![Id::NONE; model.weights.all.len()],
-        factors: vec![Id::NONE; hp.n_layer_all],
-        tied: Id::NONE,
+        batch,
+        known: vec![Id::NONE; model.weights.all.len() * devices],
         caches: vec![[Id::NONE; 2]; hp.n_layer_all],
         states: vec![[Id::NONE; 2]; hp.n_layer_all],
         full: None,
@@ -116,19 +105,13 @@ pub fn draft(
             build.transformer(&kind);
         }
     }
-    if let Some(name) = build.missing {
-        return Err(Refusal::model(format!("the file has no tensor {name}, which its architecture needs")));
+    match build.missing {
+        Some(name) => Err(Refusal::model(format!(
+            "the file has no tensor {name}, which its architecture requires: \
+                                                  convert the model again"
+        ))),
+        None => Ok(()),
     }
-    let embeddings = model.weights.find_global(Slot::TokenEmbd, Part::Weight).map_or(Id::NONE, |at| build.known[at]);
-    let purpose = Purpose {
-        architecture: build.architecture,
-        context: context.clone(),
-        batch,
-        v_transposed: memory.v_transposed(),
-    };
-    let shared = [build.factors, vec![embeddings, build.tied]];
-    let shared = shared.map(|ids| ids.into_iter().filter(|id| id.is_some()).collect());
-    Ok(Draft::new(build.g, purpose, build.given, build.pinned, shared))
 }
 
 /// How rows are normalised.
@@ -173,9 +156,12 @@ impl Build<'_> {
         y
     }
 
-    /// Keeps `x` on the device of block `il`.
+    /// Keeps `x` on the device of block `il`, where llama.cpp's own code does: when all layers are offloaded, or for few
+    /// tokens.
     fn pin(&mut self, x: Id, il: usize) {
-        self.pinned.push((x, Home::Block(il)));
+        if self.batch.has_few_tokens() || self.placement.full_offload {
+            self.g[x].pin = self.placement.layers[il];
+        }
     }
 
     /// Limits every element to a range.

@@ -173,7 +173,7 @@ fn kind(tensor: &Tensor, graph: &Graph, streamed: &Streamed) -> Kind {
 const fn operation(op: Op) -> &'static str {
     match op {
         Op::MulMat => "matrix product",
-        Op::MulMatId => "experts' matrix product",
+        Op::MulMatId => "expert matrix product",
         Op::Norm | Op::RmsNorm | Op::L2Norm | Op::GroupNorm => "normalised rows",
         Op::Add | Op::AddId | Op::Sub => "sum",
         Op::Mul | Op::Div | Op::Scale => "product",
@@ -184,6 +184,6 @@ const fn operation(op: Op) -> &'static str {
         Op::Unary | Op::Glu => "activation",
         Op::FlashAttn => "flash attention",
         Op::None => "copy",
-        _ => "step in between",
+        _ => "intermediate tensor",
     }
 }

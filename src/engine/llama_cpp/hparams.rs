@@ -119,7 +119,7 @@ impl Hparams {
         let n_embd = keys.need("embedding_length")?;
         let n_ctx_train = keys.need("context_length")?;
         if n_layer_all == 0 || n_layer_all > MAX_LAYERS {
-            return Err(Refusal::model(format!("block_count is {n_layer_all}: llama.cpp takes 1 to {MAX_LAYERS}")));
+            return Err(Refusal::model(format!("block_count is {n_layer_all}: llama.cpp supports 1 to {MAX_LAYERS}")));
         }
         let n_head = keys.each("attention.head_count", n_layer_all)?.unwrap_or_else(|| vec![0; n_layer_all]);
         let n_head_kv = keys.each("attention.head_count_kv", n_layer_all)?.unwrap_or_else(|| n_head.clone());

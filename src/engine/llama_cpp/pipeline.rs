@@ -40,10 +40,10 @@ impl Pipeline {
     pub const fn conditions(&self) -> [(&'static str, bool); 5] {
         [
             ("more than one GPU", self.several_gpus),
-            ("every layer is on GPUs", self.all_layers),
-            ("caches are where their layers are", self.caches_offloaded),
-            ("no tensor is elsewhere than its layer", self.nothing_overridden),
-            ("every GPU computes asynchronously", self.asynchronous),
+            ("all layers are on GPU", self.all_layers),
+            ("the KV cache is offloaded", self.caches_offloaded),
+            ("no tensor overrides", self.nothing_overridden),
+            ("all GPUs support async compute", self.asynchronous),
         ]
     }
 }

@@ -1,17 +1,15 @@
 //! Which device holds which tensor (`load_tensors` in `llama-model.cpp`, `create_tensor` in `llama-model-loader.cpp`,
 //! 0.1.161).
 
-use std::hash::{Hash, Hasher};
-
 use super::Loaded;
 use super::architecture::Architecture;
 use super::hparams::Hparams;
-use super::weights::{self, Slot, Weights};
+use super::weights::{self, Slot, Weight, Weights};
 use crate::engine::ggml::Backend;
 use crate::engine::ggml::tensor::Place;
 
 /// Which of a block's tensors go elsewhere than the block (the patterns of `common/fit.cpp`, 0.1.161).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Its experts.
     Experts,
@@ -34,14 +32,6 @@ pub struct Overflow {
     pub gpu: Option<Place>,
 }
 
-impl Hash for Overflow {
-    /// All of it as one number: placements have many of them, and are looked up often.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let gpu = self.gpu.map_or(0, |gpu| u64::from(gpu) + 1);
-        state.write_u64((self.block as u64) << 16 | (self.part as u64) << 9 | gpu);
-    }
-}
-
 /// How layers are to be spread.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
@@ -56,7 +46,7 @@ pub struct Request<'a> {
 }
 
 /// The home of every layer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Per block.
     pub layers: Vec<Place>,
@@ -68,15 +58,6 @@ pub struct Placement {
     pub full_offload: bool,
     /// By block; those of one block in the order in which they were given.
     overrides: Vec<Overflow>,
-}
-
-/// The homes of the tensors of blocks, for those who ask block by block.
-#[derive(Debug)]
-pub struct InBlocks<'p> {
-    placement: &'p Placement,
-    /// The block asked for last, and what of it goes elsewhere.
-    il: usize,
-    overrides: &'p [Overflow],
 }
 
 impl Placement {
@@ -113,44 +94,18 @@ impl Placement {
         !self.overrides.is_empty()
     }
 
-    /// What was told to go elsewhere than its layer, by block.
-    pub fn overrides(&self) -> &[Overflow] {
-        &self.overrides
-    }
-
     /// The device of every block, then that of the output layer.
     pub fn homes(&self) -> Vec<Place> {
         self.layers.iter().copied().chain([self.output]).collect()
     }
 
-    /// The home of block `il`; what lies beyond the blocks is with the output layer.
-    pub fn of_block(&self, il: usize) -> Place {
-        self.layers.get(il).copied().unwrap_or(self.output)
-    }
-
-    /// Every block's home, and what of it goes elsewhere.
-    pub fn blocks(&self) -> impl Iterator<Item = (Place, &[Overflow])> {
-        let mut overrides = self.overrides.chunk_by(|one, next| one.block == next.block).peekable();
-        let mut moved = move |il| overrides.next_if(|moved| moved[0].block == il).unwrap_or_default();
-        self.layers.iter().enumerate().map(move |(il, home)| (*home, moved(il)))
-    }
-
-    /// Blocks of which not everything is where it is under `other`, a placement of the same model.
-    pub fn blocks_elsewhere(&self, other: &Self) -> Vec<usize> {
-        let blocks = self.blocks().zip(other.blocks()).enumerate();
-        blocks.filter(|(_, (here, there))| here != there).map(|(il, _)| il).collect()
-    }
-
-    /// The homes of the tensors of blocks.
-    pub fn in_blocks(&self) -> InBlocks<'_> {
-        InBlocks { placement: self, il: 0, overrides: self.moved(0) }
-    }
-
-    /// What of block `il` goes elsewhere.
-    pub fn moved(&self, il: usize) -> &[Overflow] {
-        let from = self.overrides.partition_point(|to| to.block < il);
-        let own = &self.overrides[from..];
-        &own[..own.iter().take_while(|to| to.block == il).count()]
+    /// The home of a tensor of block `il` that is for this; what lies beyond the blocks is with the output layer.
+    pub fn in_block(&self, il: usize, slot: Option<Slot>) -> Place {
+        let home = self.layers.get(il).copied().unwrap_or(self.output);
+        let own = self.overrides.partition_point(|to| to.block < il);
+        let mut own = self.overrides[own..].iter().take_while(|to| to.block == il);
+        let moved = own.find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
+        moved.map_or(home, |to| to.gpu.unwrap_or(self.cpu))
     }
 
     /// The home of a tensor of the whole model that is for this; block 0 computes what belongs to no block.
@@ -161,6 +116,45 @@ impl Placement {
             Some(Slot::Output | Slot::OutputNorm) | None => self.output,
             Some(_) => self.layers[0],
         }
+    }
+
+    /// Bytes of weights per device, the CPU last. (What the graph never asks for is not loaded.)
+    pub fn weights(&self, model: &Loaded, backends: &[Backend]) -> Vec<u64> {
+        let Loaded { release, hparams, weights: tensors, .. } = model;
+        let architecture = model.family.architecture;
+        let blocks = if release.loads_drafts.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
+        let mut bytes = vec![0; backends.len()];
+        let mut put =
+            |weight: &Weight, place: Place| bytes[usize::from(place)] += weight.on(&backends[usize::from(place)]);
+        for weight in &tensors.all {
+            let slot = weight.role.map(|(slot, _)| slot);
+            match (weight.block, slot) {
+                // blocks that predict further tokens
+                (Some(il), _) if il >= blocks && il < hparams.n_layer_all => {}
+                (Some(il), _) => put(weight, self.in_block(il, slot)),
+                (None, Some(Slot::RopeFreqs | Slot::RopeLong | Slot::RopeShort)) => {
+                    self.rope_homes(hparams, architecture).into_iter().for_each(|place| put(weight, place));
+                }
+                (None, _) => put(weight, self.of_model(slot, architecture)),
+            }
+        }
+        let tied = architecture.loads_output() && tensors.find_global(Slot::Output, weights::Part::Weight).is_none();
+        if let (true, Some(index)) = (tied, tensors.find_global(Slot::TokenEmbd, weights::Part::Weight)) {
+            // Gemma 4 makes the output's copy before the embeddings, and so has both even in RAM
+            if self.output != self.cpu || architecture == Architecture::Gemma4 {
+                put(&tensors.all[index], self.output);
+            }
+        }
+        bytes
+    }
+
+    /// Every device whose blocks rotate by factors has these of its own.
+    fn rope_homes(&self, hparams: &Hparams, architecture: Architecture) -> Vec<Place> {
+        let uses = |il: &usize| architecture != Architecture::Gemma4 || !hparams.is_swa[*il];
+        let mut homes: Vec<_> = (0..hparams.n_layer()).filter(uses).map(|il| self.layers[il]).collect();
+        homes.sort_unstable();
+        homes.dedup();
+        homes
     }
 
     /// Bytes of the weights that are in RAM wherever the layers are.
@@ -197,10 +191,9 @@ impl Placement {
     pub fn weights_elsewhere(&self, model: &Loaded) -> Vec<u64> {
         let mut bytes = vec![0; self.layers.len()];
         if self.has_overrides() {
-            let mut in_blocks = self.in_blocks();
             for weight in &model.weights.all {
                 let Some(il) = weight.block.filter(|il| *il < bytes.len()) else { continue };
-                if in_blocks.home(il, weight.role.map(|(slot, _)| slot)) != self.layers[il] {
+                if self.in_block(il, weight.role.map(|(slot, _)| slot)) != self.layers[il] {
                     bytes[il] += weight.bytes;
                 }
             }
@@ -209,36 +202,7 @@ impl Placement {
     }
 }
 
-impl InBlocks<'_> {
-    /// The home of a tensor of block `il` that is for this.
-    pub fn home(&mut self, il: usize, slot: Option<Slot>) -> Place {
-        let Self { placement, .. } = *self;
-        if il != self.il {
-            (self.il, self.overrides) = (il, placement.moved(il));
-        }
-        let moved = self.overrides.iter().find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
-        moved.map_or_else(|| placement.of_block(il), |to| to.gpu.unwrap_or(placement.cpu))
-    }
-}
-
 impl Part {
-    /// Each of them.
-    pub const ALL: [Self; 4] = [Self::Experts, Self::FeedForward, Self::GateAndDown, Self::Down];
-
-    /// How many classes of tensors there are at most of which each part holds all or none.
-    pub const CLASSES: usize = 1 << Self::ALL.len();
-
-    /// The class of tensors of this role.
-    pub fn class(slot: Option<Slot>) -> usize {
-        let covers = |part: &Self| slot.is_some_and(|slot| part.covers(slot));
-        Self::ALL.into_iter().filter(covers).map(|part| 1 << part as usize).sum()
-    }
-
-    /// Whether it holds tensors of this class.
-    pub const fn has(self, class: usize) -> bool {
-        class & (1 << self as usize) != 0
-    }
-
     /// Whether it holds tensors of this role.
     const fn covers(self, slot: Slot) -> bool {
         // written out, not told by names: it is asked for every tensor of every graph

@@ -4,15 +4,14 @@ mod ask;
 mod outlook;
 mod placed;
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use super::fit::{Gauge, Refused};
+use super::fit::Refused;
+use super::measure::Measurer;
 use super::placement::Placement;
 use super::settled::Settled;
 use super::{Loaded, Watched, graph_plan};
 use crate::engine::id::{Aim, EngineError, EngineId};
-use crate::engine::llama_cpp::courses::Courses;
 use crate::engine::outlook::Outlook;
 use crate::machine::{Backend, Machine, joined};
 use crate::model::Model;
@@ -31,25 +30,12 @@ pub use ask::gpus as visible;
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
 pub fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    plan_gauged(Gauge::Graph, model, machine, settings)
-}
-
-/// The same, where the graphs of its fit are known.
-///
-/// # Errors
-/// As [`plan`].
-pub fn plan_gauged(
-    gauge: Gauge<'_>,
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-) -> Result<Plan, EngineError> {
-    let loaded = gauge.model(&model.header, settings.release.unwrap_or_default())?;
-    let mut placed = Placed::new(&loaded, machine, settings, Aim::Most, gauge)?;
-    let Ask { devices, spread, options, .. } = &placed.ask;
-    let placement = loaded.place(devices, spread);
-    let (measured, watched) = gauge.desk(&loaded).watch(devices, &placement, options, None)?;
-    placed.fitted.measured = Rc::new(measured);
+    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    let ask = Ask::new(&loaded, machine, settings);
+    let devices = ask.devices.clone();
+    let mut measurer = Measurer::new(&loaded, &devices);
+    let placed = Placed::new(&mut measurer, ask, machine, settings, Aim::Most)?;
+    let (_, watched) = measurer.watch(&placed.placement(), &placed.ask.options, None)?;
     Ok(Parts { model, placed, watched }.plan())
 }
 
@@ -57,29 +43,20 @@ pub fn plan_gauged(
 ///
 /// # Errors
 /// As [`plan`].
-pub fn gist(
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    aim: Aim,
-    gauge: Gauge<'_>,
-) -> Result<Gist, EngineError> {
-    let loaded = gauge.model(&model.header, settings.release.unwrap_or_default())?;
-    Ok(Placed::new(&loaded, machine, settings, aim, gauge)?.gist())
+pub fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
+    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    let ask = Ask::new(&loaded, machine, settings);
+    let devices = ask.devices.clone();
+    Ok(Placed::new(&mut Measurer::new(&loaded, &devices), ask, machine, settings, aim)?.gist())
 }
 
 /// What is certain of it beforehand.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn outlook(
-    model: &Model,
-    machine: &Machine,
-    settings: &Settings,
-    courses: &Courses,
-) -> Result<Outlook, EngineError> {
-    let loaded = courses.model(&model.header, settings.release.unwrap_or_default())?;
-    Ok(outlook::outlook(&loaded, courses, machine, settings)?)
+pub fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
+    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    Ok(outlook::outlook(&loaded, machine, settings)?)
 }
 
 /// What is asked of llama.cpp, once its fit has chosen.
@@ -88,7 +65,9 @@ pub fn outlook(
 /// As [`plan`].
 pub fn settled(model: &Model, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
     let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    let placed = Placed::new(&loaded, machine, settings, Aim::Most, Gauge::Graph)?;
+    let ask = Ask::new(&loaded, machine, settings);
+    let devices = ask.devices.clone();
+    let placed = Placed::new(&mut Measurer::new(&loaded, &devices), ask, machine, settings, Aim::Most)?;
     let Ask { gpus, devices, spread, options, .. } = placed.ask;
     Ok(Settled { loaded, gpus, devices, spread, options })
 }
@@ -230,7 +209,7 @@ impl Parts<'_> {
         let winner = (0..compute.len()).rev().max_by_key(|at| compute.get(*at)).unwrap_or(0);
         let bytes = Bytes(compute.get(winner).copied().unwrap_or(0));
         let size = GraphSize { bytes, own: bytes, branches, winner };
-        let why = "every device reserves its own buffer, and this is what fills the largest of them".to_owned();
+        let why = "each device reserves its own compute buffer; this is the peak of the largest".to_owned();
         let used = if self.placed.measured().offloaded() < layer_count { GraphUse::Partial } else { GraphUse::Full };
         // there is one graph, for the layers as they are
         let (partial, full) = (size.clone(), size);
@@ -240,32 +219,34 @@ impl Parts<'_> {
     fn notes(&self) -> Vec<String> {
         let mut notes = self.model.header.notes.clone();
         notes.push(format!(
-            "llama.cpp of release {} ({})",
+            "llama.cpp release {} ({})",
             self.placed.loaded.release.name, self.placed.loaded.release.package
         ));
         if !self.placed.loaded.family.exact {
             notes.push(format!(
-                "the graph of {} is not known here: it is reckoned as the nearest that the file's tensors suggest",
+                "the graph of {} is modelled on the closest known architecture, judging by its tensors",
                 self.model.architecture
             ));
         }
         if self.confidence() == Confidence::Assumed {
             notes.push(
-                "buffers are laid out as ggml's sources say for these GPUs; nobody has measured that here".to_owned(),
+                "buffer sizes for these GPUs follow ggml's source code and have not been measured on such a GPU"
+                    .to_owned(),
             );
         }
         if self.is_joined() {
             let others = joined::names(&self.placed.machine.gpus).join(", ");
             notes.push(format!(
-                "over RPC the layers begin on {others} and go on here; sizes there are modelled, and the network is not timed"
+                "over RPC the first layers are on {others}, the rest is local; sizes there are modelled, and \
+                 network time is not included"
             ));
         }
         if let Some(failure) = &self.placed.fitted.failure {
-            notes.push(format!("the fit gave up: {failure}"));
+            notes.push(format!("the fit failed: {failure}"));
         }
         let spilled = self.placed.fitted.spread.overrides.len();
         if spilled > 0 {
-            notes.push(format!("of {spilled} layers a part is elsewhere: experts or a feed-forward part"));
+            notes.push(format!("{spilled} layers have weights on another device: experts or feed-forward tensors"));
         }
         for option in super::facts::FACTS.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));

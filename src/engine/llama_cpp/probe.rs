@@ -4,42 +4,42 @@
 use super::Loaded;
 use super::cache::Memory;
 use super::context::{Batch, Context, Options};
-use super::desk::{Desk, Shared};
 use super::error::Refusal;
+use super::graph;
 use super::placement::Placement;
-use super::trials::Trial;
 use super::weights::Slot;
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
-use crate::engine::ggml::{Backend, Type, Workbench};
-use crate::engine::llama_cpp::graph::{self, Draft};
+use crate::engine::ggml::{Backend, Graph, Type};
 use crate::settings::FlashAttn;
 
 /// Everything that a trial needs.
-pub struct Parts<'a> {
+#[derive(Clone, Copy)]
+pub struct Probe<'a> {
+    pub model: &'a Loaded,
     pub placement: &'a Placement,
     pub memory: &'a Memory,
     pub backends: &'a [Backend],
 }
 
-impl Parts<'_> {
-    /// Settles in `context` what is left to llama.cpp.
+impl Probe<'_> {
+    /// Settles in `context` what is left to llama.cpp. Trials are built in the memory of `graph`.
     ///
     /// # Errors
     /// When the model's file lacks a tensor, or flash attention turns out to be needed and not to be had.
-    pub fn resolve(&self, context: &mut Context, options: &Options, desk: &mut Desk<'_>) -> Result<(), Refusal> {
-        let Loaded { release, hparams, .. } = desk.model;
+    pub fn resolve(&self, context: &mut Context, options: &Options, graph: &mut Graph) -> Result<(), Refusal> {
+        let Loaded { release, hparams, .. } = self.model;
         let packed = options.type_v.block() > 1;
         if options.flash_attn == FlashAttn::Auto && !(packed && release.packed_v_needs_no_trial) {
-            context.flash_attn = self.attention_follows_caches(desk.model, context)
-                || self.stays_home(context, context.probe(1), Op::FlashAttn, desk)?;
+            context.flash_attn = self.attention_follows_caches(context)
+                || self.stays_home(context, context.probe(1), Op::FlashAttn, graph)?;
             if packed && !context.flash_attn {
                 return Err(needs_flash_attention(options.type_v));
             }
         }
         if release.probes_delta_net && hparams.is_recr.contains(&true) {
-            context.fused_delta_token = self.stays_home(context, context.probe(1), Op::GatedDeltaNet, desk)?;
-            context.fused_delta_chunks = self.stays_home(context, context.probe(16), Op::GatedDeltaNet, desk)?;
+            context.fused_delta_token = self.stays_home(context, context.probe(1), Op::GatedDeltaNet, graph)?;
+            context.fused_delta_chunks = self.stays_home(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
         Ok(())
     }
@@ -49,8 +49,8 @@ impl Parts<'_> {
     /// are its own, and it stays with them as long as what follows stays too: a matrix of the block, which no GPU takes
     /// over for few tokens. Where some blocks are recurrent, the next block's state may come first, and that may be on a
     /// GPU; where all are, there is no attention.
-    fn attention_follows_caches(&self, model: &Loaded, context: &Context) -> bool {
-        let Self { placement, memory, backends } = self;
+    fn attention_follows_caches(&self, context: &Context) -> bool {
+        let Self { model, placement, memory, backends } = self;
         let caches = || memory.full.iter().chain(&memory.window);
         let mut recurrent = model.hparams.is_recr.iter().take(model.hparams.n_layer());
         if caches().next().is_none() {
@@ -67,37 +67,31 @@ impl Parts<'_> {
         context.offload_kqv && own && !sinks && stays && !recurrent.any(|is| *is)
     }
 
-    /// By which a trial is scheduled.
-    fn scheduler(&self, context: &Context, model: &Loaded) -> Scheduler<'_> {
-        let (op_offload, rules) = (context.op_offload, model.release.rules);
-        Scheduler { backends: self.backends, op_offload, pipeline: false, pins: true, rules }
-    }
-
     /// Whether every `op` of a graph for `batch` is computed where its block is.
-    fn stays_home(&self, context: &Context, batch: Batch, op: Op, desk: &mut Desk<'_>) -> Result<bool, Refusal> {
-        if self.backends.len() == 1 {
+    fn stays_home(&self, context: &Context, batch: Batch, op: Op, graph: &mut Graph) -> Result<bool, Refusal> {
+        let Self { model, placement, memory, backends } = *self;
+        if backends.len() == 1 {
             return Ok(true);
         }
-        let scheduler = self.scheduler(context, desk.model);
-        let stays = |draft: &mut Draft, bench: &mut Workbench| {
-            draft.settle(self.placement, |_| {});
-            draft.stays_home(op, &scheduler, bench)
+        graph::build(model, context, batch, placement, memory, graph)?;
+        let scheduler = Scheduler {
+            backends,
+            op_offload: context.op_offload,
+            pipeline: false,
+            pins: true,
+            rules: model.release.rules,
         };
-        if let Desk { model, shared: Some(Shared { courses, .. }), bench, .. } = desk {
-            let trial = Trial::new(context, batch, self.backends);
-            let draft = || graph::draft(model, context, batch, self.memory, courses.room());
-            return courses.try_out(&trial, op, self.placement, draft, |draft| stays(draft, bench));
-        }
-        let mut draft = desk.draft(context, batch, self.memory, self.backends)?;
-        let stays = stays(&mut draft, &mut desk.bench);
-        desk.keep(draft);
-        Ok(stays)
+        let mut places = Vec::new();
+        scheduler.assign(graph, &mut places, |_, _| {});
+        let home = |layer: i16| usize::try_from(layer).ok().and_then(|il| placement.layers.get(il));
+        let mut tried = graph.computed.iter().filter(|id| graph[**id].op == op);
+        Ok(tried.all(|id| home(graph[*id].layer) == Some(&places[id.index()])))
     }
 }
 
 fn needs_flash_attention(ty: Type) -> Refusal {
     Refusal::settings(format!(
-        "a V cache of {ty} needs flash attention, which does not run where the blocks are: use f16"
+        "a V cache of {ty} needs flash attention, which is not supported on the device of the layers: use f16"
     ))
 }
 
@@ -112,7 +106,7 @@ mod tests {
     use crate::source::catalogue;
 
     /// One model of each architecture, by both releases, with few and with many layers on two GPUs.
-    fn in_each_case(mut look: impl FnMut(&Loaded, &Parts<'_>, &Context)) {
+    fn in_each_case(mut look: impl FnMut(&Probe<'_>, &Context)) {
         let mut seen = HashSet::new();
         for entry in catalogue::all() {
             let Ok(model) = entry.model(FileType::Q4KM) else { continue };
@@ -142,7 +136,7 @@ mod tests {
                 let Ok(context) = Context::new(&options, &loaded.hparams, loaded.release) else { continue };
                 let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, &placement);
                 let backends = [Backend::CUDA, Backend::CUDA, Backend::CPU];
-                look(&loaded, &Parts { placement: &placement, memory: &memory, backends: &backends }, &context);
+                look(&Probe { model: &loaded, placement: &placement, memory: &memory, backends: &backends }, &context);
             }
         }
     }
@@ -150,57 +144,14 @@ mod tests {
     #[test]
     fn attention_that_follows_its_caches_passes_the_trial() {
         let mut followed = 0;
-        in_each_case(|loaded, parts, context| {
-            if parts.attention_follows_caches(loaded, context) {
+        in_each_case(|probe, context| {
+            if probe.attention_follows_caches(context) {
                 // a file that lacks a tensor has no graph to try, nor one to be measured by
-                let desk = &mut Desk::new(loaded);
-                let stays = parts.stays_home(context, context.probe(1), Op::FlashAttn, desk);
-                assert_ne!(stays, Ok(false), "{:?} {:?}", loaded.family, parts.placement);
+                let stays = probe.stays_home(context, context.probe(1), Op::FlashAttn, &mut Graph::default());
+                assert_ne!(stays, Ok(false), "{:?} {:?}", probe.model.family, probe.placement);
                 followed += usize::from(stays.is_ok());
             }
         });
         assert!(followed > 250, "{followed} cases skip the trial");
-    }
-
-    #[test]
-    fn how_large_caches_are_decides_no_trial() {
-        let mut tried = 0;
-        in_each_case(|loaded, parts, context| {
-            let tries = |tokens: u64, op: Op, per_sequence: u64| {
-                let n_ctx = tokens * context.n_seq_max;
-                let context =
-                    Context { n_ctx, n_ctx_seq: tokens, n_batch: tokens, n_ubatch: tokens, ..context.clone() };
-                let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, parts.placement);
-                let parts = Parts { memory: &memory, ..*parts };
-                parts.stays_home(&context, context.probe(per_sequence), op, &mut Desk::new(loaded)).ok()
-            };
-            for (op, per_sequence) in [(Op::FlashAttn, 1), (Op::GatedDeltaNet, 1), (Op::GatedDeltaNet, 16)] {
-                let small = tries(256, op, per_sequence);
-                assert_eq!(tries(1 << 20, op, per_sequence), small, "{:?} {op:?} {:?}", loaded.family, parts.placement);
-                tried += usize::from(small.is_some());
-            }
-        });
-        assert!(tried > 500, "{tried} trials");
-    }
-
-    #[test]
-    fn one_operation_is_assigned_as_among_all() {
-        let mut told = 0;
-        in_each_case(|loaded, parts, context| {
-            for batch in [context.probe(1), context.reserved()] {
-                let mut desk = Desk::new(loaded);
-                let Ok(mut draft) = desk.draft(context, batch, parts.memory, parts.backends) else { continue };
-                let scheduler = parts.scheduler(context, loaded);
-                draft.settle(parts.placement, |_| {});
-                draft.make_ready();
-                let all = scheduler.assign(&draft.graph, &mut desk.bench);
-                for (at, id) in draft.graph.computed.iter().enumerate() {
-                    let one = scheduler.assign_one(&draft.graph, at);
-                    assert!(one.is_none_or(|one| one == all[id.index()]), "{:?} {:?}", loaded.family, parts.placement);
-                    told += usize::from(one.is_some());
-                }
-            }
-        });
-        assert!(told > 100_000, "{told} operations were told");
     }
 }

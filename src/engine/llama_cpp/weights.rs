@@ -155,8 +155,6 @@ type Row = [[u32; 3]; Slot::COUNT];
 pub struct Weights {
     /// In file order.
     pub all: Vec<Weight>,
-    /// Those of them that are of no block.
-    outside: Vec<usize>,
     /// Blocks, then the whole model.
     table: Vec<Row>,
 }
@@ -169,7 +167,6 @@ impl Weights {
     pub fn read(header: &Header, blocks: usize) -> Result<Self, Refusal> {
         let mut weights = Self {
             all: Vec::with_capacity(header.tensors.len()),
-            outside: Vec::new(),
             table: vec![[[u32::MAX; 3]; Slot::COUNT]; blocks + 1],
         };
         for (index, tensor) in header.tensors.iter().enumerate() {
@@ -177,7 +174,7 @@ impl Weights {
             let role = role(rest);
             let mut ne = [1; 4];
             if tensor.dims.len() > 4 || tensor.dims.contains(&0) {
-                return Err(Refusal::model(format!("tensor {} has a shape that ggml does not know", tensor.name)));
+                return Err(Refusal::model(format!("tensor {} has a shape that ggml does not support", tensor.name)));
             }
             ne[..tensor.dims.len()].copy_from_slice(&tensor.dims);
             let row = block.unwrap_or(blocks);
@@ -185,17 +182,9 @@ impl Weights {
                 row[slot as usize][part as usize] = index as u32;
             }
             let bytes = Tensor::new(tensor.ty, ne).bytes();
-            if row >= blocks {
-                weights.outside.push(index);
-            }
             weights.all.push(Weight { block, role, index, ty: tensor.ty, ne, bytes });
         }
         Ok(weights)
-    }
-
-    /// Those of no block, or of one that is none of the model's.
-    pub fn outside(&self) -> impl Iterator<Item = &Weight> {
-        self.outside.iter().map(|&index| &self.all[index])
     }
 
     /// The tensor of block `il` with this role: an index into [`Self::all`].

@@ -57,7 +57,7 @@ pub(super) fn automatic(load: &Load<'_>) -> (u64, Option<String>) {
         let small = load.gpus.iter().filter(is_cuda).find(|gpu| (1..=8 << 30).contains(&memory(gpu).0));
         return match small {
             Some(gpu) if load.tokens > 4096 => {
-                let why = format!("without flash attention, and with 8 GiB or less on {}", gpu.name);
+                let why = format!("without flash attention and with 8 GiB or less on {}", gpu.name);
                 (CONSTRAINED, Some(format!("batch {CONSTRAINED}: {why}, Ollama keeps the compute buffer small")))
             }
             _ if load.tokens > 4096 => {
@@ -73,11 +73,11 @@ pub(super) fn automatic(load: &Load<'_>) -> (u64, Option<String>) {
     let context = format!("a context of {} tokens", Tokens(load.tokens));
     let note = match batch {
         Some(batch) if batch == wanted => {
-            let room = if load.available > 0 { ", and there is room for its buffers" } else { "" };
+            let room = if load.available > 0 { ", as its buffers fit" } else { "" };
             format!("batch {batch}: Ollama raises it for {context}{room}")
         }
         lower => format!(
-            "batch {}, not the {wanted} that Ollama would choose for {context}: it expects to need {} of {} available",
+            "batch {} instead of the {wanted} that Ollama prefers for {context}: it expects to need {} of {} available",
             lower.unwrap_or(DEFAULT),
             Bytes(load.predicted),
             Bytes(load.available),
@@ -110,7 +110,7 @@ pub(super) fn of_embeddings(asked: Option<u64>, tokens: u64) -> (u64, Option<Str
     let note = match asked {
         Some(asked) if batch < asked => format!("batch lowered to {}: it cannot exceed the context", Tokens(batch)),
         Some(_) => return (batch, None),
-        None => format!("batch {batch}: Ollama reads up to {EMBEDDING} tokens at once with an embedding model"),
+        None => format!("batch {batch}: Ollama processes up to {EMBEDDING} tokens at once with an embedding model"),
     };
     (batch, Some(note))
 }

@@ -42,8 +42,8 @@ pub(super) fn choose(machine: &Machine, predicted: u64, spread: bool) -> Choice 
     let alone = if spread { None } else { alone(machine, &groups, predicted) };
     if let Some((index, gpu)) = alone {
         let note = format!(
-            "one GPU of {}: Ollama expects the model to need {}, at most 80 % of the {} that GPU{index} has, and runs it \
-             there alone",
+            "1 of {} GPUs: Ollama expects the model to need {}, which is within 80 % of the {} of GPU{index}, and \
+             uses that GPU alone",
             all.len(),
             Bytes(predicted),
             Bytes(available([gpu], machine.ram.free)),
@@ -60,7 +60,7 @@ pub(super) fn choose(machine: &Machine, predicted: u64, spread: bool) -> Choice 
     let note = (best.len() < all.len()).then(|| {
         let backend = best.first().and_then(|&index| machine.gpus.get(index)).map_or("", |gpu| gpu.backend.name());
         let (chosen, of) = (best.len(), all.len());
-        format!("{chosen} of {of} GPUs: one backend at a time, and {backend} has the most memory available")
+        format!("{chosen} of {of} GPUs: Ollama uses one backend at a time, and {backend} has the most memory available")
     });
     Choice { gpus: best, note }
 }

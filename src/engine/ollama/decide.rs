@@ -87,12 +87,12 @@ pub(super) fn start(
     let one_at_a_time = embedding || request::ONE_SEQUENCE.contains(&model.architecture.as_str());
     let parallel = request::sequences(parallel, one_at_a_time && !settings.raw, embedding, &mut told.notes);
     told.mark(Decision::Sequences, from);
-    let tokens = readable(ctx.saturating_mul(parallel), "tokens of context over all sequences")?;
+    let tokens = readable(ctx.saturating_mul(parallel), "tokens of context in total")?;
 
     let predicted = predict::predicted(model, tokens)?;
     let Choice { gpus, note } = match settings.gpu_layers {
         GpuLayers::Count(0) if !settings.raw => {
-            let note = "no GPU is considered: no layer was asked onto one".to_owned();
+            let note = "no GPU is used: 0 layers on GPU were requested".to_owned();
             Choice { gpus: Vec::new(), note: (!machine.gpus.is_empty()).then_some(note) }
         }
         _ if settings.raw => Choice { gpus: (0..machine.gpus.len()).collect(), note: None },
@@ -119,7 +119,7 @@ pub(super) fn start(
     let from = told.notes.len();
     told.notes.extend(note);
     told.mark(Decision::Batch, from);
-    let batch = readable(batch, "tokens of a batch")?;
+    let batch = readable(batch, "tokens per batch")?;
 
     let from = told.notes.len();
     let margin = if settings.raw { None } else { projector_margin(model, settings, &seen, &mut told.notes) };
@@ -130,7 +130,7 @@ pub(super) fn start(
     if settings.adapters > Bytes::ZERO {
         let adapters = settings.adapters;
         told.notes.push(format!(
-            "the adapters ({adapters}) come on top: llama-server loads them after the layers are placed"
+            "the adapters ({adapters}) are not included: llama-server loads them after placing the layers"
         ));
     }
     let asked_in_vain = |asked: bool| asked && settings.raw;
@@ -177,7 +177,7 @@ fn context(
     if settings.ctx == Context::Auto {
         let together = match machine.gpus.as_slice() {
             [] => "there is no GPU".to_owned(),
-            gpus => format!("the GPUs have {} in all", gpus.iter().map(|gpu| gpu.total).sum::<Bytes>()),
+            gpus => format!("the GPUs have {} in total", gpus.iter().map(|gpu| gpu.total).sum::<Bytes>()),
         };
         notes.push(format!("context {}: Ollama chooses it by VRAM, and {together}", Tokens(ctx)));
     }
@@ -220,7 +220,7 @@ fn projector_margin(model: &Model, settings: &Settings, gpus: &[Gpu], notes: &mu
     let margin = projector::margin(bytes);
     notes.push(match settings.fit_target {
         Some(given) => {
-            format!("--fit-target ({given}) goes before the {margin} that Ollama keeps free for a projector")
+            format!("--fit-target ({given}) overrides the {margin} that Ollama keeps free for a projector")
         }
         None => format!("{margin} is kept free on each GPU, not 1 GiB, for the projector ({bytes}) and its buffers"),
     });
@@ -231,7 +231,7 @@ fn projector_margin(model: &Model, settings: &Settings, gpus: &[Gpu], notes: &mu
 fn aside(settings: &Settings) -> Vec<String> {
     let apart = settings.cache_type_k != settings.cache_type_v;
     let by_variable = [
-        ("K and V caches of two types", apart, "LLAMA_ARG_CACHE_TYPE_K and LLAMA_ARG_CACHE_TYPE_V"),
+        ("different types for K and V", apart, "LLAMA_ARG_CACHE_TYPE_K and LLAMA_ARG_CACHE_TYPE_V"),
         ("--kv-unified", settings.kv_unified, "LLAMA_ARG_KV_UNIFIED"),
         ("--no-kv-offload", settings.no_kv_offload, "LLAMA_ARG_NO_KV_OFFLOAD"),
         ("--swa-full", settings.swa_full, "LLAMA_ARG_SWA_FULL"),
@@ -247,9 +247,7 @@ fn aside(settings: &Settings) -> Vec<String> {
         })
         .collect();
     if settings.gpu_overhead > Bytes::ZERO {
-        notes.push(
-            "OLLAMA_GPU_OVERHEAD keeps nothing free any more: it only counts in the choice of a context".to_owned(),
-        );
+        notes.push("OLLAMA_GPU_OVERHEAD no longer keeps memory free: it only affects the default context".to_owned());
     }
     let ignored = super::facts::FACTS.ignored(settings).into_iter();
     notes.extend(ignored.map(|option| format!("{option} is ignored: Ollama has no such option")));
@@ -258,7 +256,7 @@ fn aside(settings: &Settings) -> Vec<String> {
 
 fn readable(number: u64, what: &str) -> Result<u64, EngineError> {
     if number > LARGEST {
-        let sentence = format!("{} {what} are more than llama-server can read: ask for fewer", Tokens(number));
+        let sentence = format!("{} {what} are more than llama-server accepts: use fewer", Tokens(number));
         return Err(EngineError::Settings(sentence));
     }
     Ok(number)

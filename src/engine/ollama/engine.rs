@@ -4,8 +4,8 @@ use super::facts::FACTS;
 use crate::engine::company::Reception;
 use crate::engine::facts::EngineFacts;
 use crate::engine::id::{Aim, EngineError, Launch};
-use crate::engine::llama_cpp::fit::Gauge;
 use crate::engine::llama_cpp::settled::Settled;
+use crate::engine::outlook::Outlook;
 use crate::engine::request::{of_one_computer, one_computer};
 use crate::engine::{Engine, ollama};
 use crate::machine::Machine;
@@ -28,7 +28,11 @@ impl Engine for Ollama {
     }
 
     fn summary(&self, model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
-        ollama::gist(model, &one_computer(machine), settings, aim, Gauge::Graph)
+        ollama::gist(model, &one_computer(machine), settings, aim)
+    }
+
+    fn outlook(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Option<Outlook>, EngineError> {
+        ollama::outlook(model, &one_computer(machine), settings).map(Some)
     }
 
     fn launch(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Option<Launch>, EngineError> {

@@ -6,7 +6,6 @@ use super::choice::{available, share};
 use super::{batch, decide, llama_cpp, runs_out_of_memory};
 use crate::engine::company::Reception;
 use crate::engine::id::{Aim, EngineError};
-use crate::engine::llama_cpp::fit::Gauge;
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::settings::{GpuLayers, Settings};
@@ -32,13 +31,13 @@ pub(in crate::engine) fn objection(
             (start.predicted.saturating_add(surcharge), available(&start.machine.gpus, machine.ram.free));
         if needed > share(free, PERCENT) {
             return Ok(Some(Reception::OneGoes(format!(
-                "Ollama expects it to need {}, more than {PERCENT} % of the {} that are available",
+                "Ollama expects it to need {}, more than {PERCENT} % of the {} available",
                 Bytes(needed),
                 Bytes(free)
             ))));
         }
     }
-    let first = llama_cpp::gist(model, &start.machine, &start.options, Aim::Most, Gauge::Graph)?;
+    let first = llama_cpp::gist(model, &start.machine, &start.options, Aim::Most)?;
     Ok(runs_out_of_memory(&first.devices, machine).then(|| Reception::AllGo {
         why: "the first attempt to load it runs out of memory".to_owned(),
         ctx: decide::lower_context(settings, start.ctx),

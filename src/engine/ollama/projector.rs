@@ -46,13 +46,13 @@ pub(super) fn margin(bytes: Bytes) -> Bytes {
 /// Why a projector of `bytes` stays in RAM, if it does.
 pub(super) fn in_ram(bytes: Bytes, layers: GpuLayers, blocks: usize, gpus: &[Gpu]) -> Option<String> {
     match layers {
-        GpuLayers::Count(0) => return Some("no layer was asked onto a GPU".to_owned()),
+        GpuLayers::Count(0) => return Some("0 layers on GPU were requested".to_owned()),
         GpuLayers::Count(count) if count < blocks as u64 + 1 => {
-            return Some("only some layers were asked onto GPUs".to_owned());
+            return Some("not all layers were requested on GPU".to_owned());
         }
         _ => {}
     }
     let needed = bytes + HEADROOM;
     let short = gpus.iter().find(|gpu| memory(gpu) > Bytes::ZERO && memory(gpu) < needed)?;
-    Some(format!("with its buffers it would need {needed}, and {} has {}", short.name, memory(short)))
+    Some(format!("with its buffers it needs {needed}, but {} has {}", short.name, memory(short)))
 }

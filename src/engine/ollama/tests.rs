@@ -62,7 +62,7 @@ fn the_default_context_follows_the_memory_of_all_gpus(
     let start = started(&model("llama", &[]), &cards(gibibytes), &settings);
     assert_eq!((start.ctx, start.options.ctx), (context, Context::Tokens(context)));
     assert!(has_note(&start, "by VRAM"));
-    assert_eq!(has_note(&start, "OLLAMA_GPU_OVERHEAD keeps nothing free"), overhead > 0);
+    assert_eq!(has_note(&start, "OLLAMA_GPU_OVERHEAD no longer keeps memory free"), overhead > 0);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_context_stays_within_what_the_model_was_trained_for() {
     let llama = model("llama", &[("context_length", Value::U32(8192))]);
     let start = started(&llama, &cards(&[48]), &Settings::default());
     assert_eq!(start.ctx, 8192);
-    assert!(has_note(&start, "trained for no more"));
+    assert!(has_note(&start, "the model's training context"));
     assert_eq!(started(&llama, &card(), &ctx(2)).ctx, 4);
     let sees = model("gemma3", &[("vision.block_count", Value::U32(27))]);
     assert_eq!(started(&sees, &card(), &ctx(512)).ctx, 2048);
@@ -102,7 +102,7 @@ fn llama_server_gets_the_context_of_all_sequences() {
 fn some_architectures_serve_one_sequence(#[case] architecture: &str, #[case] parallel: u64) {
     let start = started(&model(architecture, &[]), &card(), &Settings { parallel: Some(4), ..ctx(2048) });
     assert_eq!(start.options.parallel, Some(parallel));
-    assert_eq!(has_note(&start, "one sequence at a time"), parallel == 1);
+    assert_eq!(has_note(&start, "only one sequence at a time"), parallel == 1);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_model_with_room_to_spare_runs_on_one_gpu() {
     let busy = Gpu { free: Bytes::gib(6), ..cuda(24) };
     assert_eq!(chosen(&llama, vec![busy, cuda(12)], &ctx(4096)), [1]);
     let start = started(&llama, &cards(&[12, 24]), &ctx(4096));
-    assert!(has_note(&start, "one GPU of 2"), "{:?}", start.notes);
+    assert!(has_note(&start, "1 of 2 GPUs"), "{:?}", start.notes);
     assert_eq!(start.machine.gpus.len(), 1);
     assert!(started(&llama, &cards(&[24]), &ctx(4096)).notes.is_empty());
 }
@@ -276,7 +276,7 @@ fn the_type_of_the_cache_is_passed_as_it_is() {
 fn without_layers_on_gpus_no_gpu_is_seen() {
     let layers = |gpu_layers| started(&large(1), &cards(&[24]), &Settings { gpu_layers, ..ctx(2048) });
     let none = layers(GpuLayers::Count(0));
-    assert!(none.gpus.is_empty() && none.machine.gpus.is_empty() && has_note(&none, "no GPU is considered"));
+    assert!(none.gpus.is_empty() && none.machine.gpus.is_empty() && has_note(&none, "no GPU is used"));
     for asked in [GpuLayers::Auto, GpuLayers::All, GpuLayers::Count(3)] {
         let start = layers(asked);
         assert_eq!((start.gpus, start.options.gpu_layers), (vec![0], asked));

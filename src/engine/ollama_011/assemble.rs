@@ -118,9 +118,9 @@ impl Parts<'_> {
         let used = if found.full_graph { GraphUse::Full } else { GraphUse::Partial };
         let in_ram = found.layers() == 0 && found.placed > 0;
         let why = match used {
-            _ if in_ram => "there is no GPU, and RAM is counted like one",
-            _ if !self.loads_on_gpus() => "no layer is on a GPU, so none is allocated",
-            GraphUse::Full => "every layer is on GPUs",
+            _ if in_ram => "there is no GPU, so RAM is counted like one",
+            _ if !self.loads_on_gpus() => "no layer is on GPU, so none is allocated",
+            GraphUse::Full => "all layers are on GPU",
             GraphUse::Partial => "some layers are in RAM",
         };
         let mut graph = self.sizes.graph(used, why);
@@ -163,7 +163,7 @@ impl Parts<'_> {
         let overhead = if slot.device.gpu.is_some() { task.overhead } else { 0 };
         named([
             ("minimum memory", kept.0),
-            ("one layer's buffer", kept.1),
+            ("one-layer buffer", kept.1),
             (OVERHEAD, overhead),
             ("projector weights", if found.first_usable == index { task.projector } else { 0 }),
             ("projector weights", if with_output { task.vision_weights } else { 0 }),
@@ -183,7 +183,7 @@ impl Parts<'_> {
             ("projector weights", if beside { task.vision_weights } else { 0 }),
             ("projector graph", if beside { task.vision_graph } else { 0 }),
             ("blocks without tensors", self.missing(None)),
-            ("kept back on GPUs that get no layer", unused),
+            ("reserved on GPUs without layers", unused),
         ])
     }
 

@@ -55,7 +55,10 @@ fn more_for_gpt_oss(ctx: u64, model: &Model, machine: &Machine, overhead: Bytes,
     if !gpt_oss || request::total_vram(machine, overhead) < MUCH_VRAM || ctx >= GPT_OSS_CONTEXT {
         return ctx;
     }
-    notes.push(format!("context raised to {}: gpt-oss gets that on GPUs with 20 GiB or more", Tokens(GPT_OSS_CONTEXT)));
+    notes.push(format!(
+        "context raised to {}: Ollama does this for gpt-oss on GPUs with 20 GiB or more",
+        Tokens(GPT_OSS_CONTEXT)
+    ));
     GPT_OSS_CONTEXT
 }
 

@@ -144,8 +144,8 @@ impl Parts<'_> {
     fn graph(&self, offloaded: usize) -> GraphPlan {
         let used = if offloaded < self.layers.both.len() { GraphUse::Partial } else { GraphUse::Full };
         let why = match used {
-            GraphUse::Full => "every layer is on GPUs",
-            GraphUse::Partial if offloaded == 0 => "no layer is on a GPU, so none is allocated",
+            GraphUse::Full => "all layers are on GPU",
+            GraphUse::Partial if offloaded == 0 => "no layer is on GPU, so none is allocated",
             GraphUse::Partial => "some layers are in RAM",
         };
         self.sizes.graph(used, why)
@@ -180,7 +180,7 @@ impl Parts<'_> {
         let adapters = if self.adapter_gpu == Some(gpu) { self.settings.adapters } else { Bytes::ZERO };
         [
             ("minimum memory", minimum_memory(backend)),
-            ("one layer's buffer", Bytes(self.buffer)),
+            ("one-layer buffer", Bytes(self.buffer)),
             ("GPU overhead", self.settings.gpu_overhead),
             ("adapters", adapters),
         ]
@@ -197,18 +197,19 @@ impl Parts<'_> {
         }
         if self.traits.own_engine {
             notes.push(format!(
-                "Ollama 0.24 runs {} in its own engine, which measures its graph; these figures are its estimator's",
+                "Ollama 0.24 runs {} in its own engine, which measures its graph; these figures come from its \
+                 estimator",
                 self.model.architecture
             ));
         }
         notes.extend(self.own_caches.as_ref().map(|own| own.sentence(totals.cache)));
         if self.layout.requested != self.effect.requested {
-            notes.push("no layer goes to the GPU: the model is larger than the memory it shares".to_owned());
+            notes.push("no layer is placed on the GPU: the model is larger than the memory it shares".to_owned());
         }
         for gpu in &self.layout.tried_before {
-            notes.push(format!("GPU{gpu} was tried and given up, and keeps the memory reserved for its graph"));
+            notes.push(format!("GPU{gpu} was tried but not used, and keeps the memory reserved for its graph"));
         }
-        notes.extend(self.why_not_mapped(totals.all).map(|why| format!("weights are read, not mapped: {why}")));
+        notes.extend(self.why_not_mapped(totals.all).map(|why| format!("weights are loaded without mmap: {why}")));
         notes
     }
 
@@ -220,13 +221,13 @@ impl Parts<'_> {
         if gpus.is_empty() {
             Some("there is no GPU")
         } else if first == Some(Backend::Vulkan) {
-            Some("the first GPU is Vulkan's")
+            Some("the first GPU uses Vulkan")
         } else if self.machine.os == Os::Windows && first == Some(Backend::Cuda) {
-            Some("on Windows CUDA is faster so")
+            Some("this is faster with CUDA on Windows")
         } else if self.machine.os == Os::Linux && self.machine.ram.free < all {
             Some("the model is larger than free RAM")
         } else if split && gpus.iter().any(|gpu| gpu.backend == Backend::Metal) {
-            Some("on Metal a split model cannot be")
+            Some("a split model cannot be mapped on Metal")
         } else {
             None
         }

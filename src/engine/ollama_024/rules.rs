@@ -27,7 +27,10 @@ pub(super) fn effect(
     }
     if traits.embedding && wanted.batch < wanted.ctx {
         wanted.batch = wanted.ctx;
-        notes.push(format!("batch raised to {}: an embedding model reads a whole context at once", Tokens(wanted.ctx)));
+        notes.push(format!(
+            "batch raised to {}: an embedding model processes the whole context at once",
+            Tokens(wanted.ctx)
+        ));
     }
     let requested = request::layers_on_gpus(settings.gpu_layers, model);
     let gpus = request::considers_gpus(requested, settings, machine, &mut notes);

@@ -27,7 +27,7 @@ pub fn matrix(plan: &Plan, matrix: &Matrix) -> String {
                     Standing::PartInRam(_) => (Ink::Part, format!("{}, part in RAM", outcome.on_gpu)),
                     Standing::Split => (Ink::Split, format!("{} on GPU", outcome.on_gpu)),
                     Standing::InRam => (Ink::InUse, "RAM".to_owned()),
-                    Standing::DoesNotFit => (Ink::Over, "too much".to_owned()),
+                    Standing::DoesNotFit => (Ink::Over, "over".to_owned()),
                 },
                 Some(Err(_)) => (Ink::Faint, "refused".to_owned()),
                 None => continue,

@@ -33,7 +33,7 @@ pub fn plan(plan: &Plan) -> String {
     let words: Vec<_> = PARTS
         .into_iter()
         .chain(plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO).then_some((Ink::Quiet, "elsewhere")))
-        .chain([(Ink::Reserved, "reserved"), (Ink::InUse, "in use"), (Ink::Over, "too much")])
+        .chain([(Ink::Reserved, "reserved"), (Ink::InUse, "in use"), (Ink::Over, "over")])
         .collect();
     paper.legend(&words);
     paper.sentence(&format!("{}: {}", plan.standing().headline(), verdict::sentence(plan, None)));
@@ -68,7 +68,7 @@ fn bar(paper: &mut Paper, device: &DevicePlan) {
     }
     paper.line((end, top - 3.0), (end, top + 29.0), if device.is_over() { Ink::Over } else { Ink::Text }, false);
     let ink = if device.is_over() { Ink::Over } else { Ink::Text };
-    let of = format!("asked {} of {} free", device.asked(), device.free);
+    let of = format!("{} of {} free", device.asked(), device.free);
     paper.text(WIDTH - MARGIN, top + 17.0, 13, Anchor::End, ink, &of);
     paper.y += 44.0;
 }

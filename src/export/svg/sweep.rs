@@ -14,7 +14,7 @@ const HIGH: f64 = 150.0;
 /// The picture of `sweep`; `plan` is the one that it starts from.
 pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
     let mut paper = Paper::new();
-    paper.heading(&what(plan), &format!("memory along {} · {}", sweep.knob.title(), who(plan)));
+    paper.heading(&what(plan), &format!("memory by {} · {}", sweep.knob.title(), who(plan)));
     let planned: Vec<(f64, &Outcome)> = sweep
         .points
         .iter()
@@ -24,12 +24,11 @@ pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
     for device in 0..devices {
         chart(&mut paper, sweep, &planned, device);
     }
-    let words: Vec<_> =
-        PARTS.into_iter().chain([(Ink::Over, "free memory"), (Ink::Quiet, "where something changes")]).collect();
+    let words: Vec<_> = PARTS.into_iter().chain([(Ink::Over, "free memory"), (Ink::Quiet, "threshold")]).collect();
     paper.legend(&words);
     let refused = sweep.points.len() - planned.len();
     if refused > 0 {
-        paper.sentence(&format!("{refused} of {} values are refused by the engine.", sweep.points.len()));
+        paper.sentence(&format!("The engine refuses {refused} of {} values.", sweep.points.len()));
     }
     paper.finish(&what(plan))
 }

@@ -88,10 +88,10 @@ fn described(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&G
     let (memory, shares_ram) = match device.memory_info() {
         Ok(memory) => (Ok((Bytes(memory.total), Bytes(memory.free.min(memory.total)))), false),
         Err(NvmlError::NotSupported) if sharing => (Ok((ram.total, ram.free)), true),
-        Err(error) => (Err(format!("its memory is not told: {error}")), false),
+        Err(error) => (Err(format!("its memory is not reported: {error}")), false),
     };
     if shares_ram {
-        facts.push(("pool", "it has no memory of its own and may use all of RAM".to_owned()));
+        facts.push(("pool", "it has no dedicated memory and may use all of RAM".to_owned()));
     }
     let unnamed = || parent.map_or_else(|| "NVIDIA GPU".to_owned(), |parent| format!("{} MIG", parent.name));
     let gpu = memory.map(|(total, free)| Gpu {

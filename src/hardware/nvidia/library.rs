@@ -38,7 +38,7 @@ fn driver_says(error: &NvmlError) -> String {
     match error {
         NvmlError::DriverNotLoaded => "the NVIDIA driver is not loaded: load it, or restart the computer".to_owned(),
         NvmlError::LibRmVersionMismatch => {
-            "this library and the loaded driver are of different versions: restart the computer after an update"
+            "this library and the loaded driver have different versions: restart the computer after an update"
                 .to_owned()
         }
         other => other.to_string(),

@@ -48,10 +48,10 @@ impl Knob {
                     self.reset(settings);
                     Ok(())
                 }
-                None if self == Self::Quant => Err(format!(
-                    "'{text}' is no quantisation to choose: write one like Q4_K_M, Q8_0 or IQ3_XS, or auto"
-                )),
-                None => Err(format!("'{text}' is no {}: write {}, or auto", self.title(), words.join(", "))),
+                None if self == Self::Quant => {
+                    Err(format!("'{text}' is not a known quantisation: use one like Q4_K_M, Q8_0 or IQ3_XS, or auto"))
+                }
+                None => Err(format!("'{text}' is not a value of {}: use {}, or auto", self.title(), words.join(", "))),
             };
         }
         match (self, word.as_str()) {
@@ -73,8 +73,11 @@ impl Knob {
             None => (word, 1),
         };
         let wrong = || match self {
-            Self::TensorSplit => format!("'{text}' is no split: write percents like 60, shares like 3,1,1, or auto"),
-            _ => format!("'{text}' is not a number: write one like 32768 or 32k, or auto"),
+            Self::TensorSplit => format!(
+                "'{text}' is not a valid split: use a percentage like 60, shares like \
+                                          3,1,1, or auto"
+            ),
+            _ => format!("'{text}' is not a number: use one like 32768 or 32k, or auto"),
         };
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());
@@ -83,7 +86,7 @@ impl Knob {
         let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).unwrap_or(u64::MAX);
         let (least, most) = (self.least(), if self == Self::TensorSplit { 100 } else { LARGEST });
         if value < least || value > most {
-            return Err(format!("{text} is out of range for {}: write {least} to {most}", self.title()));
+            return Err(format!("{text} is out of range for {}: use {least} to {most}", self.title()));
         }
         Ok(value)
     }
@@ -91,7 +94,7 @@ impl Knob {
 
 /// The shares of a split over GPUs.
 fn shares(list: &str) -> Result<Vec<f64>, String> {
-    let wrong = || format!("'{list}' is no split: write numbers from 0 up that are not all 0, such as 3,1,1");
+    let wrong = || format!("'{list}' is not a valid split: use numbers of 0 or more that are not all 0, such as 3,1,1");
     let share = |text: &str| text.parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
     let shares: Vec<f64> = list.split(',').map(share).collect::<Option<_>>().ok_or_else(wrong)?;
     if shares.iter().any(|share| *share > 0.0) { Ok(shares) } else { Err(wrong()) }

@@ -95,7 +95,7 @@ impl Expansion<'_> {
                 product = next.ok_or_else(|| error(format!("{word:?} is {factor}")))?;
             }
             let next = if *minus { total.checked_sub(product) } else { total.checked_add(product) };
-            total = next.ok_or_else(|| error("its dimensions are no numbers".to_owned()))?;
+            total = next.ok_or_else(|| error("its dimensions are not numbers".to_owned()))?;
         }
         Ok(total)
     }

@@ -9,54 +9,55 @@ use super::url::Url;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum WireError {
-    #[error("the name of the host '{host}' is not found: check the address, and that there is a network")]
+    #[error("the host '{host}' cannot be resolved: check the address and the network connection")]
     NoHost { host: String },
-    #[error("'{host}' is left alone")]
+    #[error("'{host}' is not contacted")]
     NotAsked { host: String },
-    #[error("'{host}' cannot be reached ({why}): check that it runs, and that there is a network")]
+    #[error("'{host}' cannot be reached ({why}): check that it is running, and the network connection")]
     Unreachable { host: String, why: String },
     #[error(
-        "'{host}' shows a certificate that this system does not trust ({why}): check the address, the clock, and the \
-         system's certificates"
+        "the certificate of '{host}' is not trusted ({why}): check the address, the clock, and the system's \
+         certificates"
     )]
     Certificate { host: String, why: String },
-    #[error("'{host}' said nothing for {} s: try again later", .after.as_secs_f32())]
+    #[error("'{host}' sent nothing for {} s: try again later", .after.as_secs_f32())]
     Silent { host: String, after: Duration },
-    #[error("'{host}' sends so slowly ({bytes} bytes in {} s) that the load was given up: try again later", .after.as_secs_f32().round())]
+    #[error("'{host}' is too slow ({bytes} bytes in {} s), so loading was stopped: try again later", .after.as_secs_f32().round())]
     Slow { host: String, bytes: u64, after: Duration },
-    #[error("'{host}' broke the connection {tries} times, the last time at byte {at}: try again later")]
+    #[error("'{host}' dropped the connection {tries} times, most recently at byte {at}: try again later")]
     Broken { host: String, tries: u32, at: u64 },
-    #[error("'{host}' does not answer in proper HTTP or HTTPS ({why}): check the address")]
+    #[error("'{host}' does not speak valid HTTP or HTTPS ({why}): check the address")]
     Garbled { host: String, why: String },
     #[error("'{url}' redirects more than {limit} times: check the address")]
     Redirects { url: Url, limit: u32 },
-    #[error("'{url}' redirects to '{to}', which is not followed: models are fetched over http and https only")]
+    #[error("'{url}' redirects to '{to}', which is not followed: use an address whose redirects stay on http or https")]
     RedirectsAway { url: Url, to: String },
-    #[error("'{url}' redirects from https to http, which is not followed: ask whoever runs the server")]
+    #[error("'{url}' redirects from https to http, which is not followed: contact the server's operator")]
     Downgrade { url: Url },
     #[error("'{host}' is busy (status {status}) after {tries} tries: try again later")]
     Busy { host: String, status: u16, tries: u32, wait: Option<Duration> },
-    #[error("'{url}' answers with status {status}{}", advice(*.status))]
+    #[error("'{url}' returned status {status}{}", advice(*.status))]
     Status { url: Url, status: u16, code: Option<String> },
     #[error(
-        "'{url}' was asked for bytes from {asked} on and answers with others ({found}): it is broken, or a proxy on the way is"
+        "'{url}' was asked for bytes from {asked} but returned others ({found}): check the server, or a proxy in \
+         between"
     )]
     OtherBytes { url: Url, asked: u64, found: String },
-    #[error("'{url}' changed while it was read: open it again")]
+    #[error("'{url}' changed while it was being read: open it again")]
     Changed { url: Url },
-    #[error("'{url}' answers compressed ({encoding}), although that was ruled out: a proxy on the way may be at fault")]
+    #[error("'{url}' returned compressed data ({encoding}) although none was requested: check for a proxy in between")]
     Compressed { url: Url, encoding: String },
-    #[error("'{url}' sends more than {limit} bytes where a few were expected: check the address")]
+    #[error("'{url}' returned more than {limit} bytes where a short response was expected: check the address")]
     TooLong { url: Url, limit: u64 },
-    #[error("the header goes on beyond byte {limit}, which no model needs: it is damaged or forged")]
+    #[error("the header extends beyond byte {limit}, the limit: it is damaged or forged")]
     LongHeader { limit: u64 },
-    #[error("stopped, as asked")]
+    #[error("stopped by the user")]
     Stopped,
 }
 
 fn advice(status: u16) -> &'static str {
     match status {
-        401 => " (a login is needed): models that need one are named by hf://… or by their name in Ollama's registry",
+        401 => " (login required): use hf://… or the model's name in Ollama's registry instead",
         403 => " (forbidden): ask its owner for access",
         404 | 410 => " (not found): check the address",
         _ => ": check the address",
@@ -71,9 +72,9 @@ impl WireError {
             ureq::Error::HostNotFound => Self::NoHost { host },
             ureq::Error::ConnectionFailed => Self::Unreachable { host, why: "no connection".to_owned() },
             ureq::Error::ConnectProxyFailed(why) => {
-                Self::Unreachable { host, why: format!("the proxy refuses: {why}") }
+                Self::Unreachable { host, why: format!("the proxy refused: {why}") }
             }
-            ureq::Error::InvalidProxyUrl => Self::Unreachable { host, why: "the proxy's address is wrong".to_owned() },
+            ureq::Error::InvalidProxyUrl => Self::Unreachable { host, why: "the proxy address is invalid".to_owned() },
             ureq::Error::Timeout(_) => Self::Silent { host, after: Duration::ZERO },
             ureq::Error::Tls(why) => Self::of_tls(host, why),
             ureq::Error::Rustls(why) => Self::of_tls(host, &why.to_string()),
@@ -94,7 +95,7 @@ impl WireError {
             | Kind::BrokenPipe
             | Kind::UnexpectedEof
             | Kind::NotConnected => Self::Broken { host, tries: 1, at },
-            Kind::ConnectionRefused => Self::Unreachable { host, why: "it refuses the connection".to_owned() },
+            Kind::ConnectionRefused => Self::Unreachable { host, why: "connection refused".to_owned() },
             Kind::InvalidData => Self::of_tls(host, &error.to_string()),
             _ => match error.downcast::<ureq::Error>() {
                 Ok(ureq::Error::Timeout(_)) => Self::Silent { host, after: Duration::ZERO },

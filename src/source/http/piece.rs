@@ -237,7 +237,7 @@ fn content_range(field: &str) -> Option<(u64, u64, Option<u64>)> {
 
 fn found(field: &str) -> String {
     let text: String = field.chars().filter(|c| !c.is_control()).take(60).collect();
-    if text.is_empty() { "it does not say which".to_owned() } else { text }
+    if text.is_empty() { "unspecified".to_owned() } else { text }
 }
 
 fn check_encoding(answer: &Answer) -> Result<(), WireError> {

@@ -21,7 +21,7 @@ impl Url {
         let (scheme, rest) = ["https", "http"]
             .into_iter()
             .find_map(|scheme| Some((scheme, after(text, scheme)?.strip_prefix("://")?)))
-            .ok_or_else(|| "it begins with neither http:// nor https://".to_owned())?;
+            .ok_or_else(|| "it starts with neither http:// nor https://".to_owned())?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, rest) = rest.split_at(end);
         let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
@@ -32,7 +32,7 @@ impl Url {
             return Err("it names no host".to_owned());
         }
         if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-            return Err("its port is no number up to 65535".to_owned());
+            return Err("its port is not a number up to 65535".to_owned());
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));

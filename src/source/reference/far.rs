@@ -24,7 +24,7 @@ pub(super) fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Res
     } else if reference.to_ascii_lowercase().starts_with("http") {
         address(&mut desk, reference, watch)?
     } else {
-        let reason = "it is no name of a model that can be looked up; write hf://owner/repository:QUANT".to_owned();
+        let reason = "it is not a model name that can be looked up; use hf://owner/repository:QUANT".to_owned();
         return Err(SourceError::NotThere { reference: reference.to_owned(), reason });
     };
     Ok(finish(desk, opened))
@@ -44,12 +44,12 @@ pub(super) fn name(
     if let Some(server) = &network.ollama {
         match running::open(&desk, server, name, watch) {
             Ok(Some(opened)) => {
-                desk.note(format!("the header is what the running Ollama at {server} tells of it"));
+                desk.note(format!("the header is as reported by the running Ollama at {server}"));
                 return Ok(finish(desk, opened));
             }
             Err(SourceError::Wire(error)) if error.is_away() => {
                 if network.ollama_is_named {
-                    desk.note(format!("OLLAMA_HOST is passed over: {error}"));
+                    desk.note(format!("OLLAMA_HOST is ignored: {error}"));
                 }
             }
             Err(error) if network.ollama_is_named || matches!(error, SourceError::Stopped) => return Err(error),
@@ -72,7 +72,7 @@ pub(super) fn name(
 fn address(desk: &mut Desk<'_>, text: &str, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
     let url = Url::parse(text).map_err(|why| SourceError::NotThere {
         reference: text.to_owned(),
-        reason: format!("the address is wrong: {why}"),
+        reason: format!("the address is invalid: {why}"),
     })?;
     let place = |url: Url| Place { ask: Ask::get(url), digest: None };
     let header = desk.open(&place(url.clone()), &|name| place(url.beside(name)), watch)?;

@@ -24,7 +24,7 @@ impl Key {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| format!("the key '{shown}' cannot be read: {error}"))?;
         Self::read(&text).ok_or_else(|| {
-            format!("the key '{shown}' is no Ed25519 key without a password: sign in with 'ollama signin'")
+            format!("the key '{shown}' is not an Ed25519 key without a passphrase: sign in with 'ollama signin'")
         })
     }
 

@@ -108,7 +108,7 @@ fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBu
     for number in 1..=count.min(shards.len() as u64 + 1) {
         let there = |shard: &&&String| ShardName::parse(shard).is_some_and(|name| name.index + 1 == number);
         if !shards.iter().any(|shard| there(&shard)) {
-            return Err(format!("shard {number} of {count} is missing: fetch it into the folder of the others"));
+            return Err(format!("shard {number} of {count} is missing: download it into the folder of the others"));
         }
     }
     let mut size = Bytes::ZERO;
@@ -124,7 +124,7 @@ fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBu
 /// The size of a GGUF file; the reason why it is none where its first bytes say so.
 pub(super) fn size_of(path: &Path) -> Result<Bytes, String> {
     if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) && !path.exists() {
-        return Err("the link leads to nothing: its download is not complete, or its blob was deleted".to_owned());
+        return Err("the link is broken: its download is incomplete, or its blob was deleted".to_owned());
     }
     let mut file = LocalFile::open(path).map_err(|error| error.to_string())?;
     match check(&mut file) {

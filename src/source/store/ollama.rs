@@ -126,16 +126,15 @@ fn entry(root: &Path, name: &Name, manifest: PathBuf) -> Entry {
 }
 
 fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, State), String> {
-    let again = format!("'ollama pull {name}' fetches it again");
+    let again = format!("run 'ollama pull {name}' to fetch it again");
     let size = fs::metadata(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?.len();
     if size > LONGEST_MANIFEST {
-        return Err(format!("its manifest is {} long, which no manifest is: {again}", Bytes(size)));
+        return Err(format!("its manifest has an implausible size of {}: {again}", Bytes(size)));
     }
     let json = fs::read(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?;
     let manifest: Manifest =
         serde_json::from_slice(&json).map_err(|error| format!("its manifest is damaged ({error}): {again}"))?;
-    let path =
-        |layer: &Layer| blob(root, layer).ok_or_else(|| format!("its manifest has a digest that is none: {again}"));
+    let path = |layer: &Layer| blob(root, layer).ok_or_else(|| format!("its manifest has an invalid digest: {again}"));
     let of_kind = |kind: &str| manifest.of_kind(kind).map(path).collect::<Result<Vec<_>, _>>();
     let model = path(manifest.model()?)?;
     let (models, projectors, adapters) = (of_kind("model")?, of_kind("projector")?, of_kind("adapter")?);

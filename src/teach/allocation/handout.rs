@@ -21,7 +21,7 @@ impl Allocation {
 
     /// A section for each device: the peak, and what makes it.
     pub fn markdown(&self) -> String {
-        let mut out = "# Where the compute buffers' memory goes\n".to_owned();
+        let mut out = "# Where the memory of the compute buffers goes\n".to_owned();
         if let Some(remark) = &self.remark {
             out += &format!("\n{remark}\n");
         }
@@ -68,7 +68,7 @@ fn section(timeline: &Timeline, walk: &Walk) -> String {
     let node = at.map(|moment| format!("{} ({})", moment.name, moment.op)).unwrap_or_default();
     let bytes = |bytes: u64| grouped(bytes, '\u{2009}');
     let mut out = format!(
-        "\n## {}: {}\n\nReserved: {} bytes, first needed for {node}, step {} of {}. If nothing were ever freed: {}.\n\n",
+        "\n## {}: {}\n\nReserved: {} bytes, first needed by {node}, step {} of {}. Without reuse: {}.\n\n",
         timeline.id,
         timeline.reserved,
         bytes(timeline.reserved.0),
@@ -78,7 +78,7 @@ fn section(timeline: &Timeline, walk: &Walk) -> String {
     );
     let lives = timeline.alive_at(timeline.peak);
     if lives.is_empty() {
-        return out + "Nothing is computed here.\n";
+        return out + "Nothing is computed on this device.\n";
     }
     out += "| tensor | shape | kind | offset | bytes | in place of |\n| --- | --- | --- | ---: | ---: | --- |\n";
     for life in &lives {
@@ -92,7 +92,7 @@ fn section(timeline: &Timeline, walk: &Walk) -> String {
         );
     }
     let held: u64 = lives.iter().map(|life| life.bytes).sum();
-    out += &format!("| gaps | | | | {} | |\n", bytes(timeline.reserved.0.saturating_sub(held)));
+    out += &format!("| fragmentation | | | | {} | |\n", bytes(timeline.reserved.0.saturating_sub(held)));
     out
 }
 
@@ -107,7 +107,7 @@ fn comparison(one: &Walk, two: &Walk, [called, other]: [&str; 2]) -> String {
             Bytes(walk.timelines.iter().map(of).max().unwrap_or(0))
         };
         if most(one).max(most(two)) > Bytes::ZERO {
-            out += &format!("| most {} at once on a device | {} | {} |\n", kind.word(), most(one), most(two));
+            out += &format!("| peak {} on a device | {} | {} |\n", kind.word(), most(one), most(two));
         }
     }
     out

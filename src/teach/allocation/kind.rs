@@ -37,7 +37,7 @@ impl Kind {
             Self::Logits => "logits",
             Self::Experts => "experts",
             Self::Weights => "copied weights",
-            Self::Caches => "copied caches",
+            Self::Caches => "copied KV cache",
         }
     }
 

@@ -21,16 +21,15 @@ impl Caches {
         let tokens = Tokens(self.context);
         match (self.sequences, self.unified) {
             (1, _) => format!("One sequence of {tokens} tokens"),
-            (sequences, true) => format!("{sequences} sequences that share {tokens} tokens"),
+            (sequences, true) => format!("{sequences} sequences sharing {tokens} tokens"),
             (sequences, false) => format!("{sequences} sequences of {tokens} tokens each"),
         }
     }
 
     /// What each kind of block keeps, engine by engine, and the number formats.
     pub fn markdown(&self) -> String {
-        let mut out =
-            format!("# What the model remembers\n\n{}; the plan counts {}.\n\n", self.sequences_said(), self.planned);
-        out += "| blocks | what one keeps | per token | planned | llama.cpp | the Ollama engine |\n";
+        let mut out = format!("# What the model caches\n\n{}; planned: {}.\n\n", self.sequences_said(), self.planned);
+        out += "| blocks | each stores | per token | planned | llama.cpp | Ollama engine |\n";
         out += "| ---: | --- | ---: | ---: | ---: | ---: |\n";
         for kind in &self.kinds {
             let per_token = match kind.keeps {
@@ -53,7 +52,7 @@ impl Caches {
             let window = window.map_or_else(|| "—".to_owned(), |window| Tokens(window).to_string());
             out += &format!("| {} | {blocks} | {} | {streams} | {window} | {bytes} |\n", whose.title(), Tokens(*size));
         }
-        out += "\n| format | elements of a block | its bytes | beside f16 |\n| --- | ---: | ---: | ---: |\n";
+        out += "\n| type | block size | bytes per block | relative to f16 |\n| --- | ---: | ---: | ---: |\n";
         for format in &self.formats {
             let mark = if format.in_use { " (in use)" } else { "" };
             out += &format!("| {}{mark} | {} | {} | {} |\n", format.ty, format.block, format.bytes, format.share);
@@ -69,14 +68,14 @@ impl Kind {
             Keeps::Tokens { attention, heads, kv_heads, k, v, window, .. } => {
                 let heads = match heads {
                     0 => String::new(),
-                    heads => format!(", {heads} heads over {kv_heads}"),
+                    heads => format!(", {heads} Q heads, {kv_heads} KV heads"),
                 };
-                let values = v.map_or_else(|| "no V of its own".to_owned(), |v| format!("V {v}"));
-                let window = if window { ", only a window" } else { "" };
+                let values = v.map_or_else(|| "no separate V".to_owned(), |v| format!("V {v}"));
+                let window = if window { ", sliding window" } else { "" };
                 format!("{attention:?}{heads}: K {k}, {values}{window}")
             }
-            Keeps::State { bytes } => format!("a state of {bytes} per sequence, however long it is"),
-            Keeps::Shared { owner } => format!("looks into the cache of block {owner}"),
+            Keeps::State { bytes } => format!("a state of {bytes} per sequence, whatever its length"),
+            Keeps::Shared { owner } => format!("uses the cache of block {owner}"),
             Keeps::Nothing => "nothing".to_owned(),
         }
     }

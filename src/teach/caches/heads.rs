@@ -88,10 +88,10 @@ impl Attention {
     /// Its name, and what it says of the cache.
     pub const fn says(self) -> &'static str {
         match self {
-            Self::MHA => "multi-head: every query head has a key and a value of its own",
-            Self::GQA => "grouped queries: several query heads share one key and value",
-            Self::MQA => "multi-query: all query heads share one key and value",
-            Self::MLA => "latent: one compressed row is kept, and keys and values are unfolded from it",
+            Self::MHA => "multi-head attention: each query head has its own key and value",
+            Self::GQA => "grouped-query attention: several query heads share one key and value",
+            Self::MQA => "multi-query attention: all query heads share one key and value",
+            Self::MLA => "latent attention: one compressed row is stored, from which keys and values are expanded",
         }
     }
 }

@@ -24,9 +24,9 @@ pub(super) fn caches(model: &Model, plan: &Plan, settings: &Settings) -> Result<
             continue;
         }
         let meaning = if letter == "N" {
-            "cells of a cache that keeps every token, all sequences together"
+            "cells of a cache for all tokens, all sequences together"
         } else {
-            "cells of a cache with a window, all sequences together"
+            "cells of a sliding-window cache, all sequences together"
         };
         say(letter, meaning, cells(cache));
         parts.extend(kinds.into_iter().map(|(layer, count)| kv(name, letter, cache, &layer, count)));
@@ -34,9 +34,9 @@ pub(super) fn caches(model: &Model, plan: &Plan, settings: &Settings) -> Result<
     if let Some(states) = &memory.recurrent {
         let count = states.layers.iter().flatten().count() as u64;
         if count > 0 {
-            say("R", "elements of a block's rolling state", states.r);
+            say("R", "elements of a block's convolution state", states.r);
             say("S", "elements of a block's recurrent state", states.s);
-            say("N_p", "sequences, each with a state of its own", states.rows);
+            say("N_p", "sequences, each with its own state", states.rows);
             let bytes = states.r.saturating_add(states.s).saturating_mul(states.rows).saturating_mul(4 * count);
             parts.push(Node::leaf(
                 format!("recurrent states of {count} blocks"),
@@ -49,7 +49,7 @@ pub(super) fn caches(model: &Model, plan: &Plan, settings: &Settings) -> Result<
     let known: Bytes = parts.iter().map(Node::bytes).sum();
     let rest = plan.totals.cache - known;
     if rest > Bytes::ZERO {
-        parts.push(Node::leaf("alignment", "what is left", rest.0.to_string(), rest));
+        parts.push(Node::leaf("alignment", "remainder", rest.0.to_string(), rest));
     }
     Ok((Node::sum("caches", plan.totals.cache, parts), legend))
 }
@@ -93,7 +93,7 @@ fn kv(name: &str, letter: &str, cache: &KvCache, layer: &KvLayer, count: u64) ->
         Some(v) => parts.push(half("V", layer.ty_v, v)),
         None => parts.push(Node {
             amount: Amount::Bytes(Bytes::ZERO),
-            ..Node::leaf("V", "a part of K: the compressed cache of MLA", "0", Bytes::ZERO)
+            ..Node::leaf("V", "a part of K (MLA's compressed cache)", "0", Bytes::ZERO)
         }),
     }
     let bytes = parts.iter().map(Node::bytes).sum();
@@ -105,7 +105,7 @@ pub(super) fn graphs(plan: &Plan) -> Node {
     let buffers = plan.graph.in_force().branches.iter().filter(|branch| branch.bytes > Bytes::ZERO);
     let parts = buffers.map(|branch| {
         let buffer = Node::of_branch(branch);
-        Node { name: format!("{}, at its fullest", branch.name), ..buffer }
+        Node { name: format!("{}, at its peak", branch.name), ..buffer }
     });
     Node::sum("compute buffers", plan.totals.graph, parts.collect())
 }

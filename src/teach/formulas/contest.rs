@@ -93,7 +93,7 @@ pub(super) fn contests(plan: &Plan, settings: &Settings, formulas: &Formulas) ->
     let knobs = Knobs::of(formulas.traits, plan, settings);
     let sizes = [
         (GraphUse::Partial, "graph, some layers in RAM", formulas.partial),
-        (GraphUse::Full, "graph, every layer on GPUs", formulas.full),
+        (GraphUse::Full, "graph, all layers on GPU", formulas.full),
     ];
     let mut contests = Vec::new();
     for (when, name, rule) in sizes {

@@ -17,7 +17,7 @@ impl Formulas {
 
     /// The legend, the formulas one under the other, and where the winners change.
     pub fn markdown(&self) -> String {
-        let mut out = "# The formulas, and what they come to\n".to_owned();
+        let mut out = "# The formulas and their values\n".to_owned();
         if !self.legend.is_empty() {
             out += "\n| letter | value | meaning |\n| --- | ---: | --- |\n";
             for symbol in &self.legend {
@@ -38,7 +38,7 @@ fn item(node: &Node, whole: Bytes, depth: usize, out: &mut String) {
     let share = node.share_of(whole).map(|share| format!(", {share}")).unwrap_or_default();
     let role = match node.role {
         Role::Part | Role::Wins => "",
-        Role::Loses => " (does not count)",
+        Role::Loses => " (not counted)",
     };
     out.push_str(&format!("{indent}- **{}**: {}{share}{role}\n", node.name, node.amount));
     if depth > 0 && node.formula != node.name {
@@ -51,7 +51,7 @@ fn item(node: &Node, whole: Bytes, depth: usize, out: &mut String) {
 }
 
 fn section(contest: &Contest) -> String {
-    let mut out = format!("\n## Which side wins: {}\n\n", contest.name);
+    let mut out = format!("\n## Which branch is larger: {}\n\n", contest.name);
     for (at, side) in contest.sides.iter().enumerate() {
         let mark = if at == contest.winner { " (the larger)" } else { "" };
         out += &format!("- {}: {}{mark}\n", side.name, grouped(side.size, '\u{2009}'));
@@ -72,18 +72,16 @@ pub(super) fn sentence(along: &Along, contest: &Contest) -> String {
     let name = |side: usize| contest.sides.get(side).map_or("", |side| side.name.as_str());
     if along.crossings.is_empty() {
         let winner = name(contest.winner);
-        return format!("Whatever the {word} is, {winner} is the larger side: from {from} to {to}, {now} now.");
+        return format!("For any {word}, {winner} is larger (now {now}, range {from} to {to}).");
     }
     let turns: Vec<String> = along
         .crossings
         .iter()
-        .map(|crossing| {
-            format!("from a {word} of {} on {} is the larger side", number(crossing.at), name(crossing.winner))
-        })
+        .map(|crossing| format!("from a {word} of {} up, {} is larger", number(crossing.at), name(crossing.winner)))
         .collect();
-    let turns = turns.join(", ");
+    let turns = turns.join("; ");
     let (first, rest) = turns.split_at(turns.len().min(1));
-    format!("{}{rest}; it is {now} now, of {from} to {to}.", first.to_uppercase())
+    format!("{}{rest} (now {now}, range {from} to {to}).", first.to_uppercase())
 }
 
 impl std::fmt::Display for Amount {

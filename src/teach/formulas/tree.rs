@@ -73,8 +73,8 @@ fn open(expr: &Expr, values: &Values) -> Node {
         Expr::Sum(_) => ("sum", Amount::Number(value)),
         Expr::Product(_) => ("product", Amount::Number(value)),
         Expr::Difference(..) => ("difference", Amount::Number(value)),
-        Expr::Quotient(..) => ("quotient, cut to a whole number", Amount::Number(value)),
-        Expr::Max(..) => ("the larger of two", Amount::Number(value)),
+        Expr::Quotient(..) => ("quotient, rounded down", Amount::Number(value)),
+        Expr::Max(..) => ("the larger of the two", Amount::Number(value)),
         Expr::Elements(_) => ("elements and their size", Amount::Number(value)),
         Expr::Number(_) => ("number", Amount::Number(value)),
     };

@@ -41,7 +41,7 @@ fn beside(model: &Model, plan: &Plan, rest: Bytes) -> Node {
     let is_output = |tensor: &&Tensor| model.output_tensors().any(|output| output.name == tensor.name);
     let fits = sum(&all) <= rest;
     let input = if fits { all } else { kinds(plan, model.tensors(Group::Input).filter(|tensor| !is_output(tensor))) };
-    group("beside the layers".to_owned(), rest, &input)
+    group("outside the layers".to_owned(), rest, &input)
 }
 
 fn sum(kinds: &[Kind<'_>]) -> Bytes {
@@ -54,11 +54,11 @@ fn group(name: String, bytes: Bytes, kinds: &[Kind<'_>]) -> Node {
     let known = sum(kinds);
     if known > bytes {
         // some are not loaded
-        parts = vec![Node::leaf("as the engine counts them", "what is loaded", bytes.0.to_string(), bytes)];
+        parts = vec![Node::leaf("as counted by the engine", "loaded", bytes.0.to_string(), bytes)];
     }
     let rest = bytes - known;
     if rest > Bytes::ZERO {
-        parts.push(Node::leaf("copies and alignment", "what is left", rest.0.to_string(), rest));
+        parts.push(Node::leaf("copies and alignment", "remainder", rest.0.to_string(), rest));
     }
     Node::sum(name, bytes, parts)
 }

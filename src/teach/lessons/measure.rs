@@ -104,7 +104,7 @@ impl Measure {
             Self::Layer => plan.layers.first().map(|layer| layer.weights + layer.cache)?,
             Self::KeptBack => plan.gpus().first()?.reserved(),
             Self::MinimumMemory => reserve(plan, "minimum memory")?,
-            Self::Buffer => reserve(plan, "one layer's buffer")?,
+            Self::Buffer => reserve(plan, "one-layer buffer")?,
             Self::Card => plan.gpus().first()?.total,
             Self::Model => plan.model.bytes,
             Self::Experts => model.header.tensors.iter().filter(|t| t.name.contains("_exps.")).map(|t| t.bytes).sum(),

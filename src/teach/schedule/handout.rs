@@ -71,7 +71,7 @@ impl Schedule {
         if let Some((op, whole)) = self.without {
             let now = self.crossed();
             out += &format!(
-                "\nGPUs are held not to have {}: {} splits instead of {}, and {} cross instead of {}.\n",
+                "\nGPUs are assumed not to support {}: {} graph splits instead of {}, and {} copied instead of {}.\n",
                 op.name(),
                 now.cuts,
                 whole.cuts,
@@ -89,13 +89,15 @@ impl Schedule {
         out += "\nOperations + views, weights, caches and inputs.\n\n";
         out.extend(self.steps.iter().map(|step| format!("- **{}**: {}\n", step.name(), step.says())));
         let crossed = self.crossed();
-        out += &format!("\n## {} splits, {} tensors cross, {}\n\n", crossed.cuts, crossed.tensors, crossed.bytes);
-        out += "| split | device | operations | tensor that crosses | from | bytes |\n| ---: | --- | ---: | --- | --- | ---: |\n";
+        out +=
+            &format!("\n## {} graph splits, {} tensors copied, {}\n\n", crossed.cuts, crossed.tensors, crossed.bytes);
+        out += "| split | device | operations | copied tensor | from | bytes |\n| ---: | --- | ---: | --- | --- | \
+                ---: |\n";
         for (at, cut) in self.cuts.iter().enumerate() {
             out += &self.rows(at, cut);
         }
         let pipeline = self.trace().watched.pipeline;
-        let word = if pipeline.is_on() { "on: every copy is kept four times" } else { "off" };
+        let word = if pipeline.is_on() { "on (n_copies = 4)" } else { "off" };
         out += &format!("\n## Pipeline parallelism is {word}\n\n");
         for (says, met) in pipeline.conditions() {
             out += &format!("- {} {says}\n", if met { "yes:" } else { "no:" });

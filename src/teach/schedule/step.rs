@@ -37,8 +37,8 @@ impl Step {
     /// Its number and name, as the pages write them: `1 homes`.
     pub const fn name(&self) -> &'static str {
         match self.pass {
-            None => "0 nothing",
-            Some(Pass::Anchors) => "1 homes",
+            None => "0 start",
+            Some(Pass::Anchors) => "1 placed",
             Some(Pass::GpusDown) => "2 GPUs down",
             Some(Pass::GpusUp) => "2 GPUs up",
             Some(Pass::RestDown) => "2 rest down",
@@ -53,26 +53,28 @@ impl Step {
     pub const fn says(&self) -> &'static str {
         match self.pass {
             None => {
-                "The graph is built, and no operation has a device yet. Weights and caches lie where they were loaded."
+                "The graph is built, and no operation has a device yet. Weights and caches are where they were loaded."
             }
             Some(Pass::Anchors) => {
-                "What has its bytes already stays there. An operation with weights goes where they are; if those are in \
-                 RAM and the batch is large, a GPU takes the operation over. Inputs begin in RAM."
+                "Tensors that are already allocated stay where they are. An operation with weights runs where its \
+                 weights are; if those are in RAM and the batch is large, it is offloaded to a GPU. Inputs start in \
+                 RAM."
             }
-            Some(Pass::GpusDown) => "GPUs first: what follows an operation on a GPU and has no device joins it.",
-            Some(Pass::GpusUp) => "And backwards: what comes before an operation on a GPU and has no device joins it.",
-            Some(Pass::RestDown) => "The rest: what follows any operation that has a device joins it.",
-            Some(Pass::RestUp) => "And backwards, so that no operation without an obstacle is left over.",
+            Some(Pass::GpusDown) => "GPUs first: unassigned operations after an operation on a GPU are assigned to it.",
+            Some(Pass::GpusUp) => {
+                "The same backwards: unassigned operations before an operation on a GPU are \
+                                   assigned to it."
+            }
+            Some(Pass::RestDown) => "The rest: unassigned operations after any assigned operation get its device.",
+            Some(Pass::RestUp) => "The same backwards, so that every supported operation is assigned.",
             Some(Pass::BestFit) => {
-                "The safety net: what no neighbour's device can compute goes to the device that can, and that reads most \
-                 of its operands. (Devices that share memory would be upgraded here; these do not.)"
+                "What is left goes to the device that supports it and already holds most of its operands. \
+                 (Operations could also move to a faster device that shares memory; none does here.)"
             }
-            Some(Pass::Sources) => {
-                "Views go where their bytes are; operands that belong to nobody go to their first reader."
-            }
+            Some(Pass::Sources) => "Views go where their data is; unassigned operands go to their first reader.",
             Some(Pass::Split) => {
-                "The graph is cut wherever the device changes, and each cut copies what it reads from another device. A \
-                 weight that is lent to a GPU begins a cut of its own."
+                "The graph is split wherever the device changes, and each split copies what it reads from other \
+                 devices. Weights that are copied to a GPU start a new split."
             }
         }
     }

@@ -67,29 +67,29 @@ impl App {
                 let mut settings = self.settings.clone();
                 knob.reset(&mut settings);
                 self.change_settings(settings);
-                self.notice = Some("On auto the engine puts as many layers on GPUs as fit.".to_owned());
+                self.notice = Some("Set to auto: the engine puts as many layers on GPU as fit.".to_owned());
             }
             None if !Limits::ASKED.contains(&knob) => {
-                self.notice = Some(format!("{} has no most: choose one with ← and →.", knob.title()));
+                self.notice = Some(format!("{} has no maximum: change it with ← and →.", knob.title()));
             }
             None if self.machine.gpus.is_empty() => {
-                self.notice = Some("There is no GPU that layers could be kept on.".to_owned());
+                self.notice = Some("There is no GPU to keep layers on.".to_owned());
             }
             None if self.limits.found.is_none() => {
-                self.notice = Some("Still working out what fits; press m again in a moment.".to_owned());
+                self.notice = Some("Still computing what fits; press m again in a moment.".to_owned());
             }
             None if knob == Knob::CpuMoe => {
-                let text = "Not even with the experts of every layer in RAM does the rest fit on the GPU.";
+                let text = "The model does not fit on GPU even with the experts of all layers in RAM.";
                 self.notice = Some(text.to_owned());
             }
             None if knob == Knob::Quant => {
                 let least = knob.show(knob.stops(&self.bounds).first());
-                self.notice = Some(format!("Not even {least} weights leave every layer on the GPU."));
+                self.notice = Some(format!("Not even {least} weights keep all layers on GPU."));
             }
             None => {
                 let least = knob.show(knob.stops(&self.bounds).first());
                 let what = knob.title();
-                self.notice = Some(format!("Not even a {what} of {least} keeps every layer on the GPU."));
+                self.notice = Some(format!("Not even a {what} of {least} keeps all layers on GPU."));
             }
         }
     }

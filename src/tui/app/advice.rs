@@ -126,11 +126,10 @@ impl App {
         let knob = self.knobs.focus;
         if let Some(at) = self.knobs.held.iter().position(|&held| held == knob) {
             self.knobs.held.remove(at);
-            self.notice = Some(format!("{} may be changed by suggestions again.", knob.title()));
+            self.notice = Some(format!("{} unlocked: suggestions may change it.", knob.title()));
         } else {
             self.knobs.held.push(knob);
-            self.notice =
-                Some(format!("{} is held: s suggests the best settings that leave it as it is.", knob.title()));
+            self.notice = Some(format!("{} locked: s suggests the best settings that keep it.", knob.title()));
         }
     }
 

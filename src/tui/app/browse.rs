@@ -147,7 +147,7 @@ impl Browse {
             self.input = Input::new(longer.to_owned());
         }
         if paths.is_empty() {
-            self.wrong = Some(format!("No folder and no .gguf file begins with {typed}"));
+            self.wrong = Some(format!("No folder or .gguf file starts with {typed}"));
         }
         self.paths = paths;
         // one that is all written needs no list
@@ -208,7 +208,7 @@ impl Browse {
         let text = self.input.value().trim().to_owned();
         match self.lines.get(self.at) {
             Some(Line::Model(index)) => {
-                let Some(row) = shelf.rows.get(*index) else { return Err("It is gone meanwhile.".to_owned()) };
+                let Some(row) = shelf.rows.get(*index) else { return Err("It no longer exists.".to_owned()) };
                 let item = &row.item;
                 match item.on_disk() {
                     Some(Err(why)) => Err(format!("{} cannot be opened: {why}", item.name)),

@@ -89,21 +89,21 @@ impl App {
     pub(super) fn step_to_cliff(&mut self, up: bool) {
         let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));
         if !Cliffs::ASKED.contains(&knob) {
-            self.notice = Some(format!("Layers are not told apart along {}: use ← and →.", knob.title()));
+            self.notice = Some(format!("{} has no thresholds: change it with ← and →.", knob.title()));
             return;
         }
         if self.machine.gpus.is_empty() {
-            self.notice = Some("Without a GPU nothing is lost along the way.".to_owned());
+            self.notice = Some("There are no thresholds without a GPU.".to_owned());
             return;
         }
         let Some(situation) = self.fathomed_situation() else { return };
         let Some(cliffs) = self.cliffs.of(knob, &situation) else {
-            self.notice = Some("Still working out where things change; press again in a moment.".to_owned());
+            self.notice = Some("Still computing the thresholds; press again in a moment.".to_owned());
             return;
         };
         let Some(cliff) = next(cliffs, value, up) else {
             let way = if up { "up" } else { "down" };
-            self.notice = Some(format!("Nothing changes further {way}."));
+            self.notice = Some(format!("No threshold further {way}."));
             return;
         };
         let (target, text) = (edge(cliff), format!("{}.", cliff.says(knob)));

@@ -59,7 +59,7 @@ impl App {
         };
         // the plan on the screen may be older than the last key
         let Ok(plan) = situation.case().plan().map(Box::new) else {
-            self.notice = Some("The engine makes no plan of these settings: there is nothing to pin.".to_owned());
+            self.notice = Some("The engine refuses these settings: there is no plan to pin.".to_owned());
             return;
         };
         let mut chosen = self.pins.iter().position(|pin| pin.situation == situation);
@@ -69,11 +69,11 @@ impl App {
                 chosen = Some(self.pins.len());
                 self.pins.push(Pin { letter, situation, plan });
                 if self.pins.len() == 1 {
-                    self.notice = Some(format!("Pinned as {letter}. Change something and press c to compare."));
+                    self.notice = Some(format!("Pinned as {letter}. Change something, then press c to compare."));
                     return;
                 }
             } else {
-                self.notice = Some("Four plans are pinned: let one go with x to make room.".to_owned());
+                self.notice = Some("Four plans are pinned: unpin one with x first.".to_owned());
             }
         }
         self.mode = Mode::Compare(Comparing { chosen: chosen.unwrap_or(0), scroll: 0 });
@@ -97,7 +97,7 @@ impl App {
                 if chosen < self.pins.len() {
                     self.pins.remove(chosen);
                 } else {
-                    self.notice = Some("The present plan is not pinned.".to_owned());
+                    self.notice = Some("The current plan is not pinned.".to_owned());
                 }
                 if !self.pins.is_empty() {
                     self.mode = to(chosen.min(self.compared().len().saturating_sub(1)));

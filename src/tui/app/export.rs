@@ -49,7 +49,7 @@ impl App {
     fn show_form(&mut self, mut page: Box<Export>) -> Vec<Effect> {
         let plan = self.plan.as_deref().filter(|_| self.refused.is_none());
         let Some((of, plan)) = self.situation().zip(plan.cloned()) else {
-            self.notice = Some("There is no plan to take away.".to_owned());
+            self.notice = Some("There is no plan to export.".to_owned());
             return Vec::new();
         };
         (page.scroll, page.text, page.naming) = (0, None, None);
@@ -97,7 +97,7 @@ impl App {
             }
             Command::Enter => {
                 if let Some(Ok(text)) = &page.text {
-                    let said = format!("The {} is on its way to the terminal's clipboard.", page.form().title());
+                    let said = format!("{} copied.", page.form().title());
                     self.notice = Some(said);
                     let copy = Effect::Copy(text.clone());
                     self.mode = Mode::Export(page);

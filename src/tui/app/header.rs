@@ -27,7 +27,7 @@ impl App {
         let gpus = &self.machine.gpus;
         let cards = match gpus.as_slice() {
             _ if self.found_machine.known == Known::Asking && self.what_if.instead.is_none() => {
-                "looking for GPUs…".to_owned()
+                "detecting GPUs…".to_owned()
             }
             [] => "no GPU".to_owned(),
             [one] => short_name(&one.name).to_owned(),

@@ -72,7 +72,7 @@ impl App {
 
     /// Makes `situation` the present one, as one step that can be undone.
     pub(super) fn take(&mut self, situation: Situation) {
-        self.take_with(situation, "the pinned one");
+        self.take_with(situation, "pinned machine");
     }
 
     /// The same where its machine, if it is another than the present one, is called `machine`.

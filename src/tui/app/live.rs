@@ -96,10 +96,10 @@ impl App {
 
     pub(super) fn freeze(&mut self) -> Vec<Effect> {
         let (live, said) = match self.found_machine.live {
-            Live::On => (Live::Frozen, "Free memory is held still; f follows it again."),
-            Live::Frozen => (Live::On, "Free memory is followed again."),
+            Live::On => (Live::Frozen, "Live memory frozen; f resumes it."),
+            Live::Frozen => (Live::On, "Live memory resumed."),
             Live::Off => {
-                let why = "Free memory is not followed here: it stays as it was found or described.";
+                let why = "Live memory is not available here: free memory stays as detected or specified.";
                 self.notice = Some(why.to_owned());
                 return Vec::new();
             }

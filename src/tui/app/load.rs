@@ -57,7 +57,7 @@ impl App {
     pub(super) fn cancel_load(&mut self) -> Vec<Effect> {
         match &self.loading.state {
             Load::Running { name, .. } => {
-                self.notice = Some(format!("Stopped reading {name}; the plan is as it was."));
+                self.notice = Some(format!("Stopped reading {name}; the plan is unchanged."));
                 self.loading.id += 1;
                 self.loading.state = Load::Idle;
                 vec![Effect::CancelLoad]

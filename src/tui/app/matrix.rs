@@ -95,7 +95,7 @@ impl App {
                         self.take(then);
                         return Vec::new();
                     }
-                    None => self.notice = Some("There is nothing to take there yet.".to_owned()),
+                    None => self.notice = Some("This cell is not planned yet.".to_owned()),
                 }
                 (row, column)
             }

@@ -163,7 +163,7 @@ impl App {
     fn move_to_cliff(&mut self, page: &mut Sweeping, up: bool) {
         let cliffs = self.fathomed_situation().and_then(|now| self.cliffs.of(page.knob, &now).map(<[_]>::to_vec));
         let Some(cliffs) = cliffs else {
-            self.notice = Some("Still working out where things change; press again in a moment.".to_owned());
+            self.notice = Some("Still computing the thresholds; press again in a moment.".to_owned());
             return;
         };
         match next(&cliffs, page.cursor, up) {
@@ -171,7 +171,7 @@ impl App {
                 page.cursor = edge(cliff);
                 self.notice = Some(format!("{}.", cliff.says(page.knob)));
             }
-            None => self.notice = Some("Nothing changes further on.".to_owned()),
+            None => self.notice = Some("No threshold further on.".to_owned()),
         }
     }
 }

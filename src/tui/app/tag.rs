@@ -66,7 +66,7 @@ impl App {
         if after != self.settings {
             self.remember();
             self.settings = after;
-            self.notice = Some(format!("{}; u takes it back.", capital(&said.join(", and "))));
+            self.notice = Some(format!("{}; u undoes it.", capital(&said.join(", and "))));
         }
         self.plan = None;
         self.panels.cursors = super::Cursors::default();

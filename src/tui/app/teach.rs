@@ -183,8 +183,8 @@ impl App {
             (None, ..) => return,
         };
         let settings = Settings { quant, ..settings };
-        self.take_with(Situation { engine, opened, model, machine, settings }, "the lesson's");
-        self.notice = Some("The knobs are as the lesson has them; u goes back to yours.".to_owned());
+        self.take_with(Situation { engine, opened, model, machine, settings }, "lesson's machine");
+        self.notice = Some("The knobs are set as in the lesson; u goes back to yours.".to_owned());
     }
 
     /// Asks for a moment to pass.

@@ -105,5 +105,5 @@ fn caught<T>(job: impl FnOnce() -> T) -> Result<T, Action> {
 pub fn broke(cause: &(dyn Any + Send)) -> Action {
     let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_default();
-    Action::Broke(format!("A task in the background failed: {text}. Please report it."))
+    Action::Broke(format!("A background task failed: {text}. Please report it."))
 }

@@ -52,18 +52,18 @@ impl Scope {
             Self::Plan => "Planner",
             Self::Knobs => "Knobs",
             Self::Lists => "Layers, memory, graph",
-            Self::Field => "While typing",
+            Self::Field => "Text input",
             Self::Machine => "Machine",
             Self::Choice => "Choosing a card",
             Self::Shelf => "Saved machines",
-            Self::Models => "Choosing a model",
+            Self::Models => "Models",
             Self::Choices => "Suggestions, engines",
             Self::Sweep => "Sweep",
             Self::Matrix => "Matrix",
-            Self::Compare => "Comparing plans",
-            Self::Export => "Taking a plan away",
+            Self::Compare => "Compare",
+            Self::Export => "Export",
             Self::Teach => "Teach",
-            Self::Page => "Pages in front",
+            Self::Page => "Pop-up pages",
         }
     }
 

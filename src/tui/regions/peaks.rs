@@ -80,7 +80,7 @@ pub fn line_at(panel: Rect, plan: &Plan, cursors: &Cursors, y: u16) -> Option<us
 /// When the buffer is fullest.
 pub fn moment(peak: &Peak) -> String {
     format!(
-        "fullest at step {} of {}, {}; alive then:",
+        "peak at step {} of {}, {}; live tensors:",
         grouped(peak.step as u64, '\u{2009}'),
         grouped(peak.steps as u64, '\u{2009}'),
         peak.node

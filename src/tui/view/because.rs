@@ -62,23 +62,23 @@ fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality,
             Span::styled(format!("{:>AMOUNT$}", bytes.to_string()), ink),
         ]));
     };
-    line(" ", &format!("free on {} before", inequality.device), inequality.free, false);
+    line(" ", &format!("free on {}", inequality.device), inequality.free, false);
     for part in &inequality.kept {
         line("−", &part.name, part.bytes, false);
     }
     match inequality.placed {
         0 => {}
-        1 => line("−", "1 layer placed before", inequality.placed_bytes, false),
-        n => line("−", &format!("{n} layers placed before"), inequality.placed_bytes, false),
+        1 => line("−", "1 layer already placed", inequality.placed_bytes, false),
+        n => line("−", &format!("{n} layers already placed"), inequality.placed_bytes, false),
     }
-    line("=", "room that was left", inequality.room, true);
-    line(" ", "what this layer would take", answer.needed, true);
+    line("=", "left for this layer", inequality.room, true);
+    line(" ", "needed by this layer", answer.needed, true);
     let (text, hue) = if inequality.enough {
-        ("✓ The room is enough for the layer.", Hue::Fine)
+        ("✓ The layer fits.", Hue::Fine)
     } else if inequality.room < answer.needed {
-        ("✗ The room is less than the layer needs.", Hue::Over)
+        ("✗ The layer does not fit.", Hue::Over)
     } else {
-        ("✗ There is no room for the layer.", Hue::Over)
+        ("✗ There is no space left for the layer.", Hue::Over)
     };
     page.text(text, hue);
     // then it was not this that decided
@@ -91,7 +91,7 @@ fn offers(app: &App, plan: &Plan, because: &Because, page: &mut Page) {
     let theme = app.theme;
     let all_there = why::all_there(plan);
     let in_ram = plan.layers.get(because.layer).is_some_and(|layer| device_name(plan, layer.device) == "RAM");
-    page.heading(if in_ram { "What would bring it onto a GPU" } else { "What would bring every layer onto GPUs" });
+    page.heading(if in_ram { "Changes that move it to GPU" } else { "Changes that move all layers to GPU" });
     for (at, offer) in because.offers.iter().enumerate() {
         let chosen = at == because.chosen;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
@@ -107,13 +107,13 @@ fn offers(app: &App, plan: &Plan, because: &Because, page: &mut Page) {
         );
     }
     let text = match (because.progress, because.offers.is_empty()) {
-        (Progress::Working, _) => "Trying changes out…",
+        (Progress::Working, _) => "Testing changes…",
         (Progress::Done, true) => all_there.unwrap_or(if plan.gpus().is_empty() {
-            "There is no GPU to bring it onto."
+            "There is no GPU to move it to."
         } else {
-            "No single change brings it onto a GPU."
+            "No single change moves it to GPU."
         }),
-        (Progress::Done, false) => "Each was tried out. Enter takes the chosen one; u goes back.",
+        (Progress::Done, false) => "Each was tested. Enter applies the selected one, u undoes it.",
     };
     page.text(text, Hue::Dim);
 }
@@ -133,7 +133,7 @@ fn takers(app: &App, plan: &Plan, page: &mut Page) {
     if takers.is_empty() {
         return;
     }
-    page.heading("What takes the memory of the GPUs");
+    page.heading("What uses the GPU memory");
     for taker in takers {
         let device = format!("{:<6}", taker.device);
         page.line(ratatui::text::Line::from(vec![

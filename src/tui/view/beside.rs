@@ -15,7 +15,7 @@ pub fn draw(app: &App, page: &Beside, buffer: &mut Buffer) {
         Column { title: page.choice.to_string(), plan: page.plan.as_deref().map_err(Clone::clone) },
     ];
     let place = app.regions.overlay(u16::MAX, compare::height(&columns, app.regions.screen.width).saturating_add(2));
-    let aside = "←→ another engine, Enter takes it";
-    let inner = panel::overlay(buffer, place, "Engines side by side", aside, app.theme);
+    let aside = "←→ engine, Enter applies";
+    let inner = panel::overlay(buffer, place, "Compare engines", aside, app.theme);
     compare::draw(&columns, View { chosen: Some(1), scroll: page.scroll }, inner, app.theme, buffer);
 }

@@ -17,8 +17,8 @@ pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
     let mut page = Page::new(app);
     page.text(
-        "Every layer stays on GPUs; the figures say how much of their free memory is asked for. Enter takes the chosen \
-         way; u goes back.",
+        "All of these keep all layers on GPU; figures are the GPU memory needed of what is free. Enter applies the \
+         selected one, u undoes it.",
         Hue::Dim,
     );
     page.text(&held(app), Hue::Dim);
@@ -35,7 +35,7 @@ pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
     }
     if best.progress == Progress::Working {
         page.blank();
-        page.text("Trying settings out…", Hue::Dim);
+        page.text("Testing settings…", Hue::Dim);
     }
     page.blank();
     page.text(&plan.source(), Hue::Dim);
@@ -46,19 +46,19 @@ fn held(app: &App) -> String {
     let knobs: Vec<String> =
         app.knobs.held.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
     match knobs.as_slice() {
-        [] => "No knob is held: l on a knob makes suggestions leave it as it is.".to_owned(),
-        _ => format!("◆ held: {}", knobs.join(", ")),
+        [] => "No knob is locked: press l on a knob to keep its value.".to_owned(),
+        _ => format!("◆ locked: {}", knobs.join(", ")),
     }
 }
 
 fn nothing(app: &App, wish: Wish) -> String {
     if app.is_held(wish.knob()) {
-        return format!("{} is held.", wish.knob().title());
+        return format!("{} is locked.", wish.knob().title());
     }
     if app.machine.gpus.is_empty() {
         return "There is no GPU.".to_owned();
     }
-    "No way to keep every layer on GPUs was found.".to_owned()
+    "No settings were found that keep all layers on GPU.".to_owned()
 }
 
 fn suggestion(app: &App, one: &Suggestion, chosen: bool, page: &mut Page) {

@@ -58,7 +58,7 @@ pub fn pinned(app: &App, page: Comparing, buffer: &mut Buffer) {
     let columns: Vec<Column> = app.compared().iter().map(column).collect();
     let place = app.regions.overlay(u16::MAX, height(&columns, app.regions.screen.width).saturating_add(2));
     let aside = match columns.len() {
-        0 | 1 => "change something, then c: it stands beside this".to_owned(),
+        0 | 1 => "change something, then press c to compare".to_owned(),
         _ => format!("≠ differs from {}", columns.first().map_or("", |first| first.title.as_str())),
     };
     let inner = panel::overlay(buffer, place, "Compare", &aside, app.theme);
@@ -224,7 +224,7 @@ fn name(line: &Line<'_>, plans: &[Option<&Plan>], place: Rect, theme: Theme, buf
             let id = (0..plans.len()).find_map(|at| self::device(plans, at, *device)).map(|device| device.id.as_str());
             pen.skip(2).put(id.filter(|_| device.is_some()).unwrap_or("RAM"), ink);
         }
-        Line::Figure(_) => drop(pen.skip(2).put("asked of free", theme.ink(Hue::Dim))),
+        Line::Figure(_) => drop(pen.skip(2).put("used of free", theme.ink(Hue::Dim))),
         Line::Blank => {}
     }
 }

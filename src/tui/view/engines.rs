@@ -12,7 +12,7 @@ use crate::tui::theme::Hue;
 pub fn draw(app: &App, at: usize, buffer: &mut Buffer) {
     let theme = app.theme;
     let mut page = Page::new(app);
-    page.text("Who decides where the layers go, and by which release. Enter takes it, Esc goes back.", Hue::Dim);
+    page.text("The program that places the layers, and its release. Enter applies, Esc cancels.", Hue::Dim);
     page.blank();
     for (place, choice) in Choice::all().into_iter().enumerate() {
         let chosen = place == at;

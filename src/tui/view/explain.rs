@@ -44,11 +44,11 @@ pub fn draw(app: &App, subject: Subject, scroll: u16, buffer: &mut Buffer) {
         }
         Subject::Graph(line) => on_graph(app, plan, line, &mut page),
     };
-    page.heading("How sure");
+    page.heading("Confidence");
     let sure = match plan.confidence {
-        Confidence::Exact => "exact: this engine's own arithmetic, reproduced",
-        Confidence::Modelled => "modelled: the nearest family's graph stands in for this architecture's",
-        Confidence::Assumed => "assumed: it rests on a constant that may differ on your machine",
+        Confidence::Exact => "exact: reproduces the engine's own arithmetic",
+        Confidence::Modelled => "modelled on the closest known architecture",
+        Confidence::Assumed => "assumed: depends on a constant that may differ on your machine",
     };
     page.pair(&app.choice().to_string(), NAMES + 6, sure, app.theme.ink(Hue::Text));
     page.draw(app, &capital(&title), scroll, buffer);
@@ -65,7 +65,7 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
     page.text(knob.says(), Hue::Text);
     page.blank();
     let chosen = knob.chosen(&app.settings, &app.bounds);
-    page.pair("asked for", NAMES, &chosen.map_or_else(|| on_auto(knob).to_owned(), |value| knob.show(value)), text);
+    page.pair("set to", NAMES, &chosen.map_or_else(|| on_auto(knob).to_owned(), |value| knob.show(value)), text);
     if let (Knob::TensorSplit, Some(first)) = (knob, chosen) {
         page.pair("shares", NAMES, &knob.typed(&app.settings, first), text);
     }
@@ -74,15 +74,15 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
         page.pair("choices", NAMES, &words.join(", "), text);
     } else {
         let stops = knob.stops(&app.bounds);
-        page.pair("slider", NAMES, &format!("{} to {}", knob.show(stops.first()), knob.show(stops.last())), text);
+        page.pair("range", NAMES, &format!("{} to {}", knob.show(stops.first()), knob.show(stops.last())), text);
     }
     if let Some(most) = app.limit(knob) {
-        let name = if knob == Knob::CpuMoe { "least that fits" } else { "most on GPU" };
-        let what = format!("{} with every layer on the GPU, the other knobs as they are", knob.show(most));
+        let name = if knob == Knob::CpuMoe { "min that fits" } else { "max that fits" };
+        let what = format!("{} with all layers on GPU, other knobs unchanged", knob.show(most));
         page.pair(name, NAMES, &what, text);
     }
     if !plan.notes.is_empty() {
-        page.heading("What the engine made of the settings");
+        page.heading("Engine notes");
         plan.notes.iter().for_each(|note| page.text(note, Hue::Text));
     }
 }
@@ -90,16 +90,16 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
 /// What is said of a knob that nobody turned.
 const fn on_auto(knob: Knob) -> &'static str {
     match knob {
-        Knob::Quant => "nothing: as it was opened",
-        _ => "nothing: the engine decides",
+        Knob::Quant => "auto: as opened",
+        _ => "auto: chosen by the engine",
     }
 }
 
 fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
     let text = app.theme.ink(Hue::Text);
     let Some(layer) = plan.layers.get(index) else { return };
-    page.pair("on", NAMES, &home(plan, layer.device), text);
-    page.pair("because", NAMES, &because(plan, &layer.why), text);
+    page.pair("device", NAMES, &home(plan, layer.device), text);
+    page.pair("reason", NAMES, &because(plan, &layer.why), text);
     page.pair("weights", NAMES, &exactly(layer.weights), text);
     page.pair("cache", NAMES, &exactly(layer.cache), text);
     if layer.cache > Bytes::ZERO {
@@ -107,9 +107,9 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
         legend(plan, &[&layer.cache_from.formula], page, app);
     }
     if let Some(own) = plan.own_caches.as_ref().and_then(|own| own.layers.get(index)) {
-        page.heading("What its own engine allocates");
+        page.heading("Allocated by Ollama's own engine");
         page.pair("cache", NAMES, &exactly(own.bytes()), text);
-        page.pair("keeps", NAMES, &own.says(), text);
+        page.pair("holds", NAMES, &own.says(), text);
         if own.checkpoints > Bytes::ZERO {
             page.pair("checkpoints", NAMES, &format!("up to {}", exactly(own.checkpoints)), text);
         }
@@ -152,24 +152,21 @@ fn home(plan: &Plan, device: usize) -> String {
 
 fn because(plan: &Plan, why: &Why) -> String {
     match why {
-        Why::Fits { needed, room } => format!("it needed {needed} and there were {room} left"),
+        Why::Fits { needed, room } => format!("it needs {needed}, and {room} was free"),
         Why::InPart { needed, elsewhere } => {
-            format!("{needed} of it are here, and {elsewhere} of its weights elsewhere to make room")
+            format!("{needed} is here, and {elsewhere} of its weights is elsewhere to make room")
         }
         Why::NoRoom { needed, room, device } => {
             format!("it needs {needed}, and {} had only {room} left", device_name(plan, *device))
         }
-        Why::AskedFor => "you asked for this many layers on GPUs".to_owned(),
-        Why::NotAskedFor => "you asked for fewer layers on GPUs".to_owned(),
+        Why::AskedFor => "this many layers on GPU were requested".to_owned(),
+        Why::NotAskedFor => "fewer layers on GPU were requested".to_owned(),
         Why::OutputDropped => "not everything fits, so the engine keeps the output layer in RAM".to_owned(),
-        Why::NoGpu => "there is no GPU to put it on".to_owned(),
+        Why::NoGpu => "there is no GPU".to_owned(),
         Why::GivenUp { device, layer } => {
-            format!(
-                "the engine stopped filling {} at layer {layer}, which had no room there",
-                device_name(plan, *device)
-            )
+            format!("the engine stopped filling {} at layer {layer}, which did not fit", device_name(plan, *device))
         }
-        Why::Nothing => "there is nothing of it to place".to_owned(),
+        Why::Nothing => "it has no tensors to place".to_owned(),
     }
 }
 
@@ -181,33 +178,33 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
         page.pair("backend", NAMES, backend.name(), text);
     }
     page.pair("layers", NAMES, &layers(device, plan), text);
-    page.heading("What it is asked for");
+    page.heading("Needed");
     for (name, bytes) in [("weights", device.weights), ("cache", device.cache), ("graph", device.graph)] {
         page.pair(name, NAMES, &exactly(bytes), text);
     }
-    page.pair("together", NAMES, &exactly(device.asked()), app.theme.bold(Hue::Text));
-    page.heading("What it has");
-    page.pair("in all", NAMES, &exactly(device.total), text);
+    page.pair("total", NAMES, &exactly(device.asked()), app.theme.bold(Hue::Text));
+    page.heading("Available");
+    page.pair("total", NAMES, &exactly(device.total), text);
     page.pair("free", NAMES, &exactly(device.free), text);
     if device.swap_free > Bytes::ZERO {
         page.pair("free swap", NAMES, &exactly(device.swap_free), text);
     }
     if device.is_over() {
         page.pair(
-            "too much by",
+            "over by",
             NAMES,
             &exactly(device.asked() - device.free - device.swap_free),
             app.theme.bold(Hue::Over),
         );
     }
     if !device.reserves.is_empty() {
-        page.heading("What the engine keeps back here");
+        page.heading("Reserved by the engine");
         for reserve in &device.reserves {
             page.pair(reserve.name, NAMES, &exactly(reserve.bytes), text);
         }
     }
     if let Some(own) = &plan.own_caches {
-        page.heading("What the caches of its own engine take here");
+        page.heading("Caches of Ollama's own engine on this device");
         let here = device.layers.iter().filter_map(|&layer| own.layers.get(layer));
         page.pair("cache", NAMES, &exactly(here.map(OwnCache::bytes).sum()), text);
     }
@@ -219,14 +216,14 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
 /// What the engine itself would write into its log.
 fn on_estimate(app: &App, estimate: &Estimate, device: &DevicePlan, page: &mut Page) {
     let text = app.theme.ink(Hue::Text);
-    page.heading("What the engine says of it, with what it keeps back");
+    page.heading("As the engine logs it, including its reserves");
     let here = estimate.devices.iter().position(|id| *id == device.id);
     if let Some(size) = here.and_then(|at| estimate.gpu_sizes.get(at)) {
         page.pair("this device", NAMES, &exactly(*size), text);
     }
     page.pair("VRAM", NAMES, &exactly(estimate.vram_size), text);
-    page.pair("in all", NAMES, &exactly(estimate.total_size), text);
-    for (name, bytes) in [("projector", estimate.projector_weights), ("projector's graph", estimate.projector_graph)] {
+    page.pair("total", NAMES, &exactly(estimate.total_size), text);
+    for (name, bytes) in [("projector", estimate.projector_weights), ("projector graph", estimate.projector_graph)] {
         if bytes > Bytes::ZERO {
             page.pair(name, NAMES, &exactly(bytes), text);
         }
@@ -272,9 +269,8 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
         }
         Some(regions::graph::Line::Branch(index)) => {
             let Some(branch) = used.branches.get(*index) else { return String::new() };
-            let won =
-                used.branches.get(used.winner).map(|winner| format!("{} wins with {}", winner.name, winner.bytes));
-            page.text(&format!("The larger of the branches counts: {}.", won.unwrap_or_default()), Hue::Text);
+            let won = used.branches.get(used.winner).map(|winner| format!("{}, {}", winner.name, winner.bytes));
+            page.text(&format!("The largest branch is used: {}.", won.unwrap_or_default()), Hue::Text);
             on_branch(branch, "", page, app);
             branch.name.clone()
         }
@@ -286,7 +282,7 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
                 graph::size(graph, which).branches.iter().flat_map(|b| &b.terms).map(|t| t.formula.as_str()).collect();
             legend(plan, &formulas, page, app);
             match which {
-                GraphUse::Full => "Graph, every layer on GPUs".to_owned(),
+                GraphUse::Full => "Graph, all layers on GPU".to_owned(),
                 GraphUse::Partial => "Graph, some layers in RAM".to_owned(),
             }
         }
@@ -297,7 +293,7 @@ fn on_size(size: &GraphSize, page: &mut Page, app: &App) {
     page.blank();
     page.pair("size", NAMES, &exactly(size.bytes), app.theme.bold(Hue::Text));
     if size.branches.len() > 1 {
-        page.text("The largest of these branches counts.", Hue::Dim);
+        page.text("The largest of these branches is used.", Hue::Dim);
     }
     let winner = size.branches.get(size.winner);
     let losing = size.branches.iter().enumerate().filter(|(at, _)| *at != size.winner).map(|(_, branch)| branch);
@@ -334,7 +330,7 @@ fn legend<'a>(plan: &'a Plan, formulas: &[&'a str], page: &mut Page, app: &App) 
     if used.is_empty() {
         return;
     }
-    page.heading("Letters");
+    page.heading("Variables");
     for symbol in used {
         page.pair(
             &format!("{:<6}{:>10}", symbol.letter, symbol.value),

@@ -32,7 +32,7 @@ pub fn draw(app: &App, export: &Export, buffer: &mut Buffer) {
         page.blank();
         page.text(&plan.source(), Hue::Dim);
     }
-    page.draw(app, "Take away", export.scroll, buffer);
+    page.draw(app, "Export", export.scroll, buffer);
     if let Some(entry) = &export.naming {
         name(app, &entry.input, buffer);
     }
@@ -61,5 +61,5 @@ fn forms(app: &App, export: &Export, page: &mut Page) {
 fn name(app: &App, input: &Input, buffer: &mut Buffer) {
     let place = app.regions.overlay(page::WIDTH.min(70), 3);
     let inner = panel::overlay(buffer, place, "Save as", "Enter saves, Esc back", app.theme);
-    field::draw(input, "a file that is not there yet", Rect { height: 1, ..inner }, app.theme, buffer);
+    field::draw(input, "name of a new file", Rect { height: 1, ..inner }, app.theme, buffer);
 }

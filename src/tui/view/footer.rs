@@ -60,7 +60,7 @@ mod tests {
     fn what_matters_most_stays_and_what_still_fits_comes_after_it() {
         let word = |key: &str, word, rank| (key.to_owned(), Hint { word, rank });
         let words =
-            vec![word("a", "most that fits", 2), word("b", "sweep", 2), word("c", "why", 3), word("q", "quit", 0)];
+            vec![word("a", "max that fits", 2), word("b", "sweep", 2), word("c", "why", 3), word("q", "quit", 0)];
         let shown = |room| fitting(words.clone(), room).into_iter().map(|(key, _)| key).collect::<String>();
         let [wide, narrow, narrower, least, none] = [200, 31, 22, 6, 4].map(shown);
         assert_eq!([wide, narrow, narrower, least, none], ["abcq", "acq", "bcq", "q", ""]);

@@ -40,22 +40,26 @@ fn keys(app: &App, scope: Scope, page: &mut Page) {
 
 fn rest(page: &mut Page) {
     page.heading("Mouse");
-    page.text("Drag a slider; click what you want to see; the wheel turns the knob under it. The first line opens the model, the engine, the machine or this help.", Hue::Text);
-    page.heading("Signs");
+    page.text(
+        "Drag sliders, click anything to open it, scroll over a knob to change it. The top line opens the \
+               model, the engine, the machine and this help.",
+        Hue::Text,
+    );
+    page.heading("Symbols");
     page.text("● set by you", Hue::Text);
-    page.text("○ left to the engine", Hue::Text);
-    page.text("→ what the engine makes of auto", Hue::Text);
-    page.text("┊ the most that keeps all layers on GPU", Hue::Text);
-    page.text("┄ beyond it: layers leave the GPUs", Hue::Text);
-    page.text("╵ a layer leaves the GPUs there", Hue::Text);
-    page.text("◇ the engine's own rules change there", Hue::Text);
-    page.text("◆ held: suggestions leave it alone", Hue::Text);
+    page.text("○ auto: chosen by the engine", Hue::Text);
+    page.text("→ the value that the engine uses", Hue::Text);
+    page.text("┊ largest value with all layers on GPU", Hue::Text);
+    page.text("┄ beyond it, fewer layers on GPU", Hue::Text);
+    page.text("╵ threshold: fewer layers on GPU", Hue::Text);
+    page.text("◇ threshold: the engine changes a setting", Hue::Text);
+    page.text("◆ locked: suggestions do not change it", Hue::Text);
     page.text("▲▼ just changed", Hue::Text);
-    page.text("0 1 R under a layer: GPU0, GPU1, RAM", Hue::Text);
-    page.text("/ layers of one column on several", Hue::Text);
-    page.text("✓ every layer is on GPUs, and it fits", Hue::Text);
-    page.text("◐ so it counts, but weights run from RAM", Hue::Text);
-    page.text("▲ layers are in RAM", Hue::Text);
-    page.text("✗ it does not fit", Hue::Text);
-    page.text("≈ taller than is drawn", Hue::Text);
+    page.text("0 1 R device of a layer: GPU0, GPU1, RAM", Hue::Text);
+    page.text("/ layers of this column are on several devices", Hue::Text);
+    page.text("✓ fits with all layers on GPU", Hue::Text);
+    page.text("◐ all layers on GPU, some weights in RAM", Hue::Text);
+    page.text("▲ some layers in RAM", Hue::Text);
+    page.text("✗ does not fit", Hue::Text);
+    page.text("≈ column is cut off: taller than shown", Hue::Text);
 }

@@ -34,9 +34,9 @@ fn asides(app: &App) -> Vec<String> {
     let marks = app.limits.found.is_some() && !app.machine.gpus.is_empty();
     let range = format!("{}-{} of {count} ↑↓", app.knobs.first + 1, app.knobs.first + seen);
     match (seen < count, marks) {
-        (true, true) => vec![format!("{range} ─ ┊ most that fits"), format!("{range} ─ ┊ fits"), range],
+        (true, true) => vec![format!("{range} ─ ┊ max that fits"), format!("{range} ─ ┊ max"), range],
         (true, false) => vec![range],
-        (false, true) => vec!["┊ most that fits on GPU".to_owned(), "┊ most that fits".to_owned()],
+        (false, true) => vec!["┊ max that fits on GPU".to_owned(), "┊ max that fits".to_owned()],
         (false, false) => Vec::new(),
     }
 }

@@ -42,7 +42,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     let columns = columns(area, blocks);
     let mut aside = format!("{} of {} on GPU", plan.on_gpus(), plan.layers.len());
     if columns.per_column > 1 {
-        aside = format!("{aside}, {} a column", columns.per_column);
+        aside = format!("{aside}, {} per column", columns.per_column);
     }
     if matches!(plan.standing(), Standing::PartInRam(_)) {
         aside = format!("{aside}, part in RAM");
@@ -276,8 +276,8 @@ pub fn layer_name(plan: &Plan, layer: usize) -> String {
 fn empty(app: &App, inner: Rect, buffer: &mut Buffer) {
     let text = match (&app.refused, app.found_machine.known == Known::Asking) {
         (Some(error), _) => error.to_string(),
-        (None, _) if app.model.is_none() => "No model yet. Press o to open one.".to_owned(),
-        (None, true) => "Looking for GPUs…".to_owned(),
+        (None, _) if app.model.is_none() => "No model. Press o to open one.".to_owned(),
+        (None, true) => "Detecting GPUs…".to_owned(),
         (None, false) => String::new(),
     };
     for (row, line) in (1..).zip(wrap(&text, inner.width.saturating_sub(2))) {

@@ -64,15 +64,15 @@ fn draw_devices(app: &App, bench: &Bench, rows: &[Row], area: Rect, buffer: &mut
     let seats = app.what_if.seats(&app.found_machine.machine);
     let used = seats.iter().filter(|seat| !seat.change.off).count();
     let aside = match (&app.what_if.instead, seats.len()) {
-        _ if app.found_machine.known == Known::Asking => "looking for GPUs…".to_owned(),
-        (Some(named), _) => format!("'{}', saved", named.name),
+        _ if app.found_machine.known == Known::Asking => "detecting GPUs…".to_owned(),
+        (Some(named), _) => format!("saved as '{}'", named.name),
         (None, 0) => "no GPU".to_owned(),
         (None, all) if used == all => format!("{all} GPU{}", if all == 1 { "" } else { "s" }),
-        (None, all) => format!("{used} of {all} GPUs used"),
+        (None, all) => format!("{used} of {all} GPUs on"),
     };
     let focused = bench.pane == Pane::Devices && matches!(bench.asking, Asking::Nothing);
     let inner = panel::frame(buffer, area, "Machine", &aside, focused, theme);
-    draw_row(inner, 0, ["", "device", "in all", "free", ""], theme, Hue::Dim, buffer);
+    draw_row(inner, 0, ["", "device", "total", "free", ""], theme, Hue::Dim, buffer);
     let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
     let mut number = 0;
     let texts: Vec<_> = rows
@@ -114,11 +114,11 @@ fn texts(app: &App, row: Row, seat: Option<&Seat>, id: Option<String>) -> [Strin
         }
         (Row::Ram, _) => {
             let state = changed(app.what_if.ram != crate::machine::what_if::RamChange::default());
-            ["RAM".to_owned(), "  main memory".to_owned(), ram.total.to_string(), ram.free.to_string(), state]
+            ["RAM".to_owned(), "  system RAM".to_owned(), ram.total.to_string(), ram.free.to_string(), state]
         }
         (Row::Every, _) => {
             let kept = app.machine_size(Row::Every, Row::Every.lines(app.engine)[0]).unwrap_or(Bytes::ZERO);
-            let name = "  kept on each GPU".to_owned();
+            let name = "  kept free on each GPU".to_owned();
             ["each".to_owned(), name, String::new(), kept.to_string(), String::new()]
         }
         (Row::Add | Row::Gpu(_), _) => {

@@ -145,7 +145,7 @@ fn reading(page: &Grid, inner: Rect, theme: Theme, buffer: &mut Buffer) {
     let (headline, hue, text) = match page.cell(row, column) {
         Some(Cell { outcome: Ok(outcome), note, .. }) => {
             let (_, hue) = sign(outcome.standing());
-            let but = note.as_ref().map(|note| format!(" But {note}.")).unwrap_or_default();
+            let but = note.as_ref().map(|note| format!(" Note: {note}.")).unwrap_or_default();
             let text = format!(
                 ", {} of {} layers on GPU; GPU {}, RAM {}.{but}",
                 outcome.on_gpus(),
@@ -156,7 +156,7 @@ fn reading(page: &Grid, inner: Rect, theme: Theme, buffer: &mut Buffer) {
             (outcome.standing().headline(), hue, text)
         }
         Some(Cell { outcome: Err(why), .. }) => ("Refused", Hue::Over, format!(": {why}")),
-        None if page.progress == Progress::Done => ("Nothing", Hue::Dim, String::new()),
+        None if page.progress == Progress::Done => ("No result", Hue::Dim, String::new()),
         None => ("planning…", Hue::Dim, String::new()),
     };
     let below = Rect {

@@ -40,7 +40,7 @@ pub fn draw_in(app: &App, area: Rect, focused: bool, buffer: &mut Buffer) {
     let hidden = rows.count - rows.shown;
     let aside = match hidden {
         0 => aside(app, plan),
-        n => format!("{} to {} of {}, {n} more with ↑↓", rows.first + 1, rows.first + rows.shown, rows.count),
+        n => format!("{} to {} of {}, ↑↓ for {n} more", rows.first + 1, rows.first + rows.shown, rows.count),
     };
     panel::frame(buffer, area, Panel::Memory.title(), &aside, focused, theme);
     for (index, place) in rows.places() {
@@ -61,7 +61,7 @@ pub fn bars(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
 
 fn aside(app: &App, plan: &Plan) -> String {
     if app.found_machine.known == Known::Asking {
-        return "looking for GPUs…".to_owned();
+        return "detecting GPUs…".to_owned();
     }
     let totals = &plan.totals;
     format!("GPU {}, RAM {}", totals.gpu, totals.cpu)
@@ -247,7 +247,7 @@ fn speak_of_no_gpu(app: &App, plan: &Plan, rows: &Rows, buffer: &mut Buffer) {
     if !plan.gpus().is_empty() || app.found_machine.known == Known::Asking {
         return;
     }
-    let mut lines = vec!["No GPU was found; the plan is for RAM alone.".to_owned()];
+    let mut lines = vec!["No GPU was found: everything is planned in RAM.".to_owned()];
     let tried = app.found_machine.detected.iter().flat_map(|found| &found.tried);
     lines.extend(tried.map(|tried| format!("{}: {}", tried.collector, tried.outcome)));
     let free = rows.area.height.saturating_sub(rows.shape.rows() * rows.shown as u16);

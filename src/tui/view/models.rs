@@ -64,7 +64,7 @@ pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
                 draw_text(place, chosen, path, "", theme, buffer);
             }
             Line::Typed => {
-                let said = "opens it: from here, or asking a server";
+                let said = "open: locally, else from a server";
                 draw_text(place, chosen, browse.input.value().trim(), said, theme, buffer);
             }
         }
@@ -77,8 +77,8 @@ fn aside(app: &App, browse: &Browse) -> String {
     let models = browse.lines.iter().filter(|line| matches!(line, Line::Model(_))).count();
     let count = format!("{models} of {}", app.shelf.rows.len());
     match (&app.shelf.gathered, app.shelf.open()) {
-        (Gathered::Nothing, _) => "looking…".to_owned(),
-        (_, open @ 1..) => format!("{count}, {open} being worked out"),
+        (Gathered::Nothing, _) => "searching…".to_owned(),
+        (_, open @ 1..) => format!("{count}, planning {open}"),
         (Gathered::Here, 0) => format!("{count}, asking Ollama"),
         (_, 0) => count,
     }
@@ -89,8 +89,7 @@ fn draw_field(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
     pen.put("› ", theme.bold(Hue::Focus));
     let (start, room) = (pen.x(), pen.room().saturating_sub(1));
     if browse.input.value().is_empty() {
-        let hints =
-            ["a name, a path, hf://owner/repo, an address: type or paste it", "type a name, a path or an address"];
+        let hints = ["type or paste a name, a path, hf://owner/repo or a URL", "type a name, a path or a URL"];
         let hint = hints.into_iter().find(|hint| width(hint) < room).unwrap_or_default();
         pen.skip(1).put(hint, theme.ink(Hue::Dim));
     }
@@ -119,7 +118,7 @@ fn draw_filters(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
         Pen::new(buffer, rest, 0).right(&format!("{} hidden", browse.hidden), theme.ink(Hue::Cache));
         return;
     }
-    let says = ["context: the most on GPUs, (the most with layers in RAM)", "in brackets: with RAM"];
+    let says = ["context: max on GPU, (max with layers in RAM)", "(in brackets: with RAM)"];
     if let Some(says) = says.into_iter().find(|says| width(says) <= rest.width) {
         Pen::new(buffer, rest, 0).right(says, theme.ink(Hue::Dim));
     }
@@ -137,9 +136,9 @@ fn draw_text(place: Rect, chosen: bool, text: &str, said: &str, theme: Theme, bu
 /// Why nothing is listed.
 fn speak(app: &App, browse: &Browse, list: Rect, buffer: &mut Buffer) {
     let text = match (&app.shelf.gathered, browse.hidden) {
-        (Gathered::Nothing, _) => "Looking through the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
-        (_, 1..) => "The filters hide every model: ^F, ^L and ^G take them away.",
-        _ => "There is no model: type a name, a path or an address.",
+        (Gathered::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
+        (_, 1..) => "All models are hidden by the filters: ^F, ^L and ^G switch them off.",
+        _ => "No models: type a name, a path or a URL.",
     };
     for (row, line) in (0..).zip(wrap(text, list.width)) {
         Pen::new(buffer, list, row).put(&line, app.theme.ink(Hue::Dim));

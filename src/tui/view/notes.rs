@@ -18,7 +18,7 @@ pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
         Some(plan) => on_plan(app, plan, &mut page),
         None => page.text("There is no plan yet: open a model with o.", Hue::Text),
     }
-    page.draw(app, "Notes", scroll, buffer);
+    page.draw(app, "Engine notes", scroll, buffer);
 }
 
 fn on_plan(app: &App, plan: &Plan, page: &mut Page) {
@@ -32,29 +32,29 @@ fn on_plan(app: &App, plan: &Plan, page: &mut Page) {
         on_listing(app, listing, page);
     }
     if !plan.decided.is_empty() {
-        page.heading("What it decided by itself");
+        page.heading("Chosen by the engine");
         plan.decided.iter().for_each(|note| item(note, app, page));
     }
     let others: Vec<&String> = plan.notes.iter().filter(|note| !plan.decided.contains(note)).collect();
     if !others.is_empty() {
-        page.heading("What else is worth knowing");
+        page.heading("Other notes");
         for note in others {
             item(note, app, page);
         }
     }
     if plan.notes.is_empty() {
         page.blank();
-        page.text("It takes the knobs as they are, and there is nothing else to say.", Hue::Text);
+        page.text("No notes: the engine uses the knobs as they are.", Hue::Text);
     }
     if !app.found_machine.reports.is_empty() {
-        page.heading("Of this machine");
+        page.heading("This machine");
         app.found_machine.reports.iter().for_each(|note| item(note, app, page));
     }
 }
 
 /// What `ollama ps` would print, in its own columns.
 fn on_listing(app: &App, listing: Listing, page: &mut Page) {
-    page.heading("What ollama ps would print");
+    page.heading("Output of ollama ps");
     page.pair("SIZE", NAMES, "PROCESSOR", app.theme.ink(Hue::Dim));
     page.pair(&listing.size_column(), NAMES, &listing.processor_column(), app.theme.bold(Hue::Text));
 }

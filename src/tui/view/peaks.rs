@@ -106,8 +106,8 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
         found => {
             let at = if let Some(Line::Device(at)) = found { *at } else { now };
             let Some(peak) = plan.graph.peaks.get(at) else { return String::new() };
-            let sentence = "Every device reserves a buffer for what is computed on it, as large as its fullest moment \
-                            needs. This is what is alive then.";
+            let sentence = "Each device reserves one compute buffer, as large as its peak. These tensors are live \
+                            at the peak.";
             page.text(sentence, Hue::Text);
             page.blank();
             page.pair("size", NAMES, &figure::exactly(peak.bytes), app.theme.bold(Hue::Text));
@@ -124,7 +124,7 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
 
 fn on_moment(app: &App, peak: &Peak, page: &mut Page) {
     let (step, steps) = (grouped(peak.step as u64, '\u{2009}'), grouped(peak.steps as u64, '\u{2009}'));
-    page.pair("fullest at", NAMES, &format!("{}, step {step} of {steps}", peak.node), app.theme.ink(Hue::Text));
+    page.pair("peak", NAMES, &format!("{}, step {step} of {steps}", peak.node), app.theme.ink(Hue::Text));
 }
 
 fn tensors(app: &App, alive: &Alive, page: &mut Page) {

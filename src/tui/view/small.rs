@@ -11,8 +11,8 @@ use crate::tui::widget::pen::{Pen, wrap};
 /// Asks for more room.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let area = buffer.area;
-    let now = format!("This window has {}×{} cells.", app.regions.screen.width, app.regions.screen.height);
-    let wanted = format!("plimsoll needs {}×{}. Make it larger, or quit with q.", LEAST.0, LEAST.1);
+    let now = format!("This terminal is {}×{} cells.", app.regions.screen.width, app.regions.screen.height);
+    let wanted = format!("plimsoll needs {}×{}. Enlarge it, or quit with q.", LEAST.0, LEAST.1);
     let lines: Vec<String> = wrap(&format!("{wanted} {now}"), area.width);
     let top = area.height.saturating_sub(lines.len() as u16) / 2;
     for (row, line) in (top..).zip(&lines) {

@@ -42,7 +42,7 @@ const LEAST: u16 = 5;
 pub fn draw(app: &App, page: &Sweeping, buffer: &mut Buffer) {
     let (theme, inner) = (app.theme, place(&app.regions));
     let Some(plan) = &app.plan else { return };
-    let title = format!("Memory against {}", page.knob.title());
+    let title = format!("Memory by {}", page.knob.title());
     panel::overlay(buffer, app.regions.overlay(u16::MAX, u16::MAX), &title, &plan.source(), theme);
     let axis = app.axis(page.knob);
     readings(page, inner, theme, buffer);
@@ -93,7 +93,8 @@ fn readings(page: &Sweeping, inner: Rect, theme: Theme, buffer: &mut Buffer) {
     let parts = parts.map(|part| (part.sample(theme), part.word()));
     let lines = [("╌", theme.ink(Hue::Fine)), ("╵", theme.ink(Hue::Over)), ("◇", theme.ink(Hue::Text))];
     let legend = |words: [&'static str; 3]| parts.into_iter().chain(lines.into_iter().zip(words)).collect::<Vec<_>>();
-    let [long, short] = [["free", "layer lost", "engine's rules"], ["free", "lost", "rules"]].map(legend);
+    let [long, short] =
+        [["free", "layer moves to RAM", "engine changes a setting"], ["free", "to RAM", "engine"]].map(legend);
     let cells: u16 = long.iter().map(|((sample, _), word)| width(sample) + 1 + width(word) + 2).sum();
     let mut pen = Pen::new(buffer, inner, 1);
     // the last word needs no gap after it
@@ -172,8 +173,8 @@ fn reading(sums: &DeviceSums, room: Bytes, pen: &mut Pen<'_>, theme: Theme) {
     let asked = asked(sums);
     let over = asked > room;
     let ink = if over { theme.bold(Hue::Over) } else { theme.bold(Hue::Text) };
-    pen.put("asked", theme.ink(Hue::Dim)).skip(1);
-    pen.put(&format!("{}{}", figure::of(asked, room), if over { ", too much" } else { "" }), ink).skip(2);
+    pen.put("needs", theme.ink(Hue::Dim)).skip(1);
+    pen.put(&format!("{}{}", figure::of(asked, room), if over { ", over" } else { "" }), ink).skip(2);
     for (part, bytes) in parts(sums) {
         let text = format!("{} {bytes}  ", part.word());
         if width(&text) <= pen.room() {

@@ -55,7 +55,7 @@ pub fn page(app: &App, teach: &Teach, area: Rect, buffer: &mut Buffer) {
         (Some(Sheet::Caches(sheet)), ..) => caches::draw(app, teach.caches, sheet, area, buffer),
         (Some(Sheet::Lessons(sheet)), ..) => lessons::draw(app, teach.lessons, sheet, area, buffer),
         (Some(Sheet::Allocation(sheet)), ..) => allocation::draw(app, teach.allocation, sheet, area, buffer),
-        (None, ..) => sentence(app, "Working it out…", Hue::Dim, area, buffer),
+        (None, ..) => sentence(app, "Computing…", Hue::Dim, area, buffer),
     }
 }
 

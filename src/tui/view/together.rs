@@ -33,7 +33,7 @@ const FREE: usize = 16;
 pub fn draw(app: &App, together: &Together, buffer: &mut Buffer) {
     let mut page = Page::new(app);
     match &together.answer {
-        None => page.text("Loading them one after the other…", Hue::Dim),
+        None => page.text("Loading the models in order…", Hue::Dim),
         Some(Err(why)) => page.text(why, Hue::Over),
         Some(Ok(household)) => headline(app, household, &mut page),
     }
@@ -43,21 +43,21 @@ pub fn draw(app: &App, together: &Together, buffer: &mut Buffer) {
         one(app, guest, fate, &together.guests, &mut page);
     }
     if let Some(Ok(household)) = &together.answer {
-        page.heading("What each takes");
+        page.heading("Memory per model");
         devices(app, together, household, &mut page);
         page.blank();
         let source = Source::of_engine(app.engine, &app.settings, household.confidence());
         page.text(&source.to_string(), Hue::Dim);
     }
     if together.guests.len() == 1 {
-        page.text("It is alone: pin it with c, open another model with b, and press L again.", Hue::Text);
+        page.text("Only one model: pin it with c, open another with b, then press L again.", Hue::Text);
     }
     if app.engine.facts().evicts {
-        let order = "Models are taken to be idle. Of those, Ollama unloads first the one whose file's digest sorts first, \
-                     which is not known here: here the one that was loaded first goes first.";
+        let order = "All models are assumed idle. Ollama unloads the idle model whose file digest sorts first; \
+                     digests are not known here, so the one loaded first is unloaded first.";
         page.text(order, Hue::Dim);
     }
-    page.draw(app, "Live together", together.scroll, buffer);
+    page.draw(app, "Load together", together.scroll, buffer);
 }
 
 fn headline(app: &App, household: &Household, page: &mut Page) {

@@ -15,7 +15,7 @@ use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, shortened, width, wrap};
 
 /// Behind the key that shows all of what is cut here.
-const READS_ON: &str = " reads on";
+const READS_ON: &str = " for more";
 
 /// Draws it.
 pub fn draw(app: &App, buffer: &mut Buffer) {
@@ -94,28 +94,28 @@ fn rows(app: &App, verdict: &str, cells: u16) -> Vec<Row> {
 pub(super) fn words(app: &App) -> (String, Hue, String) {
     if let Load::Failed { name, why } = &app.loading.state {
         return (
-            format!("✗ {name} was not opened:"),
+            format!("✗ {name} could not be opened:"),
             Hue::Over,
-            format!("{}. Esc puts this away.", why.trim_end_matches('.')),
+            format!("{}. Esc dismisses this.", why.trim_end_matches('.')),
         );
     }
     if let Some(error) = &app.refused {
         return (
             "✗ No plan:".to_owned(),
             Hue::Over,
-            format!("{error}. What is shown is the plan before; u goes back."),
+            format!("{error}. The previous plan is shown; u undoes the change."),
         );
     }
     let Some(plan) = &app.plan else {
         return (
             "·".to_owned(),
             Hue::Dim,
-            "Press b to choose a model: one of this computer, of a server, or of the catalogue.".to_owned(),
+            "Press b to choose a model: local, from a server, or from the catalogue.".to_owned(),
         );
     };
     let headline = plan.standing().headline();
     if app.found_machine.known == Known::Asking {
-        let text = "GPUs are still being looked for; until they are known, everything counts as RAM.";
+        let text = "Still detecting GPUs; until then everything is planned in RAM.";
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
     let (sign, hue) = sign(plan.standing());

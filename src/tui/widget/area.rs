@@ -114,12 +114,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sizes_are_drawn(
-            rows in 0u16..20, whole: u64, room: u64, weights: u64, cache: u64, graph: u64, mono: bool,
+        fn any_sizes_stand_on_the_ground_without_gaps(
+            rows in 1u16..20, whole: u64, room: u64, weights: u64, cache: u64, graph: u64, mono: bool,
         ) {
             let look = if mono { Look { tone: Tone::Mono, ..Look::BEST } } else { Look::BEST };
             let parts = [(Part::Weights, Bytes(weights)), (Part::Cache, Bytes(cache)), (Part::Graph, Bytes(graph))];
-            text(rows, Scale { whole: Bytes(whole), room: Bytes(room) }, &parts, look);
+            let drawn = text(rows, Scale { whole: Bytes(whole), room: Bytes(room) }, &parts, look);
+            prop_assert_eq!(drawn.chars().count(), usize::from(rows));
+            let above = drawn.trim_start_matches([' ', '╌']);
+            prop_assert!(!above.contains([' ', '╌']), "{:?}", drawn);
+            prop_assert!(!above.is_empty() || weights == 0 && cache == 0 && graph == 0, "{:?}", drawn);
         }
     }
 }

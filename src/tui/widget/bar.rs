@@ -189,10 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_the_bar() {
-        for cells in 0..4 {
-            text(cells, 0, &[(Part::Over, 7)], Look::BEST);
-            text(cells, 1, &[(Part::Over, u64::MAX), (Part::Free, u64::MAX)], Look::BEST);
+    fn bars_that_overflow_fill_their_place_and_nothing_beside_it() {
+        for (cells, whole) in (0..10).flat_map(|cells| [(cells, 0), (cells, 1)]) {
+            let (screen, place) = (Rect::new(0, 0, 14, 3), Rect::new(2, 1, cells, 1));
+            let mut buffer = Buffer::empty(screen);
+            let parts = [(Part::Over, Bytes(u64::MAX)), (Part::Free, Bytes(u64::MAX))];
+            draw(&mut buffer, place, Bytes(whole), &parts, Theme::new(Look::BEST));
+            for position in screen.positions() {
+                // of nothing, a part fills an eighth of a cell
+                let expected = place.contains(position) && (whole > 0 || position.x == place.x);
+                assert_eq!(buffer[position].symbol() != " ", expected, "{cells} cells of {whole} at {position}");
+            }
         }
     }
 }

@@ -108,7 +108,7 @@ fn refusal(all: &mut Differences, out: &Value, found: &Estimate, plan: &Plan, li
     let ram = line.machine.ram;
     let said = match &plan.refusal {
         None => String::new(),
-        Some(refusal) if refusal.contains("fit there") => "unable to load full model on GPU".to_owned(),
+        Some(refusal) if refusal.contains("but only") => "unable to load full model on GPU".to_owned(),
         Some(_) => {
             let (needed, available) = (human(found.total_size - found.vram_size), human(ram.free + ram.swap_free));
             format!("model requires more system memory ({needed}) than is available ({available})")

@@ -142,7 +142,7 @@ fn refusal(all: &mut Differences, expected: &str, require_full: bool, plan: &Pla
         return;
     };
     let ram = line.machine.ram;
-    let said = if refusal.contains("fit there") {
+    let said = if refusal.contains("but only") {
         "unable to load full model on GPU".to_owned()
     } else if refusal.contains("left for RAM") {
         "model requires more system memory than is currently available unable to load full model on GPU".to_owned()
@@ -151,5 +151,5 @@ fn refusal(all: &mut Differences, expected: &str, require_full: bool, plan: &Pla
         format!("model requires more system memory ({needed}) than is available ({available})")
     };
     all.field("error", expected, said.as_str());
-    all.field("error_require_full", require_full, refusal.contains("required on GPUs"));
+    all.field("error_require_full", require_full, refusal.contains("required on GPU"));
 }

@@ -1,22 +1,19 @@
 //! The last two steps of a fit: layers without their experts onto GPUs from the last to the first, then experts back to
 //! their layers from the first GPU on.
 
-use std::rc::Rc;
-
-use super::weighed::Weighed;
-use super::{Fitter, Refused};
+use super::{Fitter, Refused, totals};
 use crate::engine::ggml::tensor::Place;
 use crate::engine::id::Aim;
 use crate::engine::llama_cpp::Spread;
 use crate::engine::llama_cpp::error::Refusal;
 use crate::engine::llama_cpp::placement::{Overflow, Part};
 
-const ENDLESS: &str = "llama.cpp would never finish choosing layers for these GPUs: it looks for experts to give back \
-     where none are left; set the number of layers on GPUs by hand";
+const ENDLESS: &str = "llama.cpp's fit would never finish for these GPUs: it keeps looking for experts to move back \
+                       where none are left; set the number of GPU layers explicitly";
 
 /// What one GPU is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Share {
+#[derive(Clone, Copy, Debug)]
+struct Share {
     /// Layers.
     layers: u32,
     /// Those of them, the last ones, that leave tensors elsewhere.
@@ -27,31 +24,78 @@ pub struct Share {
     to: Option<Place>,
 }
 
-/// A way to spread the layers, and what it takes.
-struct Attempt<'a> {
+/// A way to spread the layers, and what it takes per device.
+#[derive(Clone)]
+struct Attempt {
     shares: Vec<Share>,
-    weighed: Rc<Weighed<'a>>,
+    used: Vec<i64>,
     /// The first GPU whose layers have no experts.
     dense_from: usize,
 }
 
 /// The search for the best spread.
-pub struct Filling<'f, 'a> {
-    fitter: &'f Fitter<'a>,
+pub struct Filling<'f, 'm, 'a> {
+    fitter: &'f mut Fitter<'m, 'a>,
     /// The most that each GPU may take.
     targets: Vec<i64>,
-    best: Attempt<'a>,
+    best: Attempt,
     /// What the GPU filled last had no room for.
     refused: Option<Refused>,
 }
 
-impl Fitter<'_> {
+impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
+    /// Starts with nothing on GPUs.
+    pub fn new(fitter: &'f mut Fitter<'m, 'a>, targets: Vec<i64>) -> Result<Self, Refusal> {
+        let empty = Share { layers: 0, partial: 0, overflow: Part::Experts, to: None };
+        let shares = vec![empty; targets.len()];
+        let gpus = targets.len();
+        let best = Attempt { shares, used: Vec::new(), dense_from: gpus };
+        let mut filling = Self { fitter, targets, best, refused: None };
+        filling.best = filling.attempt(filling.best.shares.clone(), gpus)?;
+        Ok(filling)
+    }
+
+    /// Both steps; the spread that is left, and the layer that was one too many.
+    pub fn run(mut self) -> Result<(Spread, Option<Refused>), Refusal> {
+        let every_layer = self.fitter.aim == Aim::EveryLayer;
+        // blocks that predict further tokens are not counted here, and so one block always stays in RAM
+        let hparams = &self.fitter.model().hparams;
+        if every_layer && hparams.n_layer() < hparams.n_layer_all {
+            return Ok((self.spread(&self.best.shares), None));
+        }
+        for gpu in (0..self.targets.len()).rev() {
+            self.fill_with_layers(gpu)?;
+        }
+        // layers that have found no GPU by now will find none
+        let placed: u32 = self.best.shares.iter().map(|share| share.layers).sum();
+        if every_layer && placed <= self.fitter.layers() {
+            return Ok((self.spread(&self.best.shares), self.refused));
+        }
+        if self.fitter.has_experts() && self.surplus_without_experts()? > 0 {
+            let filled = self.best.shares.iter().rev().take_while(|share| share.layers > 0).count();
+            self.best.dense_from = self.targets.len() - filled;
+            let mut gpu = 0;
+            while gpu <= self.best.dense_from && self.best.dense_from < self.targets.len() {
+                self.give_experts_back(gpu)?;
+                gpu += 1;
+            }
+        }
+        Ok((self.spread(&self.best.shares), self.refused))
+    }
+
+    /// Bytes left in total when all experts are in RAM.
+    fn surplus_without_experts(&mut self) -> Result<i64, Refusal> {
+        let blocks = self.fitter.model().hparams.n_layer_all;
+        let overrides = (0..blocks).map(|block| Overflow { block, part: Part::Experts, gpu: None }).collect();
+        let used = totals(&*self.fitter.measure(&Spread { overrides, ..Spread::default() })?);
+        Ok(self.targets.iter().zip(used).map(|(target, used)| target - used).sum())
+    }
+
     /// The layers that `shares` stand for.
-    pub fn spread(&self, shares: &[Share]) -> Spread {
+    fn spread(&self, shares: &[Share]) -> Spread {
         let layers: u32 = shares.iter().map(|share| share.layers).sum();
-        let mut block = self.layers() + 1 - layers;
-        let partial: u32 = shares.iter().map(|share| share.partial).fold(0, u32::wrapping_add);
-        let mut overrides = Vec::with_capacity(partial.min(layers) as usize);
+        let mut block = self.fitter.layers() + 1 - layers;
+        let mut overrides = Vec::new();
         for share in shares {
             // numbers without signs, as in llama.cpp: a share that gave away a partial layer it did not have has none
             block = block.wrapping_add(share.layers.wrapping_sub(share.partial));
@@ -66,65 +110,10 @@ impl Fitter<'_> {
         let tensor_split = if shares.len() > 1 { split.collect() } else { Vec::new() };
         Spread { gpu_layers: Some(layers.into()), tensor_split, overrides }
     }
-}
 
-impl<'f, 'a> Filling<'f, 'a> {
-    /// Starts with nothing on GPUs.
-    pub fn new(fitter: &'f Fitter<'a>, targets: Vec<i64>) -> Result<Self, Refusal> {
-        let empty = Share { layers: 0, partial: 0, overflow: Part::Experts, to: None };
-        let shares = vec![empty; targets.len()];
-        let gpus = targets.len();
-        let weighed = fitter.weigh_candidate(fitter.candidate_of(&shares))?;
-        Ok(Self { fitter, targets, best: Attempt { shares, weighed, dense_from: gpus }, refused: None })
-    }
-
-    /// Both steps; the spread that is left, and the layer that was one too many.
-    pub fn run(mut self) -> Result<(Spread, Option<Refused>), Refusal> {
-        let every_layer = self.fitter.aim == Aim::EveryLayer;
-        // blocks that predict further tokens are not counted here, and so one block always stays in RAM
-        if every_layer && self.fitter.model.hparams.n_layer() < self.fitter.model.hparams.n_layer_all {
-            return Ok((self.fitter.spread(&self.best.shares), None));
-        }
-        for gpu in (0..self.targets.len()).rev() {
-            self.fill_with_layers(gpu)?;
-        }
-        // layers that have found no GPU by now will find none
-        let placed: u32 = self.best.shares.iter().map(|share| share.layers).sum();
-        if every_layer && placed <= self.fitter.layers() {
-            return Ok((self.fitter.spread(&self.best.shares), self.refused));
-        }
-        if self.fitter.has_experts() && self.surplus_without_experts()? > 0 {
-            let filled = self.best.shares.iter().rev().take_while(|share| share.layers > 0).count();
-            self.best.dense_from = self.targets.len() - filled;
-            let mut gpu = 0;
-            while gpu <= self.best.dense_from && self.best.dense_from < self.targets.len() {
-                self.give_experts_back(gpu)?;
-                gpu += 1;
-            }
-        }
-        Ok((self.fitter.spread(&self.best.shares), self.refused))
-    }
-
-    /// Bytes left in total when all experts are in RAM.
-    fn surplus_without_experts(&self) -> Result<i64, Refusal> {
-        let blocks = self.fitter.model.hparams.n_layer_all;
-        let overrides = (0..blocks).map(|block| Overflow { block, part: Part::Experts, gpu: None }).collect();
-        let weighed = self.fitter.weigh(&Spread { overrides, ..Spread::default() })?;
-        Ok(self.targets.iter().sum::<i64>() - self.fitter.in_all(&weighed, self.targets.len())?)
-    }
-
-    fn attempt(&self, shares: Vec<Share>, dense_from: usize) -> Result<Attempt<'a>, Refusal> {
-        let weighed = self.fitter.weigh_candidate(self.fitter.candidate_of(&shares))?;
-        Ok(Attempt { shares, weighed, dense_from })
-    }
-
-    /// Bytes that an attempt takes on `gpu`.
-    fn used(&self, attempt: &Attempt<'a>, gpu: usize) -> Result<i64, Refusal> {
-        self.fitter.total(&attempt.weighed, gpu)
-    }
-
-    fn fits(&self, attempt: &Attempt<'a>, gpu: usize) -> Result<bool, Refusal> {
-        Ok(self.used(attempt, gpu)? <= self.targets[gpu])
+    fn attempt(&mut self, shares: Vec<Share>, dense_from: usize) -> Result<Attempt, Refusal> {
+        let used = totals(&*self.fitter.measure(&self.spread(&shares))?);
+        Ok(Attempt { shares, used, dense_from })
     }
 
     /// As many layers as fit onto `gpu`, those with experts without them; the rest is for the GPUs before it.
@@ -144,79 +133,50 @@ impl<'f, 'a> Filling<'f, 'a> {
             return Ok(());
         }
         let mut high = self.attempt(shares, self.best.dense_from)?;
-        if self.fits(&high, gpu)? {
+        if high.used[gpu] <= self.targets[gpu] {
             self.best = high;
             return Ok(());
         }
         if gpu == 0 && self.fitter.aim == Aim::EveryLayer {
             return Ok(());
         }
-        self.skip_what_fails(&mut high, gpu)?;
-        while let Some(step) = self.step(&high, gpu, |share| share.layers)? {
-            let test = self.attempt(self.with_layers(gpu, step), self.best.dense_from)?;
-            self.keep(test, &mut high, gpu)?;
+        while let Some(step) = self.step(&high, gpu, |share| share.layers) {
+            let mut shares = self.best.shares.clone();
+            shares[gpu].layers += step;
+            if experts {
+                let output = gpu == last && shares[gpu].partial == 0;
+                shares[gpu].partial += if output { step - 1 } else { step };
+            }
+            let test = self.attempt(shares, self.best.dense_from)?;
+            self.keep(test, &mut high, gpu);
         }
-        let (used, may) = (self.used(&self.best, gpu)?, self.targets[gpu]);
-        let needed = self.used(&high, gpu)? - used;
-        self.refused = Some(Refused { gpu, needed: needed.max(0) as u64, room: (may - used).max(0) as u64 });
-        Ok(())
-    }
-
-    /// The best, with `step` layers more on `gpu`, those with experts without them.
-    fn with_layers(&self, gpu: usize, step: u32) -> Vec<Share> {
-        let mut shares = self.best.shares.clone();
-        shares[gpu].layers += step;
-        if self.fitter.has_experts() {
-            let output = gpu + 1 == shares.len() && shares[gpu].partial == 0;
-            shares[gpu].partial += if output { step - 1 } else { step };
-        }
-        shares
-    }
-
-    /// Where even the best asks for more than `gpu` may take, false position comes down from `high` layer by layer. As
-    /// long as weights and caches alone ask for no less than the best does, that is certain, and no graph is needed.
-    fn skip_what_fails(&self, high: &mut Attempt<'a>, gpu: usize) -> Result<(), Refusal> {
-        let best = self.used(&self.best, gpu)?;
-        let most = high.shares[gpu].layers - self.best.shares[gpu].layers;
-        if best <= self.targets[gpu] || self.used(high, gpu)? < best || self.fitter.may_be_refused() {
-            return Ok(());
-        }
-        let asks_no_less = |step: u32| {
-            let candidate = self.fitter.candidate_of(&self.with_layers(gpu, step));
-            self.fitter.without_graph(&candidate, gpu) as i64 >= best
-        };
-        let mut fails = most;
-        while fails > 1 && (best == 0 || asks_no_less(fails - 1)) {
-            fails -= 1;
-        }
-        if fails < most {
-            *high = self.attempt(self.with_layers(gpu, fails), self.best.dense_from)?;
-        }
+        let (used, may) = (self.best.used[gpu], self.targets[gpu]);
+        self.refused =
+            Some(Refused { gpu, needed: (high.used[gpu] - used).max(0) as u64, room: (may - used).max(0) as u64 });
         Ok(())
     }
 
     /// How many layers further than the best to try next, by false position: memory is taken to grow evenly up to
     /// `high`. None when there is nothing between them.
-    fn step(&self, high: &Attempt<'a>, gpu: usize, count: impl Fn(&Share) -> u32) -> Result<Option<u32>, Refusal> {
+    fn step(&self, high: &Attempt, gpu: usize, count: impl Fn(&Share) -> u32) -> Option<u32> {
         let between = count(&high.shares[gpu]).wrapping_sub(count(&self.best.shares[gpu]));
         if between <= 1 || between > i32::MAX as u32 {
-            return Ok(None);
+            return None;
         }
-        let used = self.used(&self.best, gpu)?;
-        let (room, growth) = (self.targets[gpu] - used, self.used(high, gpu)? - used);
+        let room = self.targets[gpu] - self.best.used[gpu];
+        let growth = high.used[gpu] - self.best.used[gpu];
         let guess = if growth == 0 { i64::MAX } else { i64::from(between) * room / growth };
         // a negative guess is a very large one to llama.cpp, which counts without signs
         let guess = if guess < 0 { u32::MAX } else { u32::try_from(guess).unwrap_or(u32::MAX) };
-        Ok(Some(guess.clamp(1, between - 1)))
+        Some(guess.clamp(1, between - 1))
     }
 
-    fn keep(&mut self, test: Attempt<'a>, high: &mut Attempt<'a>, gpu: usize) -> Result<(), Refusal> {
-        if self.fits(&test, gpu)? {
+    fn keep(&mut self, test: Attempt, high: &mut Attempt, gpu: usize) {
+        if test.used[gpu] <= self.targets[gpu] {
             self.best = test;
         } else {
             *high = test;
         }
-        Ok(())
     }
 
     /// Layers without experts at the back become full layers on `gpu` until it is full; then part of one more.
@@ -230,21 +190,21 @@ impl<'f, 'a> Filling<'f, 'a> {
             shares[from].partial = 0;
         }
         let mut high = self.attempt(shares, last)?;
-        if self.fits(&high, gpu)? {
+        if high.used[gpu] <= self.targets[gpu] {
             self.best = high;
         } else {
             let full = |share: &Share| share.layers.saturating_sub(share.partial);
-            while let Some(step) = self.step(&high, gpu, full)? {
+            while let Some(step) = self.step(&high, gpu, full) {
                 let (shares, dense_from) = self.converted(gpu, step);
                 if full(&shares[gpu]) <= full(&self.best.shares[gpu]) {
                     // nothing is left to convert: llama.cpp tries the same again until it no longer fits
-                    if self.fits(&self.best, gpu)? {
+                    if self.best.used[gpu] <= self.targets[gpu] {
                         return Err(Refusal::settings(ENDLESS.to_owned()));
                     }
                     break;
                 }
                 let test = self.attempt(shares, dense_from)?;
-                self.keep(test, &mut high, gpu)?;
+                self.keep(test, &mut high, gpu);
             }
         }
         self.add_a_part(gpu)
@@ -289,8 +249,8 @@ impl<'f, 'a> Filling<'f, 'a> {
         let mut fits = |filling: &mut Self, part: Part| -> Result<bool, Refusal> {
             shares[gpu].overflow = part;
             let test = filling.attempt(shares.clone(), dense_from)?;
-            let room = |i: usize| Ok(filling.used(&test, i)? < filling.targets[i]);
-            let fits = room(gpu)? && (gpu == last || room(gpu + 1)?);
+            let room = |i: usize| test.used[i] < filling.targets[i];
+            let fits = room(gpu) && (gpu == last || room(gpu + 1));
             if fits {
                 filling.best = test;
             }

@@ -1,6 +1,6 @@
 //! Attention: queries, keys and values; the cache; scores, in one operation or step by step.
 
-use super::{Build, Home, Norm};
+use super::{Build, Norm};
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Id, Tensor, row};
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
@@ -58,14 +58,14 @@ impl Build<'_> {
         AttentionInput {
             k_rows: Id::NONE,
             v_rows: Id::NONE,
-            mask: self.g.input(mask, [self.n_tokens, self.n_tokens, 1, 1], "attn_inp_kq_mask"),
+            mask: self.g.input(mask, [self.batch.n_tokens, self.batch.n_tokens, 1, 1], "attn_inp_kq_mask"),
             rotation_k: Id::NONE,
             rotation_v: Id::NONE,
         }
     }
 
     fn attention_input(&mut self, cache: &KvCache) -> AttentionInput {
-        let n = self.n_tokens;
+        let n = self.batch.n_tokens;
         let streams = if self.cx.kv_unified { 1 } else { self.cx.n_seq_max };
         let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
         let v_rows = if cache.v_transposed { n * self.hp.v_gqa_max() } else { n };
@@ -91,7 +91,7 @@ impl Build<'_> {
 
     /// The same with head sizes and numbers of heads given for queries, keys and values.
     pub(super) fn qkv_sized(&mut self, il: usize, x: Id, head: [u64; 3], heads: [u64; 3]) -> Qkv {
-        let n = self.n_tokens;
+        let n = self.batch.n_tokens;
         if self.weight(il, Slot::AttnQkv).is_some() {
             return self.fused_qkv(il, x, head, heads);
         }
@@ -114,7 +114,7 @@ impl Build<'_> {
     }
 
     fn fused_qkv(&mut self, il: usize, x: Id, head: [u64; 3], heads: [u64; 3]) -> Qkv {
-        let n = self.n_tokens;
+        let n = self.batch.n_tokens;
         let mut all = self.linear(il, Slot::AttnQkv, x);
         self.label(all, "wqkv", Some(il));
         let bias = self.bias(il, Slot::AttnQkv);
@@ -145,7 +145,7 @@ impl Build<'_> {
         let all = self.affine(il, Slot::AttnQkv, x);
         let stride = self.g[all].nb[1];
         widths.map(|width| {
-            let part = self.g.window(all, [width, self.n_tokens, 1, 1], [stride]);
+            let part = self.g.window(all, [width, self.batch.n_tokens, 1, 1], [stride]);
             self.g.cont(part)
         })
     }
@@ -366,7 +366,7 @@ impl Build<'_> {
         let ne = self.g[x].ne;
         let x = self.g.cont_as(x, [ne[0] * ne[1], ne[2] * ne[3], 1, 1]);
         if !self.cx.offload_kqv {
-            self.pinned.push((x, Home::Ram));
+            self.g[x].pin = self.placement.cpu;
         }
         x
     }

@@ -55,7 +55,7 @@ impl Build<'_> {
 
     /// Attention whose result is multiplied by a gate that comes with the queries.
     fn gated_attention(&mut self, il: usize, x: Id, positions: Id) -> Id {
-        let (head, n) = (self.hp.head_v(il), self.n_tokens);
+        let (head, n) = (self.hp.head_v(il), self.batch.n_tokens);
         let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
         let [both, k, v] = self.qkv_flat(il, x, [2 * head * heads, head * heads_kv, head * heads_kv]);
         let both = self.g.reshape(both, [2 * head, heads, n, 1]);

@@ -48,7 +48,7 @@ impl Build<'_> {
 
     /// Queries, and keys and values where the block has a cache of its own.
     fn gemma4_qkv(&mut self, il: usize, x: Id, positions: Id, factors: Id) -> Qkv {
-        let (head, n) = (self.hp.head_k(il), self.n_tokens);
+        let (head, n) = (self.hp.head_k(il), self.batch.n_tokens);
         let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
         let fused = if self.weight(il, Slot::AttnQkv).is_some() { self.linear(il, Slot::AttnQkv, x) } else { Id::NONE };
         let part = |build: &mut Self, slot: Slot, heads: u64| {
@@ -100,7 +100,7 @@ impl Build<'_> {
         if self.weights.find_global(Slot::PerLayerTokenEmbd, Part::Weight).is_none() {
             return Id::NONE;
         }
-        let (size, n, blocks) = (self.hp.n_embd_per_layer, self.n_tokens, self.hp.n_layer() as u64);
+        let (size, n, blocks) = (self.hp.n_embd_per_layer, self.batch.n_tokens, self.hp.n_layer() as u64);
         let tokens = self.g.input(Type::I32, [n, 1, 1, 1], "inp_tokens");
         let table = self.need_global(Slot::PerLayerTokenEmbd);
         let looked_up = self.g.get_rows(table, tokens);

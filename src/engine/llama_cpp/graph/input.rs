@@ -9,7 +9,7 @@ impl Build<'_> {
     /// Embeddings of the batch: looked up by token, given, or a mixture, whichever the batch will have; the graph holds
     /// all three. `scaled` multiplies the rows of tokens.
     pub(super) fn embeddings(&mut self, scaled: bool) -> Id {
-        let (n_tokens, n_embd, n_inp) = (self.n_tokens, self.hp.n_embd, self.hp.n_embd_inp());
+        let (n_tokens, n_embd, n_inp) = (self.batch.n_tokens, self.hp.n_embd, self.hp.n_embd_inp());
         let table = self.need_global(Slot::TokenEmbd);
         let tokens = self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_tokens");
         let given = self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_embd");
@@ -45,7 +45,7 @@ impl Build<'_> {
 
     /// A mixture: given rows, and those of tokens written over some of them.
     fn mixed_embeddings(&mut self, table: Id) {
-        let (n_tokens, n_inp) = (self.n_tokens, self.hp.n_embd_inp());
+        let (n_tokens, n_inp) = (self.batch.n_tokens, self.hp.n_embd_inp());
         let mixed_tokens = self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_mixed_tokens");
         let slots = self.g.input(Type::I64, [n_tokens, 1, 1, 1], "inp_mixed_slots");
         let mixed = self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_mixed_embd");
@@ -68,25 +68,25 @@ impl Build<'_> {
 
     /// Positions of the tokens.
     pub(super) fn positions(&mut self) -> Id {
-        let n = self.n_tokens * self.hp.n_pos_per_embd(self.architecture);
+        let n = self.batch.n_tokens * self.hp.n_pos_per_embd(self.architecture);
         self.g.input(Type::I32, [n, 1, 1, 1], "inp_pos")
     }
 
     /// Rows whose logits are wanted.
     pub(super) fn out_ids(&mut self) -> Id {
-        self.g.input(Type::I32, [self.n_outputs, 1, 1, 1], "out_ids")
+        self.g.input(Type::I32, [self.batch.n_outputs, 1, 1, 1], "out_ids")
     }
 
     /// A factor per token that attention's queries are multiplied by.
     pub(super) fn attention_scale(&mut self) -> Id {
-        self.g.input(Type::F32, [1, 1, self.n_tokens, 1], "inp_attn_scale")
+        self.g.input(Type::F32, [1, 1, self.batch.n_tokens, 1], "inp_attn_scale")
     }
 
     /// Adds one of the further levels that came in with the embeddings.
     pub(super) fn add_vision_level(&mut self, x: Id) -> Id {
         let given = self.inp_embd;
         let stride = self.g[given].nb[1];
-        let level = self.g.window(given, [self.hp.n_embd, self.n_tokens, 1, 1], [stride]);
+        let level = self.g.window(given, [self.hp.n_embd, self.batch.n_tokens, 1, 1], [stride]);
         self.g.add(x, level)
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::llama_cpp::weights::Slot;
 impl Build<'_> {
     /// Queries, and the compressed vector with its rotated part: as it is cached, or unfolded to keys and values.
     pub(super) fn latent_qkv(&mut self, il: usize, x: Id, positions: Id) -> (Qkv, Extras) {
-        let (n, heads) = (self.n_tokens, self.hp.n_head[il]);
+        let (n, heads) = (self.batch.n_tokens, self.hp.n_head[il]);
         let (head_k, head_v) = self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il)));
         let (rope, lora) = (self.hp.n_rot[0], self.hp.n_lora_kv);
         let plain = head_k.saturating_sub(rope);

@@ -1,8 +1,8 @@
 //! States of recurrent blocks: read from a cache, carried on, written back.
 
-use super::{Build, Home};
+use super::Build;
 use crate::engine::ggml::Type;
-use crate::engine::ggml::tensor::{Id, Tensor};
+use crate::engine::ggml::tensor::{Buffer, Id, Tensor};
 
 /// Which row of the states belongs to which sequence of the batch.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ type Step<'f, 'a> = &'f mut dyn FnMut(&mut Build<'a>, Id, Id) -> Id;
 impl<'a> Build<'a> {
     /// Tokens per sequence of the batch.
     pub(super) fn n_seq_tokens(&self) -> u64 {
-        self.n_tokens / self.cx.n_seq_max
+        self.batch.n_tokens / self.cx.n_seq_max
     }
 
     /// Inputs for the recurrent blocks.
@@ -46,12 +46,13 @@ impl<'a> Build<'a> {
         if !self.states[il][at].is_some()
             && let Some(recurrent) = &self.memory.recurrent
         {
+            let place = recurrent.layers.get(il).copied().flatten().unwrap_or(self.placement.cpu);
             let (elements, label) = match which {
                 State::Rolling => (recurrent.r, "cache_r"),
                 State::Recurrent => (recurrent.s, "cache_s"),
             };
             let ne = [elements, recurrent.rows, 1, 1];
-            self.states[il][at] = self.given(Type::F32, ne, label, il as i16, Home::Cache(il));
+            self.states[il][at] = self.g.given(Type::F32, ne, Buffer::Cache(place), label, il as i16);
         }
         self.states[il][at]
     }

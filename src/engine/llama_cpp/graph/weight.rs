@@ -1,38 +1,27 @@
-//! Weights and caches as tensors of the graph: each enters it once, or once for each who reads it.
+//! Weights and caches as tensors of the graph: each enters it once per device.
 
-use super::{Build, Home};
-use crate::engine::ggml::tensor::{Buffer, Id, NOWHERE, Tensor};
+use super::Build;
+use crate::engine::ggml::tensor::{Buffer, Id, Place, Tensor};
 use crate::engine::ggml::{Op, Type};
 use crate::engine::llama_cpp::cache::KvLayer;
 use crate::engine::llama_cpp::weights::{Part, Slot};
 
 impl Build<'_> {
-    /// Something that has its bytes already, at `home`.
-    pub(super) fn given(&mut self, ty: Type, ne: [u64; 4], label: &'static str, layer: i16, home: Home) -> Id {
-        let id = self.g.given(ty, ne, Buffer::Weights(NOWHERE), label, layer);
-        self.given.push((id, home));
-        id
-    }
-
-    /// The tensor of the file with this index, at `home`.
-    fn weight_at(&mut self, index: usize, home: Home) -> Id {
-        let weight = &self.weights.all[index];
-        let label = weight.role.map_or("", |(slot, _)| slot.name());
-        let layer = weight.block.map_or(-1, |il| il as i16);
-        self.given(weight.ty, weight.ne, label, layer, home)
-    }
-
-    /// The same, of which the graph has one.
-    fn only_weight(&mut self, index: usize, home: Home) -> Id {
-        if !self.known[index].is_some() {
-            self.known[index] = self.weight_at(index, home);
+    /// The tensor of the file with this index, on `place`.
+    fn weight_at(&mut self, index: usize, place: Place) -> Id {
+        let at = index * (usize::from(self.placement.cpu) + 1) + usize::from(place);
+        if !self.known[at].is_some() {
+            let weight = &self.weights.all[index];
+            let label = weight.role.map_or("", |(slot, _)| slot.name());
+            let layer = weight.block.map_or(-1, |il| il as i16);
+            self.known[at] = self.g.given(weight.ty, weight.ne, Buffer::Weights(place), label, layer);
         }
-        self.known[index]
+        self.known[at]
     }
 
     fn part(&mut self, il: usize, slot: Slot, part: Part) -> Id {
         match self.weights.find(il, slot, part) {
-            Some(index) => self.only_weight(index, Home::InBlock(il, slot)),
+            Some(index) => self.weight_at(index, self.placement.in_block(il, Some(slot))),
             None => Id::NONE,
         }
     }
@@ -65,12 +54,12 @@ impl Build<'_> {
 
     fn lacking(&mut self, name: String) -> Id {
         self.missing.get_or_insert(name);
-        self.given(Type::F32, [1; 4], "", -1, Home::Ram)
+        self.g.given(Type::F32, [1; 4], Buffer::Weights(self.placement.cpu), "", -1)
     }
 
     fn global(&mut self, slot: Slot, part: Part) -> Id {
         match self.weights.find_global(slot, part) {
-            Some(index) => self.only_weight(index, Home::OfModel(slot)),
+            Some(index) => self.weight_at(index, self.placement.of_model(Some(slot), self.architecture)),
             None => Id::NONE,
         }
     }
@@ -99,11 +88,10 @@ impl Build<'_> {
         if own.is_some() {
             return own;
         }
-        self.tied = match self.weights.find_global(Slot::TokenEmbd, Part::Weight) {
-            Some(index) => self.weight_at(index, Home::Output),
+        match self.weights.find_global(Slot::TokenEmbd, Part::Weight) {
+            Some(index) => self.weight_at(index, self.placement.output),
             None => self.lacking("output.weight".to_owned()),
-        };
-        self.tied
+        }
     }
 
     /// Factors of rotary positions for block `il`: fixed ones, or those for long or short contexts.
@@ -111,10 +99,7 @@ impl Build<'_> {
         let long = self.cx.n_ctx_seq > self.hp.n_ctx_orig_yarn;
         let slots = [Slot::RopeFreqs, if long { Slot::RopeLong } else { Slot::RopeShort }];
         let found = slots.into_iter().find_map(|slot| self.weights.find_global(slot, Part::Weight));
-        if let (Some(index), false) = (found, self.factors[il].is_some()) {
-            self.factors[il] = self.weight_at(index, Home::Block(il));
-        }
-        self.factors[il]
+        found.map_or(Id::NONE, |index| self.weight_at(index, self.placement.layers[il]))
     }
 
     /// The K (0) or V (1) cache that block `il` uses.
@@ -127,8 +112,7 @@ impl Build<'_> {
             0 => (layer.ty_k, layer.k, "cache_k"),
             _ => (layer.ty_v, layer.v.unwrap_or(0), "cache_v"),
         };
-        let home = Home::Cache(layer.owner);
-        let id = self.given(ty, [elements, size, streams, 1], label, layer.owner as i16, home);
+        let id = self.g.given(ty, [elements, size, streams, 1], Buffer::Cache(layer.place), label, layer.owner as i16);
         self.caches[layer.owner][part] = id;
         id
     }

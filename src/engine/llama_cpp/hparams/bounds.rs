@@ -44,7 +44,7 @@ impl Hparams {
             ("ssm.group_count", n_group, NARROW),
         ];
         if let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| value > most) {
-            return Err(Refusal::model(format!("{key} is {value}, and models with more than {most} are not planned")));
+            return Err(Refusal::model(format!("{key} is {value}: more than {most} is not supported")));
         }
         if self.is_recr.contains(&true) && self.n_shortconv_l_cache == 0 && [d_conv, d_inner, d_state].contains(&0) {
             let why =
@@ -54,7 +54,7 @@ impl Hparams {
         let cached = (0..self.n_layer_all).map(|il| self.k_gqa(il).max(self.v_gqa(il))).max().unwrap_or(0);
         let kept = cached.max(self.n_embd_r()).max(self.n_embd_s());
         if kept > CACHED {
-            return Err(Refusal::model(format!("a cache of {kept} elements per token is beyond what is planned")));
+            return Err(Refusal::model(format!("a cache of {kept} elements per token is not supported")));
         }
         Ok(())
     }

@@ -42,7 +42,10 @@ impl<'a> Keys<'a> {
 
     pub fn need(&self, name: &str) -> Result<u64, Refusal> {
         self.number(name).ok_or_else(|| {
-            Refusal::model(format!("the header has no number {}.{name}: convert the model again", self.architecture))
+            Refusal::model(format!(
+                "the header has no numeric key {}.{name}: convert the model again",
+                self.architecture
+            ))
         })
     }
 

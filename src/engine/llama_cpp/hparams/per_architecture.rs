@@ -175,7 +175,7 @@ impl Hparams {
     fn mamba2(&mut self, keys: &Keys<'_>, release: &Traits) -> Result<(), Refusal> {
         if release.mamba2_needs_heads && self.n_head.first() == Some(&0) {
             return Err(Refusal::model(format!(
-                "llama.cpp of release {} takes Mamba 2 only from files that name attention heads: choose a newer release",
+                "llama.cpp release {} needs attention heads in the header of a Mamba 2 model: use a newer release",
                 release.name
             )));
         }

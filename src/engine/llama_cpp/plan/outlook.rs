@@ -1,12 +1,12 @@
 //! What a request comes to at best: weights and caches have to be somewhere, whatever the graph takes beside them.
 
+use super::super::cache::Memory;
 use super::super::context::Context;
 use super::super::error::Refusal;
 use super::super::placement::{Overflow, Part, Placement, Request};
 use super::super::{Loaded, Spread};
 use super::ask::{Ask, in_effect};
 use crate::engine::ggml::Backend;
-use crate::engine::llama_cpp::courses::Courses;
 use crate::engine::outlook::{Hope, Outlook};
 use crate::machine::Machine;
 use crate::settings::Settings;
@@ -16,21 +16,20 @@ use crate::units::Bytes;
 ///
 /// # Errors
 /// When llama.cpp refuses the settings.
-pub fn outlook(loaded: &Loaded, courses: &Courses, machine: &Machine, settings: &Settings) -> Result<Outlook, Refusal> {
+pub fn outlook(loaded: &Loaded, machine: &Machine, settings: &Settings) -> Result<Outlook, Refusal> {
     let mut ask = Ask::new(loaded, machine, settings);
     if ask.options.n_ctx == 0 {
         ask.options.n_ctx = ask.limits.least_context(loaded, &ask.options);
     }
     let context = Context::new(&ask.options, &loaded.hparams, loaded.release)?;
     let gpus = (0..machine.gpus.len()).map(|gpu| ask.gpus.contains(&gpu)).collect();
-    let hope = Floor { loaded, courses, ask: &ask, context: &context, machine }.hope();
+    let hope = Floor { loaded, ask: &ask, context: &context, machine }.hope();
     Ok(Outlook { settings: in_effect(&context, &ask.spread, loaded, settings), gpus, hope })
 }
 
 /// The least that is asked for.
 struct Floor<'a> {
     loaded: &'a Loaded,
-    courses: &'a Courses,
     ask: &'a Ask,
     context: &'a Context,
     machine: &'a Machine,
@@ -73,9 +72,10 @@ impl Floor<'_> {
     /// Weights and caches per device, on GPUs of these kinds, RAM last.
     fn least(&self, placement: &Placement, mut backends: Vec<Backend>) -> Vec<Bytes> {
         backends.push(Backend::CPU);
-        let tally = self.courses.tally(self.loaded, &backends);
-        let caches = tally.of_caches(self.loaded, self.context);
-        tally.without_graph(self.loaded, &caches, placement).into_iter().map(Bytes).collect()
+        let Loaded { hparams, family, .. } = self.loaded;
+        let memory = Memory::new(hparams, family.architecture, self.context, placement);
+        let weights = placement.weights(self.loaded, &backends);
+        weights.into_iter().zip(memory.bytes(&backends)).map(|(weights, cache)| Bytes(weights + cache)).collect()
     }
 }
 

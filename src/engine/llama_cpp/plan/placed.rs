@@ -1,6 +1,7 @@
 //! Where everything ends up, before any of it is explained.
 
-use super::super::fit::{Fitted, Gauge, fit_for};
+use super::super::fit::{Fitted, fit_for};
+use super::super::measure::Measurer;
 use super::super::placement::Placement;
 use super::super::{Loaded, Measured};
 use super::ask::{self, Ask};
@@ -26,14 +27,14 @@ impl<'a> Placed<'a> {
     /// # Errors
     /// When llama.cpp refuses the settings.
     pub fn new(
-        loaded: &'a Loaded,
+        measurer: &mut Measurer<'a>,
+        mut ask: Ask,
         machine: &'a Machine,
         settings: &'a Settings,
         aim: Aim,
-        gauge: Gauge<'_>,
     ) -> Result<Self, EngineError> {
-        let mut ask = Ask::new(loaded, machine, settings);
-        let fitted = fit_for(aim, gauge, loaded, &ask.devices, &ask.spread, &ask.options, &ask.limits)?;
+        let loaded = measurer.model;
+        let fitted = fit_for(aim, measurer, &ask.spread, &ask.options, &ask.limits)?;
         ask.options.n_ctx = fitted.n_ctx;
         ask.spread = fitted.spread.clone();
         Ok(Self { machine, settings, loaded, ask, fitted })
@@ -101,6 +102,6 @@ impl<'a> Placed<'a> {
 
     fn reserves(&self, gpu: usize) -> Vec<Reserve> {
         let margin = self.ask.gpus.iter().position(|used| *used == gpu).and_then(|at| self.ask.limits.margins.get(at));
-        margin.map(|bytes| Reserve { name: "the fit's margin", bytes: Bytes(*bytes) }).into_iter().collect()
+        margin.map(|bytes| Reserve { name: "fit margin", bytes: Bytes(*bytes) }).into_iter().collect()
     }
 }

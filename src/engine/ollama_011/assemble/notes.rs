@@ -13,7 +13,8 @@ impl Parts<'_> {
         let mut say = |note: String| notes.push(note);
         if self.traits.own_engine {
             say(format!(
-                "Ollama 0.11 runs {} in its own engine, which measures its graph; these figures are its estimator's",
+                "Ollama 0.11 runs {} in its own engine, which measures its graph; these figures come from its \
+                 estimator",
                 self.model.architecture
             ));
         }
@@ -22,30 +23,30 @@ impl Parts<'_> {
         self.own_count().into_iter().for_each(&mut say);
         if self.vision.weights > Bytes::ZERO {
             say(format!(
-                "the output layer brings the vision part along: {} of weights and a graph of {}",
+                "the vision part is loaded with the output layer: {} of weights and a graph of {}",
                 self.vision.weights, self.vision.graph.bytes
             ));
         }
         if self.vision.unknown_patch {
-            say("the header gives no size of an image's patch, so no graph is counted for images".to_owned());
+            say("the header has no image patch size, so no graph is counted for images".to_owned());
         }
         if self.settings.projector > Bytes::ZERO && self.traits.own_engine {
-            say(format!("the separate projector is not counted: {} has its own", self.model.architecture));
+            say(format!("the separate projector is not counted: {} has a built-in one", self.model.architecture));
         }
         if self.settings.adapters > Bytes::ZERO {
             say("adapters are not counted by this estimator".to_owned());
         }
         if self.exceeds_unified_memory() {
-            say("no layer goes to the GPU: the model is larger than the memory it shares".to_owned());
+            say("no layer is placed on the GPU: the model is larger than the memory it shares".to_owned());
         }
         if self.task.blocks.iter().any(|block| block.weights.is_none()) {
-            say("some blocks have no tensors, and the estimate counts them like the block placed before".to_owned());
+            say("some blocks have no tensors; the estimate counts them like the block placed before".to_owned());
         }
         self.more_than_fits().into_iter().for_each(&mut say);
         self.runs(devices).into_iter().for_each(&mut say);
-        self.why_not_mapped().into_iter().for_each(|why| say(format!("weights are read, not mapped: {why}")));
+        self.why_not_mapped().into_iter().for_each(|why| say(format!("weights are loaded without mmap: {why}")));
         for option in FACTS.ignored(self.settings) {
-            say(format!("{option} has no meaning for this engine and is ignored"));
+            say(format!("{option} is ignored: this engine has no such option"));
         }
         notes
     }
@@ -62,7 +63,7 @@ impl Parts<'_> {
             gpus if gpus == all => "all of it".to_owned(),
             gpus => format!("{gpus} of it"),
         };
-        Some(format!("'ollama ps' counts {all}, {share} on GPUs: it adds what is kept back"))
+        Some(format!("'ollama ps' shows {all}, {share} on GPU: it includes the reserved memory"))
     }
 
     /// The runner's `num_gpu`: what was asked for, even where less fits.
@@ -72,7 +73,12 @@ impl Parts<'_> {
 
     fn more_than_fits(&self) -> Option<String> {
         let (asked, all) = (self.num_gpu().min(self.task.layer_count()), self.picked.estimate.placed);
-        (asked > all).then(|| format!("{asked} layers are loaded on GPUs as asked, though by the estimate {all} fit"))
+        (asked > all).then(|| {
+            format!(
+                "{asked} layers are loaded on GPU as requested, although only {all} fit by \
+                                       the estimate"
+            )
+        })
     }
 
     /// Where the runner's layers are not the estimate's.
@@ -95,7 +101,7 @@ impl Parts<'_> {
                 (first, end) => format!("{first} to {} on {}", end - 1, device.id),
             })
             .collect();
-        Some(format!("the runner loads layers in runs, {}; the estimate counts them in turn", texts.join(", ")))
+        Some(format!("the runner loads contiguous layers, {}; the estimate spreads them in turn", texts.join(", ")))
     }
 
     /// `llm/server.go`, the end of `llamaServer.Load`; the own engine never maps.
@@ -108,11 +114,11 @@ impl Parts<'_> {
         let metal = first == Some(Backend::Metal);
         let (asked, all) = (self.num_gpu(), self.task.layer_count());
         if first.is_none() || (!metal && found.layers() == 0) {
-            Some("no layer is on a GPU")
+            Some("no layer is on GPU")
         } else if metal && asked > 0 && asked < all {
-            Some("on Metal a split model cannot be")
+            Some("a split model cannot be mapped on Metal")
         } else if self.machine.os == Os::Windows && first == Some(Backend::Cuda) {
-            Some("on Windows CUDA is faster so")
+            Some("this is faster with CUDA on Windows")
         } else if self.machine.os == Os::Linux && self.machine.ram.free < Bytes(found.total()) {
             Some("the model is larger than free RAM")
         } else {

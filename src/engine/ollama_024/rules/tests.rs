@@ -55,7 +55,7 @@ fn the_context_is_kept_within_its_bounds() {
         (&llama, 1 << 40, 8192, "context lowered to"),
         (&llama, 0, 4, "context raised to 4"),
         (&llama, 3, 4, "context raised to 4"),
-        (&seeing, 100, 2048, "sees images"),
+        (&seeing, 100, 2048, "vision model"),
     ] {
         let effect = asked(model, &ctx(asked_for));
         assert_eq!(effect.settings.ctx, context, "{asked_for}");

@@ -48,7 +48,7 @@ impl Sort {
     /// Its name.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Shelf => "usual",
+            Self::Shelf => "default",
             Self::Name => "name",
             Self::Parameters => "params",
             Self::Quantisation => "quant",

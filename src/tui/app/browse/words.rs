@@ -35,11 +35,11 @@ impl Browse {
     pub fn filters(&self) -> [Filter; 4] {
         let only = &self.only;
         let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
-        let order = format!("order: {}{}", self.sort.word(), if self.reversed { ", turned" } else { "" });
+        let order = format!("order: {}{}", self.sort.word(), if self.reversed { ", reversed" } else { "" });
         let filter = |key, word, on, command| Filter { key, word, on, command };
         [
             filter("^F", "fits".to_owned(), Some(only.fitting), Command::OnlyFitting),
-            filter("^L", "here".to_owned(), Some(only.here), Command::OnlyHere),
+            filter("^L", "local".to_owned(), Some(only.here), Command::OnlyHere),
             filter("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
             filter("^S", order, None, Command::Sort),
         ]
@@ -54,13 +54,14 @@ impl Browse {
         let none_here = match (self.none_here, list.height < ROOMY) {
             (false, _) => None,
             (true, true) => Some(
-                "No model was found on this computer (Ollama, Hugging Face, LM Studio, llama.cpp). Choose one of the \
+                "No models found on this machine (Ollama, Hugging Face, LM Studio, llama.cpp). Choose one from the \
                  catalogue, or type a path or a name.",
             ),
             (true, false) => Some(
-                "No model was found on this computer, in no folder of Ollama, Hugging Face, LM Studio and llama.cpp ('plimsoll \
-                 list' names them; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE name others). Choose one of the catalogue to see how \
-                 it would do here, or type a path, or a name: of what is not here only the header is fetched.",
+                "No models found on this machine in the folders of Ollama, Hugging Face, LM Studio and llama.cpp \
+                 ('plimsoll list' names them; OLLAMA_MODELS, HF_HOME and LLAMA_CACHE change them). Choose one from \
+                 the catalogue to see how it would fit, or type a path or a name: only the header of a remote model \
+                 is fetched.",
             ),
         };
         let refused = match &shelf.gathered {

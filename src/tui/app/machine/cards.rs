@@ -84,14 +84,12 @@ impl App {
     fn put(&mut self, cards: &Cards) -> Result<usize, String> {
         let described = Described::read(&[cards.wanted()], None)?;
         let Some(gpu) = described.gpus.and_then(|gpus| gpus.into_iter().next()) else {
-            return Err("That is no GPU: d takes one away.".to_owned());
+            return Err("That is not a GPU: d removes one.".to_owned());
         };
         let assumed = match described.ram {
             _ if described.notes.is_empty() => None,
-            None => Some(format!("{}: {} of {} are assumed to be free.", gpu.name, gpu.free, gpu.total)),
-            Some(ram) => {
-                Some(format!("{} brings its {} of RAM, {} assumed to be free.", gpu.name, ram.total, ram.free))
-            }
+            None => Some(format!("{}: {} of {} assumed free.", gpu.name, gpu.free, gpu.total)),
+            Some(ram) => Some(format!("{} comes with {} of RAM, {} assumed free.", gpu.name, ram.total, ram.free)),
         };
         let mut seat = Err(String::new());
         self.change_machine(|what_if, here| {

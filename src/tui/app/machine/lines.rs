@@ -70,9 +70,9 @@ impl Line {
             Self::Used => "used",
             Self::Card => "card",
             Self::Free | Self::RamFree => "free",
-            Self::Desktop => "for the desktop",
-            Self::Other => "for another model",
-            Self::Total => "in all",
+            Self::Desktop => "for desktop",
+            Self::Other => "for other model",
+            Self::Total => "total",
             Self::Swap => "free swap",
             Self::Overhead | Self::FitTarget => "kept free",
         }

@@ -32,7 +32,7 @@ impl Shelf {
         } else if self.marked.len() + 1 < versus::MOST {
             self.marked.push(self.at);
         } else {
-            return Err(format!("{} stand beside the one that is planned for, and no more.", versus::MOST - 1));
+            return Err(format!("At most {} machines can be compared with the current one.", versus::MOST - 1));
         }
         Ok(())
     }
@@ -42,7 +42,7 @@ impl Shelf {
         let wanted = if self.marked.is_empty() { vec![self.at] } else { self.marked.clone() };
         let named = |at: usize| match self.entry(at)? {
             Some((name, machine)) => Ok((name.to_owned(), Arc::new(machine.clone()))),
-            None => Ok(("started on".to_owned(), Arc::clone(here))),
+            None => Ok(("at start".to_owned(), Arc::clone(here))),
         };
         wanted.into_iter().map(named).collect()
     }
@@ -96,7 +96,7 @@ impl App {
     /// Lets the GPUs of the chosen machine join.
     fn join(&mut self, shelf: &Shelf) -> Result<(), String> {
         let Some((name, machine)) = shelf.chosen()? else {
-            return Err("A computer cannot join itself: save it under a name to join one more like it.".to_owned());
+            return Err("A machine cannot join itself: save it under a name to add another like it.".to_owned());
         };
         let mut joined = Ok(());
         self.change_machine(|what_if, here| {
@@ -110,7 +110,7 @@ impl App {
         if joined.is_ok() && !uses_others(&self.engine) {
             let engines: Vec<&str> = EngineId::ALL.iter().filter(|id| uses_others(id)).map(|id| id.title()).collect();
             let engines = engines.join(" and ");
-            self.notice = Some(format!("{name} has joined; only {engines} uses several computers: e chooses it."));
+            self.notice = Some(format!("{name} joined over RPC; only {engines} can use it: press e to choose it."));
         }
         joined
     }

@@ -24,7 +24,7 @@ pub struct Versus {
 impl App {
     /// Puts the marked machines, or else the chosen one, beside the one that is planned for.
     pub(super) fn begin_versus(&mut self, bench: &mut Bench, shelf: Shelf) -> Vec<Effect> {
-        let mut machines = vec![("planned for".to_owned(), Arc::clone(&self.machine))];
+        let mut machines = vec![("current".to_owned(), Arc::clone(&self.machine))];
         match shelf.wanted(&self.found_machine.machine) {
             Ok(wanted) => machines.extend(wanted),
             Err(wrong) => {

@@ -15,8 +15,8 @@ use crate::tui::widget::{field, panel};
 pub fn draw(app: &App, cards: &Cards, wrong: Option<&str>, buffer: &mut Buffer) {
     let theme = app.theme;
     let place = app.regions.overlay(page::WIDTH.min(78), app.regions.screen.height.saturating_sub(4).clamp(14, 30));
-    let title = if cards.seat.is_some() { "Another card in its place" } else { "Add a GPU" };
-    let inner = panel::overlay(buffer, place, title, "Enter takes it, Esc back", theme);
+    let title = if cards.seat.is_some() { "Replace this card" } else { "Add a GPU" };
+    let inner = panel::overlay(buffer, place, title, "Enter applies, Esc back", theme);
     let hints = ["a name, a size such as 24GiB, or total=24GiB,free=22GiB,…", "a name, or a size such as 24GiB"];
     // the sign before it, and its cursor
     let hint = hints.into_iter().find(|hint| width(hint) + 3 <= inner.width).unwrap_or_default();
@@ -26,7 +26,7 @@ pub fn draw(app: &App, cards: &Cards, wrong: Option<&str>, buffer: &mut Buffer) 
     let said = match wrong {
         Some(wrong) => Some((Hue::Over, wrong)),
         None if choices.is_empty() => {
-            Some((Hue::Dim, "No card here has these letters in its name. Enter takes what is typed as --gpu would."))
+            Some((Hue::Dim, "No known card matches. Enter uses the typed text as --gpu does."))
         }
         None => None,
     };
@@ -53,7 +53,7 @@ fn draw_choice(choice: Choice, chosen: bool, list: Rect, row: u16, theme: Theme,
     match choice {
         Choice::Size(size) => {
             let mut pen = Pen::new(buffer, list, row);
-            pen.put(mark, ink).put(&format!("a GPU of {size}"), ink).put("  CUDA, all of it free", theme.ink(Hue::Dim));
+            pen.put(mark, ink).put(&format!("a GPU of {size}"), ink).put("  CUDA, all free", theme.ink(Hue::Dim));
         }
         Choice::Card(preset) => {
             let mut pen = Pen::new(buffer, list, row);

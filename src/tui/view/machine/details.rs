@@ -28,9 +28,9 @@ pub fn draw(app: &App, bench: &Bench, area: Rect, buffer: &mut Buffer) {
     let seat = if let Row::Gpu(at) = row { app.seat(at) } else { None };
     let title = match (&seat, row) {
         (Some(seat), _) => seat.gpu.name.as_str(),
-        (None, Row::Ram) => "Main memory",
-        (None, Row::Every) => "Every GPU",
-        (None, Row::Add | Row::Gpu(_)) => "Another GPU",
+        (None, Row::Ram) => "System RAM",
+        (None, Row::Every) => "All GPUs",
+        (None, Row::Add | Row::Gpu(_)) => "New GPU",
     };
     let focused = bench.pane == Pane::Details;
     let inner = panel::frame(buffer, area, title, "", focused, theme);
@@ -92,11 +92,11 @@ fn draw_line(
 fn value(app: &App, row: Row, line: Line, seat: Option<&Seat>) -> (String, String) {
     let size = app.machine_size(row, line).unwrap_or(Bytes::ZERO).to_string();
     let described = app.what_if.underneath(&app.found_machine.machine).origin == Origin::Described;
-    let as_it_is = if described { "as described" } else { "as detected" };
+    let as_it_is = if described { "as specified" } else { "as detected" };
     let ram = app.what_if.ram;
-    let from = |stated: bool| if stated { "stated here" } else { as_it_is }.to_owned();
+    let from = |stated: bool| if stated { "set here" } else { as_it_is }.to_owned();
     match (line, seat) {
-        (Line::Used, Some(seat)) if seat.change.off => ("no".to_owned(), "Space uses it again".to_owned()),
+        (Line::Used, Some(seat)) if seat.change.off => ("no".to_owned(), "Space switches it on".to_owned()),
         (Line::Used, _) => ("yes".to_owned(), String::new()),
         (Line::Card, Some(seat)) => {
             let from = if seat.change.card.is_some() { "chosen here" } else { as_it_is };
@@ -105,9 +105,9 @@ fn value(app: &App, row: Row, line: Line, seat: Option<&Seat>) -> (String, Strin
         (Line::Free, Some(seat)) => {
             let followed = !described && app.found_machine.live == Live::On && seat.change.card.is_none();
             let from = match (&seat.change.free, preset(seat)) {
-                (Some(_), _) => "stated here".to_owned(),
-                (None, Some(share)) => format!("assumed: {share:.0} % of it"),
-                (None, None) if followed => "as its driver says, followed".to_owned(),
+                (Some(_), _) => "set here".to_owned(),
+                (None, Some(share)) => format!("assumed: {share:.0} % of total"),
+                (None, None) if followed => "live, from its driver".to_owned(),
                 (None, None) => as_it_is.to_owned(),
             };
             (size, from)
@@ -115,8 +115,8 @@ fn value(app: &App, row: Row, line: Line, seat: Option<&Seat>) -> (String, Strin
         (Line::Total, _) => (size, from(ram.total.is_some())),
         (Line::RamFree, _) => (size, from(ram.free.is_some())),
         (Line::Swap, _) => (size, from(ram.swap.is_some())),
-        (Line::Overhead, _) => (size, "OLLAMA_GPU_OVERHEAD, which Ollama keeps free on each GPU".to_owned()),
-        (Line::FitTarget, _) => (size, "--fit-target, which llama-server leaves free on each GPU".to_owned()),
+        (Line::Overhead, _) => (size, "OLLAMA_GPU_OVERHEAD, kept free on each GPU".to_owned()),
+        (Line::FitTarget, _) => (size, "--fit-target, left free on each GPU".to_owned()),
         (Line::Card | Line::Desktop | Line::Other | Line::Free, _) => (size, String::new()),
     }
 }
@@ -148,7 +148,7 @@ fn said(app: &App, row: Row, seat: Option<&Seat>, columns: u16) -> Vec<(Hue, Str
         let held = found.processes.iter().filter(|process| process.device == told);
         let held: Vec<String> = held.map(ToString::to_string).collect();
         if !facts.is_empty() {
-            text(Hue::Focus, "How it is known");
+            text(Hue::Focus, "Detection");
             text(Hue::Dim, &facts.join(" · "));
         }
         if !held.is_empty() {
@@ -165,32 +165,29 @@ fn said(app: &App, row: Row, seat: Option<&Seat>, columns: u16) -> Vec<(Hue, Str
                 text(
                     Hue::Dim,
                     &format!(
-                        "It is in {computer}, which joined: llama.cpp gives it layers over RPC, before those of this \
-                         computer. Ollama leaves it out. Its sizes are modelled."
+                        "It is in {computer}, joined over RPC: llama.cpp gives it layers before the local GPUs. \
+                         Ollama does not use it. Its sizes are modelled."
                     ),
                 );
             }
             if seat.gpu.integrated {
-                text(
-                    Hue::Dim,
-                    "It has no memory of its own: what it is given is taken from RAM, and engines fill it last.",
-                );
+                text(Hue::Dim, "Integrated: it shares RAM, and engines fill it last.");
             }
             if let Some(preset) = presets::find(&seat.gpu.name) {
-                text(Hue::Dim, &format!("memory bandwidth {} GB/s, as its maker states it", preset.gbps));
+                text(Hue::Dim, &format!("memory bandwidth {} GB/s (manufacturer's figure)", preset.gbps));
             }
             let compute = seat.gpu.compute.map(|(major, minor)| format!(", compute capability {major}.{minor}"));
             said.push((Hue::Dim, String::new()));
-            let heading = format!("{}{} for engines", seat.gpu.backend.name(), compute.unwrap_or_default());
+            let heading = format!("How engines treat {}{}", seat.gpu.backend.name(), compute.unwrap_or_default());
             said.push((Hue::Focus, heading));
             rules(seat, columns, &mut said);
         }
         (Row::Every, _) => text(
             Hue::Dim,
-            "Kept free on every GPU, beside what each has kept for the desktop or another model. It is a knob of the \
-             engine and goes with the model, not with the machine.",
+            "Kept free on each GPU, in addition to what is set aside for the desktop or another model. This is an \
+             engine knob: it belongs to the plan, not to the machine.",
         ),
-        (Row::Add, _) => text(Hue::Dim, "Enter adds one: by name, by size, or described as --gpu has it."),
+        (Row::Add, _) => text(Hue::Dim, "Enter adds a GPU by name, by size, or in the form of --gpu."),
         _ => {}
     }
     said

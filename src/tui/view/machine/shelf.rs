@@ -34,9 +34,9 @@ pub fn draw(app: &App, shelf: &Shelf, wrong: Option<&str>, buffer: &mut Buffer) 
         match at.checked_sub(1).and_then(|at| entries.get(at)) {
             None => {
                 let here = app.found_machine.machine.to_string();
-                let long = "the one that the planner was started on";
+                let long = "machine at start";
                 let short = width(long) + 2 + width(&here) > pen.room();
-                pen.put(if short { "as started" } else { long }, ink).skip(2);
+                pen.put(if short { "at start" } else { long }, ink).skip(2);
                 let here = shortened(&here, pen.room());
                 pen.put(&here, theme.ink(Hue::Dim));
             }
@@ -51,11 +51,11 @@ pub fn draw(app: &App, shelf: &Shelf, wrong: Option<&str>, buffer: &mut Buffer) 
     let below = Rect { y: list.bottom(), height: inner.height - list.height, ..inner };
     let (hue, text) = match (wrong, &shelf.entries) {
         (Some(wrong), _) => (Hue::Over, wrong),
-        (None, None) => (Hue::Dim, "Looking…"),
+        (None, None) => (Hue::Dim, "Reading…"),
         (None, Some(entries)) if entries.is_empty() => {
-            (Hue::Dim, "None is saved yet: s on the machine screen saves the one that is planned for.")
+            (Hue::Dim, "No saved machines: press s on the machine screen to save the current one.")
         }
-        (None, Some(_)) => (Hue::Dim, "On the command line: --machine NAME plans for one, --join NAME lets it join."),
+        (None, Some(_)) => (Hue::Dim, "On the command line: --machine NAME plans for one, --join NAME adds its GPUs."),
     };
     for (row, line) in wrap(text, below.width).iter().enumerate() {
         Pen::new(buffer, below, row as u16).put(line, theme.ink(hue));

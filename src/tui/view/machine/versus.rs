@@ -25,13 +25,13 @@ type Row = (&'static str, fn(&OnMachine, &Plan) -> (String, Hue));
 
 const ROWS: [Row; 8] = [
     ("verdict", |_, plan| verdict(plan)),
-    ("on GPUs", |_, plan| (format!("{} of {}", plan.on_gpus(), plan.layers.len()), Hue::Text)),
+    ("on GPU", |_, plan| (format!("{} of {}", plan.on_gpus(), plan.layers.len()), Hue::Text)),
     ("context", |_, plan| (Tokens(plan.settings.ctx).to_string(), Hue::Text)),
-    ("at most", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
-    ("GPUs, asked", |_, plan| (plan.totals.gpu.to_string(), Hue::Text)),
-    ("GPUs, left", |_, plan| (left(plan.gpus()).to_string(), Hue::Text)),
-    ("RAM, asked", |_, plan| (plan.totals.cpu.to_string(), Hue::Text)),
-    ("RAM, left", |_, plan| (left(std::slice::from_ref(plan.cpu())).to_string(), Hue::Text)),
+    ("max context", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
+    ("GPU used", |_, plan| (plan.totals.gpu.to_string(), Hue::Text)),
+    ("GPU left", |_, plan| (left(plan.gpus()).to_string(), Hue::Text)),
+    ("RAM used", |_, plan| (plan.totals.cpu.to_string(), Hue::Text)),
+    ("RAM left", |_, plan| (left(std::slice::from_ref(plan.cpu())).to_string(), Hue::Text)),
 ];
 
 fn verdict(plan: &Plan) -> (String, Hue) {
@@ -64,7 +64,7 @@ pub fn draw(app: &App, versus: &Versus, buffer: &mut Buffer) {
             Pen::new(buffer, cell(at), row).put(&text, theme.ink(Hue::Dim));
         }
         let Some(answers) = &versus.answers else {
-            Pen::new(buffer, cell(at), HEAD).put("working it out…", theme.ink(Hue::Dim));
+            Pen::new(buffer, cell(at), HEAD).put("planning…", theme.ink(Hue::Dim));
             continue;
         };
         let Some(on) = answers.get(usize::from(at)) else { continue };
@@ -79,7 +79,7 @@ pub fn draw(app: &App, versus: &Versus, buffer: &mut Buffer) {
             Err(why) => drop(Pen::new(buffer, cell(at), HEAD).put(why, theme.ink(Hue::Over))),
         }
     }
-    let said = "at most: the largest context with every layer on GPUs";
+    let said = "max context: the largest with all layers on GPU";
     if width(said) <= inner.width {
         Pen::new(buffer, inner, ROWS.len() as u16 + HEAD + 1).put(said, theme.ink(Hue::Dim));
     }

@@ -87,14 +87,14 @@ fn words(row: Option<&Row>, browse: &Browse) -> String {
         (Some(row), _) => match row.item.on_disk() {
             Some(Err(why)) => format!("It cannot be opened: {why}."),
             _ => match &row.look {
-                Look::Failed(why) if row.item.origin == Origin::Recent => format!("{why}. Enter asks again."),
+                Look::Failed(why) if row.item.origin == Origin::Recent => format!("{why}. Enter tries again."),
                 Look::Failed(why) => format!("It cannot be planned: {why}."),
-                _ => "Being worked out…".to_owned(),
+                _ => "Planning…".to_owned(),
             },
         },
         (None, Some(Line::Typed)) => {
-            "A file of this name goes first, then a model that Ollama has here, then servers: the running Ollama, its \
-             registry, Hugging Face for hf://owner/repository:QUANT; at last the catalogue. Only the header is fetched."
+            "Searched in order: files, Ollama's local models, the running Ollama, its registry or Hugging Face \
+             (hf://owner/repository:QUANT), the catalogue. Only the header is fetched."
                 .to_owned()
         }
         _ => String::new(),

@@ -127,9 +127,8 @@ fn written(node: &Node, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buf
         Amount::Bytes(bytes) => format!("= {} bytes, {bytes}", grouped(bytes.0, '\u{2009}')),
         amount => format!("= {amount}"),
     };
-    let share = node.share_of(whole).map(|share| format!("{share} of all that is allocated"));
-    let counts =
-        (node.role == Role::Loses).then(|| "It does not count: the other side is larger, or in force.".to_owned());
+    let share = node.share_of(whole).map(|share| format!("{share} of the allocated memory"));
+    let counts = (node.role == Role::Loses).then(|| "Not counted: the other branch is larger or in use.".to_owned());
     let last: Vec<String> = [Some(result), share, counts].into_iter().flatten().collect();
     // the result stays in sight however long the formula is
     let tail: Vec<(String, Hue)> =

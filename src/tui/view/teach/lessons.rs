@@ -62,16 +62,16 @@ fn lines(cursor: Cursor, sheet: &Lessons, cells: u16) -> Vec<(String, Hue)> {
     for paragraph in &told.text {
         say(paragraph, Hue::Text);
     }
-    say(&format!("Look: {}", told.look), Hue::Graph);
+    say(&format!("Try it: {}", told.look), Hue::Graph);
     say(&format!("Question: {}", told.question), Hue::Focus);
     if cursor.answered {
         say(&format!("Answer: {}", told.answer), Hue::Cache);
     } else {
-        say("a shows the answer, which the engine computes", Hue::Dim);
+        say("Press a for the answer, as computed by the engine", Hue::Dim);
     }
     let on = match sheet.stand_in {
-        Some(_) => format!("Enter opens {} with these knobs, u goes back to yours", told.model),
-        None => "Enter sets these knobs, u goes back to yours".to_owned(),
+        Some(_) => format!("Enter opens {} with these knobs, u undoes it", told.model),
+        None => "Enter sets these knobs, u undoes it".to_owned(),
     };
     say(&on, Hue::Dim);
     lines

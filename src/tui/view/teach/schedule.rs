@@ -53,7 +53,10 @@ fn words(sheet: &Schedule, step: &Step, place: Rect, theme: Theme, buffer: &mut 
         let now = sheet.crossed();
         let (op, cuts, bytes) = (op.name(), now.cuts, now.bytes);
         (
-            format!("Without {op} on GPUs: {cuts} splits, {bytes} cross; with it {}, {}.", whole.cuts, whole.bytes),
+            format!(
+                "Without {op} on GPUs: {cuts} graph splits, {bytes} copied; with it: {}, {}.",
+                whole.cuts, whole.bytes
+            ),
             Hue::Over,
         )
     });

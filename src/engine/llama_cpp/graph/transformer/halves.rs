@@ -92,7 +92,7 @@ impl Build<'_> {
     fn heads(&mut self, kind: &Transformer, il: usize, x: Id) -> Qkv {
         let sizes = [self.hp.head_k(il), self.hp.head_k(il), self.hp.head_v(il)];
         let counts = [self.hp.n_head[il], self.hp.n_head_kv[il], self.hp.n_head_kv[il]];
-        let n = self.n_tokens;
+        let n = self.batch.n_tokens;
         match kind.heads {
             Heads::Each => {
                 let qkv = self.qkv(il, x);

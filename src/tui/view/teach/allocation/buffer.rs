@@ -30,9 +30,9 @@ pub fn draw(app: &App, walk: &Walk, timeline: &Timeline, moment: usize, area: Re
     let held: Bytes = lives.iter().map(|life| Bytes(life.bytes)).sum();
     let grown = Bytes(timeline.grown.get(moment).copied().unwrap_or(0));
     let mut pen = Pen::new(buffer, inner, 0);
-    pen.put(&held.to_string(), theme.bold(Hue::Text)).put(" alive", theme.ink(Hue::Dim));
+    pen.put(&held.to_string(), theme.bold(Hue::Text)).put(" live", theme.ink(Hue::Dim));
     pen.put(&format!(", {} free", grown - held), theme.ink(Hue::Dim));
-    let so_far = [format!(" of the {grown} that {} has grown to", timeline.id), format!(" of {grown} so far")];
+    let so_far = [format!(" of {grown} allocated on {} so far", timeline.id), format!(" of {grown} so far")];
     if let Some(so_far) = so_far.iter().find(|text| width(text) <= pen.room()) {
         pen.put(so_far, theme.ink(Hue::Dim));
     }

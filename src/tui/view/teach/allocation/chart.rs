@@ -36,7 +36,7 @@ impl Chart<'_> {
     pub fn draw(&self, cursor: Option<usize>, frame: Rect, theme: Theme, buffer: &mut Buffer) {
         let Self { timeline, called, .. } = *self;
         let title = if called.is_empty() { timeline.id.clone() } else { format!("{}, {called}", timeline.id) };
-        let aside = format!("{} reserved · {} if nothing were freed", timeline.reserved, timeline.naive);
+        let aside = format!("{} reserved · {} without reuse", timeline.reserved, timeline.naive);
         let inner = panel::frame(buffer, frame, &title, &aside, cursor.is_some(), theme);
         let area = plot(frame).intersection(buffer.area);
         if area.is_empty() || inner.is_empty() {

@@ -22,10 +22,10 @@ pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer
     let cells = cells_of_a_square(sheet, wide);
     let steps = steps(sheet, cells, cursor.steps);
     let square =
-        if cells == 1 { "one square is a token".to_owned() } else { format!("a square is {} tokens", Tokens(cells)) };
+        if cells == 1 { "1 square = 1 token".to_owned() } else { format!("1 square = {} tokens", Tokens(cells)) };
     let pace = match cursor.pace {
-        Pace::Held => "Space plays",
-        Pace::Running => "playing, Space holds",
+        Pace::Held => "Space: play",
+        Pace::Running => "Space: pause",
     };
     let so_far = format!("{square}, {} so far", Tokens(steps.saturating_mul(cells)));
     let asides = [format!("{square}, {} tokens so far, {pace}", Tokens(steps.saturating_mul(cells))), so_far];
@@ -33,7 +33,7 @@ pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer
     let inner = panel::frame(buffer, area, "Cells", aside, true, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     if sheet.stores.is_empty() {
-        let text = "No cell fills: what this model remembers does not grow with the context.";
+        let text = "No cells to fill: this model's state does not grow with the context.";
         for (row, line) in (0..inner.height).zip(wrap(text, inner.width)) {
             Pen::new(buffer, inner, row).put(&line, theme.ink(Hue::Dim));
         }
@@ -45,11 +45,11 @@ pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer
     }
     let legends = if sheet.stores.iter().any(|store| store.window.is_some()) {
         [
-            "A B C … sequences, the newest lit · small letters: the window has moved past them · '·' free",
-            "A B C … sequences · a b c … behind the window · '·' free",
+            "A B C … sequences, newest highlighted · lower case: outside the window · '·' free",
+            "A B C … sequences · a b c … outside the window · '·' free",
         ]
     } else {
-        ["A B C … sequences, the newest token lit · '·' free"; 2]
+        ["A B C … sequences, newest token highlighted · '·' free"; 2]
     };
     if let Some(legend) = legends.iter().find(|text| width(text) <= inner.width).filter(|_| row < inner.height) {
         Pen::new(buffer, inner, inner.height - 1).put(legend, theme.ink(Hue::Dim));
@@ -112,11 +112,11 @@ fn one(store: &Store, fill: &Fill, steps: u64, mut row: u16, area: Rect, theme: 
 fn says(store: &Store) -> [String; 4] {
     let (cells, bytes) = (Tokens(store.size), store.bytes);
     let window = |words: &str| store.window.map(|window| format!("{words} {}", Tokens(window)));
-    let sight = window("a window of").unwrap_or_else(|| "every token".to_owned());
+    let sight = window("window of").unwrap_or_else(|| "all tokens".to_owned());
     let (shared, whose) = match (store.streams, store.sequences) {
         (_, 1) => (String::new(), String::new()),
         (1, all) => (format!(", shared by {all} sequences"), format!(", for {all} sequences")),
-        (all, _) => (format!(", {all} sequences with cells of their own"), format!(", for each of {all} sequences")),
+        (all, _) => (format!(", separate for {all} sequences"), format!(", for each of {all} sequences")),
     };
     [
         format!("{cells} cells, {sight}{shared} · {} blocks · {bytes}", store.blocks),

@@ -23,8 +23,8 @@ pub(super) fn rows(sheet: &Caches, columns: u16) -> u16 {
 }
 
 pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer: &mut Buffer) {
-    let aside = format!("the plan counts {}", sheet.planned);
-    let inner = panel::frame(buffer, area, "What a token leaves behind", &aside, false, app.theme);
+    let aside = format!("{} planned", sheet.planned);
+    let inner = panel::frame(buffer, area, "KV cache per token", &aside, false, app.theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let formats = wrap(&formats(sheet), inner.width);
     let spare = inner.height.saturating_sub(formats.len() as u16);
@@ -75,9 +75,9 @@ fn one(app: &App, kind: &Kind, chosen: bool, widest: u64, area: Rect, buffer: &m
         {
             pen.put(name, theme.ink(hue)).skip(1).put(&"■".repeat(cells(elements)), theme.ink(hue)).skip(1);
         }
-        pen.right(&format!("{per_token} a token"), theme.ink(Hue::Cache));
+        pen.right(&format!("{per_token} per token"), theme.ink(Hue::Cache));
     } else if let Keeps::State { bytes } = kind.keeps {
-        pen.put(&format!("■ {bytes} a sequence, whatever its length"), theme.ink(Hue::Cache));
+        pen.put(&format!("■ {bytes} per sequence, whatever its length"), theme.ink(Hue::Cache));
     }
     let own = kind.ollama_engine.map(|own| own.bytes());
     let engines = |names: [&'static str; 3]| {
@@ -93,8 +93,8 @@ fn one(app: &App, kind: &Kind, chosen: bool, widest: u64, area: Rect, buffer: &m
     for (name, size) in engines {
         pen.put(name, theme.ink(Hue::Dim)).skip(1).put(&size, theme.ink(Hue::Text)).skip(2);
     }
-    if pen.room() > width("a block each") {
-        pen.put("a block each", theme.ink(Hue::Dim));
+    if pen.room() > width("per block") {
+        pen.put("per block", theme.ink(Hue::Dim));
     }
 }
 
@@ -112,8 +112,8 @@ fn formats(sheet: &Caches) -> String {
     let all: Vec<String> = sheet.formats.iter().map(one).collect();
     let planned: Bytes = sheet.planned;
     let together = match (sheet.llama_cpp, sheet.ollama_engine) {
-        (Some(llama), Some(own)) => format!("All: planned {planned}, llama.cpp {llama}, Ollama engine {own}. "),
+        (Some(llama), Some(own)) => format!("Total: planned {planned}, llama.cpp {llama}, Ollama engine {own}. "),
         _ => String::new(),
     };
-    format!("{together}Formats, and their share of f16: {}", all.join(" · "))
+    format!("{together}Formats and their size relative to f16: {}", all.join(" · "))
 }

@@ -18,7 +18,7 @@ const LEAST_PLOT: u16 = 3;
 const AXIS: u16 = 9;
 
 pub(super) fn draw(contest: &Contest, along: &Along, area: Rect, theme: Theme, buffer: &mut Buffer) {
-    let inner = panel::frame(buffer, area, "Which side wins", "c next", false, theme);
+    let inner = panel::frame(buffer, area, "Larger branch", "c: next", false, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let sentence = contest.sentence(along);
     let names: Vec<String> = contest.sides.iter().map(|side| format!("{} {}", side.name, amount(side.size))).collect();

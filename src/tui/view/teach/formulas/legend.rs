@@ -9,12 +9,13 @@ use crate::tui::widget::panel;
 use crate::tui::widget::pen::{Pen, width, wrap};
 
 pub(super) fn draw(sheet: &Formulas, area: Rect, theme: Theme, buffer: &mut Buffer) {
-    let inner = panel::frame(buffer, area, "Letters", "", false, theme);
+    let inner = panel::frame(buffer, area, "Variables", "", false, theme);
     let widest =
         |text: fn(&crate::plan::Symbol) -> &str| sheet.legend.iter().map(|s| width(text(s))).max().unwrap_or(0);
     let (letters, values) = (widest(|symbol| symbol.letter), widest(|symbol| &symbol.value));
     if sheet.legend.is_empty() {
-        let text = "Buffers have no formula: the page of allocation shows what is alive in them, and when.";
+        let text = "Compute buffers have no formula: the Allocation page shows which tensors are live in them, and \
+                    when.";
         for (row, line) in (0..).zip(wrap(text, inner.width.saturating_sub(2))) {
             Pen::new(buffer, inner, row).skip(1).put(&line, theme.ink(Hue::Dim));
         }

@@ -19,7 +19,7 @@ pub fn draw(app: &App, cursor: Cursor, sheet: &Schedule, step: &Step, frame: Rec
     let theme = app.theme;
     let split = step.pass == Some(Pass::Split);
     let aside = if split { String::new() } else { format!("{} changed", Tokens(step.changed as u64)) };
-    let title = if split { "What crosses" } else { "After this step" };
+    let title = if split { "Copies between devices" } else { "After this step" };
     let inner = panel::frame(buffer, frame, title, &aside, false, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let mut lines = Lines { app, sheet, room: inner.width, written: Vec::new() };
@@ -65,7 +65,7 @@ impl Lines<'_> {
                 continue;
             }
             let (letter, style) = sign(self.app, self.sheet, home.map(|_| at));
-            let id = home.map_or("nowhere", |home| home.id.as_str());
+            let id = home.map_or("none", |home| home.id.as_str());
             self.put(vec![
                 Span::styled(format!("{letter} {id:<8}"), style),
                 Span::styled(format!("{:>6}", Tokens(count.operations as u64).to_string()), text),
@@ -80,13 +80,13 @@ impl Lines<'_> {
     fn crossing(&mut self, cursor: Cursor) {
         let theme = self.app.theme;
         let crossed = self.sheet.crossed();
-        let sum = format!("{} splits, {} tensors, {}", crossed.cuts, crossed.tensors, crossed.bytes);
+        let sum = format!("{} graph splits, {} tensors, {}", crossed.cuts, crossed.tensors, crossed.bytes);
         self.put(vec![Span::styled(sum, theme.bold(Hue::Text))]);
         let Some(block) = self.sheet.blocks.get(cursor.block) else { return };
         let begins = |cut: &&Cut| block.nodes.contains(&cut.nodes.start) && !cut.crossings.is_empty();
         let cuts: Vec<&Cut> = self.sheet.cuts.iter().filter(begins).collect();
         if cuts.is_empty() {
-            self.text(&format!("Nothing crosses into {}.", block.name()), Hue::Dim);
+            self.text(&format!("No copies into {}.", block.name()), Hue::Dim);
         }
         for cut in cuts {
             let id = self.sheet.homes().get(cut.home).map_or("", |home| home.id.as_str()).to_owned();
@@ -119,7 +119,8 @@ impl Lines<'_> {
             return;
         }
         let theme = self.app.theme;
-        let says = if pipeline.is_on() { "Pipeline: on, 4 copies of what crosses" } else { "Pipeline: off" };
+        let says =
+            if pipeline.is_on() { "Pipeline parallelism: on, n_copies = 4" } else { "Pipeline parallelism: off" };
         self.put(vec![Span::styled(says, theme.bold(Hue::Text))]);
         for (condition, met) in pipeline.conditions() {
             let (mark, hue) = if met { ("✓", Hue::Fine) } else { ("✗", Hue::Over) };

@@ -30,14 +30,7 @@ pub fn draw(app: &App, cursor: Cursor, sheet: &Schedule, places: Places, buffer:
 fn blocks(app: &App, cursor: Cursor, sheet: &Schedule, first: usize, frame: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let title = format!("{} nodes", Tokens(sheet.node_count() as u64));
-    panel::frame(
-        buffer,
-        frame,
-        "Graph",
-        &format!("{title}, those that only look left out · Enter opens a block"),
-        true,
-        theme,
-    );
+    panel::frame(buffer, frame, "Graph", &format!("{title}, views hidden · Enter opens block"), true, theme);
     let inner = inside(frame);
     let operations = |block: &Block| block.nodes.clone().filter(|node| !sheet.is_view(*node)).count();
     let longest = sheet.blocks.iter().map(operations).max().unwrap_or(0);

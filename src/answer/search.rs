@@ -1,19 +1,26 @@
-//! How places of a track are searched for the last one that meets a goal, with as few looks as possible.
+//! How the last value of a range that meets a goal is found: the values worth a look from the top down, then bisection
+//! between the last that fails and the first that meets. Only plain plans are asked for.
+
+mod along;
+mod track;
+
+pub(super) use along::{AlongKnob, Planned, RulesInEffect};
+pub(super) use track::Track;
 
 /// Places in a row, of which some meet a goal.
-pub(super) trait Ground {
+pub(super) trait Search {
     /// What a place is planned by. Between two places under the same rules, one that fails is taken to make all later ones
     /// fail.
     type Rules: PartialEq;
 
-    /// The rules in effect at `place`, which are often known long before whether it meets the goal.
+    /// The rules in effect at `place`, which are often known without a plan.
     fn rules(&mut self, place: u64) -> Self::Rules;
 
     /// Whether `place` meets the goal.
     fn meets(&mut self, place: u64) -> bool;
 
-    /// These will probably be asked about next.
-    fn expect(&mut self, _places: &[u64]) {}
+    /// These are asked about next: a search that can plan several at once does so.
+    fn look_ahead(&mut self, _places: &[u64]) {}
 
     /// The last place that meets the goal. `samples` ascend and hold both ends.
     fn last_met(&mut self, samples: &[u64]) -> Option<u64> {
@@ -23,7 +30,7 @@ pub(super) trait Ground {
         }
         let mut high = last;
         for (at, &low) in others.iter().enumerate().rev() {
-            self.expect(&others[at.saturating_sub(1)..=at]);
+            self.look_ahead(&others[at.saturating_sub(1)..=at]);
             if let Some(found) = self.last_met_between(low, high) {
                 return Some(found);
             }
@@ -37,16 +44,17 @@ pub(super) trait Ground {
         if high <= low {
             return None;
         }
-        if self.meets(low) {
-            if high - low == 1 {
-                return Some(low);
-            }
-            let middle = low + (high - low) / 2;
-            // where the middle meets it, the answer is there or above
-            return self.last_met_between(middle, high).or_else(|| self.last_met_between(low, middle));
+        if !self.meets(low) {
+            let others = self.next_rules(low, high)?;
+            return self.last_met_between(others, high);
         }
-        let others = self.next_rules(low, high)?;
-        self.last_met_between(others, high)
+        if high - low == 1 {
+            return Some(low);
+        }
+        let middle = low + (high - low) / 2;
+        self.look_ahead(&[middle, middle + (high - middle) / 2]);
+        // where the middle meets it, the answer is there or above
+        self.last_met_between(middle, high).or_else(|| self.last_met_between(low, middle))
     }
 
     /// Where the rules at `low` give way to others, if those at `high` are others.
@@ -65,46 +73,28 @@ pub(super) trait Ground {
         }
         Some(high)
     }
-
-    /// The last place that meets the goal on this side of the next that does not: looked for from `place`, which `meets` it
-    /// or not, in ever larger steps up to `last`.
-    fn nearest_edge(&mut self, place: u64, meets: bool, last: u64) -> Option<u64> {
-        let mut edge = place;
-        let mut step = 1;
-        loop {
-            let further = if meets { last.min(edge + step) } else { edge.saturating_sub(step) };
-            if further == edge {
-                return meets.then_some(edge);
-            }
-            if self.meets(further) != meets {
-                let (low, high) = if meets { (edge, further) } else { (further, edge) };
-                return self.last_met_between(low, high);
-            }
-            (edge, step) = (further, step * 2);
-        }
-    }
 }
 
-/// A ground walked from its far end: its place `last` comes first.
-pub(super) struct Mirrored<'g, G> {
-    pub ground: &'g mut G,
+/// A search from the far end: its place `last` comes first.
+pub(super) struct Mirrored<'s, S> {
+    pub search: &'s mut S,
     pub last: u64,
 }
 
-impl<G: Ground> Ground for Mirrored<'_, G> {
-    type Rules = G::Rules;
+impl<S: Search> Search for Mirrored<'_, S> {
+    type Rules = S::Rules;
 
-    fn rules(&mut self, place: u64) -> G::Rules {
-        self.ground.rules(self.last - place)
+    fn rules(&mut self, place: u64) -> S::Rules {
+        self.search.rules(self.last - place)
     }
 
     fn meets(&mut self, place: u64) -> bool {
-        self.ground.meets(self.last - place)
+        self.search.meets(self.last - place)
     }
 
-    fn expect(&mut self, places: &[u64]) {
+    fn look_ahead(&mut self, places: &[u64]) {
         let places: Vec<u64> = places.iter().map(|place| self.last - place).collect();
-        self.ground.expect(&places);
+        self.search.look_ahead(&places);
     }
 }
 
@@ -131,7 +121,7 @@ mod tests {
         Known { need, rules, room, looked: HashSet::new() }
     }
 
-    impl<N: Fn(u64) -> u64, T: PartialEq, R: Fn(u64) -> T> Ground for Known<N, R> {
+    impl<N: Fn(u64) -> u64, T: PartialEq, R: Fn(u64) -> T> Search for Known<N, R> {
         type Rules = T;
 
         fn rules(&mut self, place: u64) -> T {
@@ -177,15 +167,6 @@ mod tests {
             let found = track.last_met(&[0, 5000]);
             prop_assert_eq!(found, (0..=5000).rev().find(|&place| need(place) <= room));
             prop_assert!(base <= room || track.looked.len() <= 3, "{} places were looked at", track.looked.len());
-        }
-
-        #[test]
-        fn the_edge_next_to_a_place_is_one(edges in proptest::collection::btree_set(0..1000u64, 0..8), place in 0..1000u64) {
-            let met = |place: u64| edges.range(..=place).count() % 2 == 0;
-            match known(|place| u64::from(!met(place)), |_| (), 0).nearest_edge(place, met(place), 999) {
-                Some(edge) => prop_assert!(met(edge) && (edge == 999 || !met(edge + 1))),
-                None => prop_assert!(!met(0) && !met(place)),
-            }
         }
     }
 

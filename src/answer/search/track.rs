@@ -1,12 +1,12 @@
 //! A knob's range as an engine sees it.
 
-use super::Case;
+use crate::answer::Case;
 use crate::engine;
 use crate::settings::knob::{Bounds, Knob};
 
 /// The values of a knob that an engine tells apart, ascending, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Track {
+pub(in crate::answer) struct Track {
     /// The first value.
     low: u64,
     /// The last value.

@@ -1,0 +1,229 @@
+//! A search along one knob's range: what an engine makes of its values, planned as seldom as possible.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use super::{Search, Track};
+use crate::answer::{Case, Goal};
+use crate::engine::ggml::Backend;
+use crate::engine::{Aim, Outlook};
+use crate::plan::Verdict;
+use crate::settings::knob::Knob;
+use crate::settings::{FlashAttn, InEffect};
+
+/// What an engine makes of one value.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::answer) struct Planned {
+    /// The goal is met.
+    pub meets: bool,
+    /// Layers on GPUs.
+    pub offloaded: usize,
+    /// `None` where the engine makes no plan.
+    pub verdict: Option<Verdict>,
+    /// The knobs in effect, as the engine says them.
+    pub settings: Option<InEffect>,
+    /// Under which of its rules the engine planned.
+    pub rules: Option<RulesInEffect>,
+}
+
+/// What an engine's rules made of the knobs that are held, and which GPUs it uses. Where it stays the same, more of the
+/// moved knob is taken never to need less.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::answer) struct RulesInEffect {
+    /// The knobs in effect; those that merely follow the moved one are zero.
+    effect: InEffect,
+    /// The GPUs that are asked for something.
+    pub gpus: Vec<bool>,
+    /// Whether GPUs take over work on weights in RAM, where there are any: for a whole batch, and for a token of each
+    /// sequence, by which llama.cpp tries flash attention.
+    taken_over: [bool; 2],
+}
+
+impl RulesInEffect {
+    fn new(mut effect: InEffect, gpus: Vec<bool>, knob: Knob) -> Self {
+        let sequences = effect.parallel.max(1);
+        // every sequence has as many tokens of a batch
+        let tokens = effect.ubatch.min(effect.ctx_total).div_ceil(sequences).saturating_mul(sequences);
+        let taken_over = [tokens, sequences].map(|tokens| tokens >= Backend::CUDA.offload_batch);
+        // caches are rounded up to multiples of 256 tokens for each sequence, batches are not
+        let rounded = effect.ctx_total.saturating_sub(effect.batch) < sequences.saturating_mul(256);
+        if rounded || effect.batch == effect.ctx {
+            // fewer tokens than sequences have as many outputs
+            effect.outputs = effect.outputs.filter(|outputs| *outputs < effect.ubatch);
+            (effect.batch, effect.ubatch) = (0, 0);
+        }
+        (effect.ctx, effect.ctx_total, effect.ctx_per_sequence) = (0, 0, 0);
+        match knob {
+            Knob::Parallel => (effect.parallel, effect.outputs) = (0, None),
+            Knob::Batch => (effect.batch, effect.ubatch, effect.outputs) = (0, 0, None),
+            Knob::Ubatch => (effect.ubatch, effect.outputs) = (0, None),
+            Knob::Outputs => effect.outputs = None,
+            Knob::GpuLayers => effect.gpu_layers = 0,
+            Knob::CpuMoe => effect.n_cpu_moe = None,
+            Knob::FlashAttn => effect.flash_attn = FlashAttn::Auto,
+            Knob::Context
+            | Knob::Quant
+            | Knob::CacheType
+            | Knob::CacheTypeK
+            | Knob::CacheTypeV
+            | Knob::KvUnified
+            | Knob::TensorSplit => {}
+        }
+        Self { effect, gpus, taken_over }
+    }
+}
+
+/// One knob's range, looked at place by place; no place is planned twice, nor two that the engine plans alike.
+pub(in crate::answer) struct AlongKnob<'a> {
+    request: Case<'a>,
+    knob: Knob,
+    goal: Goal,
+    pub track: Track,
+    /// What an engine must find out.
+    aim: Option<Aim>,
+    preflights: HashMap<u64, Option<Outlook>>,
+    planned: HashMap<u64, Planned>,
+    /// What was planned after each preflight.
+    alike: Vec<(Outlook, Planned)>,
+}
+
+impl<'a> AlongKnob<'a> {
+    /// Only asked whether places meet `goal`: how many layers are on GPUs is not told where it is not met.
+    pub fn for_goal(request: Case<'a>, knob: Knob, goal: Goal, track: Track) -> Self {
+        let (preflights, planned, alike) = Default::default();
+        Self { request, knob, goal, track, aim: None, preflights, planned, alike }
+    }
+
+    /// Asked about everything at each place.
+    pub fn for_everything(request: Case<'a>, knob: Knob, track: Track) -> Self {
+        Self { aim: Some(Aim::Most), ..Self::for_goal(request, knob, Goal::All, track) }
+    }
+
+    /// What the engine makes of the value at `place`.
+    pub fn at(&mut self, place: u64) -> &Planned {
+        self.plan_all(&[place]);
+        &self.planned[&place]
+    }
+
+    /// Whether nothing is certain beforehand, because the engine is as quick to plan.
+    pub fn has_no_preflight(&mut self) -> bool {
+        self.preflight(0).is_none()
+    }
+
+    /// Plans what is not planned yet, on as many cores as there are.
+    fn plan_all(&mut self, places: &[u64]) {
+        let mut open = Vec::new();
+        for &place in places {
+            if self.planned.contains_key(&place) {
+                continue;
+            }
+            let preflight = self.preflight(place).cloned();
+            let is_like = |other: &Outlook| preflight.as_ref().is_some_and(|preflight| preflight.is_like(other));
+            if let Some((_, planned)) = self.alike.iter().find(|(other, _)| is_like(other)) {
+                self.planned.insert(place, planned.clone());
+            } else if !open.iter().any(|(_, other): &(u64, Option<Outlook>)| other.as_ref().is_some_and(is_like)) {
+                open.push((place, preflight));
+            }
+        }
+        let planned: Vec<Planned> = match open.as_slice() {
+            [(place, preflight)] => vec![self.plan(*place, preflight.as_ref())],
+            _ => open
+                .par_iter()
+                .with_max_len(1)
+                .map(|(place, preflight)| self.plan(*place, preflight.as_ref()))
+                .collect(),
+        };
+        for ((place, preflight), planned) in open.into_iter().zip(planned) {
+            self.alike.extend(preflight.map(|preflight| (preflight, planned.clone())));
+            self.planned.insert(place, planned);
+        }
+    }
+
+    fn plan(&self, place: u64, preflight: Option<&Outlook>) -> Planned {
+        let goal = self.goal_at(place);
+        if let (None, Some(Outlook { settings, gpus, hope })) = (self.aim, preflight)
+            && *hope < goal.least_hope()
+        {
+            let rules = Some(RulesInEffect::new(settings.clone(), gpus.clone(), self.knob));
+            return Planned { meets: false, offloaded: 0, verdict: None, settings: Some(settings.clone()), rules };
+        }
+        let aim = self.aim.unwrap_or(goal.aim());
+        let Some(gist) = self.with(place, |request| request.gist(aim).ok()) else {
+            let known = preflight.filter(|_| self.aim.is_none());
+            let rules = known.map(|known| RulesInEffect::new(known.settings.clone(), known.gpus.clone(), self.knob));
+            return Planned { meets: false, offloaded: 0, verdict: None, settings: None, rules };
+        };
+        let rules = match preflight {
+            Some(known) if self.aim.is_none() => (known.settings.clone(), known.gpus.clone()),
+            _ => (gist.settings.clone(), gist.gpus().map(|gpu| gpu.asked().0 > 0).collect()),
+        };
+        Planned {
+            meets: goal.is_met_in(&gist),
+            offloaded: gist.offloaded,
+            verdict: Some(gist.verdict),
+            settings: Some(gist.settings),
+            rules: Some(RulesInEffect::new(rules.0, rules.1, self.knob)),
+        }
+    }
+
+    fn preflight(&mut self, place: u64) -> Option<&Outlook> {
+        if !self.preflights.contains_key(&place) {
+            let preflight = self.find_preflight(place);
+            self.preflights.insert(place, preflight);
+        }
+        self.preflights[&place].as_ref()
+    }
+
+    fn find_preflight(&self, place: u64) -> Option<Outlook> {
+        // two values of these may have one preflight, and yet be planned in two ways
+        if matches!(self.knob, Knob::TensorSplit | Knob::FlashAttn) {
+            return None;
+        }
+        self.with(place, |request| request.outlook().ok().flatten())
+    }
+
+    fn with<T>(&self, place: u64, ask: impl FnOnce(&Case<'_>) -> T) -> T {
+        let mut settings = self.request.settings.clone();
+        self.knob.set(&mut settings, self.track.value(place));
+        ask(&Case { settings: &settings, ..self.request })
+    }
+
+    /// Whoever asks for so many layers wants them, and no others.
+    fn goal_at(&self, place: u64) -> Goal {
+        match self.knob {
+            Knob::GpuLayers => Goal::AtLeast(self.track.value(place) as usize),
+            _ => self.goal,
+        }
+    }
+}
+
+impl Search for AlongKnob<'_> {
+    type Rules = Option<RulesInEffect>;
+
+    fn rules(&mut self, place: u64) -> Option<RulesInEffect> {
+        let knob = self.knob;
+        if let Some(Outlook { settings, gpus, .. }) = self.preflight(place) {
+            return Some(RulesInEffect::new(settings.clone(), gpus.clone(), knob));
+        }
+        self.at(place).rules.clone()
+    }
+
+    fn meets(&mut self, place: u64) -> bool {
+        self.at(place).meets
+    }
+
+    fn look_ahead(&mut self, places: &[u64]) {
+        // without a preflight plans are made as quickly as threads are woken
+        if !self.has_no_preflight() {
+            self.plan_all(places);
+        }
+    }
+}
+
+impl Planned {
+    /// GPUs that are asked for something.
+    pub fn gpus_in_use(&self) -> usize {
+        self.rules.as_ref().map_or(0, |rules| rules.gpus.iter().filter(|used| **used).count())
+    }
+}

@@ -1,0 +1,133 @@
+//! What a model takes under a placement: weights, caches, and the graph's buffers, by building the graph, scheduling it
+//! and allocating it.
+
+use super::cache::Memory;
+use super::context::{Context, Options};
+use super::error::Refusal;
+use super::graph;
+use super::pipeline::Pipeline;
+use super::placement::Placement;
+use super::probe::Probe;
+use super::{Device, Loaded, Measured, Watched};
+use crate::engine::ggml::allocate;
+use crate::engine::ggml::schedule::{Schedule, Scheduler, Trace};
+use crate::engine::ggml::{Backend, Graph};
+
+/// Measures one model on the same devices again and again, in the same memory.
+#[derive(Debug)]
+pub struct Measurer<'a> {
+    pub model: &'a Loaded,
+    pub devices: &'a [Device],
+    /// What the devices' buffers and operations are like, RAM last.
+    backends: Vec<Backend>,
+    /// The graph measured last, with the scheduler's copies.
+    graph: Graph,
+    schedule: Schedule,
+    latest: Option<(Options, Layout)>,
+}
+
+/// Where weights and caches are, by which parameters.
+#[derive(Debug)]
+struct Layout {
+    context: Context,
+    placement: Placement,
+    memory: Memory,
+    pipeline: Pipeline,
+}
+
+impl<'a> Measurer<'a> {
+    pub fn new(model: &'a Loaded, devices: &'a [Device]) -> Self {
+        let (graph, schedule, latest) = Default::default();
+        Self { model, devices, backends: super::backends(devices), graph, schedule, latest }
+    }
+
+    /// What llama.cpp allocates on the devices and in RAM.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses these options for this model.
+    pub fn measure(&mut self, placement: &Placement, options: &Options) -> Result<Measured, Refusal> {
+        let layout = self.schedule(placement, options, None)?;
+        let compute = allocate::reserve(&self.graph, &self.schedule, &self.backends, None);
+        let measured = self.measured(&layout, compute);
+        self.latest = Some((options.clone(), layout));
+        Ok(measured)
+    }
+
+    /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass. What was
+    /// measured last is not built again.
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    pub fn watch(
+        mut self,
+        placement: &Placement,
+        options: &Options,
+        passes: Option<&mut Trace>,
+    ) -> Result<(Measured, Watched), Refusal> {
+        let is_it =
+            |latest: &(Options, Layout)| passes.is_none() && latest.0 == *options && latest.1.placement == *placement;
+        let layout = match self.latest.take().filter(is_it) {
+            Some((_, layout)) => layout,
+            None => self.schedule(placement, options, passes)?,
+        };
+        let mut lifetimes = Vec::new();
+        let compute = allocate::reserve(&self.graph, &self.schedule, &self.backends, Some(&mut lifetimes));
+        let measured = self.measured(&layout, compute);
+        let Self { graph, schedule, .. } = self;
+        let Layout { memory, pipeline, .. } = layout;
+        Ok((measured, Watched { memory, graph, schedule, lifetimes, pipeline }))
+    }
+
+    /// What caches there are, and in what shapes.
+    ///
+    /// # Errors
+    /// As [`Self::measure`].
+    pub fn memory(&mut self, placement: &Placement, options: &Options) -> Result<Memory, Refusal> {
+        Ok(self.lay_out(placement, options)?.memory)
+    }
+
+    /// Everything but the graph.
+    fn lay_out(&mut self, placement: &Placement, options: &Options) -> Result<Layout, Refusal> {
+        let Loaded { release, family, hparams, .. } = self.model;
+        let mut context = Context::new(options, hparams, release)?;
+        let memory = Memory::new(hparams, family.architecture, &context, placement);
+        let probe = Probe { model: self.model, placement, memory: &memory, backends: &self.backends };
+        probe.resolve(&mut context, options, &mut self.graph)?;
+        let pipeline = Pipeline::of(self.devices, placement, &context);
+        Ok(Layout { context, placement: placement.clone(), memory, pipeline })
+    }
+
+    /// Builds the worst-case graph and spreads it over the devices.
+    fn schedule(
+        &mut self,
+        placement: &Placement,
+        options: &Options,
+        passes: Option<&mut Trace>,
+    ) -> Result<Layout, Refusal> {
+        self.latest = None;
+        let layout = self.lay_out(placement, options)?;
+        let Self { model, backends, graph, schedule, .. } = self;
+        let Layout { context, memory, pipeline, .. } = &layout;
+        graph::build(model, context, context.reserved(), placement, memory, graph)?;
+        let scheduler = Scheduler {
+            backends,
+            op_offload: context.op_offload,
+            pipeline: pipeline.is_on(),
+            pins: false,
+            rules: model.release.rules,
+        };
+        scheduler.run(graph, schedule, passes);
+        Ok(layout)
+    }
+
+    fn measured(&self, layout: &Layout, compute: Vec<u64>) -> Measured {
+        let Layout { context, placement, memory, .. } = layout;
+        Measured {
+            model: placement.weights(self.model, &self.backends),
+            context: memory.bytes(&self.backends),
+            compute,
+            parameters: context.clone(),
+            homes: placement.homes(),
+        }
+    }
+}
