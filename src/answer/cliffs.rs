@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Case;
-use super::search::{AlongKnob, Planned, RulesInEffect, Search, Track};
+use super::search::{KnobSearch, Planned, RulesInEffect, Search, Track};
 use super::verdict::headline;
 use crate::plan::Verdict;
 use crate::settings::knob::Knob;
@@ -77,19 +77,19 @@ impl<'a> Case<'a> {
     pub fn cliffs_by_stretch(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<'a> {
         let bounds = self.bounds();
         let track = Track::of(self, knob, &bounds);
-        let mut along = AlongKnob::for_everything(*self, knob, track);
+        let mut search = KnobSearch::for_everything(*self, knob, track);
         let samples = track.samples(self, knob, &bounds);
         (1..samples.len()).map(move |next| {
             let mut cliffs = Vec::new();
             if let Some(&[low, high]) = samples.get(next - 1..=next) {
-                along.cliffs(knob, low, high, &mut cliffs);
+                search.cliffs(knob, low, high, &mut cliffs);
             }
             cliffs
         })
     }
 }
 
-impl AlongKnob<'_> {
+impl KnobSearch<'_> {
     fn cliffs(&mut self, knob: Knob, low: u64, high: u64, found: &mut Vec<Cliff>) {
         self.look_ahead(&[low, high]);
         let (before, after) = (self.at(low).clone(), self.at(high).clone());

@@ -1,6 +1,6 @@
 //! The largest value of a knob that still fits, the others held.
 
-use super::search::{AlongKnob, Mirrored, Search, Track};
+use super::search::{KnobSearch, Mirrored, Search, Track};
 use super::{Case, Goal};
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
@@ -37,8 +37,8 @@ impl Case<'_> {
     /// looked at; where the least of that will do, nothing need be asked.
     pub fn fewest(&self, knob: Knob, goal: Goal) -> Option<u64> {
         let track = Track::new(1, knob.stops(&self.bounds()).last().max(1), 1);
-        let mut along = AlongKnob::for_goal(*self, knob, goal, track);
-        let place = Mirrored { search: &mut along, last: track.last() }.last_met(&[0, track.last()])?;
+        let mut search = KnobSearch::for_goal(*self, knob, goal, track);
+        let place = Mirrored { search: &mut search, last: track.last() }.last_met(&[0, track.last()])?;
         let fewest = track.value(track.last() - place);
         let none_will_do =
             || self.plan_with(|settings| knob.set(settings, 0)).is_some_and(|plan| goal.is_met_by(&plan));
@@ -61,11 +61,11 @@ impl Case<'_> {
         if knob.words().is_some() {
             return None;
         }
-        let mut along = AlongKnob::for_goal(*self, knob, goal, track);
+        let mut search = KnobSearch::for_goal(*self, knob, goal, track);
         // what is quickly planned and not much is looked at place by place
-        let each = track.last() < FEW && along.has_no_preflight();
+        let each = track.last() < FEW && search.has_no_preflight();
         let samples = if each { (0..=track.last()).collect() } else { track.samples(self, knob, bounds) };
-        let place = along.last_met(&samples)?;
+        let place = search.last_met(&samples)?;
         let value = track.value(place);
         let plan = self.plan_with(|settings| knob.set(settings, value))?;
         if place < track.last() {

@@ -1,10 +1,10 @@
 //! How the last value of a range that meets a goal is found: the values worth a look from the top down, then bisection
 //! between the last that fails and the first that meets. Only plain plans are asked for.
 
-mod along;
+mod knob;
 mod track;
 
-pub(super) use along::{AlongKnob, Planned, RulesInEffect};
+pub(super) use knob::{KnobSearch, Planned, RulesInEffect};
 pub(super) use track::Track;
 
 /// Places in a row, of which some meet a goal.

@@ -24,7 +24,7 @@ impl Build<'_> {
 
     /// One token per sequence.
     fn delta_token(&mut self, operands: &Operands) -> (Id, Id) {
-        let g = &mut self.g;
+        let g = &mut *self.g;
         let [head, heads, _, n_seqs] = g[operands.v].ne;
         let q = g.scale(operands.q);
         let [q, k, v] = [q, operands.k, operands.v].map(|x| g.permute(x, [0, 2, 1, 3]));
@@ -48,7 +48,7 @@ impl Build<'_> {
 
     /// Many tokens, in chunks.
     fn delta_chunks(&mut self, operands: &Operands) -> (Id, Id) {
-        let g = &mut self.g;
+        let g = &mut *self.g;
         let [head, heads, n, n_seqs] = g[operands.v].ne;
         let chunks = n.div_ceil(CHUNK);
         let all = heads * n_seqs;
@@ -78,7 +78,7 @@ impl Build<'_> {
         let kq = g.tri(kq);
         let attention = self.solved(kb);
 
-        let g = &mut self.g;
+        let g = &mut *self.g;
         let v = g.transpose(v_beta);
         let v = g.cont(v);
         let v = g.mul_mat(v, attention);
@@ -135,7 +135,7 @@ impl Build<'_> {
 
     /// The inverse of a unit triangular matrix below `kb`'s diagonal.
     fn solved(&mut self, kb: Id) -> Id {
-        let g = &mut self.g;
+        let g = &mut *self.g;
         let lower = g.tri(kb);
         let ones = g.window(lower, [CHUNK, 1, 1, 1], []);
         let ones = g.fill(ones);

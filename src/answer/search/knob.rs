@@ -75,7 +75,7 @@ impl RulesInEffect {
 }
 
 /// One knob's range, looked at place by place; no place is planned twice, nor two that the engine plans alike.
-pub(in crate::answer) struct AlongKnob<'a> {
+pub(in crate::answer) struct KnobSearch<'a> {
     request: Case<'a>,
     knob: Knob,
     goal: Goal,
@@ -88,7 +88,7 @@ pub(in crate::answer) struct AlongKnob<'a> {
     alike: Vec<(Outlook, Planned)>,
 }
 
-impl<'a> AlongKnob<'a> {
+impl<'a> KnobSearch<'a> {
     /// Only asked whether places meet `goal`: how many layers are on GPUs is not told where it is not met.
     pub fn for_goal(request: Case<'a>, knob: Knob, goal: Goal, track: Track) -> Self {
         let (preflights, planned, alike) = Default::default();
@@ -198,7 +198,7 @@ impl<'a> AlongKnob<'a> {
     }
 }
 
-impl Search for AlongKnob<'_> {
+impl Search for KnobSearch<'_> {
     type Rules = Option<RulesInEffect>;
 
     fn rules(&mut self, place: u64) -> Option<RulesInEffect> {
