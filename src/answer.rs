@@ -13,7 +13,6 @@ pub mod limits;
 pub mod machines;
 pub mod matrix;
 pub mod quant;
-pub mod report;
 mod search;
 pub mod situation;
 pub mod sweep;

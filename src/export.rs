@@ -1,7 +1,8 @@
 //! A plan, to be taken away: what to give Ollama or llama-server so that they do the same, and the plan itself as JSON,
-//! as a picture and as a table.
+//! as a picture and as a table. Answers as JSON and as CSV too.
 #![allow(clippy::format_push_string, reason = "a page is written once; what reads best wins")]
 
+pub mod answers;
 pub mod environment;
 pub mod json;
 pub mod llama_server;

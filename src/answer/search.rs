@@ -51,12 +51,10 @@ pub(super) trait Search {
         if high - low == 1 {
             return Some(low);
         }
-        // two looks at a time; where one meets the goal, the answer is there or above
-        let third = ((high - low) / 3).max(1);
-        let (one, two) = (low + third, high - third);
-        self.look_ahead(&[one, two]);
-        let above = self.last_met_between(two, high).or_else(|| self.last_met_between(one, two));
-        above.or_else(|| self.last_met_between(low, one))
+        let middle = low + (high - low) / 2;
+        self.look_ahead(&[middle, middle + (high - middle) / 2]);
+        // where the middle meets it, the answer is there or above
+        self.last_met_between(middle, high).or_else(|| self.last_met_between(low, middle))
     }
 
     /// Where the rules at `low` give way to others, if those at `high` are others.
@@ -158,7 +156,7 @@ mod tests {
             let mut track = known(need, rule, room);
             let found = track.last_met(&samples);
             prop_assert_eq!(found, (0..=5000).rev().find(|&place| need(place) <= room));
-            prop_assert!(track.looked.len() <= samples.len() + 17, "{} places were looked at", track.looked.len());
+            prop_assert!(track.looked.len() <= samples.len() + 13, "{} places were looked at", track.looked.len());
         }
 
         #[test]

@@ -6,7 +6,7 @@ use super::questions::{ready, written};
 use super::report::best;
 use super::style::Style;
 use crate::answer::best::Wish;
-use crate::answer::report;
+use crate::export::answers;
 use crate::settings::knob::Knob;
 
 pub(super) fn run(args: &BestArgs) -> Result<String, Fault> {
@@ -30,7 +30,7 @@ pub(super) fn run(args: &BestArgs) -> Result<String, Fault> {
     };
     let found: Vec<_> = wishes.into_iter().map(|wish| (wish, case.best(&plan, wish, &held))).collect();
     if args.json {
-        return written(report::best::json(&plan, case.settings, &held, &found));
+        return written(answers::best::json(&plan, case.settings, &held, &found));
     }
     Ok(best::text(&plan, case.settings, &held, &found, &Style::of_stdout()))
 }

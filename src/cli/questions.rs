@@ -6,8 +6,8 @@ use super::report::answers::{self, Explained};
 use super::start::{self, Ready, Start};
 use super::style::Style;
 use crate::answer::matrix::Axis;
-use crate::answer::report::{self, Source};
 use crate::answer::{Case, Goal, why};
+use crate::export::answers::{self as exported, Source};
 use crate::export::svg;
 use crate::gguf::FileType;
 use crate::plan::{Plan, Why};
@@ -28,7 +28,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
         Wanted::Quantisation => {
             let largest = case.largest_quantisation(goal);
             if args.json {
-                return written(report::max_quantisation_json(Source::of(&plan), &largest));
+                return written(exported::max_quantisation_json(Source::of(&plan), &largest));
             }
             return Ok(answers::max_quantisation(&plan, goal, &largest, &style));
         }
@@ -36,7 +36,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
     let largest = case.largest(knob, goal);
     let least = case.least(knob);
     if args.json {
-        return written(report::max_json(Source::of(&plan), knob, largest.as_ref(), least));
+        return written(exported::max_json(Source::of(&plan), knob, largest.as_ref(), least));
     }
     let beyond = largest.as_ref().and_then(|largest| planned(&case, knob, largest.next?));
     Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(least), beyond.as_ref(), &style))
@@ -65,7 +65,7 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, Fault> {
     changes.splice(0..0, all);
     let takers = why::takers(&plan);
     if args.json {
-        return written(report::why_json(&plan, &layers, &changes, &takers));
+        return written(exported::why_json(&plan, &layers, &changes, &takers));
     }
     let explained = Explained { layers: &layers, one: asked.is_some(), changes: &changes, takers: &takers };
     Ok(answers::why(&plan, &explained, &Style::of_stdout()))
@@ -78,8 +78,8 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, Fault> {
     let points = usize::try_from(args.points).unwrap_or(usize::MAX);
     let sweep = case.sweep(args.over, &values(&case, args.over, &args.values, points, "--values")?);
     match args.output {
-        Output { json: true, .. } => written(report::sweep_json(Source::of_case(&case), &sweep)),
-        Output { csv: true, .. } => Ok(report::csv::sweep(&sweep)),
+        Output { json: true, .. } => written(exported::sweep_json(Source::of_case(&case), &sweep)),
+        Output { csv: true, .. } => Ok(exported::csv::sweep(&sweep)),
         Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &sweep)),
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
     }
@@ -97,8 +97,8 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, Fault> {
     }
     let matrix = case.matrix(rows, columns);
     match args.output {
-        Output { json: true, .. } => written(report::matrix_json(Source::of_case(&case), &matrix)),
-        Output { csv: true, .. } => Ok(report::csv::matrix(&matrix)),
+        Output { json: true, .. } => written(exported::matrix_json(Source::of_case(&case), &matrix)),
+        Output { csv: true, .. } => Ok(exported::csv::matrix(&matrix)),
         Output { svg: true, .. } => Ok(svg::matrix(&ready.plan(&opened.model)?, &matrix)),
         _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
     }

@@ -8,8 +8,8 @@ use super::questions::written;
 use super::report::together;
 use super::start::{self, Start};
 use super::style::Style;
-use crate::answer::report::{self, Source};
 use crate::answer::together::{Tenant, live_together};
+use crate::export::answers::{self, Source};
 use crate::settings::knob::Knob;
 use crate::source::Package;
 
@@ -36,7 +36,7 @@ pub(super) fn run(args: &TogetherArgs) -> Result<String, Fault> {
     let household = live_together(ready.engine, &ready.machine, &tenants)?;
     let source = Source::of_engine(ready.engine, &ready.settings, household.confidence());
     if args.json {
-        return written(report::together::json(source, &args.models, &ready.machine, &household));
+        return written(answers::together::json(source, &args.models, &ready.machine, &household));
     }
     Ok(together::text(&source, &args.models, &ready.machine, &household, &ready.notes, &Style::of_stdout()))
 }

@@ -75,19 +75,6 @@ pub fn footer(scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<(String, 
     words
 }
 
-/// The table in Markdown, for the README.
-pub fn markdown() -> String {
-    let mut table = "| where | key | what it does |\n| --- | --- | --- |\n".to_owned();
-    for scope in Scope::ALL {
-        let mut heading = scope.heading();
-        for binding in scope.bindings() {
-            table += &["| ", heading, " | ", &binding.names(), " | ", binding.says, " |\n"].concat();
-            heading = "";
-        }
-    }
-    table
-}
-
 #[cfg(test)]
 mod tests {
     use ratatui::crossterm::event::{KeyCode, KeyModifiers};

@@ -1,4 +1,4 @@
-//! The table of accuracy, made of the comparisons themselves.
+//! The tables of accuracy, generated from the comparisons themselves.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,20 +6,20 @@ use std::fmt::Write;
 use plimsoll::engine::EngineId;
 use plimsoll::settings::Release;
 
+use super::check_table;
 use crate::llama_cpp;
 use crate::vectors::outcome::Outcome;
 use crate::vectors::{ollama_011, ollama_024};
 
-/// Figures of one engine, or of one release of it.
+/// One engine, or one release of it, compared.
 struct Compared {
     /// As the table shows it: `` `llama.cpp`, release 2026-11 ``.
     name: String,
-    /// How many figures there must be.
+    /// The number of plans that must have been compared.
     lines: usize,
     rows: BTreeMap<String, Row>,
 }
 
-/// Everything that is compared.
 fn compared() -> [Compared; 4] {
     let ollama = |engine: EngineId, outcomes: &[Outcome], lines| Compared {
         name: format!("`{engine}`"),
@@ -74,31 +74,39 @@ fn per_architecture<'a>(outcomes: impl Iterator<Item = (&'a str, Row)>) -> BTree
     rows
 }
 
-fn table(compared: &[Compared]) -> String {
+/// One row per engine.
+fn summary(compared: &[Compared]) -> String {
     let mut table = String::from("| engine | architectures | plans compared | exact | worst error |\n");
     table.push_str("| --- | ---: | ---: | ---: | ---: |\n");
     for Compared { name, rows, .. } in compared {
         let all = rows.values().copied().fold(Row::default(), Row::and);
         writeln!(table, "| {name} | {} | {} |", rows.len(), all.figures()).unwrap();
     }
-    for Compared { name, rows, .. } in compared {
-        writeln!(table, "\n<details><summary>{name} per architecture</summary>\n").unwrap();
-        table.push_str("| architecture | plans compared | exact | worst error |\n| --- | ---: | ---: | ---: |\n");
-        for (architecture, row) in rows {
-            writeln!(table, "| {architecture} | {} |", row.figures()).unwrap();
-        }
-        table.push_str("\n</details>\n");
-    }
     table
 }
 
+/// One table per engine, with a row per architecture.
+fn per_engine(compared: &[Compared]) -> String {
+    let mut tables = String::new();
+    for Compared { name, rows, .. } in compared {
+        writeln!(tables, "### {name}\n").unwrap();
+        tables.push_str("| architecture | plans compared | exact | worst error |\n| --- | ---: | ---: | ---: |\n");
+        for (architecture, row) in rows {
+            writeln!(tables, "| {architecture} | {} |", row.figures()).unwrap();
+        }
+        tables.push('\n');
+    }
+    tables
+}
+
 #[test]
-fn the_accuracy_is_current() {
+fn the_accuracy_tables_are_current() {
     let compared = compared();
-    let table = table(&compared);
+    let summary = summary(&compared);
     for Compared { name, lines, .. } in &compared {
-        let rows: Vec<_> = table.lines().filter(|row| row.starts_with(&format!("| {name} |"))).collect();
+        let rows: Vec<_> = summary.lines().filter(|row| row.starts_with(&format!("| {name} |"))).collect();
         assert!(matches!(rows[..], [row] if row.ends_with(&format!("| {lines} | {lines} | 0 |"))), "{rows:?}");
     }
-    super::keeps("accuracy", &table);
+    check_table("README.md", "accuracy", &summary);
+    check_table("tests/README.md", "architectures", &per_engine(&compared));
 }

@@ -1,19 +1,19 @@
-//! The README says which models of the catalogue are checked against published files.
+//! The table of the catalogue: which models are checked against published files.
 
 use plimsoll::source::catalogue;
 
-use super::keeps;
+use super::check_table;
 use crate::catalogue::published::{Check, checks};
 
 #[test]
-fn it_says_which_models_are_checked() {
+fn the_table_of_the_catalogue_is_current() {
     let checks = checks();
     let count = |of: fn(&&Check) -> bool| checks.iter().filter(of).count();
     let worst = checks.iter().map(Check::worst).fold(0.0, f64::max);
     let mut table = format!(
-        "Of its {} models, {} are checked against published files: {} by their number of tensors, {} by their number of\n\
-         weights, {} by the sizes of {} plain files, which differ by at most {:.2} %.\n\n<details><summary>Model by model\
-         </summary>\n\n| model | tensors | weights | files compared | worst error |\n| --- | ---: | ---: | ---: | ---: |\n",
+        "Of its {} models, {} are checked: {} by their number of tensors, {} by their number of weights, and {} by the\n\
+         sizes of {} files, which differ by at most {:.2} %.\n\n\
+         | model | tensors | weights | files compared | worst error |\n| --- | ---: | ---: | ---: | ---: |\n",
         catalogue::all().len(),
         checks.len(),
         count(|check| check.tensors.is_some()),
@@ -32,6 +32,5 @@ fn it_says_which_models_are_checked() {
         let row = [&check.name, &*tensors, weights, &*files, &*error].join(" | ");
         table.extend(["| ", &row, " |\n"]);
     }
-    table += "\n</details>";
-    keeps("catalogue", &table);
+    check_table("assets/README.md", "catalogue", &table);
 }

@@ -102,13 +102,42 @@ impl<'a> AlongKnob<'a> {
 
     /// What the engine makes of the value at `place`.
     pub fn at(&mut self, place: u64) -> &Planned {
-        self.look_ahead(&[place]);
+        self.plan_all(&[place]);
         &self.planned[&place]
     }
 
     /// Whether nothing is certain beforehand, because the engine is as quick to plan.
     pub fn has_no_preflight(&mut self) -> bool {
         self.preflight(0).is_none()
+    }
+
+    /// Plans what is not planned yet, on as many cores as there are.
+    fn plan_all(&mut self, places: &[u64]) {
+        let mut open = Vec::new();
+        for &place in places {
+            if self.planned.contains_key(&place) {
+                continue;
+            }
+            let preflight = self.preflight(place).cloned();
+            let is_like = |other: &Outlook| preflight.as_ref().is_some_and(|preflight| preflight.is_like(other));
+            if let Some((_, planned)) = self.alike.iter().find(|(other, _)| is_like(other)) {
+                self.planned.insert(place, planned.clone());
+            } else if !open.iter().any(|(_, other): &(u64, Option<Outlook>)| other.as_ref().is_some_and(is_like)) {
+                open.push((place, preflight));
+            }
+        }
+        let planned: Vec<Planned> = match open.as_slice() {
+            [(place, preflight)] => vec![self.plan(*place, preflight.as_ref())],
+            _ => open
+                .par_iter()
+                .with_max_len(1)
+                .map(|(place, preflight)| self.plan(*place, preflight.as_ref()))
+                .collect(),
+        };
+        for ((place, preflight), planned) in open.into_iter().zip(planned) {
+            self.alike.extend(preflight.map(|preflight| (preflight, planned.clone())));
+            self.planned.insert(place, planned);
+        }
     }
 
     fn plan(&self, place: u64, preflight: Option<&Outlook>) -> Planned {
@@ -185,30 +214,9 @@ impl Search for AlongKnob<'_> {
     }
 
     fn look_ahead(&mut self, places: &[u64]) {
-        let mut open = Vec::new();
-        for &place in places {
-            if self.planned.contains_key(&place) {
-                continue;
-            }
-            let preflight = self.preflight(place).cloned();
-            let is_like = |other: &Outlook| preflight.as_ref().is_some_and(|preflight| preflight.is_like(other));
-            if let Some((_, planned)) = self.alike.iter().find(|(other, _)| is_like(other)) {
-                self.planned.insert(place, planned.clone());
-            } else if !open.iter().any(|(_, other): &(u64, Option<Outlook>)| other.as_ref().is_some_and(is_like)) {
-                open.push((place, preflight));
-            }
-        }
-        let planned: Vec<Planned> = match open.as_slice() {
-            [(place, preflight)] => vec![self.plan(*place, preflight.as_ref())],
-            _ => open
-                .par_iter()
-                .with_max_len(1)
-                .map(|(place, preflight)| self.plan(*place, preflight.as_ref()))
-                .collect(),
-        };
-        for ((place, preflight), planned) in open.into_iter().zip(planned) {
-            self.alike.extend(preflight.map(|preflight| (preflight, planned.clone())));
-            self.planned.insert(place, planned);
+        // without a preflight plans are made as quickly as threads are woken
+        if !self.has_no_preflight() {
+            self.plan_all(places);
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::super::style::{Ink, Style};
 use super::one_line;
-use crate::answer::report::Source;
 use crate::answer::together::{Fate, Household};
+use crate::export::answers::Source;
 use crate::machine::Machine;
 use crate::units::Bytes;
 

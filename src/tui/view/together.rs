@@ -16,8 +16,8 @@ use ratatui::text::{Line, Span};
 
 use super::page::Page;
 use super::verdict::sign;
-use crate::answer::report::Source;
 use crate::answer::together::{Fate, Household};
+use crate::export::answers::Source;
 use crate::plan::{DevicePlan, Verdict};
 use crate::tui::app::App;
 use crate::tui::app::together::{Guest, Together};

@@ -7,7 +7,7 @@ use super::super::placement::{Overflow, Part, Placement, Request};
 use super::super::{Loaded, Spread};
 use super::ask::{Ask, in_effect};
 use crate::engine::ggml::Backend;
-use crate::engine::{Hope, Outlook};
+use crate::engine::outlook::{Hope, Outlook};
 use crate::machine::Machine;
 use crate::settings::Settings;
 use crate::units::Bytes;

@@ -8,16 +8,16 @@ pub mod together;
 
 use serde::Serialize;
 
-use super::Goal;
-use super::best::Gain;
-use super::change::Change;
-use super::cliffs::Side;
-use super::largest::Largest;
-use super::matrix::{Axis, Matrix};
-use super::quant::LargestQuantisation;
-use super::sweep::{Outcome, Sweep};
-use super::why::{LayerAnswer, Taker};
-use crate::export;
+use super::object;
+use crate::answer::Goal;
+use crate::answer::best::Gain;
+use crate::answer::change::Change;
+use crate::answer::cliffs::Side;
+use crate::answer::largest::Largest;
+use crate::answer::matrix::{Axis, Matrix};
+use crate::answer::quant::LargestQuantisation;
+use crate::answer::sweep::{Outcome, Sweep};
+use crate::answer::why::{LayerAnswer, Taker};
 use crate::gguf::FileType;
 use crate::plan::{Plan, Verdict};
 use crate::settings::knob::Knob;
@@ -61,7 +61,7 @@ fn most_json(
         next: Option<Value>,
         plan: Option<P>,
     }
-    serde_json::to_string_pretty(&Object { source, knob, value, next, plan: plan.map(export::object) })
+    serde_json::to_string_pretty(&Object { source, knob, value, next, plan: plan.map(object) })
 }
 
 /// `{…,"layers":[{"index","device","reason","needed","available",…}],"changes":[{"knob","value","brings",…}],"takers":[…]}`.
