@@ -1,4 +1,4 @@
-//! The built-in catalogue: every entry makes a whole header, and the headers are those of published files.
+//! The built-in catalogue: every entry builds a complete header, and the headers match published files.
 
 pub mod published;
 
@@ -25,7 +25,7 @@ pub fn model(entry: &Entry, quantisation: FileType) -> Model {
 }
 
 #[test]
-fn every_entry_makes_a_whole_model() {
+fn every_entry_builds_a_complete_model() {
     assert!(catalogue::all().len() >= 60);
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
     let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
@@ -86,8 +86,8 @@ fn no_name_means_two_models() {
     }
 }
 
-/// What headers in `tests/models` have more than published files do: tensors that llama.cpp takes where they are, or in
-/// which two are joined. The catalogue follows the files.
+/// Tensors that headers in `tests/models` have and published files lack: optional ones that llama.cpp accepts, and fused
+/// ones. The catalogue follows the files.
 const OPTIONAL: [(&str, &[&str]); 4] = [
     ("glm-4.5-air", &["attn_q_norm.weight", "attn_k_norm.weight", "blk.0."]),
     ("nemotron-3-nano-30b-a3b", &["ffn_latent", "attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias"]),
@@ -95,7 +95,7 @@ const OPTIONAL: [(&str, &[&str]); 4] = [
     ("stablelm2-1.6b", &[]),
 ];
 
-/// What the catalogue has more than those headers.
+/// Tensors that the catalogue has and those headers lack.
 const PUBLISHED: [(&str, &[&str]); 3] = [
     ("glm-4.5-air", &["nextn.", "blk.0."]),
     ("deepseek-v2-lite", &["ffn_gate_exps", "ffn_up_exps"]),
@@ -103,7 +103,7 @@ const PUBLISHED: [(&str, &[&str]); 3] = [
 ];
 
 #[test]
-fn headers_that_are_known_come_out_tensor_for_tensor() {
+fn known_headers_are_rebuilt_tensor_for_tensor() {
     let mut checked = 0;
     for name in support::model_names() {
         // names of synthetic models are those of architectures
@@ -144,13 +144,13 @@ fn open(reference: &str) -> Result<source::Opened, SourceError> {
 fn references_name_entries(#[case] reference: &str, #[case] quantisation: &str) {
     let opened = open(reference).unwrap();
     assert_eq!(opened.name, "Qwen3 8B");
-    // a name that was not said to be the catalogue's comes with a word on where the model is from
+    // a plain name that is resolved by the catalogue gets a note
     assert_eq!(opened.header.notes.is_empty(), reference.starts_with("catalogue:"), "{:?}", opened.header.notes);
     let model = Model::from_header(opened.header, "").unwrap();
     assert_eq!((model.file_type, model.block_count()), (Some(quantisation), 36));
 }
 
-/// Opened again, it is the same entry, which no list then shows twice.
+/// Opened again it is the same entry, so that no list shows it twice.
 #[rstest]
 #[case("qwen3", "catalogue:qwen3-8b")]
 #[case("catalogue:Qwen3:8b@Q4_K_M", "catalogue:qwen3-8b")]
@@ -177,7 +177,7 @@ fn an_entry_is_opened_again_by_its_own_name(#[case] reference: &str, #[case] las
 )]
 #[case("catalogue:m:70b", "the catalogue has no model 'm:70b': run 'plimsoll list' to see its models")]
 #[case("qwen3-8b.gguf", "'qwen3-8b.gguf' does not exist")]
-fn references_that_name_nothing(#[case] reference: &str, #[case] sentence: &str) {
+fn unknown_references_are_refused(#[case] reference: &str, #[case] sentence: &str) {
     let said = open(reference).unwrap_err().to_string();
     assert!(said.contains(sentence), "{said}");
 }

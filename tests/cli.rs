@@ -1,4 +1,4 @@
-//! The real program, as a person or a script runs it.
+//! The real program on the command line.
 
 mod contract;
 mod devices;
@@ -26,7 +26,7 @@ use tempfile::TempDir;
 
 use crate::support;
 
-/// A folder for models, and the home of the program that runs in it.
+/// A temporary folder for models and the program's home directory.
 struct Place {
     folder: TempDir,
 }
@@ -48,7 +48,7 @@ impl Place {
         path
     }
 
-    /// The program, with nothing of this machine's environment that it would listen to.
+    /// The program, without the environment variables that it reads.
     fn plimsoll(&self) -> Command {
         let mut command = assert_cmd::cargo::cargo_bin_cmd!("plimsoll");
         for (name, _) in std::env::vars_os() {
@@ -60,7 +60,7 @@ impl Place {
                 command.env_remove(name);
             }
         }
-        // nobody listens there: a name that is not here is looked up nowhere
+        // nothing listens there, so unknown names are not looked up on the network
         for server in ["OLLAMA_HOST", "OLLAMA_REGISTRY", "HF_ENDPOINT"] {
             command.env(server, "http://127.0.0.1:9");
         }
@@ -68,12 +68,12 @@ impl Place {
         command
     }
 
-    /// `plimsoll plan MODEL` by the estimator that plans any header, on a machine that is fully described.
+    /// `plimsoll plan MODEL` with the estimator, which plans any header, on a described machine.
     fn plan(&self, model: &str) -> Command {
         self.plan_by("ollama-0.24", model)
     }
 
-    /// `plimsoll plan MODEL --engine ENGINE` on a machine that is fully described.
+    /// `plimsoll plan MODEL --engine ENGINE` on a described machine.
     fn plan_by(&self, engine: &str, model: &str) -> Command {
         let mut command = self.plimsoll();
         command.arg("plan").arg(self.model(model)).args(["--ram", "total=64GiB,free=48GiB,swap=2GiB"]);
@@ -82,14 +82,14 @@ impl Place {
     }
 }
 
-/// Runs it, and reads the object that it prints.
+/// Runs it and parses its JSON.
 fn json(command: &mut Command) -> Value {
     let output = command.arg("--json").assert().success().get_output().clone();
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Runs it, and gives the one line that it says is wrong.
+/// Runs it and returns its one line of error.
 fn refused(command: &mut Command, status: i32) -> String {
     let output = command.assert().code(status).get_output().clone();
     assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));

@@ -1,4 +1,4 @@
-//! What is taken away from a plan, read back: the knobs that come out of it make the same plan.
+//! Exports read back: the settings they contain make the same plan.
 
 use plimsoll::answer::Case;
 use plimsoll::engine::{self, EngineId};
@@ -13,7 +13,7 @@ use proptest::sample::select;
 
 use crate::{given, laws};
 
-/// What an option of Ollama's was set to.
+/// Applies one of Ollama's options.
 fn with_options(settings: &mut Settings, options: impl IntoIterator<Item = (String, u64)>) {
     for (name, value) in options {
         match name.as_str() {
@@ -76,7 +76,7 @@ fn shares(text: &str) -> Vec<f64> {
     text.split(',').map(|share| share.parse().unwrap()).collect()
 }
 
-/// A llama-server command as settings, and the devices that it names.
+/// Parses a llama-server command into settings and the devices it names.
 fn of_command(text: &str) -> (Settings, Option<Vec<String>>) {
     let line = text.lines().find(|line| !line.starts_with('#')).unwrap();
     let mut words = line.split(' ');
@@ -210,7 +210,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn ollama_is_told_what_makes_the_same_plan(
+    fn exported_ollama_settings_make_the_same_plan(
         engine in select(vec![EngineId::Ollama, EngineId::Ollama024, EngineId::Ollama011]),
         model in laws::any_model(), machine in machine(), settings in settings(),
     ) {
@@ -232,11 +232,11 @@ proptest! {
 }
 
 proptest! {
-    // twenty plans a case
+    // each case makes about twenty plans
     #![proptest_config(ProptestConfig::with_cases(10))]
 
     #[test]
-    fn llama_server_is_started_so_that_it_does_the_same_with_as_few_options_as_that_takes(
+    fn the_exported_llama_server_command_is_minimal_and_makes_the_same_plan(
         engine in select(vec![EngineId::Ollama, EngineId::LlamaCpp]),
         model in laws::any_model(), machine in machine(), settings in settings(),
     ) {
@@ -248,7 +248,7 @@ proptest! {
         let machine = seen(&machine, devices.as_deref());
         let server = Case { engine: EngineId::LlamaCpp, model, machine: &machine, settings: &again };
         let started = server.plan().unwrap();
-        // Ollama's plan shows every GPU, llama-server's those that it was started with
+        // Ollama's plan lists every GPU, llama-server's only those it was started with
         let used = |plan: &Plan| {
             let own = plan.devices.iter().map(figures).filter(|(weights, cache, graph, _)| *weights + *cache + *graph > Bytes::ZERO);
             format!("{:?}", own.collect::<Vec<_>>())
@@ -260,7 +260,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_said_of_an_estimators_placement_is_true(
+    fn notes_on_an_estimators_placement_are_true(
         model in laws::any_model(), machine in machine(), settings in settings(),
     ) {
         let case = Case { engine: EngineId::Ollama024, model, machine: &machine, settings: &settings };
@@ -290,7 +290,7 @@ fn small() -> (Model, Machine) {
 }
 
 #[test]
-fn a_form_that_an_engine_has_not_is_refused_with_those_that_it_has() {
+fn unsupported_formats_are_refused_with_the_supported_ones() {
     let (model, machine) = small();
     let settings = Settings::default();
     let case = Case { engine: EngineId::LlamaCpp, model: &model, machine: &machine, settings: &settings };
@@ -304,7 +304,7 @@ fn a_form_that_an_engine_has_not_is_refused_with_those_that_it_has() {
 }
 
 #[test]
-fn names_from_a_file_cannot_break_what_is_written() {
+fn names_from_files_are_escaped_in_exports() {
     let (mut model, machine) = small();
     model.name = "a<b>&\"|\u{7}'\nEnvironment=".to_owned();
     let settings = Settings::default();

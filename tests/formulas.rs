@@ -1,4 +1,4 @@
-//! Every formula as it is shown, beside the guide that it comes from.
+//! The formulas as shown, as snapshots to compare with the guide they come from.
 
 use std::fmt::Write;
 
@@ -61,7 +61,7 @@ fn graph(text: &mut String, name: &str, size: &GraphSize) {
 }
 
 #[rstest]
-fn formulas_read_like_the_guide(
+fn formulas_match_the_guide(
     #[values(
         "llama",
         "llama4-scout",
@@ -92,7 +92,7 @@ fn formulas_of_gpt_oss_with_flash_attention() {
     insta::assert_snapshot!(describe(&plan(EngineId::Ollama024, "gptoss", FlashAttn::On)));
 }
 
-/// Where the older release has formulas of its own: no recurrent layers, no flash attention, and images.
+/// Formulas that differ in the older release: no recurrent layers, no flash attention, and images.
 #[rstest]
 fn formulas_of_the_older_release(#[values("hybrid", "gptoss", "mllama", "gemma3", "qwen25vl")] name: &str) {
     let plan = plan(EngineId::Ollama011, name, FlashAttn::On);

@@ -1,4 +1,4 @@
-//! Headers: whatever the bytes, a header or one clear sentence.
+//! Headers: any bytes give a header or one clear error.
 
 mod allocations;
 mod arrival;

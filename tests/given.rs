@@ -6,7 +6,7 @@ use plimsoll::units::Bytes;
 
 use crate::support;
 
-/// A model of the tests, by its name there.
+/// A model of `tests/models`, by name.
 pub fn model(name: &str) -> Model {
     Model::from_header(support::model(name), name).unwrap()
 }
@@ -25,18 +25,18 @@ pub fn card(backend: Backend, memory: Bytes) -> Gpu {
     }
 }
 
-/// A machine with these GPUs and 64 GiB of RAM, of which 50 are free.
+/// A machine with these GPUs and 64 GiB of RAM, 50 GiB of it free.
 pub fn machine(gpus: Vec<Gpu>) -> Machine {
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
     Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described }
 }
 
-/// The same with CUDA cards of so many GiB each.
+/// The same with CUDA cards of these sizes in GiB.
 pub fn cards(gibibytes: &[u64]) -> Machine {
     machine(gibibytes.iter().map(|&gib| card(Backend::Cuda, Bytes::gib(gib))).collect())
 }
 
-/// So many CUDA cards of one size, and 512 GiB of RAM, of which 500 are free.
+/// `gpus` CUDA cards of one size and 512 GiB of RAM, 500 GiB of it free.
 pub fn server(gpus: usize, memory: Bytes) -> Machine {
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO };
     Machine { ram, ..machine(vec![card(Backend::Cuda, memory); gpus]) }

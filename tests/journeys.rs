@@ -1,4 +1,4 @@
-//! Journeys: keys and mouse on the real planner, and what is then on the screen.
+//! End-to-end tests of the planner: keys and mouse, and what is then on the screen.
 
 mod advice;
 mod compare;
@@ -7,8 +7,8 @@ mod exports;
 mod knobs;
 mod loads;
 mod machine;
-mod never_panics;
 mod quantisation;
+mod random_input;
 mod ranges;
 mod sliders;
 mod together;
@@ -32,7 +32,7 @@ fn llama() -> Stage {
 }
 
 #[test]
-fn context_moves_by_usual_sizes_and_finely() {
+fn context_moves_in_coarse_and_fine_steps() {
     let mut stage = llama();
     let start = stage.app.value(Knob::Context);
     assert_eq!(stage.app.settings.ctx, Context::Auto, "until a key is pressed the engine decides");
@@ -86,7 +86,7 @@ fn every_knob_turns_and_is_undone() {
 }
 
 #[test]
-fn reset_leaves_a_knob_to_the_engine() {
+fn reset_returns_a_knob_to_auto() {
     let mut stage = llama();
     stage.press("→ → r");
     assert_eq!(stage.app.settings.ctx, Context::Auto);
@@ -95,7 +95,7 @@ fn reset_leaves_a_knob_to_the_engine() {
 }
 
 #[test]
-fn the_most_that_fits_is_the_last_that_does() {
+fn m_finds_the_largest_value_that_fits() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(1, "RTX 3060", 12, 64), (120, 40));
     stage.press("End");
     assert_ne!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
@@ -109,9 +109,9 @@ fn the_most_that_fits_is_the_last_that_does() {
     assert_ne!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu, "one token more does not fit");
 }
 
-/// As if it were marked: letters replace it, arrows keep it to be edited.
+/// The value acts as if it were selected: letters replace it, arrows keep it for editing.
 #[test]
-fn the_value_that_stands_in_a_field_gives_way_to_what_is_typed() {
+fn typing_replaces_the_value_in_a_field() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (80, 24));
     let after = |stage: &mut Stage, keys: &str, text: &str| {
         stage.press(keys);
@@ -132,7 +132,7 @@ fn the_value_that_stands_in_a_field_gives_way_to_what_is_typed() {
 }
 
 #[test]
-fn a_value_is_typed_exactly_or_refused_in_words() {
+fn typed_values_are_taken_exactly_or_refused_with_a_reason() {
     let mut stage = llama();
     stage.press("1");
     assert!(matches!(stage.app.mode, Mode::Entry(_)));
@@ -154,7 +154,7 @@ fn a_value_is_typed_exactly_or_refused_in_words() {
 }
 
 #[test]
-fn tab_goes_round_and_i_explains_what_has_the_focus() {
+fn tab_cycles_and_i_explains_the_focused_panel() {
     let mut stage = llama();
     for (panel, words) in [
         (Panel::Knobs, "Context size in tokens"),
@@ -174,7 +174,7 @@ fn tab_goes_round_and_i_explains_what_has_the_focus() {
 }
 
 #[test]
-fn a_layer_says_where_it_is_and_why() {
+fn a_layer_explains_its_device() {
     let machine = stage::machine(1, "RTX 3060", 12, 64);
     let mut stage = Stage::new(stage::model("llama3.1-8b"), machine, (140, 45));
     stage.press("End Tab i");
@@ -200,7 +200,7 @@ fn losing_branches_of_the_graph_can_be_reached() {
 }
 
 #[test]
-fn the_footer_and_the_help_know_every_key_there_is() {
+fn the_help_lists_every_key() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 100));
     assert!(stage.text().contains("m max that fits"));
     stage.press("?");
@@ -219,7 +219,7 @@ fn the_footer_and_the_help_know_every_key_there_is() {
 }
 
 #[test]
-fn q_and_ctrl_c_leave() {
+fn q_and_ctrl_c_quit() {
     for keys in ["q", "^C", "? ^C", "o ^C", "Enter ^C"] {
         let mut stage = llama();
         stage.press(keys);
@@ -253,7 +253,7 @@ fn another_engine_keeps_the_knobs_and_is_undone() {
 }
 
 #[test]
-fn a_machine_that_is_found_late_fills_in() {
+fn a_machine_detected_late_fills_in() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(0, "", 0, 64), (120, 40));
     stage.app.found_machine.known = Known::Asking;
     stage.press("Tab Tab");
@@ -264,7 +264,7 @@ fn a_machine_that_is_found_late_fills_in() {
 }
 
 #[test]
-fn without_a_gpu_the_screen_says_what_was_tried() {
+fn without_a_gpu_the_screen_lists_what_was_tried() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (120, 40));
     let tried = [("nvml", "libnvidia-ml.so.1 is not installed")];
     stage.act(stage::detected(stage::machine(0, "", 0, 64), &tried));
@@ -274,7 +274,7 @@ fn without_a_gpu_the_screen_says_what_was_tried() {
 }
 
 #[test]
-fn names_cannot_steer_the_terminal() {
+fn names_cannot_control_the_terminal() {
     let mut header = crate::support::model("llama3.1-8b");
     let evil = "\u{1b}[2J\u{7}Evil\nmodel \u{202e}漢字".to_owned();
     let renamed = |(key, value): (&str, &Value)| {
@@ -318,7 +318,7 @@ fn odd_machines_and_contexts_are_drawn() {
 }
 
 #[test]
-fn the_smallest_screens_ask_for_room() {
+fn too_small_screens_ask_for_room() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (59, 20));
     assert!(stage.text().contains("plimsoll needs 60×20"), "{}", stage.text());
     stage.resize(60, 20);
@@ -334,7 +334,7 @@ fn the_smallest_screens_ask_for_room() {
 
 /// The program runs effects on threads of their own and sends the answers back.
 #[test]
-fn limits_worked_out_on_another_thread_are_shown() {
+fn limits_computed_on_another_thread_are_shown() {
     let start = || {
         let machine = stage::machine(1, "RTX 3060", 12, 64);
         Stage::by(EngineId::Ollama024, stage::model("llama3.1-8b"), machine, (140, 45), Settings::default())

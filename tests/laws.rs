@@ -1,4 +1,4 @@
-//! What must hold for every model, machine and settings.
+//! Properties that hold for every model, machine and settings.
 
 use std::sync::OnceLock;
 
@@ -51,7 +51,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
     })
 }
 
-/// The same machines, some of whose last GPUs are in another computer that joined.
+/// The same machines, where some of the last GPUs belong to another computer.
 pub fn joined() -> impl Strategy<Value = Machine> {
     (machine(), prop_oneof![2 => Just(0), 1 => 1..=2usize]).prop_map(|(mut machine, away)| {
         for gpu in machine.gpus.iter_mut().rev().take(away) {
@@ -95,7 +95,7 @@ pub fn settings() -> impl Strategy<Value = Settings> {
     )
 }
 
-/// Settings within what a person would ask for.
+/// Settings in the range that users choose.
 pub fn sane() -> impl Strategy<Value = Settings> {
     (settings(), 1..=4u64, 1..=2048u64, 1..=1u64 << 18).prop_map(|(settings, parallel, batch, ctx)| Settings {
         ctx: Context::Tokens(ctx),
@@ -110,7 +110,7 @@ fn any_engine() -> impl Strategy<Value = EngineId> {
     select(&EngineId::ALL[..])
 }
 
-/// Engines that place layers by sums of their own, which obey simple laws.
+/// Engines with an estimator of their own, whose sums obey simple laws.
 fn estimator() -> impl Strategy<Value = EngineId> {
     select(vec![EngineId::Ollama024, EngineId::Ollama011])
 }
@@ -171,7 +171,7 @@ fn size_adds_up(size: &GraphSize) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn where_room_decided_it_was_too_little_or_enough(
+    fn inequalities_of_layers_hold(
         engine in any_engine(), model in any_model(), machine in machine(), settings in sane(),
     ) {
         let settings = Settings { gpu_layers: GpuLayers::Auto, ..settings };
@@ -182,12 +182,12 @@ proptest! {
         let usual = machine.gpus.iter().all(|gpu| gpu.free > Bytes::gib(2));
         for layer in &plan.layers {
             match layer.why {
-                // Ollama compares what is free as a number of 24 bits
+                // Ollama compares free memory as 32-bit floats, which have 24 bits of precision
                 Why::NoRoom { needed, room, .. } => {
                     prop_assert!(needed + Bytes(room.0 >> 23) >= room && needed > Bytes::ZERO, "{}: {:?}", layer.index, layer.why);
                     prop_assert!(needed > room || room.0 >> 24 > 0, "{}: {:?}", layer.index, layer.why);
                 }
-                // a fit is over its target where even an empty GPU would be
+                // a fit may exceed its target where even an empty GPU would
                 Why::Fits { needed, room } if usual => prop_assert!(needed <= room, "{}: {:?}", layer.index, layer.why),
                 _ => {}
             }
@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn what_runs_from_ram_is_what_of_layers_is_not_on_gpus(
+    fn parts_in_ram_are_the_layers_bytes_outside_gpus(
         engine in select(vec![EngineId::Ollama, EngineId::LlamaCpp]), model in any_model(), machine in joined(),
         settings in settings(), in_ram in proptest::option::of(0..=64u64),
     ) {
@@ -305,7 +305,7 @@ proptest! {
         let settings = Settings { projector: Bytes(projector), ..settings };
         let plan = planned(EngineId::Ollama011, model, &machine, &settings).expect("sane settings are planned");
         let estimate = plan.estimate.as_ref().expect("this engine estimates");
-        // on a machine that shares its memory, what was estimated for the GPU may be loaded in RAM after all
+        // with shared memory, layers estimated for the GPU may be loaded into RAM after all
         prop_assume!(estimate.layers == plan.offloaded);
         let overhead = settings.gpu_overhead;
         let mut sum = plan.cpu().asked() + plan.cpu().reserved();
@@ -328,7 +328,7 @@ proptest! {
     }
 
     #[test]
-    fn more_context_never_needs_less(
+    fn more_context_never_needs_less_memory(
         engine in estimator(), model in any_model(), settings in sane(), more in 0..=1u64 << 18,
     ) {
         let Context::Tokens(tokens) = settings.ctx else { unreachable!() };
@@ -360,7 +360,7 @@ proptest! {
         let less = planned(engine, model, &machine, &settings);
         machine.gpus[0].free += Bytes(more);
         let (Some(less), Some(more)) = (less, planned(engine, model, &machine, &settings)) else { return Ok(()) };
-        // a refusal stops the search at the round in which it arose
+        // a refusal ends the search in the round in which it arises
         if less.refusal.is_some() || more.refusal.is_some() {
             return Ok(());
         }

@@ -27,7 +27,7 @@ use serde_json::Value;
 use crate::given::{cards, model};
 use crate::support;
 
-/// The lines of a file of figures, unpacked.
+/// The lines of a gzipped file.
 fn lines(path: &Path) -> Vec<Value> {
     let mut text = String::new();
     GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
@@ -79,7 +79,7 @@ fn bytes(list: &Value) -> Vec<u64> {
     list.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect()
 }
 
-/// Says where a line of figures and the engine part, and by which share of all that is allocated.
+/// Compares a measured line with the engine; the error holds both and the relative error of the total.
 fn measures_like(model: Result<&Loaded, &Refusal>, line: &Value) -> Result<(), (String, f64)> {
     let (asked, expected) = (&line["in"], &line["out"]);
     let measured =
@@ -107,22 +107,22 @@ fn measures_like(model: Result<&Loaded, &Refusal>, line: &Value) -> Result<(), (
     if same { Ok(()) } else { Err((format!("{asked}\n  llama.cpp {expected}\n  here      {}", got()), error)) }
 }
 
-/// The name of the model that a file of figures is about.
+/// The model's name, from the file's name.
 fn model_of(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().strip_suffix(".jsonl.gz").unwrap().to_owned()
 }
 
-/// One file's lines, compared.
+/// The comparison of one file.
 pub struct Outcome {
     /// Of the model.
     pub architecture: String,
-    /// What is different, line by line.
+    /// For each line, how it differs.
     pub lines: Vec<Result<(), String>>,
-    /// The largest share by which what is allocated in all was wrong.
+    /// The largest relative error of a total.
     pub worst: f64,
 }
 
-/// The files of a release's figures.
+/// The files measured for a release.
 fn files(release: &str) -> Vec<PathBuf> {
     let folder = support::tests().join("llama_cpp").join(release);
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -130,12 +130,12 @@ fn files(release: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Every file of a release's figures, compared.
+/// The comparison of every file of a release.
 pub fn outcomes(release: Release) -> Vec<Arc<Outcome>> {
     files(release.name()).iter().map(|path| outcome(path)).collect()
 }
 
-/// A file's lines, compared once however many tests ask.
+/// The comparison of one file, made once for all tests.
 fn outcome(path: &Path) -> Arc<Outcome> {
     static OUTCOMES: Mutex<BTreeMap<PathBuf, Arc<OnceLock<Arc<Outcome>>>>> = Mutex::new(BTreeMap::new());
     let path = path.canonicalize().unwrap();
@@ -155,7 +155,7 @@ fn compare(path: &Path) -> Outcome {
     Outcome { architecture, lines, worst }
 }
 
-/// Fails with the number of lines that differ and the first of them.
+/// Fails with the number of lines that differ, and the differences.
 fn all_agree(results: &[Result<(), String>]) {
     let lines = results.len();
     let wrong: Vec<_> = results.iter().filter_map(|result| result.clone().err()).collect();
@@ -168,7 +168,7 @@ fn memory_agrees_to_the_byte(#[files("tests/llama_cpp/2026-*/*.jsonl.gz")] path:
     all_agree(&outcome(&path).lines);
 }
 
-/// A fit's overflow as llama.cpp's patterns.
+/// An overflow written as llama.cpp's tensor override.
 fn pattern(overflow: &Overflow) -> (String, String) {
     let tensors = match overflow.part {
         Part::Experts => "ffn_(up|down|gate_up|gate)_(ch|)exps",
@@ -180,7 +180,7 @@ fn pattern(overflow: &Overflow) -> (String, String) {
     (format!("blk\\.{}\\.{tensors}", overflow.block), home)
 }
 
-/// Says where a line of what a fit chose and the engine part.
+/// Compares a fit's choice with the engine's; the error holds both.
 fn fits_like(model: &Loaded, line: &Value) -> Result<(), String> {
     let (asked, expected) = (&line["in"], &line["out"]);
     let devices = devices(asked);
@@ -219,7 +219,7 @@ fn a_fit_chooses_the_same(#[files("tests/llama_cpp/fit/*.jsonl.gz")] path: PathB
 }
 
 #[test]
-fn without_options_the_server_takes_four_slots_in_one_cache_and_shrinks_the_context() {
+fn without_options_the_server_uses_four_slots_unified_kv_and_a_smaller_context() {
     let model = model("llama3.1-8b");
     let plan = engine::plan(EngineId::LlamaCpp, &model, &cards(&[16]), &Settings::default()).unwrap();
     let effect = &plan.settings;
@@ -273,9 +273,9 @@ fn damaged(name: &str, damage: &[(prop::sample::Index, u64)]) -> Header {
     header
 }
 
-/// Text positions are one number each, unless a header spreads them over several axes.
+/// Text has one position per token, unless the header spreads positions over several axes.
 #[test]
-fn hunyuan_vl_is_hunyuan_with_positions_on_several_axes() {
+fn hunyuan_vl_is_hunyuan_with_multi_axis_positions() {
     let dense = support::model("hunyuan-7b");
     let flat = renamed(dense.clone(), "hunyuan_vl");
     let mut spread = flat.clone();
@@ -307,7 +307,7 @@ fn renamed(mut header: Header, to: &str) -> Header {
 }
 
 #[test]
-fn what_no_list_knows_is_reckoned_by_what_its_file_holds() {
+fn unknown_architectures_are_modelled_from_their_tensors() {
     let settings = Settings { ctx: settings::Context::Tokens(8192), parallel: Some(1), ..Settings::default() };
     for name in support::model_names() {
         let plan = |header| {
@@ -323,7 +323,7 @@ fn what_no_list_knows_is_reckoned_by_what_its_file_holds() {
             |part: fn(&Totals) -> Bytes| part(&ours).0.abs_diff(part(&theirs).0) as f64 / part(&theirs).0 as f64;
         assert!(error(|totals| totals.weights) < 0.01, "{name}: {ours:?} for {theirs:?}");
         assert!(error(|totals| totals.graph) < 0.5, "{name}: {ours:?} for {theirs:?}");
-        // windows that the header does not spell out are not believed
+        // sliding windows that the header does not state are not assumed
         assert!(ours.cache >= theirs.cache, "{name}: {ours:?} for {theirs:?}");
     }
 }

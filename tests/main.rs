@@ -1,10 +1,9 @@
-//! The tests' rooms.
+//! Test modules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod answers;
 mod catalogue;
 mod cli;
-mod engine;
 mod exports;
 mod filling;
 mod formulas;
@@ -18,6 +17,7 @@ mod model;
 #[cfg(feature = "net")]
 mod net;
 mod ollama;
+mod ollama_024;
 mod quantise;
 mod readme;
 mod screens;

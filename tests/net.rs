@@ -1,4 +1,4 @@
-//! Models named before they are pulled: against real servers on the loopback, honest and otherwise.
+//! Remote models, against well-behaved and faulty servers on the loopback.
 
 mod cache;
 mod command;
@@ -20,7 +20,7 @@ use plimsoll::source::http::Patience;
 use plimsoll::source::{self, Network, Opened, Roots, SourceError, unwatched};
 use tempfile::TempDir;
 
-/// A network that is `url` alone, with little patience and a cache in a folder of its own.
+/// A network with `url` as its only server, short timeouts and a temporary cache.
 struct Here {
     roots: Roots,
     folder: TempDir,
@@ -56,7 +56,7 @@ impl Here {
         source::load(reference, &self.roots, &mut unwatched)
     }
 
-    /// Why `reference` is not opened; and nothing of it is kept.
+    /// The error of opening `reference`; asserts that nothing was cached.
     fn refused(&self, reference: &str) -> String {
         let said = self.load(reference).expect_err("it is refused").to_string();
         assert_eq!(said.lines().count(), 1, "{said}");
@@ -64,7 +64,7 @@ impl Here {
         said
     }
 
-    /// What is kept, by name.
+    /// The cached files, by name.
     fn kept(&self) -> Vec<String> {
         let cache = source::cache::Cache::new(&self.folder.path().join("cache"));
         let name = |entry: source::cache::Entry| entry.about.map(|about| about.name).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Here {
     }
 }
 
-/// A header of two tensors and the weights behind it: `weights` bytes.
+/// A file with two tensors and `weights` bytes of weights.
 fn small(name: &str, weights: usize) -> Vec<u8> {
     let mut draft = Draft::default();
     draft.metadata.push(("general.architecture".into(), Draw::String("llama".into())));
@@ -87,7 +87,7 @@ fn small(name: &str, weights: usize) -> Vec<u8> {
     bytes
 }
 
-/// A file whose header has a vocabulary of `tokens`, with as many scores, types and twice as many merges where asked.
+/// A file whose header has a vocabulary of `tokens`, and optionally scores, types and twice as many merges.
 fn large(tokens: usize, scores: bool, merges: bool, weights: usize) -> (Vec<u8>, u64) {
     let mut draft = Draft::default();
     draft.metadata.push(("general.architecture".into(), Draw::String("llama".into())));

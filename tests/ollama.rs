@@ -1,4 +1,4 @@
-//! Whole plans of engine `ollama`: llama.cpp's, with what Ollama decides.
+//! Complete plans of engine `ollama`: those of llama.cpp with Ollama's decisions.
 
 use std::sync::OnceLock;
 
@@ -32,7 +32,7 @@ fn bytes(device: &DevicePlan) -> [Bytes; 3] {
 #[case("qwen3-30b-a3b", &[16], 1, 8192, 512)]
 #[case("gemma3-27b", &[12, 12], 1, 4096, 512)]
 #[case("mamba-2.8b", &[], 1, 4096, 512)]
-fn a_plan_is_llama_cpps_with_ollamas_options(
+fn the_plan_is_that_of_llama_cpp_with_ollamas_options(
     #[case] name: &str,
     #[case] gibibytes: &[u64],
     #[case] parallel: u64,
@@ -49,12 +49,12 @@ fn a_plan_is_llama_cpps_with_ollamas_options(
     assert_eq!((ollama.offloaded, ollama.verdict, ollama.totals), (llama.offloaded, llama.verdict, llama.totals));
     let effect = &ollama.settings;
     assert_eq!((effect.ctx, effect.batch.min(batch), effect.gpu_layers), (tokens, effect.ubatch, -1));
-    // what llama-server keeps free is told, and nothing else is said to be Ollama's
+    // what llama-server keeps free is noted, and no other decision is attributed to Ollama
     assert!(ollama.gpus().iter().all(|gpu| gpu.reserved() == Bytes::gib(1)));
 }
 
 #[test]
-fn one_gpu_of_two_is_used_and_the_other_listed() {
+fn an_unused_gpu_is_still_listed() {
     let plan = plan(&model("llama3.1-8b"), &cards(&[12, 24]), &ctx(4096));
     assert_eq!((plan.devices.len(), plan.verdict), (3, Verdict::Gpu));
     assert_eq!((bytes(&plan.devices[0]), plan.devices[0].reserved()), ([Bytes::ZERO; 3], Bytes::ZERO));
@@ -63,7 +63,7 @@ fn one_gpu_of_two_is_used_and_the_other_listed() {
 }
 
 #[test]
-fn ollama_ps_counts_gpus_alone_when_every_layer_is_on_them() {
+fn ollama_ps_counts_only_gpus_with_all_layers_on_gpu() {
     let llama = model("llama3.1-8b");
     let full = plan(&llama, &cards(&[24]), &ctx(8192));
     let listing = full.listing.unwrap();
@@ -75,7 +75,7 @@ fn ollama_ps_counts_gpus_alone_when_every_layer_is_on_them() {
     assert_eq!(split.verdict, Verdict::Split);
     let listing = split.listing.unwrap();
     assert!(listing.vram < listing.size && listing.processor_column().ends_with(" CPU/GPU"));
-    // the table of embeddings is in RAM, and so is a copy of nothing on the GPU
+    // what is in RAM is counted too
     assert!(listing.size.0.abs_diff(split.totals.all.0) < Bytes::mib(16).0, "{listing:?} {:?}", split.totals);
 
     let none = plan(&llama, &cards(&[]), &ctx(8192));
@@ -83,11 +83,11 @@ fn ollama_ps_counts_gpus_alone_when_every_layer_is_on_them() {
 }
 
 #[test]
-fn ollama_ps_leaves_out_the_cache_beside_a_windows() {
+fn ollama_ps_counts_only_the_sliding_window_cache() {
     let plan = plan(&model("gemma3-27b"), &cards(&[48]), &ctx(32_768));
     let listing = plan.listing.unwrap();
     assert_eq!(listing.processor_column(), "100% GPU");
-    // five layers of six look through a window of 1024 tokens; the cache of the others is far larger
+    // five of six layers have a sliding window of 1024 tokens; the cache of the others is far larger
     assert!(plan.totals.gpu - listing.size > Bytes::gib(1), "{listing:?} {:?}", plan.totals);
 }
 
@@ -147,7 +147,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn whatever_is_asked_every_layer_has_one_place_and_the_parts_sum_to_the_whole(
+    fn every_layer_has_one_device_and_the_parts_sum_to_the_whole(
         model in select(models()), machine in any_machine(), settings in any_settings(),
     ) {
         let Ok(plan) = engine::plan(EngineId::Ollama, &model, &machine, &settings) else { return Ok(()) };

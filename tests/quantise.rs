@@ -1,8 +1,8 @@
-//! Quantising a model gives every tensor the format that llama.cpp's own quantiser gives it.
+//! Quantising a model gives every tensor the type that llama.cpp's quantiser gives it.
 //!
-//! `vectors/quant/totals.jsonl.gz`: bytes, numbers of tensors per format and some tensors' formats.
+//! `vectors/quant/totals.jsonl.gz`: bytes, the number of tensors per type, and the types of some tensors.
 //! `vectors/quant/tensors.jsonl.gz`: the quantiser's dry run, every tensor for every file type that it makes, in the
-//! order of the header, as digits that count into `formats`.
+//! order of the header, as digits that index `formats`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,7 +51,7 @@ fn vectors<T: DeserializeOwned>(name: &str) -> Vec<T> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The models that `names` speaks of, each read once.
+/// The models called `names`, each read once.
 fn models<'n>(names: impl Iterator<Item = &'n str>) -> BTreeMap<&'n str, Model> {
     let mut models = BTreeMap::new();
     for name in names {
@@ -89,7 +89,7 @@ fn every_tensor_agrees_in_every_file_type() {
     compare(&vectors, &models(vectors.iter().map(|vector| vector.model.as_str())));
 }
 
-/// Architectures, numbers of experts, shapes and names that the rules make an exception of and the real models lack.
+/// Architectures, expert counts, shapes and names with rules of their own that the real models do not have.
 #[test]
 fn every_tensor_of_rare_models_agrees() {
     let described: Vec<serde_json::Value> = vectors("rare_models.jsonl.gz");
@@ -119,9 +119,9 @@ fn compare(vectors: &[DryRun], models: &BTreeMap<&str, Model>) {
     }
 }
 
-/// The described models are themselves quantised, gpt-oss to MXFP4 and the others to `Q4_K_M`, and come out as they are.
+/// The models are already quantised, gpt-oss to MXFP4 and the others to `Q4_K_M`.
 #[test]
-fn quantised_models_come_out_as_they_are() {
+fn requantising_to_the_same_type_changes_nothing() {
     let vectors: Vec<DryRun> = vectors("tensors.jsonl.gz");
     let mut seen = BTreeMap::new();
     for (name, model) in models(vectors.iter().map(|vector| vector.model.as_str())) {
@@ -134,7 +134,7 @@ fn quantised_models_come_out_as_they_are() {
 }
 
 #[test]
-fn a_slider_passes_from_small_to_large() {
+fn the_slider_covers_small_to_large() {
     for name in ["llama3.1-8b", "gpt-oss-20b", "qwen2.5-0.5b"] {
         let model = model(name);
         let passed = model.quantisations();
@@ -147,7 +147,7 @@ fn a_slider_passes_from_small_to_large() {
 }
 
 #[test]
-fn the_header_says_what_it_became() {
+fn the_header_names_the_new_quantisation() {
     let model = model("mixtral-8x7b");
     assert!(model.is_quantised());
     let quantised = model.quantised(FileType::F16).unwrap();
@@ -158,7 +158,7 @@ fn the_header_says_what_it_became() {
 }
 
 #[test]
-fn what_the_quantiser_refuses_is_refused_in_words() {
+fn refused_quantisations_have_a_reason() {
     let mut model = model("mixtral-8x7b");
     let refused = |model: &Model, to| model.quantised(to).unwrap_err().to_string();
     assert!(refused(&model, FileType::Nvfp4).contains("NVFP4"));
@@ -181,7 +181,7 @@ fn file_type() -> impl Strategy<Value = FileType> {
     prop::sample::select(FileType::ALL)
 }
 
-/// Tensors with names that the rules look for, and with others.
+/// Tensors with names that the rules look for, and with other names.
 fn tensors() -> impl Strategy<Value = Vec<Tensor>> {
     let part = prop::sample::select(vec![
         "attn_q",
@@ -227,8 +227,8 @@ fn mixture(tensors: Vec<Tensor>, architecture: &str, experts: u32, kv_heads: u32
 }
 
 proptest! {
-    /// Whatever the names and shapes: rows are whole blocks, bytes add up, nothing but formats and their bytes changes,
-    /// and neither the order of the tensors nor what they were before matters.
+    /// For any names and shapes: rows are whole blocks, bytes add up, only types and sizes change,
+    /// and neither the order of the tensors nor their previous types matter.
     #[test]
     fn laws(
         tensors in tensors(), to in file_type(), before in file_type(),
@@ -247,7 +247,7 @@ proptest! {
         if let Ok(before) = model.quantised(before) {
             prop_assert_eq!(&before.quantised(to).unwrap().header.tensors, &quantised.header.tensors);
         }
-        // of several tensors of one name, which no file has, the order would matter
+        // the order matters only for duplicate names, which no file has
         let names: std::collections::HashSet<_> = model.header.tensors.iter().map(|tensor| &tensor.name).collect();
         if names.len() == model.header.tensors.len() {
             let mut reversed = model.clone();

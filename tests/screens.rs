@@ -1,4 +1,4 @@
-//! Screens as snapshots: text at three sizes, and pictures with colour.
+//! Snapshots of screens: text at three sizes, and SVG pictures.
 
 use std::fs;
 use std::path::PathBuf;
@@ -85,7 +85,7 @@ fn a_layer_explained() {
     picture("why", &mut stage);
 }
 
-/// A machine whose two cards were found, with one more added to see what it would bring.
+/// A machine with two detected cards and a third added by hand.
 fn what_if() -> Stage {
     let machine = Machine { origin: Made::Detected, ..stage::machine(2, "RTX 3060", 12, 64) };
     let mut stage =
@@ -141,7 +141,7 @@ fn the_machine_at_three_sizes(#[case] state: &str, #[case] keys: &str) {
 }
 
 #[test]
-fn light_paper() {
+fn light_background() {
     let look = Look { tone: Tone::Light, ..Look::BEST };
     let settings = Settings { gpu_layers: GpuLayers::Count(33), ..settings(98_304) };
     let machine = stage::machine(1, "RTX 3060", 12, 32);
@@ -156,7 +156,7 @@ fn help() {
     picture("help", &mut stage);
 }
 
-/// A shelf as somebody may have it.
+/// A library with models from several sources.
 fn with_shelf(stage: &mut Stage) {
     let given = |name: &'static str, origin, model: &'static str| (name, origin, Ok(stage::package(model)));
     let (ollama, face) = (Origin::Store(Store::Ollama), Origin::Store(Store::HuggingFace));
@@ -203,9 +203,9 @@ fn models_at_four_sizes(#[case] state: &str, #[case] keys: &str) {
     }
 }
 
-/// A computer without models says so, and where it looked.
+/// Without local models the screen says so and lists the folders searched.
 #[rstest]
-fn no_model_here(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16)) {
+fn no_local_models(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16)) {
     let mut stage =
         Stage::with(Some(stage::model("llama3.1-8b")), stage::one_gpu(), size, settings(16_384), Look::BEST);
     with_shelf(&mut stage);
@@ -219,7 +219,7 @@ fn no_model_here(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16)) {
     assert!(!stage.text().contains("No models found"), "who searches has read it");
 }
 
-/// Three models: the one that was pinned first has to go.
+/// Three models, the first of which has to be unloaded.
 fn crowded(size: (u16, u16), look: Look) -> Stage {
     let machine = stage::machine(1, "RTX 3090", 24, 64);
     let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, size, settings(65_536), look);
@@ -233,7 +233,7 @@ fn crowded(size: (u16, u16), look: Look) -> Stage {
 }
 
 #[test]
-fn living_together_or_not() {
+fn models_loaded_together() {
     for size in [(60, 20), (80, 24), (140, 45)] {
         let mut stage = crowded(size, Look::BEST);
         stage.press("L");
@@ -321,9 +321,9 @@ fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str
     }
 }
 
-/// Cards with long names, of which only the first is needed: each keeps its figure, however little room there is.
+/// Long card names are shortened; the figures are always shown.
 #[rstest]
-fn every_device_has_its_figure(#[values((60, 20), (80, 24), (100, 30), (140, 45), (200, 60))] size: (u16, u16)) {
+fn every_device_has_a_figure(#[values((60, 20), (80, 24), (100, 30), (140, 45), (200, 60))] size: (u16, u16)) {
     let machine = stage::machine(4, "NVIDIA GeForce RTX 4090 Laptop GPU", 16, 64);
     let mut stage = Stage::by(EngineId::Ollama, stage::model("llama3.1-8b"), machine, size, Settings::default());
     stage.press("Tab Tab");
@@ -336,9 +336,9 @@ fn every_device_has_its_figure(#[values((60, 20), (80, 24), (100, 30), (140, 45)
     }
 }
 
-/// A verdict that has no room says that it goes on, and where.
+/// A verdict that is cut off refers to the notes.
 #[rstest]
-fn a_long_verdict_is_read_on_the_notes(#[values((60, 20), (80, 24))] size: (u16, u16)) {
+fn a_long_verdict_continues_on_the_notes_page(#[values((60, 20), (80, 24))] size: (u16, u16)) {
     let machine = stage::machine(1, "RTX 3060", 12, 32);
     let model = Some(stage::model("qwen3-30b-a3b"));
     let mut stage = Stage::seen(EngineId::Ollama, model, machine, size, Settings::default(), Look::BEST);
@@ -351,7 +351,7 @@ fn a_long_verdict_is_read_on_the_notes(#[values((60, 20), (80, 24))] size: (u16,
     assert!(text.contains(end), "{text}");
 }
 
-/// What the planner shows of the engines that run llama.cpp.
+/// Screens of the engines that run llama.cpp.
 #[rstest]
 #[case::graph("peaks", EngineId::LlamaCpp, "⇧Tab ↓")]
 #[case::graph_page("peaks-page", EngineId::LlamaCpp, "⇧Tab ↓ Enter")]
@@ -378,7 +378,7 @@ fn llama_cpp_on_two_gpus() {
     picture("llama-cpp", &mut stage);
 }
 
-/// A model with experts by llama.cpp on two GPUs: every knob there is.
+/// A model with experts in llama.cpp on two GPUs: every knob is shown.
 #[rstest]
 fn more_knobs_than_rows(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16)) {
     let machine = stage::machine(2, "RTX 3060", 12, 64);

@@ -1,4 +1,4 @@
-//! Files on this machine become headers.
+//! Local files become headers.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -46,7 +46,7 @@ fn refusal(path: &Path) -> String {
 }
 
 #[rstest]
-fn any_shard_opens_all(#[values(0, 1, 2)] which: usize) {
+fn any_shard_opens_the_whole_model(#[values(0, 1, 2)] which: usize) {
     let folder = tempfile::tempdir().unwrap();
     let paths = split(folder.path());
     let opened = source::open(&paths[which], &mut unwatched).unwrap();
@@ -98,7 +98,7 @@ fn shards_that_do_not_belong_together_are_refused() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_said() {
+fn files_that_cannot_be_opened_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("no.gguf");
     assert!(refusal(&missing).contains("no.gguf' does not exist"));
@@ -112,13 +112,13 @@ fn what_cannot_be_opened_is_said() {
 
 #[cfg(unix)]
 #[test]
-fn pipes_and_locked_files_are_said() {
+fn pipes_and_locked_files_are_reported() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     assert!(refusal(Path::new("/dev/null")).contains("pipe or a device"));
     let locked = put(folder.path(), "locked.gguf", b"GGUF");
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).unwrap();
-    // the superuser may read everything
+    // root can read everything
     if fs::File::open(&locked).is_err() {
         assert!(refusal(&locked).contains("is not readable by this user"));
     }

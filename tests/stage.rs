@@ -1,6 +1,6 @@
-//! A stage for the planner: the real `App` and its drawing on a test terminal, with effects done at once.
+//! Test harness: the real `App`, drawn on a test terminal, with effects run at once.
 
-// named, because a bench includes this room from another folder
+// with paths, because a bench includes this module from another folder
 #[path = "stage/cast.rs"]
 mod cast;
 #[path = "stage/props.rs"]
@@ -30,25 +30,25 @@ use ratatui::layout::Rect;
 pub use cast::*;
 pub use props::Props;
 
-/// The planner on a terminal.
+/// The planner on a test terminal.
 pub struct Stage {
     pub app: App,
     pub props: Props,
-    /// Effects that were asked for and are left to the test.
+    /// How often the planner was suspended.
     pub suspended: usize,
-    /// What was put on the clipboard.
+    /// Texts copied to the clipboard.
     pub copied: Vec<String>,
-    /// Whether free memory was asked to be held still, each time it was.
+    /// Each request to freeze or resume live memory.
     pub frozen: Vec<bool>,
-    /// Moments that were asked for.
+    /// Ticks requested.
     pub ticks: u64,
-    /// How often it was asked how far the knobs can go.
+    /// How often the knobs' limits were requested.
     pub questions: usize,
     /// Loads wait until [`Stage::finish_loads`].
     pub slow_loads: bool,
-    /// Nobody works out how far the knobs can go.
+    /// Requests for the knobs' limits are dropped.
     pub no_limits: bool,
-    /// Nobody looks at models.
+    /// Requests for the models' verdicts are dropped.
     pub no_surveys: bool,
     waiting: Vec<(u64, String)>,
     unhurried: Option<Box<Inquiry>>,
@@ -65,7 +65,7 @@ impl Stage {
         Self::seen(EngineId::Ollama024, model, machine, size, settings, look)
     }
 
-    /// `model` on `machine` as `engine` plans it, on a terminal that looks so.
+    /// `model` on `machine` as `engine` plans it, on a terminal with this look.
     pub fn seen(
         engine: EngineId,
         model: Option<Model>,
@@ -90,7 +90,7 @@ impl Stage {
         )
     }
 
-    /// `model` on `machine` as `engine` plans it; nobody works out how far the knobs can go until that is allowed.
+    /// `model` on `machine` as `engine` plans it, without limits until `no_limits` is unset.
     pub fn by(engine: EngineId, model: Model, machine: Machine, size: (u16, u16), settings: Settings) -> Self {
         Self::begin(
             Beginning {
@@ -132,14 +132,14 @@ impl Stage {
         stage
     }
 
-    /// One action, its effects, and a drawing.
+    /// Applies an action, runs its effects and draws.
     pub fn act(&mut self, action: Action) {
         let effects = self.app.update(action);
         self.perform(effects);
         self.settle();
     }
 
-    /// Presses keys one after the other, as a terminal reports them: `→`, `Tab`, `Esc`, `⇧→`, `^C`, or letters.
+    /// Presses keys one after the other: `→`, `Tab`, `Esc`, `⇧→`, `^C`, or letters.
     pub fn press(&mut self, keys: &str) {
         for word in keys.split(' ').filter(|word| !word.is_empty()) {
             let (code, modifiers) = key(word);
@@ -169,13 +169,13 @@ impl Stage {
         self.act(Action::Resize(columns, rows));
     }
 
-    /// Time passes: marks fade.
+    /// Lets the highlights of the last change fade.
     pub fn rest(&mut self) {
         let id = self.app.change.id;
         self.act(Action::Fade { id });
     }
 
-    /// More time passes: where things change along the sliders is known.
+    /// Delivers the thresholds of the sliders.
     pub fn think(&mut self) {
         if let Some(inquiry) = self.unhurried.take() {
             self.answer(&inquiry);
@@ -190,7 +190,7 @@ impl Stage {
         }
     }
 
-    /// Ends the loads that wait, the last one first if `backwards`.
+    /// Finishes the pending loads, the last one first if `backwards`.
     pub fn finish_loads(&mut self, backwards: bool) {
         let mut waiting = std::mem::take(&mut self.waiting);
         if backwards {
@@ -203,7 +203,7 @@ impl Stage {
     }
 
     fn settle(&mut self) {
-        // what was looked at may change what is listed
+        // verdicts may change which models are listed
         for _ in 0..2 {
             let effects = self.app.settle();
             self.perform(effects);
@@ -258,7 +258,7 @@ impl Stage {
                     self.questions += 1;
                     Some(question.answer())
                 }
-                // what the sliders show of it is worked out in peace
+                // thresholds wait until `think`
                 Effect::Ask(inquiry) if inquiry.lane() == Lane::Planner => {
                     self.unhurried = Some(inquiry);
                     None
@@ -304,7 +304,7 @@ impl Stage {
         self.terminal.backend().buffer()
     }
 
-    /// What is on the screen, line by line, without spaces at line ends.
+    /// The text on the screen, without trailing spaces.
     pub fn text(&self) -> String {
         let buffer = self.buffer();
         let line = |y: u16| -> String { (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect() };
@@ -312,7 +312,7 @@ impl Stage {
         lines.join("\n")
     }
 
-    /// The colour of every cell, a letter for each hue of the theme; a space where nothing is drawn.
+    /// The colour of every cell as a letter per hue of the theme, or a space where nothing is drawn.
     pub fn colours(&self) -> String {
         let letter = |cell: &ratatui::buffer::Cell| {
             let is = |hue: &&Hue| self.app.theme.colour(**hue) == cell.fg;

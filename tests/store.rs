@@ -1,4 +1,4 @@
-//! Models on this machine are found where other programs keep them.
+//! Local models are found where other programs keep them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn blob(root: &Path, letter: char, bytes: &[u8]) -> PathBuf {
     put(root, &format!("blobs/sha256-{}", digest(letter)), bytes)
 }
 
-/// Name, and the reason why it is broken or nothing.
+/// Each model's name, and why it is broken if it is.
 fn said(entries: &[Entry]) -> Vec<(&str, &str)> {
     entries
         .iter()
@@ -54,7 +54,7 @@ fn said(entries: &[Entry]) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn ollamas_store_is_read_from_its_manifests() {
+fn the_ollama_store_is_read_from_manifests() {
     let store = tempfile::tempdir().unwrap();
     let root = store.path();
     let model = blob(root, 'a', &gguf("A"));
@@ -112,7 +112,7 @@ fn ollamas_store_is_read_from_its_manifests() {
 }
 
 #[test]
-fn the_newer_manifests_are_read_too() {
+fn newer_manifests_are_read() {
     let store = tempfile::tempdir().unwrap();
     let root = store.path();
     let model = blob(root, 'a', &gguf("A"));
@@ -129,7 +129,7 @@ fn the_newer_manifests_are_read_too() {
 
 #[cfg(unix)]
 #[test]
-fn hugging_faces_cache_is_read_through_its_snapshots() {
+fn the_hugging_face_cache_is_read_through_snapshots() {
     use std::os::unix::fs::symlink;
     let cache = tempfile::tempdir().unwrap();
     let root = cache.path();
@@ -158,7 +158,7 @@ fn hugging_faces_cache_is_read_through_its_snapshots() {
 }
 
 #[test]
-fn folders_of_files_are_read_shards_together() {
+fn folders_are_read_with_shards_grouped() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     for file in [
@@ -186,7 +186,7 @@ fn folders_of_files_are_read_shards_together() {
 }
 
 #[test]
-fn projectors_in_llama_cpps_cache_belong_to_their_repository() {
+fn projectors_in_the_llama_cpp_cache_belong_to_their_repository() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     for file in [
@@ -234,7 +234,7 @@ fn ollamas_names_are_completed(#[case] text: &str, #[case] full: &str, #[case] s
 }
 
 #[rstest]
-fn what_is_no_name_of_ollamas(
+fn invalid_ollama_names_are_refused(
     #[values("", "a:b:c", "../x", "a/../b", "a//b", "a/b/c/d", "x:", "x y", "/a", ".hidden")] text: &str,
 ) {
     assert_eq!(Name::parse(text), None);

@@ -1,4 +1,4 @@
-//! What several rooms need: models as headers.
+//! Headers of the test models.
 
 use std::fs;
 use std::io::Read;
@@ -8,8 +8,8 @@ use flate2::read::GzDecoder;
 use plimsoll::gguf::Header;
 use plimsoll::source::description;
 
-/// The header of a model in `tests/models`, by its name there: `llama3.1-8b`, `gemma3`. Those in `architectures` are there
-/// for what llama.cpp measured of them; their tensors are all that llama.cpp could take, not what a published file has.
+/// The header of a model in `tests/models`, by name: `llama3.1-8b`, `gemma3`. Those in `architectures` are there
+/// for llama.cpp's measurements; they have every tensor that llama.cpp accepts, not those of a published file.
 pub fn model(name: &str) -> Header {
     description::header(&model_json(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -24,7 +24,7 @@ pub fn model_json(name: &str) -> String {
     json
 }
 
-/// The names of all models in `tests/models`, but for those in `architectures`; in alphabetical order.
+/// The names of all models in `tests/models` except `architectures`, in alphabetical order.
 pub fn model_names() -> Vec<String> {
     names_in(&["models", "models/synthetic"])
 }

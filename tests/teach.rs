@@ -1,10 +1,10 @@
-//! The pages that teach: every figure on them is the plan's.
+//! The teach screen: every figure on its pages is the plan's.
 
 mod allocation;
 mod caches;
 mod formulas;
 mod lessons;
-mod never_panics;
+mod random_input;
 mod schedule;
 mod screens;
 
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 
 use crate::laws;
 
-/// A plan, and a page about it; none where the engine makes no plan. What can be planned can be explained.
+/// A plan and a page about it, or none if the engine makes no plan.
 fn shown(
     engine: EngineId,
     model: &Model,
@@ -34,7 +34,7 @@ fn shown(
     Some((plan, sheet))
 }
 
-/// Machines of up to four cards: more teach nothing new.
+/// Machines of up to four cards; more add nothing here.
 fn machine() -> impl Strategy<Value = Machine> {
     laws::machine().prop_map(|mut machine| {
         machine.gpus.truncate(4);
@@ -42,12 +42,12 @@ fn machine() -> impl Strategy<Value = Machine> {
     })
 }
 
-/// Whether the plan's own graph is shown, and not one that stands in for an estimate.
+/// Whether the page shows the plan's own graph, and not llama.cpp's in place of an estimate.
 const fn builds_a_graph(engine: EngineId) -> bool {
     matches!(engine, EngineId::LlamaCpp | EngineId::Ollama)
 }
 
-/// One sequence with so much context.
+/// One sequence with a context of `ctx`.
 fn settings_of(ctx: u64) -> Settings {
     Settings { ctx: Context::Tokens(ctx), parallel: Some(1), ..Settings::default() }
 }

@@ -1,5 +1,5 @@
-//! The real program in a pseudo-terminal: it is used with keys and the mouse, resized and left, and the terminal's
-//! modes are as they were on every way out.
+//! The real program in a pseudo-terminal: keys, mouse and resizing work, and the terminal's
+//! modes are restored on every way out.
 #![cfg(unix)]
 
 mod live;
@@ -19,7 +19,7 @@ use plimsoll::tui::regions::{KnobRow, Regions};
 use plimsoll::tui::widget::slider;
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 
-/// How long something may take on a busy computer before it counts as never.
+/// Timeout, generous for a busy computer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Session {
@@ -28,7 +28,7 @@ struct Session {
     keys: Box<dyn Write + Send>,
     output: Receiver<Vec<u8>>,
     screen: vt100::Parser,
-    /// Everything that the program wrote.
+    /// All output so far.
     written: Vec<u8>,
     /// The terminal's settings before the program ran.
     before: String,
@@ -36,7 +36,7 @@ struct Session {
 }
 
 impl Session {
-    /// The planner on a machine that is described.
+    /// The planner on a described machine.
     fn start(columns: u16, rows: u16, env: &[(&str, &str)]) -> Self {
         Self::run((columns, rows), &["--gpu", "RTX 3090", "--ram", "64GiB"], env)
     }
@@ -54,7 +54,7 @@ impl Session {
         }
         let before = format!("{:?}", pty.master.get_termios());
         let child = pty.slave.spawn_command(command).unwrap();
-        // kept open, the other side would never see the end
+        // the reader sees the end only once this side is closed
         drop(pty.slave);
         let mut reader = pty.master.try_clone_reader().unwrap();
         let (send, output) = channel();
@@ -71,7 +71,7 @@ impl Session {
         Self { child, master: pty.master, keys, output, screen, written: Vec::new(), before, size: (columns, rows) }
     }
 
-    /// Takes what the program writes until `done`, and fails with the screen if that never is.
+    /// Reads output until `done`, and fails with the screen on timeout.
     fn until(&mut self, what: &str, done: impl Fn(&vt100::Screen) -> bool) {
         let started = Instant::now();
         while !done(self.screen.screen()) {
@@ -102,7 +102,7 @@ impl Session {
         self.send(&format!("\x1b[<{button};{};{}{end}", x + 1, y + 1));
     }
 
-    /// The value at the right end of a knob's row.
+    /// The value shown in a knob's row.
     fn value(&self, knob: Knob) -> String {
         value(self.screen.screen(), self.size, knob)
     }
@@ -119,7 +119,7 @@ impl Session {
             && screen.mouse_protocol_mode() != vt100::MouseProtocolMode::None
     }
 
-    /// Waits for the end and looks whether the terminal is as it was.
+    /// Waits for the program to end and checks that the terminal was restored.
     fn ends(mut self) -> (ExitStatus, String) {
         let started = Instant::now();
         let status = loop {
@@ -152,7 +152,7 @@ fn some(cells: u16) -> NonZero<u16> {
     NonZero::new(cells).unwrap()
 }
 
-/// The row of `knob` while the default engine offers its knobs.
+/// The row of `knob` with the default engine's knobs.
 fn knob_row((columns, rows): (u16, u16), knob: Knob) -> KnobRow {
     let machine = crate::stage::one_gpu();
     let knobs = EngineId::default().facts().knobs(&Scene { model: None, machine: &machine, raw: false });
@@ -166,7 +166,7 @@ fn value(screen: &vt100::Screen, (columns, rows): (u16, u16), knob: Knob) -> Str
 }
 
 #[test]
-fn keys_and_the_mouse_move_a_slider_and_q_gives_the_terminal_back() {
+fn keys_and_the_mouse_move_a_slider_and_q_restores_the_terminal() {
     let mut session = Session::start(120, 40, &[]);
     session.until_text("Verdict");
     session.until_text("Fits");
@@ -211,10 +211,10 @@ fn a_typed_value_is_taken() {
     assert!(session.ends().0.success());
 }
 
-// only debug builds can be asked to panic
+// only debug builds have the option to panic
 #[cfg(debug_assertions)]
 #[test]
-fn a_plan_is_copied_through_the_terminal_and_saved_where_no_file_is() {
+fn a_plan_is_copied_through_the_terminal_and_saved_to_a_new_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("Modelfile").display().to_string();
     let mut session = Session::start(140, 45, &[]);
@@ -249,7 +249,7 @@ fn a_plan_is_copied_through_the_terminal_and_saved_where_no_file_is() {
 }
 
 #[test]
-fn a_panic_gives_the_terminal_back_and_is_then_told() {
+fn a_panic_restores_the_terminal_before_its_message() {
     let session = Session::start(80, 24, &[("PLIMSOLL_TEST_PANIC", "1")]);
     let (status, contents) = session.ends();
     assert!(!status.success());
@@ -257,7 +257,7 @@ fn a_panic_gives_the_terminal_back_and_is_then_told() {
 }
 
 #[test]
-fn signals_give_the_terminal_back() {
+fn signals_restore_the_terminal() {
     for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1)] {
         let mut session = Session::start(100, 30, &[]);
         session.until_text("Verdict");
@@ -270,7 +270,7 @@ fn signals_give_the_terminal_back() {
 }
 
 #[test]
-fn ctrl_z_lends_the_terminal_to_the_shell() {
+fn ctrl_z_suspends_to_the_shell() {
     let mut session = Session::start(100, 30, &[]);
     session.until_text("Verdict");
     session.send("\x1a");
@@ -281,7 +281,7 @@ fn ctrl_z_lends_the_terminal_to_the_shell() {
         thread::sleep(Duration::from_millis(5));
     }
     let id = session.child.process_id().unwrap().to_string();
-    // it may not have stopped yet, and a signal that comes too early is lost
+    // a signal sent before the process has stopped is lost
     let again = thread::spawn(move || {
         for _ in 0..20 {
             assert!(Command::new("kill").args(["-CONT", &id]).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! Figures that the real programs printed, compared line by line.
+//! Figures printed by Ollama's estimators, compared line by line.
 
 mod line;
 pub mod ollama_011;

@@ -1,4 +1,4 @@
-//! What the catalogue builds, beside what is known of published files.
+//! The catalogue's headers compared with published files.
 //!
 //! `facts.jsonl` has the facts with their sources: tensor counts and numbers of weights from llama.cpp's logs, sizes from
 //! the same logs (GiB of tensors) and from Ollama's library (GB, or bytes of the file).
@@ -34,19 +34,19 @@ struct Published {
     gib: Option<f64>,
     gb: Option<f64>,
     bytes: Option<f64>,
-    /// Why the file is not what llama.cpp's quantiser makes of the model.
+    /// Why the file differs from what llama.cpp's quantiser would make.
     unlike: Option<String>,
 }
 
-/// An entry of the catalogue, compared.
+/// The comparison of one entry.
 pub struct Check {
     /// Its name.
     pub name: String,
-    /// Tensors that were built, and those of the published file.
+    /// Number of tensors: built, published.
     pub tensors: Option<(usize, usize)>,
-    /// Weights that were built, and as many as llama.cpp's log tells, in the log's words.
+    /// Number of weights: built, and as llama.cpp's log prints it.
     pub weights: Option<(u64, String)>,
-    /// The sizes that were compared: what of, and by which share of it they differ.
+    /// For each size compared: the file, and the relative error.
     pub sizes: Vec<(String, f64)>,
 }
 
@@ -57,7 +57,7 @@ impl Check {
     }
 }
 
-/// Every comparison that the facts allow, in the order of the catalogue.
+/// All comparisons that the facts allow, in the order of the catalogue.
 pub fn checks() -> Vec<Check> {
     let text = fs::read_to_string(support::tests().join("catalogue/facts.jsonl")).unwrap();
     let facts = text.lines().map(|line| serde_json::from_str::<Facts>(line).unwrap());
@@ -70,14 +70,14 @@ pub fn checks() -> Vec<Check> {
 fn check(facts: Facts) -> Check {
     let entry = entry(&facts.name);
     let built = model(entry, FileType::F16);
-    let tensors = built.header.tensors.len().checked_add_signed(of_another_time(&facts.name)).unwrap();
+    let tensors = built.header.tensors.len().checked_add_signed(older_conversion(&facts.name)).unwrap();
     let like = facts.files.iter().chain(&facts.ollama).filter(|published| published.unlike.is_none());
     let size = |published: &Published| {
         let model = model(entry, published.quant.parse().unwrap());
-        // a log counts tensors alone; a file has its header too
+        // a log counts the tensors only, a file's size includes its header
         let header = if published.gib.is_none() { model.hyper.vocabulary.unwrap() * HEADER_PER_TOKEN } else { 0 };
         let built = (model.bytes.0 + header) as f64;
-        // the figure, and half of its last digit
+        // the published figure is rounded to its last digit
         let (size, half) = match (published.bytes, published.gib, published.gb) {
             (Some(bytes), _, _) => (bytes, 0.0),
             (_, Some(gib), _) => (gib * 1_073_741_824.0, 0.0),
@@ -88,25 +88,25 @@ fn check(facts: Facts) -> Check {
     };
     Check {
         tensors: facts.tensors.map(|published| (tensors, published)),
-        // this log counts attn_kv_b beside the two that it is made of
+        // this log counts attn_kv_b as well as the two tensors it is split into
         weights: facts.parameters.filter(|_| facts.name != "deepseek-r1-0528").map(|log| (built.parameters, log)),
         sizes: like.map(size).collect(),
         name: facts.name,
     }
 }
 
-/// Published files that were converted in an older way: what they have more, or less, than files of today.
-fn of_another_time(name: &str) -> isize {
+/// Published files made by an older converter: how many tensors they have more or fewer than files of today.
+fn older_conversion(name: &str) -> isize {
     match name {
         // attn_qkv and attn_gate were one ssm_in
         "qwen3-next-80b-a3b" => -36,
-        // attn_kv_b was written beside the attn_k_b and attn_v_b that it is made of
+        // attn_kv_b was written as well as attn_k_b and attn_v_b
         "deepseek-r1-0528" | "kimi-k2-instruct" => 61,
         _ => 0,
     }
 }
 
-/// Bytes of a header for each token of its vocabulary: 6.7 MB for the 262 144 of Gemma 3.
+/// Bytes of a header per token of the vocabulary: 6.7 MB for the 262 144 of Gemma 3.
 const HEADER_PER_TOKEN: u64 = 26;
 
 /// Ollama's library writes two digits below 10 GB, whole GB from there on, MB below 1 GB and tenths of TB from 1 TB on.
@@ -120,7 +120,7 @@ fn half_a_digit(gb: f64) -> f64 {
 }
 
 #[test]
-fn tensor_counts_are_those_of_published_files() {
+fn tensor_counts_match_published_files() {
     let checks = checks();
     let counts: Vec<_> = checks.iter().filter_map(|check| Some((&check.name, check.tensors?))).collect();
     for (name, (built, published)) in &counts {
@@ -130,7 +130,7 @@ fn tensor_counts_are_those_of_published_files() {
 }
 
 #[test]
-fn weights_are_as_many_as_llama_cpp_counts() {
+fn weight_counts_match_llama_cpp() {
     let checks = checks();
     let weights: Vec<_> = checks.iter().filter_map(|check| Some((&check.name, check.weights.as_ref()?))).collect();
     for (name, (built, log)) in &weights {
@@ -145,7 +145,7 @@ fn weights_are_as_many_as_llama_cpp_counts() {
 }
 
 #[test]
-fn sizes_are_those_of_published_files() {
+fn sizes_match_published_files() {
     let checks = checks();
     let sized: Vec<_> = checks.iter().filter(|check| !check.sizes.is_empty()).collect();
     for check in &sized {

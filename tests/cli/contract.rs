@@ -1,4 +1,4 @@
-//! The JSON that scripts depend on: every key is there, of its type, and its parts sum up.
+//! The JSON that scripts depend on: every key is present and has its type, and parts add up.
 
 use rstest::rstest;
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ fn sum(values: &[Value], key: &str) -> u64 {
 #[case("mamba-2.8b", &["--gpu", "name=M,total=16GiB,backend=Metal"], "gpu")]
 #[case("mllama", &["--gpu", "4GiB", "--parallel", "4"], "gpu")]
 #[case("deepseek-v2-lite", &["--gpu", "total=8GiB,free=0"], "cpu")]
-fn every_key_is_there(#[case] model: &str, #[case] machine: &[&str], #[case] verdict: &str) {
+fn every_key_is_present(#[case] model: &str, #[case] machine: &[&str], #[case] verdict: &str) {
     let place = Place::new();
     let plan = json(place.plan(model).args(machine));
     check(
@@ -163,7 +163,7 @@ fn every_key_is_there(#[case] model: &str, #[case] machine: &[&str], #[case] ver
 }
 
 #[test]
-fn the_graph_is_told_term_by_term() {
+fn the_graph_is_listed_term_by_term() {
     let place = Place::new();
     let plan = json(place.plan("llama3.1-8b").args(["--gpu", "6GiB", "--ctx", "16384"]));
     let graph = &plan["graph"];
@@ -206,7 +206,7 @@ fn the_graph_is_told_term_by_term() {
 }
 
 #[test]
-fn keys_always_stand_in_the_same_order() {
+fn keys_keep_their_order() {
     let place = Place::new();
     let text = place.plan("llama3.1-8b").args(["--gpu", "24GiB", "--json"]).output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
@@ -231,7 +231,7 @@ fn keys_always_stand_in_the_same_order() {
 }
 
 #[test]
-fn a_refusal_is_a_plan_with_a_sentence() {
+fn a_refusal_is_a_plan_with_a_reason() {
     let place = Place::new();
     let plan = json(place.plan("llama3.1-8b").args(["--gpu", "4GiB", "--require-full"]));
     assert_eq!(plan["verdict"], "does-not-fit");

@@ -1,9 +1,9 @@
-//! `plimsoll devices`: what is there, how it was found, and what was tried. No test needs a GPU.
+//! `plimsoll devices`: the devices, how they were detected, and what was tried. No test needs a GPU.
 
 use super::{Place, json};
 
 #[test]
-fn without_a_driver_there_is_no_gpu_and_it_is_said() {
+fn a_missing_driver_is_reported() {
     let place = Place::new();
     let devices = json(place.plimsoll().args(["devices", "--nvml", "/nowhere/libnvidia-ml.so.1"]));
     let list = devices["devices"].as_array().unwrap();
@@ -24,7 +24,7 @@ fn without_a_driver_there_is_no_gpu_and_it_is_said() {
 fn the_text_can_be_pasted_into_a_report() {
     let place = Place::new();
     let devices = place.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so"]).assert().success().stderr("");
-    // where a line breaks depends on what this computer's processor is called
+    // line breaks depend on the name of this computer's processor
     let text = String::from_utf8_lossy(&devices.get_output().stdout);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for said in ["No GPU was found", "Detection", "nvml", "bytes free of"] {
@@ -44,7 +44,7 @@ fn a_plan_without_a_gpu_says_why() {
 }
 
 #[test]
-fn a_described_gpu_is_not_looked_for() {
+fn described_gpus_are_not_detected() {
     let place = Place::new();
     for gpu in ["none", "24GiB"] {
         let plan = json(place.plan("llama").args(["--gpu", gpu, "--nvml", "/nowhere/nvml.so"]));

@@ -1,4 +1,4 @@
-//! What is written on the command line reaches the engine exactly.
+//! Arguments reach the engine exactly.
 
 use plimsoll::engine::{self, EngineId};
 use plimsoll::export;
@@ -25,21 +25,21 @@ fn dev0() -> Gpu {
 const RAM: Ram = Ram { total: Bytes(68_719_476_736), free: Bytes(51_539_607_552), swap_free: Bytes(2_147_483_648) };
 const RAM_TEXT: &str = "total=68719476736,free=51539607552,swap=2147483648";
 
-/// The plan that the library makes of the same things.
+/// The library's plan of the same model, machine and settings.
 fn expected(model: &str, machine: &Machine, settings: &Settings) -> serde_json::Value {
     let model = given::model(model);
     let plan = engine::plan(EngineId::Ollama024, &model, machine, settings).unwrap();
     serde_json::from_str(&export::json(&plan).unwrap()).unwrap()
 }
 
-/// Without the notes: the program adds its own, and the written file is shorter than its tensors.
+/// Without the notes: the program adds its own, and the file on disk has no weights.
 fn silent(mut plan: serde_json::Value) -> serde_json::Value {
     plan.as_object_mut().unwrap().remove("notes").unwrap();
     plan
 }
 
 #[test]
-fn all_knobs_as_given() {
+fn raw_settings_are_used_as_given() {
     let place = Place::new();
     let mut command = place.plimsoll();
     command.arg("plan").arg(place.model("llama3.1-8b")).args([
@@ -86,7 +86,7 @@ fn all_knobs_as_given() {
 }
 
 #[test]
-fn gpus_keep_their_order_and_their_kind() {
+fn gpus_keep_their_order_and_backend() {
     let place = Place::new();
     let mut command = place.plimsoll();
     command
@@ -119,7 +119,7 @@ fn gpus_keep_their_order_and_their_kind() {
 }
 
 #[test]
-fn variables_of_ollama_fill_in_and_are_said() {
+fn ollama_variables_are_used_and_reported() {
     let place = Place::new();
     let variables = [
         ("OLLAMA_CONTEXT_LENGTH", "16384"),
@@ -141,7 +141,7 @@ fn variables_of_ollama_fill_in_and_are_said() {
 }
 
 #[test]
-fn knobs_without_an_ear_are_answered() {
+fn unused_knobs_are_reported() {
     let place = Place::new();
     let plan = json(place.plan("llama3.1-8b").args([
         "--gpu",

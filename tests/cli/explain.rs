@@ -1,4 +1,4 @@
-//! `plimsoll explain`: the pages as handouts.
+//! `plimsoll explain`: the teach screen's pages, printed.
 
 use rstest::rstest;
 use serde_json::Value;
@@ -38,7 +38,7 @@ fn the_allocation_is_the_plans_graph_device_by_device(#[case] engine: &str, #[ca
 }
 
 #[test]
-fn handouts_come_in_four_forms() {
+fn pages_print_in_four_formats() {
     let place = Place::new();
     let output = |form: &[&str]| {
         let arguments = [&["--engine", "llama.cpp", "--ctx", "8192", "--page", "allocation"], form].concat();
@@ -58,7 +58,7 @@ fn handouts_come_in_four_forms() {
 #[case("formulas", "llama.cpp", "allocated memory")]
 #[case("formulas", "ollama-0.24", "Larger branch")]
 #[case("cache", "ollama-0.24", "GQA, 32 Q heads, 8 KV heads")]
-fn formulas_and_caches_come_in_four_forms(#[case] page: &str, #[case] engine: &str, #[case] says: &str) {
+fn formulas_and_caches_print_in_four_formats(#[case] page: &str, #[case] engine: &str, #[case] says: &str) {
     let place = Place::new();
     let output = |form: &[&str]| {
         let arguments = [&["--engine", engine, "--ctx", "8192", "--page", page], form].concat();
@@ -74,7 +74,7 @@ fn formulas_and_caches_come_in_four_forms(#[case] page: &str, #[case] engine: &s
 }
 
 #[test]
-fn the_formulas_come_to_the_plan() {
+fn the_formulas_add_up_to_the_plan() {
     let place = Place::new();
     let arguments = ["--engine", "ollama-0.24", "--ctx", "32768"];
     let page = json(explained(&place, &arguments).args(["--page", "formulas"]));
@@ -88,7 +88,7 @@ fn the_formulas_come_to_the_plan() {
 }
 
 #[test]
-fn a_lesson_is_printed_by_its_number_and_all_of_them_without() {
+fn one_lesson_or_all_of_them_are_printed() {
     let place = Place::new();
     let output = |arguments: &[&str]| {
         let output = explained(&place, &["--page", "lessons"]).args(arguments).output().unwrap();
@@ -109,7 +109,7 @@ fn a_lesson_is_printed_by_its_number_and_all_of_them_without() {
 }
 
 #[test]
-fn lessons_that_are_not_there_are_refused() {
+fn unknown_lessons_are_refused() {
     let place = Place::new();
     let ask = |page: &str, number: &str| refused(&mut explained(&place, &["--page", page, "--lesson", number]), 2);
     assert!(ask("lessons", "0").contains("1 to 9"));
@@ -118,7 +118,7 @@ fn lessons_that_are_not_there_are_refused() {
 }
 
 #[test]
-fn pages_that_are_not_there_are_refused() {
+fn unknown_pages_are_refused() {
     let place = Place::new();
     let sentence = refused(explained(&place, &[]).args(["--page", "nowhere"]), 2);
     assert!(sentence.contains("allocation"), "{sentence}");

@@ -1,4 +1,4 @@
-//! `plimsoll export`, and the pictures of answers.
+//! `plimsoll export`, and answers as SVG.
 
 use predicates::str::{contains, starts_with};
 
@@ -25,7 +25,7 @@ fn a_modelfile_is_what_ollama_users_get() {
 }
 
 #[test]
-fn each_engine_says_which_forms_it_has() {
+fn each_engine_lists_its_formats() {
     let place = Place::new();
     let model = place.model("llama3.2-1b");
     let mut command = place.plimsoll();
@@ -63,7 +63,7 @@ fn each_engine_says_which_forms_it_has() {
 }
 
 #[test]
-fn a_file_that_is_there_is_not_written_over_by_accident() {
+fn existing_files_are_not_overwritten() {
     let place = Place::new();
     let model = place.model("llama");
     let export = |more: &[&str]| {
@@ -81,7 +81,7 @@ fn a_file_that_is_there_is_not_written_over_by_accident() {
 }
 
 #[test]
-fn answers_are_drawn_too() {
+fn answers_export_as_svg() {
     let place = Place::new();
     let model = place.model("llama");
     for question in ["sweep", "matrix"] {

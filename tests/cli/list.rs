@@ -1,4 +1,4 @@
-//! `plimsoll list`: the catalogue and what is on this machine, and how each would fit.
+//! `plimsoll list`: the catalogue and local models, and how each would fit.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn named<'m>(models: &'m [Value], name: &str) -> &'m Value {
 }
 
 #[test]
-fn every_model_of_the_catalogue_has_its_verdict() {
+fn every_catalogue_model_has_a_verdict() {
     let place = Place::new();
     let models = models(&place, &MACHINE);
     assert_eq!(models.len(), catalogue::all().len());
@@ -34,7 +34,7 @@ fn every_model_of_the_catalogue_has_its_verdict() {
         let share = model["on_gpu"].as_f64().unwrap();
         let (fits, on_gpu) = (number("context_fits"), number("context_on_gpu"));
         match model["verdict"].as_str().unwrap() {
-            // llama.cpp keeps the embeddings in RAM, with every layer on GPUs
+            // llama.cpp keeps the token embeddings in RAM even with all layers on GPU
             "gpu" => assert!(share > 0.0 && on_gpu.is_some(), "{model}"),
             "split" => assert!(share > 0.0 && share < 1.0, "{model}"),
             verdict => assert!(["cpu", "does-not-fit"].contains(&verdict), "{model}"),
@@ -46,7 +46,7 @@ fn every_model_of_the_catalogue_has_its_verdict() {
 }
 
 #[test]
-fn a_row_is_what_the_plan_says() {
+fn rows_match_the_plans() {
     let place = Place::new();
     let models = models(&place, &[&MACHINE[..], &["--ctx", "8192"]].concat());
     let part = |name: &str| named(&models, name)["parts_in_ram"].as_u64();
@@ -61,7 +61,7 @@ fn a_row_is_what_the_plan_says() {
         let share = plan["totals"]["gpu"].as_f64().unwrap() / plan["totals"]["all"].as_f64().unwrap();
         assert!((row["on_gpu"].as_f64().unwrap() - share).abs() < 1e-9, "{name}");
 
-        // at the largest context all is on the GPU still, and one token further it is not
+        // all layers are on GPU at the largest context and not at one token more
         let Some(most) = row["context_on_gpu"].as_u64() else { continue };
         let verdict = |tokens: u64| {
             let mut command = place.plimsoll();
@@ -74,7 +74,7 @@ fn a_row_is_what_the_plan_says() {
 }
 
 #[test]
-fn what_does_not_fit_can_be_left_out_and_a_quantisation_chosen() {
+fn the_list_filters_by_fit_and_takes_a_quantisation() {
     let place = Place::new();
     let all = models(&place, &MACHINE);
     let fitting = models(&place, &[&MACHINE[..], &["--fits"]].concat());
@@ -88,7 +88,7 @@ fn what_does_not_fit_can_be_left_out_and_a_quantisation_chosen() {
 }
 
 #[test]
-fn models_of_this_machine_come_first() {
+fn local_models_come_first() {
     let place = Place::new();
     let store = place.folder.path().join(".cache/llama.cpp");
     fs::create_dir_all(&store).unwrap();

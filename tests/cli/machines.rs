@@ -1,4 +1,4 @@
-//! Machines that are not in front of us: presets, files, and those saved by name.
+//! Described machines: presets, files, and machines saved by name.
 
 use predicates::str::contains;
 use rstest::rstest;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Place, json, refused};
 
-/// `plimsoll plan MODEL` with these arguments after it.
+/// `plimsoll plan MODEL` with these arguments.
 fn plan(place: &Place, arguments: &[&str]) -> Value {
     json(place.plimsoll().arg("plan").arg(place.model("llama3.1-8b")).args(arguments))
 }
@@ -21,7 +21,7 @@ const GARAGE: [&str; 6] = [
 ];
 
 #[test]
-fn what_one_computer_prints_another_plans_for() {
+fn a_machine_printed_elsewhere_can_be_planned_for() {
     let place = Place::new();
     let printed = json(place.plimsoll().arg("devices").args(GARAGE));
     assert_eq!((&printed["origin"], &printed["os"]), (&"simulated".into(), &"macos".into()));
@@ -33,7 +33,7 @@ fn what_one_computer_prints_another_plans_for() {
         (&here["devices"], &here["layers"], &here["verdict"])
     );
     assert_eq!(there["origin"], "simulated");
-    // what is said goes before the file
+    // options take precedence over the file
     let other = plan(&place, &["--machine", path.to_str().unwrap(), "--gpu", "none"]);
     assert_eq!((other["devices"].as_array().unwrap().len(), &other["devices"][0]["free"]), (1, &(90_u64 << 30).into()));
     place
@@ -47,7 +47,7 @@ fn what_one_computer_prints_another_plans_for() {
 }
 
 #[test]
-fn what_was_detected_here_is_a_file_for_elsewhere() {
+fn detected_machines_round_trip_through_a_file() {
     let place = Place::new();
     let sysfs = place.folder.path().to_str().unwrap();
     let printed = json(place.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so", "--sysfs", sysfs]));
@@ -122,7 +122,7 @@ fn a_malformed_machine_file_exits_with_2(#[case] bytes: &[u8], #[case] part: &st
 #[case(&["--gpu", "4096TiB"], "1 PiB")]
 #[case(&["--ram", "total=64GiB,swap=4096TiB"], "1 PiB")]
 #[case(&["--presets", "Voodoo 2"], "Voodoo 2")]
-fn what_is_no_machine_exits_with_2(#[case] arguments: &[&str], #[case] part: &str) {
+fn an_unknown_machine_exits_with_2(#[case] arguments: &[&str], #[case] part: &str) {
     let said = refused(Place::new().plimsoll().arg("devices").args(arguments), 2);
     assert!(said.contains(part), "{said}");
 }
@@ -130,7 +130,7 @@ fn what_is_no_machine_exits_with_2(#[case] arguments: &[&str], #[case] part: &st
 #[rstest]
 #[case(0)]
 #[case(64)]
-fn no_gpu_and_sixty_four_are_machines(#[case] count: usize) {
+fn machines_with_no_gpu_or_sixty_four_are_planned(#[case] count: usize) {
     let place = Place::new();
     let gpu = serde_json::json!({ "kind": "gpu", "total": 25_769_803_776_u64 });
     let mut devices = vec![gpu; count];
@@ -159,7 +159,7 @@ fn presets_are_listed_and_found() {
 }
 
 #[test]
-fn a_system_by_name_brings_its_memory() {
+fn a_system_by_name_sets_its_ram() {
     let place = Place::new();
     let system = plan(&place, &["--gpu", "M4 Max 64GB"]);
     assert_eq!(
@@ -170,7 +170,7 @@ fn a_system_by_name_brings_its_memory() {
 }
 
 #[test]
-fn computers_join_and_the_plan_says_what_each_holds() {
+fn joined_computers_are_listed_in_the_plan() {
     let place = Place::new();
     let save = |name: &str, card: &str| {
         let arguments = ["machine", "save", name, "--gpu", card, "--gpu", card, "--ram", "64GiB"];
@@ -192,13 +192,13 @@ fn computers_join_and_the_plan_says_what_each_holds() {
         [&Value::Null, &"garage".into(), &"garage".into(), &"attic".into(), &"attic".into(), &Value::Null]
     );
 
-    // what each computer holds is the sum over its devices, and everything is somewhere
+    // each computer's total is the sum over its devices, and the totals cover everything
     let held = both["computers"].as_array().unwrap();
     assert_eq!(held.len(), 3);
     let sum = |key: &str| held.iter().map(|computer| computer[key].as_u64().unwrap()).sum::<u64>();
     assert_eq!(sum("asked"), both["totals"]["all"].as_u64().unwrap());
     assert_eq!(sum("layers"), both["layer_count"].as_u64().unwrap());
-    // the others come first: the first layer on a GPU is away, the output layer is here or away but last
+    // the joined GPUs come first: the first layer on a GPU is remote, the output layer is local or on the last remote one
     assert_eq!(both["layers"][0]["device"], "GPU1");
 
     let mut command = place.plimsoll();
@@ -207,7 +207,7 @@ fn computers_join_and_the_plan_says_what_each_holds() {
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("Machines") && text.contains("garage (GPU1, GPU2)") && text.contains("@garage"), "{text}");
 
-    // what starts it there and here
+    // the commands to start there and here
     let mut command = place.plimsoll();
     command.arg("export").arg(place.model("llama3.1-8b")).args(here).args(["--join", "garage", "--as", "llama-server"]);
     let text = String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap();
@@ -215,7 +215,7 @@ fn computers_join_and_the_plan_says_what_each_holds() {
         assert!(text.contains(part), "{part}: {text}");
     }
 
-    // one that has none of its own, Ollama's, and one too many
+    // a computer without GPUs, an engine of Ollama's, and one computer too many
     let ollama = plan(&place, &["--gpu", "24GiB", "--ram", "32GiB", "--join", "garage"]);
     assert!(ollama["notes"].to_string().contains("are not used") && ollama["devices"].as_array().unwrap().len() == 2);
     for (arguments, part) in [

@@ -1,4 +1,4 @@
-//! The way through NVIDIA's library, with a library that plays it: no GPU is needed.
+//! Detection through NVML, with a stub of the library: no GPU is needed.
 #![cfg(unix)]
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::{Place, json};
 
-/// The shared library, built once. Programs that are told nothing of GPUs find them in the file beside it.
+/// The shared library, built once. Without environment variables it reads the file next to it.
 pub(crate) fn stub() -> PathBuf {
     static BUILT: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, path) = BUILT.get_or_init(|| {
@@ -53,7 +53,7 @@ fn gpus(devices: &Value) -> Vec<&Value> {
 }
 
 #[test]
-fn every_figure_of_the_driver_arrives() {
+fn every_figure_of_the_driver_is_reported() {
     let devices = devices(THREE, None);
     let gpus = gpus(&devices);
     assert_eq!(gpus.len(), 3);
@@ -82,7 +82,7 @@ fn cuda_visible_devices_is_respected(#[case] visible: &str, #[case] uuids: &[&st
 }
 
 #[test]
-fn a_gpu_that_does_not_answer_is_left_out_and_said() {
+fn a_gpu_that_does_not_answer_is_skipped_and_reported() {
     // 15: the GPU is lost; 3: not supported, as on systems whose memory is shared
     let devices = devices("A;GPU-a;!15;0;8.6|B;GPU-b;!3;0;|C;GPU-c;8589934592;8589934592;", None);
     let gpus = gpus(&devices);
@@ -93,7 +93,7 @@ fn a_gpu_that_does_not_answer_is_left_out_and_said() {
 }
 
 #[test]
-fn a_driver_without_gpus_and_one_that_does_not_match_are_said() {
+fn an_empty_or_mismatched_driver_is_reported() {
     assert!(gpus(&devices("", None)).is_empty());
     let place = Place::new();
     let mut command = place.plimsoll();
@@ -115,7 +115,7 @@ fn a_plan_is_made_on_what_was_detected() {
 }
 
 #[test]
-fn eight_gpus_are_shown_to_a_person() {
+fn eight_gpus_print_as_text() {
     let place = Place::new();
     let eight: Vec<_> =
         (1..=8_u64).map(|n| format!("NVIDIA GeForce RTX 4090;GPU-{n};25757220864;{};8.9", n << 30)).collect();
@@ -130,7 +130,7 @@ fn eight_gpus_are_shown_to_a_person() {
 }
 
 #[test]
-fn eight_gpus_arrive_exactly() {
+fn eight_gpus_keep_their_exact_sizes() {
     let figures = |n: u64| (24_000_000_000 + n * 1_234_567, 20_000_000_000 + n * 7_654_321);
     let eight: Vec<_> = (0..8)
         .map(|n| {
@@ -156,20 +156,20 @@ const DIVIDED: &str = "NVIDIA H100;GPU-aa;85899345920;1073741824;9.0;\
 #[case(Some("MIG-22"), "H100 MIG 1g.10gb", 10_000_000_000)]
 #[case(Some("0"), "H100 MIG 3g.40gb", 42_000_000_000)]
 #[case(Some("GPU-bb"), "NVIDIA L4", 24_000_000_000)]
-fn a_divided_gpu_is_one_of_its_instances(#[case] visible: Option<&str>, #[case] name: &str, #[case] free: u64) {
+fn a_mig_gpu_is_one_of_its_instances(#[case] visible: Option<&str>, #[case] name: &str, #[case] free: u64) {
     let devices = devices(DIVIDED, visible);
     let gpus = gpus(&devices);
     assert_eq!(gpus.len(), 1);
     assert_eq!((&gpus[0]["name"], &gpus[0]["free"]), (&name.into(), &free.into()));
     if name.contains("MIG") {
-        // what an instance is not told of, it has of its GPU
+        // an instance inherits what is not given from its GPU
         assert_eq!((&gpus[0]["compute"], &gpus[0]["facts"]["PCI"]), (&"9.0".into(), &"00000000:01:00.0".into()));
         assert!(gpus[0]["facts"]["MIG"].as_str().unwrap().contains("MIG-22"), "{devices}");
     }
 }
 
 #[test]
-fn a_divided_gpu_without_an_instance_is_left_out() {
+fn a_mig_gpu_without_instances_is_skipped() {
     let devices = devices("NVIDIA H100;GPU-aa;85899345920;1073741824;9.0;none", None);
     assert!(gpus(&devices).is_empty());
     assert!(devices["tried"].to_string().contains("MIG is on, but it has no instance"), "{devices}");
@@ -197,18 +197,18 @@ fn programs_that_hold_memory_are_named() {
 }
 
 #[test]
-fn a_gpu_without_memory_of_its_own_has_the_computers() {
-    // 3: not supported, which is what the driver of these processors answers
+fn an_integrated_gpu_uses_main_memory() {
+    // 3: not supported, as the driver of these processors answers
     let devices = devices("NVIDIA GB10;GPU-a;!3;0;12.1", None);
     let gpu = gpus(&devices)[0];
     let ram = devices["devices"].as_array().unwrap().last().unwrap();
     assert_eq!((&gpu["total"], &gpu["free"], &gpu["integrated"]), (&ram["total"], &ram["free"], &true.into()));
 }
 
-/// What a watch tells next of the GPUs' free bytes, and what it says of those that do not answer.
+/// The next report of the watch: free bytes per GPU, and messages about GPUs that do not answer.
 fn next(news: &Receiver<News>, wanted: impl Fn(&Moved) -> bool) -> Moved {
     loop {
-        // far longer than it takes: a test that fails should end
+        // far longer than needed, so that a failing test ends
         match news.recv_timeout(Duration::from_mins(1)).unwrap() {
             News::Moved(moved) if wanted(&moved) => return moved,
             _ => {}
@@ -217,7 +217,7 @@ fn next(news: &Receiver<News>, wanted: impl Fn(&Moved) -> bool) -> Moved {
 }
 
 #[test]
-fn free_memory_is_followed_and_a_gpu_may_go_and_come_back() {
+fn free_memory_is_followed_while_a_gpu_disappears_and_returns() {
     let library = stub();
     let file = library.with_file_name("gpus");
     let play = |first: &str, second: &str| {
@@ -251,7 +251,7 @@ fn free_memory_is_followed_and_a_gpu_may_go_and_come_back() {
     play("6", "2000000000");
     next(&news, |moved| free(&moved.machine) == [6, 0] && moved.notes.is_empty());
 
-    // more than there is is all there is
+    // never more than the total
     play("5000000000", "2000000000");
     next(&news, |moved| free(&moved.machine) == [1_000_000_000, 0]);
     watch.join();

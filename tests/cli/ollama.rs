@@ -1,4 +1,4 @@
-//! The Ollama of today, from the command line.
+//! Engine `ollama` on the command line.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ fn notes(plan: &Value) -> String {
 }
 
 #[test]
-fn it_tells_what_ollama_ps_would_show() {
+fn the_plan_shows_what_ollama_ps_prints() {
     let place = Place::new();
     let mut command = place.plan_by("ollama", "llama3.1-8b");
     let plan = json(command.args(["--gpu", "24GiB", "--ctx", "8192"]));
@@ -25,9 +25,9 @@ fn it_tells_what_ollama_ps_would_show() {
 }
 
 #[test]
-fn a_projector_is_measured_at_the_door() {
+fn a_projector_file_is_measured() {
     let place = Place::new();
-    // any file with tensors will do for one
+    // any file with tensors will do
     let projector = place.model("qwen2.5-0.5b");
     let plan = |more: &[&str]| json(place.plan_by("ollama", "gemma3-4b").args(["--gpu", "24GiB"]).args(more));
     let without = plan(&[]);
@@ -39,7 +39,7 @@ fn a_projector_is_measured_at_the_door() {
 }
 
 #[test]
-fn ollamas_variables_are_heard() {
+fn ollama_variables_are_used() {
     let place = Place::new();
     let mut command = place.plan_by("ollama", "llama3.1-8b");
     command.args(["--gpu", "24GiB"]).env("OLLAMA_CONTEXT_LENGTH", "16384").env("OLLAMA_NUM_PARALLEL", "2");

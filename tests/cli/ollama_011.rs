@@ -1,4 +1,4 @@
-//! The older Ollama's estimator, from the command line.
+//! Engine `ollama-0.11` on the command line.
 
 use serde_json::{Value, json as value};
 
@@ -13,19 +13,19 @@ fn sum(values: &Value) -> u64 {
 }
 
 #[test]
-fn its_own_numbers_stand_beside_the_plan() {
+fn the_estimate_is_printed_with_the_plan() {
     let place = Place::new();
     let gpus = ["--gpu", "12GiB", "--gpu", "24GiB", "--gpu", "16GiB"];
     let plan = plan(&place, "llama3.1-70b", &gpus);
     let estimate = &plan["estimate"];
     assert_eq!(plan["engine"], "ollama-0.11");
-    // all GPUs are needed, the freest first
+    // all GPUs are needed, the one with most free memory first
     assert_eq!(estimate["devices"], value!(["GPU1", "GPU2", "GPU0"]));
     assert_eq!(estimate["layers"], plan["offloaded"]);
     assert_eq!(sum(&estimate["tensor_split"]), 81);
     assert_eq!(sum(&estimate["gpu_sizes"]), estimate["vram_size"].as_u64().unwrap());
     assert_eq!(estimate["vram_size"], estimate["total_size"]);
-    // blocks are counted in turn, and the last one's turn is its number's
+    // blocks are assigned round robin
     assert_eq!((&plan["layers"][0]["device"], &plan["layers"][79]["device"]), (&value!("GPU1"), &value!("GPU2")));
     let notes = plan["notes"].to_string();
     assert!(notes.contains("the runner loads contiguous layers"), "{notes}");
@@ -48,12 +48,12 @@ fn a_separate_projector_is_counted_where_llama_cpp_loads_it() {
     let bytes = plan(&place, "llama3.2-1b", &["--gpu", "24GiB"])["model"]["bytes"].as_u64().unwrap();
     let counted = |model: &str| plan(&place, model, &projector)["estimate"]["projector_weights"].as_u64().unwrap();
     assert_eq!(counted("llama3.1-8b"), bytes);
-    // this one has its own, in its own engine
+    // gemma3 has its own projector, which Ollama's engine runs
     assert!(counted("gemma3") < bytes);
 }
 
 #[test]
-fn what_is_asked_for_is_loaded_even_where_less_fits() {
+fn requested_layers_are_loaded_even_if_fewer_fit() {
     let place = Place::new();
     let plan = plan(&place, "llama3.1-8b", &["--gpu", "4GiB", "--gpu-layers", "20"]);
     let notes = plan["notes"].to_string();
@@ -62,7 +62,7 @@ fn what_is_asked_for_is_loaded_even_where_less_fits() {
 }
 
 #[test]
-fn everything_is_required_or_refused() {
+fn require_full_is_met_or_refused() {
     let place = Place::new();
     let small = plan(&place, "llama3.1-8b", &["--gpu", "4GiB", "--require-full"]);
     assert_eq!(small["verdict"], "does-not-fit");
@@ -73,12 +73,12 @@ fn everything_is_required_or_refused() {
 }
 
 #[test]
-fn what_brings_one_more_layer_is_told_of_the_first_that_had_no_room() {
+fn remedies_are_for_the_first_layer_without_room() {
     let place = Place::new();
     let mut command = place.plimsoll();
     command.arg("why").arg(place.model("llama3.1-8b")).args(["--engine", "ollama-0.11", "--ctx", "40000"]);
     let why = json(command.args(["--gpu", "8GiB", "--ram", "32GiB"]));
-    // the output layer is placed last, so that nothing brings it alone
+    // the output layer is placed last, so no change brings it alone
     let had_no_room = |layer: &&Value| layer["device"] == "CPU" && !layer["inequality"].is_null();
     let first = why["layers"].as_array().unwrap().iter().rfind(had_no_room).unwrap();
     let brings = format!("layer {}", first["index"]);

@@ -1,4 +1,4 @@
-//! `max`, `why`, `best`, `together`, `sweep` and `matrix`, as a person and as a script asks them.
+//! `max`, `why`, `best`, `together`, `sweep` and `matrix`, as text and JSON.
 
 use rstest::rstest;
 use serde_json::Value;
@@ -25,7 +25,7 @@ fn plan(place: &Place, arguments: &[&str]) -> Value {
 #[case("batch", "gpu", &["--ctx", "8192", "--engine", "ollama-0.24"])]
 #[case("batch", "gpu", &["--ctx", "15360"])]
 #[case("gpu-layers", "split", &["--ctx", "65536"])]
-fn max_holds_in_a_plan_and_its_next_does_not(#[case] knob: &str, #[case] verdict: &str, #[case] others: &[&str]) {
+fn the_maximum_fits_and_the_next_value_does_not(#[case] knob: &str, #[case] verdict: &str, #[case] others: &[&str]) {
     let place = Place::new();
     let answer = asked(&place, "max", &[&["--for", knob], others].concat());
     assert_eq!(answer["knob"], knob);
@@ -48,7 +48,7 @@ fn max_finds_the_largest_quantisation() {
 }
 
 #[test]
-fn max_may_ask_for_fewer_layers_and_say_that_nothing_does_it() {
+fn max_takes_a_number_of_layers_and_reports_when_nothing_fits() {
     let place = Place::new();
     let some = asked(&place, "max", &["--for", "ctx", "--layers", "20"]);
     assert_eq!(some["plan"]["offloaded"], 20);
@@ -167,7 +167,7 @@ fn models_together_read_well() {
     let paths = ["llama3.2-1b", "llama3.1-8b", "qwen3-8b"].map(|name| place.model(name));
     let names = paths.each_ref().map(|path| path.file_name().unwrap().to_str().unwrap());
     let mut command = place.plimsoll();
-    // named from where they lie, so that the lines are equally long wherever that is
+    // relative paths, so that the lines do not depend on the folder
     command.current_dir(paths[0].parent().unwrap()).args(["together", names[0], names[1]]);
     command.arg(format!("{},kv-type=q8_0", names[2])).args(["--gpu", "name=card,total=12GiB,free=11600MiB"]);
     command.args(["--ram", "64GiB", "--ctx", "8192", "--engine", "ollama"]);
@@ -187,7 +187,7 @@ fn models_together_read_well() {
 #[case(&["sweep", "--json", "--csv"], "--csv")]
 #[case(&["matrix", "--rows", "ctx", "--columns", "ctx"], "--rows")]
 #[case(&["matrix", "--rows", "quant", "--row-values", "Q9_K"], "--row-values")]
-fn what_cannot_be_asked_is_refused(#[case] arguments: &[&str], #[case] part: &str) {
+fn unanswerable_questions_are_refused(#[case] arguments: &[&str], #[case] part: &str) {
     let place = Place::new();
     let mut command = place.plimsoll();
     command.arg(arguments[0]).arg(place.model("llama3.1-8b")).args(SMALL).args(&arguments[1..]);
@@ -199,7 +199,7 @@ fn what_cannot_be_asked_is_refused(#[case] arguments: &[&str], #[case] part: &st
 #[case("ollama")]
 #[case("ollama-0.24")]
 #[case("llama.cpp")]
-fn the_best_settings_work_and_leave_alone_what_is_given(#[case] engine: &str) {
+fn the_best_settings_work_and_keep_what_is_given(#[case] engine: &str) {
     let place = Place::new();
     let given = ["--engine", engine, "--ctx", "24576"];
     let best = asked(&place, "best", &given);
@@ -221,7 +221,7 @@ fn the_best_settings_work_and_leave_alone_what_is_given(#[case] engine: &str) {
 }
 
 #[test]
-fn what_is_held_cannot_be_wished_for() {
+fn a_held_knob_cannot_be_the_objective() {
     let place = Place::new();
     let mut command = place.plimsoll();
     command.arg("best").arg(place.model("llama3.1-8b")).args(SMALL).args(["--for", "kv-type", "--cache-type-k", "f16"]);
@@ -230,7 +230,7 @@ fn what_is_held_cannot_be_wished_for() {
 }
 
 #[test]
-fn models_together_are_told_one_by_one() {
+fn models_together_are_listed_one_by_one() {
     let place = Place::new();
     let model = place.model("llama3.2-1b").display().to_string();
     let together = |models: &[&str], machine: &[&str]| {
@@ -258,7 +258,7 @@ fn models_together_are_told_one_by_one() {
 }
 
 #[test]
-fn a_knob_that_is_none_is_refused_with_those_that_there_are() {
+fn unknown_knobs_are_refused_with_the_known_ones() {
     let place = Place::new();
     let named = format!("{},context=3", place.model("llama3.2-1b").display());
     let said = refused(place.plimsoll().arg("together").arg(named).args(SMALL), 2);
@@ -274,7 +274,7 @@ fn a_knob_that_is_none_is_refused_with_those_that_there_are() {
 #[case("best", &[])]
 #[case("sweep", &["--values", "4096,8192"])]
 #[case("matrix", &["--row-values", "4096", "--column-values", "f16"])]
-fn every_answer_says_who_gives_it_and_how_sure_it_is(#[case] question: &str, #[case] arguments: &[&str]) {
+fn every_answer_names_its_engine_and_confidence(#[case] question: &str, #[case] arguments: &[&str]) {
     let place = Place::new();
     for (engine, release, title) in [
         ("llama.cpp", Value::from("2026-08"), "llama.cpp, release 2026-08 · exact"),

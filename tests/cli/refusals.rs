@@ -1,4 +1,4 @@
-//! Whatever goes wrong: the right exit status, one line on standard error, and never a panic.
+//! Errors: the right exit status, one line on standard error, and never a panic.
 
 use rstest::rstest;
 
@@ -11,7 +11,7 @@ use super::{Place, json, refused};
 #[case::text("notes.txt", Some(&b"just some words\n"[..]), "notes.txt")]
 #[case::magic_alone("magic.gguf", Some(&b"GGUF"[..]), "magic.gguf")]
 #[case::line_break("two\nlines.gguf", None, "lines.gguf")]
-fn what_is_no_model_exits_with_3(#[case] name: &str, #[case] bytes: Option<&[u8]>, #[case] part: &str) {
+fn a_file_that_is_no_model_exits_with_3(#[case] name: &str, #[case] bytes: Option<&[u8]>, #[case] part: &str) {
     let place = Place::new();
     let path = match bytes {
         Some(bytes) => place.file(name, bytes),
@@ -19,7 +19,7 @@ fn what_is_no_model_exits_with_3(#[case] name: &str, #[case] bytes: Option<&[u8]
     };
     let said = refused(place.plimsoll().arg("plan").arg(&path), 3);
     assert!(said.contains(part), "{said}");
-    // the planner says it before it takes the screen
+    // the planner reports it before it takes over the screen
     refused(place.plimsoll().arg(&path), 3);
 }
 
@@ -29,7 +29,7 @@ fn what_is_no_model_exits_with_3(#[case] name: &str, #[case] bytes: Option<&[u8]
 #[case::behind("model.gguf plan", "the command must come first: 'plimsoll plan model.gguf'")]
 #[case::none_such("x y", "'x' is not a command")]
 #[case::no_task("machine", "save, list, remove")]
-fn what_is_no_command_exits_with_2(#[case] words: &str, #[case] part: &str) {
+fn an_unknown_command_exits_with_2(#[case] words: &str, #[case] part: &str) {
     let said = refused(Place::new().plimsoll().args(words.split(' ')), 2);
     assert!(said.contains(part) && !said.contains("Usage") && !said.contains("Examples"), "{said}");
 }
@@ -43,7 +43,7 @@ fn a_folder_exits_with_3() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_may_not_be_read_exits_with_3() {
+fn an_unreadable_file_exits_with_3() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let path = place.model("llama");
@@ -114,7 +114,7 @@ fn wrong_arguments_exit_with_2(#[case] arguments: &[&str], #[case] part: &str) {
 }
 
 #[test]
-fn wrong_arguments_are_said_before_the_model_is_read() {
+fn wrong_arguments_are_reported_before_the_model_is_read() {
     refused(Place::new().plimsoll().args(["plan", "nothing.gguf", "--gpu", "24XB"]), 2);
 }
 
@@ -165,7 +165,7 @@ fn extremes_are_planned(#[case] arguments: &[&str]) {
         }
         let plan = json(command.args(arguments));
         assert!(plan["verdict"].is_string());
-        // and the text says the same without a panic
+        // the text report does not panic either
         let mut text = place.plimsoll();
         text.arg("plan").arg(place.model(model)).args(["--engine", "ollama-0.24"]).args(arguments);
         if !arguments.contains(&"--ram") {

@@ -1,13 +1,14 @@
-//! Plays NVIDIA's management library: the functions that a detection calls, for as many GPUs as are asked for.
-//! Built on its own as a shared library by the tests; it is no part of the test program.
+//! A stub of NVIDIA's management library with the functions that detection calls.
+//! The tests build it as a shared library of its own.
 //!
-//! `STUB_GPUS`: one `name;uuid;total;free;major.minor;instances;programs` per GPU, separated by `|`; a number in place
-//! of `total` with an exclamation mark before it is the error that asking for memory gives, and one of `free` with a tilde
-//! before it shrinks by a page at each call. The last two may be left
-//! out: `instances` switches MIG on and is one `uuid/total/free/name` for each, with commas between (`none`: on, without
-//! one), `programs` is `pid/bytes/name`. Without the variable, the file that `STUB_FILE` names, now or when this was built,
-//! says the same, and may say something else at each call. `STUB_INIT`: the error of the beginning. `STUB_GATE`: a file
-//! that must be there before the beginning ends.
+//! - `STUB_GPUS`: one `name;uuid;total;free;major.minor;instances;programs` per GPU, separated by `|`. A `!` before the
+//!   number of `total` makes it the error code of asking for memory; a `~` before that of `free` lets it shrink by a page at
+//!   each call. The last two fields are optional: `instances` switches MIG on, with a comma-separated
+//!   `uuid/total/free/name` for each instance (`none`: without one), and `programs` is `pid/bytes/name`.
+//! - `STUB_FILE`: a file with the same text, used without `STUB_GPUS` and read again at each call. Its name can also be given
+//!   when the stub is built.
+//! - `STUB_INIT`: the error code of initialisation.
+//! - `STUB_GATE`: a file that must exist before initialisation ends.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +17,7 @@ use std::{env, ptr};
 const NOT_SUPPORTED: c_uint = 3;
 const NOT_FOUND: c_uint = 6;
 const INSUFFICIENT_SIZE: c_uint = 7;
-/// What makes an instance's handle of a GPU's.
+/// Added to a GPU's handle to make an instance's.
 const INSTANCE: usize = 1 << 16;
 
 #[repr(C)]
@@ -58,7 +59,7 @@ fn gpu(device: *mut c_void) -> Vec<String> {
     gpus()[device as usize % INSTANCE - 1].clone()
 }
 
-/// A field of a GPU, or of an instance, whose fields are brought into the same order.
+/// A field of a GPU or an instance, in the same order for both.
 fn of(device: *mut c_void, field: usize) -> String {
     let gpu = gpu(device);
     match (device as usize / INSTANCE).checked_sub(1) {
@@ -234,7 +235,7 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
             return INSUFFICIENT_SIZE;
         }
         for (index, program) in programs.iter().enumerate() {
-            // what is not a number is not told: all bits set
+            // all bits set means not available
             let bytes = program[1].parse().unwrap_or(u64::MAX);
             out.add(index).write(Process { pid: program[0].parse().unwrap(), bytes, instances: [c_uint::MAX; 2] });
         }

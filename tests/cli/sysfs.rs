@@ -1,4 +1,4 @@
-//! AMD's and Intel's GPUs in a folder that stands in for `/sys`: no GPU is needed, nor Linux.
+//! AMD's and Intel's GPUs in a fake `/sys`: neither a GPU nor Linux is needed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ impl Tree {
     fn card(self, number: u32, files: &[(&str, &str)]) -> Self {
         let device = self.root().join(format!("class/drm/card{number}/device"));
         fs::create_dir_all(&device).unwrap();
-        // connectors have a folder too, which is no card
+        // connectors have folders too, which are not cards
         fs::create_dir_all(self.root().join(format!("class/drm/card{number}-HDMI-A-1"))).unwrap();
         for (name, text) in files {
             let path = device.join(name);
@@ -59,7 +59,7 @@ fn names(devices: &Value) -> Vec<&str> {
     gpus(devices).into_iter().map(|gpu| gpu["name"].as_str().unwrap()).collect()
 }
 
-/// Two cards and a processor's GPU, out of the order of their addresses.
+/// Two cards and an integrated GPU, not in the order of their addresses.
 fn three() -> Tree {
     Tree::new()
         .card(
@@ -102,7 +102,7 @@ fn three() -> Tree {
 }
 
 #[test]
-fn every_figure_of_the_driver_arrives() {
+fn every_figure_of_the_driver_is_reported() {
     let devices = three().devices();
     assert_eq!(names(&devices), ["AMD Radeon RX 7900 XTX", "AMD Instinct MI210", "AMD Radeon 8060S (Strix Halo)"]);
     let gpus = gpus(&devices);
@@ -128,14 +128,14 @@ fn every_figure_of_the_driver_arrives() {
 #[case("HIP_VISIBLE_DEVICES", "1,0", &["AMD Instinct MI210", "AMD Radeon RX 7900 XTX"])]
 #[case("CUDA_VISIBLE_DEVICES", "1", &["AMD Instinct MI210"])]
 #[case("HIP_VISIBLE_DEVICES", "", &[])]
-fn variables_choose_and_order(#[case] name: &str, #[case] value: &str, #[case] expected: &[&str]) {
+fn variables_select_and_order_gpus(#[case] name: &str, #[case] value: &str, #[case] expected: &[&str]) {
     let devices = json(three().command().env(name, value));
     assert_eq!(names(&devices), expected);
     assert!(devices["tried"].to_string().contains(name), "{devices}");
 }
 
 #[test]
-fn one_variable_counts_what_the_other_leaves() {
+fn variables_apply_one_after_the_other() {
     let tree = three();
     let mut command = tree.command();
     let devices = json(command.env("ROCR_VISIBLE_DEVICES", "2,1").env("HIP_VISIBLE_DEVICES", "1"));
@@ -143,13 +143,13 @@ fn one_variable_counts_what_the_other_leaves() {
 }
 
 #[rstest]
-// the form of gpu_metrics: 1 is a card's, 2 and 3 a processor's
+// the format of gpu_metrics: 1 for cards, 2 and 3 for integrated GPUs
 #[case(&[("gpu_metrics", "\u{10}\u{0}\u{2}\u{1}"), ("mem_info_vram_total", "17179869184")], true)]
 #[case(&[("gpu_metrics", "\u{10}\u{0}\u{1}\u{3}"), ("mem_info_vram_total", "536870912")], false)]
 #[case(&[("device", "0x15bf"), ("mem_info_vram_total", "17179869184")], true)]
 #[case(&[("mem_info_vram_total", "536870912")], true)]
 #[case(&[("mem_info_vram_total", "17179869184")], false)]
-fn what_is_part_of_a_processor_is_told_apart(#[case] files: &[(&str, &str)], #[case] integrated: bool) {
+fn integrated_gpus_are_recognised(#[case] files: &[(&str, &str)], #[case] integrated: bool) {
     let shared = [("mem_info_vram_used", "0"), ("mem_info_gtt_total", "34359738368"), ("mem_info_gtt_used", "0")];
     let tree = Tree::new().card(0, &[files, &shared].concat());
     let devices = tree.devices();
@@ -160,7 +160,7 @@ fn what_is_part_of_a_processor_is_told_apart(#[case] files: &[(&str, &str)], #[c
 }
 
 #[test]
-fn a_card_that_does_not_tell_is_left_out_alone() {
+fn an_unreadable_card_is_skipped() {
     let tree = three()
         .card(7, &[("vendor", "0x1002"), ("mem_info_vram_total", "much")])
         .card(8, &[("vendor", "0x1002"), ("mem_info_vram_total", "5"), ("mem_info_vram_used", "6")]);
@@ -171,7 +171,7 @@ fn a_card_that_does_not_tell_is_left_out_alone() {
 }
 
 #[test]
-fn intel_is_believed_where_it_tells_and_said_to_be_assumed_where_not() {
+fn intel_figures_are_read_or_assumed() {
     let tree = Tree::new()
         .card(0, &[("vendor", "0x8086"), ("device", "0xa7a0")])
         .card(1, &[("vendor", "0x8086"), ("device", "0x56a0"), ("tile0/physical_vram_size_bytes", "17179869184")])
@@ -188,7 +188,7 @@ fn intel_is_believed_where_it_tells_and_said_to_be_assumed_where_not() {
 }
 
 #[test]
-fn with_neither_driver_there_is_no_gpu_and_every_reason_is_listed() {
+fn without_drivers_every_reason_is_listed() {
     let tree = Tree::new();
     let devices = tree.devices();
     assert!(gpus(&devices).is_empty());
@@ -215,7 +215,7 @@ fn a_plan_is_made_on_what_was_detected() {
 
 #[cfg(not(all(target_os = "macos", target_arch = "aarch64")))]
 #[test]
-fn cards_that_no_collector_reads_are_named() {
+fn unsupported_cards_are_named() {
     let said = |tree: Tree| {
         let devices = tree.devices();
         let tried = devices["tried"].as_array().unwrap().iter().find(|tried| tried["collector"] == "vulkan").cloned();

@@ -1,4 +1,4 @@
-//! The report on a terminal: bars and colours, as far as the terminal and the person want them.
+//! The report on a terminal: bars, and colours unless they are turned off.
 #![cfg(unix)]
 
 use std::io::Read;
@@ -9,7 +9,7 @@ use rstest::rstest;
 
 use super::Place;
 
-/// What `plimsoll plan` writes to a terminal of 100 columns, with these variables.
+/// The output of `plimsoll plan` on a terminal of 100 columns, with these variables.
 fn on_a_terminal(variables: &[(&str, &str)]) -> String {
     let place = Place::new();
     let command = place.plan("llama3.1-8b");
@@ -25,7 +25,7 @@ fn on_a_terminal(variables: &[(&str, &str)]) -> String {
     let mut child = terminal.slave.spawn_command(on_terminal).unwrap();
     drop(terminal.slave);
     let mut written = Vec::new();
-    // a pseudo-terminal whose other end has gone may end with an error instead of an end
+    // reading from a closed pseudo-terminal may give an error instead of end of file
     drop(terminal.master.try_clone_reader().unwrap().read_to_end(&mut written));
     assert!(child.wait().unwrap().success());
     String::from_utf8(written).unwrap()
@@ -49,7 +49,7 @@ fn a_terminal_gets_bars_and_colours() {
 #[rstest]
 #[case(&[("TERM", "xterm-256color"), ("NO_COLOR", "1")], '┃')]
 #[case(&[("TERM", "dumb"), ("COLORTERM", "truecolor")], '|')]
-fn colours_are_left_out_where_they_are_not_wanted(#[case] variables: &[(&str, &str)], #[case] end: char) {
+fn colours_can_be_turned_off(#[case] variables: &[(&str, &str)], #[case] end: char) {
     let text = on_a_terminal(variables);
     assert!(!text.contains('\u{1b}') && text.contains(end), "{text}");
 }

@@ -1,4 +1,4 @@
-//! What people read: the report, the help, the completions.
+//! The text report, the help and the completions.
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -27,7 +27,7 @@ fn a_plan_reads_well(#[case] name: &str, #[case] model: &str, #[case] arguments:
 }
 
 #[test]
-fn what_fits_without_its_experts_says_so() {
+fn experts_in_ram_are_mentioned() {
     let output = Place::new()
         .plimsoll()
         .args(["plan", "catalogue:qwen3-30b-a3b", "--raw-settings", "--gpu", "8GiB", "--ram", "64GiB"])
@@ -56,7 +56,7 @@ fn every_model_reads_well() {
                     let wide = text.lines().find(|line| line.chars().count() > 80 || line.trim_end() != *line);
                     assert_eq!((wide, said.as_ref()), (None, ""), "{name} {machine:?}");
                 }
-                // a model that lacks what the engine cannot do without
+                // the model lacks something that the engine needs
                 Some(3) => assert_eq!(said.lines().count(), 1, "{name} {machine:?}: {said}"),
                 other => panic!("{name} {machine:?}: {other:?} {said}"),
             }
@@ -65,7 +65,7 @@ fn every_model_reads_well() {
 }
 
 #[test]
-fn names_from_files_cannot_steer_the_terminal() {
+fn names_from_files_cannot_control_the_terminal() {
     let place = Place::new();
     let mut bytes = std::fs::read(place.model("llama3.1-8b")).unwrap();
     let name = b"Llama 3.1 8B";
@@ -77,7 +77,7 @@ fn names_from_files_cannot_steer_the_terminal() {
 }
 
 #[test]
-fn a_reader_that_has_had_enough_is_no_fault() {
+fn a_closed_pipe_is_no_error() {
     let place = Place::new();
     let model = place.model("llama3.1-8b");
     let program = place.plimsoll().get_program().to_owned();

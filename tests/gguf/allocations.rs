@@ -1,4 +1,4 @@
-//! Counts what a thread allocates, so that a test can say that untrusted bytes do not make us allocate.
+//! Counts what a thread allocates, to prove that untrusted bytes cannot cause large allocations.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -21,7 +21,7 @@ fn count(bytes: isize) {
     });
 }
 
-// SAFETY: every call is handed on to the system's allocator as it came; counting allocates nothing.
+// SAFETY: every call is forwarded unchanged to the system's allocator; counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size().cast_signed());
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The most bytes that this thread held at once during `work`, beyond what it held before.
+/// The peak of bytes held by this thread during `work`, beyond what it held before.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
     PEAK.set(before);

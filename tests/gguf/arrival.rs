@@ -1,10 +1,10 @@
-//! The result does not depend on how bytes arrive.
+//! Parsing does not depend on chunk sizes.
 
 use std::io;
 
 use plimsoll::gguf::{Header, Limits, Source, read};
 
-/// A source that gives `step` bytes at a time, and may not know its size.
+/// A source that returns `step` bytes at a time and may not know its size.
 pub struct Trickle<'b> {
     pub bytes: &'b [u8],
     pub step: usize,
@@ -28,17 +28,17 @@ pub fn whole(bytes: &[u8]) -> Result<Header, String> {
     read(&mut { bytes }, &Limits::default()).map_err(|error| error.to_string())
 }
 
-/// Asserts that `bytes` give the same however they arrive.
+/// Asserts that `bytes` give the same result in chunks of any size.
 pub fn assert_the_same(bytes: &[u8], label: &str) {
     let whole = whole(bytes);
     for step in [1, 7, 4096] {
         let piecemeal = read(&mut Trickle { bytes, step, known: true }, &Limits::default());
         let piecemeal = piecemeal.map_err(|error| error.to_string());
-        // as text, in which a number that is none (NaN) equals itself
+        // compared as text, because NaN is not equal to itself
         assert_eq!(format!("{piecemeal:?}"), format!("{whole:?}"), "{label}, {step} at a time");
         let endless = read(&mut Trickle { bytes, step, known: false }, &Limits::default());
         assert_eq!(endless.is_ok(), whole.is_ok(), "{label}, {step} at a time, size unknown: {endless:?} {whole:?}");
-        // what is missing at the end shows only where the size is known
+        // a missing end is noticed only if the size is known
         if let (Ok(endless), Ok(whole)) = (endless, &whole) {
             let shown = |header: &Header| format!("{:?} {:?}", header.metadata, header.tensors);
             assert_eq!(shown(&endless), shown(whole), "{label}");
@@ -46,9 +46,9 @@ pub fn assert_the_same(bytes: &[u8], label: &str) {
     }
 }
 
-/// Big enough to cross the pieces of a file and of any buffer.
+/// Larger than any buffer.
 #[test]
-fn a_large_header_too() {
+fn a_large_header_reads_the_same() {
     let bytes = plimsoll::source::description::bytes(
         r#"{"kv": {"general.architecture": ["string", "x"]}, "n_vocab": 20000, "tensors": [["t", "f32", [8]]]}"#,
         plimsoll::gguf::write::Form::default(),

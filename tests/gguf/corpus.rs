@@ -1,4 +1,4 @@
-//! Files as they come, whole and broken. The whole ones were mostly written by another program than ours.
+//! Whole and damaged files. Most of the whole ones were written by another program.
 
 use std::fmt::Write;
 use std::fs;
@@ -16,7 +16,7 @@ fn files() -> Vec<(String, Vec<u8>)> {
     in_folder("gguf")
 }
 
-/// The corpus, and what fuzzing has found to reach other parts of the parser (`tests/fuzz`).
+/// The corpus, and what the fuzzer found (`tests/fuzz`).
 pub fn files_and_finds() -> Vec<(String, Vec<u8>)> {
     [files(), in_folder("fuzz")].concat()
 }
@@ -36,9 +36,9 @@ fn header(name: &str) -> Header {
     arrival::whole(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// One line for each file: what was read, or why it was refused.
+/// One line per file: a summary of the header, or the error.
 #[test]
-fn each_file_gets_its_sentence() {
+fn each_damaged_file_has_its_message() {
     let mut lines = String::new();
     for (name, bytes) in files() {
         match arrival::whole(&bytes) {
@@ -59,7 +59,7 @@ fn each_file_gets_its_sentence() {
 }
 
 #[test]
-fn files_open_as_their_bytes_do() {
+fn files_read_like_their_bytes() {
     for (name, bytes) in files() {
         let opened = open(&support::tests().join("corpus/gguf").join(&name), &mut unwatched);
         match (opened, arrival::whole(&bytes)) {
@@ -73,22 +73,22 @@ fn files_open_as_their_bytes_do() {
 }
 
 #[test]
-fn it_does_not_matter_how_bytes_arrive() {
+fn chunk_sizes_do_not_matter() {
     for (name, bytes) in files_and_finds() {
         arrival::assert_the_same(&bytes, &name);
     }
 }
 
 #[rstest]
-fn versions_and_byte_orders_say_the_same(#[values("tiny-v2.gguf", "tiny-v2-be.gguf", "tiny-v3-be.gguf")] name: &str) {
+fn versions_and_byte_orders_agree(#[values("tiny-v2.gguf", "tiny-v2-be.gguf", "tiny-v3-be.gguf")] name: &str) {
     let expected = header("tiny-v3.gguf");
     let version = if name.contains("v2") { 2 } else { 3 };
     assert_eq!(header(name), Header { version, ..expected });
 }
 
-/// Values as the other program was told to write them.
+/// The values that the other program wrote.
 #[test]
-fn values_are_those_that_were_written() {
+fn values_read_as_written() {
     let header = header("tiny-v3.gguf");
     let shown: Vec<_> = header.metadata.iter().map(|(key, value)| format!("{key} = {value:?}")).collect();
     insta::assert_snapshot!(shown.join("\n"));

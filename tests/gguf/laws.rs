@@ -1,4 +1,4 @@
-//! Whatever the bytes: a header or an error, never a panic, and no more memory than they are worth.
+//! Any bytes give a header or an error, never a panic, and take no more memory than their size justifies.
 
 use plimsoll::gguf::write::{Draft, Draw, Form, write};
 use plimsoll::gguf::{ElementType, Elements, Endian, GgmlType, Limits, Value, read};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::allocations::peak;
 use super::{arrival, corpus};
 
-/// A header with every kind of thing in it, small enough to break at every byte.
+/// A header with every kind of value, small enough to damage at every byte.
 fn small(endian: Endian) -> Vec<u8> {
     let strings = |texts: &[&str]| texts.iter().map(|text| Draw::String((*text).to_owned())).collect();
     let numbers = (0..3).map(Draw::U32).collect();
@@ -27,10 +27,10 @@ fn small(endian: Endian) -> Vec<u8> {
     write(&Draft { metadata, tensors }, Form { version: 3, endian })
 }
 
-/// Reads `bytes` and asserts that memory stays near what they take.
+/// Reads `bytes` and asserts that memory stays in proportion to their size.
 fn read_within_bounds(bytes: &[u8]) -> Result<(), String> {
     let (result, held) = peak(|| read(&mut { bytes }, &Limits::default()));
-    // some kilobytes for sets, notes and sentences; a tensor's description is longer in memory than in the file
+    // a few kilobytes for sets and messages; a tensor's description is larger in memory than in the file
     let most = (16 << 10) + 32 * bytes.len();
     assert!(held <= most, "{held} bytes held for {} in the file: {result:?}", bytes.len());
     result.map(|_| ()).map_err(|error| error.to_string())
@@ -40,7 +40,7 @@ fn read_within_bounds(bytes: &[u8]) -> Result<(), String> {
 fn a_header_cut_at_any_byte_is_refused() {
     for endian in [Endian::Little, Endian::Big] {
         let bytes = small(endian);
-        // padding to a multiple of 32 may be cut, and nothing before it
+        // only the padding to a multiple of 32 may be missing
         let unpadded = (0..bytes.len()).find(|cut| read_within_bounds(&bytes[..*cut]).is_ok()).unwrap();
         assert!(bytes.len() - unpadded < 32, "{unpadded} of {}", bytes.len());
         assert!(bytes[unpadded..].iter().all(|byte| *byte == 0));
@@ -49,7 +49,7 @@ fn a_header_cut_at_any_byte_is_refused() {
 }
 
 #[test]
-fn any_flipped_bit_is_survived() {
+fn flipped_bits_stay_within_the_memory_limit() {
     for endian in [Endian::Little, Endian::Big] {
         let mut bytes = small(endian);
         for bit in 0..bytes.len() * 8 {
@@ -61,14 +61,14 @@ fn any_flipped_bit_is_survived() {
 }
 
 #[test]
-fn the_corpus_takes_no_more_memory_than_it_is_worth() {
+fn the_corpus_stays_within_the_memory_limit() {
     for (_, bytes) in corpus::files_and_finds() {
         let _ = read_within_bounds(&bytes);
     }
 }
 
 #[test]
-fn budgets_hold_where_the_file_is_large_enough() {
+fn limits_hold_for_large_files() {
     let tokens = Draw::Array(ElementType::String, vec![Draw::String("x".to_owned()); 100]);
     let floats = Draw::Array(ElementType::F32, vec![Draw::F32(0.0); 100]);
     let metadata =
@@ -90,7 +90,7 @@ fn budgets_hold_where_the_file_is_large_enough() {
         let error = said(limits).unwrap_err();
         assert!(error.starts_with(field) && error.contains("more than the limit of"), "{error}");
     }
-    // these only decide what is kept; where it lies is known in any case
+    // these limits only decide what is kept; its position is known in any case
     let lean = Limits { kept_string: 10, kept_elements: 10, kept_bytes: 400, ..usual };
     let header = read(&mut bytes.as_slice(), &lean).unwrap();
     let Some(Value::LongString(range)) = header.metadata.get("long") else { panic!("{:?}", header.metadata) };
@@ -102,7 +102,7 @@ fn budgets_hold_where_the_file_is_large_enough() {
 
 proptest! {
     #[test]
-    fn arbitrary_bytes_are_survived(mut bytes in vec(any::<u8>(), 0..600), start in prop::option::of(prop_oneof![Just(3_u32), Just(2)])) {
+    fn arbitrary_bytes_stay_within_the_memory_limit(mut bytes in vec(any::<u8>(), 0..600), start in prop::option::of(prop_oneof![Just(3_u32), Just(2)])) {
         if let Some(version) = start {
             let mut start = b"GGUF".to_vec();
             start.extend(version.to_le_bytes());
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_headers_read_the_same_however_they_arrive(
+    fn damaged_headers_read_the_same_in_any_chunks(
         big in any::<bool>(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! The models that other rooms test with, and the built-in one.
+//! The models used by other tests, and the built-in one.
 
 use plimsoll::gguf::{Elements, Tensor, Value};
 use plimsoll::source;
@@ -26,7 +26,7 @@ fn the_built_in_model_is_llama_3_1_8b() {
     assert_eq!(built_in.notes, Vec::<String>::new());
     let described = support::model("llama3.1-8b");
     let sorted_keys = |header: &plimsoll::gguf::Header| {
-        // where the tokens lie depends on what stands before them
+        // the tokens' position depends on what precedes them
         let mut keys: Vec<_> = header
             .metadata
             .iter()
@@ -62,7 +62,7 @@ fn the_built_in_model_is_llama_3_1_8b() {
     "tensor 't' of the description: 'q9_K' is not"
 )]
 #[case(r#"{"kv": {}, "n_vocab": 1, "tensors": [["t", "q4_K", [255]]]}"#, "the described header is invalid: tensor 't'")]
-fn what_is_no_description(#[case] json: &str, #[case] reason: &str) {
+fn malformed_descriptions_are_refused(#[case] json: &str, #[case] reason: &str) {
     let said = source::description::header(json).unwrap_err().to_string();
     assert!(said.contains(reason), "{said}");
 }

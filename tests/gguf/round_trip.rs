@@ -1,4 +1,4 @@
-//! What is written is what is read, in every version and byte order.
+//! Headers read back as written, in every version and byte order.
 
 use plimsoll::gguf::write::{Draft, Draw, Form, write};
 use plimsoll::gguf::{ElementType, Elements, Endian, GgmlType, Value};
@@ -58,7 +58,7 @@ fn draft() -> impl Strategy<Value = Draft> {
     })
 }
 
-/// Compares bit by bit where a number may be none (NaN).
+/// Compares floats by their bits, because of NaN.
 fn is(value: &Value, drawn: &Draw) -> bool {
     match (value, drawn) {
         (Value::U8(a), Draw::U8(b)) => a == b,
@@ -91,7 +91,7 @@ fn is(value: &Value, drawn: &Draw) -> bool {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(draft in draft(), version in 2..=3_u32, big in any::<bool>()) {
+    fn written_headers_read_back(draft in draft(), version in 2..=3_u32, big in any::<bool>()) {
         let endian = if big { Endian::Big } else { Endian::Little };
         let bytes = write(&draft, Form { version, endian });
         let header = arrival::whole(&bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Why a layer spilled and what brings it back, the best settings, and stepping from cliff to cliff.
+//! Why a layer is in RAM and what brings it back, the best settings, and stepping between thresholds.
 
 use plimsoll::answer::best::Wish;
 use plimsoll::answer::{Goal, why};
@@ -14,7 +14,7 @@ use plimsoll::tui::theme::Look;
 
 use crate::stage::{self, Stage};
 
-/// Llama 3.1 8B on 12 GiB with a context that is too much for it.
+/// Llama 3.1 8B on 12 GiB with a context that is too large.
 fn spilled() -> Stage {
     let settings = Settings { ctx: Context::Tokens(49_152), ..Settings::default() };
     let machine = stage::machine(1, "RTX 3060", 12, 64);
@@ -22,7 +22,7 @@ fn spilled() -> Stage {
 }
 
 #[test]
-fn a_spilled_layer_shows_the_inequality_that_failed_and_each_offer_works() {
+fn a_layer_in_ram_shows_the_failed_inequality_and_each_remedy_works() {
     let mut stage = spilled();
     stage.press("Tab Enter");
     let plan = stage.app.plan.clone().unwrap();
@@ -53,7 +53,7 @@ fn a_spilled_layer_shows_the_inequality_that_failed_and_each_offer_works() {
 }
 
 #[test]
-fn the_page_on_a_layer_goes_to_its_neighbours() {
+fn the_layer_page_steps_to_neighbours() {
     let mut stage = spilled();
     stage.press("Tab Enter →");
     assert!(stage.text().contains("Layer 1 is in RAM"), "{}", stage.text());
@@ -64,7 +64,7 @@ fn the_page_on_a_layer_goes_to_its_neighbours() {
 }
 
 #[test]
-fn where_nothing_helps_or_nothing_is_needed_the_page_says_so() {
+fn the_page_says_if_nothing_helps_or_is_needed() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 50));
     stage.press("Tab Enter");
     assert!(stage.text().contains("Nothing needs to change"), "{}", stage.text());
@@ -76,7 +76,7 @@ fn where_nothing_helps_or_nothing_is_needed_the_page_says_so() {
 }
 
 #[test]
-fn the_best_settings_leave_what_is_held_alone_and_are_taken_in_one_step() {
+fn best_settings_keep_locked_knobs_and_apply_in_one_step() {
     let mut stage = spilled();
     stage.press("l s");
     let Mode::Best(page) = stage.app.mode.clone() else { panic!("s asks for the best settings") };
@@ -102,7 +102,7 @@ fn the_best_settings_leave_what_is_held_alone_and_are_taken_in_one_step() {
 }
 
 #[test]
-fn brackets_step_from_one_change_to_the_next() {
+fn brackets_step_between_thresholds() {
     let mut stage = spilled();
     stage.press("Home ]");
     assert!(stage.text().contains("Still computing"), "{}", stage.text());
@@ -135,7 +135,7 @@ fn brackets_step_from_one_change_to_the_next() {
 }
 
 #[test]
-fn what_is_known_of_one_knob_stays_known_while_it_alone_moves() {
+fn thresholds_of_a_knob_stay_known_while_only_it_moves() {
     let mut stage = spilled();
     stage.think();
     stage.app.update(Action::Press(Command::More));
@@ -151,7 +151,7 @@ fn what_is_known_of_one_knob_stays_known_while_it_alone_moves() {
 }
 
 #[test]
-fn an_answer_that_was_overtaken_changes_nothing() {
+fn outdated_answers_are_ignored() {
     let mut stage = spilled();
     stage.press("Tab Enter");
     let Mode::Because(page) = stage.app.mode.clone() else { panic!() };

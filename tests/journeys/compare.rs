@@ -1,4 +1,4 @@
-//! Plans that are kept, side by side, and gone on with.
+//! Pinned plans: compared side by side, and resumed.
 
 use plimsoll::answer::compare::{Figure, compare};
 use plimsoll::settings::{CacheType, Context};
@@ -11,7 +11,7 @@ fn split() -> Stage {
 }
 
 #[test]
-fn two_pinned_plans_stand_side_by_side_with_their_differences() {
+fn two_pinned_plans_show_their_differences() {
     let mut stage = split();
     stage.press("c");
     assert!(matches!(stage.app.mode, Mode::Plan), "one plan is compared with nothing yet");
@@ -27,7 +27,7 @@ fn two_pinned_plans_stand_side_by_side_with_their_differences() {
 }
 
 #[test]
-fn the_present_plan_is_compared_without_being_pinned() {
+fn the_current_plan_is_compared_without_pinning() {
     let mut stage = split();
     stage.press("c → c Esc → c");
     assert_eq!(stage.app.pins.len(), 3);
@@ -41,7 +41,7 @@ fn the_present_plan_is_compared_without_being_pinned() {
 }
 
 #[test]
-fn a_fifth_plan_has_to_wait() {
+fn a_fifth_plan_is_refused() {
     let mut stage = split();
     stage.press("Home c → c Esc → c Esc → c Esc → c");
     assert_eq!(stage.app.pins.len(), 4);
@@ -52,7 +52,7 @@ fn a_fifth_plan_has_to_wait() {
 }
 
 #[test]
-fn going_on_with_a_pinned_plan_brings_back_model_engine_and_knobs() {
+fn resuming_a_pinned_plan_restores_model_engine_and_knobs() {
     let mut stage = split();
     stage.props.models.insert("./small.gguf".into(), Ok(stage::package("llama3.2-1b")));
     stage.press("→ c");
@@ -72,9 +72,9 @@ fn going_on_with_a_pinned_plan_brings_back_model_engine_and_knobs() {
     assert!(stage.app.situation() == Some(first), "and so is opening a model");
 }
 
-/// Two events may come before one drawing.
+/// Two events may arrive before a redraw.
 #[test]
-fn a_plan_that_was_not_drawn_yet_is_pinned_as_it_will_be() {
+fn a_plan_is_pinned_up_to_date_before_it_is_drawn() {
     use plimsoll::tui::action::{Action, Command};
     let mut stage = split();
     stage.app.update(Action::Press(Command::Last));
@@ -85,7 +85,7 @@ fn a_plan_that_was_not_drawn_yet_is_pinned_as_it_will_be() {
 }
 
 #[test]
-fn rows_say_what_the_plans_say() {
+fn comparison_rows_match_the_plans() {
     let mut stage = split();
     let one = stage.app.plan.clone().unwrap();
     stage.press("↓ ↓ ↓ ↓ → ↑ → →");

@@ -1,4 +1,4 @@
-//! Engines, their releases, what they say, and what fills their graphs.
+//! Engines, their releases and notes, and what fills their graphs.
 
 use plimsoll::engine::EngineId;
 use plimsoll::plan::{Kind, Plan};
@@ -40,7 +40,7 @@ fn an_engine_is_chosen_with_its_release() {
 }
 
 #[test]
-fn the_notes_say_all_of_what_ollama_decided_and_ollama_ps_shows() {
+fn the_notes_list_ollamas_decisions_and_ollama_ps() {
     let machine = stage::machine(2, "RTX 3090", 24, 64);
     for size in [(60, 20), (80, 24), (140, 45)] {
         let mut stage = Stage::by(EngineId::Ollama, stage::model("llama3.1-8b"), machine.clone(), size, ctx(32_768));
@@ -68,7 +68,7 @@ fn the_notes_say_all_of_what_ollama_decided_and_ollama_ps_shows() {
 }
 
 #[test]
-fn an_engine_without_anything_to_say_says_so() {
+fn an_engine_without_notes_says_so() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45));
     stage.press("n");
     assert!(plan(&stage).notes.is_empty() == stage.text().contains("No notes: the engine"), "{}", stage.text());
@@ -76,7 +76,7 @@ fn an_engine_without_anything_to_say_says_so() {
     assert!(matches!(stage.app.mode, Mode::Plan));
 }
 
-/// What is alive on each device is the whole of its buffer.
+/// The live tensors fill each device's buffer.
 fn is_whole(plan: &Plan) {
     assert!(!plan.graph.peaks.is_empty());
     for peak in &plan.graph.peaks {
@@ -111,7 +111,7 @@ fn the_peak_names_what_is_alive() {
     assert!(has(&streamed, 0, Kind::StreamedWeights), "{:?}", streamed.graph.peaks);
     let experts = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, ctx(4096));
     assert!(has(&experts, 0, Kind::Experts) || has(&experts, 1, Kind::Experts), "{:?}", experts.graph.peaks);
-    // of two GPUs Ollama takes the one with more room, and the peak is that one's
+    // Ollama chooses the GPU with more free memory, so the peak is on that one
     let mut machine = stage::machine(2, "RTX 3090", 24, 64);
     machine.gpus[0].free = plimsoll::units::Bytes::gib(10);
     let stage = Stage::by(EngineId::Ollama, stage::model("llama3.1-8b"), machine, (140, 45), ctx(8192));
@@ -120,7 +120,7 @@ fn the_peak_names_what_is_alive() {
 }
 
 #[test]
-fn each_device_shows_its_own_fullest_moment() {
+fn each_device_shows_its_own_peak() {
     let machine = stage::machine(2, "RTX 3060", 12, 64);
     for size in [(60, 20), (80, 24), (140, 45)] {
         let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine.clone(), size, ctx(32_768));
@@ -144,7 +144,7 @@ fn each_device_shows_its_own_fullest_moment() {
         let kind = plan(&stage).graph.peaks[2].alive[0].kind;
         assert!(stage.text().contains(kind.says().split(' ').next().unwrap()), "{}", stage.text());
         stage.press("Esc");
-        // a click chooses what is drawn there
+        // a click selects what is drawn there
         let graph = stage.app.regions.graph;
         stage.mouse(plimsoll::tui::action::Gesture::Down, graph.x + 4, graph.y + 2);
         assert_eq!((stage.app.panels.cursors.term, stage.app.panels.cursors.peak), (1, Some(1)));
@@ -152,12 +152,12 @@ fn each_device_shows_its_own_fullest_moment() {
 }
 
 #[test]
-fn another_engine_stands_beside_with_what_differs_marked() {
+fn another_engine_is_compared_with_differences_marked() {
     let settings = Settings { ubatch: Some(256), ..ctx(16_384) };
     let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45), settings);
     stage.press("E");
     let text = stage.text();
-    // the knobs behind the page have the same names
+    // the knobs behind the page have the same labels
     let line = |name: &str| text.lines().rev().find(|line| line.contains(name)).unwrap().to_owned();
     assert!(text.contains("llama.cpp · 2026-11") && text.contains("▸Ollama ≤ 0.24"), "{text}");
     assert!(line("ubatch").contains("≠ ubatch") && text.contains("≠ graph"), "{text}");

@@ -1,4 +1,4 @@
-//! Taking a plan away.
+//! Exporting a plan.
 
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::FileType;
@@ -13,7 +13,7 @@ fn stage() -> Stage {
 }
 
 #[test]
-fn what_is_seen_is_what_is_copied() {
+fn the_shown_text_is_copied() {
     let mut stage = stage();
     stage.press("3 0 0 0 Enter x");
     assert!(stage.text().contains("PARAMETER num_ctx 3000"), "{}", stage.text());
@@ -28,7 +28,7 @@ fn what_is_seen_is_what_is_copied() {
 }
 
 #[test]
-fn a_form_is_saved_under_the_name_that_is_typed_and_never_over_a_file() {
+fn an_export_is_saved_under_the_typed_name_and_never_overwrites() {
     let mut stage = stage();
     stage.press("x → → → s");
     assert!(stage.text().contains("Save as ─ Enter saves"), "{}", stage.text());
@@ -52,7 +52,7 @@ fn a_form_is_saved_under_the_name_that_is_typed_and_never_over_a_file() {
 }
 
 #[test]
-fn the_forms_are_those_of_the_engine() {
+fn the_formats_are_those_of_the_engine() {
     let machine = stage::one_gpu();
     let model = stage::model("llama3.1-8b");
     let mut stage = Stage::by(EngineId::LlamaCpp, model, machine, (120, 40), Settings::default());
@@ -62,7 +62,7 @@ fn the_forms_are_those_of_the_engine() {
 }
 
 #[test]
-fn programs_are_told_where_the_model_is_as_long_as_it_is_that_one() {
+fn exports_name_the_source_of_an_unchanged_model() {
     let mut stage = stage();
     stage.props.models.insert("hf://a/b:Q8_0".to_owned(), Ok(stage::package("llama3.1-8b")));
     stage.press("b");
@@ -72,7 +72,7 @@ fn programs_are_told_where_the_model_is_as_long_as_it_is_that_one() {
     stage.press("Esc u x");
     assert!(stage.text().contains("FROM ./model.gguf"), "the model before came from nowhere\n{}", stage.text());
 
-    // thought of in another quantisation, it is no file that anybody has
+    // in another quantisation the model is not a file that exists
     stage.press("Esc b");
     stage.write("hf://a/b:Q8_0");
     stage.press("Enter");
@@ -83,7 +83,7 @@ fn programs_are_told_where_the_model_is_as_long_as_it_is_that_one() {
 }
 
 #[test]
-fn without_a_plan_there_is_nothing_to_take_away() {
+fn without_a_plan_there_is_nothing_to_export() {
     let mut stage = Stage::with(None, stage::one_gpu(), (120, 40), Settings::default(), Look::BEST);
     stage.press("x");
     assert!(stage.text().contains("There is no plan to export."), "{}", stage.text());

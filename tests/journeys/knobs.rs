@@ -12,7 +12,7 @@ fn by(engine: EngineId, model: &str, gpus: usize, size: (u16, u16)) -> Stage {
     Stage::by(engine, stage::model(model), machine, size, Settings::default())
 }
 
-/// Goes to `knob` by keys.
+/// Moves to `knob` with keys.
 fn go(stage: &mut Stage, knob: Knob) {
     for _ in 0..Knob::ALL.len() {
         stage.press("↑");
@@ -25,7 +25,7 @@ fn go(stage: &mut Stage, knob: Knob) {
 }
 
 #[test]
-fn only_knobs_that_mean_something_are_offered() {
+fn only_effective_knobs_are_shown() {
     let knobs = |engine, model, gpus| by(engine, model, gpus, (140, 45)).app.knobs.offered;
     let dense = knobs(EngineId::LlamaCpp, "llama3.1-8b", 1);
     assert!(dense.contains(&Knob::Ubatch) && dense.contains(&Knob::CacheTypeV) && !dense.contains(&Knob::CacheType));
@@ -34,13 +34,13 @@ fn only_knobs_that_mean_something_are_offered() {
     assert!(experts.contains(&Knob::CpuMoe) && experts.contains(&Knob::TensorSplit));
     let recurrent = knobs(EngineId::LlamaCpp, "mamba-2.8b", 1);
     assert!(!recurrent.contains(&Knob::CacheTypeK) && !recurrent.contains(&Knob::FlashAttn));
-    // its batch is llama-server's ubatch too
+    // Ollama's batch is also llama-server's ubatch
     assert!(!knobs(EngineId::Ollama, "llama3.1-8b", 1).contains(&Knob::Ubatch));
     assert_eq!(knobs(EngineId::Ollama024, "gpt-oss-20b", 2).len(), 7);
 }
 
 #[test]
-fn knobs_without_room_scroll_into_sight() {
+fn hidden_knobs_scroll_into_view() {
     let mut stage = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (60, 20));
     assert!(stage.text().contains("1-6 of 13") && !stage.text().contains("GPU split"), "{}", stage.text());
     let first = stage.app.knob_row(Knob::Parallel);
@@ -92,7 +92,7 @@ fn every_knob_is_turned_typed_and_reset() {
 }
 
 #[test]
-fn another_engine_keeps_what_both_know_and_remembers_the_rest() {
+fn another_engine_keeps_shared_knobs_and_remembers_the_rest() {
     let mut stage = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (140, 60));
     for (knob, value) in [(Knob::Ubatch, "256"), (Knob::CpuMoe, "7"), (Knob::CacheTypeK, "q8_0"), (Knob::Batch, "1024")]
     {
@@ -136,7 +136,7 @@ fn m_finds_the_fewest_layers_of_experts_that_must_stay_in_ram() {
 }
 
 #[test]
-fn a_split_is_dragged_from_where_the_engine_had_it() {
+fn a_split_is_dragged_from_the_engines_value() {
     let mut stage = by(EngineId::LlamaCpp, "llama3.1-8b", 4, (140, 60));
     go(&mut stage, Knob::TensorSplit);
     let before = stage.app.plan.as_ref().unwrap().shares();
@@ -145,7 +145,7 @@ fn a_split_is_dragged_from_where_the_engine_had_it() {
     let split = stage.app.settings.tensor_split.clone();
     assert_eq!((split.len(), split[0]), (4, 60.0));
     let proportion = |shares: &[f64]| shares[1] / shares[3];
-    // from 100 % down the others have nothing to be in proportion to, but even
+    // at 100 % the other GPUs have no shares to scale, so they split the rest evenly
     assert!((proportion(&split) - 1.0).abs() < 0.01, "{split:?}");
     let layers = stage.app.plan.as_ref().unwrap().shares();
     assert!(layers[0] > 3.0 * layers[1], "{layers:?}");
@@ -154,7 +154,7 @@ fn a_split_is_dragged_from_where_the_engine_had_it() {
 }
 
 #[test]
-fn a_word_that_cannot_be_refused_says_so() {
+fn unified_kv_follows_parallel_auto() {
     let mut stage = by(EngineId::LlamaCpp, "llama3.1-8b", 1, (140, 60));
     go(&mut stage, Knob::KvUnified);
     assert_eq!(stage.app.in_effect(Knob::KvUnified), Some(1), "without -np there is one cache");

@@ -1,4 +1,4 @@
-//! Opening models: the shelf, references, progress, and what happens when one cannot be read.
+//! Opening models: the list, references, progress, and errors.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn model_name(stage: &Stage) -> &str {
     &stage.app.plan.as_ref().unwrap().model.name
 }
 
-/// The names on the list, from above.
+/// The names in the list, from the top.
 fn listed(stage: &Stage) -> Vec<&str> {
     let Mode::Browse(browse) = &stage.app.mode else { panic!("still choosing") };
     let name = |line: &Line| match *line {
@@ -50,7 +50,7 @@ fn listed(stage: &Stage) -> Vec<&str> {
 }
 
 #[test]
-fn every_model_there_is_is_listed_with_its_verdict() {
+fn every_model_is_listed_with_its_verdict() {
     let mut stage = stage();
     stage.press("b");
     let all = ["hf://owner/mamba", "qwen3:8b", "broken:1b", "gemma3:27b", "llama3.2-1b", "qwen3-235b-a22b"];
@@ -61,7 +61,7 @@ fn every_model_there_is_is_listed_with_its_verdict() {
     assert!(line("qwen3-235b").contains("✗ Does not fit"), "{text}");
     assert!(line("broken:1b").contains("its blob sha256-abc is missing"), "{text}");
     assert!(line("gemma3:27b").contains("running Ollama"), "{text}");
-    // the row says what the planner says once the model is opened
+    // the row agrees with the plan of the opened model
     stage.press("↓ ↓ ↓ Enter");
     assert_eq!(model_name(&stage), "Gemma 3 27B");
     let plan = stage.app.plan.clone().unwrap();
@@ -69,7 +69,7 @@ fn every_model_there_is_is_listed_with_its_verdict() {
 }
 
 #[test]
-fn a_model_of_this_computer_is_chosen_from_the_list() {
+fn a_local_model_is_chosen_from_the_list() {
     let mut stage = stage();
     stage.press("o");
     assert_eq!(
@@ -86,14 +86,14 @@ fn a_model_of_this_computer_is_chosen_from_the_list() {
 }
 
 #[test]
-fn letters_search_the_list_in_any_distance() {
+fn letters_search_the_list_fuzzily() {
     let mut stage = stage();
     stage.press("b");
     stage.write("qw8");
     assert_eq!(listed(&stage), ["qwen3:8b", "›"]);
     stage.press("Enter");
     assert_eq!(model_name(&stage), "Qwen3 8B");
-    // what nothing is called is asked for as it is
+    // text that matches nothing is loaded as a reference
     stage.press("b");
     stage.write("zephyrus");
     assert_eq!(listed(&stage), ["›"]);
@@ -152,7 +152,7 @@ fn the_cursor_stays_on_its_model_while_the_list_fills() {
 }
 
 #[test]
-fn what_was_found_out_stays_while_the_page_is_closed() {
+fn verdicts_are_kept_while_the_page_is_closed() {
     let mut stage = stage();
     stage.press("b Esc");
     stage.no_surveys = true;
@@ -191,7 +191,7 @@ fn a_reference_is_pasted_onto_the_planner_and_opened() {
 }
 
 #[test]
-fn what_a_name_led_to_is_kept_among_the_recent_models() {
+fn opened_models_are_kept_among_the_recent_ones() {
     let mut stage = stage();
     let reference = Some("catalogue:gemma3-4b".to_owned());
     stage.props.models.insert("gemma3:4b".to_owned(), Ok(Package { reference, ..package("gemma3-4b") }));
@@ -202,7 +202,7 @@ fn what_a_name_led_to_is_kept_among_the_recent_models() {
 }
 
 #[test]
-fn what_comes_with_a_model_and_its_tags_knobs_are_taken_and_said() {
+fn a_tags_knobs_adapters_and_projector_are_used_and_reported() {
     let mut stage = stage();
     let knobs = TagKnobs { num_ctx: Some(12_288), num_gpu: Some(5) };
     let (adapters, projector) = (Bytes::mib(40), Bytes::mib(800));
@@ -223,7 +223,7 @@ fn what_comes_with_a_model_and_its_tags_knobs_are_taken_and_said() {
     stage.press("u");
     assert_eq!(stage.app.settings, came, "the tag's knobs are one step that can be undone");
 
-    // a tag's knobs leave with its model, but for what was turned since
+    // a tag's knobs are dropped with its model, except those changed since
     open(&mut stage, "m:1b");
     open(&mut stage, "/models/qwen.gguf");
     assert_eq!(stage.app.settings, before);
@@ -235,7 +235,7 @@ fn what_comes_with_a_model_and_its_tags_knobs_are_taken_and_said() {
 }
 
 #[test]
-fn a_bad_file_leaves_the_plan_and_says_why() {
+fn a_bad_file_keeps_the_plan_and_shows_the_error() {
     let mut stage = stage();
     stage.press("o");
     stage.write("/models/bad.gguf");
@@ -286,7 +286,7 @@ fn progress_is_shown_in_bytes_and_speed_and_esc_stops_it() {
 }
 
 #[test]
-fn an_empty_computer_is_shown_the_catalogue() {
+fn without_local_models_the_catalogue_is_shown() {
     let mut stage = stage();
     stage.props.running.clear();
     stage.props.shelf.retain(|(_, origin, _)| *origin == Origin::Catalogue);
@@ -320,7 +320,7 @@ fn the_mouse_chooses_sorts_and_opens() {
 }
 
 #[test]
-fn a_planner_without_a_model_says_what_to_press() {
+fn a_planner_without_a_model_names_the_keys() {
     let look = plimsoll::tui::theme::Look::BEST;
     let mut stage = Stage::with(None, stage::one_gpu(), (100, 30), Settings::default(), look);
     assert!(stage.text().contains("Press b to choose a model"), "{}", stage.text());
@@ -328,7 +328,7 @@ fn a_planner_without_a_model_says_what_to_press() {
 }
 
 #[test]
-fn models_are_looked_at_again_when_the_machine_becomes_known() {
+fn verdicts_are_renewed_when_the_machine_is_detected() {
     let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(0, "", 0, 64), (120, 40));
     stage.props.shelf = vec![("qwen3:8b", HERE, Ok(package("qwen3-8b")))];
     stage.press("b");

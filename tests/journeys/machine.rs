@@ -1,4 +1,4 @@
-//! The machine in front of the planner: found late, followed, held still.
+//! The machine screen, and live memory: detected late, followed, frozen.
 
 use plimsoll::hardware::watch::Moved;
 use plimsoll::machine::{Machine, Origin};
@@ -11,7 +11,7 @@ use plimsoll::units::Bytes;
 
 use crate::stage::{self, Stage};
 
-/// The planner on a machine with one GPU that is followed.
+/// The planner on a machine with one GPU and live memory.
 fn live() -> (Stage, Machine) {
     let machine = Machine { origin: Origin::Detected, ..stage::one_gpu() };
     let mut stage = Stage::new(stage::model("llama3.1-8b"), machine.clone(), (140, 45));
@@ -31,7 +31,7 @@ fn moved(machine: Machine, notes: &[&str]) -> Action {
 }
 
 #[test]
-fn the_plan_follows_free_memory_without_marks() {
+fn the_plan_follows_free_memory_without_highlights() {
     let (mut stage, machine) = live();
     let limit = stage.app.limits.found.clone().unwrap().context;
     stage.act(moved(with_free(&machine, 9), &[]));
@@ -41,7 +41,7 @@ fn the_plan_follows_free_memory_without_marks() {
     assert!(!stage.text().contains(['▲', '▼']) || stage.text().contains("▲ Split"), "{}", stage.text());
     assert!(stage.app.before().is_none());
 
-    // the marks of a key stay what they were, whatever moves by itself
+    // highlights of the last key stay when live memory changes
     stage.press("→");
     assert!(stage.app.before().is_some());
     stage.act(moved(with_free(&machine, 10), &[]));
@@ -51,7 +51,7 @@ fn the_plan_follows_free_memory_without_marks() {
 }
 
 #[test]
-fn a_little_memory_that_moves_asks_for_nothing_and_m_goes_by_what_is_there() {
+fn small_changes_of_memory_keep_the_limits_and_m_uses_the_current_ones() {
     let (mut stage, machine) = live();
     stage.think();
     let (limits, asked) = (stage.app.limits.found.clone(), stage.questions);
@@ -59,7 +59,7 @@ fn a_little_memory_that_moves_asks_for_nothing_and_m_goes_by_what_is_there() {
     other.gpus[0].free = other.gpus[0].free - Bytes::mib(100);
     stage.act(moved(other.clone(), &[]));
     assert_eq!((stage.questions, &stage.app.limits.found), (asked, &limits));
-    // what is known of the cliffs serves on
+    // known thresholds are kept
     stage.press("]");
     assert!(stage.text().contains("→ 32 layers on GPU"), "{}", stage.text());
     stage.press("u");
@@ -74,7 +74,7 @@ fn a_little_memory_that_moves_asks_for_nothing_and_m_goes_by_what_is_there() {
 }
 
 #[test]
-fn the_list_of_models_follows_free_memory_that_moves_far_enough() {
+fn the_model_list_follows_large_changes_of_free_memory() {
     let (mut stage, machine) = live();
     stage.props.shelf = vec![("llama", shelf::Origin::Catalogue, Ok(stage::package("llama3.1-8b")))];
     stage.press("b");
@@ -83,7 +83,7 @@ fn the_list_of_models_follows_free_memory_that_moves_far_enough() {
     stage.act(moved(with_free(&machine, 9), &[]));
     let after = fits(&stage);
     assert!(after < before, "{after:?} {before:?}");
-    // a hundred mebibytes are nobody's business
+    // a change of 100 MiB is ignored
     let mut other = with_free(&machine, 9);
     other.gpus[0].free += Bytes::mib(100);
     stage.no_surveys = true;
@@ -94,7 +94,7 @@ fn the_list_of_models_follows_free_memory_that_moves_far_enough() {
 }
 
 #[test]
-fn f_holds_free_memory_still_and_follows_it_again() {
+fn f_freezes_and_resumes_free_memory() {
     let (mut stage, machine) = live();
     assert!(stage.text().contains("· live"), "{}", stage.text());
     stage.press("f");
@@ -117,7 +117,7 @@ fn a_described_machine_has_nothing_to_freeze() {
 }
 
 #[test]
-fn what_a_device_reports_is_a_note_while_it_lasts() {
+fn device_reports_are_notes_while_they_last() {
     for size in [(140, 45), (60, 20)] {
         let (mut stage, machine) = live();
         stage.resize(size.0, size.1);
@@ -130,7 +130,7 @@ fn what_a_device_reports_is_a_note_while_it_lasts() {
     }
 }
 
-/// The machine screen on two cards that were found.
+/// The machine screen with two detected cards.
 fn bench() -> Stage {
     let machine = Machine { origin: Origin::Detected, ..stage::machine(2, "RTX 3060", 12, 64) };
     let mut stage = Stage::new(stage::model("llama3.1-8b"), machine.clone(), (140, 45));
@@ -141,7 +141,7 @@ fn bench() -> Stage {
 }
 
 #[test]
-fn a_gpu_is_switched_off_and_on_and_every_screen_says_so() {
+fn switching_a_gpu_off_shows_on_every_screen() {
     let mut stage = bench();
     assert!(!stage.text().contains("simulated"), "{}", stage.text());
     stage.press("Space");
@@ -160,7 +160,7 @@ fn a_gpu_is_switched_off_and_on_and_every_screen_says_so() {
 }
 
 #[test]
-fn free_memory_is_stated_stepped_and_kept_back() {
+fn free_memory_is_typed_stepped_and_reserved() {
     let mut stage = bench();
     let free = |stage: &Stage| stage.app.machine.gpus[0].free;
     stage.press("Enter ↓ ↓ Enter");
@@ -180,7 +180,7 @@ fn free_memory_is_stated_stepped_and_kept_back() {
 }
 
 #[test]
-fn absurd_sizes_are_answered_in_words() {
+fn absurd_sizes_are_refused_with_a_reason() {
     let mut stage = bench();
     for (text, part) in
         [("-1GiB", "-1GiB"), ("13GiB", "more than the total"), ("4096TiB", "1 PiB"), ("much", "not a size")]
@@ -195,7 +195,7 @@ fn absurd_sizes_are_answered_in_words() {
 }
 
 #[test]
-fn cards_are_added_exchanged_and_taken_away() {
+fn cards_are_added_replaced_and_removed() {
     let mut stage = bench();
     stage.press("a");
     stage.write("5090");
@@ -204,7 +204,7 @@ fn cards_are_added_exchanged_and_taken_away() {
     let names = |stage: &Stage| stage.app.machine.gpus.iter().map(|gpu| gpu.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&stage), ["RTX 3060", "RTX 3060", "RTX 5090"]);
     assert!(stage.text().contains("assumed free"), "{}", stage.text());
-    // the first one becomes another
+    // the first card is replaced
     stage.press("Home Enter ↓ Enter");
     stage.write("48GiB");
     stage.press("Enter");
@@ -217,7 +217,7 @@ fn cards_are_added_exchanged_and_taken_away() {
 }
 
 #[test]
-fn what_is_no_card_is_answered_with_what_is_near() {
+fn unknown_cards_are_answered_with_similar_ones() {
     let mut stage = bench();
     for (text, part) in [("RTX 4091", "RTX 4090"), ("total=24GiB,free=25GiB", "more than"), ("none", "not a GPU")] {
         stage.press("a");
@@ -234,7 +234,7 @@ fn what_is_no_card_is_answered_with_what_is_near() {
 }
 
 #[test]
-fn a_system_brings_its_memory_and_ram_is_stated() {
+fn a_system_sets_its_ram_and_ram_can_be_typed() {
     let mut stage = bench();
     stage.press("a");
     stage.write("M4 Max 128");
@@ -253,7 +253,7 @@ fn a_system_brings_its_memory_and_ram_is_stated() {
 }
 
 #[test]
-fn what_every_gpu_keeps_free_is_the_engines_knob() {
+fn memory_kept_free_on_every_gpu_is_an_engine_setting() {
     let mut stage = bench();
     stage.press("End Enter →");
     assert_eq!(stage.app.settings.gpu_overhead, Bytes::gib(1));
@@ -279,7 +279,7 @@ fn machines_are_saved_listed_and_opened() {
     stage.press("↓ Enter");
     assert_eq!(stage.app.machine.gpus.len(), 1);
     assert!(stage.text().contains("saved as 'one card'"), "{}", stage.text());
-    // what moves in front of us does not move another machine
+    // live memory of this machine does not change another one
     stage.app.found_machine.live = Live::On;
     let mut elsewhere = (*stage.app.found_machine.machine).clone();
     elsewhere.gpus[0].free = Bytes::gib(1);
@@ -292,7 +292,7 @@ fn machines_are_saved_listed_and_opened() {
 }
 
 #[test]
-fn the_devices_say_what_their_backend_means_and_how_they_are_known() {
+fn devices_explain_their_backend_and_how_they_were_detected() {
     let stage = bench();
     let text = stage.text();
     for part in ["CUDA context, assumed 350 MiB", "alignment", "128 B", "flash attention", "get_alignment"] {
@@ -301,7 +301,7 @@ fn the_devices_say_what_their_backend_means_and_how_they_are_known() {
 }
 
 #[test]
-fn no_gpu_and_sixty_four_are_drawn_and_changed() {
+fn no_gpu_and_sixty_four_gpus_are_drawn_and_edited() {
     for (count, size) in [(0, (60, 20)), (64, (60, 20)), (0, (140, 45)), (64, (140, 45))] {
         let machine = stage::machine(count, "RTX 3060", 12, 64);
         let mut stage = Stage::new(stage::model("llama3.1-8b"), machine, size);
@@ -350,7 +350,7 @@ fn a_saved_machine_joins_for_llama_cpp() {
         text.contains("RTX 3090 @garage") && text.contains("joined") && text.contains("press e to choose it"),
         "{text}"
     );
-    // Ollama leaves it out, and says so
+    // Ollama ignores it and says so
     assert_eq!(stage.app.plan.as_ref().unwrap().gpus().len(), 2);
     assert!(stage.app.plan.as_ref().unwrap().notes.iter().any(|note| note.contains("garage")));
     stage.press("m ↓ j");
@@ -366,7 +366,7 @@ fn a_saved_machine_joins_for_llama_cpp() {
 }
 
 #[test]
-fn machines_stand_side_by_side_with_verdict_and_largest_context() {
+fn machines_are_compared_by_verdict_and_largest_context() {
     use plimsoll::answer::Case;
     use plimsoll::settings::knob::Knob;
     use plimsoll::units::Tokens;
@@ -385,7 +385,7 @@ fn machines_stand_side_by_side_with_verdict_and_largest_context() {
     for part in ["Side by side", "current", "small", "large", "bare", "Fits", "Split", "In RAM"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
-    // the largest context is the one that the machine itself would give
+    // the largest context is that of a plan on the machine itself
     let (app, machine) = (&stage.app, stage::machine(1, "H100", 80, 256));
     let model = app.model.clone().unwrap();
     let case = Case { engine: app.engine, model: &model, machine: &machine, settings: &app.settings };

@@ -1,4 +1,4 @@
-//! The quantisation as a knob: every step plans for other tensors, and none is lost.
+//! The quantisation as a knob: every step plans for other tensors, and undo restores the model.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn plan(stage: &Stage) -> &Plan {
 }
 
 #[test]
-fn each_step_plans_for_other_weights_and_undo_brings_back_the_very_model() {
+fn each_step_replans_and_undo_restores_the_same_model() {
     let mut stage = on(24);
     let (opened, first) = (stage.app.model.clone().unwrap(), plan(&stage).totals.weights);
     stage.press("↓ ↓ →");
@@ -30,7 +30,7 @@ fn each_step_plans_for_other_weights_and_undo_brings_back_the_very_model() {
         (Some("Q4_1"), Some(FileType::Q4_1))
     );
     assert!(plan(&stage).totals.weights > first);
-    // the same model by another way: what the door makes of --quant
+    // the same model as with --quant
     let other = opened.requantised(FileType::Q4_1).unwrap();
     assert_eq!(stage.app.model.as_ref().unwrap().header.tensors, other.header.tensors);
     assert!(stage.text().contains("Q4_1") && stage.text().contains("original weights"), "{}", stage.text());
@@ -51,7 +51,7 @@ fn each_step_plans_for_other_weights_and_undo_brings_back_the_very_model() {
 }
 
 #[test]
-fn the_most_that_fits_is_the_last_that_does() {
+fn m_finds_the_largest_value_that_fits() {
     let machine = stage::machine(1, "a card", 12, 64);
     let mut stage = Stage::new(stage::model("llama3.1-8b"), machine, (140, 45));
     stage.press("↓ ↓ m");
@@ -62,7 +62,7 @@ fn the_most_that_fits_is_the_last_that_does() {
 }
 
 #[test]
-fn another_model_is_opened_as_it_is_and_a_cell_of_the_matrix_turns_the_knob() {
+fn another_model_opens_unquantised_and_a_matrix_cell_sets_the_knob() {
     let mut stage = on(24);
     stage.press("↓ ↓ End");
     assert_eq!(stage.app.settings.quant, Some(FileType::F32));
@@ -82,7 +82,7 @@ fn another_model_is_opened_as_it_is_and_a_cell_of_the_matrix_turns_the_knob() {
 }
 
 #[test]
-fn what_the_quantiser_refuses_leaves_everything_as_it_is() {
+fn refused_quantisations_change_nothing() {
     let mut stage = on(24);
     let before = plan(&stage).clone();
     stage.press("↓ ↓ Enter Back Back Back Back Back Back");

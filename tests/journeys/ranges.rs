@@ -1,4 +1,4 @@
-//! Sweep and matrix: the screen shows what single plans say, and takes what is chosen.
+//! Sweep and matrix: they show the figures of single plans, and Enter applies a choice.
 
 use plimsoll::answer::sweep::Outcome;
 use plimsoll::engine::EngineId;
@@ -24,7 +24,7 @@ fn sweeping(stage: &Stage) -> Sweeping {
     Sweeping::clone(page)
 }
 
-/// What the engine makes of `knob` at `value`, the other knobs as they are.
+/// The plan with `knob` at `value` and the other knobs unchanged.
 fn single(stage: &Stage, knob: Knob, value: u64) -> Outcome {
     let situation = stage.app.situation().unwrap();
     let mut settings = situation.settings.clone();
@@ -33,7 +33,7 @@ fn single(stage: &Stage, knob: Knob, value: u64) -> Outcome {
 }
 
 #[test]
-fn each_point_of_a_sweep_is_a_plan() {
+fn every_point_of_a_sweep_is_a_plan() {
     let mut stage = spilled();
     for keys in ["w", "Tab", "Tab"] {
         stage.press(keys);
@@ -46,7 +46,7 @@ fn each_point_of_a_sweep_is_a_plan() {
 }
 
 #[test]
-fn the_cursor_starts_where_the_knob_is_and_reads_what_the_plan_says() {
+fn the_cursor_starts_at_the_knob_and_reads_the_plan() {
     let mut stage = spilled();
     let plan = stage.app.plan.clone().unwrap();
     stage.press("w");
@@ -59,7 +59,7 @@ fn the_cursor_starts_where_the_knob_is_and_reads_what_the_plan_says() {
 }
 
 #[test]
-fn a_value_is_read_and_taken_and_undone() {
+fn a_value_is_read_applied_and_undone() {
     let mut stage = spilled();
     stage.press("w → → →");
     let cursor = sweeping(&stage).cursor;
@@ -75,7 +75,7 @@ fn a_value_is_read_and_taken_and_undone() {
 }
 
 #[test]
-fn brackets_go_to_the_exact_edge_and_its_point_is_planned() {
+fn brackets_go_to_the_exact_threshold() {
     let mut stage = spilled();
     stage.press("w ]");
     assert!(stage.text().contains("Still computing"), "{}", stage.text());
@@ -90,7 +90,7 @@ fn brackets_go_to_the_exact_edge_and_its_point_is_planned() {
 }
 
 #[test]
-fn a_wider_screen_asks_for_what_is_missing_alone() {
+fn a_wider_screen_asks_only_for_missing_points() {
     let mut stage = spilled();
     stage.resize(80, 24);
     stage.press("w");
@@ -103,8 +103,8 @@ fn a_wider_screen_asks_for_what_is_missing_alone() {
 }
 
 #[test]
-fn what_the_engine_refuses_is_said() {
-    // a packed V cache cannot do without flash attention
+fn refusals_of_the_engine_are_shown() {
+    // a quantised V cache needs flash attention
     let settings = Settings {
         cache_type_k: Some(CacheType::Q8_0),
         cache_type_v: Some(CacheType::Q8_0),
@@ -122,7 +122,7 @@ fn what_the_engine_refuses_is_said() {
 }
 
 #[test]
-fn every_cell_of_the_matrix_is_a_plan_and_enter_takes_it() {
+fn every_matrix_cell_is_a_plan_and_enter_applies_it() {
     let mut stage = spilled();
     stage.press("W");
     for pair in 0..3 {
@@ -150,7 +150,7 @@ fn every_cell_of_the_matrix_is_a_plan_and_enter_takes_it() {
 }
 
 #[test]
-fn the_axes_of_the_matrix_are_chosen_there() {
+fn the_axes_of_the_matrix_can_be_chosen() {
     let mut stage = spilled();
     stage.press("W r");
     assert!(stage.text().contains("What fits: parallel by KV cache"), "{}", stage.text());
@@ -163,15 +163,15 @@ fn the_axes_of_the_matrix_are_chosen_there() {
 }
 
 #[test]
-fn a_cell_says_what_the_engine_makes_of_its_settings() {
+fn a_cell_shows_the_settings_in_effect() {
     let mut stage = spilled();
     stage.press("W → ");
     assert!(stage.text().contains("Note: the KV cache is f16"), "{}", stage.text());
 }
 
-/// What is asked while an answer comes stops it; parts of the older one are dropped.
+/// A new request cancels the running one, and parts of the old answer are dropped.
 #[test]
-fn a_new_question_forgets_the_old_answer() {
+fn a_new_request_discards_the_old_answer() {
     let mut stage = spilled();
     let effects = stage.app.update(Action::Press(Command::Matrix));
     let Some(Effect::Ask(old)) = effects.into_iter().next() else { panic!("the matrix is asked for") };

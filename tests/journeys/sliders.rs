@@ -1,4 +1,4 @@
-//! Sliders under the mouse.
+//! Sliders and the mouse.
 
 use plimsoll::engine::EngineId;
 use plimsoll::settings::knob::Knob;
@@ -17,7 +17,7 @@ fn llama(size: (u16, u16)) -> Stage {
     Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), size)
 }
 
-/// A model with experts on two GPUs by llama.cpp: every slider there is.
+/// A model with experts on two GPUs in llama.cpp, which has every slider.
 fn llama_cpp(size: (u16, u16)) -> Stage {
     let machine = stage::machine(2, "RTX 3090", 24, 64);
     Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine, size, Settings::default())
@@ -39,7 +39,7 @@ fn every_slider_can_be_dragged_at_every_size() {
     }
 }
 
-/// Drags the handle of `knob` from the right to the left, `every` so many columns.
+/// Drags the handle of `knob` from right to left in steps of `every` columns.
 fn drag_to_both_ends(mut stage: Stage, knob: Knob, every: usize) {
     let size = stage.app.regions.screen;
     stage.no_limits = true;
@@ -67,7 +67,7 @@ fn track(stage: &Stage, knob: Knob) -> Rect {
     stage.app.knob_row(knob).unwrap().track
 }
 
-/// The column where a handle is drawn on the screen.
+/// The column in which the handle is drawn.
 fn slider_handle(stage: &Stage, knob: Knob) -> u16 {
     let track = track(stage, knob);
     (track.left()..track.right()).find(|&x| matches!(stage.buffer()[(x, track.y)].symbol(), "●" | "○")).unwrap()
@@ -79,7 +79,7 @@ fn x_of_value(stage: &Stage, knob: Knob) -> u16 {
 }
 
 #[test]
-fn a_press_on_the_handle_changes_nothing() {
+fn pressing_the_handle_changes_nothing() {
     let mut stage = llama((120, 40));
     let x = slider_handle(&stage, Knob::Context);
     let y = track(&stage, Knob::Context).y;
@@ -90,9 +90,9 @@ fn a_press_on_the_handle_changes_nothing() {
     assert!(stage.text().contains("Nothing to undo"));
 }
 
-/// Whatever the first line names opens where it is pressed.
+/// A click on a name in the header opens its page.
 #[test]
-fn the_first_line_is_clicked() {
+fn the_header_can_be_clicked() {
     for size in SIZES {
         let stage = llama(size);
         let line: String = (0..size.0).map(|x| stage.buffer()[(x, 0)].symbol().chars().next().unwrap()).collect();
@@ -117,7 +117,7 @@ fn the_first_line_is_clicked() {
 }
 
 #[test]
-fn words_are_clicked() {
+fn choices_can_be_clicked() {
     for size in SIZES {
         let mut stage = llama(size);
         let row = stage.app.knob_row(Knob::CacheType).unwrap();
@@ -130,7 +130,7 @@ fn words_are_clicked() {
 }
 
 #[test]
-fn the_wheel_turns_the_knob_under_it_and_scrolls_lists() {
+fn the_wheel_changes_knobs_and_scrolls_lists() {
     let mut stage = llama((140, 45));
     let row = stage.app.knob_row(Knob::Parallel).unwrap().row;
     stage.mouse(Gesture::WheelUp, row.x + 5, row.y);
@@ -141,7 +141,7 @@ fn the_wheel_turns_the_knob_under_it_and_scrolls_lists() {
 }
 
 #[test]
-fn a_click_on_a_column_chooses_the_layer_drawn_there() {
+fn clicking_a_column_selects_its_layer() {
     for size in SIZES {
         let mut stage = llama(size);
         let blocks = stage.app.plan.as_ref().unwrap().layers.len() - 1;
@@ -156,7 +156,7 @@ fn a_click_on_a_column_chooses_the_layer_drawn_there() {
 }
 
 #[test]
-fn on_the_smallest_screen_panels_are_chosen_by_their_names() {
+fn on_small_screens_panels_are_chosen_by_their_tabs() {
     let mut stage = llama((60, 20));
     for (panel, place) in stage.app.regions.tabs() {
         stage.mouse(Gesture::Down, place.x + 1, place.y);

@@ -1,4 +1,4 @@
-//! Whether models can live together.
+//! Models loaded together.
 
 use plimsoll::tui::app::Mode;
 
@@ -17,7 +17,7 @@ fn open(stage: &mut Stage, name: &str) {
 }
 
 #[test]
-fn alone_it_is_told_how_another_comes() {
+fn a_single_model_explains_how_to_add_another() {
     let mut stage = stage();
     stage.press("L");
     assert!(stage.text().contains("Together: all its layers are on GPU."), "{}", stage.text());
@@ -27,7 +27,7 @@ fn alone_it_is_told_how_another_comes() {
 }
 
 #[test]
-fn what_is_pinned_comes_first_and_goes_first() {
+fn pinned_models_load_first_and_unload_first() {
     let mut stage = stage();
     stage.press("c");
     open(&mut stage, "other");

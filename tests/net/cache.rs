@@ -1,4 +1,4 @@
-//! What is kept of headers.
+//! The cache of headers.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::server::{Server, file};
 use super::{Here, put, small};
 
 #[test]
-fn a_kept_header_is_asked_after_and_serves_without_its_server() {
+fn a_cached_header_is_revalidated_and_works_offline() {
     let changed = Arc::new(AtomicBool::new(false));
     let new = Arc::clone(&changed);
     let server = Server::start(move |seen| {
@@ -38,7 +38,7 @@ fn a_kept_header_is_asked_after_and_serves_without_its_server() {
 }
 
 #[test]
-fn headers_are_kept_small_and_without_weights() {
+fn cached_headers_are_small_and_hold_no_weights() {
     let (bytes, header) = super::large(60_000, true, true, 4 << 20);
     let server = Server::start(move |seen| file(seen, &bytes));
     let here = Here::new(&server.url);
@@ -50,7 +50,7 @@ fn headers_are_kept_small_and_without_weights() {
 }
 
 #[test]
-fn a_damaged_file_is_as_good_as_none() {
+fn damaged_cache_files_are_ignored() {
     let server = Server::start(|seen| file(seen, &small("M", 0)));
     let here = Here::new(&server.url);
     let cache = Cache::new(&here.folder.path().join("cache"));
@@ -65,7 +65,7 @@ fn a_damaged_file_is_as_good_as_none() {
 }
 
 #[test]
-fn old_and_damaged_files_are_pruned_and_all_can_be_cleared() {
+fn old_and_damaged_files_are_pruned_and_the_cache_cleared() {
     let folder = tempfile::tempdir().unwrap();
     let cache = Cache::new(folder.path());
     for key in ["a", "b", "c"] {
@@ -86,7 +86,7 @@ fn old_and_damaged_files_are_pruned_and_all_can_be_cleared() {
 }
 
 #[test]
-fn many_at_once_see_whole_files_only() {
+fn concurrent_readers_see_complete_files() {
     let folder = tempfile::tempdir().unwrap();
     let workers: Vec<_> = (0_u8..4)
         .map(|worker| {
@@ -108,7 +108,7 @@ fn many_at_once_see_whole_files_only() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_no_obstacle() {
+fn an_unwritable_cache_folder_is_no_obstacle() {
     let server = Server::start(|seen| file(seen, &small("M", 0)));
     let mut here = Here::new(&server.url);
     let blocked = here.folder.path().join("a-file");

@@ -1,4 +1,4 @@
-//! The real program with references.
+//! The real program with remote models.
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn model() -> Vec<u8> {
     bytes
 }
 
-/// A registry with one tag, which sets its context and its layers.
+/// A registry with one tag that sets `num_ctx` and `num_gpu`.
 fn registry() -> Server {
     let bytes = model();
     Server::start(move |seen| {
@@ -38,7 +38,7 @@ fn plimsoll(home: &std::path::Path, server: &Server) -> Command {
 }
 
 #[test]
-fn a_tags_own_knobs_are_where_the_plan_starts() {
+fn a_plan_starts_with_the_tags_knobs() {
     let (server, home) = (registry(), tempfile::tempdir().unwrap());
     let plan = |more: &[&str]| -> Value {
         let args = ["plan", "m:1b", "--gpu", "24GiB", "--ram", "64GiB", "--json"];
@@ -81,7 +81,7 @@ fn the_cache_is_shown_pruned_and_cleared() {
 }
 
 #[test]
-fn the_list_names_what_a_running_ollama_has() {
+fn the_list_names_the_models_of_a_running_ollama() {
     let server = Server::start(super::running::ollama);
     let home = tempfile::tempdir().unwrap();
     let list = |host: &str| -> Value {
@@ -94,7 +94,7 @@ fn the_list_names_what_a_running_ollama_has() {
     let first = &told["models"][0];
     assert_eq!((&first["name"], &first["source"]), (&json!("m:8b"), &json!("running Ollama")));
     assert_eq!((&first["verdict"], &first["reference"]), (&json!("gpu"), &json!("m:8b")));
-    // one that does not answer takes nothing from the rest, and is said
+    // a server that does not answer is reported and the rest is listed
     let refused = list("127.0.0.1:9");
     assert_eq!(refused["models"].as_array().unwrap().len(), told["models"].as_array().unwrap().len() - 1);
     assert!(refused["notes"].to_string().contains("cannot be reached"), "{}", refused["notes"]);

@@ -1,4 +1,4 @@
-//! Servers that answer wrongly, or not: one clear sentence, and nothing is kept.
+//! Faulty servers: one clear error, and nothing is cached.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -29,7 +29,7 @@ use super::{Here, small};
 #[case::no_range(Reply::status(206), "unspecified")]
 #[case::beyond(Reply::status(206).with("Content-Range", "bytes 0-10/5"), "returned others")]
 #[case::compressed(Reply::ok("x").with("Content-Encoding", "gzip"), "returned compressed data (gzip)")]
-fn answers_that_are_no_model(#[case] reply: Reply, #[case] says: &str) {
+fn responses_that_are_no_model_are_reported(#[case] reply: Reply, #[case] says: &str) {
     let server = Server::start(move |_| reply.clone());
     let said = Here::new(&server.url).refused(&server.at("/m.gguf?token=secret"));
     assert!(said.contains(says), "{said}");
@@ -37,7 +37,7 @@ fn answers_that_are_no_model(#[case] reply: Reply, #[case] says: &str) {
 }
 
 #[test]
-fn redirects_without_end_are_given_up() {
+fn endless_redirects_are_given_up() {
     let server = Server::start(|seen| Reply::to(format!("{}x", seen.path)));
     let said = Here::new(&server.url).refused(&server.at("/m.gguf"));
     assert!(said.contains("redirects more than 10 times"), "{said}");
@@ -45,7 +45,7 @@ fn redirects_without_end_are_given_up() {
 }
 
 #[test]
-fn a_forged_header_is_refused_before_it_costs_anything() {
+fn a_forged_header_is_refused_early() {
     let mut forged = small("forged", 4 << 20);
     forged[8..16].copy_from_slice(&(1_u64 << 60).to_le_bytes());
     let server = Server::start(move |seen| file(seen, &forged));
@@ -55,7 +55,7 @@ fn a_forged_header_is_refused_before_it_costs_anything() {
 }
 
 #[test]
-fn connections_that_are_always_cut_are_given_up() {
+fn connections_that_keep_breaking_are_given_up() {
     let (url, _) = raw(|_, first, stream| promise(stream, &small("cut", 0), first, 0));
     let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("dropped the connection 3 times, most recently at byte 0"), "{said}");
@@ -65,8 +65,8 @@ fn connections_that_are_always_cut_are_given_up() {
 }
 
 #[test]
-fn a_length_that_is_a_lie_is_found_out() {
-    // a 200 that promises a mebibyte and ends after the header's first half
+fn a_false_content_length_is_detected() {
+    // a 200 that promises 1 MiB and ends in the middle of the header
     let (url, _) = raw(|_, _, stream| {
         let bytes = small("lie", 0);
         drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"));
@@ -85,7 +85,7 @@ fn a_length_that_is_a_lie_is_found_out() {
 }
 
 #[test]
-fn a_byte_at_a_time_is_too_slow() {
+fn a_trickling_server_times_out() {
     let (url, _) = raw(|_, first, stream| {
         promise(stream, &small("slow", 0), first, 0);
         for byte in b"GGUF".iter().cycle().take(60) {
@@ -100,28 +100,28 @@ fn a_byte_at_a_time_is_too_slow() {
 }
 
 #[test]
-fn silence_has_an_end() {
+fn a_silent_server_times_out() {
     let (url, _) = raw(|_, _, _| thread::sleep(Duration::from_secs(5)));
     let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("sent nothing for 0.7 s"), "{said}");
 }
 
 #[test]
-fn what_does_not_speak_http_is_named() {
+fn a_server_that_is_not_http_is_reported() {
     let (url, _) = raw(|_, _, stream| drop(stream.write_all(b"220 mail.example ESMTP\r\n\r\n")));
     let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("does not speak valid HTTP or HTTPS"), "{said}");
 }
 
 #[test]
-fn a_server_without_encryption_is_named() {
+fn a_server_without_tls_is_reported() {
     let (url, _) = raw(|_, _, stream| drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
     let said = Here::new(&url).refused(&format!("{}/m.gguf", url.replace("http://", "https://")));
     assert!(said.contains("no encryption"), "{said}");
 }
 
 #[test]
-fn a_certificate_that_nobody_vouches_for_is_named() {
+fn an_untrusted_certificate_is_reported() {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -136,7 +136,7 @@ fn a_certificate_that_nobody_vouches_for_is_named() {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            // the client hangs up in the middle of the handshake
+            // the client closes the connection during the handshake
             drop(StreamOwned::new(connection, stream.unwrap()).read(&mut [0]));
         }
     });
@@ -145,14 +145,14 @@ fn a_certificate_that_nobody_vouches_for_is_named() {
 }
 
 #[test]
-fn nobody_at_home() {
+fn a_refused_connection_is_reported() {
     let url = { Server::start(|_| Reply::ok("")).url.clone() };
     let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("cannot be reached"), "{said}");
 }
 
 #[test]
-fn a_file_that_changes_meanwhile_is_not_mixed_up() {
+fn a_file_that_changes_meanwhile_is_detected() {
     let (bytes, _) = super::large(60_000, true, true, 0);
     let server = Server::start(move |seen| {
         let mut reply = file(seen, &bytes);

@@ -1,4 +1,4 @@
-//! Hugging Face: lists, choices, refusals, and where a token goes.
+//! Hugging Face: listings, selection, errors, and the token.
 
 use plimsoll::source::http::Secret;
 use rstest::rstest;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::server::{Reply, Seen, Server, file};
 use super::{Here, small};
 
-/// A hub with a public repository whose files lie on another host, `cdn`.
+/// A hub with a public repository whose files are on another host, `cdn`.
 fn hub(seen: &Seen, cdn: &str) -> Reply {
     let code = |status, code: &str| Reply::status(status).with("X-Error-Code", code);
     match seen.path.as_str() {
@@ -44,11 +44,11 @@ fn start() -> (Server, Server) {
 #[case("hf.co/o/r:Q8_0", "M-Q8_0.gguf")]
 #[case("https://huggingface.co/o/r/blob/main/M-Q8_0.gguf", "M-Q8_0.gguf")]
 #[case("hf://o/mirror", "M-Q5_0.gguf")]
-fn a_quantisation_is_chosen(#[case] reference: &str, #[case] file: &str) {
+fn a_quantisation_is_selected(#[case] reference: &str, #[case] file: &str) {
     let (hub, _cdn) = start();
     let opened = Here::new(&hub.url).load(reference).unwrap();
     assert_eq!(opened.header.metadata.get("general.name").unwrap().as_str(), Some(file));
-    // a repository's model comes with its projector, a file that is named too
+    // a model comes with its repository's projector, also if the file is named
     let projector = if reference.contains("o/r") { 4 * (256 + 4096) } else { 0 };
     assert_eq!(opened.remote_projector.0, projector);
     let said = opened.header.notes.iter().any(|note| note.contains("'Q4_K_M' was chosen from 3 quantisations"));
@@ -56,7 +56,7 @@ fn a_quantisation_is_chosen(#[case] reference: &str, #[case] file: &str) {
 }
 
 #[test]
-fn a_file_is_opened_where_its_neighbours_cannot_be_told() {
+fn a_file_opens_even_if_the_listing_fails() {
     let hub = Server::start(|seen| match seen.path.as_str() {
         "/o/r/resolve/main/M-Q4_0.gguf" => file(seen, &small("alone", 0)),
         _ => Reply::status(500),
@@ -82,14 +82,14 @@ fn a_file_is_opened_where_its_neighbours_cannot_be_told() {
 #[case("catalogue:none", "the catalogue has no model 'none'")]
 #[case("file:///etc/passwd", "'file://' is not a supported kind of address")]
 #[case("ftp://example.com/m.gguf", "'ftp://' is not a supported kind of address")]
-fn what_is_not_there_is_said(#[case] reference: &str, #[case] says: &str) {
+fn missing_files_and_repositories_are_reported(#[case] reference: &str, #[case] says: &str) {
     let (hub, _cdn) = start();
     let said = Here::new(&hub.url).refused(reference);
     assert!(said.contains(says), "{said}");
 }
 
 #[test]
-fn a_token_goes_to_its_own_host_alone_and_into_no_text() {
+fn a_token_is_sent_to_its_host_only_and_never_printed() {
     let (hub, cdn) = start();
     let mut here = Here::new(&hub.url);
     here.network().hf_token = Secret::new("hf_very_secret");

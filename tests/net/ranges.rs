@@ -18,7 +18,7 @@ const MIB: u64 = 1 << 20;
 #[case::no_scores(270_000, false, true)]
 #[case::no_merges(600_000, true, false)]
 #[case::short(20_000, true, true)]
-fn a_long_header_takes_few_requests_and_little_more_than_itself(
+fn a_long_header_takes_few_requests_and_little_extra(
     #[case] tokens: usize,
     #[case] scores: bool,
     #[case] merges: bool,
@@ -57,7 +57,7 @@ fn broken_connections_are_resumed_where_they_stopped() {
     let (url, count) = raw(move |_, first, stream| promise(stream, &bytes, first, 300 << 10));
     let opened = Here::new(&url).load(&format!("{url}/m.gguf")).unwrap();
     assert_eq!(opened.header.tensors, whole.tensors);
-    // each connection brought its part, none of them twice
+    // each connection delivered its part once
     let least = header.div_ceil(300 << 10) as usize;
     let used = count.load(std::sync::atomic::Ordering::Relaxed);
     assert!((least..=least + 1).contains(&used), "{used} connections for {header} bytes");
@@ -82,7 +82,7 @@ fn shards_on_a_server_are_found_by_their_names() {
 }
 
 #[test]
-fn a_load_stops_at_once() {
+fn a_load_stops_immediately() {
     let server = Server::slow(Duration::from_secs(3), |_| Reply::ok("too late"));
     let here = Here::new(&server.url);
     let start = Instant::now();
@@ -95,7 +95,7 @@ fn a_load_stops_at_once() {
 }
 
 #[test]
-fn progress_is_told() {
+fn progress_is_reported() {
     let (bytes, header) = large(60_000, true, true, 0);
     let server = Server::start(move |seen| file(seen, &bytes));
     let here = Here::new(&server.url);

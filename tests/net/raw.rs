@@ -1,4 +1,4 @@
-//! A server that breaks the rules: it writes what it is told onto the connection, and closes it.
+//! A server that writes raw bytes to the connection and closes it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -42,7 +42,7 @@ fn first_byte(stream: &TcpStream) -> usize {
     first
 }
 
-/// Writes a 206 that promises everything from `first` on, and `sent` bytes of it.
+/// Writes a 206 that promises everything from `first` on, and only `sent` bytes of it.
 pub fn promise(stream: &mut TcpStream, bytes: &[u8], first: usize, sent: usize) {
     let length = bytes.len() - first;
     let head = format!(
@@ -50,7 +50,7 @@ pub fn promise(stream: &mut TcpStream, bytes: &[u8], first: usize, sent: usize) 
         bytes.len() - 1,
         bytes.len()
     );
-    // who asked may have gone away
+    // the client may have disconnected
     drop(stream.write_all(head.as_bytes()));
     drop(stream.write_all(&bytes[first..bytes.len().min(first + sent)]));
 }

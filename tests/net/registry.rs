@@ -15,7 +15,7 @@ fn layer(kind: &str, letter: char, size: u64) -> serde_json::Value {
     json!({ "mediaType": format!("application/vnd.ollama.image.{kind}"), "digest": digest(letter), "size": size })
 }
 
-/// A registry with one model; its blobs lie behind a redirect, as the real one's do.
+/// A registry with one model, whose blobs are behind a redirect as in the real one.
 fn registry(seen: &Seen) -> Reply {
     let manifest = json!({ "schemaVersion": 2, "layers": [
         layer("model", 'a', 5_000_000), layer("params", 'b', 40), layer("projector", 'c', 900), layer("adapter", 'd', 400),
@@ -55,7 +55,7 @@ fn a_model_is_opened_by_its_name() {
         assert_eq!((opened.remote_projector, opened.remote_adapters), (bytes, bytes));
     }
     assert!(server.sent() < 2 << 20, "{}", server.sent());
-    // blobs are of their digest: the second time only the manifest and the parameters are asked for
+    // blobs never change: the second time only the manifest and the parameters are fetched
     let blobs = server.seen().iter().filter(|seen| seen.path.contains("aaaa")).count();
     assert_eq!(blobs, 2, "one redirect, one piece");
     assert!(
@@ -68,7 +68,7 @@ fn a_model_is_opened_by_its_name() {
 }
 
 #[test]
-fn what_the_registry_does_not_have_is_said() {
+fn missing_registry_entries_are_reported() {
     let server = Server::start(registry);
     let here = Here::new(&server.url);
     for (name, says) in [
@@ -85,7 +85,7 @@ fn what_the_registry_does_not_have_is_said() {
 }
 
 #[test]
-fn without_a_network_the_reason_is_said() {
+fn without_a_network_the_reason_is_reported() {
     let url = { Server::start(registry).url.clone() };
     let said = Here::new(&url).refused("m:8b");
     assert!(

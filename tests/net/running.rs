@@ -1,4 +1,4 @@
-//! A running Ollama tells of its models.
+//! Models of a running Ollama.
 
 use plimsoll::gguf::{Elements, GgmlType, Value};
 use plimsoll::source::{running, unwatched};
@@ -41,7 +41,7 @@ fn here(server: &Server) -> Here {
 }
 
 #[test]
-fn a_model_is_planned_without_its_file() {
+fn a_model_of_a_running_ollama_is_planned_without_its_file() {
     let server = Server::start(ollama);
     let opened = here(&server).load("m:8b").unwrap();
     let get = |key: &str| opened.header.metadata.get(key);
@@ -63,14 +63,14 @@ fn a_model_is_planned_without_its_file() {
 }
 
 #[test]
-fn its_models_are_listed() {
+fn the_models_of_a_running_ollama_are_listed() {
     let server = Server::start(ollama);
     let tags = running::tags(here(&server).network(), &mut unwatched).unwrap();
     assert_eq!(tags, [running::Tag { name: "m:8b".into(), size: Bytes(4_900_000_000) }]);
 }
 
 #[test]
-fn what_it_does_not_have_is_looked_up_in_the_registry() {
+fn missing_models_are_looked_up_in_the_registry() {
     let server = Server::start(ollama);
     let said = here(&server).refused("other:1b");
     assert!(said.contains("'127.0.0.1:9' cannot be reached"), "{said}");

@@ -1,4 +1,4 @@
-//! An HTTP server on the loopback that counts what it is asked and what it sends.
+//! An HTTP server on the loopback that records requests and counts the bytes it sends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ impl Reply {
     }
 }
 
-/// `bytes` as nginx serves a file: ranges, an `ETag`, and 304 for who has it already.
+/// Serves `bytes` as nginx serves a file: with ranges, an `ETag`, and 304.
 pub fn file(seen: &Seen, bytes: &[u8]) -> Reply {
     let etag =
         format!("\"{:x}-{:x}\"", bytes.len(), bytes.iter().step_by(997).map(|byte| u64::from(*byte)).sum::<u64>());
@@ -70,7 +70,7 @@ pub fn file(seen: &Seen, bytes: &[u8]) -> Reply {
         .with("ETag", etag)
 }
 
-/// A server that is gone when it is dropped.
+/// A server that stops when it is dropped.
 pub struct Server {
     pub url: String,
     inner: Arc<tiny_http::Server>,
@@ -80,7 +80,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that answers with what `answer` says.
+    /// Starts a server that replies with `answer`.
     pub fn start(answer: impl Fn(&Seen) -> Reply + Send + 'static) -> Self {
         Self::slow(Duration::ZERO, answer)
     }
@@ -111,19 +111,19 @@ impl Server {
                 let length = reply.body.len();
                 let response =
                     Response::new(StatusCode(reply.status), headers, reply.body.as_slice(), Some(length), None);
-                // who asked may have gone away
+                // the client may have disconnected
                 drop(request.respond(response.with_chunked_threshold(usize::MAX)));
             }
         });
         Self { url, inner, thread: Some(thread), seen, sent }
     }
 
-    /// What was asked so far.
+    /// The requests so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Bytes of all bodies that were sent.
+    /// The number of body bytes sent.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }

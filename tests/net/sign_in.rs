@@ -1,4 +1,4 @@
-//! A registry that wants to know who asks gets an answer signed with Ollama's key.
+//! Signing in to a registry with Ollama's key.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ fn packed(fields: &[&[u8]]) -> Vec<u8> {
     fields.iter().flat_map(|field| [&(field.len() as u32).to_be_bytes(), *field].concat()).collect()
 }
 
-/// A key file as `ssh-keygen -t ed25519` writes it, with `cipher` in the place of `none`.
+/// A key file as `ssh-keygen -t ed25519` writes it, with this `cipher`.
 fn key_file(cipher: &str) -> String {
     let pair = Ed25519KeyPair::from_seed_unchecked(&SEED).unwrap();
     let point = pair.public_key().as_ref();
@@ -33,7 +33,7 @@ fn key_file(cipher: &str) -> String {
     format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n", lines.join("\n"))
 }
 
-/// Whether a request for a token is signed by the key, over its own address.
+/// Whether a token request is signed by the key, over its own URL.
 fn is_signed(seen: &Seen, url: &str) -> bool {
     let pair = Ed25519KeyPair::from_seed_unchecked(&SEED).unwrap();
     let (public, signature) = seen.field("authorization").unwrap().split_once(':').unwrap();
@@ -45,7 +45,7 @@ fn is_signed(seen: &Seen, url: &str) -> bool {
             .is_ok()
 }
 
-/// A registry of one private model, and the server that gives its tokens.
+/// A registry with one private model, and its token server.
 fn start() -> (Server, Server) {
     let tokens = Server::start(|seen| {
         let url = format!("http://{}", seen.field("host").unwrap());
@@ -69,7 +69,7 @@ fn start() -> (Server, Server) {
 }
 
 #[test]
-fn ollamas_key_gets_a_token() {
+fn ollamas_key_signs_in() {
     let (registry, _tokens) = start();
     let mut here = Here::new(&registry.url);
     let path = here.folder.path().join("id_ed25519");
@@ -80,7 +80,7 @@ fn ollamas_key_gets_a_token() {
 }
 
 #[test]
-fn keys_of_other_kinds_are_named() {
+fn unsupported_keys_are_reported() {
     let (registry, tokens) = start();
     let mut here = Here::new(&registry.url);
     let path = here.folder.path().join("id_ed25519");

@@ -1,4 +1,4 @@
-//! Who comes on the stage: models and machines.
+//! Models and machines for tests.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
@@ -15,18 +15,18 @@ use crate::support;
 /// A model of `tests/models`.
 pub fn model(name: &str) -> Model {
     let mut header = support::model(name);
-    // a description has no weights, which is no news here
+    // the note that a description has no weights is no help here
     header.notes.clear();
     Model::from_header(header, name).unwrap()
 }
 
-/// A model of `tests/models` with nothing beside it, read once.
+/// A model of `tests/models` without projector or tag parameters, read once.
 pub fn package(name: &'static str) -> Package {
     static READ: LazyLock<Mutex<HashMap<&str, Package>>> = LazyLock::new(Mutex::default);
     READ.lock().unwrap().entry(name).or_insert_with(|| model(name).into()).clone()
 }
 
-/// Qwen3 235B A22B: the description of its smaller sister, scaled to 94 blocks and its own widths.
+/// Qwen3 235B A22B, made from the description of Qwen3 30B A3B.
 pub fn qwen3_235b() -> Model {
     let small: serde_json::Value = serde_json::from_str(&support::model_json("qwen3-30b-a3b")).unwrap();
     let mut kv = small["kv"].clone();
@@ -70,7 +70,7 @@ pub fn qwen3_235b() -> Model {
     Model::from_header(header, "qwen3-235b").unwrap()
 }
 
-/// `count` cards of `gib` GiB, a little of each in use, and `ram` GiB of main memory.
+/// `count` cards of `gib` GiB, with some memory in use, and `ram` GiB of main memory.
 pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
     let gpu = |index: u64| Gpu {
         name: name.to_owned(),
@@ -90,7 +90,7 @@ pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
     }
 }
 
-/// `machine` as it was looked for and found.
+/// The action that reports `machine` as detected.
 pub fn detected(machine: Machine, tried: &[(&'static str, &str)]) -> Action {
     let tried = tried.iter().map(|&(collector, outcome)| Tried { collector, outcome: outcome.to_owned() }).collect();
     Action::Detected(Box::new(Detected { machine, facts: Vec::new(), processes: Vec::new(), tried }))

@@ -1,4 +1,4 @@
-//! The world on the stage: models, folders and machines that are not there.
+//! Fake models, folders and machines.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use plimsoll::shelf::{self, Item, Look, Question};
 use plimsoll::source::{Package, Progress, Roots, Watch};
 use plimsoll::tui::effect::World;
 
-/// Models and folders that are not there.
+/// What the fake services return, and what was asked of them.
 #[derive(Default)]
 pub struct Props {
     pub models: HashMap<String, Result<Package, String>>,
-    /// What the shelf holds, each with what opening it by hand gives.
+    /// The library's models, each with the result of opening it.
     pub shelf: Vec<(&'static str, shelf::Origin, Result<Package, String>)>,
-    /// What a running Ollama has.
+    /// Models of a running Ollama.
     pub running: Vec<(&'static str, Package)>,
     pub paths: Vec<String>,
-    /// What was opened.
+    /// References that were opened.
     pub remembered: Mutex<Vec<String>>,
     pub machines: Mutex<Vec<(String, Result<Machine, String>)>>,
-    /// What was written, by the names that were typed.
+    /// Files written, by name.
     pub files: Mutex<HashMap<String, String>>,
 }
 

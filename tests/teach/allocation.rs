@@ -1,4 +1,4 @@
-//! The timeline's peak is the reserved buffer, nothing lies on anything else, and what is taken over was there.
+//! The timeline's peak is the reserved buffer, live tensors never overlap, and only live memory is reused in place.
 
 use plimsoll::engine::EngineId;
 use plimsoll::plan::Plan;
@@ -63,7 +63,7 @@ proptest! {
     ) {
         if let Some((plan, sheet)) = shown(engine, model, &machine, &settings, Topic::Allocation(versus)) {
             let builds = builds_a_graph(engine);
-            // llama.cpp may refuse what another engine only estimates
+            // llama.cpp may refuse what an estimator accepts
             let sheet = match sheet.map(allocation) {
                 Err(_) if !builds => return Ok(()),
                 sheet => sheet.map_err(TestCaseError::fail)?,
@@ -89,12 +89,12 @@ fn walked(settings: &plimsoll::settings::Settings, versus: Option<Versus>) -> (P
     (plan, allocation(sheet.unwrap()))
 }
 
-/// What stands beside the plan is what the engine plans when the one thing is really changed.
+/// The comparison equals the engine's plan with that one change.
 #[rstest]
 #[case::flash(Versus::FlashAttention)]
 #[case::ubatch(Versus::Ubatch)]
 #[case::layers(Versus::Layers)]
-fn what_is_beside_it_is_another_plan(#[case] versus: Versus) {
+fn the_comparison_is_another_plan(#[case] versus: Versus) {
     use plimsoll::settings::{FlashAttn, GpuLayers};
     let mut settings = settings_of(16_384);
     let (_, sheet) = walked(&settings, Some(versus));
@@ -111,19 +111,19 @@ fn what_is_beside_it_is_another_plan(#[case] versus: Versus) {
 }
 
 #[test]
-fn scores_are_seen_only_without_flash_attention() {
+fn attention_scores_appear_only_without_flash_attention() {
     use plimsoll::teach::allocation::Kind;
     let (_, sheet) = walked(&settings_of(16_384), Some(Versus::FlashAttention));
     let most = |walk: &Walk| walk.timelines[0].alive.iter().map(|kinds| kinds[Kind::Scores.index()]).max().unwrap();
     assert_eq!(most(&sheet.walk), 0);
-    // 32 heads, 512 tokens that each see 16 384, four bytes a score
+    // 32 heads · 512 tokens · 16 384 keys · 4 bytes
     let other = sheet.other.unwrap();
     assert_eq!(other.called, "flash attention off");
     assert_eq!(most(&other.walk.unwrap()), 4 * 512 * 16_384 * 32);
 }
 
 #[test]
-fn an_engine_that_estimates_is_said_to_show_another_graph() {
+fn estimators_show_llama_cpps_graph_and_say_so() {
     let (model, machine, settings) = (stage::model("llama3.1-8b"), stage::one_gpu(), settings_of(8192));
     for engine in [EngineId::Ollama024, EngineId::Ollama011] {
         let (plan, sheet) = shown(engine, &model, &machine, &settings, Topic::Allocation(None)).unwrap();

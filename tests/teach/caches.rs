@@ -1,4 +1,4 @@
-//! The caches' page: its figures are the plan's, and those of both engines agree with what they say elsewhere.
+//! The page of caches: its figures are the plan's, for llama.cpp and for Ollama's engine.
 
 use plimsoll::answer::Case;
 use plimsoll::engine::EngineId;
@@ -27,9 +27,9 @@ fn settings() -> impl Strategy<Value = Settings> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
-    /// Every block is of one kind, and the kinds add up to the plan.
+    /// Every block has one kind, and the kinds add up to the plan.
     #[test]
-    fn kinds_add_up_to_the_plan(
+    fn cache_kinds_add_up_to_the_plan(
         engine in select(EngineId::ALL.to_vec()), model in any_model(), machine in machine(), settings in settings(),
     ) {
         let case = Case { engine, model, machine: &machine, settings: &settings };
@@ -52,7 +52,7 @@ proptest! {
         if let Some(all) = page.llama_cpp {
             prop_assert_eq!(sum(&|at| times(page.kinds[at].llama_cpp.unwrap(), at)), all);
             if plan.own_caches.is_none() && matches!(engine, EngineId::LlamaCpp | EngineId::Ollama) {
-                // the plan's are aligned
+                // the plan's sizes are aligned
                 prop_assert_eq!(all, planned);
             }
             let cells: Bytes = page.stores.iter().filter(|s| s.whose == Whose::LlamaCpp).map(|s| s.bytes).sum();
@@ -73,7 +73,7 @@ proptest! {
 #[case("phi-2", "MHA")]
 #[case("gemma-4-e2b", "MQA")]
 #[case("deepseek-v2-lite", "MLA")]
-fn heads_are_called_by_their_names(#[case] model: &str, #[case] name: &str) {
+fn attention_kinds_are_named(#[case] model: &str, #[case] name: &str) {
     let page = page(model, EngineId::LlamaCpp, 8192);
     assert!(page.kinds.iter().any(|kind| kind.says().starts_with(name)), "{:?}", page.kinds);
     assert!(page.markdown().contains(name));
@@ -88,7 +88,7 @@ fn page(model: &str, engine: EngineId, ctx: u64) -> Caches {
 }
 
 #[test]
-fn a_window_keeps_cells_for_itself_and_a_batch() {
+fn a_window_has_cells_for_itself_and_a_batch() {
     let page = page("gemma3-4b", EngineId::LlamaCpp, 32_768);
     let windows: Vec<&Store> = page.stores.iter().filter(|store| store.window == Some(1024)).collect();
     let sizes: Vec<(Whose, u64)> = windows.iter().map(|store| (store.whose, store.size)).collect();
@@ -101,7 +101,7 @@ fn a_window_keeps_cells_for_itself_and_a_batch() {
 #[case::shared(None, "4 sequences sharing 32 768 tokens")]
 #[case::apart(Some(4), "4 sequences of 8 192 tokens each")]
 #[case::one(Some(1), "One sequence of 32 768 tokens")]
-fn engines_are_compared_over_as_many_tokens(#[case] parallel: Option<u64>, #[case] said: &str) {
+fn engines_are_compared_at_the_same_token_count(#[case] parallel: Option<u64>, #[case] said: &str) {
     let settings = Settings { ctx: Context::Tokens(32_768), parallel, ..Settings::default() };
     let (model, machine) = (stage::model("llama3.1-8b"), stage::one_gpu());
     let case = Case { engine: EngineId::LlamaCpp, model: &model, machine: &machine, settings: &settings };
@@ -119,7 +119,7 @@ fn a_state_does_not_grow_with_the_context() {
 }
 
 #[test]
-fn json_tells_every_kind() {
+fn json_lists_every_kind() {
     let page = page("gemma3-4b", EngineId::Ollama024, 8192);
     let json = page.json();
     assert_eq!(json["page"], "cache");

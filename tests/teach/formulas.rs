@@ -1,4 +1,4 @@
-//! The formulas' page: its figures are the plan's, its legend evaluates to them, and its crossings are where plans turn.
+//! The page of formulas: they evaluate to the plan's figures, and plans change at the crossovers.
 
 use plimsoll::answer::Case;
 use plimsoll::engine::{self, EngineId};
@@ -51,9 +51,9 @@ fn settings() -> impl Strategy<Value = Settings> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
-    /// Weights, caches and graphs are the plan's, and their parts make them up.
+    /// Weights, caches and graphs equal the plan's, and so do the sums of their parts.
     #[test]
-    fn figures_are_the_plans(
+    fn figures_equal_the_plans(
         engine in select(EngineId::ALL.to_vec()), model in any_model(), machine in machine(), settings in settings(),
     ) {
         let Some((plan, page)) = page(engine, model, &machine, &settings) else { return Ok(()) };
@@ -80,9 +80,9 @@ proptest! {
     }
 }
 
-/// A trial that turns flash attention off comes after the caches: they stay as they were laid out for it.
+/// llama.cpp lays out the caches before it finds out that flash attention has to be off.
 #[test]
-fn caches_are_those_laid_out_before_a_trial() {
+fn caches_keep_their_layout_when_flash_attention_is_turned_off() {
     let machine = crate::stage::machine(1, "card", 80, 512);
     let settings = Settings { ctx: Context::Tokens(8192), gpu_layers: GpuLayers::Count(5), ..Settings::default() };
     let pages = models().iter().filter_map(|model| page(EngineId::LlamaCpp, model, &machine, &settings));
@@ -94,7 +94,7 @@ fn caches_are_those_laid_out_before_a_trial() {
     }
 }
 
-/// The branch that wins has the plan's terms.
+/// The winning branch has the plan's terms.
 fn same_terms(node: &Node, size: &GraphSize) -> Result<(), TestCaseError> {
     prop_assert_eq!(node.bytes(), size.bytes);
     let winner = node.parts.iter().find(|part| part.role == Role::Wins && size.branches.len() > 1).unwrap_or(node);
@@ -106,7 +106,7 @@ fn same_terms(node: &Node, size: &GraphSize) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn the_legend_evaluated_gives_every_result() {
+fn formulas_evaluate_to_their_results() {
     let settings = Settings {
         ctx: Context::Tokens(8192),
         parallel: Some(2),
@@ -124,17 +124,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_legend_gives_every_result_with_any_knobs(
+    fn formulas_evaluate_to_their_results_with_any_knobs(
         engine in select(&CLASSIC[..]), model in any_model(), settings in settings(),
     ) {
         evaluated(engine, model, &settings);
     }
 }
 
-/// Evaluates every graph's formula on the page; how many that were.
+/// Evaluates every graph's formula on the page and returns their number.
 fn evaluated(engine: EngineId, model: &Model, settings: &Settings) -> usize {
     let Some((_, page)) = page(engine, model, &no_gpu(), settings) else { return 0 };
-    // negative numbers of heads have wrapped, and no person would put them in
+    // negative head counts wrap to huge numbers; such formulas are skipped
     let sane = |symbol: &Symbol| symbol.value.parse::<f64>().is_ok_and(|value| value < 1e12);
     if !page.legend.iter().filter(|symbol| symbol.letter != "H_kv,i").all(sane) {
         return 0;
@@ -143,7 +143,7 @@ fn evaluated(engine: EngineId, model: &Model, settings: &Settings) -> usize {
     graphs.map(|graph| evaluate_all(graph, &page.legend)).sum()
 }
 
-/// Evaluates `node` and all that it is made of; how many formulas that were.
+/// Evaluates `node` and its parts and returns the number of formulas.
 fn evaluate_all(node: &Node, legend: &[Symbol]) -> usize {
     let expected = match node.amount {
         Amount::Bytes(Bytes(bytes)) => bytes as f64,
@@ -157,7 +157,7 @@ fn evaluate_all(node: &Node, legend: &[Symbol]) -> usize {
     1 + node.parts.iter().map(|part| evaluate_all(part, legend)).sum::<usize>()
 }
 
-/// Reads a formula as a person would: numbers and letters, `+ − · /`, brackets and `max`; quotients are cut.
+/// Evaluates a formula as written: numbers and letters, `+ − · /`, brackets and `max`; quotients are truncated.
 struct Evaluator<'a> {
     rest: &'a str,
     legend: &'a [Symbol],
@@ -224,9 +224,9 @@ impl Evaluator<'_> {
     }
 }
 
-/// At a crossing the plan's own winner changes, and one step before it has not.
+/// The plan's winning branch changes exactly at the crossover.
 #[test]
-fn plans_turn_where_the_crossings_are() {
+fn plans_change_at_the_crossovers() {
     let settings = Settings { ctx: Context::Tokens(4096), ..Settings::default() };
     let (machine, mut turned) = (no_gpu(), 0);
     for model in models() {

@@ -1,4 +1,4 @@
-//! Lessons: every figure in them is computed, on the model that they name at least, and they say nothing in vain.
+//! Lessons: every figure in them is computed, at least on the model they name, and none is unused.
 
 use plimsoll::answer::Case;
 use plimsoll::engine::EngineId;
@@ -12,7 +12,7 @@ use plimsoll::units::Bytes;
 
 use crate::stage;
 
-/// Names that have digits in them; every other digit in a text would be a figure that nothing computes.
+/// Names with digits in them; any other digit in a lesson would be a figure that nothing computes.
 const NAMES: [&str; 3] = ["q8_0", "f16", "500 MiB"];
 
 fn its_model(lesson: &Lesson) -> Model {
@@ -41,7 +41,7 @@ fn every_figure_is_computed() {
             }
             assert!(!rest.contains(|c: char| c.is_ascii_digit()), "{}: {rest}", lesson.id);
         }
-        // all that is computed is told
+        // every computed figure is used
         for name in told.figures.keys() {
             let told = lesson.texts().iter().any(|text| text.contains(&format!("{{{name}}}")));
             assert!(told || lesson.rests_on(name), "{}: nothing says {name}", lesson.id);
@@ -50,7 +50,7 @@ fn every_figure_is_computed() {
 }
 
 #[test]
-fn lessons_are_told_on_the_open_model_where_they_show_something() {
+fn lessons_use_the_open_model_where_it_shows_something() {
     let told = |id: &str, model: &str| {
         let lesson = lessons::all().iter().find(|lesson| lesson.id == id).unwrap();
         lesson.tell(0, &stage::model(model), &stage::one_gpu())
@@ -64,9 +64,9 @@ fn lessons_are_told_on_the_open_model_where_they_show_something() {
     assert_eq!(told("flash", "mamba-2.8b").unwrap_err(), Untold::Unsuited);
 }
 
-/// The stage of a lesson gives the figures that the lesson tells.
+/// A lesson's setup gives the figures in its text.
 #[test]
-fn the_stage_is_what_the_lesson_is_about() {
+fn the_setup_is_what_the_lesson_is_about() {
     let lesson = lessons::all().iter().find(|lesson| lesson.id == "parallel").unwrap();
     let model = its_model(lesson);
     let told = told(lesson);
@@ -78,7 +78,7 @@ fn the_stage_is_what_the_lesson_is_about() {
     assert_eq!(lesson.tell(0, &model, &bare).unwrap().stage.machine.gpus.len(), 1);
 }
 
-/// The guide's example counts 32 000 tokens, and GiB where it says GB; with that its figures are the engine's.
+/// The guide's example means 32 000 tokens, and GiB where it writes GB; its figures then equal the engine's.
 #[test]
 fn the_guides_example_is_explained() {
     let lesson = lessons::all().iter().find(|lesson| lesson.id == "verify").unwrap();

@@ -1,4 +1,4 @@
-//! What crosses is what is allocated for copies, every pass only adds, and what is taken away falls back.
+//! Bytes between devices are those of the copies, every pass only adds, and removed operations fall back to the CPU.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ fn schedule(sheet: Sheet) -> Schedule {
     }
 }
 
-/// What each cut brings is what the allocator gave the copies.
+/// The bytes of each split's inputs are those allocated for the copies.
 fn crosses_what_is_allocated(sheet: &Schedule) -> Result<(), TestCaseError> {
     let watched = &sheet.trace().watched;
     let bytes: HashMap<u32, (u8, u64)> =
@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn what_crosses_is_what_copies_are_given(
+    fn bytes_across_devices_are_those_of_the_copies(
         engine in select(&EngineId::ALL[..]), model in any_model(), machine in machine(),
         settings in prop_oneof![sane(), settings()], which in any::<Index>(),
     ) {
@@ -80,7 +80,7 @@ proptest! {
             return Ok(());
         };
         let builds = builds_a_graph(engine);
-        // llama.cpp may refuse what another engine only estimates
+        // llama.cpp may refuse what an estimator accepts
         let whole = match sheet.map(schedule) {
             Err(_) if !builds => return Ok(()),
             sheet => sheet.map_err(TestCaseError::fail)?,
@@ -95,7 +95,7 @@ proptest! {
         }
         let (op, _) = whole.common[which.index(whole.common.len())];
         let (_, sheet) = shown(engine, model, &machine, &settings, Topic::Schedule(Some(op))).unwrap();
-        // without flash attention llama.cpp may have to refuse a cache that needs it
+        // llama.cpp refuses a cache that needs flash attention without it
         let Ok(lacking) = sheet.map(schedule) else { return Ok(()) };
         steps_only_add(&lacking)?;
         crosses_what_is_allocated(&lacking)?;
@@ -117,7 +117,7 @@ fn watched(without: Option<Op>) -> Schedule {
 }
 
 #[test]
-fn a_rope_that_a_gpu_lacks_falls_back_to_ram_in_every_block() {
+fn an_unsupported_rope_runs_on_the_cpu_in_every_block() {
     let (whole, lacking) = (watched(None), watched(Some(Op::Rope)));
     assert!(whole.common.contains(&(Op::Rope, 64)), "queries and keys of 32 blocks: {:?}", whole.common);
     assert_eq!(lacking.steps.len(), whole.steps.len());
@@ -135,7 +135,7 @@ fn a_rope_that_a_gpu_lacks_falls_back_to_ram_in_every_block() {
 }
 
 #[test]
-fn a_pipeline_keeps_four_copies_and_says_why() {
+fn pipeline_parallelism_keeps_four_copies_and_explains_it() {
     let (model, machine) = (stage::model("llama3.1-8b"), stage::machine(2, "RTX 3090", 24, 64));
     let sheet = |settings| {
         let (_, sheet) = shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None)).unwrap();

@@ -1,4 +1,4 @@
-//! Every page at three sizes, in colour and without.
+//! Every page at three sizes, with and without colour.
 
 use plimsoll::engine::EngineId;
 use plimsoll::settings::{Context, Settings};
@@ -11,7 +11,7 @@ use rstest::rstest;
 use crate::screens::picture;
 use crate::stage::{self, Stage};
 
-/// llama.cpp's plan of a model that does not fit whole, with the teach screen open.
+/// A model that only fits in part, planned by llama.cpp, with the teach screen open.
 fn open(size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Stage {
     let machine = stage::machine(1, "RTX 3060", 12, 32);
     let settings = Settings { ctx: Context::Tokens(24_576), ..Settings::default() };
@@ -31,7 +31,7 @@ fn on(mut stage: Stage, page: Page, keys: &str) -> Stage {
     stage
 }
 
-/// The older estimator's plan of a model that does not fit whole.
+/// A model that only fits in part, planned by Ollama's estimator.
 fn estimated(model: &str, size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Stage {
     let machine = stage::machine(1, "RTX 3060", 12, 32);
     let settings = Settings { ctx: Context::Tokens(24_576), parallel: Some(2), ..Settings::default() };
@@ -67,7 +67,7 @@ fn the_formulas_and_the_caches_as_pictures() {
 }
 
 #[test]
-fn a_knob_moves_the_formulas() {
+fn knobs_change_the_formulas() {
     let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
     let before = stage.text();
     stage.press(".");
@@ -78,7 +78,7 @@ fn a_knob_moves_the_formulas() {
 }
 
 #[test]
-fn cells_fill_by_themselves_until_they_are_held() {
+fn cells_fill_automatically_until_paused() {
     let mut stage = estimated("llama3.1-8b", (80, 24), Tone::Dark, Page::Caches, "");
     let steps = |stage: &Stage| match &stage.app.mode {
         Mode::Teach(teach) => teach.caches.steps,
@@ -91,7 +91,7 @@ fn cells_fill_by_themselves_until_they_are_held() {
         stage.act(Action::Tick { id });
     }
     assert_eq!((stage.ticks, steps(&stage)), (4, 3));
-    // a moment that was overtaken changes nothing, and one that comes when they are held neither
+    // outdated ticks, and ticks while paused, change nothing
     stage.act(Action::Tick { id: 1 });
     stage.press("Space");
     stage.act(Action::Tick { id: 4 });
@@ -101,7 +101,7 @@ fn cells_fill_by_themselves_until_they_are_held() {
 }
 
 #[test]
-fn a_lesson_is_taken_up_and_undone() {
+fn a_lesson_is_applied_and_undone() {
     let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
     let now = |stage: &Stage| {
         let app = &stage.app;
@@ -121,7 +121,7 @@ fn a_lesson_is_taken_up_and_undone() {
 }
 
 #[test]
-fn lines_and_lessons_are_chosen_with_the_mouse() {
+fn lines_and_lessons_can_be_clicked() {
     let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
     let before = stage.text();
     stage.mouse(Gesture::Down, 10, 5);

@@ -1,4 +1,4 @@
-//! The planner follows the free memory of the GPUs that a stub of NVIDIA's library plays.
+//! The planner follows the free memory of GPUs simulated by a stub of NVML.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::Session;
 use crate::cli::nvidia::stub;
 
-/// What the stub plays, in a file that may change at any time.
+/// The file that tells the stub what to report; it may change at any time.
 struct Play {
     folder: TempDir,
 }
@@ -30,7 +30,7 @@ impl Play {
         fs::rename(&new, self.file()).unwrap();
     }
 
-    /// The planner on it, asking ten times a second.
+    /// The planner with the stub, refreshing ten times a second.
     fn planner(&self, gate: Option<&Path>) -> Session {
         let (library, file) = (stub(), self.file());
         let mut env = vec![("STUB_FILE", file.to_str().unwrap())];
@@ -51,7 +51,7 @@ fn the_plan_follows_the_free_memory_of_the_gpus_until_it_is_frozen() {
     let play = Play::new(&two(20, 23));
     let mut session = play.planner(None);
     session.until_text("2 × L4 · 64.0 GiB · simulated · live");
-    // a number that only this free memory gives: what is in use before the model
+    // the memory in use before the model is loaded, which only this free memory gives
     session.until_text("in use 4.0 GiB");
     play.now(&two(9, 23));
     session.until_text("in use 15.0 GiB");
@@ -80,7 +80,7 @@ fn the_planner_is_drawn_before_the_driver_answers() {
     let mut session = play.planner(Some(&gate));
     session.until_text("detecting GPUs");
     session.until_text("Verdict");
-    // the driver has not answered, and keys are heard
+    // keys work before the driver answers
     session.send("\x1b[C");
     session.until_text("▲");
     assert!(!session.screen.screen().contents().contains("× L4"));

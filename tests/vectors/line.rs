@@ -1,4 +1,4 @@
-//! One line: what was asked, as our settings and machine, and what was printed.
+//! One line: the question as settings and machine, and the answer.
 
 use plimsoll::machine::{Gpu, Machine, Origin, Os, Ram};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::outcome::{Outcome, assert_all_exact, compare_all};
 
-/// How many lines there are.
+/// The number of lines.
 pub const LINES: usize = 3466;
 
 /// Every line, compared once.

@@ -1,4 +1,4 @@
-//! Lines compared, model by model, and what was found.
+//! Comparisons, model by model.
 
 use std::fmt::Debug;
 use std::fs;
@@ -10,18 +10,18 @@ use plimsoll::model::Model;
 use super::line::Line;
 use crate::{given, support};
 
-/// One model's lines, compared.
+/// The comparison of one model.
 pub struct Outcome {
     pub architecture: String,
     pub lines: usize,
     pub exact: usize,
-    /// The largest share by which a total was wrong.
+    /// The largest relative error of a total.
     pub worst: f64,
-    /// The first line that disagrees, in full.
+    /// The first line that differs, in full.
     pub first: Option<String>,
 }
 
-/// What is not as it should be.
+/// Differences between a plan and a line.
 #[derive(Default)]
 pub struct Differences {
     pub fields: Vec<String>,
@@ -42,7 +42,7 @@ impl Differences {
     }
 }
 
-/// Every line of every file in `tests/vectors/{folder}`.
+/// Compares every line of every file in `tests/vectors/{folder}`.
 pub fn compare_all(folder: &str, differences: fn(&Model, &Line) -> Differences) -> Vec<Outcome> {
     let mut names: Vec<_> = fs::read_dir(support::tests().join("vectors").join(folder))
         .unwrap()
@@ -74,7 +74,7 @@ fn outcome(folder: &str, name: &str, differences: fn(&Model, &Line) -> Differenc
     outcome
 }
 
-/// Fails with the first line that disagrees, in full, or when the number of lines is not `lines`.
+/// Fails with the first line that differs, or if there are not `lines` lines.
 pub fn assert_all_exact(outcomes: &[Outcome], lines: usize) {
     if let Some(first) = outcomes.iter().find_map(|outcome| outcome.first.as_ref()) {
         let wrong: usize = outcomes.iter().map(|outcome| outcome.lines - outcome.exact).sum();

@@ -1,4 +1,4 @@
-//! What both estimators print of caches and graphs, beside a plan.
+//! Caches and graphs, as both estimators print them, compared with a plan.
 
 use plimsoll::plan::Plan;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::line::{bytes, list};
 use super::outcome::Differences;
 
-/// Each block's cache, and both graphs with what they are made of.
+/// Compares each block's cache, and both graphs with their terms.
 pub fn sizes(all: &mut Differences, out: &Value, plan: &Plan) {
     let blocks = plan.layers.len() - 1;
     let caches: Vec<u64> = plan.layers[..blocks].iter().map(|layer| layer.cache_from.bytes.0).collect();

@@ -1,4 +1,4 @@
-//! Each rule of Ollama by itself; whole plans are in `tests/engine_ollama.rs`.
+//! Ollama's rules one by one; complete plans are in `tests/ollama.rs`.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! A plan beside the line that it should equal.
+//! Compares a plan with a line.
 
 use plimsoll::engine::{self, EngineId, ollama_011};
 use plimsoll::model::Model;
@@ -28,7 +28,7 @@ pub fn differences(model: &Model, line: &Line) -> Differences {
     let found = plan.estimate.as_ref().unwrap();
     all.total("vision_weights", number(&out["vision_weights"]), found.projector_weights.0);
     all.total("vision_graph", number(&out["vision_graph"]), found.projector_graph.0);
-    // where everything on GPUs is required and does not fit, the real program makes no estimate
+    // the real program makes no estimate if all layers are required on GPU and do not fit
     if !out["estimate"].is_null() {
         estimate(&mut all, &out["estimate"], found, &plan);
         parts(&mut all, found, &plan, line.settings.gpu_overhead);
@@ -72,7 +72,7 @@ fn estimate(all: &mut Differences, expected: &Value, found: &Estimate, plan: &Pl
     let split: Vec<u64> = found.tensor_split.iter().map(|&layers| layers as u64).collect();
     all.field("tensor_split", list(&expected["tensor_split"]), split);
     all.field("gpu_sizes", list(&expected["gpu_sizes"]), found.gpu_sizes.iter().map(|size| size.0).collect());
-    // no ids where the load was refused; those of RAM where no layer is on a GPU
+    // no ids if the load was refused, and the CPU's if no layer is on a GPU
     if let Some(ids) = expected["gpu_ids"].as_array() {
         let ids: Vec<_> = ids.iter().map(|id| id.as_str().unwrap().replace("GPU-", "GPU")).collect();
         let in_ram = plan.offloaded == 0 && ids == ["0"];
@@ -103,7 +103,7 @@ fn parts(all: &mut Differences, found: &Estimate, plan: &Plan, overhead: Bytes) 
     all.field("parts of the total", found.total_size, sum);
 }
 
-/// The real program's words, made of our plan's numbers.
+/// The real program's message, with our plan's numbers.
 fn refusal(all: &mut Differences, out: &Value, found: &Estimate, plan: &Plan, line: &Line) {
     let ram = line.machine.ram;
     let said = match &plan.refusal {

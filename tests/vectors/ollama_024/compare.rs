@@ -1,4 +1,4 @@
-//! A plan beside the line that it should equal.
+//! Compares a plan with a line.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub fn differences(model: &Model, line: &Line) -> Differences {
     all
 }
 
-/// The plan's layers are those of the estimate.
+/// The plan's layers equal those of the estimate.
 fn layers(all: &mut Differences, out: &Value, plan: &Plan) {
     let column = |bytes: fn(&plimsoll::plan::LayerPlan) -> Bytes| -> Vec<u64> {
         plan.layers.iter().map(|layer| bytes(layer).0).collect()
@@ -70,7 +70,7 @@ fn effective(all: &mut Differences, effective: &Value, plan: &Plan, line: &Line)
         ("total_vram", line.machine.gpus.iter().map(|gpu| gpu.total.0).sum::<u64>()),
     ] {
         let expected = effective[name].as_u64().unwrap();
-        // the total there has the overhead taken off
+        // the total there has the overhead subtracted
         let got = if name == "total_vram" {
             got.wrapping_sub(plan.gpus().len() as u64 * line.settings.gpu_overhead.0)
         } else {
@@ -90,7 +90,7 @@ fn effective(all: &mut Differences, effective: &Value, plan: &Plan, line: &Line)
     all.field("kv_cache_type", cache, effect.cache_type_v.name());
 }
 
-/// The context that would be chosen if none were asked for.
+/// The context that is chosen by default.
 fn default_context(all: &mut Differences, effective: &Value, model: &Model, line: &Line) {
     let settings = Settings { ctx: Context::Auto, ..line.settings.clone() };
     let plan = engine::plan(EngineId::Ollama024, model, &line.machine, &settings).unwrap();
@@ -135,7 +135,7 @@ fn device(all: &mut Differences, expected: &Value, got: &DevicePlan) {
     }
 }
 
-/// The real program's words, made of our plan's numbers.
+/// The real program's message, with our plan's numbers.
 fn refusal(all: &mut Differences, expected: &str, require_full: bool, plan: &Plan, line: &Line) {
     let Some(refusal) = &plan.refusal else {
         all.fields.push(format!("refusal: expected {expected:?}, got a layout"));

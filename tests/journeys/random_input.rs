@@ -68,7 +68,7 @@ const COMMANDS: [Command; 53] = [
     Command::Together,
 ];
 
-/// What turns the knobs of the planner, and what leads back there.
+/// Commands that change knobs, and those that lead back to the planner.
 const MOVES: [Command; 7] =
     [Command::Up, Command::Down, Command::Less, Command::More, Command::Last, Command::Undo, Command::Back];
 

@@ -13,7 +13,7 @@ use proptest::sample::select;
 use crate::stage::{self, Stage};
 
 fn action() -> impl Strategy<Value = Action> {
-    // those that lead elsewhere would end the walk
+    // those that leave the screen would end the test early
     let commands = Scope::Teach.bindings().map(|binding| binding.command);
     let commands: Vec<Command> = commands.filter(|command| *command != Command::Back).collect();
     let gestures = vec![Gesture::Down, Gesture::Drag, Gesture::Up, Gesture::WheelUp, Gesture::WheelDown];

@@ -1,4 +1,4 @@
-//! Whole plans of engine `ollama-0.24`: reasons, reserves, notes, and what it does with too little.
+//! Complete plans of engine `ollama-0.24`: reasons, reserves, notes, and refusals.
 
 use plimsoll::engine::{self, EngineError, EngineId};
 use plimsoll::gguf::{Header, Value};
@@ -12,7 +12,7 @@ use rstest::rstest;
 use crate::given::{card, cards, machine, model};
 use crate::support;
 
-/// A model whose key was changed, or taken away.
+/// A model with one key changed or removed.
 fn altered(name: &str, key: &str, value: Option<Value>) -> Model {
     let header = support::model(name);
     let kept = header.metadata.iter().filter(|(name, _)| *name != key);
@@ -34,7 +34,7 @@ fn has_note(plan: &Plan, words: &str) -> bool {
 }
 
 #[test]
-fn every_layer_says_why_it_is_where_it_is() {
+fn every_layer_has_a_reason_for_its_device() {
     let llama = model("llama3.1-8b");
     let layers = |count| Settings { gpu_layers: GpuLayers::Count(count), ..ctx(8192) };
 
@@ -74,7 +74,7 @@ fn every_layer_says_why_it_is_where_it_is() {
 }
 
 #[test]
-fn each_gpu_keeps_back_what_the_engine_wants() {
+fn each_gpu_reserves_what_the_engine_asks_for() {
     let llama = model("llama3.1-8b");
     let mut gpus = vec![card(Backend::Cuda, Bytes::gib(24)); 3];
     gpus[0].integrated = true;
@@ -92,7 +92,7 @@ fn each_gpu_keeps_back_what_the_engine_wants() {
 }
 
 #[test]
-fn metal_pays_nothing_extra_for_a_split() {
+fn metal_has_no_extra_cost_for_a_split() {
     let llama = model("llama3.1-8b");
     let machine = machine(vec![card(Backend::Metal, Bytes::gib(4))]);
     let plan = plan(&llama, &machine, &ctx(8192));
@@ -112,7 +112,7 @@ fn architectures_without_a_formula_say_so() {
 }
 
 #[test]
-fn options_that_the_engine_has_not_are_named() {
+fn unsupported_options_are_named() {
     let settings = Settings { ubatch: Some(256), swa_full: true, tensor_split: vec![1.0], ..ctx(8192) };
     assert_eq!(EngineId::Ollama024.facts().ignored(&settings), ["--ubatch", "--swa-full", "--tensor-split"]);
     assert!(EngineId::Ollama024.facts().ignored(&ctx(1)).is_empty());
@@ -124,7 +124,7 @@ fn options_that_the_engine_has_not_are_named() {
 #[case::tokens_are_no_list("llama", "tokenizer.ggml.tokens", Some(Value::U32(32_000)))]
 #[case::blocks_in_another_type("llama", "llama.block_count", Some(Value::U64(4)))]
 #[case::division_by_zero_heads("mixtral8x7b", "llama.attention.head_count", Some(Value::U32(0)))]
-fn what_the_engine_cannot_do_without_is_named(#[case] name: &str, #[case] key: &str, #[case] value: Option<Value>) {
+fn missing_requirements_are_named(#[case] name: &str, #[case] key: &str, #[case] value: Option<Value>) {
     let error = engine::plan(EngineId::Ollama024, &altered(name, key, value), &cards(&[24]), &ctx(8192)).unwrap_err();
     let EngineError::Model(sentence) = &error else { panic!("{error:?}") };
     assert!(sentence.contains(key), "{sentence}");
@@ -138,7 +138,7 @@ fn what_the_engine_cannot_do_without_is_named(#[case] name: &str, #[case] key: &
 #[case::context_0(cards(&[24]), ctx(0))]
 #[case::context_1(cards(&[24]), ctx(1))]
 #[case::context_2_to_40(cards(&[24]), ctx(1 << 40))]
-fn odd_wishes_still_plan(#[case] machine: Machine, #[case] settings: Settings, #[values(false, true)] raw: bool) {
+fn odd_settings_still_plan(#[case] machine: Machine, #[case] settings: Settings, #[values(false, true)] raw: bool) {
     let settings = Settings { raw, ..settings };
     let plan = plan(&model("llama3.1-8b"), &machine, &settings);
     assert_eq!((plan.devices.len(), plan.layers.len()), (machine.gpus.len() + 1, 33));
@@ -146,7 +146,7 @@ fn odd_wishes_still_plan(#[case] machine: Machine, #[case] settings: Settings, #
 }
 
 #[test]
-fn a_context_that_no_memory_holds_is_refused_with_its_numbers() {
+fn an_impossible_context_is_refused_with_its_numbers() {
     let plan = plan(&model("llama3.1-8b"), &cards(&[24]), &Settings { raw: true, ..ctx(1 << 40) });
     assert_eq!(plan.verdict, Verdict::DoesNotFit);
     let refusal = plan.refusal.as_ref().unwrap();
