@@ -26,8 +26,8 @@ mod toy;
 use crate::gguf::Tensor;
 use crate::machine::Machine;
 use crate::model::Model;
-use crate::plan::{Gist, OwnCaches, Plan};
-use crate::settings::knob::Knob;
+use crate::plan::{Gist, OwnCaches, Plan, PlanRequest};
+use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{InEffect, Settings};
 use formulas::Formulas;
 use llama_cpp::settled::Settled;
@@ -131,6 +131,45 @@ impl EngineId {
     /// What is true of the engine whatever the model.
     pub fn facts(self) -> &'static EngineFacts {
         of(self).facts()
+    }
+}
+
+impl PlanRequest {
+    /// Asks the engine.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn plan(&self) -> Result<Plan, EngineError> {
+        of(self.engine).plan(&self.model, &self.machine, &self.settings)
+    }
+
+    /// What the plan comes to.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn gist(&self, aim: Aim) -> Result<Gist, EngineError> {
+        of(self.engine).summary(&self.model, &self.machine, &self.settings, aim)
+    }
+
+    /// What is certain of the plan beforehand.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
+        of(self.engine).outlook(&self.model, &self.machine, &self.settings)
+    }
+
+    /// The knobs that the engine offers for this model on this machine, in the order of the screen.
+    pub fn knobs(&self) -> Vec<Knob> {
+        let scene = Scene { model: Some(&self.model), machine: &self.machine, raw: self.settings.raw };
+        self.engine.facts().knobs(&scene)
+    }
+
+    /// The ends of the knobs' ranges, which the model sets.
+    pub fn bounds(&self) -> Bounds {
+        let hyper = &self.model.hyper;
+        let layer_count = self.model.block_count() as u64 + 1;
+        Bounds { context_train: hyper.context_train, layer_count, experts: hyper.experts.is_some() }
     }
 }
 

@@ -1,11 +1,10 @@
 //! What is taken away from a plan, read back: the knobs that come out of it make the same plan.
 
-use plimsoll::answer::Case;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::export::{Format, Found, Subject, llama_server};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::plan::{DevicePlan, Plan};
+use plimsoll::plan::{DevicePlan, Plan, PlanRequest};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -216,9 +215,9 @@ proptest! {
     ) {
         let apart = settings.cache_type_k != settings.cache_type_v;
         prop_assume!(engine == EngineId::Ollama || !apart, "Ollama's estimators know one type for K and V");
-        let case = Case { engine, model, machine: &machine, settings: &settings };
-        let Ok(plan) = case.plan() else { return Ok(()) };
-        let subject = Subject { case, plan: &plan, found: &found() };
+        let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+        let Ok(plan) = request.plan() else { return Ok(()) };
+        let subject = Subject { request: &request, plan: &plan, found: &found() };
         for (options, server) in [(Format::Modelfile, Format::Environment), (Format::Options, Format::Systemd)] {
             let told = options.write(&subject).unwrap();
             let options = if options == Format::Options { of_json(&told) } else { of_modelfile(&told) };
@@ -240,13 +239,13 @@ proptest! {
         engine in select(vec![EngineId::Ollama, EngineId::LlamaCpp]),
         model in laws::any_model(), machine in machine(), settings in settings(),
     ) {
-        let case = Case { engine, model, machine: &machine, settings: &settings };
-        let Ok(plan) = case.plan() else { return Ok(()) };
-        let subject = Subject { case, plan: &plan, found: &found() };
+        let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+        let Ok(plan) = request.plan() else { return Ok(()) };
+        let subject = Subject { request: &request, plan: &plan, found: &found() };
         let command = Format::LlamaServer.write(&subject).unwrap();
         let (again, devices) = of_command(&command);
         let machine = seen(&machine, devices.as_deref());
-        let server = Case { engine: EngineId::LlamaCpp, model, machine: &machine, settings: &again };
+        let server = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), again.clone());
         let started = server.plan().unwrap();
         // Ollama's plan shows every GPU, llama-server's those that it was started with
         let used = |plan: &Plan| {
@@ -263,9 +262,9 @@ proptest! {
     fn what_is_said_of_an_estimators_placement_is_true(
         model in laws::any_model(), machine in machine(), settings in settings(),
     ) {
-        let case = Case { engine: EngineId::Ollama024, model, machine: &machine, settings: &settings };
-        let Ok(plan) = case.plan() else { return Ok(()) };
-        let Ok(command) = Format::LlamaServer.write(&Subject { case, plan: &plan, found: &found() }) else { return Ok(()) };
+        let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
+        let Ok(plan) = request.plan() else { return Ok(()) };
+        let Ok(command) = Format::LlamaServer.write(&Subject { request: &request, plan: &plan, found: &found() }) else { return Ok(()) };
         let (again, devices) = of_command(&command);
         let seen = seen(&machine, devices.as_deref());
         let started = engine::plan(EngineId::LlamaCpp, model, &seen, &again).unwrap();
@@ -293,9 +292,9 @@ fn small() -> (Model, Machine) {
 fn a_form_that_an_engine_has_not_is_refused_with_those_that_it_has() {
     let (model, machine) = small();
     let settings = Settings::default();
-    let case = Case { engine: EngineId::LlamaCpp, model: &model, machine: &machine, settings: &settings };
-    let plan = case.plan().unwrap();
-    let subject = Subject { case, plan: &plan, found: &found() };
+    let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().unwrap();
+    let subject = Subject { request: &request, plan: &plan, found: &found() };
     let refused = Format::Modelfile.write(&subject).unwrap_err();
     assert!(refused.contains("llama-server, json, markdown, svg"), "{refused}");
     for format in Format::of(EngineId::LlamaCpp) {
@@ -308,10 +307,10 @@ fn names_from_a_file_cannot_break_what_is_written() {
     let (mut model, machine) = small();
     model.name = "a<b>&\"|\u{7}'\nEnvironment=".to_owned();
     let settings = Settings::default();
-    let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
-    let plan = case.plan().unwrap();
+    let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().unwrap();
     let found = Found::File("./it's\nmine.gguf".to_owned());
-    let subject = Subject { case, plan: &plan, found: &found };
+    let subject = Subject { request: &request, plan: &plan, found: &found };
     let svg = Format::Svg.write(&subject).unwrap();
     assert!(svg.contains("a&lt;b&gt;&amp;&quot;|'Environment="), "{svg}");
     assert!(Format::Markdown.write(&subject).unwrap().starts_with("**a\\<b\\>&\"\\|'Environment=**"));

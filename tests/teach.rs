@@ -8,11 +8,10 @@ mod never_panics;
 mod schedule;
 mod screens;
 
-use plimsoll::answer::Case;
 use plimsoll::engine::EngineId;
 use plimsoll::machine::Machine;
 use plimsoll::model::Model;
-use plimsoll::plan::Plan;
+use plimsoll::plan::{Plan, PlanRequest};
 use plimsoll::settings::{Context, Settings};
 use plimsoll::source::catalogue;
 use plimsoll::teach::{Sheet, Topic};
@@ -28,9 +27,9 @@ fn shown(
     settings: &Settings,
     topic: Topic,
 ) -> Option<(Plan, Result<Sheet, String>)> {
-    let case = Case { engine, model, machine, settings };
-    let plan = case.plan().ok()?;
-    let sheet = topic.sheet(&case, &plan, &catalogue::model).map_err(|error| error.to_string());
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().ok()?;
+    let sheet = topic.sheet(&request, &plan, &catalogue::model).map_err(|error| error.to_string());
     Some((plan, sheet))
 }
 

@@ -1,6 +1,5 @@
 //! Several models on one machine at once: what each gets, what remains, and which would have to go.
 
-use super::Case;
 use crate::engine::{self, EngineError, EngineId, Reception};
 use crate::machine::{DeviceKind, Machine};
 use crate::model::Model;
@@ -178,7 +177,7 @@ fn arrive(
         let left = what_is_left(machine, fates);
         let loaded: Vec<usize> = residents(fates).map(|(tenant, _)| tenant).collect();
         let Some(&first) = loaded.first() else {
-            let plan = Case { engine, model, machine: &left, settings: &settings }.plan()?;
+            let plan = engine::plan(engine, model, &left, &settings)?;
             return Ok(match plan.refusal.clone() {
                 Some(why) => Fate::Refused(why),
                 None => Fate::Loaded(Box::new(plan)),

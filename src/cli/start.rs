@@ -7,7 +7,7 @@ use super::args::{Interval, Knobs, MachineArgs};
 use super::fault::Fault;
 use super::knobs;
 use super::progress::Shown;
-use crate::answer::{Case, Limits};
+use crate::answer::Limits;
 use crate::engine::{self, EngineId};
 use crate::gguf::FileType;
 use crate::hardware::saved::Saved;
@@ -15,7 +15,7 @@ use crate::hardware::{self, Detected, Search, Tried};
 use crate::machine::Machine;
 use crate::machine::described::Described;
 use crate::model::Model;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanRequest};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::shelf::Question;
@@ -145,7 +145,13 @@ impl Start {
             self.notes.push(format!("no GPU was found: {}", why.join("; ")));
         }
         let machine = self.described.complete(detected.machine);
-        Ready { engine: self.engine, settings: self.settings, held: self.held, machine, notes: self.notes }
+        Ready {
+            engine: self.engine,
+            settings: self.settings,
+            held: self.held,
+            machine: Arc::new(machine),
+            notes: self.notes,
+        }
     }
 }
 
@@ -155,14 +161,14 @@ pub(super) struct Ready {
     pub(super) engine: EngineId,
     pub(super) settings: Settings,
     pub(super) held: Held,
-    pub(super) machine: Machine,
+    pub(super) machine: Arc<Machine>,
     pub(super) notes: Vec<String>,
 }
 
 impl Ready {
     /// What a list asks of every model.
     pub(super) fn question(&self, quant: Option<FileType>) -> Question {
-        let (machine, settings) = (Arc::new(self.machine.clone()), self.settings.clone());
+        let (machine, settings) = (Arc::clone(&self.machine), self.settings.clone());
         Question { engine: self.engine, machine, settings, held: self.held, quant }
     }
 
@@ -180,7 +186,7 @@ impl Ready {
             ..self.held
         };
         let said = package.settle(&mut settings, held);
-        let bounds = self.case(&package.model).bounds();
+        let bounds = self.request(&package.model).bounds();
         for (knob, text) in knobs {
             let read = knob.read(text, &mut settings, &bounds);
             read.map_err(|sentence| Fault::flag(knob.name(), &sentence))?;
@@ -196,13 +202,13 @@ impl Ready {
     }
 
     /// How far the knobs of `plan` can go.
-    pub(super) fn limits(&self, model: &Model, plan: &Plan) -> Limits {
-        self.case(model).limits(plan)
+    pub(super) fn limits(&self, model: &Arc<Model>, plan: &Plan) -> Limits {
+        self.request(model).limits(plan)
     }
 
     /// What questions are asked about.
-    pub(super) const fn case<'a>(&'a self, model: &'a Model) -> Case<'a> {
-        Case { engine: self.engine, model, machine: &self.machine, settings: &self.settings }
+    pub(super) fn request(&self, model: &Arc<Model>) -> PlanRequest {
+        PlanRequest::new(self.engine, Arc::clone(model), Arc::clone(&self.machine), self.settings.clone())
     }
 }
 

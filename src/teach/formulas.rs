@@ -9,10 +9,9 @@ mod weights;
 
 use serde::Serialize;
 
-use crate::answer::Case;
 use crate::engine::formulas as estimated;
 use crate::engine::{self, EngineError};
-use crate::plan::{Branch, GraphUse, Plan, Symbol, Term};
+use crate::plan::{Branch, GraphUse, Plan, PlanRequest, Symbol, Term};
 use crate::units::{Bytes, Ratio};
 
 pub use contest::{Along, Contest, Crossing, Sample, Side};
@@ -125,12 +124,12 @@ impl Contest {
 }
 
 impl Formulas {
-    /// The formulas of `plan`, the engine's answer to `case`.
+    /// The formulas of `plan`, the engine's answer to `request`.
     ///
     /// # Errors
     /// When the header lacks what the plan's engine needs: then there would be no plan either.
-    pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
-        let Case { model, settings, .. } = *case;
+    pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
+        let PlanRequest { model, settings, .. } = request;
         let weights = weights::node(model, plan);
         let Some(formulas) = engine::of(plan.engine).formulas(model, plan)? else {
             let (caches, legend) = allocated::caches(model, plan, settings)?;

@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 
 use divan::Bencher;
 use given::{card, cards, server};
+use plimsoll::answer::Goal;
 use plimsoll::answer::matrix::Axis;
-use plimsoll::answer::{Case, Goal};
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Machine};
 use plimsoll::model::Model;
+use plimsoll::plan::PlanRequest;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, FlashAttn, Settings};
 use plimsoll::source::catalogue::{self, Entry};
@@ -45,9 +46,9 @@ fn spread() {
         let mut times = Vec::new();
         for (_, model) in models() {
             for machine in machines(model) {
-                let case = Case { engine, model, machine: &machine, settings: &settings };
+                let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
                 let began = Instant::now();
-                std::hint::black_box(case.largest(knob, Goal::All));
+                std::hint::black_box(request.largest(knob, Goal::All));
                 times.push(began.elapsed());
             }
         }
@@ -120,9 +121,9 @@ fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Q
     let mut slowest = (Duration::ZERO, "", None);
     for (name, model) in models() {
         for machine in machines(model) {
-            let case = Case { engine, model, machine: &machine, settings: &settings };
+            let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
             let began = Instant::now();
-            std::hint::black_box(case.largest(knob, Goal::All));
+            std::hint::black_box(request.largest(knob, Goal::All));
             let took = began.elapsed();
             if took > slowest.0 {
                 slowest = (took, name, Some((model, machine)));
@@ -132,8 +133,8 @@ fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Q
     let (_, name, worst) = slowest;
     let (model, machine) = worst.unwrap();
     print!("[{name} on {}] ", machine.gpus.len());
-    let case = Case { engine, model, machine: &machine, settings: &settings };
-    bencher.bench(|| case.largest(knob, Goal::All));
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    bencher.bench(|| request.largest(knob, Goal::All));
 }
 
 /// How much context leaves so many layers on cards as uneven as these.
@@ -176,8 +177,8 @@ fn max_context_on_uneven_cards(bencher: Bencher<'_, '_>, question: Uneven) {
     let gpus = cards.iter().map(|&mebibytes| card(backend, Bytes::mib(mebibytes))).collect();
     let machine = Machine { ram: server(0, Bytes::ZERO).ram, ..given::machine(gpus) };
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
-    let case = Case { engine, model, machine: &machine, settings: &settings };
-    bencher.bench(|| case.largest(Knob::Context, Goal::AtLeast(layers)));
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    bencher.bench(|| request.largest(Knob::Context, Goal::AtLeast(layers)));
 }
 
 /// The largest of thirty quantisations of 80 layers that fits on 2 GPUs.
@@ -185,9 +186,9 @@ fn max_context_on_uneven_cards(bencher: Bencher<'_, '_>, question: Uneven) {
 fn max_quantisation_70b(bencher: Bencher<'_, '_>) {
     let (model, machine) = (given::model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
-    let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
-    assert!(case.largest_quantisation(Goal::All).found.is_some());
-    bencher.bench(|| case.largest_quantisation(Goal::All));
+    let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
+    assert!(request.largest_quantisation(Goal::All).found.is_some());
+    bencher.bench(|| request.largest_quantisation(Goal::All));
 }
 
 fn pairs() -> impl Iterator<Item = Question> {
@@ -199,7 +200,7 @@ fn pairs() -> impl Iterator<Item = Question> {
 fn matrix_12_by_6_llama_70b(bencher: Bencher<'_, '_>, Question(engine, columns): Question) {
     let (model, machine) = (given::model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { flash_attn: FlashAttn::On, ..Settings::default() };
-    let case = Case { engine, model: &model, machine: &machine, settings: &settings };
-    let axes = || (Axis::spread(Knob::Context, &case, 12), Axis::spread(columns, &case, 6));
-    bencher.bench(|| case.matrix(axes().0, axes().1));
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    let axes = || (Axis::spread(Knob::Context, &request, 12), Axis::spread(columns, &request, 6));
+    bencher.bench(|| request.matrix(axes().0, axes().1));
 }

@@ -1,10 +1,9 @@
 //! The formulas' page: its figures are the plan's, its legend evaluates to them, and its crossings are where plans turn.
 
-use plimsoll::answer::Case;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::plan::{GraphSize, GraphUse, Plan, Symbol};
+use plimsoll::plan::{GraphSize, GraphUse, Plan, PlanRequest, Symbol};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::teach::formulas::{Amount, Formulas, Node, Role};
@@ -17,9 +16,9 @@ use crate::laws::{any_model, machine, models};
 const CLASSIC: [EngineId; 2] = [EngineId::Ollama024, EngineId::Ollama011];
 
 fn page(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Option<(Plan, Formulas)> {
-    let case = Case { engine, model, machine, settings };
-    let plan = case.plan().ok()?;
-    let page = Formulas::of(&case, &plan).unwrap();
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().ok()?;
+    let page = Formulas::of(&request, &plan).unwrap();
     Some((plan, page))
 }
 

@@ -1,10 +1,10 @@
 //! Lessons: every figure in them is computed, on the model that they name at least, and they say nothing in vain.
 
-use plimsoll::answer::Case;
 use plimsoll::engine::EngineId;
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
+use plimsoll::plan::PlanRequest;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::source::catalogue;
 use plimsoll::teach::lessons::{self, Lesson, Told, Untold, Value};
@@ -71,8 +71,8 @@ fn the_stage_is_what_the_lesson_is_about() {
     let model = its_model(lesson);
     let told = told(lesson);
     let stage = &told.stage;
-    let case = Case { engine: stage.engine, model: &model, machine: &stage.machine, settings: &stage.settings };
-    assert_eq!(told.figures["many_cache"], Value::Bytes(case.plan().unwrap().totals.cache));
+    let request = PlanRequest::new(stage.engine, model.clone(), stage.machine.clone(), stage.settings.clone());
+    assert_eq!(told.figures["many_cache"], Value::Bytes(request.plan().unwrap().totals.cache));
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
     let bare = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
     assert_eq!(lesson.tell(0, &model, &bare).unwrap().stage.machine.gpus.len(), 1);
