@@ -188,6 +188,13 @@ impl Loaded {
         Measurer::new(self, devices).watch(&self.place(devices, spread), options, passes)
     }
 
+    /// Bytes of weights and caches per device, RAM last: what a placement takes at least, whatever its graph.
+    fn without_graph(&self, placement: &Placement, context: &Context, backends: &[Backend]) -> Vec<u64> {
+        let memory = Memory::new(&self.hparams, self.family.architecture, context, placement);
+        let weights = placement.weights(self, backends);
+        weights.into_iter().zip(memory.bytes(backends)).map(|(weights, cache)| weights + cache).collect()
+    }
+
     /// How layers are spread over `devices`.
     fn place(&self, devices: &[Device], spread: &Spread) -> Placement {
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();

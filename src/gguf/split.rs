@@ -30,7 +30,7 @@ impl Shard {
         let index = number(metadata, "split.no")?.unwrap_or(0);
         if count > limits.shards {
             return Err(GgufError::Split(format!(
-                "key 'split.count' is {count} shards, more than the limit of {}: the header is damaged or forged",
+                "key 'split.count' says {count} shards, more than the limit of {}: the header is damaged or forged",
                 limits.shards
             )));
         }

@@ -33,10 +33,10 @@ fn what_is_pinned_comes_first_and_goes_first() {
     open(&mut stage, "other");
     stage.press("L");
     assert!(stage.text().contains("✓ Together: all layers of all models are on GPU."), "{}", stage.text());
-    assert!(stage.text().contains("AAAA") && stage.text().contains("nn"), "{}", stage.text());
+    assert!(stage.text().contains("AAAA") && stage.text().contains("tt"), "{}", stage.text());
     stage.press("Esc End L");
     assert!(stage.text().contains("✗ Do not fit together: only 1 of 2 stays loaded."), "{}", stage.text());
-    assert!(stage.text().contains("is unloaded to make room for now:"), "{}", stage.text());
+    assert!(stage.text().contains("is unloaded to make room for this:"), "{}", stage.text());
 }
 
 #[test]

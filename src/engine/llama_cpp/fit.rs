@@ -6,12 +6,13 @@ mod layers;
 
 use std::rc::Rc;
 
-use super::context::Options;
+use super::context::{Context, Options};
 use super::error::Refusal;
 use super::measure::Measurer;
 use super::placement::Placement;
 use super::{Device, Loaded, Measured, Spread};
 use crate::engine::id::Aim;
+use crate::settings::FlashAttn;
 use layers::Filling;
 
 /// What a fit must heed.
@@ -163,6 +164,20 @@ impl Fitter<'_, '_> {
         let measured = Rc::new(self.measurer.measure(&placement, &self.options)?);
         self.known.push((n_ctx, placement, Rc::clone(&measured)));
         Ok(measured)
+    }
+
+    /// Bytes of weights and caches that `spread` asks for at least on each device, whatever its graph.
+    fn without_graph(&self, spread: &Spread) -> Result<Vec<i64>, Refusal> {
+        let (model, devices) = (self.model(), self.measurer.devices);
+        let context = Context::new(&self.options, &model.hparams, model.release)?;
+        let bytes = model.without_graph(&model.place(devices, spread), &context, &super::backends(devices));
+        Ok(bytes.into_iter().map(|bytes| bytes as i64).collect())
+    }
+
+    /// Whether llama.cpp takes these options for one placement and not for another.
+    fn may_be_refused(&self) -> bool {
+        let Options { flash_attn, type_v, .. } = self.options;
+        flash_attn == FlashAttn::Auto && type_v.block() > 1 && !self.model().release.packed_v_needs_no_trial
     }
 
     fn end(

@@ -47,7 +47,7 @@ impl App {
             })
         };
         let pins = self.pins.iter().map(|pin| (pin.letter.to_string(), pin.situation.clone()));
-        let now = self.situation().filter(|now| !pinned(now)).map(|now| ("now".to_owned(), now));
+        let now = self.situation().filter(|now| !pinned(now)).map(|now| ("this".to_owned(), now));
         let guests = pins.chain(now).map(|(label, situation)| Guest { label, situation }).collect();
         Together { guests, ..Together::default() }
     }

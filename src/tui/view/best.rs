@@ -17,7 +17,7 @@ pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
     let mut page = Page::new(app);
     page.text(
-        "All of these keep all layers on GPU; figures are the GPU memory needed of what is free. Enter applies the \
+        "All suggestions keep all layers on GPU; figures are the GPU memory used of what is free. Enter applies the \
          selected one, u undoes it.",
         Hue::Dim,
     );

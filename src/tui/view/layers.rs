@@ -42,7 +42,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     let columns = columns(area, blocks);
     let mut aside = format!("{} of {} on GPU", plan.on_gpus(), plan.layers.len());
     if columns.per_column > 1 {
-        aside = format!("{aside}, {} per column", columns.per_column);
+        aside = format!("{aside}, {} per col", columns.per_column);
     }
     if matches!(plan.standing(), Standing::PartInRam(_)) {
         aside = format!("{aside}, part in RAM");

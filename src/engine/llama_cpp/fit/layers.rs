@@ -140,19 +140,45 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
         if gpu == 0 && self.fitter.aim == Aim::EveryLayer {
             return Ok(());
         }
+        self.skip_certain_failures(&mut high, gpu)?;
         while let Some(step) = self.step(&high, gpu, |share| share.layers) {
-            let mut shares = self.best.shares.clone();
-            shares[gpu].layers += step;
-            if experts {
-                let output = gpu == last && shares[gpu].partial == 0;
-                shares[gpu].partial += if output { step - 1 } else { step };
-            }
-            let test = self.attempt(shares, self.best.dense_from)?;
+            let test = self.attempt(self.with_layers(gpu, step), self.best.dense_from)?;
             self.keep(test, &mut high, gpu);
         }
         let (used, may) = (self.best.used[gpu], self.targets[gpu]);
         self.refused =
             Some(Refused { gpu, needed: (high.used[gpu] - used).max(0) as u64, room: (may - used).max(0) as u64 });
+        Ok(())
+    }
+
+    /// The best, with `step` layers more on `gpu`, those with experts without them.
+    fn with_layers(&self, gpu: usize, step: u32) -> Vec<Share> {
+        let mut shares = self.best.shares.clone();
+        shares[gpu].layers += step;
+        if self.fitter.has_experts() {
+            let output = gpu + 1 == shares.len() && shares[gpu].partial == 0;
+            shares[gpu].partial += if output { step - 1 } else { step };
+        }
+        shares
+    }
+
+    /// Where even the best asks for more than `gpu` may take, false position comes down from `high` one layer at a time. As
+    /// long as weights and caches alone ask for no less than the best does, that is certain, and nothing is measured.
+    fn skip_certain_failures(&mut self, high: &mut Attempt, gpu: usize) -> Result<(), Refusal> {
+        let best = self.best.used[gpu];
+        let most = high.shares[gpu].layers - self.best.shares[gpu].layers;
+        if best <= self.targets[gpu] || high.used[gpu] < best || self.fitter.may_be_refused() {
+            return Ok(());
+        }
+        let mut fails = most;
+        while fails > 1
+            && (best == 0 || self.fitter.without_graph(&self.spread(&self.with_layers(gpu, fails - 1)))?[gpu] >= best)
+        {
+            fails -= 1;
+        }
+        if fails < most {
+            *high = self.attempt(self.with_layers(gpu, fails), self.best.dense_from)?;
+        }
         Ok(())
     }
 

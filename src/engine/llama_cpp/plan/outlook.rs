@@ -1,6 +1,5 @@
 //! What a request comes to at best: weights and caches have to be somewhere, whatever the graph takes beside them.
 
-use super::super::cache::Memory;
 use super::super::context::Context;
 use super::super::error::Refusal;
 use super::super::placement::{Overflow, Part, Placement, Request};
@@ -72,10 +71,7 @@ impl Floor<'_> {
     /// Weights and caches per device, on GPUs of these kinds, RAM last.
     fn least(&self, placement: &Placement, mut backends: Vec<Backend>) -> Vec<Bytes> {
         backends.push(Backend::CPU);
-        let Loaded { hparams, family, .. } = self.loaded;
-        let memory = Memory::new(hparams, family.architecture, self.context, placement);
-        let weights = placement.weights(self.loaded, &backends);
-        weights.into_iter().zip(memory.bytes(&backends)).map(|(weights, cache)| Bytes(weights + cache)).collect()
+        self.loaded.without_graph(placement, self.context, &backends).into_iter().map(Bytes).collect()
     }
 }
 
