@@ -23,9 +23,10 @@ pub mod why;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::engine::PlanRequest;
 use crate::engine::{Aim, Hope};
 use crate::machine::Machine;
-use crate::plan::{DevicePlan, Gist, Plan, PlanRequest, Verdict};
+use crate::plan::{DevicePlan, Gist, Plan, Verdict};
 use crate::settings::Settings;
 
 pub use change::Change;

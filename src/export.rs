@@ -15,7 +15,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::engine::EngineId;
-use crate::plan::{Plan, PlanRequest};
+use crate::engine::PlanRequest;
+use crate::plan::Plan;
 
 pub use json::{json, object};
 

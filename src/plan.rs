@@ -7,7 +7,6 @@ mod knob;
 mod listing;
 mod own_caches;
 mod peak;
-mod request;
 mod verdict;
 mod why;
 
@@ -26,7 +25,6 @@ pub use gist::Gist;
 pub use listing::Listing;
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
 pub use peak::{Alive, Held, Kind, Peak};
-pub use request::PlanRequest;
 pub use verdict::{Standing, Verdict};
 
 /// What an engine decided.

@@ -15,9 +15,10 @@ pub mod trace;
 use serde_json::Value;
 
 use crate::engine::EngineError;
+use crate::engine::PlanRequest;
 use crate::engine::ggml::Op;
 use crate::model::Model;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use allocation::{Allocation, Versus};
 use caches::Caches;
 use formulas::Formulas;

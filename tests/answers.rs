@@ -6,11 +6,12 @@ mod together;
 use plimsoll::answer::matrix::Axis;
 use plimsoll::answer::sweep::Outcome;
 use plimsoll::answer::{Change, Goal, verdict, why};
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
-use plimsoll::model::Model;
-use plimsoll::plan::{Plan, PlanRequest, Standing, Verdict, Why};
+use plimsoll::plan::{Plan, Standing, Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::source::catalogue;
@@ -39,7 +40,7 @@ fn one_gpu(gib: u64) -> Machine {
     Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described }
 }
 
-fn request(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> PlanRequest {
+fn request(engine: EngineId, model: &PreparedModel, machine: &Machine, settings: &Settings) -> PlanRequest {
     PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone())
 }
 
@@ -191,7 +192,7 @@ proptest! {
                 let (mut settings, mut machine) = (settings.clone(), machine.clone());
                 change.apply(&mut settings, &mut machine);
                 let model = match *change {
-                    Change::Quantisation(to) => &model.quantised(to).unwrap(),
+                    Change::Quantisation(to) => &model.quantised(to).unwrap().into(),
                     _ => model,
                 };
                 let changed = engine::plan(engine, model, &machine, &settings).unwrap();
@@ -209,7 +210,7 @@ proptest! {
     ) {
         let request = request(engine, model, &machine, &settings);
         let meets = |to| {
-            let model = model.quantised(to).unwrap();
+            let model = model.quantised(to).unwrap().into();
             engine::plan(engine, &model, &machine, &settings).is_ok_and(|plan| goal.is_met_by(&plan))
         };
         let sizes = model.quantisations();
@@ -282,7 +283,7 @@ proptest! {
         let matrix = request.matrix(Axis::Knob(Knob::Context, vec![4096, 10_000]), rows);
         prop_assert_eq!(matrix.cells.len(), 2 * to.len());
         for (column, &to) in to.iter().enumerate() {
-            let model = model.quantised(to).unwrap();
+            let model = model.quantised(to).unwrap().into();
             let settings = Settings { ctx: Context::Tokens(10_000), ..settings.clone() };
             let plan = engine::plan(engine, &model, &machine, &settings);
             let outcome = plan.map(|plan| Outcome::of(&plan)).map_err(|error| error.to_string());
@@ -375,7 +376,8 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
 /// Blocks that only predict further tokens are no layers of the plan, whatever an engine counts.
 #[test]
 fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {
-    let (model, machine) = (plimsoll::source::catalogue::model("glm-4.5-air").unwrap(), one_gpu(96));
+    let (model, machine) =
+        (PreparedModel::from(plimsoll::source::catalogue::model("glm-4.5-air").unwrap()), one_gpu(96));
     assert_eq!(model.value("nextn_predict_layers").and_then(plimsoll::gguf::Value::as_u64), Some(1));
     let of = |layers: u64| {
         let settings =
@@ -411,7 +413,7 @@ fn a_split_model_is_explained_and_brought_back() {
 #[test]
 fn a_context_that_fits_beyond_others_that_do_not_is_found() {
     for (name, share) in [("qwen3-coder-30b-a3b", Bytes::gib(24)), ("gemma4-e2b", Bytes::mib(2336))] {
-        let model = catalogue::find(name).unwrap().model(FileType::Q4KM).unwrap();
+        let model = catalogue::find(name).unwrap().model(FileType::Q4KM).unwrap().into();
         let gpu = |name: &str| Gpu { name: name.to_owned(), free: share, ..one_gpu(24).gpus.remove(0) };
         let machine = Machine { gpus: vec![gpu("first"), gpu("second")], ..one_gpu(24) };
         let settings = Settings::default();

@@ -1,10 +1,11 @@
 //! What is taken away from a plan, read back: the knobs that come out of it make the same plan.
 
+use plimsoll::engine::PlanRequest;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::export::{Format, Found, Subject, llama_server};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
-use plimsoll::plan::{DevicePlan, Plan, PlanRequest};
+use plimsoll::plan::{DevicePlan, Plan};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
@@ -284,7 +285,7 @@ fn small() -> (Model, Machine) {
         ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO },
         origin: Origin::Described,
     };
-    let model = given::model("qwen3-0.6b");
+    let model = Model::clone(&given::model("qwen3-0.6b"));
     (model, machine)
 }
 

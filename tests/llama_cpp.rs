@@ -311,7 +311,7 @@ fn what_no_list_knows_is_reckoned_by_what_its_file_holds() {
     let settings = Settings { ctx: settings::Context::Tokens(8192), parallel: Some(1), ..Settings::default() };
     for name in support::model_names() {
         let plan = |header| {
-            let model = Model::from_header(header, &name).unwrap();
+            let model = Model::from_header(header, &name).unwrap().into();
             engine::plan(EngineId::LlamaCpp, &model, &cards(&[640]), &settings)
         };
         let Ok(known) = plan(support::model(&name)) else { continue };

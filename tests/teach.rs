@@ -9,9 +9,10 @@ mod schedule;
 mod screens;
 
 use plimsoll::engine::EngineId;
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::machine::Machine;
-use plimsoll::model::Model;
-use plimsoll::plan::{Plan, PlanRequest};
+use plimsoll::plan::Plan;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::source::catalogue;
 use plimsoll::teach::{Sheet, Topic};
@@ -22,7 +23,7 @@ use crate::laws;
 /// A plan, and a page about it; none where the engine makes no plan. What can be planned can be explained.
 fn shown(
     engine: EngineId,
-    model: &Model,
+    model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
     topic: Topic,

@@ -5,8 +5,9 @@ mod suggestion;
 use super::change::width;
 use super::largest::Largest;
 use super::{Change, Goal};
+use crate::engine::PlanRequest;
 use crate::machine::Machine;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
 

@@ -5,9 +5,10 @@ use std::fmt;
 
 use super::Goal;
 use super::search::{Mirrored, Search};
+use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use crate::units::{Bytes, Tokens};

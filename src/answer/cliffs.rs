@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::search::{KnobSearch, Planned, RulesInEffect, Search, Track};
 use super::verdict::headline;
-use crate::plan::{PlanRequest, Verdict};
+use crate::engine::PlanRequest;
+use crate::plan::Verdict;
 use crate::settings::knob::Knob;
 
 /// A place on a knob's track between two neighbouring values that turn out differently.

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::Goal;
-use crate::plan::{Plan, PlanRequest, Standing, Verdict};
+use crate::engine::PlanRequest;
+use crate::plan::{Plan, Standing, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::{Bytes, Ratio};
 

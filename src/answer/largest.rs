@@ -2,7 +2,8 @@
 
 use super::Goal;
 use super::search::{KnobSearch, Mirrored, Search, Track};
-use crate::plan::{Plan, PlanRequest};
+use crate::engine::PlanRequest;
+use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
 
 /// So many places of a track are few.

@@ -1,8 +1,9 @@
 //! How far each knob can go, and what would help: what the planner's screen asks after every key.
 
 use super::{Change, Goal};
+use crate::engine::PlanRequest;
 use crate::gguf::FileType;
-use crate::plan::{Plan, PlanRequest, Verdict};
+use crate::plan::{Plan, Verdict};
 use crate::settings::GpuLayers;
 use crate::settings::knob::{Knob, QUANTISATIONS};
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::Goal;
+use crate::engine::PlanRequest;
 use crate::machine::Machine;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::knob::Knob;
 
 /// What one machine makes of the model.

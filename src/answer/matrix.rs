@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::sweep::Outcome;
+use crate::engine::PlanRequest;
+use crate::engine::PreparedModel;
 use crate::gguf::FileType;
-use crate::model::Model;
-use crate::plan::PlanRequest;
 use crate::settings::knob::Knob;
 
 /// What changes along one side of a matrix, in the order of the rows or columns.
@@ -148,7 +148,7 @@ impl PlanRequest {
             Axis::Knob(knob, values) => values.iter().map(|&value| Step::Knob(*knob, value)).collect(),
             Axis::Quantisation(to) => {
                 let made = |to: FileType| match self.model.requantised(to) {
-                    Ok(model) => Ok((to, Arc::new(model))),
+                    Ok(model) => Ok((to, model.into())),
                     Err(error) => Err(error.to_string()),
                 };
                 to.iter().map(|&to| Step::Model(made(to))).collect()
@@ -161,14 +161,14 @@ impl PlanRequest {
 #[derive(Clone)]
 enum Step {
     Knob(Knob, u64),
-    Model(Result<(FileType, Arc<Model>), String>),
+    Model(Result<(FileType, Arc<PreparedModel>), String>),
 }
 
 /// What is different in one cell.
 #[derive(Clone, Debug, Default)]
 pub struct Pair {
     knobs: Vec<(Knob, u64)>,
-    model: Option<(FileType, Arc<Model>)>,
+    model: Option<(FileType, Arc<PreparedModel>)>,
 }
 
 impl Pair {

@@ -1,7 +1,8 @@
 //! A change to be taken up, with everything after it.
 
 use super::{Change, Goal};
-use crate::plan::{Plan, PlanRequest};
+use crate::engine::PlanRequest;
+use crate::plan::Plan;
 
 /// A single change that achieves something, and what comes of it.
 #[derive(Clone, Debug)]

@@ -1,8 +1,9 @@
 //! The largest quantisation of a model that still fits.
 
 use super::Goal;
+use crate::engine::PlanRequest;
 use crate::gguf::FileType;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::units::Bytes;
 
 /// How far the quantisation can go, the knobs held.

@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::cliffs::Cliff;
 use crate::engine::Aim;
+use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
-use crate::plan::{Gist, Plan, PlanRequest, Standing, Totals, Verdict};
+use crate::plan::{Gist, Plan, Standing, Totals, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::{Bytes, Ratio};
 

@@ -161,9 +161,9 @@ mod tests {
     use super::*;
     use crate::answer::matrix::Axis;
     use crate::engine::EngineId;
+    use crate::engine::PlanRequest;
     use crate::machine::described::Described;
     use crate::machine::{Machine, Os, Ram};
-    use crate::plan::PlanRequest;
     use crate::settings::knob::Knob;
     use crate::settings::{Context, Settings};
 

@@ -8,6 +8,8 @@ use super::fault::Fault;
 use super::knobs;
 use super::progress::Shown;
 use crate::answer::Limits;
+use crate::engine::PlanRequest;
+use crate::engine::PreparedModel;
 use crate::engine::{self, EngineId};
 use crate::gguf::FileType;
 use crate::hardware::saved::Saved;
@@ -15,7 +17,7 @@ use crate::hardware::{self, Detected, Search, Tried};
 use crate::machine::Machine;
 use crate::machine::described::Described;
 use crate::model::Model;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::shelf::Question;
@@ -195,19 +197,19 @@ impl Ready {
     }
 
     /// The plan, with the notes of the door added to the engine's.
-    pub(super) fn plan(&self, model: &Model) -> Result<Plan, Fault> {
+    pub(super) fn plan(&self, model: &PreparedModel) -> Result<Plan, Fault> {
         let mut plan = engine::plan(self.engine, model, &self.machine, &self.settings)?;
         plan.notes.extend(self.notes.iter().cloned());
         Ok(plan)
     }
 
     /// How far the knobs of `plan` can go.
-    pub(super) fn limits(&self, model: &Arc<Model>, plan: &Plan) -> Limits {
+    pub(super) fn limits(&self, model: &Arc<PreparedModel>, plan: &Plan) -> Limits {
         self.request(model).limits(plan)
     }
 
     /// What questions are asked about.
-    pub(super) fn request(&self, model: &Arc<Model>) -> PlanRequest {
+    pub(super) fn request(&self, model: &Arc<PreparedModel>) -> PlanRequest {
         PlanRequest::new(self.engine, Arc::clone(model), Arc::clone(&self.machine), self.settings.clone())
     }
 }

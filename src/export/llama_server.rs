@@ -4,9 +4,10 @@
 use super::environment::{mebibytes, shares};
 use super::shell::{comment, word};
 use super::{Found, Subject};
+use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, Launch};
 use crate::machine::{Backend, Gpu, Machine, joined};
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::{Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
 use std::sync::Arc;
 

@@ -8,9 +8,10 @@ use std::thread;
 use super::Item;
 use crate::answer::Glance;
 use crate::engine::EngineId;
+use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::source::{Held, Roots};
 

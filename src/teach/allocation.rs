@@ -9,9 +9,10 @@ pub use walk::{Life, Moment, Timeline, Walk};
 
 use super::trace::{Asked, Home, Trace};
 use crate::engine::EngineError;
+use crate::engine::PlanRequest;
 use crate::engine::llama_cpp::Measured;
 use crate::engine::llama_cpp::settled::Settled;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::FlashAttn;
 use crate::units::Tokens;
 

@@ -6,9 +6,10 @@ mod heads;
 
 use serde::Serialize;
 
+use crate::engine::PlanRequest;
 use crate::engine::llama_cpp::cache::{KvCache, Memory};
 use crate::engine::{self, EngineError, llama_cpp};
-use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, Plan, PlanRequest};
+use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, Plan};
 use crate::settings::{CacheType, InEffect};
 use crate::units::{Bytes, Ratio};
 

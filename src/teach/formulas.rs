@@ -9,9 +9,10 @@ mod weights;
 
 use serde::Serialize;
 
+use crate::engine::PlanRequest;
 use crate::engine::formulas as estimated;
 use crate::engine::{self, EngineError};
-use crate::plan::{Branch, GraphUse, Plan, PlanRequest, Symbol, Term};
+use crate::plan::{Branch, GraphUse, Plan, Symbol, Term};
 use crate::units::{Bytes, Ratio};
 
 pub use contest::{Along, Contest, Crossing, Sample, Side};

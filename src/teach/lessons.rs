@@ -11,11 +11,13 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::Library;
+use crate::engine::PlanRequest;
+use crate::engine::PreparedModel;
 use crate::engine::{self, EngineError, EngineId};
 use crate::machine::described::Described;
 use crate::machine::{Machine, Origin};
 use crate::model::Model;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::Settings;
 use measure::Needs;
 use recipe::{Figure, Recipe};
@@ -79,7 +81,7 @@ pub struct Lessons {
     /// The lesson.
     pub told: Told,
     /// The model of the catalogue.
-    pub stand_in: Option<Arc<Model>>,
+    pub stand_in: Option<Arc<PreparedModel>>,
 }
 
 impl Lessons {
@@ -95,8 +97,9 @@ impl Lessons {
         }
         let model = library(&lesson.model);
         let model = model.ok_or_else(|| EngineError::Model(format!("the catalogue has no {}", lesson.model)))?;
+        let model: Arc<PreparedModel> = model.into();
         match lesson.tell_on_its_own(at, &model, &request.machine) {
-            Ok(told) => Ok(Self { told, stand_in: Some(Arc::new(model)) }),
+            Ok(told) => Ok(Self { told, stand_in: Some(model) }),
             Err(Untold::Refused(error)) => Err(error),
             Err(Untold::Unsuited) => Err(nothing(format!("lesson {} shows nothing on this machine", at + 1))),
         }
@@ -169,7 +172,7 @@ impl Lesson {
     ///
     /// # Errors
     /// When the lesson shows nothing on this model, or an engine refuses one of its cases.
-    pub fn tell(&'static self, at: usize, model: &Model, machine: &Machine) -> Result<Told, Untold> {
+    pub fn tell(&'static self, at: usize, model: &PreparedModel, machine: &Machine) -> Result<Told, Untold> {
         if self.needs == Needs::This { Err(Untold::Unsuited) } else { self.tell_on_its_own(at, model, machine) }
     }
 
@@ -177,7 +180,7 @@ impl Lesson {
     ///
     /// # Errors
     /// As [`Self::tell`].
-    pub fn tell_on_its_own(&'static self, at: usize, model: &Model, machine: &Machine) -> Result<Told, Untold> {
+    pub fn tell_on_its_own(&'static self, at: usize, model: &PreparedModel, machine: &Machine) -> Result<Told, Untold> {
         if !self.needs.are_met_by(model) {
             return Err(Untold::Unsuited);
         }

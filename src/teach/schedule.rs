@@ -5,10 +5,11 @@ mod handout;
 mod step;
 
 use crate::engine::EngineError;
+use crate::engine::PlanRequest;
 use crate::engine::ggml::Backend;
 use crate::engine::ggml::tensor::{Buffer, Id, Op, Place};
 use crate::engine::llama_cpp::settled::Settled;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::units::Bytes;
 
 use super::names;

@@ -1,10 +1,11 @@
 //! llama.cpp's work on a plan, watched: the graph that is really reserved, its scheduling and its allocation.
 
+use crate::engine::PlanRequest;
 use crate::engine::ggml::schedule::Trace as Passes;
 use crate::engine::llama_cpp::settled::Settled;
 use crate::engine::llama_cpp::{Measured, Watched};
 use crate::engine::{self, EngineError, EngineId};
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::{Context, GpuLayers, Settings};
 
 /// What was asked of llama.cpp, and what it did.

@@ -7,7 +7,7 @@ use crate::answer::matrix::Axis;
 use crate::answer::sweep::{Outcome, Point};
 use crate::answer::together::{Household, Tenant, live_together};
 use crate::answer::{Goal, Offer};
-use crate::plan::PlanRequest;
+use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
 use std::sync::Arc;
 

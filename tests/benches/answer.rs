@@ -14,7 +14,7 @@ use divan::Bencher;
 use given::{model, server};
 use plimsoll::answer::Goal;
 use plimsoll::engine::EngineId;
-use plimsoll::plan::PlanRequest;
+use plimsoll::engine::PlanRequest;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::units::Bytes;

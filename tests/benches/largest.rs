@@ -20,10 +20,11 @@ use given::{card, cards, server};
 use plimsoll::answer::Goal;
 use plimsoll::answer::matrix::Axis;
 use plimsoll::engine::EngineId;
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Machine};
 use plimsoll::model::Model;
-use plimsoll::plan::PlanRequest;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, FlashAttn, Settings};
 use plimsoll::source::catalogue::{self, Entry};
@@ -83,11 +84,11 @@ fn questions() -> impl Iterator<Item = Question> {
     EngineId::ALL.into_iter().flat_map(move |engine| knobs.map(|knob| Question(engine, knob)))
 }
 
-fn models() -> &'static [(String, Model)] {
-    static READ: OnceLock<Vec<(String, Model)>> = OnceLock::new();
+fn models() -> &'static [(String, PreparedModel)] {
+    static READ: OnceLock<Vec<(String, PreparedModel)>> = OnceLock::new();
     READ.get_or_init(|| {
-        let read = |name: String| Some((name.clone(), Model::from_header(support::model(&name), &name).ok()?));
-        let known = |entry: &Entry| Some((entry.names().next()?.to_owned(), entry.model(FileType::Q4KM).ok()?));
+        let read = |name: String| Some((name.clone(), Model::from_header(support::model(&name), &name).ok()?.into()));
+        let known = |entry: &Entry| Some((entry.names().next()?.to_owned(), entry.model(FileType::Q4KM).ok()?.into()));
         let catalogue = catalogue::all().iter().filter_map(known);
         support::model_names().into_iter().filter_map(read).chain(catalogue).collect()
     })
@@ -95,7 +96,7 @@ fn models() -> &'static [(String, Model)] {
 
 /// Machines that hold the model's weights with something to spare, or not quite: the edge lies within the knob's range. Then
 /// some that people have.
-fn machines(model: &Model) -> Vec<Machine> {
+fn machines(model: &PreparedModel) -> Vec<Machine> {
     let share = |percent: u64, gpus: u64| Bytes(model.bytes.0 / 100 * percent / gpus + (1 << 30));
     vec![
         server(1, share(130, 1)),

@@ -367,7 +367,7 @@ fn a_saved_machine_joins_for_llama_cpp() {
 
 #[test]
 fn machines_stand_side_by_side_with_verdict_and_largest_context() {
-    use plimsoll::plan::PlanRequest;
+    use plimsoll::engine::PlanRequest;
     use plimsoll::settings::knob::Knob;
     use plimsoll::units::Tokens;
     let mut stage = bench();

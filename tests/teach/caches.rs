@@ -1,7 +1,7 @@
 //! The caches' page: its figures are the plan's, and those of both engines agree with what they say elsewhere.
 
 use plimsoll::engine::EngineId;
-use plimsoll::plan::PlanRequest;
+use plimsoll::engine::PlanRequest;
 use plimsoll::settings::{CacheType, Context, Settings};
 use plimsoll::teach::caches::{Caches, Fill, Keeps, Store, Whose};
 use plimsoll::units::Bytes;

@@ -1,9 +1,10 @@
 //! The formulas' page: its figures are the plan's, its legend evaluates to them, and its crossings are where plans turn.
 
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{Machine, Origin, Os, Ram};
-use plimsoll::model::Model;
-use plimsoll::plan::{GraphSize, GraphUse, Plan, PlanRequest, Symbol};
+use plimsoll::plan::{GraphSize, GraphUse, Plan, Symbol};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::teach::formulas::{Amount, Formulas, Node, Role};
@@ -15,7 +16,7 @@ use crate::laws::{any_model, machine, models};
 
 const CLASSIC: [EngineId; 2] = [EngineId::Ollama024, EngineId::Ollama011];
 
-fn page(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Option<(Plan, Formulas)> {
+fn page(engine: EngineId, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Option<(Plan, Formulas)> {
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().ok()?;
     let page = Formulas::of(&request, &plan).unwrap();
@@ -131,7 +132,7 @@ proptest! {
 }
 
 /// Evaluates every graph's formula on the page; how many that were.
-fn evaluated(engine: EngineId, model: &Model, settings: &Settings) -> usize {
+fn evaluated(engine: EngineId, model: &PreparedModel, settings: &Settings) -> usize {
     let Some((_, page)) = page(engine, model, &no_gpu(), settings) else { return 0 };
     // negative numbers of heads have wrapped, and no person would put them in
     let sane = |symbol: &Symbol| symbol.value.parse::<f64>().is_ok_and(|value| value < 1e12);

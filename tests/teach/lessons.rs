@@ -1,10 +1,10 @@
 //! Lessons: every figure in them is computed, on the model that they name at least, and they say nothing in vain.
 
 use plimsoll::engine::EngineId;
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Machine, Origin, Os, Ram};
-use plimsoll::model::Model;
-use plimsoll::plan::PlanRequest;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::source::catalogue;
 use plimsoll::teach::lessons::{self, Lesson, Told, Untold, Value};
@@ -15,8 +15,8 @@ use crate::stage;
 /// Names that have digits in them; every other digit in a text would be a figure that nothing computes.
 const NAMES: [&str; 3] = ["q8_0", "f16", "500 MiB"];
 
-fn its_model(lesson: &Lesson) -> Model {
-    catalogue::find(&lesson.model).unwrap().model(FileType::Q4KM).unwrap()
+fn its_model(lesson: &Lesson) -> PreparedModel {
+    catalogue::find(&lesson.model).unwrap().model(FileType::Q4KM).unwrap().into()
 }
 
 fn told(lesson: &'static Lesson) -> Told {
@@ -53,7 +53,7 @@ fn every_figure_is_computed() {
 fn lessons_are_told_on_the_open_model_where_they_show_something() {
     let told = |id: &str, model: &str| {
         let lesson = lessons::all().iter().find(|lesson| lesson.id == id).unwrap();
-        lesson.tell(0, &stage::model(model), &stage::one_gpu())
+        lesson.tell(0, &stage::model(model).into(), &stage::one_gpu())
     };
     for id in ["parallel", "flash", "q8", "batch", "last-mib", "one-layer"] {
         assert!(told(id, "llama3.1-8b").is_ok(), "{id}");

@@ -111,7 +111,7 @@ fn on_gpu(sheet: &Schedule, op: Op) -> bool {
 }
 
 fn watched(without: Option<Op>) -> Schedule {
-    let (model, machine) = (stage::model("llama3.1-8b"), stage::one_gpu());
+    let (model, machine) = (stage::model("llama3.1-8b").into(), stage::one_gpu());
     let shown = shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), Topic::Schedule(without));
     schedule(shown.unwrap().1.unwrap())
 }
@@ -136,7 +136,7 @@ fn a_rope_that_a_gpu_lacks_falls_back_to_ram_in_every_block() {
 
 #[test]
 fn a_pipeline_keeps_four_copies_and_says_why() {
-    let (model, machine) = (stage::model("llama3.1-8b"), stage::machine(2, "RTX 3090", 24, 64));
+    let (model, machine) = (stage::model("llama3.1-8b").into(), stage::machine(2, "RTX 3090", 24, 64));
     let sheet = |settings| {
         let (_, sheet) = shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None)).unwrap();
         schedule(sheet.unwrap())

@@ -6,9 +6,10 @@ use rayon::prelude::*;
 
 use super::{Search, Track};
 use crate::answer::Goal;
+use crate::engine::PlanRequest;
 use crate::engine::ggml::Backend;
 use crate::engine::{Aim, Outlook};
-use crate::plan::{PlanRequest, Verdict};
+use crate::plan::Verdict;
 use crate::settings::knob::Knob;
 use crate::settings::{FlashAttn, InEffect};
 

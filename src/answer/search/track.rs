@@ -1,7 +1,7 @@
 //! A knob's range as an engine sees it.
 
 use crate::engine;
-use crate::plan::PlanRequest;
+use crate::engine::PlanRequest;
 use crate::settings::knob::{Bounds, Knob};
 
 /// The values of a knob, ascending, counted from 0.

@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::engine::PlanRequest;
 use crate::engine::{Choice, EngineId};
-use crate::plan::{Confidence, Plan, PlanRequest};
+use crate::plan::{Confidence, Plan};
 use crate::settings::{Release, Settings};
 
 /// The engine, its release, and how sure its figures are.

@@ -2,7 +2,7 @@
 
 use super::App;
 use crate::answer::cliffs::Cliff;
-use crate::plan::PlanRequest;
+use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
 use crate::tui::effect::Effect;
 use crate::tui::inquiry::{About, Inquiry};

@@ -2,7 +2,8 @@
 
 use super::update::scrolled;
 use super::{App, Mode};
-use crate::plan::{Plan, PlanRequest};
+use crate::engine::PlanRequest;
+use crate::plan::Plan;
 use crate::tui::action::Command;
 
 /// As many plans as stand side by side.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::live::Stale;
 use super::tag::capital;
 use super::{App, Cursors, Knob};
+use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::machine::what_if::{Named, WhatIf};
-use crate::plan::PlanRequest;
 use crate::settings::{Aside, Settings};
 
 /// Situations that can be gone back to.

@@ -6,9 +6,10 @@ use super::live::Stale;
 use super::{App, Mode};
 use crate::answer::Limits;
 use crate::engine;
+use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::model::Model;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
 use crate::tui::effect::{Effect, Question, Survey};
 

@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 
 use super::update::scrolled;
 use super::{App, Mode};
-use crate::plan::PlanRequest;
+use crate::engine::PlanRequest;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::teach::lessons::Stage;

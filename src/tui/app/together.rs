@@ -3,7 +3,7 @@
 use super::update::scrolled;
 use super::{App, Mode};
 use crate::answer::together::Household;
-use crate::plan::PlanRequest;
+use crate::engine::PlanRequest;
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::engine::PlanRequest;
 use crate::export::{Format, Found, Subject};
 use crate::machine::Machine;
-use crate::plan::{Plan, PlanRequest};
+use crate::plan::Plan;
 use crate::shelf::{self, Item};
 use crate::source::catalogue;
 use crate::teach::Topic;

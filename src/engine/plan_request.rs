@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::engine::id::EngineId;
+use super::id::EngineId;
+use super::prepared::PreparedModel;
 use crate::gguf::FileType;
 use crate::machine::Machine;
-use crate::model::Model;
 use crate::settings::Settings;
 
 /// An engine, a model, a machine and the knobs. Quick to clone.
@@ -14,9 +14,9 @@ pub struct PlanRequest {
     /// Who decides.
     pub engine: EngineId,
     /// The model as it was opened.
-    pub opened: Arc<Model>,
+    pub opened: Arc<PreparedModel>,
     /// The same in the quantisation that the knobs ask for.
-    pub model: Arc<Model>,
+    pub model: Arc<PreparedModel>,
     /// The machine.
     pub machine: Arc<Machine>,
     /// The knobs.
@@ -27,7 +27,7 @@ impl PlanRequest {
     /// For a model as it was opened.
     pub fn new(
         engine: EngineId,
-        model: impl Into<Arc<Model>>,
+        model: impl Into<Arc<PreparedModel>>,
         machine: impl Into<Arc<Machine>>,
         settings: Settings,
     ) -> Self {
@@ -51,7 +51,7 @@ impl PlanRequest {
 
     /// The same with another model in the place of its own.
     #[must_use]
-    pub fn with_model(&self, model: impl Into<Arc<Model>>) -> Self {
+    pub fn with_model(&self, model: impl Into<Arc<PreparedModel>>) -> Self {
         Self { model: model.into(), ..self.clone() }
     }
 
@@ -63,13 +63,13 @@ impl PlanRequest {
 
     /// The same with the model in another quantisation; `None` where it cannot be had so.
     pub fn quantised(&self, to: FileType) -> Option<Self> {
-        let model = Arc::new(self.opened.requantised(to).ok()?);
+        let model = self.opened.requantised(to).ok()?.into();
         Some(self.quantised_as(to, model))
     }
 
     /// The same with `model`, which is the opened one as `quant`.
     #[must_use]
-    pub fn quantised_as(&self, quant: FileType, model: Arc<Model>) -> Self {
+    pub fn quantised_as(&self, quant: FileType, model: Arc<PreparedModel>) -> Self {
         self.with_model(model).changed(|settings| settings.quant = Some(quant))
     }
 }
