@@ -12,84 +12,32 @@ pub mod largest;
 pub mod limits;
 pub mod machines;
 pub mod matrix;
+pub mod offer;
 pub mod quant;
 mod search;
-pub mod situation;
 pub mod sweep;
 pub mod together;
 pub mod verdict;
 pub mod why;
 
 use std::fmt;
+use std::sync::Arc;
 
-use crate::engine::{self, Aim, EngineError, EngineId, Hope, Outlook, Scene};
+use crate::engine::PlanRequest;
+use crate::engine::{Aim, Hope};
 use crate::machine::Machine;
-use crate::model::Model;
 use crate::plan::{DevicePlan, Gist, Plan, Verdict};
 use crate::settings::Settings;
-use crate::settings::knob::{Bounds, Knob};
 
 pub use change::Change;
 pub use glance::Glance;
 pub use limits::Limits;
-pub use situation::{Offer, Situation};
+pub use offer::Offer;
 
-/// What an engine is asked about.
-#[derive(Clone, Copy, Debug)]
-pub struct Case<'a> {
-    /// Who decides.
-    pub engine: EngineId,
-    /// The model.
-    pub model: &'a Model,
-    /// The machine.
-    pub machine: &'a Machine,
-    /// The knobs.
-    pub settings: &'a Settings,
-}
-
-impl Case<'_> {
-    /// Asks the engine.
-    ///
-    /// # Errors
-    /// As [`engine::plan`].
-    pub fn plan(&self) -> Result<Plan, EngineError> {
-        engine::plan(self.engine, self.model, self.machine, self.settings)
-    }
-
-    /// The knobs that the engine offers for this model on this machine, in the order of the screen.
-    pub fn knobs(&self) -> Vec<Knob> {
-        let scene = Scene { model: Some(self.model), machine: self.machine, raw: self.settings.raw };
-        self.engine.facts().knobs(&scene)
-    }
-
-    /// The ends of the knobs' ranges, which the model sets.
-    pub fn bounds(&self) -> Bounds {
-        let summary = &self.model.hyper;
-        let layer_count = self.model.block_count() as u64 + 1;
-        Bounds { context_train: summary.context_train, layer_count, experts: summary.experts.is_some() }
-    }
-
+impl PlanRequest {
     /// The plan with other settings; `None` where the engine makes none.
     fn plan_with(&self, change: impl FnOnce(&mut Settings)) -> Option<Plan> {
-        let mut settings = self.settings.clone();
-        change(&mut settings);
-        engine::plan(self.engine, self.model, self.machine, &settings).ok()
-    }
-
-    /// What the plan comes to.
-    ///
-    /// # Errors
-    /// As [`engine::plan`].
-    pub fn gist(&self, aim: Aim) -> Result<Gist, EngineError> {
-        engine::of(self.engine).summary(self.model, self.machine, self.settings, aim)
-    }
-
-    /// What is certain of the plan beforehand.
-    ///
-    /// # Errors
-    /// As [`engine::plan`].
-    fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
-        engine::of(self.engine).outlook(self.model, self.machine, self.settings)
+        self.changed(change).plan().ok()
     }
 
     /// Whether `goal` is met.
@@ -99,18 +47,26 @@ impl Case<'_> {
 
     /// The plan after `change`; `None` where the engine makes none.
     pub fn plan_after(&self, change: &Change) -> Option<Plan> {
-        self.after(change, |case| case.plan().ok())?
+        self.after_in_short(change)?.plan().ok()
     }
 
-    /// What `look` sees after `change`; `None` where that cannot be made.
-    fn after<T>(&self, change: &Change, look: impl FnOnce(&Case<'_>) -> T) -> Option<T> {
-        if let Change::Quantisation(to) = *change {
-            let model = self.model.quantised(to).ok()?;
-            return Some(look(&Case { model: &model, ..*self }));
+    /// The same after `change`; `None` where the model cannot be had in the quantisation that it asks for.
+    pub fn after(&self, change: &Change) -> Option<Self> {
+        match *change {
+            Change::Quantisation(to) => self.quantised(to),
+            _ => self.after_in_short(change),
         }
-        let (mut settings, mut machine) = (self.settings.clone(), self.machine.clone());
+    }
+
+    /// [`PlanRequest::after`] for those who show nothing of it: nothing is said of a quantisation.
+    fn after_in_short(&self, change: &Change) -> Option<Self> {
+        if let Change::Quantisation(to) = *change {
+            return Some(self.with_model(self.model.quantised(to).ok()?));
+        }
+        let (mut settings, mut machine) = (self.settings.clone(), Machine::clone(&self.machine));
         change.apply(&mut settings, &mut machine);
-        Some(look(&Case { settings: &settings, machine: &machine, ..*self }))
+        let machine = if machine == *self.machine { Arc::clone(&self.machine) } else { Arc::new(machine) };
+        Some(Self { machine, settings, ..self.clone() })
     }
 }
 

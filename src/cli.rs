@@ -24,6 +24,7 @@ mod value;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
+use std::panic;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -39,13 +40,23 @@ use style::Style;
 /// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 the answer could not be
 /// written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
 pub fn main() -> ExitCode {
-    // a second hook is refused, which only a test that calls this twice would see
-    let hooks = color_eyre::config::HookBuilder::default().display_env_section(false).install();
-    debug_assert!(hooks.is_ok(), "the panic hook is installed once");
+    hook_panics();
     match run(std::env::args_os()) {
         Ok(status) => status,
         Err(fault) => fault.report(),
     }
+}
+
+/// From now on what is said of a panic ends in what to do about it. The planner gives the terminal back before.
+fn hook_panics() {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        before(panic);
+        eprintln!(
+            "plimsoll {} has failed, which is a mistake in it and not yours: please report the lines above, and what you did",
+            env!("CARGO_PKG_VERSION")
+        );
+    }));
 }
 
 fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, Fault> {

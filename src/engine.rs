@@ -19,6 +19,8 @@ mod ollama;
 pub mod ollama_011;
 pub mod ollama_024;
 mod outlook;
+mod plan_request;
+mod prepared;
 mod request;
 #[cfg(test)]
 mod toy;
@@ -27,7 +29,7 @@ use crate::gguf::Tensor;
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::{Gist, OwnCaches, Plan};
-use crate::settings::knob::Knob;
+use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{InEffect, Settings};
 use formulas::Formulas;
 use llama_cpp::settled::Settled;
@@ -39,6 +41,8 @@ pub use graph_size::formulas;
 pub use id::{Aim, EngineError, EngineId, Launch};
 pub use knobs::{Scene, When};
 pub use outlook::{Hope, Outlook};
+pub use plan_request::PlanRequest;
+pub use prepared::PreparedModel;
 
 /// Who decides where things go.
 pub trait Engine: Sync {
@@ -49,13 +53,19 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// When the header lacks a key that it cannot do without, or it refuses the settings.
-    fn plan(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError>;
+    fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError>;
 
     /// What the plan comes to, without the explanations that make a plan.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn summary(&self, model: &Model, machine: &Machine, settings: &Settings, _aim: Aim) -> Result<Gist, EngineError> {
+    fn summary(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+        _aim: Aim,
+    ) -> Result<Gist, EngineError> {
         self.plan(model, machine, settings).map(|plan| Gist::of(&plan))
     }
 
@@ -63,7 +73,7 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn outlook(&self, _: &Model, _: &Machine, _: &Settings) -> Result<Option<Outlook>, EngineError> {
+    fn outlook(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<Outlook>, EngineError> {
         Ok(None)
     }
 
@@ -71,13 +81,13 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn admit(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError>;
+    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError>;
 
     /// How it would start llama-server for this plan; none where it does not.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn launch(&self, _: &Model, _: &Machine, _: &Settings) -> Result<Option<Launch>, EngineError> {
+    fn launch(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<Launch>, EngineError> {
         Ok(None)
     }
 
@@ -85,7 +95,7 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn settled(&self, _: &Model, _: &Machine, _: &Settings) -> Result<Option<Settled>, EngineError> {
+    fn settled(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<Settled>, EngineError> {
         Ok(None)
     }
 
@@ -134,11 +144,55 @@ impl EngineId {
     }
 }
 
+impl PlanRequest {
+    /// Asks the engine.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn plan(&self) -> Result<Plan, EngineError> {
+        of(self.engine).plan(&self.model, &self.machine, &self.settings)
+    }
+
+    /// What the plan comes to.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn gist(&self, aim: Aim) -> Result<Gist, EngineError> {
+        of(self.engine).summary(&self.model, &self.machine, &self.settings, aim)
+    }
+
+    /// What is certain of the plan beforehand.
+    ///
+    /// # Errors
+    /// As [`Engine::plan`].
+    pub fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
+        of(self.engine).outlook(&self.model, &self.machine, &self.settings)
+    }
+
+    /// The knobs that the engine offers for this model on this machine, in the order of the screen.
+    pub fn knobs(&self) -> Vec<Knob> {
+        let scene = Scene { model: Some(&self.model), machine: &self.machine, raw: self.settings.raw };
+        self.engine.facts().knobs(&scene)
+    }
+
+    /// The ends of the knobs' ranges, which the model sets.
+    pub fn bounds(&self) -> Bounds {
+        let hyper = &self.model.hyper;
+        let layer_count = self.model.block_count() as u64 + 1;
+        Bounds { context_train: hyper.context_train, layer_count, experts: hyper.experts.is_some() }
+    }
+}
+
 /// Plans `model` on `machine` as `engine` would.
 ///
 /// # Errors
 /// As [`Engine::plan`].
-pub fn plan(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+pub fn plan(
+    engine: EngineId,
+    model: &PreparedModel,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Plan, EngineError> {
     of(engine).plan(model, machine, settings)
 }
 
@@ -155,18 +209,24 @@ mod tests {
             &ollama_024::facts::FACTS
         }
 
-        fn plan(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+        fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
             ollama_024::plan(model, machine, settings)
         }
 
-        fn admit(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
+        fn admit(
+            &self,
+            model: &PreparedModel,
+            machine: &Machine,
+            settings: &Settings,
+        ) -> Result<Reception, EngineError> {
             self.plan(model, machine, settings).map(Reception::welcome)
         }
     }
 
     #[test]
     fn an_engine_needs_facts_plans_and_admission_and_has_the_rest_by_itself() {
-        let (model, machine, settings) = (toy::model("llama", &[]), toy::card(), Settings::default());
+        let (model, machine, settings) =
+            (PreparedModel::from(toy::model("llama", &[])), toy::card(), Settings::default());
         let plan = Small.plan(&model, &machine, &settings).unwrap();
         assert_eq!(Small.summary(&model, &machine, &settings, Aim::Most), Ok(Gist::of(&plan)));
         assert_eq!(Small.launch(&model, &machine, &settings), Ok(None));
@@ -178,7 +238,8 @@ mod tests {
 
     #[test]
     fn what_every_engine_says_of_itself_agrees() {
-        let (model, machine, settings) = (toy::model("llama", &[]), toy::card(), Settings::default());
+        let (model, machine, settings) =
+            (PreparedModel::from(toy::model("llama", &[])), toy::card(), Settings::default());
         for engine in EngineId::ALL {
             let facts = engine.facts();
             let place = |knob: Knob| Knob::ALL.iter().position(|&other| other == knob);

@@ -14,8 +14,8 @@ pub mod svg;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::answer::Case;
 use crate::engine::EngineId;
+use crate::engine::PlanRequest;
 use crate::plan::Plan;
 
 pub use json::{json, object};
@@ -24,7 +24,7 @@ pub use json::{json, object};
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// Engine, model, machine and knobs.
-    pub case: Case<'a>,
+    pub request: &'a PlanRequest,
     /// What the engine made of them.
     pub plan: &'a Plan,
     /// Where the programs find the model.

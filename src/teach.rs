@@ -14,8 +14,8 @@ pub mod trace;
 
 use serde_json::Value;
 
-use crate::answer::Case;
 use crate::engine::EngineError;
+use crate::engine::PlanRequest;
 use crate::engine::ggml::Op;
 use crate::model::Model;
 use crate::plan::Plan;
@@ -119,13 +119,13 @@ impl Topic {
     ///
     /// # Errors
     /// When the engine refuses what a page needs beyond the plan.
-    pub fn sheet(self, case: &Case<'_>, plan: &Plan, library: Library<'_>) -> Result<Sheet, EngineError> {
+    pub fn sheet(self, request: &PlanRequest, plan: &Plan, library: Library<'_>) -> Result<Sheet, EngineError> {
         match self {
-            Self::Schedule(without) => Schedule::of(case, plan, without).map(Box::new).map(Sheet::Schedule),
-            Self::Formulas => Formulas::of(case, plan).map(Sheet::Formulas),
-            Self::Caches => Caches::of(case, plan).map(Sheet::Caches),
-            Self::Lessons(at) => Lessons::of(at, case, library).map(|lesson| Sheet::Lessons(Box::new(lesson))),
-            Self::Allocation(versus) => Allocation::of(case, plan, versus).map(Sheet::Allocation),
+            Self::Schedule(without) => Schedule::of(request, plan, without).map(Box::new).map(Sheet::Schedule),
+            Self::Formulas => Formulas::of(request, plan).map(Sheet::Formulas),
+            Self::Caches => Caches::of(request, plan).map(Sheet::Caches),
+            Self::Lessons(at) => Lessons::of(at, request, library).map(|lesson| Sheet::Lessons(Box::new(lesson))),
+            Self::Allocation(versus) => Allocation::of(request, plan, versus).map(Sheet::Allocation),
         }
     }
 }

@@ -5,11 +5,12 @@ mod together;
 
 use plimsoll::answer::matrix::Axis;
 use plimsoll::answer::sweep::Outcome;
-use plimsoll::answer::{Case, Change, Goal, verdict, why};
+use plimsoll::answer::{Change, Goal, verdict, why};
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
-use plimsoll::model::Model;
 use plimsoll::plan::{Plan, Standing, Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
@@ -39,8 +40,8 @@ fn one_gpu(gib: u64) -> Machine {
     Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described }
 }
 
-fn case<'a>(engine: EngineId, model: &'a Model, machine: &'a Machine, settings: &'a Settings) -> Case<'a> {
-    Case { engine, model, machine, settings }
+fn request(engine: EngineId, model: &PreparedModel, machine: &Machine, settings: &Settings) -> PlanRequest {
+    PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone())
 }
 
 /// Every engine. One case of four goes to those that allocate as llama.cpp does, because they take longer.
@@ -51,15 +52,15 @@ fn any_engine() -> impl Strategy<Value = EngineId> {
     ]
 }
 
-fn at(case: &Case<'_>, knob: Knob, value: u64) -> Option<Plan> {
-    let mut settings = case.settings.clone();
+fn at(request: &PlanRequest, knob: Knob, value: u64) -> Option<Plan> {
+    let mut settings = request.settings.clone();
     knob.set(&mut settings, value);
-    engine::plan(case.engine, case.model, case.machine, &settings).ok()
+    engine::plan(request.engine, &request.model, &request.machine, &settings).ok()
 }
 
-fn meets(case: &Case<'_>, knob: Knob, value: u64, goal: Goal) -> bool {
+fn meets(request: &PlanRequest, knob: Knob, value: u64, goal: Goal) -> bool {
     let goal = if knob == Knob::GpuLayers { Goal::AtLeast(value as usize) } else { goal };
-    at(case, knob, value).is_some_and(|plan| goal.is_met_by(&plan))
+    at(request, knob, value).is_some_and(|plan| goal.is_met_by(&plan))
 }
 
 /// Machines on which models of all sizes get near the edge: one to four GPUs of one kind or of several.
@@ -112,36 +113,36 @@ proptest! {
         engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(), goal in goal(),
         knob in select(&NUMBERS[..]), elsewhere in any::<[proptest::sample::Index; 8]>(),
     ) {
-        let case = case(engine, model, &machine, &settings);
-        let last = knob.stops(&case.bounds()).last();
-        let largest = case.largest(knob, goal);
+        let request = request(engine, model, &machine, &settings);
+        let last = knob.stops(&request.bounds()).last();
+        let largest = request.largest(knob, goal);
         let mut above = knob.least();
         if let Some(largest) = &largest {
-            prop_assert!(meets(&case, knob, largest.value, goal));
-            let plan = at(&case, knob, largest.value);
+            prop_assert!(meets(&request, knob, largest.value, goal));
+            let plan = at(&request, knob, largest.value);
             prop_assert_eq!(Some(&largest.plan), plan.as_ref());
             let Some(next) = largest.next else {
                 // the end of the range, or of what the engine accepts
-                let end = at(&case, knob, last).unwrap();
+                let end = at(&request, knob, last).unwrap();
                 prop_assert_eq!(&end.settings, &largest.plan.settings);
                 return Ok(());
             };
             prop_assert_eq!(next, largest.value + 1);
-            prop_assert!(!meets(&case, knob, next, goal));
+            prop_assert!(!meets(&request, knob, next, goal));
             above = next;
         }
         for elsewhere in elsewhere {
             let value = above + elsewhere.index((last.saturating_sub(above) + 1) as usize) as u64;
             if value <= last {
-                prop_assert!(!meets(&case, knob, value, goal), "{knob:?} {value} fits too: {largest:?}");
+                prop_assert!(!meets(&request, knob, value, goal), "{knob:?} {value} fits too: {largest:?}");
             }
         }
     }
 
     #[test]
     fn an_inequality_is_its_own_sum(engine in any_engine(), model in laws::any_model(), machine in machine(), settings in laws::sane()) {
-        let case = case(engine, model, &machine, &settings);
-        let Ok(plan) = case.plan() else { return Ok(()) };
+        let request = request(engine, model, &machine, &settings);
+        let Ok(plan) = request.plan() else { return Ok(()) };
         for answer in why::layers(&plan) {
             let by_room = matches!(plan.layers[answer.index].why, Why::Fits { .. } | Why::NoRoom { .. });
             prop_assert!(answer.inequality.is_some() || !by_room, "{engine} {} {answer:?}", model.name);
@@ -168,13 +169,13 @@ proptest! {
 
     #[test]
     fn anything_can_be_answered(engine in any_engine(), model in laws::any_model(), machine in laws::machine(), settings in laws::settings()) {
-        let case = case(engine, model, &machine, &settings);
-        let Ok(plan) = case.plan() else { return Ok(()) };
+        let request = request(engine, model, &machine, &settings);
+        let Ok(plan) = request.plan() else { return Ok(()) };
         let answers = why::layers(&plan);
         prop_assert_eq!(answers.len(), plan.layers.len());
         prop_assert!(answers.iter().all(|answer| !answer.reason.is_empty()));
-        for change in case.changes(&plan, Goal::All) {
-            prop_assert!(case.works(&change, Goal::All), "{change:?}");
+        for change in request.changes(&plan, Goal::All) {
+            prop_assert!(request.works(&change, Goal::All), "{change:?}");
         }
     }
 
@@ -182,24 +183,24 @@ proptest! {
     fn every_change_that_is_proposed_works(
         engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(), layer in any::<proptest::sample::Index>(),
     ) {
-        let case = case(engine, model, &machine, &settings);
-        let Ok(plan) = case.plan() else { return Ok(()) };
+        let request = request(engine, model, &machine, &settings);
+        let Ok(plan) = request.plan() else { return Ok(()) };
         for goal in [Goal::All, Goal::Layer(layer.index(plan.layers.len()))] {
-            let changes = case.changes(&plan, goal);
+            let changes = request.changes(&plan, goal);
             prop_assert!(!goal.is_met_by(&plan) || changes.is_empty());
             for change in &changes {
                 let (mut settings, mut machine) = (settings.clone(), machine.clone());
                 change.apply(&mut settings, &mut machine);
                 let model = match *change {
-                    Change::Quantisation(to) => &model.quantised(to).unwrap(),
+                    Change::Quantisation(to) => &model.quantised(to).unwrap().into(),
                     _ => model,
                 };
                 let changed = engine::plan(engine, model, &machine, &settings).unwrap();
                 prop_assert!(goal.is_met_by(&changed), "{change:?}");
             }
         }
-        for change in case.limits(&plan).remedies {
-            prop_assert!(case.works(&change, Goal::All), "{change:?}");
+        for change in request.limits(&plan).remedies {
+            prop_assert!(request.works(&change, Goal::All), "{change:?}");
         }
     }
 
@@ -207,13 +208,13 @@ proptest! {
     fn the_largest_quantisation_fits_and_larger_ones_do_not(
         engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(), goal in goal(),
     ) {
-        let case = case(engine, model, &machine, &settings);
+        let request = request(engine, model, &machine, &settings);
         let meets = |to| {
-            let model = model.quantised(to).unwrap();
+            let model = model.quantised(to).unwrap().into();
             engine::plan(engine, &model, &machine, &settings).is_ok_and(|plan| goal.is_met_by(&plan))
         };
         let sizes = model.quantisations();
-        let largest = case.largest_quantisation(goal);
+        let largest = request.largest_quantisation(goal);
         let found = largest.found.as_ref().map(|&(to, _)| to);
         prop_assert!(found.is_none_or(meets));
         let at = found.map_or(0, |found| sizes.iter().position(|&(to, _)| to == found).unwrap() + 1);
@@ -225,13 +226,13 @@ proptest! {
     fn cliffs_are_where_neighbours_differ(
         engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(), knob in select(&Knob::ALL[..]),
     ) {
-        let case = case(engine, model, &machine, &settings);
-        let cliffs = case.cliffs(knob);
+        let request = request(engine, model, &machine, &settings);
+        let cliffs = request.cliffs(knob);
         prop_assert!(cliffs.windows(2).all(|pair| pair[0].first <= pair[1].last));
         for cliff in &cliffs {
             prop_assert_eq!(cliff.first, cliff.last + 1);
             for (value, side) in [(cliff.last, cliff.before), (cliff.first, cliff.after)] {
-                let plan = at(&case, knob, value);
+                let plan = at(&request, knob, value);
                 let told = plan.map_or((0, None), |plan| (plan.offloaded, Some(plan.verdict)));
                 prop_assert_eq!((side.offloaded, side.verdict), told);
             }
@@ -239,7 +240,7 @@ proptest! {
         }
         if knob == Knob::Context {
             let edge = cliffs.iter().rev().find(|cliff| cliff.is_edge_of_all()).map(|cliff| cliff.last);
-            match case.largest(knob, Goal::All) {
+            match request.largest(knob, Goal::All) {
                 Some(largest) if largest.next.is_some() => prop_assert_eq!(edge, Some(largest.value)),
                 Some(_) => {}
                 None => prop_assert_eq!(edge, None),
@@ -252,10 +253,10 @@ proptest! {
         engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(),
         knobs in select(vec![(Knob::Context, Knob::CacheType), (Knob::Parallel, Knob::Context), (Knob::Batch, Knob::GpuLayers)]),
     ) {
-        let case = case(engine, model, &machine, &settings);
-        let values = |knob: Knob, count| knob.spread(&case.bounds(), count);
+        let request = request(engine, model, &machine, &settings);
+        let values = |knob: Knob, count| knob.spread(&request.bounds(), count);
         let (rows, columns) = (values(knobs.0, 4), values(knobs.1, 3));
-        let matrix = case.matrix(Axis::Knob(knobs.0, rows.clone()), Axis::Knob(knobs.1, columns.clone()));
+        let matrix = request.matrix(Axis::Knob(knobs.0, rows.clone()), Axis::Knob(knobs.1, columns.clone()));
         prop_assert_eq!(matrix.cells.len(), rows.len() * columns.len());
         for (row, &value) in rows.iter().enumerate() {
             for (column, &other) in columns.iter().enumerate() {
@@ -267,22 +268,22 @@ proptest! {
                 prop_assert_eq!(matrix.cell(row, column), Some(&outcome));
             }
         }
-        let sweep = case.sweep(knobs.0, &rows);
+        let sweep = request.sweep(knobs.0, &rows);
         for point in &sweep.points {
-            let outcome = at(&case, knobs.0, point.value).map(|plan| Outcome::of(&plan));
+            let outcome = at(&request, knobs.0, point.value).map(|plan| Outcome::of(&plan));
             prop_assert_eq!(point.outcome.as_ref().ok(), outcome.as_ref());
         }
     }
 
     #[test]
     fn cells_of_quantisations_equal_single_plans(engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings()) {
-        let case = case(engine, model, &machine, &settings);
-        let rows = Axis::quantisations(&case, 3);
+        let request = request(engine, model, &machine, &settings);
+        let rows = Axis::quantisations(&request, 3);
         let Axis::Quantisation(to) = rows.clone() else { unreachable!() };
-        let matrix = case.matrix(Axis::Knob(Knob::Context, vec![4096, 10_000]), rows);
+        let matrix = request.matrix(Axis::Knob(Knob::Context, vec![4096, 10_000]), rows);
         prop_assert_eq!(matrix.cells.len(), 2 * to.len());
         for (column, &to) in to.iter().enumerate() {
-            let model = model.quantised(to).unwrap();
+            let model = model.quantised(to).unwrap().into();
             let settings = Settings { ctx: Context::Tokens(10_000), ..settings.clone() };
             let plan = engine::plan(engine, &model, &machine, &settings);
             let outcome = plan.map(|plan| Outcome::of(&plan)).map_err(|error| error.to_string());
@@ -292,8 +293,8 @@ proptest! {
 }
 
 /// The memory that is proposed, in MiB, and the GPU.
-fn more_memory(case: &Case<'_>) -> (u64, usize) {
-    let changes = case.changes(&case.plan().unwrap(), Goal::All);
+fn more_memory(request: &PlanRequest) -> (u64, usize) {
+    let changes = request.changes(&request.plan().unwrap(), Goal::All);
     let memory = |change: &Change| match *change {
         Change::Free { gpu, bytes } | Change::MoreMemory { gpu, bytes } => Some((bytes.0 >> 20, gpu)),
         _ => None,
@@ -306,8 +307,8 @@ fn less_memory_is_proposed_than_what_makes_ollama_choose_a_longer_context() {
     let (model, machine) = (model("phi-4-14b"), one_gpu(8));
     let f32 = Some(CacheType::F32);
     let settings = Settings { parallel: Some(5), cache_type_k: f32, cache_type_v: f32, ..Settings::default() };
-    let case = case(EngineId::Ollama024, &model, &machine, &settings);
-    let (mib, gpu) = more_memory(&case);
+    let request = request(EngineId::Ollama024, &model, &machine, &settings);
+    let (mib, gpu) = more_memory(&request);
     // from 23 GiB on, 32 768 tokens are the default, and need far more
     assert!(mib > 8192 && machine.gpus[gpu].total + Bytes::mib(mib) < Bytes::gib(23), "{mib} MiB");
 }
@@ -317,7 +318,7 @@ fn of_gpus_alike_the_one_whose_share_is_too_large_is_to_have_more() {
     let (model, mut machine) = (model("llama3.1-8b"), one_gpu(6));
     machine.gpus.push(machine.gpus[0].clone());
     let settings = Settings { ctx: Context::Tokens(32_768), tensor_split: vec![1.0, 3.0], ..Settings::default() };
-    assert_eq!(more_memory(&case(EngineId::LlamaCpp, &model, &machine, &settings)).1, 1);
+    assert_eq!(more_memory(&request(EngineId::LlamaCpp, &model, &machine, &settings)).1, 1);
 }
 
 #[test]
@@ -326,7 +327,7 @@ fn where_more_is_kept_back_than_is_free_nothing_is_called_enough() {
     let mut machine = one_gpu(1);
     machine.gpus[0].free = Bytes::mib(300);
     let settings = Settings::default();
-    let plan = case(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
+    let plan = request(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
     assert_eq!(plan.verdict, Verdict::Cpu);
     for answer in why::layers(&plan) {
         assert!(answer.reason.ends_with("leaves nothing: that exceeds the free memory."), "{}", answer.reason);
@@ -337,7 +338,7 @@ fn where_more_is_kept_back_than_is_free_nothing_is_called_enough() {
 fn layers_in_part_count_with_what_is_on_the_gpu() {
     let (model, machine) = (model("qwen3-30b-a3b"), one_gpu(8));
     let settings = Settings { ctx: Context::Tokens(65_536), ..Settings::default() };
-    let plan = case(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
+    let plan = request(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
     assert!(plan.layers.iter().any(|layer| matches!(layer.why, Why::InPart { .. })));
     let spilled = plan.layers.iter().rposition(|layer| matches!(layer.why, Why::NoRoom { .. })).unwrap();
     insta::assert_snapshot!(why::layer(&plan, spilled).unwrap().reason);
@@ -349,8 +350,8 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
     let (model, machine) = (model("qwen3-30b-a3b"), one_gpu(24));
     let settings = Settings { ctx: Context::Tokens(4096), n_cpu_moe: Some(20), ..Settings::default() };
     for engine in [EngineId::LlamaCpp, EngineId::Ollama] {
-        let case = case(engine, &model, &machine, &settings);
-        let plan = case.plan().unwrap();
+        let request = request(engine, &model, &machine, &settings);
+        let plan = request.plan().unwrap();
         let of_first = |tensor: &&plimsoll::gguf::Tensor| {
             let block = tensor.name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
             block.is_some_and(|(block, name)| block.parse::<u64>().unwrap() < 20 && name.contains("_exps"))
@@ -362,12 +363,12 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
         assert!(why::all_there(&plan).unwrap().ends_with("parts of layers are."));
         let sentence = verdict::sentence(&plan, None);
         assert!(sentence.contains(&format!("but {experts} of their weights are in RAM")), "{sentence}");
-        assert_eq!(case.glance(&plan).standing(), plan.standing());
-        let outcome = case.sweep(Knob::Context, &[4096]).points.remove(0).outcome.unwrap();
+        assert_eq!(request.glance(&plan).standing(), plan.standing());
+        let outcome = request.sweep(Knob::Context, &[4096]).points.remove(0).outcome.unwrap();
         assert_eq!((outcome.standing(), outcome), (plan.standing(), Outcome::of(&plan)));
 
         let whole = Settings { n_cpu_moe: None, ..settings.clone() };
-        let plan = Case { settings: &whole, ..case }.plan().unwrap();
+        let plan = request.with(whole.clone()).plan().unwrap();
         assert_eq!((plan.offloaded, plan.standing()), (plan.layers.len(), Standing::Fits), "{engine}");
     }
 }
@@ -375,12 +376,13 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
 /// Blocks that only predict further tokens are no layers of the plan, whatever an engine counts.
 #[test]
 fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {
-    let (model, machine) = (plimsoll::source::catalogue::model("glm-4.5-air").unwrap(), one_gpu(96));
+    let (model, machine) =
+        (PreparedModel::from(plimsoll::source::catalogue::model("glm-4.5-air").unwrap()), one_gpu(96));
     assert_eq!(model.value("nextn_predict_layers").and_then(plimsoll::gguf::Value::as_u64), Some(1));
     let of = |layers: u64| {
         let settings =
             Settings { ctx: Context::Tokens(4096), gpu_layers: GpuLayers::Count(layers), ..Settings::default() };
-        let plan = case(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
+        let plan = request(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
         assert_eq!(plan.on_gpus() + plan.cpu().layers.len(), plan.layers.len());
         (plan.cpu().layers.len(), plan.verdict, verdict::sentence(&plan, None))
     };
@@ -396,14 +398,14 @@ fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {
 fn a_split_model_is_explained_and_brought_back() {
     let (model, machine) = (model("llama3.1-8b"), one_gpu(8));
     let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
-    let case = case(EngineId::Ollama024, &model, &machine, &settings);
-    let plan = case.plan().unwrap();
+    let request = request(EngineId::Ollama024, &model, &machine, &settings);
+    let plan = request.plan().unwrap();
     assert_eq!(plan.verdict, Verdict::Split);
     let spilled = plan.layers.iter().rposition(|layer| matches!(layer.why, Why::NoRoom { .. })).unwrap();
     insta::assert_snapshot!(why::layer(&plan, spilled).unwrap().reason);
-    let changes: Vec<_> = case.changes(&plan, Goal::All).iter().map(ToString::to_string).collect();
+    let changes: Vec<_> = request.changes(&plan, Goal::All).iter().map(ToString::to_string).collect();
     insta::assert_debug_snapshot!(changes);
-    let largest = case.largest(Knob::Context, Goal::All).unwrap();
+    let largest = request.largest(Knob::Context, Goal::All).unwrap();
     assert_eq!(largest.next, Some(largest.value + 1));
 }
 
@@ -411,15 +413,15 @@ fn a_split_model_is_explained_and_brought_back() {
 #[test]
 fn a_context_that_fits_beyond_others_that_do_not_is_found() {
     for (name, share) in [("qwen3-coder-30b-a3b", Bytes::gib(24)), ("gemma4-e2b", Bytes::mib(2336))] {
-        let model = catalogue::find(name).unwrap().model(FileType::Q4KM).unwrap();
+        let model = catalogue::find(name).unwrap().model(FileType::Q4KM).unwrap().into();
         let gpu = |name: &str| Gpu { name: name.to_owned(), free: share, ..one_gpu(24).gpus.remove(0) };
         let machine = Machine { gpus: vec![gpu("first"), gpu("second")], ..one_gpu(24) };
         let settings = Settings::default();
-        let case = case(EngineId::Ollama, &model, &machine, &settings);
-        let largest = case.largest(Knob::Context, Goal::All).unwrap();
-        let fits = |n_ctx| at(&case, Knob::Context, n_ctx).is_some_and(|plan| Goal::All.is_met_by(&plan));
+        let request = request(EngineId::Ollama, &model, &machine, &settings);
+        let largest = request.largest(Knob::Context, Goal::All).unwrap();
+        let fits = |n_ctx| at(&request, Knob::Context, n_ctx).is_some_and(|plan| Goal::All.is_met_by(&plan));
         assert!(fits(largest.value) && !fits(largest.value + 1));
-        let (found, last) = (largest.value / 1024, case.bounds().context_train.unwrap() / 1024);
+        let (found, last) = (largest.value / 1024, request.bounds().context_train.unwrap() / 1024);
         assert!((1..found).any(|kib| !fits(1024 * kib)), "{name}: {found} Ki");
         assert!(!(found + 1..=last).any(|kib| fits(1024 * kib)), "{name}: {found} Ki of {last} Ki");
     }
@@ -430,9 +432,9 @@ fn a_context_that_fits_beyond_others_that_do_not_is_found() {
 fn cliffs_of_a_split_are_all_seen() {
     let (model, machine) = (model("llama3.1-8b"), cards(&[24, 4]));
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
-    let case = case(EngineId::LlamaCpp, &model, &machine, &settings);
-    let cliffs = case.cliffs(Knob::TensorSplit);
-    let outcome = |value| at(&case, Knob::TensorSplit, value).map(|plan| (plan.offloaded, plan.verdict));
+    let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
+    let cliffs = request.cliffs(Knob::TensorSplit);
+    let outcome = |value| at(&request, Knob::TensorSplit, value).map(|plan| (plan.offloaded, plan.verdict));
     let mut changed = 0;
     for value in 0..100 {
         let differs = outcome(value) != outcome(value + 1);
@@ -449,7 +451,7 @@ fn a_single_layer_without_experts_is_not_taken_for_none() {
     let (model, machine) = (model("qwen3-30b-a3b"), one_gpu(24));
     let fit_target = Some(Bytes::gib(23));
     let settings = Settings { ctx: Context::Tokens(16_384), fit_target, ..Settings::default() };
-    let case = case(EngineId::LlamaCpp, &model, &machine, &settings);
-    assert!(!meets(&case, Knob::CpuMoe, 0, Goal::All));
-    assert_eq!(case.fewest(Knob::CpuMoe, Goal::All), Some(1));
+    let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
+    assert!(!meets(&request, Knob::CpuMoe, 0, Goal::All));
+    assert_eq!(request.fewest(Knob::CpuMoe, Goal::All), Some(1));
 }

@@ -4,7 +4,7 @@ pub mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll::engine::{self, EngineId};
+use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::gguf::{FileType, GgmlType, Tensor, Value};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
@@ -38,7 +38,7 @@ fn every_entry_builds_a_complete_model() {
         for block in 0..model.block_count() {
             assert!(names.iter().any(|name| name.starts_with(&format!("blk.{block}."))), "{}: {block}", entry.name);
         }
-        engine::plan(EngineId::default(), &model, &machine, &Settings::default())
+        engine::plan(EngineId::default(), &model.into(), &machine, &Settings::default())
             .unwrap_or_else(|error| panic!("{}: {error}", entry.name));
     }
 }
@@ -60,7 +60,7 @@ fn every_architecture_is_planned_by_every_engine() {
     let settings = Settings { ctx: Context::Tokens(2048), gpu_layers: GpuLayers::Count(2), ..Settings::default() };
     let mut seen = BTreeSet::new();
     for entry in catalogue::all() {
-        let model = model(entry, entry.quantisation);
+        let model = PreparedModel::from(model(entry, entry.quantisation));
         if !seen.insert(model.architecture.clone()) {
             continue;
         }

@@ -1,6 +1,6 @@
 //! Exports read back: the settings they contain make the same plan.
 
-use plimsoll::answer::Case;
+use plimsoll::engine::PlanRequest;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::export::{Format, Found, Subject, llama_server};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
@@ -216,9 +216,9 @@ proptest! {
     ) {
         let apart = settings.cache_type_k != settings.cache_type_v;
         prop_assume!(engine == EngineId::Ollama || !apart, "Ollama's estimators know one type for K and V");
-        let case = Case { engine, model, machine: &machine, settings: &settings };
-        let Ok(plan) = case.plan() else { return Ok(()) };
-        let subject = Subject { case, plan: &plan, found: &found() };
+        let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+        let Ok(plan) = request.plan() else { return Ok(()) };
+        let subject = Subject { request: &request, plan: &plan, found: &found() };
         for (options, server) in [(Format::Modelfile, Format::Environment), (Format::Options, Format::Systemd)] {
             let told = options.write(&subject).unwrap();
             let options = if options == Format::Options { of_json(&told) } else { of_modelfile(&told) };
@@ -240,13 +240,13 @@ proptest! {
         engine in select(vec![EngineId::Ollama, EngineId::LlamaCpp]),
         model in laws::any_model(), machine in machine(), settings in settings(),
     ) {
-        let case = Case { engine, model, machine: &machine, settings: &settings };
-        let Ok(plan) = case.plan() else { return Ok(()) };
-        let subject = Subject { case, plan: &plan, found: &found() };
+        let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+        let Ok(plan) = request.plan() else { return Ok(()) };
+        let subject = Subject { request: &request, plan: &plan, found: &found() };
         let command = Format::LlamaServer.write(&subject).unwrap();
         let (again, devices) = of_command(&command);
         let machine = seen(&machine, devices.as_deref());
-        let server = Case { engine: EngineId::LlamaCpp, model, machine: &machine, settings: &again };
+        let server = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), again.clone());
         let started = server.plan().unwrap();
         // Ollama's plan lists every GPU, llama-server's only those it was started with
         let used = |plan: &Plan| {
@@ -263,9 +263,9 @@ proptest! {
     fn notes_on_an_estimators_placement_are_true(
         model in laws::any_model(), machine in machine(), settings in settings(),
     ) {
-        let case = Case { engine: EngineId::Ollama024, model, machine: &machine, settings: &settings };
-        let Ok(plan) = case.plan() else { return Ok(()) };
-        let Ok(command) = Format::LlamaServer.write(&Subject { case, plan: &plan, found: &found() }) else { return Ok(()) };
+        let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
+        let Ok(plan) = request.plan() else { return Ok(()) };
+        let Ok(command) = Format::LlamaServer.write(&Subject { request: &request, plan: &plan, found: &found() }) else { return Ok(()) };
         let (again, devices) = of_command(&command);
         let seen = seen(&machine, devices.as_deref());
         let started = engine::plan(EngineId::LlamaCpp, model, &seen, &again).unwrap();
@@ -285,7 +285,7 @@ fn small() -> (Model, Machine) {
         ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO },
         origin: Origin::Described,
     };
-    let model = given::model("qwen3-0.6b");
+    let model = Model::clone(&given::model("qwen3-0.6b"));
     (model, machine)
 }
 
@@ -293,9 +293,9 @@ fn small() -> (Model, Machine) {
 fn unsupported_formats_are_refused_with_the_supported_ones() {
     let (model, machine) = small();
     let settings = Settings::default();
-    let case = Case { engine: EngineId::LlamaCpp, model: &model, machine: &machine, settings: &settings };
-    let plan = case.plan().unwrap();
-    let subject = Subject { case, plan: &plan, found: &found() };
+    let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().unwrap();
+    let subject = Subject { request: &request, plan: &plan, found: &found() };
     let refused = Format::Modelfile.write(&subject).unwrap_err();
     assert!(refused.contains("llama-server, json, markdown, svg"), "{refused}");
     for format in Format::of(EngineId::LlamaCpp) {
@@ -308,10 +308,10 @@ fn names_from_files_are_escaped_in_exports() {
     let (mut model, machine) = small();
     model.name = "a<b>&\"|\u{7}'\nEnvironment=".to_owned();
     let settings = Settings::default();
-    let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
-    let plan = case.plan().unwrap();
+    let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().unwrap();
     let found = Found::File("./it's\nmine.gguf".to_owned());
-    let subject = Subject { case, plan: &plan, found: &found };
+    let subject = Subject { request: &request, plan: &plan, found: &found };
     let svg = Format::Svg.write(&subject).unwrap();
     assert!(svg.contains("a&lt;b&gt;&amp;&quot;|'Environment="), "{svg}");
     assert!(Format::Markdown.write(&subject).unwrap().starts_with("**a\\<b\\>&\"\\|'Environment=**"));

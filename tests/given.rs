@@ -1,14 +1,15 @@
 //! What tests and benches put to an engine: models of the tests, and machines of plain cards.
 
+use plimsoll::engine::PreparedModel;
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::units::Bytes;
 
 use crate::support;
 
-/// A model of `tests/models`, by name.
-pub fn model(name: &str) -> Model {
-    Model::from_header(support::model(name), name).unwrap()
+/// A model of the tests, by its name there.
+pub fn model(name: &str) -> PreparedModel {
+    Model::from_header(support::model(name), name).unwrap().into()
 }
 
 /// A card, all of whose memory is free.

@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
+use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, Aim, EngineError, EngineId, Hope};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
-use plimsoll::model::Model;
 use plimsoll::plan::{Gist, GraphSize, LayerPlan, Plan, Verdict, Why};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
@@ -13,12 +13,12 @@ use proptest::sample::{Index, select};
 
 use crate::{given, support};
 
-pub fn models() -> &'static [Model] {
-    static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
+pub fn models() -> &'static [PreparedModel] {
+    static MODELS: OnceLock<Vec<PreparedModel>> = OnceLock::new();
     MODELS.get_or_init(|| support::model_names().iter().map(|name| given::model(name)).collect())
 }
 
-pub fn any_model() -> impl Strategy<Value = &'static Model> {
+pub fn any_model() -> impl Strategy<Value = &'static PreparedModel> {
     any::<Index>().prop_map(|index| index.get(models()))
 }
 
@@ -115,7 +115,7 @@ fn estimator() -> impl Strategy<Value = EngineId> {
     select(vec![EngineId::Ollama024, EngineId::Ollama011])
 }
 
-fn planned(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Option<Plan> {
+fn planned(engine: EngineId, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Option<Plan> {
     engine::plan(engine, model, machine, settings).ok()
 }
 
@@ -137,7 +137,7 @@ fn must_be_refused(engine: EngineId, settings: &Settings) -> bool {
 }
 
 /// Whether anything in these settings gives `engine` a reason to refuse them for `model`.
-fn may_be_refused(engine: EngineId, model: &Model, settings: &Settings) -> bool {
+fn may_be_refused(engine: EngineId, model: &PreparedModel, settings: &Settings) -> bool {
     let no_context = match settings.ctx {
         Context::Auto => false,
         Context::Max => model.value("context_length").is_none(),

@@ -311,7 +311,7 @@ fn unknown_architectures_are_modelled_from_their_tensors() {
     let settings = Settings { ctx: settings::Context::Tokens(8192), parallel: Some(1), ..Settings::default() };
     for name in support::model_names() {
         let plan = |header| {
-            let model = Model::from_header(header, &name).unwrap();
+            let model = Model::from_header(header, &name).unwrap().into();
             engine::plan(EngineId::LlamaCpp, &model, &cards(&[640]), &settings)
         };
         let Ok(known) = plan(support::model(&name)) else { continue };

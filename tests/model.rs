@@ -17,15 +17,15 @@ fn hyperparameters_are_read() {
 }
 
 #[test]
-fn experts_windows_and_recurrent_blocks_are_recognised() {
-    let gptoss = model("gpt-oss-20b").hyper;
+fn experts_windows_and_recurrent_blocks_are_seen() {
+    let gptoss = model("gpt-oss-20b").hyper.clone();
     assert_eq!(gptoss.experts, Some(Experts { count: 32, used: 4 }));
     assert_eq!(gptoss.sliding_window, Some(128));
 
-    let gemma = model("gemma-4-e2b").hyper;
+    let gemma = model("gemma-4-e2b").hyper.clone();
     assert!(gemma.sliding.contains(&true) && gemma.sliding.contains(&false));
 
-    let hybrid = model("nemotron-3-nano-30b-a3b").hyper;
+    let hybrid = model("nemotron-3-nano-30b-a3b").hyper.clone();
     assert!(hybrid.ssm.is_some_and(|ssm| ssm.state_size > 0 && ssm.inner_size > 0));
     assert!(hybrid.kv_heads.contains(&0) && hybrid.kv_heads.iter().any(|&heads| heads > 0));
 }

@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
+use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{Backend, Gpu, Machine};
-use plimsoll::model::Model;
 use plimsoll::plan::{DevicePlan, Plan, Totals, Verdict};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
@@ -18,7 +18,7 @@ fn ctx(tokens: u64) -> Settings {
     Settings { ctx: Context::Tokens(tokens), ..Settings::default() }
 }
 
-fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Plan {
+fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Plan {
     engine::plan(EngineId::Ollama, model, machine, settings).unwrap()
 }
 
@@ -91,8 +91,8 @@ fn ollama_ps_counts_only_the_sliding_window_cache() {
     assert!(plan.totals.gpu - listing.size > Bytes::gib(1), "{listing:?} {:?}", plan.totals);
 }
 
-fn models() -> &'static [Model] {
-    static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
+fn models() -> &'static [PreparedModel] {
+    static MODELS: OnceLock<Vec<PreparedModel>> = OnceLock::new();
     MODELS.get_or_init(|| ["llama3.2-1b", "qwen2.5-0.5b", "gemma3-4b", "mamba-2.8b"].map(model).into())
 }
 

@@ -1,5 +1,6 @@
 //! Complete plans of engine `ollama-0.24`: reasons, reserves, notes, and refusals.
 
+use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineError, EngineId};
 use plimsoll::gguf::{Header, Value};
 use plimsoll::machine::{Backend, Machine, Os};
@@ -21,7 +22,7 @@ fn altered(name: &str, key: &str, value: Option<Value>) -> Model {
     Model::from_header(Header { metadata, ..header }, name).unwrap()
 }
 
-fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Plan {
+fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Plan {
     engine::plan(EngineId::Ollama024, model, machine, settings).unwrap()
 }
 
@@ -124,8 +125,9 @@ fn unsupported_options_are_named() {
 #[case::tokens_are_no_list("llama", "tokenizer.ggml.tokens", Some(Value::U32(32_000)))]
 #[case::blocks_in_another_type("llama", "llama.block_count", Some(Value::U64(4)))]
 #[case::division_by_zero_heads("mixtral8x7b", "llama.attention.head_count", Some(Value::U32(0)))]
-fn missing_requirements_are_named(#[case] name: &str, #[case] key: &str, #[case] value: Option<Value>) {
-    let error = engine::plan(EngineId::Ollama024, &altered(name, key, value), &cards(&[24]), &ctx(8192)).unwrap_err();
+fn what_the_engine_cannot_do_without_is_named(#[case] name: &str, #[case] key: &str, #[case] value: Option<Value>) {
+    let error =
+        engine::plan(EngineId::Ollama024, &altered(name, key, value).into(), &cards(&[24]), &ctx(8192)).unwrap_err();
     let EngineError::Model(sentence) = &error else { panic!("{error:?}") };
     assert!(sentence.contains(key), "{sentence}");
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use plimsoll::gguf::write::{Draft, Draw, Form, write};
-use plimsoll::gguf::{GgmlType, Value};
+use plimsoll::gguf::{ElementType, GgmlType, Value};
 use plimsoll::source::{self, SourceError, unwatched};
 use rstest::rstest;
 
@@ -121,6 +121,28 @@ fn pipes_and_locked_files_are_reported() {
     // root can read everything
     if fs::File::open(&locked).is_err() {
         assert!(refusal(&locked).contains("is not readable by this user"));
+    }
+}
+
+/// A download may begin anew over a file while that is opened.
+#[test]
+fn a_file_that_is_cut_short_while_it_is_opened_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = (0..200_000).map(|token| Draw::String(format!("token{token}"))).collect();
+    let bytes = small("long", 2, &[("tokenizer.ggml.tokens", Draw::Array(ElementType::String, tokens))]);
+    assert!(bytes.len() > 3 << 20);
+    for cut_at in (0..3 << 20).step_by(300_000) {
+        for left in [0, 4000, cut_at] {
+            let path = put(folder.path(), "long.gguf", &bytes);
+            let cut = &mut |progress: source::Progress| {
+                if progress.done >= cut_at {
+                    fs::File::options().write(true).open(&path).unwrap().set_len(left).unwrap();
+                }
+                ControlFlow::Continue(())
+            };
+            let refused = source::open(&path, cut).unwrap_err().to_string();
+            assert!(refused.contains("became shorter"), "{refused}");
+        }
     }
 }
 

@@ -78,7 +78,7 @@ impl Stage {
             Beginning {
                 engine,
                 settings,
-                model: model.map(Arc::new),
+                model: model.map(Into::into),
                 machine,
                 known: Known::All,
                 live: Live::Off,
@@ -96,7 +96,7 @@ impl Stage {
             Beginning {
                 engine,
                 settings,
-                model: Some(Arc::new(model)),
+                model: Some(model.into()),
                 machine,
                 known: Known::All,
                 live: Live::Off,

@@ -99,7 +99,7 @@ fn the_ollama_store_is_read_from_manifests() {
     }
     for (name, reason) in [
         ("gone:1b", "its blob sha256-dddddddddddd is missing"),
-        ("llava:13b", "neither a file nor a model"),
+        ("llava:13b", "neither a file nor an Ollama model"),
         ("../../etc/passwd:x", "does not exist"),
         ("https://example.org/a.gguf", "is on the network"),
         ("hf.co/owner/other:Q4_K_M", "is on the network"),

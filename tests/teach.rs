@@ -8,10 +8,10 @@ mod random_input;
 mod schedule;
 mod screens;
 
-use plimsoll::answer::Case;
 use plimsoll::engine::EngineId;
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::machine::Machine;
-use plimsoll::model::Model;
 use plimsoll::plan::Plan;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::source::catalogue;
@@ -23,14 +23,14 @@ use crate::laws;
 /// A plan and a page about it, or none if the engine makes no plan.
 fn shown(
     engine: EngineId,
-    model: &Model,
+    model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
     topic: Topic,
 ) -> Option<(Plan, Result<Sheet, String>)> {
-    let case = Case { engine, model, machine, settings };
-    let plan = case.plan().ok()?;
-    let sheet = topic.sheet(&case, &plan, &catalogue::model).map_err(|error| error.to_string());
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().ok()?;
+    let sheet = topic.sheet(&request, &plan, &catalogue::model).map_err(|error| error.to_string());
     Some((plan, sheet))
 }
 

@@ -4,7 +4,9 @@ mod suggestion;
 
 use super::change::width;
 use super::largest::Largest;
-use super::{Case, Change, Goal};
+use super::{Change, Goal};
+use crate::engine::PlanRequest;
+use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
@@ -26,9 +28,9 @@ pub enum Wish {
 /// No more suggestions than these.
 const MOST_SUGGESTIONS: usize = 3;
 
-impl Case<'_> {
+impl PlanRequest {
     /// Up to three ways to get the most of what is wished for with every layer on GPUs, the one that costs least first;
-    /// each further one costs more and brings more. The knobs in `held` stay as they are. `plan` is this case's.
+    /// each further one costs more and brings more. The knobs in `held` stay as they are. `plan` is this request's.
     pub fn best(&self, plan: &Plan, wish: Wish, held: &[Knob]) -> Vec<Suggestion> {
         // suggestions give K and V one format
         let apart = held.iter().any(|knob| matches!(knob, Knob::CacheTypeK | Knob::CacheTypeV));
@@ -40,7 +42,7 @@ impl Case<'_> {
         let mut found: Vec<Suggestion> = Vec::new();
         for changes in Self::combinations(plan, wish, held) {
             let mut settings = self.settings.clone();
-            let mut machine = self.machine.clone();
+            let mut machine = Machine::clone(&self.machine);
             for change in &changes {
                 change.apply(&mut settings, &mut machine);
             }
@@ -97,13 +99,13 @@ impl Case<'_> {
 
     /// The most of what is wished for with these settings.
     fn fulfil(&self, now: &Plan, wish: Wish, held: &[Knob], mut settings: Settings) -> Option<Suggestion> {
-        let case = Case { settings: &settings, ..*self };
+        let request = self.with(settings.clone());
         let (gain, shorter, plan) = match wish {
             Wish::Context | Wish::Parallel => {
-                let Largest { value, plan, .. } = case.largest(wish.knob(), Goal::All)?;
+                let Largest { value, plan, .. } = request.largest(wish.knob(), Goal::All)?;
                 (if wish == Wish::Context { Gain::Context(value) } else { Gain::Parallel(value) }, None, plan)
             }
-            Wish::CacheType => case.widest_cache(held)?,
+            Wish::CacheType => request.widest_cache(held)?,
         };
         match gain {
             Gain::Context(tokens) => settings.ctx = Context::Tokens(tokens),
@@ -117,17 +119,16 @@ impl Case<'_> {
     /// The widest cache that keeps every layer on GPUs, with less context where that is not held and has to be.
     fn widest_cache(&self, held: &[Knob]) -> Option<(Gain, Option<u64>, Plan)> {
         [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0].into_iter().find_map(|ty| {
-            let mut settings = self.settings.clone();
-            (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
-            let case = Case { settings: &settings, ..*self };
-            let plan = case.plan().ok().filter(|plan| plan.settings.cache_type_k == ty)?;
+            let request =
+                self.changed(|settings| (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)));
+            let plan = request.plan().ok().filter(|plan| plan.settings.cache_type_k == ty)?;
             if Goal::All.is_met_by(&plan) {
                 return Some((Gain::CacheType(ty), None, plan));
             }
             if held.contains(&Knob::Context) {
                 return None;
             }
-            let shorter = case.largest_below(Knob::Context, Goal::All, plan.settings.ctx)?;
+            let shorter = request.largest_below(Knob::Context, Goal::All, plan.settings.ctx)?;
             Some((Gain::CacheType(ty), Some(shorter.value), shorter.plan))
         })
     }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use super::Goal;
 use super::search::{Mirrored, Search};
-use super::{Case, Goal};
+use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
 use crate::plan::Plan;
@@ -132,8 +133,8 @@ const MOST_MEMORY: u64 = 1 << 22;
 /// So many GPUs are tried with more memory, different ones first.
 const MOST_GPUS: usize = 8;
 
-impl Case<'_> {
-    /// The smallest single change of each knob that makes `plan`, which is this case's, meet `goal`. Empty when it is met
+impl PlanRequest {
+    /// The smallest single change of each knob that makes `plan`, which is this request's, meet `goal`. Empty when it is met
     /// already, or when no single change does it.
     pub fn changes(&self, plan: &Plan, goal: Goal) -> Vec<Change> {
         if goal.is_met_by(plan) || self.machine.gpus.is_empty() {
@@ -154,7 +155,7 @@ impl Case<'_> {
 
     /// Whether `goal` is met after `change`.
     pub fn works(&self, change: &Change, goal: Goal) -> bool {
-        self.after(change, |case| case.meets(goal)) == Some(true)
+        self.after_in_short(change).is_some_and(|after| after.meets(goal))
     }
 
     /// The widest narrower cache, and flash attention, each if it suffices; both together only where neither does.
@@ -196,7 +197,7 @@ impl Case<'_> {
         candidates.sort_by_key(|&index| !is_new(index));
         let mut least: Option<(usize, u64)> = None;
         for gpu in candidates.into_iter().take(MOST_GPUS) {
-            let mut more = More { case: self, gpu, goal, seen: HashMap::new() };
+            let mut more = More { request: self, gpu, goal, seen: HashMap::new() };
             let found = match least {
                 // where less is enough, so is a little less
                 Some((_, mib)) => more.least_up_to(mib - 1),
@@ -222,7 +223,7 @@ impl Case<'_> {
 /// More memory on one GPU, tried out. An engine may choose other knobs by the memory that there is, and then need more
 /// of it; by the same knobs, more memory is taken never to hold less.
 struct More<'a> {
-    case: &'a Case<'a>,
+    request: &'a PlanRequest,
     gpu: usize,
     goal: Goal,
     /// For so many MiB, whether the goal is met, and the knobs in effect, the context by its magnitude.
@@ -231,9 +232,9 @@ struct More<'a> {
 
 impl More<'_> {
     fn at(&mut self, mib: u64) -> (bool, Option<InEffect>) {
-        let Self { case, gpu, goal, ref mut seen } = *self;
+        let Self { request, gpu, goal, ref mut seen } = *self;
         let find = || {
-            let gist = case.after(&case.memory(gpu, mib)?, |case| case.gist(goal.aim()))?.ok()?;
+            let gist = request.after_in_short(&request.memory(gpu, mib)?)?.gist(goal.aim()).ok()?;
             Some((goal.is_met_in(&gist), Some(magnitudes(gist.settings))))
         };
         seen.entry(mib).or_insert_with(|| find().unwrap_or_default()).clone()

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Case;
 use super::search::{KnobSearch, Planned, RulesInEffect, Search, Track};
 use super::verdict::headline;
+use crate::engine::PlanRequest;
 use crate::plan::Verdict;
 use crate::settings::knob::Knob;
 
@@ -66,7 +66,7 @@ impl Cliff {
     }
 }
 
-impl<'a> Case<'a> {
+impl PlanRequest {
     /// Where things change along `knob` while the other knobs stay, in ascending order. Asking for GPU layers is expected
     /// to move layers: there, only a verdict or a request that is not met is a change.
     pub fn cliffs(&self, knob: Knob) -> Vec<Cliff> {
@@ -74,10 +74,10 @@ impl<'a> Case<'a> {
     }
 
     /// The same stretch by stretch of the knob's track, each looked at when it is asked for.
-    pub fn cliffs_by_stretch(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<'a> {
+    pub fn cliffs_by_stretch(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<> {
         let bounds = self.bounds();
-        let track = Track::of(self, knob, &bounds);
-        let mut search = KnobSearch::for_everything(*self, knob, track);
+        let track = Track::of(knob, &bounds);
+        let mut search = KnobSearch::for_everything(self.clone(), knob, track);
         let samples = track.samples(self, knob, &bounds);
         (1..samples.len()).map(move |next| {
             let mut cliffs = Vec::new();
@@ -89,7 +89,7 @@ impl<'a> Case<'a> {
     }
 }
 
-impl KnobSearch<'_> {
+impl KnobSearch {
     fn cliffs(&mut self, knob: Knob, low: u64, high: u64, found: &mut Vec<Cliff>) {
         self.look_ahead(&[low, high]);
         let (before, after) = (self.at(low).clone(), self.at(high).clone());

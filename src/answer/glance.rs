@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Case, Goal};
+use super::Goal;
+use crate::engine::PlanRequest;
 use crate::plan::{Plan, Standing, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::{Bytes, Ratio};
@@ -29,7 +30,7 @@ impl Glance {
     }
 }
 
-impl Case<'_> {
+impl PlanRequest {
     /// What a list says of the model: its plan with the knobs as they are, and how far the context alone could go.
     pub fn glance(&self, plan: &Plan) -> Glance {
         let most = |goal| self.largest(Knob::Context, goal).map(|most| most.value);

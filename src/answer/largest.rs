@@ -1,7 +1,8 @@
 //! The largest value of a knob that still fits, the others held.
 
+use super::Goal;
 use super::search::{KnobSearch, Mirrored, Search, Track};
-use super::{Case, Goal};
+use crate::engine::PlanRequest;
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
 
@@ -21,7 +22,7 @@ pub struct Largest {
     pub plan: Plan,
 }
 
-impl Case<'_> {
+impl PlanRequest {
     /// The largest value of `knob` with which `goal` is met while the other knobs stay; for [`Knob::GpuLayers`] the most
     /// layers that go to GPUs when they are asked for, and fit. `None` when no value does it, or for a knob of words.
     ///
@@ -29,15 +30,15 @@ impl Case<'_> {
     /// stops and wherever the engine's rules change, and divided further where the rules in effect differ.
     pub fn largest(&self, knob: Knob, goal: Goal) -> Option<Largest> {
         let bounds = self.bounds();
-        self.largest_on(knob, goal, Track::of(self, knob, &bounds), &bounds)
+        self.largest_on(knob, goal, Track::of(knob, &bounds), &bounds)
     }
 
     /// The smallest value of `knob` with which `goal` is met while the other knobs stay: for those of which more is needed
     /// the less there is room, as [`Knob::CpuMoe`]. With none the engine decides by itself, so only what is asked for is
     /// looked at; where the least of that will do, nothing need be asked.
     pub fn fewest(&self, knob: Knob, goal: Goal) -> Option<u64> {
-        let track = Track::new(1, knob.stops(&self.bounds()).last().max(1), 1);
-        let mut search = KnobSearch::for_goal(*self, knob, goal, track);
+        let track = Track::new(1, knob.stops(&self.bounds()).last().max(1));
+        let mut search = KnobSearch::for_goal(self.clone(), knob, goal, track);
         let place = Mirrored { search: &mut search, last: track.last() }.last_met(&[0, track.last()])?;
         let fewest = track.value(track.last() - place);
         let none_will_do =
@@ -47,13 +48,13 @@ impl Case<'_> {
 
     /// The smallest value of `knob` that the engine tells from nothing: where its range begins.
     pub fn least(&self, knob: Knob) -> u64 {
-        Track::of(self, knob, &self.bounds()).value(0)
+        Track::of(knob, &self.bounds()).value(0)
     }
 
-    /// [`Case::largest`], but below `value`.
+    /// [`PlanRequest::largest`], but below `value`.
     pub(super) fn largest_below(&self, knob: Knob, goal: Goal, value: u64) -> Option<Largest> {
         let bounds = self.bounds();
-        let track = Track::of(self, knob, &bounds).up_to(value.checked_sub(1)?)?;
+        let track = Track::of(knob, &bounds).up_to(value.checked_sub(1)?)?;
         self.largest_on(knob, goal, track, &bounds)
     }
 
@@ -61,7 +62,7 @@ impl Case<'_> {
         if knob.words().is_some() {
             return None;
         }
-        let mut search = KnobSearch::for_goal(*self, knob, goal, track);
+        let mut search = KnobSearch::for_goal(self.clone(), knob, goal, track);
         // what is quickly planned and not much is looked at place by place
         let each = track.last() < FEW && search.has_no_preflight();
         let samples = if each { (0..=track.last()).collect() } else { track.samples(self, knob, bounds) };

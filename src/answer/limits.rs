@@ -1,6 +1,7 @@
 //! How far each knob can go, and what would help: what the planner's screen asks after every key.
 
-use super::{Case, Change, Goal};
+use super::{Change, Goal};
+use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::plan::{Plan, Verdict};
 use crate::settings::GpuLayers;
@@ -52,8 +53,8 @@ impl Limits {
     }
 }
 
-impl Case<'_> {
-    /// How far each knob can go, and what would help if not everything is on GPUs now; `plan` is this case's.
+impl PlanRequest {
+    /// How far each knob can go, and what would help if not everything is on GPUs now; `plan` is this request's.
     pub fn limits(&self, plan: &Plan) -> Limits {
         let without_gpus = self.machine.gpus.is_empty();
         let context_in_all = (without_gpus || plan.verdict == Verdict::DoesNotFit)

@@ -1,6 +1,9 @@
 //! The same model with the same knobs on several machines.
 
-use super::{Case, Goal};
+use std::sync::Arc;
+
+use super::Goal;
+use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
@@ -16,12 +19,12 @@ pub struct OnMachine {
     pub context: Option<u64>,
 }
 
-impl Case<'_> {
-    /// Plans for `machine` instead of this case's own, and looks how large its context can be there.
-    pub fn on(&self, name: &str, machine: &Machine) -> OnMachine {
-        let case = Case { machine, ..*self };
-        let plan = case.plan().map(Box::new).map_err(|error| error.to_string());
-        let context = case.largest(Knob::Context, Goal::All).map(|largest| largest.value);
+impl PlanRequest {
+    /// Plans for `machine` instead of this request's own, and looks how large its context can be there.
+    pub fn on(&self, name: &str, machine: &Arc<Machine>) -> OnMachine {
+        let request = self.on_machine(Arc::clone(machine));
+        let plan = request.plan().map(Box::new).map_err(|error| error.to_string());
+        let context = request.largest(Knob::Context, Goal::All).map(|largest| largest.value);
         OnMachine { name: name.to_owned(), plan, context }
     }
 }

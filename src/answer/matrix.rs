@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::sweep::Outcome;
-use super::{Case, Situation};
+use crate::engine::PlanRequest;
+use crate::engine::PreparedModel;
 use crate::gguf::FileType;
-use crate::model::Model;
 use crate::settings::knob::Knob;
 
 /// What changes along one side of a matrix, in the order of the rows or columns.
@@ -103,8 +103,8 @@ impl Axis {
     }
 
     /// The `count` quantisations that people use most and that this model can be had in, the largest first.
-    pub fn quantisations(case: &Case<'_>, count: usize) -> Self {
-        let sizes = case.model.quantisations();
+    pub fn quantisations(request: &PlanRequest, count: usize) -> Self {
+        let sizes = request.model.quantisations();
         let size = |to: FileType| sizes.iter().position(|&(other, _)| other == to);
         let mut chosen: Vec<FileType> = USUAL.into_iter().filter(|&to| size(to).is_some()).take(count.max(1)).collect();
         chosen.sort_by_key(|&to| std::cmp::Reverse(size(to)));
@@ -112,12 +112,12 @@ impl Axis {
     }
 
     /// `knob` with some of its stops, as [`Knob::spread`] chooses them.
-    pub fn spread(knob: Knob, case: &Case<'_>, count: usize) -> Self {
-        Self::Knob(knob, knob.spread(&case.bounds(), count))
+    pub fn spread(knob: Knob, request: &PlanRequest, count: usize) -> Self {
+        Self::Knob(knob, knob.spread(&request.bounds(), count))
     }
 }
 
-impl Case<'_> {
+impl PlanRequest {
     /// A plan for every pair of values.
     pub fn matrix(&self, rows: Axis, columns: Axis) -> Matrix {
         let pairs: Vec<_> = self.pairs(&rows, &columns).collect();
@@ -138,8 +138,8 @@ impl Case<'_> {
 
     /// What the engine makes of one pair.
     fn outcome_of(&self, pair: &Pair) -> Result<Outcome, String> {
-        let model = pair.model.as_ref().map_or(self.model, |(_, model)| model);
-        Case { model, ..*self }.outcome(&pair.knobs)
+        let model = pair.model.as_ref().map_or(&self.model, |(_, model)| model);
+        self.with_model(Arc::clone(model)).outcome(&pair.knobs)
     }
 
     /// Each quantisation is made once, not once for each cell.
@@ -148,7 +148,7 @@ impl Case<'_> {
             Axis::Knob(knob, values) => values.iter().map(|&value| Step::Knob(*knob, value)).collect(),
             Axis::Quantisation(to) => {
                 let made = |to: FileType| match self.model.requantised(to) {
-                    Ok(model) => Ok((to, Arc::new(model))),
+                    Ok(model) => Ok((to, model.into())),
                     Err(error) => Err(error.to_string()),
                 };
                 to.iter().map(|&to| Step::Model(made(to))).collect()
@@ -161,14 +161,14 @@ impl Case<'_> {
 #[derive(Clone)]
 enum Step {
     Knob(Knob, u64),
-    Model(Result<(FileType, Arc<Model>), String>),
+    Model(Result<(FileType, Arc<PreparedModel>), String>),
 }
 
 /// What is different in one cell.
 #[derive(Clone, Debug, Default)]
 pub struct Pair {
     knobs: Vec<(Knob, u64)>,
-    model: Option<(FileType, Arc<Model>)>,
+    model: Option<(FileType, Arc<PreparedModel>)>,
 }
 
 impl Pair {
@@ -180,11 +180,11 @@ impl Pair {
         Ok(self)
     }
 
-    /// What it makes of `situation`.
-    pub fn of(&self, situation: &Situation) -> Situation {
+    /// What it makes of `request`.
+    pub fn of(&self, request: &PlanRequest) -> PlanRequest {
         let mut then = match &self.model {
-            Some((to, model)) => situation.of_model(*to, Arc::clone(model)),
-            None => situation.clone(),
+            Some((to, model)) => request.quantised_as(*to, Arc::clone(model)),
+            None => request.clone(),
         };
         for &(knob, value) in &self.knobs {
             knob.set(&mut then.settings, value);

@@ -1,6 +1,7 @@
 //! The largest quantisation of a model that still fits.
 
-use super::{Case, Goal};
+use super::Goal;
+use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::plan::Plan;
 use crate::units::Bytes;
@@ -14,7 +15,7 @@ pub struct LargestQuantisation {
     pub next: Option<FileType>,
 }
 
-impl Case<'_> {
+impl PlanRequest {
     /// The largest quantisation, by its bytes, with which `goal` is met while every knob stays; one after the other from
     /// the largest down. Where two take the same bytes, they fit or fail alike.
     pub fn largest_quantisation(&self, goal: Goal) -> LargestQuantisation {
@@ -26,7 +27,7 @@ impl Case<'_> {
         let mut next = None;
         let sizes = self.model.quantisations();
         for &(file_type, _) in sizes.iter().rev().filter(|&&(_, size)| size < bytes) {
-            match self.quantised(file_type, goal) {
+            match self.plan_quantised(file_type, goal) {
                 Some(plan) => return LargestQuantisation { found: Some((file_type, plan)), next },
                 None => next = Some(file_type),
             }
@@ -35,9 +36,8 @@ impl Case<'_> {
     }
 
     /// The plan of the model in another quantisation; `None` where there is none that meets `goal`.
-    fn quantised(&self, to: FileType, goal: Goal) -> Option<Plan> {
-        let model = self.model.quantised(to).ok()?;
-        let case = Case { model: &model, ..*self };
-        if case.meets(goal) { case.plan().ok() } else { None }
+    fn plan_quantised(&self, to: FileType, goal: Goal) -> Option<Plan> {
+        let request = self.with_model(self.model.quantised(to).ok()?);
+        if request.meets(goal) { request.plan().ok() } else { None }
     }
 }

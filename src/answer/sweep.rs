@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::Case;
 use super::cliffs::Cliff;
 use crate::engine::Aim;
+use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
 use crate::plan::{Gist, Plan, Standing, Totals, Verdict};
 use crate::settings::knob::Knob;
@@ -110,7 +110,7 @@ impl Outcome {
     }
 }
 
-impl Case<'_> {
+impl PlanRequest {
     /// Plans at each of `values`, and where things change along the whole range.
     pub fn sweep(&self, knob: Knob, values: &[u64]) -> Sweep {
         let points = values.iter().map(|&value| self.point(knob, value)).collect();
@@ -124,11 +124,7 @@ impl Case<'_> {
 
     /// What the engine makes of these knobs set to these values.
     pub(super) fn outcome(&self, knobs: &[(Knob, u64)]) -> Result<Outcome, String> {
-        let mut settings = self.settings.clone();
-        for &(knob, value) in knobs {
-            knob.set(&mut settings, value);
-        }
-        let case = Case { settings: &settings, ..*self };
-        case.gist(Aim::Most).map(|gist| Outcome::of_gist(&gist)).map_err(|error| error.to_string())
+        let request = self.changed(|settings| knobs.iter().for_each(|&(knob, value)| knob.set(settings, value)));
+        request.gist(Aim::Most).map(|gist| Outcome::of_gist(&gist)).map_err(|error| error.to_string())
     }
 }

@@ -1,9 +1,8 @@
 //! Several models on one machine at once: what each gets, what remains, and which would have to go.
 
-use super::Case;
+use crate::engine::PreparedModel;
 use crate::engine::{self, EngineError, EngineId, Reception};
 use crate::machine::{DeviceKind, Machine};
-use crate::model::Model;
 use crate::plan::{Confidence, DevicePlan, Plan, Standing, Verdict};
 use crate::settings::{Context, Settings};
 use crate::units::Bytes;
@@ -12,7 +11,7 @@ use crate::units::Bytes;
 #[derive(Clone, Copy, Debug)]
 pub struct Tenant<'a> {
     /// The model. Two tenants have one file where this is one and the same in memory.
-    pub model: &'a Model,
+    pub model: &'a PreparedModel,
     /// Its knobs.
     pub settings: &'a Settings,
 }
@@ -178,7 +177,7 @@ fn arrive(
         let left = what_is_left(machine, fates);
         let loaded: Vec<usize> = residents(fates).map(|(tenant, _)| tenant).collect();
         let Some(&first) = loaded.first() else {
-            let plan = Case { engine, model, machine: &left, settings: &settings }.plan()?;
+            let plan = engine::plan(engine, model, &left, &settings)?;
             return Ok(match plan.refusal.clone() {
                 Some(why) => Fate::Refused(why),
                 None => Fate::Loaded(Box::new(plan)),

@@ -11,7 +11,7 @@ use crate::settings::knob::Knob;
 
 pub(super) fn run(args: &BestArgs) -> Result<String, Fault> {
     let (ready, opened) = ready(&args.asked)?;
-    let case = ready.case(&opened.model);
+    let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
     let held = held(&args.asked.knobs);
     if let Some(wish) = args.wish.filter(|wish| holds(&held, *wish)) {
@@ -28,11 +28,11 @@ pub(super) fn run(args: &BestArgs) -> Result<String, Fault> {
         Some(wish) => vec![wish],
         None => Wish::ALL.into_iter().filter(|wish| !holds(&held, *wish)).collect(),
     };
-    let found: Vec<_> = wishes.into_iter().map(|wish| (wish, case.best(&plan, wish, &held))).collect();
+    let found: Vec<_> = wishes.into_iter().map(|wish| (wish, request.best(&plan, wish, &held))).collect();
     if args.json {
-        return written(answers::best::json(&plan, case.settings, &held, &found));
+        return written(answers::best::json(&plan, &request.settings, &held, &found));
     }
-    Ok(best::text(&plan, case.settings, &held, &found, &Style::of_stdout()))
+    Ok(best::text(&plan, &request.settings, &held, &found, &Style::of_stdout()))
 }
 
 /// Whether the knob that is wished for is held, K and V cache types counting as one.

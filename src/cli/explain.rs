@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::questions;
 use super::start::Ready;
 use super::style::{Bars, Style};
-use crate::engine;
+use crate::machine::Machine;
 use crate::source::catalogue;
 use crate::teach::{Page, Sheet, Topic, lessons};
 use crate::tui::app::{Beginning, Known, Live};
@@ -31,9 +31,9 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, Fault> {
     let topics = topics(args)?;
     let (ready, opened) = questions::ready(&args.asked)?;
     if args.json || args.markdown {
-        let case = ready.case(&opened.model);
-        let plan = engine::plan(case.engine, case.model, case.machine, case.settings)?;
-        let sheets = topics.iter().map(|topic| topic.sheet(&case, &plan, &catalogue::model));
+        let request = ready.request(&opened.model);
+        let plan = request.plan()?;
+        let sheets = topics.iter().map(|topic| topic.sheet(&request, &plan, &catalogue::model));
         let sheets = sheets.collect::<Result<Vec<Sheet>, _>>()?;
         return match sheets.as_slice() {
             [one] if args.json => json(&one.json()),
@@ -50,7 +50,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, Fault> {
         engine,
         settings,
         model: Some(Arc::clone(&opened.model)),
-        machine,
+        machine: Machine::clone(&machine),
         known: Known::All,
         live: Live::Off,
         held,

@@ -14,7 +14,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), Fault> {
     let (ready, opened) = questions::ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
     let found = found(&args.asked.model, args.asked.knobs.others.quant);
-    let subject = Subject { case: ready.case(&opened.model), plan: &plan, found: &found };
+    let subject = Subject { request: &ready.request(&opened.model), plan: &plan, found: &found };
     let form = args.form.unwrap_or_else(|| Format::of(plan.engine).first().copied().unwrap_or(Format::Json));
     let text = form.write(&subject).map_err(|sentence| Fault::flag("--as", &sentence))?;
     match &args.output {

@@ -6,7 +6,8 @@ use super::report::answers::{self, Explained};
 use super::start::{self, Ready, Start};
 use super::style::Style;
 use crate::answer::matrix::Axis;
-use crate::answer::{Case, Goal, why};
+use crate::answer::{Goal, why};
+use crate::engine::PlanRequest;
 use crate::export::answers::{self as exported, Source};
 use crate::export::svg;
 use crate::gguf::FileType;
@@ -18,7 +19,7 @@ use crate::source::Package;
 /// The largest value of a knob that fits.
 pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
     let (ready, opened) = ready(&args.asked)?;
-    let case = ready.case(&opened.model);
+    let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
     let goal = args.layers.map_or(Goal::All, |layers| Goal::AtLeast(usize::try_from(layers).unwrap_or(usize::MAX)));
     within("--layers", args.layers, 1, plan.layers.len() as u64)?;
@@ -26,26 +27,26 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
     let knob = match args.knob {
         Wanted::Knob(knob) => knob,
         Wanted::Quantisation => {
-            let largest = case.largest_quantisation(goal);
+            let largest = request.largest_quantisation(goal);
             if args.json {
                 return written(exported::max_quantisation_json(Source::of(&plan), &largest));
             }
             return Ok(answers::max_quantisation(&plan, goal, &largest, &style));
         }
     };
-    let largest = case.largest(knob, goal);
-    let least = case.least(knob);
+    let largest = request.largest(knob, goal);
+    let least = request.least(knob);
     if args.json {
         return written(exported::max_json(Source::of(&plan), knob, largest.as_ref(), least));
     }
-    let beyond = largest.as_ref().and_then(|largest| planned(&case, knob, largest.next?));
+    let beyond = largest.as_ref().and_then(|largest| planned(&request, knob, largest.next?));
     Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(least), beyond.as_ref(), &style))
 }
 
 /// Why layers are where they are, and what would bring them onto GPUs.
 pub(super) fn why(args: &WhyArgs) -> Result<String, Fault> {
     let (ready, opened) = ready(&args.asked)?;
-    let case = ready.case(&opened.model);
+    let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
     let count = plan.layers.len() as u64;
     within("--layer", args.layer, 0, count - 1)?;
@@ -59,8 +60,8 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, Fault> {
     let nearness = |why: &Why| (matches!(why, Why::NoRoom { .. }), *why != Why::OutputDropped);
     let one =
         asked.or_else(|| spilled.max_by_key(|layer| (nearness(&layer.why), layer.index)).map(|layer| layer.index));
-    let mut changes: Vec<_> = one.map(|layer| goals(&case, &plan, Goal::Layer(layer))).unwrap_or_default();
-    let all = goals(&case, &plan, Goal::All);
+    let mut changes: Vec<_> = one.map(|layer| goals(&request, &plan, Goal::Layer(layer))).unwrap_or_default();
+    let all = goals(&request, &plan, Goal::All);
     changes.retain(|(change, _)| !all.iter().any(|(other, _)| other == change));
     changes.splice(0..0, all);
     let takers = why::takers(&plan);
@@ -74,11 +75,11 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, Fault> {
 /// Plans along one knob.
 pub(super) fn sweep(args: &SweepArgs) -> Result<String, Fault> {
     let (ready, opened) = ready(&args.asked)?;
-    let case = ready.case(&opened.model);
+    let request = ready.request(&opened.model);
     let points = usize::try_from(args.points).unwrap_or(usize::MAX);
-    let sweep = case.sweep(args.over, &values(&case, args.over, &args.values, points, "--values")?);
+    let sweep = request.sweep(args.over, &values(&request, args.over, &args.values, points, "--values")?);
     match args.output {
-        Output { json: true, .. } => written(exported::sweep_json(Source::of_case(&case), &sweep)),
+        Output { json: true, .. } => written(exported::sweep_json(Source::of_case(&request), &sweep)),
         Output { csv: true, .. } => Ok(exported::csv::sweep(&sweep)),
         Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &sweep)),
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
@@ -88,16 +89,16 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, Fault> {
 /// Plans over two knobs.
 pub(super) fn matrix(args: &MatrixArgs) -> Result<String, Fault> {
     let (ready, opened) = ready(&args.asked)?;
-    let case = ready.case(&opened.model);
-    let rows = side(&case, args.rows, &args.row_values, 12, "--row-values")?;
-    let columns = side(&case, args.columns, &args.column_values, 6, "--column-values")?;
+    let request = ready.request(&opened.model);
+    let rows = side(&request, args.rows, &args.row_values, 12, "--row-values")?;
+    let columns = side(&request, args.columns, &args.column_values, 6, "--column-values")?;
     if rows.name() == columns.name() {
         let sentence = format!("--rows and --columns are both {}: choose two different knobs", rows.name());
         return Err(Fault::Arguments(sentence));
     }
-    let matrix = case.matrix(rows, columns);
+    let matrix = request.matrix(rows, columns);
     match args.output {
-        Output { json: true, .. } => written(exported::matrix_json(Source::of_case(&case), &matrix)),
+        Output { json: true, .. } => written(exported::matrix_json(Source::of_case(&request), &matrix)),
         Output { csv: true, .. } => Ok(exported::csv::matrix(&matrix)),
         Output { svg: true, .. } => Ok(svg::matrix(&ready.plan(&opened.model)?, &matrix)),
         _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
@@ -126,21 +127,21 @@ fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), F
     }
 }
 
-fn goals(case: &Case<'_>, plan: &Plan, goal: Goal) -> Vec<(crate::answer::Change, Goal)> {
-    case.changes(plan, goal).into_iter().map(|change| (change, goal)).collect()
+fn goals(request: &PlanRequest, plan: &Plan, goal: Goal) -> Vec<(crate::answer::Change, Goal)> {
+    request.changes(plan, goal).into_iter().map(|change| (change, goal)).collect()
 }
 
-fn planned(case: &Case<'_>, knob: Knob, value: u64) -> Option<Plan> {
-    let mut settings = case.settings.clone();
+fn planned(request: &PlanRequest, knob: Knob, value: u64) -> Option<Plan> {
+    let mut settings = request.settings.clone();
     knob.set(&mut settings, value);
-    Case { settings: &settings, ..*case }.plan().ok()
+    request.with(settings).plan().ok()
 }
 
 /// One side of a matrix.
-fn side(case: &Case<'_>, wanted: Wanted, given: &[String], count: usize, flag: &str) -> Result<Axis, Fault> {
+fn side(request: &PlanRequest, wanted: Wanted, given: &[String], count: usize, flag: &str) -> Result<Axis, Fault> {
     match wanted {
-        Wanted::Knob(knob) => Ok(Axis::Knob(knob, values(case, knob, given, count, flag)?)),
-        Wanted::Quantisation if given.is_empty() => Ok(Axis::quantisations(case, count)),
+        Wanted::Knob(knob) => Ok(Axis::Knob(knob, values(request, knob, given, count, flag)?)),
+        Wanted::Quantisation if given.is_empty() => Ok(Axis::quantisations(request, count)),
         Wanted::Quantisation => {
             let named = |text: &String| text.parse::<FileType>().map_err(|error| Fault::flag(flag, &error.to_string()));
             given.iter().map(named).collect::<Result<_, _>>().map(Axis::Quantisation)
@@ -149,11 +150,11 @@ fn side(case: &Case<'_>, wanted: Wanted, given: &[String], count: usize, flag: &
 }
 
 /// The values that were given, or `count` of the knob's stops.
-fn values(case: &Case<'_>, knob: Knob, given: &[String], count: usize, flag: &str) -> Result<Vec<u64>, Fault> {
+fn values(request: &PlanRequest, knob: Knob, given: &[String], count: usize, flag: &str) -> Result<Vec<u64>, Fault> {
     if given.is_empty() {
-        return Ok(knob.spread(&case.bounds(), count));
+        return Ok(knob.spread(&request.bounds(), count));
     }
-    let bounds = case.bounds();
+    let bounds = request.bounds();
     let value = |text: &String| {
         let mut settings = Settings::default();
         knob.read(text, &mut settings, &bounds).map_err(|sentence| Fault::flag(flag, &sentence))?;

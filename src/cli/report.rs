@@ -159,9 +159,9 @@ mod tests {
 
     use super::super::style::Bars;
     use super::*;
-    use crate::answer::Case;
     use crate::answer::matrix::Axis;
     use crate::engine::EngineId;
+    use crate::engine::PlanRequest;
     use crate::machine::described::Described;
     use crate::machine::{Machine, Os, Ram};
     use crate::settings::knob::Knob;
@@ -187,11 +187,11 @@ mod tests {
         });
         for (engine, ctx) in [(EngineId::Ollama024, 4096), (EngineId::LlamaCpp, 32_768)] {
             let settings = Settings { ctx: Context::Tokens(ctx), ..Settings::default() };
-            let case = Case { engine, model: &model, machine: &machine, settings: &settings };
-            let plan = case.plan().unwrap();
-            let sweep = case.sweep(Knob::Context, &[4096, 8192]);
-            let (rows, columns) = (Axis::Knob(Knob::Context, vec![4096]), Axis::spread(Knob::CacheType, &case, 3));
-            let matrix = case.matrix(rows, columns);
+            let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings);
+            let plan = request.plan().unwrap();
+            let sweep = request.sweep(Knob::Context, &[4096, 8192]);
+            let (rows, columns) = (Axis::Knob(Knob::Context, vec![4096]), Axis::spread(Knob::CacheType, &request, 3));
+            let matrix = request.matrix(rows, columns);
             let text = |style: &Style| {
                 super::plan(&plan, None, style)
                     + &answers::sweep(&plan, &sweep, style)

@@ -7,7 +7,9 @@ use super::args::{Interval, Knobs, MachineArgs};
 use super::fault::Fault;
 use super::knobs;
 use super::progress::Shown;
-use crate::answer::{Case, Limits};
+use crate::answer::Limits;
+use crate::engine::PlanRequest;
+use crate::engine::PreparedModel;
 use crate::engine::{self, EngineId};
 use crate::gguf::FileType;
 use crate::hardware::saved::Saved;
@@ -145,7 +147,13 @@ impl Start {
             self.notes.push(format!("no GPU was found: {}", why.join("; ")));
         }
         let machine = self.described.complete(detected.machine);
-        Ready { engine: self.engine, settings: self.settings, held: self.held, machine, notes: self.notes }
+        Ready {
+            engine: self.engine,
+            settings: self.settings,
+            held: self.held,
+            machine: Arc::new(machine),
+            notes: self.notes,
+        }
     }
 }
 
@@ -155,14 +163,14 @@ pub(super) struct Ready {
     pub(super) engine: EngineId,
     pub(super) settings: Settings,
     pub(super) held: Held,
-    pub(super) machine: Machine,
+    pub(super) machine: Arc<Machine>,
     pub(super) notes: Vec<String>,
 }
 
 impl Ready {
     /// What a list asks of every model.
     pub(super) fn question(&self, quant: Option<FileType>) -> Question {
-        let (machine, settings) = (Arc::new(self.machine.clone()), self.settings.clone());
+        let (machine, settings) = (Arc::clone(&self.machine), self.settings.clone());
         Question { engine: self.engine, machine, settings, held: self.held, quant }
     }
 
@@ -180,7 +188,7 @@ impl Ready {
             ..self.held
         };
         let said = package.settle(&mut settings, held);
-        let bounds = self.case(&package.model).bounds();
+        let bounds = self.request(&package.model).bounds();
         for (knob, text) in knobs {
             let read = knob.read(text, &mut settings, &bounds);
             read.map_err(|sentence| Fault::flag(knob.name(), &sentence))?;
@@ -189,20 +197,20 @@ impl Ready {
     }
 
     /// The plan, with the notes of the door added to the engine's.
-    pub(super) fn plan(&self, model: &Model) -> Result<Plan, Fault> {
+    pub(super) fn plan(&self, model: &PreparedModel) -> Result<Plan, Fault> {
         let mut plan = engine::plan(self.engine, model, &self.machine, &self.settings)?;
         plan.notes.extend(self.notes.iter().cloned());
         Ok(plan)
     }
 
     /// How far the knobs of `plan` can go.
-    pub(super) fn limits(&self, model: &Model, plan: &Plan) -> Limits {
-        self.case(model).limits(plan)
+    pub(super) fn limits(&self, model: &Arc<PreparedModel>, plan: &Plan) -> Limits {
+        self.request(model).limits(plan)
     }
 
     /// What questions are asked about.
-    pub(super) const fn case<'a>(&'a self, model: &'a Model) -> Case<'a> {
-        Case { engine: self.engine, model, machine: &self.machine, settings: &self.settings }
+    pub(super) fn request(&self, model: &Arc<PreparedModel>) -> PlanRequest {
+        PlanRequest::new(self.engine, Arc::clone(model), Arc::clone(&self.machine), self.settings.clone())
     }
 }
 

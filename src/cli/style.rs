@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal;
 
+use textwrap::{Options, WordSplitter};
+
 use crate::plan::Standing;
 
 /// What a colour means; the same on every bar and in every list.
@@ -65,6 +67,8 @@ pub(super) const HOLD: char = '\u{a0}';
 const WIDTHS: std::ops::RangeInclusive<usize> = 80..=120;
 /// Sentences can still be read in so few.
 const LEAST_LINES: usize = 30;
+/// And in so few where they stand behind something long.
+const LEAST_ROOM: usize = 20;
 
 impl Style {
     /// Text for a file or a pipe: no colours, no bars, 80 columns.
@@ -146,25 +150,18 @@ impl Style {
     /// `text` in lines of at most the width, each after `first` or, from the second on, as many spaces. Words that
     /// [`HOLD`] joins stay on one line.
     pub(super) fn wrap(&self, first: &str, text: &str) -> String {
-        let indent = first.chars().count();
-        let room = self.lines.saturating_sub(indent).max(20);
-        let mut lines = vec![String::new()];
-        for word in text.split_ascii_whitespace() {
-            let used = lines.last().map_or(0, |line| line.chars().count());
-            if used > 0 && used + 1 + word.chars().count() > room {
-                lines.push(String::new());
-            }
-            if let Some(line) = lines.last_mut() {
-                if !line.is_empty() {
-                    line.push(' ');
-                }
-                line.push_str(word);
-            }
-        }
+        let indent = textwrap::core::display_width(first);
+        // a long word, which may be a path, stays whole to be copied
+        let options = Options::new(self.lines.saturating_sub(indent).max(LEAST_ROOM));
+        let options = options.break_words(false).word_splitter(WordSplitter::NoHyphenation);
+        let text: Vec<_> = text.split_ascii_whitespace().collect();
         let mut out = String::new();
-        for (number, line) in lines.iter().enumerate() {
-            out += if number == 0 { first } else { "" };
-            out.extend(std::iter::repeat_n(' ', if number == 0 { 0 } else { indent }));
+        for (number, line) in textwrap::wrap(&text.join(" "), options).iter().enumerate() {
+            if number == 0 {
+                out += first;
+            } else {
+                out.extend(std::iter::repeat_n(' ', indent));
+            }
             out += &line.replace(HOLD, " ");
             out.push('\n');
         }
@@ -205,6 +202,14 @@ mod tests {
         let style = Style { lines: 24, ..Style::PLAIN };
         assert_eq!(style.wrap("- ", "one two three four five six seven"), "- one two three four\n  five six seven\n");
         assert_eq!(style.wrap("", ""), "\n");
+        assert_eq!(
+            style.wrap("", "六四五七一三二八九 二十四"),
+            "六四五七一三二八九\n二十四\n",
+            "by cells, not by letters"
+        );
+        assert_eq!(style.wrap("名 ", "one two three four five six"), "名 one two three four\n   five six\n");
+        let path = "/a/path/that/is/longer/than/a/line";
+        assert_eq!(style.wrap("", &format!("see {path}")), format!("see\n{path}\n"));
         // the thin space of numbers holds them together
         assert_eq!(style.wrap("", "a context of tokens 24\u{2009}576"), "a context of tokens\n24\u{2009}576\n");
     }

@@ -26,8 +26,8 @@ use crate::engine::ggml::schedule::{Schedule, Trace};
 use crate::engine::ggml::tensor::Place;
 use crate::engine::ggml::{Backend, Graph};
 use crate::engine::id::EngineError;
+use crate::engine::prepared::PreparedModel;
 use crate::gguf::Header;
-use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::{FlashAttn, Release, Settings};
 use architecture::Family;
@@ -127,9 +127,9 @@ fn backends(devices: &[Device]) -> Vec<Backend> {
 ///
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
-pub fn remembered(model: &Model, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
+pub fn remembered(model: &PreparedModel, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
     let effect = &plan.settings;
-    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
+    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
     let options = Options {
         n_ctx: effect.ctx_total,
         n_batch: effect.batch,
@@ -147,7 +147,7 @@ pub fn remembered(model: &Model, plan: &Plan, settings: &Settings) -> Result<Mem
         ..Options::default()
     };
     let placement = loaded.place(&[], &Spread::default());
-    Ok(Measurer::new(&loaded, &[]).memory(&placement, &options)?)
+    Ok(Measurer::new(loaded, &[]).memory(&placement, &options)?)
 }
 
 impl Loaded {

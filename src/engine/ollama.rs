@@ -15,22 +15,22 @@ use super::id::{Aim, EngineError, EngineId, Launch};
 use super::llama_cpp;
 use super::llama_cpp::settled::Settled;
 use super::outlook::Outlook;
+use crate::engine::prepared::PreparedModel;
 use crate::machine::{DeviceKind, Machine};
-use crate::model::Model;
 use crate::plan::{DevicePlan, Gist, Plan, Totals, Verdict, Why};
 use crate::settings::knob::Knob;
 use crate::settings::{Context, GpuLayers, InEffect, Settings};
 use decide::Start;
 pub(super) use objection::objection;
 
-pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+pub(super) fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     plan_by(llama_cpp::plan, model, machine, settings)
 }
 
 /// Ollama's plan by a llama-server that places layers as `place` does.
 fn plan_by(
-    place: impl Fn(&Model, &Machine, &Settings) -> Result<Plan, EngineError>,
-    model: &Model,
+    place: impl Fn(&PreparedModel, &Machine, &Settings) -> Result<Plan, EngineError>,
+    model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
@@ -40,26 +40,31 @@ fn plan_by(
 }
 
 /// How it starts llama-server.
-pub(super) fn launch(model: &Model, machine: &Machine, settings: &Settings) -> Result<Launch, EngineError> {
+pub(super) fn launch(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Launch, EngineError> {
     let Start { options, gpus, .. } = last_start(model, machine, settings)?;
     Ok(Launch { options, gpus })
 }
 
 /// What is asked of the llama-server that it starts.
-pub(super) fn settled(model: &Model, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
+pub(super) fn settled(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
     let start = last_start(model, machine, settings)?;
     Ok(llama_cpp::settled(model, &start.machine, &start.options)?.among(&start.gpus))
 }
 
 /// The start that loads the model, or else the last one.
-fn last_start(model: &Model, machine: &Machine, settings: &Settings) -> Result<Start, EngineError> {
+fn last_start(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Start, EngineError> {
     let place = |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, Aim::Most);
     let (start, _) = begin(model, machine, settings, &place, &place, |gist| &gist.devices)?;
     Ok(start)
 }
 
 /// What the plan comes to.
-pub(super) fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
+pub(super) fn gist(
+    model: &PreparedModel,
+    machine: &Machine,
+    settings: &Settings,
+    aim: Aim,
+) -> Result<Gist, EngineError> {
     let place = |aim| move |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, aim);
     // whether a first attempt runs out of memory is seen when it has placed what it can
     let retries = settings.ctx == Context::Auto;
@@ -72,7 +77,7 @@ pub(super) fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: A
 }
 
 /// What is certain of it beforehand.
-pub(super) fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
+pub(super) fn outlook(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
     let start = decide::start(model, machine, settings, None)?;
     let mut outlook = llama_cpp::outlook(model, &start.machine, &start.options)?;
     if let Some(lower) = decide::lower_context(settings, start.ctx) {
@@ -98,7 +103,7 @@ pub(super) fn edges(knob: Knob, settings: &Settings) -> Vec<u64> {
 
 /// How llama-server is started, in the end, and what it then does by `first`, or by `again` where that runs out of memory.
 fn begin<T>(
-    model: &Model,
+    model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
     first: &dyn Fn(&Start) -> Result<T, EngineError>,
@@ -130,7 +135,7 @@ fn runs_out_of_memory(devices: &[DevicePlan], machine: &Machine) -> bool {
 }
 
 /// llama.cpp's plan in Ollama's terms: its name, its knobs, its notes, and every GPU of the machine.
-fn told_by_ollama(mut plan: Plan, start: Start, model: &Model, machine: &Machine, settings: &Settings) -> Plan {
+fn told_by_ollama(mut plan: Plan, start: Start, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Plan {
     let Start { ctx, gpus, notes, decided, .. } = start;
     let cpu = machine.gpus.len();
     let place = |device: usize| gpus.get(device).copied().unwrap_or(cpu);

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::graph_size::{Keys, Release};
 use super::id::{EngineError, EngineId};
+use super::prepared::PreparedModel;
 use crate::machine::{Machine, joined};
 use crate::model::Model;
 use crate::plan::Plan;
@@ -240,8 +241,8 @@ pub(super) fn cache_in_effect(asked: Option<CacheType>, flash: FlashAttn, notes:
 
 /// As an engine plans that uses the GPUs of one computer.
 pub(super) fn of_one_computer(
-    of_one_computer: impl Fn(&Model, &Machine, &Settings) -> Result<Plan, EngineError>,
-    model: &Model,
+    of_one_computer: impl Fn(&PreparedModel, &Machine, &Settings) -> Result<Plan, EngineError>,
+    model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {

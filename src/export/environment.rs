@@ -32,7 +32,7 @@ impl Variable {
 
 /// The variables that the server needs for this plan: the context and the parallelism in effect, and what a person set.
 pub fn variables(subject: &Subject<'_>) -> Vec<Variable> {
-    let (plan, settings) = (subject.plan, subject.case.settings);
+    let (plan, settings) = (subject.plan, &subject.request.settings);
     let mut variables =
         vec![Variable::new(CONTEXT, plan.settings.ctx), Variable::new("OLLAMA_NUM_PARALLEL", plan.settings.parallel)];
     let (k, v) = (settings.cache_type_k, settings.cache_type_v);
@@ -97,7 +97,7 @@ pub(super) const fn mebibytes(bytes: Bytes) -> u64 {
 
 /// What this plan rests on that Ollama cannot be told, one sentence each.
 pub(super) fn caveats(subject: &Subject<'_>) -> Vec<String> {
-    let settings = subject.case.settings;
+    let settings = &subject.request.settings;
     let mut caveats = Vec::new();
     if settings.raw {
         caveats.push("planned with the knobs exactly as given; Ollama adjusts them by its own rules".to_owned());

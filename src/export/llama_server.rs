@@ -4,11 +4,12 @@
 use super::environment::{mebibytes, shares};
 use super::shell::{comment, word};
 use super::{Found, Subject};
-use crate::answer::Case;
+use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, Launch};
 use crate::machine::{Backend, Gpu, Machine, joined};
 use crate::plan::Plan;
 use crate::settings::{Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
+use std::sync::Arc;
 
 /// Where ggml-rpc-server listens unless it is told otherwise (`tools/rpc/README.md`, 0.1.161).
 const RPC_PORT: u16 = 50052;
@@ -18,12 +19,12 @@ const RPC_PORT: u16 = 50052;
 /// # Errors
 /// When llama-server refuses what the plan rests on, in one sentence.
 pub fn command(subject: &Subject<'_>) -> Result<String, String> {
-    let Case { engine, model, machine, settings } = subject.case;
-    let launched = engine::of(engine).launch(model, machine, settings).map_err(|error| error.to_string())?;
+    let PlanRequest { engine, model, machine, settings, .. } = subject.request;
+    let launched = engine::of(*engine).launch(model, machine, settings).map_err(|error| error.to_string())?;
     let estimated = launched.is_none();
     let launch = launched.unwrap_or_else(|| as_placed(subject.plan));
     let seen = launch.machine(machine);
-    let server = Case { engine: EngineId::LlamaCpp, model, machine: &seen, settings: &launch.options };
+    let server = PlanRequest::new(EngineId::LlamaCpp, Arc::clone(model), seen.clone(), launch.options.clone());
     let whole = server.plan().map_err(|error| error.to_string())?;
     let options = fewest(&server, &whole);
 
@@ -103,13 +104,13 @@ fn placed_alike(estimated: &Plan, placed: &Plan, gpus: &[usize]) -> bool {
 }
 
 /// `server`'s settings without those that change nothing in `plan`, which it makes of them.
-pub fn fewest(server: &Case<'_>, plan: &Plan) -> Settings {
+pub fn fewest(server: &PlanRequest, plan: &Plan) -> Settings {
     let mut settings = server.settings.clone();
     for forget in FORGET {
         let mut fewer = settings.clone();
         forget(&mut fewer);
         let same = |other: Plan| alike(&other, plan);
-        if fewer != settings && (Case { settings: &fewer, ..*server }).plan().is_ok_and(same) {
+        if fewer != settings && server.with(fewer.clone()).plan().is_ok_and(same) {
             settings = fewer;
         }
     }

@@ -10,7 +10,7 @@ use crate::settings::GpuLayers;
 /// The options that a request needs for this plan, in the order of Ollama's own list: the context always, as Ollama would
 /// else choose one by the machine; the others where a person set them.
 pub fn options(subject: &Subject<'_>) -> Vec<(&'static str, u64)> {
-    let (plan, settings) = (subject.plan, subject.case.settings);
+    let (plan, settings) = (subject.plan, &subject.request.settings);
     let mut options = vec![("num_ctx", plan.settings.ctx)];
     if settings.batch.is_some() {
         options.push(("num_batch", plan.settings.batch));

@@ -1,8 +1,10 @@
 //! Machines kept by name in the configuration folder, and machine files anywhere.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 use crate::machine::{Machine, file, presets};
 
@@ -64,11 +66,14 @@ impl Saved {
         let path = self.path(name);
         let text = file::write(machine).map_err(|error| format!("'{name}' cannot be written: {error}"))?;
         // a file that is there is whole: the text goes into another first
-        let new = self.folder.join(format!(".{name}.new"));
-        let kept = fs::create_dir_all(&self.folder)
-            .and_then(|()| fs::write(&new, text))
-            .and_then(|()| fs::rename(&new, &path));
-        kept.map_err(|error| format!("'{}' cannot be written: {error}", path.display()))?;
+        let keep = || -> io::Result<()> {
+            fs::create_dir_all(&self.folder)?;
+            let mut new = NamedTempFile::new_in(&self.folder)?;
+            new.write_all(text.as_bytes())?;
+            new.persist(&path)?;
+            Ok(())
+        };
+        keep().map_err(|error| format!("'{}' cannot be written: {error}", path.display()))?;
         Ok(path)
     }
 

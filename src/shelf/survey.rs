@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::Item;
-use crate::answer::{Case, Glance};
+use crate::answer::Glance;
 use crate::engine::EngineId;
+use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::Machine;
 use crate::plan::Plan;
@@ -111,11 +112,11 @@ fn look_at(item: &Item, question: &Question, roots: &Roots, whole: bool) -> Resu
     let package = quantised.as_ref().unwrap_or(package);
     let mut settings = question.settings.clone();
     package.settle(&mut settings, question.held);
-    let (engine, machine) = (question.engine, &question.machine);
-    let case = Case { engine, model: &package.model, machine, settings: &settings };
-    let plan = case.plan().map_err(|error| error.to_string())?;
+    let (model, machine) = (Arc::clone(&package.model), Arc::clone(&question.machine));
+    let request = PlanRequest::new(question.engine, model, machine, settings);
+    let plan = request.plan().map_err(|error| error.to_string())?;
     Ok(if whole {
-        let glance = case.glance(&plan);
+        let glance = request.glance(&plan);
         Look::Whole(Arc::new(plan), glance)
     } else {
         Look::Planned(Arc::new(plan))

@@ -108,16 +108,15 @@ impl Cache {
             seen: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
         };
         fs::create_dir_all(&self.folder)?;
-        let path = self.path(key);
-        let name = format!(".{:016x}-{}-{}.part", about.key, std::process::id(), serial());
-        let part = Part(self.folder.join(name));
-        let mut file = fs::File::create_new(&part.0)?;
+        let mut file = tempfile::Builder::new().prefix(".").suffix(".part").tempfile_in(&self.folder)?;
         serde_json::to_writer(&mut file, &about)?;
         file.write_all(b"\n")?;
         let mut packed = GzEncoder::new(file, Compression::fast());
         packed.write_all(bytes)?;
-        packed.finish()?.sync_all()?;
-        fs::rename(&part.0, path)
+        let file = packed.finish()?;
+        file.as_file().sync_all()?;
+        file.persist(self.path(key))?;
+        Ok(())
     }
 
     /// Everything that is kept, newest first.
@@ -194,23 +193,6 @@ fn read_about(file: &mut impl BufRead) -> Option<About> {
     file.take(64 << 10).read_until(b'\n', &mut line).ok()?;
     let about: About = serde_json::from_slice(&line).ok()?;
     (about.form == FORM).then_some(about)
-}
-
-/// A half-written file, gone when it is dropped.
-struct Part(PathBuf);
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        // after it was moved to its place there is nothing left to remove
-        drop(fs::remove_file(&self.0));
-    }
-}
-
-/// A number that no other file of this program has.
-fn serial() -> u64 {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// FNV-1a of 64 bits: the same in every version of this program.

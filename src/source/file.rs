@@ -1,5 +1,9 @@
-//! Local files: read in pieces, each larger than the one before, so that a small header costs one small read and a large
+//! Local files: taken in pieces, each larger than the one before, so that a small header costs one small read and a large
 //! one few large ones.
+//!
+//! The first piece is read. Those after it are copied from a map of the file, a few megabytes of which are mapped at a time:
+//! so only what is copied becomes resident, and nothing is mapped any more when the header has been read. Where a map is
+//! refused, or unwise, they are read as well.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -7,10 +11,32 @@ use std::path::Path;
 
 use super::error::SourceError;
 use crate::gguf::Source;
+use map::Map;
 
-/// Bytes that are read first.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+mod map;
+/// Nothing is mapped on other systems: they are not asked where a file lies.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+mod map {
+    use std::fs::File;
+
+    #[derive(Debug)]
+    pub struct Map;
+
+    impl Map {
+        pub fn of(_: &File, _: u64) -> Option<Self> {
+            None
+        }
+
+        pub fn copy(&mut self, _: &File, _: u64, _: usize, _: &mut Vec<u8>) -> bool {
+            false
+        }
+    }
+}
+
+/// Bytes that are taken first. They are read, which sets the system to reading ahead in growing steps.
 const FIRST: u64 = 64 << 10;
-/// Bytes that are read at once, at most: so many a file adds to resident memory, however long its header is.
+/// Bytes that are taken at once, at most.
 const MOST: u64 = 1 << 20;
 
 /// A local file as a source of bytes.
@@ -18,7 +44,9 @@ const MOST: u64 = 1 << 20;
 pub struct LocalFile {
     file: File,
     size: u64,
-    /// What was read last.
+    /// A map of it, where there is one.
+    map: Option<Map>,
+    /// What was taken last.
     piece: Vec<u8>,
     /// Where in the file that begins.
     start: u64,
@@ -40,7 +68,8 @@ impl LocalFile {
         }
         let file = File::open(path).map_err(|error| SourceError::system(path, error))?;
         let size = file.metadata().map_err(|error| SourceError::system(path, error))?.len();
-        Ok(Self { file, size, piece: Vec::new(), start: 0 })
+        let map = Map::of(&file, size);
+        Ok(Self { file, size, map, piece: Vec::new(), start: 0 })
     }
 
     /// Its length in bytes.
@@ -59,22 +88,30 @@ impl LocalFile {
         inside.and_then(|at| self.piece.get(at..)).unwrap_or_default()
     }
 
-    /// Reads the next piece, from `offset` on.
+    /// Takes the next piece, from `offset` on.
     fn fetch(&mut self, offset: u64) -> io::Result<()> {
         let grown = (self.piece.len() as u64).saturating_mul(4).clamp(FIRST, MOST);
         let wanted = usize::try_from(grown.min(self.size - offset)).map_err(io::Error::other)?;
         // what is held is written over: nothing of it counts until all is there
         self.start = self.size;
-        self.piece.resize(wanted, 0);
+        let map = self.map.as_mut().filter(|_| grown > FIRST);
+        if !map.is_some_and(|map| map.copy(&self.file, offset, wanted, &mut self.piece)) {
+            self.read(offset, wanted)?;
+        }
+        self.start = offset;
+        Ok(())
+    }
+
+    /// Reads `len` bytes.
+    fn read(&mut self, offset: u64, len: usize) -> io::Result<()> {
+        self.piece.resize(len, 0);
         self.file.seek(SeekFrom::Start(offset))?;
         self.file.read_exact(&mut self.piece).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {
                 io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was read")
             }
             _ => error,
-        })?;
-        self.start = offset;
-        Ok(())
+        })
     }
 }
 
@@ -106,31 +143,64 @@ mod tests {
         (folder, file)
     }
 
+    /// Windows one after the other, to the end.
+    fn all(file: &mut LocalFile) -> (Vec<u8>, Vec<usize>) {
+        let (mut bytes, mut sizes) = (Vec::new(), Vec::new());
+        loop {
+            let piece = file.window(bytes.len() as u64).unwrap();
+            if piece.is_empty() {
+                return (bytes, sizes);
+            }
+            sizes.push(piece.len() >> 10);
+            bytes.extend_from_slice(piece);
+        }
+    }
+
     #[test]
     fn pieces_grow_and_give_every_byte_once() {
         let bytes: Vec<u8> = (0..3_u32 << 20).map(|at| (at % 251) as u8).collect();
         let (_folder, mut file) = folder_with(&bytes);
-        let (mut at, mut sizes) = (0, Vec::new());
-        while at < bytes.len() {
-            let piece = file.window(at as u64).unwrap();
-            assert_eq!(piece, &bytes[at..at + piece.len()]);
-            sizes.push(piece.len() as u64 >> 10);
-            at += piece.len();
-        }
+        let (whole, sizes) = all(&mut file);
+        assert!(whole == bytes);
         // so many KiB
-        assert_eq!(sizes[..4], [64, 256, 1024, 1024], "{sizes:?}");
-        assert!(file.window(at as u64).unwrap().is_empty());
+        let growing = if file.map.is_some() { [64, 256, 256, 256] } else { [64, 256, 1024, 1024] };
+        assert_eq!(sizes[..4], growing, "{sizes:?}");
         assert_eq!(file.window(5).unwrap()[..3], bytes[5..8], "it can go back");
     }
 
     #[test]
+    fn a_file_that_may_not_be_mapped_is_read() {
+        let bytes: Vec<u8> = (0..3_u32 << 20).map(|at| (at % 241) as u8).collect();
+        let (_folder, mut file) = folder_with(&bytes);
+        file.map = None;
+        let (whole, sizes) = all(&mut file);
+        assert!(whole == bytes);
+        assert_eq!(sizes[..4], [64, 256, 1024, 1024]);
+    }
+
+    #[test]
     fn a_file_that_is_cut_short_meanwhile_is_said() {
-        let (folder, mut file) = folder_with(&vec![7; 200 << 10]);
-        assert_eq!(file.window(0).unwrap().len(), 64 << 10);
-        fs::write(folder.path().join("file"), vec![7; 100 << 10]).unwrap();
-        for _ in 0..2 {
-            let error = file.window(64 << 10).unwrap_err().to_string();
-            assert!(error.contains("became shorter"), "{error}");
+        // to nothing, within a piece, within a page, and where a piece begins
+        for left in [0, 100 << 10, (100 << 10) + 7, 64 << 10] {
+            let (folder, mut file) = folder_with(&vec![7; 2 << 20]);
+            assert_eq!(file.window(0).unwrap().len(), 64 << 10);
+            File::options().write(true).open(folder.path().join("file")).unwrap().set_len(left).unwrap();
+            assert_eq!(file.window(10).unwrap()[0], 7, "what was taken stays");
+            for _ in 0..2 {
+                let error = file.window(64 << 10).unwrap_err().to_string();
+                assert!(error.contains("became shorter"), "{error}");
+            }
         }
+    }
+
+    #[test]
+    fn a_large_piece_outlives_its_file() {
+        let (folder, mut file) = folder_with(&vec![7; 3 << 20]);
+        for at in [0, 64 << 10, 320 << 10] {
+            file.window(at).unwrap();
+        }
+        fs::write(folder.path().join("file"), "").unwrap();
+        assert!(file.window(320 << 10).unwrap().iter().all(|byte| *byte == 7));
+        assert!(file.window(2 << 20).unwrap_err().to_string().contains("became shorter"));
     }
 }

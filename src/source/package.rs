@@ -6,6 +6,7 @@ use super::error::SourceError;
 use super::open::Opened;
 use super::tag::{Held, TagKnobs};
 use super::watch::Watch;
+use crate::engine::PreparedModel;
 use crate::gguf::FileType;
 use crate::model::Model;
 use crate::model::quantise::QuantiseError;
@@ -16,7 +17,7 @@ use crate::units::Bytes;
 #[derive(Clone, Debug)]
 pub struct Package {
     /// The model.
-    pub model: Arc<Model>,
+    pub model: Arc<PreparedModel>,
     /// Bytes of the tensors of its adapters (LoRA).
     pub adapters: Bytes,
     /// Bytes of the tensors of its projector.
@@ -38,7 +39,7 @@ impl Opened {
         let path = self.paths.first().map(|path| path.display().to_string());
         let model = Model::from_header(self.header, &self.name)
             .map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
-        Ok(Package { model: Arc::new(model), adapters, projector, knobs: self.knobs, reference: self.reference })
+        Ok(Package { model: model.into(), adapters, projector, knobs: self.knobs, reference: self.reference })
     }
 }
 
@@ -46,7 +47,7 @@ impl From<Model> for Package {
     /// A model with nothing beside it.
     fn from(model: Model) -> Self {
         let (adapters, projector) = (Bytes::ZERO, Bytes::ZERO);
-        Self { model: Arc::new(model), adapters, projector, knobs: TagKnobs::default(), reference: None }
+        Self { model: model.into(), adapters, projector, knobs: TagKnobs::default(), reference: None }
     }
 }
 
@@ -66,6 +67,6 @@ impl Package {
     /// # Errors
     /// When the quantiser would refuse.
     pub fn quantised(&self, to: FileType) -> Result<Self, QuantiseError> {
-        Ok(Self { model: Arc::new(self.model.requantised(to)?), ..self.clone() })
+        Ok(Self { model: self.model.requantised(to)?.into(), ..self.clone() })
     }
 }

@@ -4,8 +4,10 @@
 //! as a whole: nothing is lost when two programs write, and a reader never sees half a list.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 /// References that are kept.
 const MOST: usize = 24;
@@ -39,17 +41,17 @@ impl Recent {
         if reference.trim().is_empty() || reference.chars().any(char::is_control) {
             return Ok(());
         }
-        if let Some(folder) = self.file.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let beside = |ending: &str| self.file.with_extension(ending);
+        let folder = self.file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
         // let go when the handle is dropped, also by the end of the program
-        let lock = File::create(beside("lock"))?;
+        let lock = File::create(self.file.with_extension("lock"))?;
         lock.lock()?;
         let others = self.list().into_iter().filter(|other| other != reference);
         let lines: Vec<String> = std::iter::once(reference.to_owned()).chain(others).take(MOST).collect();
-        fs::write(beside("new"), lines.join("\n") + "\n")?;
-        fs::rename(beside("new"), &self.file)
+        let mut list = NamedTempFile::new_in(folder)?;
+        list.write_all((lines.join("\n") + "\n").as_bytes())?;
+        list.persist(&self.file)?;
+        Ok(())
     }
 }
 

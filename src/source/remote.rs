@@ -122,7 +122,7 @@ impl<'n> Desk<'n> {
     /// The header of one file.
     fn header(&mut self, place: &Place, watch: &mut Watch<'_>, progress: &mut Progress) -> Result<Header, SourceError> {
         let url = &place.ask.url;
-        let key = place.digest.clone().unwrap_or_else(|| url.whole());
+        let key = place.digest.clone().unwrap_or_else(|| url.whole().to_owned());
         let mut kept = self.kept(&key);
         if place.digest.is_some()
             && let Some((about, bytes)) = &kept

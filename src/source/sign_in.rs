@@ -125,7 +125,8 @@ mod tests {
         let challenge = Challenge::read(field).unwrap();
         let registry = Url::parse("https://registry.ollama.ai/v2").unwrap();
         let realm = challenge.realm(&registry).unwrap();
-        let signed = challenge.signed_url(&realm).unwrap().whole();
+        let signed = challenge.signed_url(&realm).unwrap();
+        let signed = signed.whole();
         assert!(signed.starts_with("https://ollama.com/token?nonce="), "{signed}");
         assert!(signed.contains("&scope=repository%3Ao%2Fm%3Apull&service=ollama.com&ts="), "{signed}");
         assert_eq!(Challenge::read("Basic realm=\"x\""), None);

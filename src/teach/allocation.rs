@@ -8,8 +8,8 @@ pub use kind::Kind;
 pub use walk::{Life, Moment, Timeline, Walk};
 
 use super::trace::{Asked, Home, Trace};
-use crate::answer::Case;
 use crate::engine::EngineError;
+use crate::engine::PlanRequest;
 use crate::engine::llama_cpp::Measured;
 use crate::engine::llama_cpp::settled::Settled;
 use crate::plan::Plan;
@@ -102,8 +102,8 @@ impl Allocation {
     ///
     /// # Errors
     /// When llama.cpp refuses the model or the settings.
-    pub fn of(case: &Case<'_>, plan: &Plan, versus: Option<Versus>) -> Result<Self, EngineError> {
-        let asked = Asked::of(case, plan)?;
+    pub fn of(request: &PlanRequest, plan: &Plan, versus: Option<Versus>) -> Result<Self, EngineError> {
+        let asked = Asked::of(request, plan)?;
         let homes = asked.homes(plan);
         let remark = asked.remark;
         let trace = Trace::of(asked.settled, homes.clone())?;

@@ -6,7 +6,7 @@ mod heads;
 
 use serde::Serialize;
 
-use crate::answer::Case;
+use crate::engine::PlanRequest;
 use crate::engine::llama_cpp::cache::{KvCache, Memory};
 use crate::engine::{self, EngineError, llama_cpp};
 use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, Plan};
@@ -94,18 +94,18 @@ pub struct Format {
 }
 
 impl Caches {
-    /// The caches of `plan`, the engine's answer to `case`.
+    /// The caches of `plan`, the engine's answer to `request`.
     ///
     /// # Errors
     /// When neither engine can read what the model remembers.
-    pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
-        let memory = llama_cpp::remembered(case.model, plan, case.settings);
-        let own = engine::of(plan.engine).own_caches(case.model, &as_ollama_is_asked(plan));
+    pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
+        let memory = llama_cpp::remembered(&request.model, plan, &request.settings);
+        let own = engine::of(plan.engine).own_caches(&request.model, &as_ollama_is_asked(plan));
         let (memory, own) = match (memory, own) {
             (Err(_), Err(error)) => return Err(error),
             (memory, own) => (memory.ok(), own.ok()),
         };
-        let kinds = heads::kinds(case.model, plan, memory.as_ref(), own.as_ref());
+        let kinds = heads::kinds(&request.model, plan, memory.as_ref(), own.as_ref());
         let mut stores = Vec::new();
         if let Some(memory) = &memory {
             stores.extend(llama_stores(memory, plan));
@@ -124,7 +124,7 @@ impl Caches {
             context: plan.settings.ctx_per_sequence,
             unified: plan.settings.kv_unified == Some(true),
             planned: plan.totals.cache,
-            llama_cpp: memory.map(|memory| (0..case.model.block_count()).map(|il| Bytes(memory.of_block(il))).sum()),
+            llama_cpp: memory.map(|memory| (0..request.model.block_count()).map(|il| Bytes(memory.of_block(il))).sum()),
             ollama_engine: own.map(|own| own.bytes),
         })
     }

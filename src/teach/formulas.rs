@@ -9,7 +9,7 @@ mod weights;
 
 use serde::Serialize;
 
-use crate::answer::Case;
+use crate::engine::PlanRequest;
 use crate::engine::formulas as estimated;
 use crate::engine::{self, EngineError};
 use crate::plan::{Branch, GraphUse, Plan, Symbol, Term};
@@ -125,12 +125,12 @@ impl Contest {
 }
 
 impl Formulas {
-    /// The formulas of `plan`, the engine's answer to `case`.
+    /// The formulas of `plan`, the engine's answer to `request`.
     ///
     /// # Errors
     /// When the header lacks what the plan's engine needs: then there would be no plan either.
-    pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
-        let Case { model, settings, .. } = *case;
+    pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
+        let PlanRequest { model, settings, .. } = request;
         let weights = weights::node(model, plan);
         let Some(formulas) = engine::of(plan.engine).formulas(model, plan)? else {
             let (caches, legend) = allocated::caches(model, plan, settings)?;

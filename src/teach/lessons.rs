@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::Library;
-use crate::answer::Case;
+use crate::engine::PlanRequest;
+use crate::engine::PreparedModel;
 use crate::engine::{self, EngineError, EngineId};
 use crate::machine::described::Described;
 use crate::machine::{Machine, Origin};
@@ -80,24 +81,25 @@ pub struct Lessons {
     /// The lesson.
     pub told: Told,
     /// The model of the catalogue.
-    pub stand_in: Option<Arc<Model>>,
+    pub stand_in: Option<Arc<PreparedModel>>,
 }
 
 impl Lessons {
-    /// The lesson at place `at`, told on the open model of `case` where it suits, else on one of `library`.
+    /// The lesson at place `at`, told on the open model of `request` where it suits, else on one of `library`.
     ///
     /// # Errors
     /// When there is no such lesson or model, or an engine refuses it.
-    pub fn of(at: usize, case: &Case<'_>, library: Library<'_>) -> Result<Self, EngineError> {
+    pub fn of(at: usize, request: &PlanRequest, library: Library<'_>) -> Result<Self, EngineError> {
         let nothing = |why: String| EngineError::Settings(why);
         let lesson = all().get(at).ok_or_else(|| nothing(format!("there is no lesson {}", at + 1)))?;
-        if let Ok(told) = lesson.tell(at, case.model, case.machine) {
+        if let Ok(told) = lesson.tell(at, &request.model, &request.machine) {
             return Ok(Self { told, stand_in: None });
         }
         let model = library(&lesson.model);
         let model = model.ok_or_else(|| EngineError::Model(format!("the catalogue has no {}", lesson.model)))?;
-        match lesson.tell_on_its_own(at, &model, case.machine) {
-            Ok(told) => Ok(Self { told, stand_in: Some(Arc::new(model)) }),
+        let model: Arc<PreparedModel> = model.into();
+        match lesson.tell_on_its_own(at, &model, &request.machine) {
+            Ok(told) => Ok(Self { told, stand_in: Some(model) }),
             Err(Untold::Refused(error)) => Err(error),
             Err(Untold::Unsuited) => Err(nothing(format!("lesson {} shows nothing on this machine", at + 1))),
         }
@@ -170,7 +172,7 @@ impl Lesson {
     ///
     /// # Errors
     /// When the lesson shows nothing on this model, or an engine refuses one of its cases.
-    pub fn tell(&'static self, at: usize, model: &Model, machine: &Machine) -> Result<Told, Untold> {
+    pub fn tell(&'static self, at: usize, model: &PreparedModel, machine: &Machine) -> Result<Told, Untold> {
         if self.needs == Needs::This { Err(Untold::Unsuited) } else { self.tell_on_its_own(at, model, machine) }
     }
 
@@ -178,16 +180,16 @@ impl Lesson {
     ///
     /// # Errors
     /// As [`Self::tell`].
-    pub fn tell_on_its_own(&'static self, at: usize, model: &Model, machine: &Machine) -> Result<Told, Untold> {
+    pub fn tell_on_its_own(&'static self, at: usize, model: &PreparedModel, machine: &Machine) -> Result<Told, Untold> {
         if !self.needs.are_met_by(model) {
             return Err(Untold::Unsuited);
         }
         let stage = self.stage(model, machine);
         let mut plans: BTreeMap<&str, Plan> = BTreeMap::new();
-        for (name, case) in &self.cases {
+        for (name, request) in &self.cases {
             let mut settings = stage.settings.clone();
-            case.apply(&mut settings, model);
-            let engine = case.engine.unwrap_or(stage.engine);
+            request.apply(&mut settings, model);
+            let engine = request.engine.unwrap_or(stage.engine);
             plans.insert(name, engine::plan(engine, model, &stage.machine, &settings)?);
         }
         let figures: BTreeMap<String, Value> = self

@@ -4,8 +4,8 @@ mod blocks;
 mod handout;
 mod step;
 
-use crate::answer::Case;
 use crate::engine::EngineError;
+use crate::engine::PlanRequest;
 use crate::engine::ggml::Backend;
 use crate::engine::ggml::tensor::{Buffer, Id, Op, Place};
 use crate::engine::llama_cpp::settled::Settled;
@@ -94,8 +94,8 @@ impl Schedule {
     ///
     /// # Errors
     /// When llama.cpp refuses the model or the settings, or cannot do without the operation.
-    pub fn of(case: &Case<'_>, plan: &Plan, without: Option<Op>) -> Result<Self, EngineError> {
-        let asked = Asked::of(case, plan)?;
+    pub fn of(request: &PlanRequest, plan: &Plan, without: Option<Op>) -> Result<Self, EngineError> {
+        let asked = Asked::of(request, plan)?;
         let homes = asked.homes(plan);
         let trace = Trace::of(asked.settled, homes)?;
         let common = common(&trace);

@@ -1,6 +1,6 @@
 //! llama.cpp's work on a plan, watched: the graph that is really reserved, its scheduling and its allocation.
 
-use crate::answer::Case;
+use crate::engine::PlanRequest;
 use crate::engine::ggml::schedule::Trace as Passes;
 use crate::engine::llama_cpp::settled::Settled;
 use crate::engine::llama_cpp::{Measured, Watched};
@@ -44,17 +44,19 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What `plan`, the engine's answer to `case`, asks of llama.cpp; of an engine that only estimates, the same layers,
+    /// What `plan`, the engine's answer to `request`, asks of llama.cpp; of an engine that only estimates, the same layers,
     /// context, batch and caches.
     ///
     /// # Errors
     /// When llama.cpp refuses the model or the settings.
-    pub fn of(case: &Case<'_>, plan: &Plan) -> Result<Self, EngineError> {
-        if let Some(settled) = engine::of(case.engine).settled(case.model, case.machine, case.settings)? {
+    pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
+        if let Some(settled) =
+            engine::of(request.engine).settled(&request.model, &request.machine, &request.settings)?
+        {
             return Ok(Self { settled, remark: None });
         }
-        let settings = translated(plan, case.settings);
-        let settled = engine::of(EngineId::LlamaCpp).settled(case.model, case.machine, &settings)?;
+        let settings = translated(plan, &request.settings);
+        let settled = engine::of(EngineId::LlamaCpp).settled(&request.model, &request.machine, &settings)?;
         let mut settled =
             settled.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
         if plan.offloaded > 0 && settled.gpus.len() > 1 {
@@ -64,7 +66,7 @@ impl Asked {
         let remark = format!(
             "{} estimates and builds no graph: this is llama.cpp's (release {}), with the same layers on GPU, \
              context, batch and cache types.",
-            case.engine.title(),
+            request.engine.title(),
             settled.loaded.release.name
         );
         Ok(Self { settled, remark: Some(remark) })

@@ -33,10 +33,10 @@ use std::sync::Arc;
 use super::action::Leave;
 use super::regions::{Cursors, Panel, Regions, Shape};
 use super::theme::Theme;
+use crate::engine::PreparedModel;
 use crate::engine::{EngineError, EngineId, Scene};
 use crate::machine::Machine;
 use crate::machine::what_if::WhatIf;
-use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
@@ -91,7 +91,7 @@ pub struct Beginning {
     /// The knobs.
     pub settings: Settings,
     /// The model, if it is already there.
-    pub model: Option<Arc<Model>>,
+    pub model: Option<Arc<PreparedModel>>,
     /// The machine, as far as it is known.
     pub machine: Machine,
     /// Whether more of it will become known.
@@ -113,9 +113,9 @@ pub struct App {
     pub engine: EngineId,
     pub settings: Settings,
     /// The model as it was opened.
-    pub opened: Option<Arc<Model>>,
+    pub opened: Option<Arc<PreparedModel>>,
     /// The same in the quantisation that the knobs ask for.
-    pub model: Option<Arc<Model>>,
+    pub model: Option<Arc<PreparedModel>>,
     /// The machine as it was found or described.
     pub found_machine: FoundMachine,
     /// What is changed of it.
@@ -162,7 +162,11 @@ impl App {
     /// The planner at its start; the first [`App::settle`] makes the first plan.
     pub fn new(start: Beginning) -> Self {
         let (columns, rows) = start.size;
-        let scene = Scene { model: start.model.as_deref(), machine: &start.machine, raw: start.settings.raw };
+        let scene = Scene {
+            model: start.model.as_deref().map(|model| &**model),
+            machine: &start.machine,
+            raw: start.settings.raw,
+        };
         let knobs = start.engine.facts().knobs(&scene);
         let here = Arc::new(start.machine);
         Self {

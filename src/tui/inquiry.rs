@@ -6,8 +6,10 @@ use crate::answer::cliffs::Cliff;
 use crate::answer::matrix::Axis;
 use crate::answer::sweep::{Outcome, Point};
 use crate::answer::together::{Household, Tenant, live_together};
-use crate::answer::{Case, Goal, Offer, Situation};
+use crate::answer::{Goal, Offer};
+use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
+use std::sync::Arc;
 
 /// A question about a situation.
 #[derive(Clone, Debug)]
@@ -15,7 +17,7 @@ pub struct Inquiry {
     /// Goes into the answer: an older one is of no interest.
     pub id: u64,
     /// What it is about.
-    pub of: Situation,
+    pub of: PlanRequest,
     /// What is asked.
     pub about: About,
 }
@@ -34,7 +36,7 @@ pub enum About {
     /// What fits where over two sides: rows and columns.
     Matrix(Side, Side),
     /// What becomes of these, loaded one after the other on the machine, by the engine, of what it is about.
-    Together(Vec<Situation>),
+    Together(Vec<PlanRequest>),
 }
 
 /// What can change along a side.
@@ -75,7 +77,7 @@ pub struct Cell {
     /// What the engine adjusts there and nowhere else.
     pub note: Option<String>,
     /// What Enter makes of the situation; none where the model cannot be had so.
-    pub then: Option<Situation>,
+    pub then: Option<PlanRequest>,
 }
 
 /// Who answers: within a lane only the newest inquiry counts.
@@ -106,7 +108,7 @@ impl Inquiry {
             About::Changes(layer) => Box::new(self.changes(*layer).chain(end)),
             About::Best(held) => Box::new(self.best(held).chain(end)),
             About::Points(knob, values) => {
-                let point = |&value| Some(Part::Point(Box::new(self.of.case().point(*knob, value))));
+                let point = |&value| Some(Part::Point(Box::new(self.of.point(*knob, value))));
                 Box::new(values.iter().map(point).chain(end))
             }
             About::Together(guests) => Box::new(std::iter::once_with(|| Some(self.together(guests))).chain(end)),
@@ -116,7 +118,7 @@ impl Inquiry {
 
     fn cliffs(&self, knob: Knob) -> impl Iterator<Item = Option<Part>> {
         let mut found = Vec::new();
-        let mut stretches = Some(self.of.case().cliffs_by_stretch(knob));
+        let mut stretches = Some(self.of.cliffs_by_stretch(knob));
         std::iter::from_fn(move || {
             if let Some(more) = stretches.as_mut()?.next() {
                 found.extend(more);
@@ -131,7 +133,7 @@ impl Inquiry {
     fn changes(&self, layer: usize) -> impl Iterator<Item = Option<Part>> {
         let mut known = Vec::new();
         [Goal::All, Goal::Layer(layer)].into_iter().map(move |goal| {
-            let plan = self.of.case().plan().ok()?;
+            let plan = self.of.plan().ok()?;
             let mut offers = self.of.offers(&plan, goal);
             offers.retain(|offer| !known.contains(&offer.change));
             known.extend(offers.iter().map(|offer| offer.change));
@@ -141,13 +143,13 @@ impl Inquiry {
 
     fn best<'a>(&'a self, held: &'a [Knob]) -> impl Iterator<Item = Option<Part>> + 'a {
         Wish::ALL.into_iter().map(move |wish| {
-            let case = self.of.case();
-            let plan = case.plan().ok()?;
-            Some(Part::Best(wish, case.best(&plan, wish, held)))
+            let request = &self.of;
+            let plan = request.plan().ok()?;
+            Some(Part::Best(wish, request.best(&plan, wish, held)))
         })
     }
 
-    fn together(&self, guests: &[Situation]) -> Part {
+    fn together(&self, guests: &[PlanRequest]) -> Part {
         let tenants: Vec<_> =
             guests.iter().map(|guest| Tenant { model: &guest.model, settings: &guest.settings }).collect();
         let household = live_together(self.of.engine, &self.of.machine, &tenants);
@@ -155,15 +157,15 @@ impl Inquiry {
     }
 
     fn matrix(&self, rows: Side, columns: Side) -> impl Iterator<Item = Option<Part>> {
-        let case = self.of.case();
+        let request = &self.of;
         let axis = |side: Side, count: usize| match side {
-            Side::Knob(knob) => Axis::spread(knob, &case, count),
-            Side::Quantisation => Axis::quantisations(&case, count),
+            Side::Knob(knob) => Axis::spread(knob, request, count),
+            Side::Quantisation => Axis::quantisations(request, count),
         };
         let (rows, columns) = (axis(rows, ROWS), axis(columns, COLUMNS));
         // what the engine says anywhere is no news of one cell
-        let said = case.plan().map_or_else(|_| Vec::new(), |plan| plan.notes);
-        let opened = Case { model: &self.of.opened, ..case };
+        let said = request.plan().map_or_else(|_| Vec::new(), |plan| plan.notes);
+        let opened = request.with_model(Arc::clone(&request.opened));
         let cells = opened.pairs(&rows, &columns).map(move |pair| {
             let cell = match pair {
                 Ok(pair) => Self::cell(pair.of(&self.of), &said),
@@ -174,8 +176,8 @@ impl Inquiry {
         std::iter::once(Some(Part::Axes(rows.clone(), columns.clone()))).chain(cells)
     }
 
-    fn cell(then: Situation, said: &[String]) -> Cell {
-        match then.case().plan() {
+    fn cell(then: PlanRequest, said: &[String]) -> Cell {
+        match then.plan() {
             Ok(plan) => {
                 let note = plan.notes.iter().find(|note| !said.contains(note)).cloned();
                 Cell { outcome: Ok(Outcome::of(&plan)), note, then: Some(then) }

@@ -9,7 +9,7 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
-use super::{any_engine, case, machine, model, one_gpu, settings};
+use super::{any_engine, machine, model, one_gpu, request, settings};
 use crate::laws;
 
 const WISHES: [Wish; 3] = [Wish::Context, Wish::Parallel, Wish::CacheType];
@@ -22,16 +22,16 @@ proptest! {
         engine in any_engine(), model in laws::any_model(), machine in machine(), settings in settings(),
         wish in select(&WISHES[..]), held in subsequence(Knob::ALL.to_vec(), 0..=3),
     ) {
-        let case = case(engine, model, &machine, &settings);
-        let Ok(plan) = case.plan() else { return Ok(()) };
-        let found = case.best(&plan, wish, &held);
+        let request = request(engine, model, &machine, &settings);
+        let Ok(plan) = request.plan() else { return Ok(()) };
+        let found = request.best(&plan, wish, &held);
         prop_assert!(found.len() <= 3);
         for one in &found {
-            let again = engine::plan(case.engine, model, &machine, &one.settings).unwrap();
+            let again = engine::plan(request.engine, model, &machine, &one.settings).unwrap();
             prop_assert!(Goal::All.is_met_by(&again));
             prop_assert_eq!(&again, &one.plan);
             for knob in &held {
-                let value = |settings: &Settings| knob.chosen(settings, &case.bounds());
+                let value = |settings: &Settings| knob.chosen(settings, &request.bounds());
                 prop_assert_eq!(value(&one.settings), value(&settings), "{:?} was held", knob);
             }
             match one.gain {
@@ -52,8 +52,8 @@ proptest! {
 fn more_context_is_bought_with_sequences_and_a_narrower_cache() {
     let (model, machine) = (model("llama3.1-8b"), one_gpu(12));
     let settings = Settings { ctx: Context::Tokens(8192), parallel: Some(4), ..Settings::default() };
-    let case = case(EngineId::Ollama024, &model, &machine, &settings);
-    let found = case.best(&case.plan().unwrap(), Wish::Context, &[]);
+    let request = request(EngineId::Ollama024, &model, &machine, &settings);
+    let found = request.best(&request.plan().unwrap(), Wish::Context, &[]);
     let tokens: Vec<u64> = found
         .iter()
         .map(|one| match one.gain {
@@ -68,9 +68,9 @@ fn more_context_is_bought_with_sequences_and_a_narrower_cache() {
     assert!(found[2].costs.contains(&Cost::CacheType { from: CacheType::F16, to: CacheType::Q4_0 }));
     // with the cache and the sequences held, there is one way left
     let held = [Knob::CacheType, Knob::FlashAttn, Knob::Parallel, Knob::Batch];
-    let found = case.best(&case.plan().unwrap(), Wish::Context, &held);
+    let found = request.best(&request.plan().unwrap(), Wish::Context, &held);
     assert_eq!(found.len(), 1);
-    assert!(case.best(&case.plan().unwrap(), Wish::Context, &[Knob::Context]).is_empty());
+    assert!(request.best(&request.plan().unwrap(), Wish::Context, &[Knob::Context]).is_empty());
 }
 
 #[test]
@@ -83,9 +83,9 @@ fn a_context_below_the_batch_is_suggested_as_it_was_found() {
     // where llama.cpp's batch, which no context rounds up, is what has to be smaller
     for free in (1450..1650).step_by(40) {
         machine.gpus[0].free = Bytes::mib(free);
-        let case = case(EngineId::LlamaCpp, &model, &machine, &settings);
-        for one in case.best(&case.plan().unwrap(), Wish::CacheType, &[Knob::Batch, Knob::Ubatch]) {
-            let again = engine::plan(case.engine, &model, &machine, &one.settings).unwrap();
+        let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
+        for one in request.best(&request.plan().unwrap(), Wish::CacheType, &[Knob::Batch, Knob::Ubatch]) {
+            let again = engine::plan(request.engine, &model, &machine, &one.settings).unwrap();
             assert_eq!(again, one.plan, "{free} MiB: {} at {:?}", one.gain, one.settings.ctx);
             shortened += u32::from(matches!(one.settings.ctx, Context::Tokens(tokens) if !tokens.is_multiple_of(256)));
         }

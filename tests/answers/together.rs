@@ -2,7 +2,7 @@
 
 use plimsoll::answer::together::{Fate, Household, Tenant, live_together};
 use plimsoll::engine::EngineId;
-use plimsoll::model::Model;
+use plimsoll::engine::PreparedModel;
 use plimsoll::plan::Verdict;
 use plimsoll::settings::{Context, GpuLayers, Settings};
 use plimsoll::units::Bytes;
@@ -65,7 +65,7 @@ fn servers_of_llama_cpp_know_nothing_of_each_other() {
 }
 
 /// What Ollama expects a model to need: its file, and an f16 cache of its context. `PredictServerVRAM`, written down anew.
-fn predicted(model: &Model, tokens: u64) -> u64 {
+fn predicted(model: &PreparedModel, tokens: u64) -> u64 {
     let file: u64 = model.header.tensors.iter().map(|tensor| tensor.bytes.0.next_multiple_of(32)).sum();
     let (blocks, kv_heads, head) = (32, 8, 4096 / 32);
     model.header.data_start + file + 2 * blocks * kv_heads * head * tokens * 2
@@ -145,7 +145,7 @@ fn one_file_is_loaded_once() {
 #[test]
 fn three_models_a_gpu_are_the_most() {
     let model = model("llama3.2-1b");
-    let copies: Vec<Model> = vec![model; 4];
+    let copies: Vec<PreparedModel> = vec![model; 4];
     let settings = with(1024);
     let tenants: Vec<_> = copies.iter().map(|model| Tenant { model, settings: &settings }).collect();
     let four = live_together(EngineId::Ollama, &one_gpu(96), &tenants).unwrap();

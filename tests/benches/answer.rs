@@ -12,8 +12,9 @@ mod given;
 
 use divan::Bencher;
 use given::{model, server};
-use plimsoll::answer::{Case, Goal};
+use plimsoll::answer::Goal;
 use plimsoll::engine::EngineId;
+use plimsoll::engine::PlanRequest;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::units::Bytes;
@@ -37,9 +38,9 @@ const SPLIT: [(EngineId, &str, usize, u64); 5] = [
 fn limits_of_a_split_model(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
     let (model, machine) = (model(name), server(gpus, Bytes::gib(gib)));
     let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
-    let case = Case { engine, model: &model, machine: &machine, settings: &settings };
-    let plan = case.plan().unwrap();
-    bencher.bench(|| case.limits(&plan));
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().unwrap();
+    bencher.bench(|| request.limits(&plan));
 }
 
 /// Every change that would bring all of a split model back.
@@ -47,9 +48,9 @@ fn limits_of_a_split_model(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): 
 fn changes_for_a_split_model(bencher: Bencher<'_, '_>) {
     let (model, machine) = (model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
-    let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
-    let plan = case.plan().unwrap();
-    bencher.bench(|| case.changes(&plan, Goal::All));
+    let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().unwrap();
+    bencher.bench(|| request.changes(&plan, Goal::All));
 }
 
 /// Every place along the context where a layer is lost.
@@ -57,6 +58,6 @@ fn changes_for_a_split_model(bencher: Bencher<'_, '_>) {
 fn cliffs_along_the_context(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
     let (model, machine) = (model(name), server(gpus, Bytes::gib(gib)));
     let settings = Settings::default();
-    let case = Case { engine, model: &model, machine: &machine, settings: &settings };
-    bencher.bench(|| case.cliffs(Knob::Context));
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    bencher.bench(|| request.cliffs(Knob::Context));
 }

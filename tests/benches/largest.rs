@@ -17,9 +17,11 @@ use std::time::{Duration, Instant};
 
 use divan::Bencher;
 use given::{card, cards, server};
+use plimsoll::answer::Goal;
 use plimsoll::answer::matrix::Axis;
-use plimsoll::answer::{Case, Goal};
 use plimsoll::engine::EngineId;
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Machine};
 use plimsoll::model::Model;
@@ -45,9 +47,9 @@ fn spread() {
         let mut times = Vec::new();
         for (_, model) in models() {
             for machine in machines(model) {
-                let case = Case { engine, model, machine: &machine, settings: &settings };
+                let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
                 let began = Instant::now();
-                std::hint::black_box(case.largest(knob, Goal::All));
+                std::hint::black_box(request.largest(knob, Goal::All));
                 times.push(began.elapsed());
             }
         }
@@ -82,11 +84,11 @@ fn questions() -> impl Iterator<Item = Question> {
     EngineId::ALL.into_iter().flat_map(move |engine| knobs.map(|knob| Question(engine, knob)))
 }
 
-fn models() -> &'static [(String, Model)] {
-    static READ: OnceLock<Vec<(String, Model)>> = OnceLock::new();
+fn models() -> &'static [(String, PreparedModel)] {
+    static READ: OnceLock<Vec<(String, PreparedModel)>> = OnceLock::new();
     READ.get_or_init(|| {
-        let read = |name: String| Some((name.clone(), Model::from_header(support::model(&name), &name).ok()?));
-        let known = |entry: &Entry| Some((entry.names().next()?.to_owned(), entry.model(FileType::Q4KM).ok()?));
+        let read = |name: String| Some((name.clone(), Model::from_header(support::model(&name), &name).ok()?.into()));
+        let known = |entry: &Entry| Some((entry.names().next()?.to_owned(), entry.model(FileType::Q4KM).ok()?.into()));
         let catalogue = catalogue::all().iter().filter_map(known);
         support::model_names().into_iter().filter_map(read).chain(catalogue).collect()
     })
@@ -94,7 +96,7 @@ fn models() -> &'static [(String, Model)] {
 
 /// Machines that hold the model's weights with something to spare, or not quite: the edge lies within the knob's range. Then
 /// some that people have.
-fn machines(model: &Model) -> Vec<Machine> {
+fn machines(model: &PreparedModel) -> Vec<Machine> {
     let share = |percent: u64, gpus: u64| Bytes(model.bytes.0 / 100 * percent / gpus + (1 << 30));
     vec![
         server(1, share(130, 1)),
@@ -120,9 +122,9 @@ fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Q
     let mut slowest = (Duration::ZERO, "", None);
     for (name, model) in models() {
         for machine in machines(model) {
-            let case = Case { engine, model, machine: &machine, settings: &settings };
+            let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
             let began = Instant::now();
-            std::hint::black_box(case.largest(knob, Goal::All));
+            std::hint::black_box(request.largest(knob, Goal::All));
             let took = began.elapsed();
             if took > slowest.0 {
                 slowest = (took, name, Some((model, machine)));
@@ -132,8 +134,8 @@ fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Q
     let (_, name, worst) = slowest;
     let (model, machine) = worst.unwrap();
     print!("[{name} on {}] ", machine.gpus.len());
-    let case = Case { engine, model, machine: &machine, settings: &settings };
-    bencher.bench(|| case.largest(knob, Goal::All));
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    bencher.bench(|| request.largest(knob, Goal::All));
 }
 
 /// How much context leaves so many layers on cards as uneven as these.
@@ -176,8 +178,8 @@ fn max_context_on_uneven_cards(bencher: Bencher<'_, '_>, question: Uneven) {
     let gpus = cards.iter().map(|&mebibytes| card(backend, Bytes::mib(mebibytes))).collect();
     let machine = Machine { ram: server(0, Bytes::ZERO).ram, ..given::machine(gpus) };
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
-    let case = Case { engine, model, machine: &machine, settings: &settings };
-    bencher.bench(|| case.largest(Knob::Context, Goal::AtLeast(layers)));
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    bencher.bench(|| request.largest(Knob::Context, Goal::AtLeast(layers)));
 }
 
 /// The largest of thirty quantisations of 80 layers that fits on 2 GPUs.
@@ -185,9 +187,9 @@ fn max_context_on_uneven_cards(bencher: Bencher<'_, '_>, question: Uneven) {
 fn max_quantisation_70b(bencher: Bencher<'_, '_>) {
     let (model, machine) = (given::model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
-    let case = Case { engine: EngineId::Ollama024, model: &model, machine: &machine, settings: &settings };
-    assert!(case.largest_quantisation(Goal::All).found.is_some());
-    bencher.bench(|| case.largest_quantisation(Goal::All));
+    let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
+    assert!(request.largest_quantisation(Goal::All).found.is_some());
+    bencher.bench(|| request.largest_quantisation(Goal::All));
 }
 
 fn pairs() -> impl Iterator<Item = Question> {
@@ -199,7 +201,7 @@ fn pairs() -> impl Iterator<Item = Question> {
 fn matrix_12_by_6_llama_70b(bencher: Bencher<'_, '_>, Question(engine, columns): Question) {
     let (model, machine) = (given::model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { flash_attn: FlashAttn::On, ..Settings::default() };
-    let case = Case { engine, model: &model, machine: &machine, settings: &settings };
-    let axes = || (Axis::spread(Knob::Context, &case, 12), Axis::spread(columns, &case, 6));
-    bencher.bench(|| case.matrix(axes().0, axes().1));
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    let axes = || (Axis::spread(Knob::Context, &request, 12), Axis::spread(columns, &request, 6));
+    bencher.bench(|| request.matrix(axes().0, axes().1));
 }

@@ -14,7 +14,7 @@ use plimsoll::engine::ggml::Backend;
 use plimsoll::engine::llama_cpp::context::Options;
 use plimsoll::engine::llama_cpp::fit::{Limits, fit};
 use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
-use plimsoll::engine::{self, EngineId};
+use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::machine::{self, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::settings::{Context, Release, Settings};
@@ -60,7 +60,7 @@ fn fits(bencher: Bencher<'_, '_>, (name, gpus, gib): (&str, usize, u64)) {
 /// A whole plan as the planner draws it: a fit that has nothing to do, then everything that is alive at the peak.
 #[divan::bench(args = CASES)]
 fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
-    let model = Model::from_header(support::model(name), name).unwrap();
+    let model = PreparedModel::from(Model::from_header(support::model(name), name).unwrap());
     let memory = Bytes::gib(96);
     let gpu = Gpu {
         name: "card".to_owned(),

@@ -115,7 +115,7 @@ fn brackets_step_between_thresholds() {
         let at = |tokens: u64| {
             let mut settings = stage.app.settings.clone();
             settings.ctx = Context::Tokens(tokens);
-            stage.app.situation().unwrap().with(settings).case().plan().unwrap()
+            stage.app.situation().unwrap().with(settings).plan().unwrap()
         };
         let (before, after) = (at(here), at(here + 1));
         assert!(after.offloaded < before.offloaded, "a layer is lost after {here}");

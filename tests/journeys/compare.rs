@@ -65,7 +65,7 @@ fn resuming_a_pinned_plan_restores_model_engine_and_knobs() {
     assert!(stage.text().contains("Llama 3.2 1B"), "{}", stage.text());
     stage.press("← Enter");
     assert!(stage.app.situation() == Some(first.clone()));
-    assert_eq!(stage.app.plan.as_deref(), Some(&first.case().plan().unwrap()));
+    assert_eq!(stage.app.plan.as_deref(), Some(&first.plan().unwrap()));
     stage.press("u");
     assert!(stage.app.situation() == Some(second), "going on is one step");
     stage.press("u u u");

@@ -366,8 +366,8 @@ fn a_saved_machine_joins_for_llama_cpp() {
 }
 
 #[test]
-fn machines_are_compared_by_verdict_and_largest_context() {
-    use plimsoll::answer::Case;
+fn machines_stand_side_by_side_with_verdict_and_largest_context() {
+    use plimsoll::engine::PlanRequest;
     use plimsoll::settings::knob::Knob;
     use plimsoll::units::Tokens;
     let mut stage = bench();
@@ -388,8 +388,8 @@ fn machines_are_compared_by_verdict_and_largest_context() {
     // the largest context is that of a plan on the machine itself
     let (app, machine) = (&stage.app, stage::machine(1, "H100", 80, 256));
     let model = app.model.clone().unwrap();
-    let case = Case { engine: app.engine, model: &model, machine: &machine, settings: &app.settings };
-    let largest = case.largest(Knob::Context, plimsoll::answer::Goal::All).unwrap().value;
+    let request = PlanRequest::new(app.engine, model.clone(), machine.clone(), app.settings.clone());
+    let largest = request.largest(Knob::Context, plimsoll::answer::Goal::All).unwrap().value;
     assert!(text.contains(&Tokens(largest).to_string()), "{text}");
     stage.press("Esc m c");
     assert!(stage.text().contains("at start"), "{}", stage.text());

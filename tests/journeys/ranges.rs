@@ -29,7 +29,7 @@ fn single(stage: &Stage, knob: Knob, value: u64) -> Outcome {
     let situation = stage.app.situation().unwrap();
     let mut settings = situation.settings.clone();
     knob.set(&mut settings, value);
-    Outcome::of(&situation.with(settings).case().plan().unwrap())
+    Outcome::of(&situation.with(settings).plan().unwrap())
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn every_matrix_cell_is_a_plan_and_enter_applies_it() {
         assert_eq!(page.progress, Progress::Done);
         assert_eq!(page.cells.len(), rows.len() * columns.len());
         let situation = stage.app.situation().unwrap();
-        let matrix = situation.case().matrix(rows, columns);
+        let matrix = situation.matrix(rows, columns);
         for (cell, other) in page.cells.iter().zip(&matrix.cells) {
             assert_eq!(&cell.outcome, other, "pair {pair}");
-            let then = cell.then.as_ref().unwrap().case().plan().unwrap();
+            let then = cell.then.as_ref().unwrap().plan().unwrap();
             assert_eq!(&Outcome::of(&then), other.as_ref().unwrap(), "what Enter takes is what the cell says");
         }
         stage.press("Tab");
@@ -144,7 +144,7 @@ fn every_matrix_cell_is_a_plan_and_enter_applies_it() {
     let after = stage.app.situation().unwrap();
     assert!(after.settings.ctx != before.settings.ctx);
     assert_ne!(after.model.file_type, before.model.file_type, "a quantisation is taken too");
-    assert_eq!(stage.app.plan.as_deref(), Some(&after.case().plan().unwrap()));
+    assert_eq!(stage.app.plan.as_deref(), Some(&after.plan().unwrap()));
     stage.press("u");
     assert!(stage.app.situation() == Some(before));
 }

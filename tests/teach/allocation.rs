@@ -83,7 +83,7 @@ proptest! {
 }
 
 fn walked(settings: &plimsoll::settings::Settings, versus: Option<Versus>) -> (Plan, Allocation) {
-    let model = stage::model("llama3.1-8b");
+    let model = stage::model("llama3.1-8b").into();
     let (plan, sheet) =
         shown(EngineId::LlamaCpp, &model, &stage::one_gpu(), settings, Topic::Allocation(versus)).unwrap();
     (plan, allocation(sheet.unwrap()))
@@ -123,8 +123,8 @@ fn attention_scores_appear_only_without_flash_attention() {
 }
 
 #[test]
-fn estimators_show_llama_cpps_graph_and_say_so() {
-    let (model, machine, settings) = (stage::model("llama3.1-8b"), stage::one_gpu(), settings_of(8192));
+fn an_engine_that_estimates_is_said_to_show_another_graph() {
+    let (model, machine, settings) = (stage::model("llama3.1-8b").into(), stage::one_gpu(), settings_of(8192));
     for engine in [EngineId::Ollama024, EngineId::Ollama011] {
         let (plan, sheet) = shown(engine, &model, &machine, &settings, Topic::Allocation(None)).unwrap();
         let sheet = allocation(sheet.unwrap());

@@ -1,7 +1,7 @@
 //! The page of caches: its figures are the plan's, for llama.cpp and for Ollama's engine.
 
-use plimsoll::answer::Case;
 use plimsoll::engine::EngineId;
+use plimsoll::engine::PlanRequest;
 use plimsoll::settings::{CacheType, Context, Settings};
 use plimsoll::teach::caches::{Caches, Fill, Keeps, Store, Whose};
 use plimsoll::units::Bytes;
@@ -32,9 +32,9 @@ proptest! {
     fn cache_kinds_add_up_to_the_plan(
         engine in select(EngineId::ALL.to_vec()), model in any_model(), machine in machine(), settings in settings(),
     ) {
-        let case = Case { engine, model, machine: &machine, settings: &settings };
-        let Ok(plan) = case.plan() else { return Ok(()) };
-        let page = Caches::of(&case, &plan).unwrap();
+        let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+        let Ok(plan) = request.plan() else { return Ok(()) };
+        let page = Caches::of(&request, &plan).unwrap();
         let mut blocks: Vec<usize> = page.kinds.iter().flat_map(|kind| kind.blocks.clone()).collect();
         blocks.sort_unstable();
         prop_assert!(blocks.iter().copied().eq(0..model.block_count()));
@@ -82,9 +82,9 @@ fn attention_kinds_are_named(#[case] model: &str, #[case] name: &str) {
 fn page(model: &str, engine: EngineId, ctx: u64) -> Caches {
     let settings = Settings { ctx: Context::Tokens(ctx), parallel: Some(1), ..Settings::default() };
     let (model, machine) = (stage::model(model), stage::one_gpu());
-    let case = Case { engine, model: &model, machine: &machine, settings: &settings };
-    let plan = case.plan().unwrap();
-    Caches::of(&case, &plan).unwrap()
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().unwrap();
+    Caches::of(&request, &plan).unwrap()
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn a_window_has_cells_for_itself_and_a_batch() {
 fn engines_are_compared_at_the_same_token_count(#[case] parallel: Option<u64>, #[case] said: &str) {
     let settings = Settings { ctx: Context::Tokens(32_768), parallel, ..Settings::default() };
     let (model, machine) = (stage::model("llama3.1-8b"), stage::one_gpu());
-    let case = Case { engine: EngineId::LlamaCpp, model: &model, machine: &machine, settings: &settings };
-    let page = Caches::of(&case, &case.plan().unwrap()).unwrap();
+    let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), settings.clone());
+    let page = Caches::of(&request, &request.plan().unwrap()).unwrap();
     let cells: Vec<u64> = page.stores.iter().map(|store| store.size * store.streams).collect();
     assert_eq!(cells, [32_768, 32_768]);
     let markdown = page.markdown().replace('\u{2009}', " ");

@@ -1,9 +1,9 @@
 //! The page of formulas: they evaluate to the plan's figures, and plans change at the crossovers.
 
-use plimsoll::answer::Case;
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::machine::{Machine, Origin, Os, Ram};
-use plimsoll::model::Model;
 use plimsoll::plan::{GraphSize, GraphUse, Plan, Symbol};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
@@ -16,10 +16,10 @@ use crate::laws::{any_model, machine, models};
 
 const CLASSIC: [EngineId; 2] = [EngineId::Ollama024, EngineId::Ollama011];
 
-fn page(engine: EngineId, model: &Model, machine: &Machine, settings: &Settings) -> Option<(Plan, Formulas)> {
-    let case = Case { engine, model, machine, settings };
-    let plan = case.plan().ok()?;
-    let page = Formulas::of(&case, &plan).unwrap();
+fn page(engine: EngineId, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Option<(Plan, Formulas)> {
+    let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
+    let plan = request.plan().ok()?;
+    let page = Formulas::of(&request, &plan).unwrap();
     Some((plan, page))
 }
 
@@ -131,8 +131,8 @@ proptest! {
     }
 }
 
-/// Evaluates every graph's formula on the page and returns their number.
-fn evaluated(engine: EngineId, model: &Model, settings: &Settings) -> usize {
+/// Evaluates every graph's formula on the page; how many that were.
+fn evaluated(engine: EngineId, model: &PreparedModel, settings: &Settings) -> usize {
     let Some((_, page)) = page(engine, model, &no_gpu(), settings) else { return 0 };
     // negative head counts wrap to huge numbers; such formulas are skipped
     let sane = |symbol: &Symbol| symbol.value.parse::<f64>().is_ok_and(|value| value < 1e12);

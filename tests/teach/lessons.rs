@@ -1,10 +1,10 @@
 //! Lessons: every figure in them is computed, at least on the model they name, and none is unused.
 
-use plimsoll::answer::Case;
 use plimsoll::engine::EngineId;
+use plimsoll::engine::PlanRequest;
+use plimsoll::engine::PreparedModel;
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Machine, Origin, Os, Ram};
-use plimsoll::model::Model;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::source::catalogue;
 use plimsoll::teach::lessons::{self, Lesson, Told, Untold, Value};
@@ -15,8 +15,8 @@ use crate::stage;
 /// Names with digits in them; any other digit in a lesson would be a figure that nothing computes.
 const NAMES: [&str; 3] = ["q8_0", "f16", "500 MiB"];
 
-fn its_model(lesson: &Lesson) -> Model {
-    catalogue::find(&lesson.model).unwrap().model(FileType::Q4KM).unwrap()
+fn its_model(lesson: &Lesson) -> PreparedModel {
+    catalogue::find(&lesson.model).unwrap().model(FileType::Q4KM).unwrap().into()
 }
 
 fn told(lesson: &'static Lesson) -> Told {
@@ -53,7 +53,7 @@ fn every_figure_is_computed() {
 fn lessons_use_the_open_model_where_it_shows_something() {
     let told = |id: &str, model: &str| {
         let lesson = lessons::all().iter().find(|lesson| lesson.id == id).unwrap();
-        lesson.tell(0, &stage::model(model), &stage::one_gpu())
+        lesson.tell(0, &stage::model(model).into(), &stage::one_gpu())
     };
     for id in ["parallel", "flash", "q8", "batch", "last-mib", "one-layer"] {
         assert!(told(id, "llama3.1-8b").is_ok(), "{id}");
@@ -71,8 +71,8 @@ fn the_setup_is_what_the_lesson_is_about() {
     let model = its_model(lesson);
     let told = told(lesson);
     let stage = &told.stage;
-    let case = Case { engine: stage.engine, model: &model, machine: &stage.machine, settings: &stage.settings };
-    assert_eq!(told.figures["many_cache"], Value::Bytes(case.plan().unwrap().totals.cache));
+    let request = PlanRequest::new(stage.engine, model.clone(), stage.machine.clone(), stage.settings.clone());
+    assert_eq!(told.figures["many_cache"], Value::Bytes(request.plan().unwrap().totals.cache));
     let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
     let bare = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
     assert_eq!(lesson.tell(0, &model, &bare).unwrap().stage.machine.gpus.len(), 1);

@@ -111,7 +111,7 @@ fn on_gpu(sheet: &Schedule, op: Op) -> bool {
 }
 
 fn watched(without: Option<Op>) -> Schedule {
-    let (model, machine) = (stage::model("llama3.1-8b"), stage::one_gpu());
+    let (model, machine) = (stage::model("llama3.1-8b").into(), stage::one_gpu());
     let shown = shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), Topic::Schedule(without));
     schedule(shown.unwrap().1.unwrap())
 }
@@ -135,8 +135,8 @@ fn an_unsupported_rope_runs_on_the_cpu_in_every_block() {
 }
 
 #[test]
-fn pipeline_parallelism_keeps_four_copies_and_explains_it() {
-    let (model, machine) = (stage::model("llama3.1-8b"), stage::machine(2, "RTX 3090", 24, 64));
+fn a_pipeline_keeps_four_copies_and_says_why() {
+    let (model, machine) = (stage::model("llama3.1-8b").into(), stage::machine(2, "RTX 3090", 24, 64));
     let sheet = |settings| {
         let (_, sheet) = shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None)).unwrap();
         schedule(sheet.unwrap())

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use plimsoll::model::Model;
+use plimsoll::engine::PreparedModel;
 
 use super::line::Line;
 use crate::{given, support};
@@ -42,8 +42,8 @@ impl Differences {
     }
 }
 
-/// Compares every line of every file in `tests/vectors/{folder}`.
-pub fn compare_all(folder: &str, differences: fn(&Model, &Line) -> Differences) -> Vec<Outcome> {
+/// Every line of every file in `tests/vectors/{folder}`.
+pub fn compare_all(folder: &str, differences: fn(&PreparedModel, &Line) -> Differences) -> Vec<Outcome> {
     let mut names: Vec<_> = fs::read_dir(support::tests().join("vectors").join(folder))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -53,7 +53,7 @@ pub fn compare_all(folder: &str, differences: fn(&Model, &Line) -> Differences) 
     names.iter().map(|name| outcome(folder, name, differences)).collect()
 }
 
-fn outcome(folder: &str, name: &str, differences: fn(&Model, &Line) -> Differences) -> Outcome {
+fn outcome(folder: &str, name: &str, differences: fn(&PreparedModel, &Line) -> Differences) -> Outcome {
     let path = support::tests().join("vectors").join(folder).join(format!("{name}.jsonl.gz"));
     let mut text = String::new();
     GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use rayon::prelude::*;
 
 use super::{Search, Track};
-use crate::answer::{Case, Goal};
+use crate::answer::Goal;
+use crate::engine::PlanRequest;
 use crate::engine::ggml::Backend;
 use crate::engine::{Aim, Outlook};
 use crate::plan::Verdict;
@@ -75,8 +76,8 @@ impl RulesInEffect {
 }
 
 /// One knob's range, looked at place by place; no place is planned twice, nor two that the engine plans alike.
-pub(in crate::answer) struct KnobSearch<'a> {
-    request: Case<'a>,
+pub(in crate::answer) struct KnobSearch {
+    request: PlanRequest,
     knob: Knob,
     goal: Goal,
     pub track: Track,
@@ -88,15 +89,15 @@ pub(in crate::answer) struct KnobSearch<'a> {
     alike: Vec<(Outlook, Planned)>,
 }
 
-impl<'a> KnobSearch<'a> {
+impl KnobSearch {
     /// Only asked whether places meet `goal`: how many layers are on GPUs is not told where it is not met.
-    pub fn for_goal(request: Case<'a>, knob: Knob, goal: Goal, track: Track) -> Self {
+    pub fn for_goal(request: PlanRequest, knob: Knob, goal: Goal, track: Track) -> Self {
         let (preflights, planned, alike) = Default::default();
         Self { request, knob, goal, track, aim: None, preflights, planned, alike }
     }
 
     /// Asked about everything at each place.
-    pub fn for_everything(request: Case<'a>, knob: Knob, track: Track) -> Self {
+    pub fn for_everything(request: PlanRequest, knob: Knob, track: Track) -> Self {
         Self { aim: Some(Aim::Most), ..Self::for_goal(request, knob, Goal::All, track) }
     }
 
@@ -183,10 +184,8 @@ impl<'a> KnobSearch<'a> {
         self.with(place, |request| request.outlook().ok().flatten())
     }
 
-    fn with<T>(&self, place: u64, ask: impl FnOnce(&Case<'_>) -> T) -> T {
-        let mut settings = self.request.settings.clone();
-        self.knob.set(&mut settings, self.track.value(place));
-        ask(&Case { settings: &settings, ..self.request })
+    fn with<T>(&self, place: u64, ask: impl FnOnce(&PlanRequest) -> T) -> T {
+        ask(&self.request.changed(|settings| self.knob.set(settings, self.track.value(place))))
     }
 
     /// Whoever asks for so many layers wants them, and no others.
@@ -198,7 +197,7 @@ impl<'a> KnobSearch<'a> {
     }
 }
 
-impl Search for KnobSearch<'_> {
+impl Search for KnobSearch {
     type Rules = Option<RulesInEffect>;
 
     fn rules(&mut self, place: u64) -> Option<RulesInEffect> {

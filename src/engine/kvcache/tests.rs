@@ -10,7 +10,7 @@ use crate::settings::{Context, Settings};
 
 fn plan(engine: EngineId, model: &Model, settings: &Settings) -> Plan {
     let machine: Machine = toy::card();
-    crate::engine::plan(engine, model, &machine, settings).unwrap()
+    crate::engine::plan(engine, &model.clone().into(), &machine, settings).unwrap()
 }
 
 fn own(engine: EngineId, model: &Model, settings: &Settings) -> OwnCaches {

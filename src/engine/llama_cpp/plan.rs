@@ -10,11 +10,11 @@ use super::fit::Refused;
 use super::measure::Measurer;
 use super::placement::Placement;
 use super::settled::Settled;
-use super::{Loaded, Watched, graph_plan};
+use super::{Watched, graph_plan};
 use crate::engine::id::{Aim, EngineError, EngineId};
 use crate::engine::outlook::Outlook;
+use crate::engine::prepared::PreparedModel;
 use crate::machine::{Backend, Machine, joined};
-use crate::model::Model;
 use crate::plan::{
     Confidence, DevicePlan, Gist, GraphPlan, GraphSize, GraphUse, LayerPlan, Peak, Plan, Term, Totals, Verdict, Why,
 };
@@ -29,11 +29,11 @@ pub use ask::gpus as visible;
 ///
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
-pub fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    let ask = Ask::new(&loaded, machine, settings);
+pub fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
+    let ask = Ask::new(loaded, machine, settings);
     let devices = ask.devices.clone();
-    let mut measurer = Measurer::new(&loaded, &devices);
+    let mut measurer = Measurer::new(loaded, &devices);
     let placed = Placed::new(&mut measurer, ask, machine, settings, Aim::Most)?;
     let (_, watched) = measurer.watch(&placed.placement(), &placed.ask.options, None)?;
     Ok(Parts { model, placed, watched }.plan())
@@ -43,33 +43,33 @@ pub fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Pla
 ///
 /// # Errors
 /// As [`plan`].
-pub fn gist(model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
-    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    let ask = Ask::new(&loaded, machine, settings);
+pub fn gist(model: &PreparedModel, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
+    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
+    let ask = Ask::new(loaded, machine, settings);
     let devices = ask.devices.clone();
-    Ok(Placed::new(&mut Measurer::new(&loaded, &devices), ask, machine, settings, aim)?.gist())
+    Ok(Placed::new(&mut Measurer::new(loaded, &devices), ask, machine, settings, aim)?.gist())
 }
 
 /// What is certain of it beforehand.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn outlook(model: &Model, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
-    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    Ok(outlook::outlook(&loaded, machine, settings)?)
+pub fn outlook(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
+    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
+    Ok(outlook::outlook(loaded, machine, settings)?)
 }
 
 /// What is asked of llama.cpp, once its fit has chosen.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn settled(model: &Model, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
-    let loaded = Loaded::new(&model.header, settings.release.unwrap_or_default())?;
-    let ask = Ask::new(&loaded, machine, settings);
+pub fn settled(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
+    let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
+    let ask = Ask::new(loaded, machine, settings);
     let devices = ask.devices.clone();
-    let placed = Placed::new(&mut Measurer::new(&loaded, &devices), ask, machine, settings, Aim::Most)?;
+    let placed = Placed::new(&mut Measurer::new(loaded, &devices), ask, machine, settings, Aim::Most)?;
     let Ask { gpus, devices, spread, options, .. } = placed.ask;
-    Ok(Settled { loaded, gpus, devices, spread, options })
+    Ok(Settled { loaded: loaded.clone(), gpus, devices, spread, options })
 }
 
 /// What a device has for layers.
@@ -82,7 +82,7 @@ struct Room {
 }
 
 struct Parts<'a> {
-    model: &'a Model,
+    model: &'a PreparedModel,
     placed: Placed<'a>,
     watched: Watched,
 }

@@ -6,10 +6,10 @@ use crate::engine::facts::EngineFacts;
 use crate::engine::id::{Aim, EngineError, Launch};
 use crate::engine::llama_cpp::settled::Settled;
 use crate::engine::outlook::Outlook;
+use crate::engine::prepared::PreparedModel;
 use crate::engine::request::{of_one_computer, one_computer};
 use crate::engine::{Engine, ollama};
 use crate::machine::Machine;
-use crate::model::Model;
 use crate::plan::{Gist, Plan};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
@@ -23,27 +23,48 @@ impl Engine for Ollama {
         &FACTS
     }
 
-    fn plan(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+    fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
         of_one_computer(ollama::plan, model, machine, settings)
     }
 
-    fn summary(&self, model: &Model, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
+    fn summary(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+        aim: Aim,
+    ) -> Result<Gist, EngineError> {
         ollama::gist(model, &one_computer(machine), settings, aim)
     }
 
-    fn outlook(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Option<Outlook>, EngineError> {
+    fn outlook(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+    ) -> Result<Option<Outlook>, EngineError> {
         ollama::outlook(model, &one_computer(machine), settings).map(Some)
     }
 
-    fn launch(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Option<Launch>, EngineError> {
+    fn launch(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+    ) -> Result<Option<Launch>, EngineError> {
         ollama::launch(model, &one_computer(machine), settings).map(Some)
     }
 
-    fn settled(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Option<Settled>, EngineError> {
+    fn settled(
+        &self,
+        model: &PreparedModel,
+        machine: &Machine,
+        settings: &Settings,
+    ) -> Result<Option<Settled>, EngineError> {
         ollama::settled(model, &one_computer(machine), settings).map(Some)
     }
 
-    fn admit(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
+    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
         let objection = ollama::objection(model, &one_computer(machine), settings)?;
         objection.map_or_else(|| self.plan(model, machine, settings).map(Reception::welcome), Ok)
     }

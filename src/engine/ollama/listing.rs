@@ -1,8 +1,7 @@
 //! What `ollama ps` adds up: llama-server's own log lines. Source: `memoryParsingWriter` and `MemorySize`,
 //! `llm/llama_server.go`, Ollama, August 2026.
 
-use crate::engine::llama_cpp::Loaded;
-use crate::model::Model;
+use crate::engine::prepared::PreparedModel;
 use crate::plan::{DevicePlan, LayerPlan, Listing, Plan};
 use crate::settings::Release;
 use crate::units::Bytes;
@@ -11,7 +10,7 @@ use crate::units::Bytes;
 const LOGIT: u64 = 4;
 
 /// The columns SIZE and PROCESSOR of `plan`.
-pub(super) fn of(plan: &Plan, model: &Model) -> Listing {
+pub(super) fn of(plan: &Plan, model: &PreparedModel) -> Listing {
     let logged = |amounts: [Bytes; 3]| amounts.into_iter().map(as_logged).sum::<Bytes>();
     let windows = Windows::of(model);
     let vram = plan.gpus().iter().map(|gpu| logged([gpu.weights, windows.told(gpu, plan), gpu.graph])).sum();
@@ -34,9 +33,9 @@ pub(super) fn of(plan: &Plan, model: &Model) -> Listing {
 struct Windows(Vec<bool>);
 
 impl Windows {
-    fn of(model: &Model) -> Self {
+    fn of(model: &PreparedModel) -> Self {
         // a header that cannot be read so has made no plan
-        Self(Loaded::new(&model.header, Release::default()).map_or_else(|_| Vec::new(), |loaded| loaded.hparams.is_swa))
+        Self(model.llama_cpp(Release::default()).map_or_else(|_| Vec::new(), |loaded| loaded.hparams.is_swa.clone()))
     }
 
     /// What of a device's cache is counted.

@@ -6,8 +6,8 @@ use super::choice::{available, share};
 use super::{batch, decide, llama_cpp, runs_out_of_memory};
 use crate::engine::company::Reception;
 use crate::engine::id::{Aim, EngineError};
+use crate::engine::prepared::PreparedModel;
 use crate::machine::Machine;
-use crate::model::Model;
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
 
@@ -16,7 +16,7 @@ const PERCENT: u64 = 80;
 
 /// What is in the way of loading `model` beside others; none where nothing is.
 pub(in crate::engine) fn objection(
-    model: &Model,
+    model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Option<Reception>, EngineError> {

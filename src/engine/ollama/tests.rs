@@ -7,6 +7,7 @@ use super::super::toy::{card, gpu, machine, model};
 use super::*;
 use crate::gguf::{GgmlType, Header, Tensor, Value};
 use crate::machine::{Backend, Gpu};
+use crate::model::Model;
 use crate::settings::{CacheType, Context, FlashAttn, Outputs};
 use crate::units::Bytes;
 
@@ -391,12 +392,12 @@ fn an_automatic_context_can_be_lowered(#[case] asked: Context, #[case] ctx: u64,
 
 /// A plan by another engine's layout, with the graph of the first GPU as large as `graph` says for a context.
 fn by(graph: impl Fn(u64) -> Bytes, machine: &Machine, settings: &Settings) -> Plan {
-    let place = |model: &Model, machine: &Machine, settings: &Settings| {
+    let place = |model: &PreparedModel, machine: &Machine, settings: &Settings| {
         let mut plan = ollama_024::plan(model, machine, settings)?;
         plan.devices[0].graph = graph(plan.settings.ctx);
         Ok(plan)
     };
-    plan_by(place, &large(1), machine, settings).unwrap()
+    plan_by(place, &large(1).into(), machine, settings).unwrap()
 }
 
 #[test]

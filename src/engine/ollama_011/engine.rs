@@ -7,6 +7,7 @@ use crate::engine::facts::EngineFacts;
 use crate::engine::graph_size::Facts;
 use crate::engine::graph_size::formulas::{Formulas, ModelTraits};
 use crate::engine::id::EngineError;
+use crate::engine::prepared::PreparedModel;
 use crate::engine::request::{of_one_computer, one_computer};
 use crate::engine::{Engine, kvcache, ollama_011};
 use crate::gguf::Tensor;
@@ -24,11 +25,11 @@ impl Engine for Ollama011 {
         &FACTS
     }
 
-    fn plan(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-        of_one_computer(ollama_011::plan, model, machine, settings)
+    fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+        of_one_computer(|model, machine, settings| ollama_011::plan(model, machine, settings), model, machine, settings)
     }
 
-    fn admit(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
+    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
         let plan = self.plan(model, machine, &whole(settings))?;
         let objection = ollama_011::objection(model, &one_computer(machine), settings, &plan)?;
         Ok(objection.unwrap_or_else(|| Reception::welcome(plan)))

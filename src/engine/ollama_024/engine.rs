@@ -7,6 +7,7 @@ use crate::engine::facts::EngineFacts;
 use crate::engine::graph_size::formulas::{Formulas, ModelTraits};
 use crate::engine::graph_size::{Facts, Release};
 use crate::engine::id::EngineError;
+use crate::engine::prepared::PreparedModel;
 use crate::engine::request::of_one_computer;
 use crate::engine::{Engine, ollama_024};
 use crate::gguf::Tensor;
@@ -24,11 +25,11 @@ impl Engine for Ollama024 {
         &FACTS
     }
 
-    fn plan(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-        of_one_computer(ollama_024::plan, model, machine, settings)
+    fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
+        of_one_computer(|model, machine, settings| ollama_024::plan(model, machine, settings), model, machine, settings)
     }
 
-    fn admit(&self, model: &Model, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
+    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
         let plan = self.plan(model, machine, &whole(settings))?;
         Ok(plan.refusal.clone().map_or_else(|| Reception::welcome(plan), Reception::OneGoes))
     }

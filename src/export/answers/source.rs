@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::answer::Case;
+use crate::engine::PlanRequest;
 use crate::engine::{Choice, EngineId};
 use crate::plan::{Confidence, Plan};
 use crate::settings::{Release, Settings};
@@ -44,9 +44,9 @@ impl Source {
         }
     }
 
-    /// Of answers on `case`, with or without a plan of it.
-    pub fn of_case(case: &Case<'_>) -> Self {
-        Self::of_engine(case.engine, case.settings, case.plan().ok().map(|plan| plan.confidence))
+    /// Of answers on `request`, with or without a plan of it.
+    pub fn of_case(request: &PlanRequest) -> Self {
+        Self::of_engine(request.engine, &request.settings, request.plan().ok().map(|plan| plan.confidence))
     }
 
     /// Of `engine` as `settings` mean it.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use textwrap::{Options, WordSplitter};
+
 /// Width of every picture.
 pub(super) const WIDTH: f64 = 880.0;
 /// Space around everything.
@@ -110,21 +112,13 @@ impl Paper {
 
     /// Words of a sentence on as many lines as they take.
     pub(super) fn sentence(&mut self, text: &str) {
-        const LETTERS: usize = 108;
-        let mut line = String::new();
-        for word in text.split_whitespace() {
-            if !line.is_empty() && line.chars().count() + word.chars().count() >= LETTERS {
-                self.text(MARGIN, self.y + 14.0, 14, Anchor::Start, Ink::Text, &line);
-                self.y += 20.0;
-                line.clear();
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
+        const CELLS: usize = 108;
+        let options = Options::new(CELLS).break_words(false).word_splitter(WordSplitter::NoHyphenation);
+        for line in textwrap::wrap(text, options) {
+            self.text(MARGIN, self.y + 14.0, 14, Anchor::Start, Ink::Text, &line);
+            self.y += 20.0;
         }
-        self.text(MARGIN, self.y + 14.0, 14, Anchor::Start, Ink::Text, &line);
-        self.y += 26.0;
+        self.y += 6.0;
     }
 
     /// What the colours mean.

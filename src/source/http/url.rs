@@ -1,16 +1,15 @@
-//! Addresses, as far as models have them: http and https, a host, a path.
+//! Addresses of models: http or https, and shown without what may be secret.
 
 use std::fmt;
 
+use url::{Host, ParseError, Position};
+
 /// An address on the web. Its `Display` leaves out what may be secret: the user's name and the query.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Url {
-    scheme: &'static str,
-    user: Option<Box<str>>,
-    host: Box<str>,
-    path: Box<str>,
-    query: Option<Box<str>>,
-}
+pub struct Url(
+    // in a box, because most errors have one with them
+    Box<url::Url>,
+);
 
 impl Url {
     /// Reads an address that begins with `http://` or `https://`, in any letter case.
@@ -18,115 +17,102 @@ impl Url {
     /// # Errors
     /// When it is none: one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (scheme, rest) = ["https", "http"]
-            .into_iter()
-            .find_map(|scheme| Some((scheme, after(text, scheme)?.strip_prefix("://")?)))
-            .ok_or_else(|| "it starts with neither http:// nor https://".to_owned())?;
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at(end);
-        let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
-        let host = host.to_ascii_lowercase();
-        let (name, port) = split_port(&host);
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
-        if name.is_empty() || !host.chars().all(fits) {
-            return Err("it names no host".to_owned());
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        if !["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web)) {
+            return Err("it starts with neither http:// nor https://".to_owned());
         }
-        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-            return Err("its port is not a number up to 65535".to_owned());
+        // where browsers take the first part of the path for the host
+        if rest.starts_with(['/', '\\']) {
+            return Err(sentence(ParseError::EmptyHost));
         }
-        let rest = rest.split('#').next().unwrap_or_default();
-        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
-        let path = if path.is_empty() { "/".into() } else { escaped(path) };
-        Ok(Self { scheme, user: user.map(escaped), host: host.into(), path, query: query.map(escaped) })
+        url::Url::parse(text).map(Self::whole_page).map_err(sentence)
     }
 
     /// The address that `location` means when this one answers with it; none where that is not on the web.
     pub fn join(&self, location: &str) -> Option<Self> {
-        let location = location.trim();
-        let scheme_end = location.find([':', '/', '?', '#']).filter(|at| location[*at..].starts_with(':'));
-        if scheme_end.is_some() {
-            return Self::parse(location).ok();
+        match url::Url::parse(location) {
+            Err(ParseError::RelativeUrlWithoutBase) => self.0.join(location).map(Self::whole_page).ok(),
+            _ => Self::parse(location.trim()).ok(),
         }
-        if location.starts_with("//") {
-            return Self::parse(&format!("{}:{location}", self.scheme)).ok();
-        }
-        let base = format!("{}://{}", self.scheme, self.host);
-        if location.starts_with('/') {
-            return Self::parse(&(base + location)).ok();
-        }
-        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        Self::parse(&format!("{base}{folder}/{location}")).ok()
+    }
+
+    /// The address without the mark of a place on its page, which no server is told.
+    fn whole_page(mut url: url::Url) -> Self {
+        url.set_fragment(None);
+        Self(Box::new(url))
     }
 
     /// This address with more path behind it.
     #[must_use]
     pub fn at(&self, path: &str) -> Self {
-        let path = format!("{}/{}", self.path.trim_end_matches('/'), escaped(path.trim_start_matches('/')));
-        Self { path: path.into(), query: None, ..self.clone() }
+        let mut url = self.0.clone();
+        url.set_path(&format!("{}/{}", url.path().trim_end_matches('/'), path.trim_start_matches('/')));
+        url.set_query(None);
+        Self(url)
     }
 
     /// This address with another last part of its path.
     #[must_use]
     pub fn beside(&self, name: &str) -> Self {
-        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-        Self { path: format!("{folder}/{}", escaped(name)).into(), ..self.clone() }
+        let mut url = self.0.clone();
+        let folder = url.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+        url.set_path(&format!("{folder}/{name}"));
+        Self(url)
     }
 
     /// This address with a query.
     #[must_use]
     pub fn with_query(&self, query: &str) -> Self {
-        Self { query: Some(escaped(query)), ..self.clone() }
+        let mut url = self.0.clone();
+        url.set_query(Some(query));
+        Self(url)
     }
 
-    /// Host and port, as written.
+    /// Host, and port where it is not the usual one.
     pub fn host(&self) -> &str {
-        &self.host
+        &self.0[Position::BeforeHost..Position::AfterPort]
     }
 
     /// The path, without its query.
     pub fn path(&self) -> &str {
-        &self.path
+        self.0.path()
     }
 
     /// The last part of the path.
     pub fn file_name(&self) -> &str {
-        self.path.rsplit('/').next().unwrap_or_default()
+        self.path().rsplit('/').next().unwrap_or_default()
     }
 
     /// Whether it is encrypted on its way.
     pub fn is_secure(&self) -> bool {
-        self.scheme == "https"
+        self.0.scheme() == "https"
     }
 
     /// Whether it is this very machine.
     pub fn is_loopback(&self) -> bool {
-        let name = split_port(&self.host).0;
-        name == "localhost"
-            || name == "[::1]"
-            || (name.starts_with("127.") && name.parse::<std::net::Ipv4Addr>().is_ok())
+        match self.0.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        }
     }
 
     /// Whether both are the same scheme, host and port: a token for one may go to the other.
     pub fn same_origin(&self, other: &Self) -> bool {
-        let origin = |url: &Self| {
-            let (name, port) = split_port(&url.host);
-            let usual = if url.is_secure() { "443" } else { "80" };
-            (url.scheme, name.to_owned(), port.unwrap_or(usual).to_owned())
-        };
-        origin(self) == origin(other)
+        self.0.origin() == other.0.origin()
     }
 
     /// All of it, for the wire only.
-    pub fn whole(&self) -> String {
-        let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
-        let query = self.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
-        format!("{}://{user}{}{}{query}", self.scheme, self.host, self.path)
+    pub fn whole(&self) -> &str {
+        self.0.as_str()
     }
 }
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}://{}{}", self.scheme, self.host, self.path)
+        f.write_str(&self.0[..Position::BeforeUsername])?;
+        f.write_str(&self.0[Position::BeforeHost..Position::AfterPath])
     }
 }
 
@@ -136,37 +122,13 @@ impl fmt::Debug for Url {
     }
 }
 
-/// What comes after `start`, in whatever letter case.
-fn after<'t>(text: &'t str, start: &str) -> Option<&'t str> {
-    text.get(..start.len()).filter(|head| head.eq_ignore_ascii_case(start))?;
-    text.get(start.len()..)
-}
-
-/// A host's name, and its port where one is written.
-fn split_port(host: &str) -> (&str, Option<&str>) {
-    match host.rsplit_once(':') {
-        // the colons of an IPv6 address stand inside brackets
-        Some((name, port)) if !port.contains(']') => (name, Some(port)),
-        _ => (host, None),
+fn sentence(error: ParseError) -> String {
+    match error {
+        ParseError::EmptyHost => "it names no host".to_owned(),
+        ParseError::InvalidPort => "its port is no number up to 65535".to_owned(),
+        ParseError::IdnaError => "its host's name is none: outside ASCII, write it as xn--…".to_owned(),
+        error => error.to_string(),
     }
-}
-
-/// `text` with everything escaped that may not stand in an address; what is escaped already stays as it is.
-fn escaped(text: &str) -> Box<str> {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.extend(["%", hex(byte >> 4), hex(byte & 15)]);
-        }
-    }
-    out.into()
-}
-
-/// A number under 16 as one digit.
-fn hex(digit: u8) -> &'static str {
-    "0123456789ABCDEF".get(usize::from(digit)..=usize::from(digit)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -192,6 +154,36 @@ mod tests {
     fn nothing_off_the_web_is_an_address() {
         for location in ["file:///etc/passwd", "ftp://a/b", "javascript:1", "http://", "http:///x", "http://a:99999/"] {
             assert_eq!(url("http://a").join(location), None, "{location}");
+        }
+    }
+
+    #[test]
+    fn addresses_grow_at_their_end() {
+        let server = url("https://a.b/mirror/?x=1");
+        assert_eq!(server.at("/o/r/100%25 a?b").whole(), "https://a.b/mirror/o/r/100%25%20a%3Fb");
+        assert_eq!(url("http://a/b/c-1.gguf?d=e").beside("c-2.gguf").whole(), "http://a/b/c-2.gguf?d=e");
+        assert_eq!(server.with_query("recursive=true").whole(), "https://a.b/mirror/?recursive=true");
+        assert_eq!((server.at("x/y.gguf").file_name(), url("http://a:8080/").host()), ("y.gguf", "a:8080"));
+    }
+
+    #[rstest]
+    #[case("https://münchen.example/", "xn--")]
+    #[case("https://a:99999/", "65535")]
+    #[case("https:///x", "no host")]
+    #[case("a.b/c", "neither http://")]
+    fn what_is_wrong_is_said(#[case] text: &str, #[case] says: &str) {
+        assert!(Url::parse(text).unwrap_err().contains(says));
+    }
+
+    #[test]
+    fn this_machine_is_known_by_every_name() {
+        for here in ["http://localhost:1", "http://127.0.0.1", "http://127.9.9.9:80/", "http://[::1]:11434/x"] {
+            assert!(url(here).is_loopback(), "{here}");
+        }
+        for away in
+            ["http://127.example", "http://10.0.0.1", "http://localhost.example", "https://xn--mnchen-3ya.example"]
+        {
+            assert!(!url(away).is_loopback(), "{away}");
         }
     }
 

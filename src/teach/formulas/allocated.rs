@@ -2,16 +2,20 @@
 
 use super::{Amount, Node};
 use crate::engine::EngineError;
+use crate::engine::PreparedModel;
 use crate::engine::ggml::Type;
 use crate::engine::llama_cpp::cache::KvLayer;
 use crate::engine::llama_cpp::{self, cache::KvCache};
-use crate::model::Model;
 use crate::plan::{Plan, Symbol};
 use crate::settings::Settings;
 use crate::units::Bytes;
 
 /// The caches of `plan`, and the letters of their formulas.
-pub(super) fn caches(model: &Model, plan: &Plan, settings: &Settings) -> Result<(Node, Vec<Symbol>), EngineError> {
+pub(super) fn caches(
+    model: &PreparedModel,
+    plan: &Plan,
+    settings: &Settings,
+) -> Result<(Node, Vec<Symbol>), EngineError> {
     let memory = llama_cpp::remembered(model, plan, settings)?;
     let mut parts = Vec::new();
     let mut legend = Vec::new();

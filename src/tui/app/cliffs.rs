@@ -1,8 +1,8 @@
 //! Where things change along each knob: what is known of it, and stepping from one place to the next.
 
 use super::App;
-use crate::answer::Situation;
 use crate::answer::cliffs::Cliff;
+use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
 use crate::tui::effect::Effect;
 use crate::tui::inquiry::{About, Inquiry};
@@ -11,7 +11,7 @@ use crate::tui::inquiry::{About, Inquiry};
 #[derive(Debug, Default)]
 pub struct Cliffs {
     id: u64,
-    asked: Option<Situation>,
+    asked: Option<PlanRequest>,
     known: Vec<Known>,
 }
 
@@ -19,7 +19,7 @@ pub struct Cliffs {
 struct Known {
     knob: Knob,
     /// The situation, this knob left to the engine: where the knob itself stands does not matter.
-    others: Situation,
+    others: PlanRequest,
     cliffs: Vec<Cliff>,
 }
 
@@ -33,7 +33,7 @@ impl Cliffs {
     }
 
     /// Where things change along `knob` in `situation`; none as long as that is not known.
-    pub fn of(&self, knob: Knob, situation: &Situation) -> Option<&[Cliff]> {
+    pub fn of(&self, knob: Knob, situation: &PlanRequest) -> Option<&[Cliff]> {
         let known = self.known.iter().find(|known| known.knob == knob)?;
         (known.others == without(situation, knob)).then_some(&known.cliffs)
     }
@@ -51,7 +51,7 @@ impl Cliffs {
     }
 
     /// Asks for what is not known of `situation` along the knobs that are offered, `first` before the others.
-    pub(super) fn ask(&mut self, situation: Situation, offered: &[Knob], first: Knob) -> Option<Effect> {
+    pub(super) fn ask(&mut self, situation: PlanRequest, offered: &[Knob], first: Knob) -> Option<Effect> {
         let is_unknown = |knob: &Knob| offered.contains(knob) && self.of(*knob, &situation).is_none();
         let mut knobs: Vec<Knob> = Self::ASKED.into_iter().filter(is_unknown).collect();
         knobs.sort_by_key(|&knob| knob != first);
@@ -64,7 +64,7 @@ impl Cliffs {
     }
 }
 
-fn without(situation: &Situation, knob: Knob) -> Situation {
+fn without(situation: &PlanRequest, knob: Knob) -> PlanRequest {
     let mut settings = situation.settings.clone();
     knob.reset(&mut settings);
     situation.with(settings)

@@ -2,7 +2,7 @@
 
 use super::update::scrolled;
 use super::{App, Mode};
-use crate::answer::Situation;
+use crate::engine::PlanRequest;
 use crate::plan::Plan;
 use crate::tui::action::Command;
 
@@ -15,7 +15,7 @@ pub struct Pin {
     /// `A` to `D`; it stays while others go.
     pub letter: char,
     /// What it rests on.
-    pub situation: Situation,
+    pub situation: PlanRequest,
     /// The plan.
     pub plan: Box<Plan>,
 }
@@ -58,7 +58,7 @@ impl App {
             return;
         };
         // the plan on the screen may be older than the last key
-        let Ok(plan) = situation.case().plan().map(Box::new) else {
+        let Ok(plan) = situation.plan().map(Box::new) else {
             self.notice = Some("The engine refuses these settings: there is no plan to pin.".to_owned());
             return;
         };

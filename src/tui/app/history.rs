@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::live::Stale;
 use super::tag::capital;
 use super::{App, Cursors, Knob};
-use crate::answer::Situation;
+use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::machine::what_if::{Named, WhatIf};
 use crate::settings::{Aside, Settings};
@@ -16,7 +16,7 @@ const REMEMBERED: usize = 200;
 /// What undo goes back to.
 #[derive(Debug)]
 pub(super) struct Step {
-    situation: Situation,
+    situation: PlanRequest,
     /// The knobs that were offered, and what was laid aside of the others.
     knobs: Vec<Knob>,
     aside: Aside,
@@ -33,8 +33,8 @@ pub(super) struct Drag {
 
 impl App {
     /// Engine, model, machine and knobs as they are; none without a model.
-    pub fn situation(&self) -> Option<Situation> {
-        Some(Situation {
+    pub fn situation(&self) -> Option<PlanRequest> {
+        Some(PlanRequest {
             engine: self.engine,
             opened: Arc::clone(self.opened.as_ref()?),
             model: Arc::clone(self.model.as_ref()?),
@@ -71,16 +71,16 @@ impl App {
     }
 
     /// Makes `situation` the present one, as one step that can be undone.
-    pub(super) fn take(&mut self, situation: Situation) {
+    pub(super) fn take(&mut self, situation: PlanRequest) {
         self.take_with(situation, "pinned machine");
     }
 
     /// The same where its machine, if it is another than the present one, is called `machine`.
-    pub(super) fn take_with(&mut self, situation: Situation, machine: &str) {
+    pub(super) fn take_with(&mut self, situation: PlanRequest, machine: &str) {
         if self.situation().as_ref() != Some(&situation) {
             self.remember();
             // its settings were made for its own knobs: there is nothing to lay aside or to bring back
-            let knobs = situation.case().knobs();
+            let knobs = situation.knobs();
             if situation.machine != self.machine {
                 let named = Named { name: machine.to_owned(), machine: Arc::clone(&situation.machine) };
                 self.what_if = WhatIf::instead(Some(named));
@@ -89,8 +89,8 @@ impl App {
         }
     }
 
-    fn become_of(&mut self, situation: Situation, knobs: Vec<Knob>) {
-        let Situation { engine, opened, model, machine, settings } = situation;
+    fn become_of(&mut self, situation: PlanRequest, knobs: Vec<Knob>) {
+        let PlanRequest { engine, opened, model, machine, settings } = situation;
         let same_model = self.model.as_ref().is_some_and(|now| Arc::ptr_eq(now, &model));
         let same_machine = Arc::ptr_eq(&self.machine, &machine);
         let same = same_model && same_machine && engine == self.engine;

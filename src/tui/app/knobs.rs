@@ -43,7 +43,7 @@ impl App {
 
     /// What decides which knobs an engine offers.
     pub(super) fn scene(&self) -> Scene<'_> {
-        Scene { model: self.model.as_deref(), machine: &self.machine, raw: self.settings.raw }
+        Scene { model: self.model.as_deref().map(|model| &**model), machine: &self.machine, raw: self.settings.raw }
     }
 
     /// Shows `knobs`; the focus stays where it is, or goes to the nearest.

@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use super::App;
+use crate::engine::PreparedModel;
 use crate::gguf::FileType;
-use crate::model::Model;
 use crate::model::quantise::QuantiseError;
 use crate::settings::Settings;
 
 /// What was made of a model so far.
 #[derive(Debug, Default)]
 pub(super) struct Made {
-    of: Option<Arc<Model>>,
-    models: Vec<(FileType, Arc<Model>)>,
+    of: Option<Arc<PreparedModel>>,
+    models: Vec<(FileType, Arc<PreparedModel>)>,
 }
 
 impl Made {
-    fn get(&mut self, opened: &Arc<Model>, to: FileType) -> Result<Arc<Model>, QuantiseError> {
+    fn get(&mut self, opened: &Arc<PreparedModel>, to: FileType) -> Result<Arc<PreparedModel>, QuantiseError> {
         if !self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, opened)) {
             *self = Self { of: Some(Arc::clone(opened)), models: Vec::new() };
         }
         if let Some((_, model)) = self.models.iter().find(|(made, _)| *made == to) {
             return Ok(Arc::clone(model));
         }
-        let model = Arc::new(opened.requantised(to)?);
+        let model: Arc<PreparedModel> = opened.requantised(to)?.into();
         self.models.push((to, Arc::clone(&model)));
         Ok(model)
     }
@@ -38,7 +38,10 @@ impl App {
     }
 
     /// The opened model as `quant`, or as it was opened.
-    pub(super) fn in_quantisation(&mut self, quant: Option<FileType>) -> Result<Option<Arc<Model>>, QuantiseError> {
+    pub(super) fn in_quantisation(
+        &mut self,
+        quant: Option<FileType>,
+    ) -> Result<Option<Arc<PreparedModel>>, QuantiseError> {
         match (&self.opened, quant) {
             (Some(opened), Some(to)) => self.made.get(opened, to).map(Some),
             (opened, _) => Ok(opened.clone()),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::live::Stale;
 use super::{App, Mode};
-use crate::answer::{Limits, Situation};
+use crate::answer::Limits;
 use crate::engine;
+use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::Plan;
@@ -58,7 +59,7 @@ impl App {
         self.offer();
         let Some(model) = self.model.clone() else { return Vec::new() };
         let effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
-            Ok(plan) => self.accept(model, plan, cause),
+            Ok(plan) => self.accept(&model, plan, cause),
             Err(error) => {
                 self.refused = Some(error);
                 Vec::new()
@@ -68,7 +69,7 @@ impl App {
         effects
     }
 
-    fn accept(&mut self, model: Arc<Model>, plan: Plan, cause: Stale) -> Vec<Effect> {
+    fn accept(&mut self, model: &Model, plan: Plan, cause: Stale) -> Vec<Effect> {
         self.refused = None;
         self.bounds = Bounds {
             context_train: plan.model.context_train,
@@ -87,7 +88,7 @@ impl App {
             effects.push(Effect::Fade { id: self.change.id });
         }
         if cause == Stale::ByHand || !self.limits.machine.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
-            effects.extend(self.fathom(model, plan));
+            effects.extend(self.fathom(plan));
         }
         if cause == Stale::ByHand {
             // what a page in front says was about the plan before
@@ -99,18 +100,12 @@ impl App {
 
     /// Asks how far the knobs can go, and where things change along them. Both take far longer than a plan: where memory
     /// moves a little by itself, what was found before serves on.
-    fn fathom(&mut self, model: Arc<Model>, plan: Plan) -> Vec<Effect> {
+    fn fathom(&mut self, plan: Plan) -> Vec<Effect> {
+        let Some(of) = self.situation() else { return Vec::new() };
         self.limits.id += 1;
         self.limits.machine = Some(Arc::clone(&self.machine));
-        let question = Question {
-            id: self.limits.id,
-            engine: self.engine,
-            model,
-            machine: Arc::clone(&self.machine),
-            settings: self.settings.clone(),
-            plan,
-        };
-        let cliffs = self.situation().and_then(|now| self.cliffs.ask(now, &self.knobs.offered, self.knobs.focus));
+        let cliffs = self.cliffs.ask(of.clone(), &self.knobs.offered, self.knobs.focus);
+        let question = Question { id: self.limits.id, of, plan };
         std::iter::once(Effect::Limits(Box::new(question))).chain(cliffs).collect()
     }
 
@@ -120,11 +115,11 @@ impl App {
     }
 
     /// The situation in which the limits and the cliffs were asked for last, where it is nearly the present one.
-    pub(super) fn fathomed_situation(&self) -> Option<Situation> {
+    pub(super) fn fathomed_situation(&self) -> Option<PlanRequest> {
         let now = self.situation()?;
         let machine = self.limits.machine.as_ref().filter(|of| of.is_nearly(&now.machine)).cloned();
         Some(match machine {
-            Some(machine) => Situation { machine, ..now },
+            Some(machine) => PlanRequest { machine, ..now },
             None => now,
         })
     }

@@ -55,7 +55,7 @@ impl App {
         self.remember();
         self.tag.lent = Lent::of(&before, &after);
         if !said.is_empty() {
-            Arc::make_mut(&mut package.model).header.notes.extend(said.iter().cloned());
+            Arc::make_mut(&mut package.model).add_notes(&said);
         }
         // a projector that was named was meant for the first model
         self.tag.held = Held { projector: false, ..self.tag.held };

@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 
 use super::update::scrolled;
 use super::{App, Mode};
-use crate::answer::Situation;
+use crate::engine::PlanRequest;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::teach::lessons::Stage;
@@ -113,16 +113,9 @@ impl App {
     /// Asks for what the teach screen shows of the present plan, if it is open.
     pub(super) fn ask_to_teach(&mut self) -> Vec<Effect> {
         let Mode::Teach(teach) = &self.mode else { return Vec::new() };
-        let (Some(model), Some(plan)) = (&self.model, &self.plan) else { return Vec::new() };
+        let (Some(of), Some(plan)) = (self.situation(), &self.plan) else { return Vec::new() };
         self.lesson_id += 1;
-        let about = Question {
-            id: self.lesson_id,
-            engine: self.engine,
-            model: Arc::clone(model),
-            machine: Arc::clone(&self.machine),
-            settings: self.settings.clone(),
-            plan: (**plan).clone(),
-        };
+        let about = Question { id: self.lesson_id, of, plan: (**plan).clone() };
         vec![Effect::Teach(Box::new(Lesson { topic: teach.topic(), about }))]
     }
 
@@ -183,7 +176,7 @@ impl App {
             (None, ..) => return,
         };
         let settings = Settings { quant, ..settings };
-        self.take_with(Situation { engine, opened, model, machine, settings }, "lesson's machine");
+        self.take_with(PlanRequest { engine, opened, model, machine, settings }, "lesson's machine");
         self.notice = Some("The knobs are set as in the lesson; u goes back to yours.".to_owned());
     }
 

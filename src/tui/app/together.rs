@@ -2,8 +2,8 @@
 
 use super::update::scrolled;
 use super::{App, Mode};
-use crate::answer::Situation;
 use crate::answer::together::Household;
+use crate::engine::PlanRequest;
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
 
@@ -24,7 +24,7 @@ pub struct Guest {
     /// What it is called on the page: the letter of its pin, or `now`.
     pub label: String,
     /// Its model and knobs; its machine and engine do not count here.
-    pub situation: Situation,
+    pub situation: PlanRequest,
 }
 
 impl App {
@@ -40,7 +40,7 @@ impl App {
 
     /// Who comes: what is pinned, in its order, and the present plan where it is none of that.
     pub(super) fn household(&self) -> Together {
-        let pinned = |situation: &Situation| {
+        let pinned = |situation: &PlanRequest| {
             self.pins.iter().any(|pin| {
                 std::sync::Arc::ptr_eq(&pin.situation.model, &situation.model)
                     && pin.situation.settings == situation.settings

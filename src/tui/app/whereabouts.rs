@@ -2,22 +2,22 @@
 
 use std::sync::{Arc, Weak};
 
+use crate::engine::PreparedModel;
 use crate::export::Found;
-use crate::model::Model;
 
 /// Known of the models that were opened; not of those that were only thought up, as in another quantisation.
 #[derive(Debug, Default)]
-pub(super) struct Whereabouts(Vec<(Weak<Model>, Found)>);
+pub(super) struct Whereabouts(Vec<(Weak<PreparedModel>, Found)>);
 
 impl Whereabouts {
     /// `model` is to be found there, where that is known.
-    pub fn learn(&mut self, model: &Arc<Model>, found: Option<Found>) {
+    pub fn learn(&mut self, model: &Arc<PreparedModel>, found: Option<Found>) {
         self.0.retain(|(known, _)| known.strong_count() > 0);
         self.0.extend(found.map(|found| (Arc::downgrade(model), found)));
     }
 
     /// Where `model` is; by its name alone where nobody said.
-    pub fn of(&self, model: &Arc<Model>) -> Found {
+    pub fn of(&self, model: &Arc<PreparedModel>) -> Found {
         let known = self.0.iter().rev().find(|(known, _)| known.as_ptr() == Arc::as_ptr(model));
         known.map_or_else(|| Found::Nowhere(model.name.clone()), |(_, found)| found.clone())
     }

@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::answer::{Case, Situation};
-use crate::engine::EngineId;
+use crate::engine::PlanRequest;
 use crate::export::{Format, Found, Subject};
 use crate::machine::Machine;
-use crate::model::Model;
 use crate::plan::Plan;
-use crate::settings::Settings;
 use crate::shelf::{self, Item};
 use crate::source::catalogue;
 use crate::teach::Topic;
@@ -19,18 +16,14 @@ use crate::tui::action::Action;
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Question {
     pub id: u64,
-    pub engine: EngineId,
-    pub model: Arc<Model>,
-    pub machine: Arc<Machine>,
-    pub settings: Settings,
+    pub of: PlanRequest,
     pub plan: Plan,
 }
 
 impl Question {
     /// Asks the engine.
     pub fn answer(&self) -> Action {
-        let case = Case { engine: self.engine, model: &self.model, machine: &self.machine, settings: &self.settings };
-        Action::Limits { id: self.id, limits: Box::new(case.limits(&self.plan)) }
+        Action::Limits { id: self.id, limits: Box::new(self.of.limits(&self.plan)) }
     }
 }
 
@@ -38,18 +31,14 @@ impl Question {
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Contest {
-    pub engine: EngineId,
-    pub model: Arc<Model>,
-    pub settings: Settings,
+    pub of: PlanRequest,
     pub machines: Vec<(String, Arc<Machine>)>,
 }
 
 impl Contest {
     /// Asks the engine once for each machine.
     pub fn answer(&self) -> Action {
-        let on = |(name, machine): &(String, Arc<Machine>)| {
-            Case { engine: self.engine, model: &self.model, machine, settings: &self.settings }.on(name, machine)
-        };
+        let on = |(name, machine): &(String, Arc<Machine>)| self.of.on(name, machine);
         Action::Versed(self.machines.iter().map(on).collect())
     }
 }
@@ -65,9 +54,8 @@ pub struct Lesson {
 impl Lesson {
     /// Works it out.
     pub fn answer(&self) -> Action {
-        let Question { id, engine, model, machine, settings, plan } = &self.about;
-        let case = Case { engine: *engine, model, machine, settings };
-        let sheet = self.topic.sheet(&case, plan, &catalogue::model);
+        let Question { id, of, plan } = &self.about;
+        let sheet = self.topic.sheet(of, plan, &catalogue::model);
         Action::Taught { id: *id, result: sheet.map(Arc::new).map_err(|error| error.to_string()) }
     }
 }
@@ -87,7 +75,7 @@ pub struct Survey {
 pub struct Writing {
     pub id: u64,
     pub form: Format,
-    pub of: Situation,
+    pub of: PlanRequest,
     pub plan: Plan,
     pub found: Found,
 }
@@ -95,7 +83,7 @@ pub struct Writing {
 impl Writing {
     /// Writes it.
     pub fn answer(&self) -> Action {
-        let subject = Subject { case: self.of.case(), plan: &self.plan, found: &self.found };
+        let subject = Subject { request: &self.of, plan: &self.plan, found: &self.found };
         Action::Written { id: self.id, text: self.form.write(&subject) }
     }
 }

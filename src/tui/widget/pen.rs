@@ -1,9 +1,13 @@
 //! Writes along one row and never past its end.
 
+use std::borrow::Cow;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
+use textwrap::core::Word;
+use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// Number of cells that `text` takes.
 pub fn width(text: &str) -> u16 {
@@ -108,50 +112,33 @@ pub fn named(name: &str, fact: &str, cells: u16) -> String {
 /// Breaks `text` into lines of at most `cells` cells, at spaces where there are any, but not between a number and its
 /// unit.
 pub fn wrap(text: &str, cells: u16) -> Vec<String> {
-    let cells = cells.max(1);
-    let mut lines: Vec<String> = Vec::new();
-    for word in words(text) {
-        let fits = lines.last().is_some_and(|line| width(line) + 1 + width(&word) <= cells);
-        match lines.last_mut().filter(|_| fits) {
-            Some(line) => {
-                line.push(' ');
-                line.push_str(&word);
-            }
-            None => lines.extend(pieces(&word, cells)),
-        }
+    if text.is_empty() {
+        return Vec::new();
     }
-    lines
+    let options = Options::new(usize::from(cells.max(1)))
+        .word_separator(WordSeparator::Custom(words))
+        .word_splitter(WordSplitter::NoHyphenation);
+    textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }
 
 /// The words of `text`, each number with its unit.
-fn words(text: &str) -> Vec<String> {
+fn words(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "GB", "%"];
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let is_unit = UNITS.contains(&word.trim_end_matches([',', '.', ':', ';', ')']));
-        let number = words.last_mut().filter(|last| is_unit && last.ends_with(|c: char| c.is_ascii_digit()));
-        match number {
-            Some(number) => {
-                number.push(' ');
-                number.push_str(word);
+    let mut words = text.split_inclusive(' ').peekable();
+    let mut start = 0;
+    Box::new(std::iter::from_fn(move || {
+        let mut end = start;
+        while let Some(word) = words.next() {
+            end += word.len();
+            let unit = words.peek().map(|next| next.trim_end_matches([' ', ',', '.', ':', ';', ')']));
+            if !(word.trim_end().ends_with(|c: char| c.is_ascii_digit()) && unit.is_some_and(|u| UNITS.contains(&u))) {
+                break;
             }
-            None => words.push(word.to_owned()),
         }
-    }
-    words
-}
-
-fn pieces(word: &str, cells: u16) -> Vec<String> {
-    let mut pieces = vec![String::new()];
-    for letter in word.chars() {
-        if pieces.last().is_some_and(|piece| width(piece) >= cells) {
-            pieces.push(String::new());
-        }
-        if let Some(piece) = pieces.last_mut() {
-            piece.push(letter);
-        }
-    }
-    pieces
+        let word = text.get(start..end).filter(|word| !word.is_empty());
+        start = end;
+        word.map(Word::from)
+    }))
 }
 
 #[cfg(test)]
@@ -172,6 +159,7 @@ mod tests {
     fn lines_break_at_spaces() {
         assert_eq!(wrap("all 33 layers are on it", 10), ["all 33", "layers are", "on it"]);
         assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(wrap("模型 千問", 5), ["模型", "千問"]);
         assert!(wrap("", 0).is_empty());
         assert_eq!(wrap("all of 64.0 GiB, or 3 %", 12), ["all of", "64.0 GiB, or", "3 %"]);
     }
@@ -197,6 +185,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn lines_fit_and_lose_nothing(text in "[a-zé中👍 ,·0-9%]{0,60}", cells in 2u16..30) {
+            let lines = wrap(&text, cells);
+            prop_assert!(lines.iter().all(|line| width(line) <= cells), "{lines:?}");
+            let bare = |text: &str| text.replace(' ', "");
+            prop_assert_eq!(bare(&lines.concat()), bare(&text));
+        }
+
         #[test]
         fn what_is_shortened_has_room(text in "[a-zé中 ,·]{0,30}", fact in "[a-z ·]{0,12}", cells in 0u16..40) {
             prop_assert!(width(&shortened(&text, cells)) <= cells);

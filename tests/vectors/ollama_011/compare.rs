@@ -1,7 +1,7 @@
 //! Compares a plan with a line.
 
+use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId, ollama_011};
-use plimsoll::model::Model;
 use plimsoll::plan::{Estimate, GraphUse, Plan};
 use plimsoll::units::Bytes;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::super::line::{Line, bytes, flag, human, list};
 use super::super::outcome::Differences;
 use super::super::sizes::sizes;
 
-pub fn differences(model: &Model, line: &Line) -> Differences {
+pub fn differences(model: &PreparedModel, line: &Line) -> Differences {
     let mut all = Differences::default();
     let plan = match engine::plan(EngineId::Ollama011, model, &line.machine, &line.settings) {
         Ok(plan) => plan,
@@ -41,7 +41,7 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap()
 }
 
-fn traits(all: &mut Differences, out: &Value, model: &Model) {
+fn traits(all: &mut Differences, out: &Value, model: &PreparedModel) {
     let traits = ollama_011::traits(model).unwrap();
     for (name, got) in [
         ("supports_flash_attention", traits.supports_flash),

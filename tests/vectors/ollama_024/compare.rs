@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId, ollama_024};
 use plimsoll::machine::Os;
-use plimsoll::model::Model;
 use plimsoll::plan::{DevicePlan, Plan};
 use plimsoll::settings::{CacheType, Context, FlashAttn, Settings};
 use plimsoll::units::Bytes;
@@ -14,7 +14,7 @@ use super::super::line::{Line, flag, human, list};
 use super::super::outcome::Differences;
 use super::super::sizes::sizes;
 
-pub fn differences(model: &Model, line: &Line) -> Differences {
+pub fn differences(model: &PreparedModel, line: &Line) -> Differences {
     let mut all = Differences::default();
     let plan = match engine::plan(EngineId::Ollama024, model, &line.machine, &line.settings) {
         Ok(plan) => plan,
@@ -46,7 +46,7 @@ fn layers(all: &mut Differences, out: &Value, plan: &Plan) {
     all.field("total_layers", out["total_layers"].as_u64().unwrap(), plan.layers.len() as u64);
 }
 
-fn traits(all: &mut Differences, out: &Value, model: &Model, line: &Line) {
+fn traits(all: &mut Differences, out: &Value, model: &PreparedModel, line: &Line) {
     let traits = ollama_024::traits(model).unwrap();
     for (name, got) in [
         ("supports_flash_attention", traits.supports_flash),
@@ -90,8 +90,8 @@ fn effective(all: &mut Differences, effective: &Value, plan: &Plan, line: &Line)
     all.field("kv_cache_type", cache, effect.cache_type_v.name());
 }
 
-/// The context that is chosen by default.
-fn default_context(all: &mut Differences, effective: &Value, model: &Model, line: &Line) {
+/// The context that would be chosen if none were asked for.
+fn default_context(all: &mut Differences, effective: &Value, model: &PreparedModel, line: &Line) {
     let settings = Settings { ctx: Context::Auto, ..line.settings.clone() };
     let plan = engine::plan(EngineId::Ollama024, model, &line.machine, &settings).unwrap();
     all.field("default_num_ctx", effective["default_num_ctx"].as_u64().unwrap(), plan.settings.ctx);

@@ -34,9 +34,8 @@ impl App {
             }
         }
         bench.asking = Asking::Versus(Versus { machines: machines.clone(), answers: None });
-        let Some(model) = self.model.clone() else { return Vec::new() };
-        let (engine, settings) = (self.engine, self.settings.clone());
-        vec![Effect::Versus(Box::new(Contest { engine, model, settings, machines }))]
+        let Some(of) = self.situation() else { return Vec::new() };
+        vec![Effect::Versus(Box::new(Contest { of, machines }))]
     }
 
     pub(in crate::tui::app) fn versed(&mut self, answers: Vec<OnMachine>) {
