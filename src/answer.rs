@@ -7,7 +7,7 @@ pub mod best;
 pub mod change;
 pub mod cliffs;
 pub mod compare;
-mod glance;
+mod fit_summary;
 pub mod largest;
 pub mod limits;
 pub mod machines;
@@ -24,15 +24,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::engine::PlanRequest;
-use crate::engine::{Aim, Hope};
+use crate::engine::{FitGoal, UpperBound};
 use crate::machine::Machine;
-use crate::plan::{DevicePlan, Gist, Plan, Verdict};
+use crate::plan::{DevicePlan, Plan, PlanSummary, Verdict};
 use crate::settings::Settings;
 
 pub use change::Change;
-pub use glance::Glance;
-pub use limits::Limits;
-pub use offer::Offer;
+pub use fit_summary::FitSummary;
+pub use limits::KnobLimits;
+pub use offer::Remedy;
 
 impl PlanRequest {
     /// The plan with other settings; `None` where the engine makes none.
@@ -42,7 +42,7 @@ impl PlanRequest {
 
     /// Whether `goal` is met.
     fn meets(&self, goal: Goal) -> bool {
-        self.gist(goal.aim()).is_ok_and(|gist| goal.is_met_in(&gist))
+        self.summary(goal.fit_goal()).is_ok_and(|summary| goal.is_met_in(&summary))
     }
 
     /// The plan after `change`; `None` where the engine makes none.
@@ -88,8 +88,8 @@ impl Goal {
     }
 
     /// The same of what a plan comes to.
-    pub fn is_met_in(self, gist: &Gist) -> bool {
-        self.is_met(gist.verdict, gist.refused, gist.offloaded, gist.gpus())
+    pub fn is_met_in(self, summary: &PlanSummary) -> bool {
+        self.is_met(summary.verdict, summary.refused, summary.offloaded, summary.gpus())
     }
 
     fn is_met<'d>(
@@ -108,18 +108,18 @@ impl Goal {
     }
 
     /// What must not be ruled out for it to be met.
-    const fn least_hope(self) -> Hope {
+    const fn required_bound(self) -> UpperBound {
         match self {
-            Self::All => Hope::EveryLayer,
-            Self::AtLeast(_) | Self::Layer(_) => Hope::SomeLayers,
+            Self::All => UpperBound::AllLayers,
+            Self::AtLeast(_) | Self::Layer(_) => UpperBound::SomeLayers,
         }
     }
 
     /// What an engine must find out to tell whether it is met.
-    const fn aim(self) -> Aim {
+    const fn fit_goal(self) -> FitGoal {
         match self {
-            Self::All => Aim::EveryLayer,
-            Self::AtLeast(_) | Self::Layer(_) => Aim::Most,
+            Self::All => FitGoal::AllLayers,
+            Self::AtLeast(_) | Self::Layer(_) => FitGoal::Most,
         }
     }
 }

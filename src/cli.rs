@@ -7,9 +7,9 @@ mod best;
 mod cache;
 mod devices;
 mod environment;
+mod error;
 mod explain;
 mod export;
-mod fault;
 mod knobs;
 mod list;
 mod machines;
@@ -17,7 +17,7 @@ mod presets;
 mod progress;
 mod questions;
 mod report;
-mod start;
+mod resolve;
 mod style;
 mod together;
 mod value;
@@ -30,11 +30,11 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
-use crate::hardware::saved::Saved;
-use crate::tui::{self, Leave};
-use args::{Cli, Command, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
-use fault::{Fault, written};
-use start::Start;
+use crate::hardware::saved::SavedMachines;
+use crate::tui::{self, ExitReason};
+use args::{Cli, Commands, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
+use error::{CliError, written};
+use resolve::ParsedArgs;
 use style::Style;
 
 /// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 the answer could not be
@@ -59,44 +59,44 @@ fn hook_panics() {
     }));
 }
 
-fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, Fault> {
+fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliError> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(help) if matches!(help.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             return written(help.print()).map(|()| ExitCode::SUCCESS);
         }
-        Err(error) => return Err(fault::misread(error, &arguments)),
+        Err(error) => return Err(error::usage_error(error, &arguments)),
     };
     match cli.command {
-        Some(Command::Plan(args)) => plan(&args)?,
-        Some(Command::Max(args)) => print(&questions::max(&args)?)?,
-        Some(Command::Why(args)) => print(&questions::why(&args)?)?,
-        Some(Command::Best(args)) => print(&best::run(&args)?)?,
-        Some(Command::Together(args)) => print(&together::run(&args)?)?,
-        Some(Command::Sweep(args)) => print(&questions::sweep(&args)?)?,
-        Some(Command::Matrix(args)) => print(&questions::matrix(&args)?)?,
-        Some(Command::Export(args)) => export::run(&args)?,
-        Some(Command::Explain(args)) => print(&explain::explain(&args)?)?,
-        Some(Command::List(args)) => list(&args)?,
-        Some(Command::Devices(args)) => devices(&args)?,
+        Some(Commands::Plan(args)) => plan(&args)?,
+        Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
+        Some(Commands::Why(args)) => print(&questions::why(&args)?)?,
+        Some(Commands::Best(args)) => print(&best::run(&args)?)?,
+        Some(Commands::Together(args)) => print(&together::run(&args)?)?,
+        Some(Commands::Sweep(args)) => print(&questions::sweep(&args)?)?,
+        Some(Commands::Matrix(args)) => print(&questions::matrix(&args)?)?,
+        Some(Commands::Export(args)) => export::run(&args)?,
+        Some(Commands::Explain(args)) => print(&explain::explain(&args)?)?,
+        Some(Commands::List(args)) => list(&args)?,
+        Some(Commands::Devices(args)) => devices(&args)?,
         #[cfg(feature = "net")]
-        Some(Command::Cache(args)) => print(&cache::run(&args)?)?,
-        Some(Command::Machine(command)) => machine(&command)?,
-        Some(Command::Completions { shell }) => completions(shell)?,
+        Some(Commands::Cache(args)) => print(&cache::run(&args)?)?,
+        Some(Commands::Machine(command)) => machine(&command)?,
+        Some(Commands::Completions { shell }) => completions(shell)?,
         None => return planner(&cli),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn plan(args: &PlanArgs) -> Result<(), Fault> {
-    let start = Start::read(&args.knobs, &args.machine)?;
-    let opened = start::quantised(start::model(&args.model)?, args.knobs.others.quant)?;
+fn plan(args: &PlanArgs) -> Result<(), CliError> {
+    let start = ParsedArgs::read(&args.knobs, &args.machine)?;
+    let opened = resolve::quantised(resolve::model(&args.model)?, args.knobs.others.quant)?;
     let ready = start.with(&opened).complete();
     let plan = ready.plan(&opened.model)?;
     let text = if args.json {
         let json = crate::export::json(&plan);
-        json.map_err(|error| Fault::Terminal(format!("the plan cannot be written as JSON: {error}")))? + "\n"
+        json.map_err(|error| CliError::Terminal(format!("the plan cannot be written as JSON: {error}")))? + "\n"
     } else {
         let limits = ready.limits(&opened.model, &plan);
         report::plan(&plan, Some(&limits), &Style::of_stdout())
@@ -104,70 +104,73 @@ fn plan(args: &PlanArgs) -> Result<(), Fault> {
     print(&text)
 }
 
-fn list(args: &ListArgs) -> Result<(), Fault> {
-    let mut ready = Start::read(&args.knobs, &args.machine)?.complete();
+fn list(args: &ListArgs) -> Result<(), CliError> {
+    let mut ready = ParsedArgs::read(&args.knobs, &args.machine)?.complete();
     let quant = args.knobs.others.quant;
     if args.json {
         let rows = list::rows(&mut ready, quant, args.fits, &mut |_| true);
         let json = list::json(&ready, &rows);
-        let json = json.map_err(|error| Fault::Terminal(format!("the models cannot be written as JSON: {error}")))?;
+        let json =
+            json.map_err(|error| CliError::Terminal(format!("the models cannot be written as JSON: {error}")))?;
         return print(&(json + "\n"));
     }
     // each line as soon as it is known: all of them together take a while
     let (style, mut of) = (Style::of_stdout(), "");
     let mut out = io::stdout().lock();
-    let mut said = out.write_all(list::head(&style).as_bytes());
+    let mut said = out.write_all(list::header(&style).as_bytes());
     let rows = list::rows(&mut ready, quant, args.fits, &mut |row| {
         if said.is_ok() {
             said = out.write_all(list::text(row, &mut of, &style).as_bytes());
         }
         said.is_ok()
     });
-    written(said.and_then(|()| out.write_all(list::foot(&ready, &rows, &style).as_bytes())).and_then(|()| out.flush()))
+    written(
+        said.and_then(|()| out.write_all(list::footer(&ready, &rows, &style).as_bytes())).and_then(|()| out.flush()),
+    )
 }
 
-fn devices(args: &DevicesArgs) -> Result<(), Fault> {
+fn devices(args: &DevicesArgs) -> Result<(), CliError> {
     if let Some(search) = &args.presets {
         let found = presets::found(search.as_deref())?;
         let text = if args.json {
             let json = presets::json(&found);
-            json.map_err(|error| Fault::Terminal(format!("the presets cannot be written as JSON: {error}")))? + "\n"
+            json.map_err(|error| CliError::Terminal(format!("the presets cannot be written as JSON: {error}")))? + "\n"
         } else {
             presets::text(&found, &Style::of_stdout())
         };
         return print(&text);
     }
-    let detected = start::Asked::read(&args.machine)?.look();
+    let detected = resolve::MachineSource::read(&args.machine)?.look();
     let text = if args.json {
         let json = devices::json(&detected);
-        json.map_err(|error| Fault::Terminal(format!("the devices cannot be written as JSON: {error}")))? + "\n"
+        json.map_err(|error| CliError::Terminal(format!("the devices cannot be written as JSON: {error}")))? + "\n"
     } else {
         devices::text(&detected, &Style::of_stdout())
     };
     print(&text)
 }
 
-fn machine(command: &MachineCommand) -> Result<(), Fault> {
-    let saved = Saved::here().map_err(Fault::Arguments)?;
+fn machine(command: &MachineCommand) -> Result<(), CliError> {
+    let saved = SavedMachines::here().map_err(CliError::Arguments)?;
     let text = match command {
         MachineCommand::Save { name, machine } => {
-            let machine = start::Asked::read(machine)?.look().machine;
-            let path = saved.save(name, &machine).map_err(Fault::Arguments)?;
+            let machine = resolve::MachineSource::read(machine)?.look().machine;
+            let path = saved.save(name, &machine).map_err(CliError::Arguments)?;
             machines::saved(name, &machine, &path)
         }
         MachineCommand::List { json } => {
-            let entries = saved.list().map_err(Fault::Arguments)?;
+            let entries = saved.list().map_err(CliError::Arguments)?;
             if *json { machines::json(&entries)? } else { machines::text(&entries, &Style::of_stdout()) }
         }
         MachineCommand::Remove { name } => {
-            saved.remove(name).map_err(Fault::Arguments)?;
+            saved.remove(name).map_err(CliError::Arguments)?;
             format!("removed '{name}'\n")
         }
     };
     print(&text)
 }
 
-fn completions(shell: clap_complete::Shell) -> Result<(), Fault> {
+fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "plimsoll", &mut script);
     written(io::stdout().lock().write_all(&script))
@@ -175,33 +178,33 @@ fn completions(shell: clap_complete::Shell) -> Result<(), Fault> {
 
 /// Opens the planner. The model is read first, which takes milliseconds, so that a wrong path is said where it was
 /// written; GPUs are looked for while the planner is open already.
-fn planner(cli: &Cli) -> Result<ExitCode, Fault> {
-    let start = Start::read(&cli.knobs, &cli.machine)?;
+fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
+    let start = ParsedArgs::read(&cli.knobs, &cli.machine)?;
     let opened = match &cli.model {
-        Some(named) => start::model(named).map_err(|fault| fault.or_a_command(named))?,
-        None => start::default_model()?,
+        Some(named) => resolve::model(named).map_err(|fault| fault.or_suggest_command(named))?,
+        None => resolve::default_model()?,
     };
     // refused here, where it was written; in the planner it is a knob
-    start::quantised(opened.clone(), cli.knobs.others.quant)?;
+    resolve::quantised(opened.clone(), cli.knobs.others.quant)?;
     if !io::stdout().is_terminal() {
         let sentence = "the planner needs a terminal: use 'plimsoll plan MODEL' to print the same plan";
-        return Err(Fault::Arguments(sentence.to_owned()));
+        return Err(CliError::Arguments(sentence.to_owned()));
     }
     for note in &start.notes {
         // behind the planner's screen, and there again when it is closed
         eprintln!("note: {note}");
     }
-    let found = cli.model.as_deref().map(|named| export::found(named, None));
-    match tui::run(tui::Start { found, ..start.planner(opened, cli.model.as_deref(), cli.refresh) }) {
-        Ok(Leave::Quit) => Ok(ExitCode::SUCCESS),
+    let found = cli.model.as_deref().map(|named| export::model_location(named, None));
+    match tui::run(tui::PlannerStart { found, ..start.planner(opened, cli.model.as_deref(), cli.refresh) }) {
+        Ok(ExitReason::Quit) => Ok(ExitCode::SUCCESS),
         // as shells count a program that a signal ended
-        Ok(Leave::Signal(number)) => Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1))),
-        Ok(Leave::InputClosed) => Err(Fault::Terminal("the terminal is gone".to_owned())),
-        Err(error) => Err(Fault::Terminal(format!("the planner cannot use this terminal: {error}"))),
+        Ok(ExitReason::Signal(number)) => Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1))),
+        Ok(ExitReason::InputClosed) => Err(CliError::Terminal("the terminal is gone".to_owned())),
+        Err(error) => Err(CliError::Terminal(format!("the planner cannot use this terminal: {error}"))),
     }
 }
 
-fn print(text: &str) -> Result<(), Fault> {
+fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }

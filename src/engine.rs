@@ -4,10 +4,11 @@
 //! To add one: its line in [`id`], its folder with an [`Engine`] in it, and its line in [`of`]. What else it lacks, the
 //! compiler says.
 
+mod admission;
 pub mod backend;
-mod choice;
-mod company;
 mod facts;
+#[cfg(test)]
+mod fixtures;
 pub mod ggml;
 mod graph_size;
 pub mod id;
@@ -18,31 +19,30 @@ pub mod llama_cpp;
 mod ollama;
 pub mod ollama_011;
 pub mod ollama_024;
-mod outlook;
 mod plan_request;
+mod preflight;
 mod prepared;
 mod request;
-#[cfg(test)]
-mod toy;
+mod version;
 
 use crate::gguf::Tensor;
 use crate::machine::Machine;
 use crate::model::Model;
-use crate::plan::{Gist, OwnCaches, Plan};
+use crate::plan::{OwnCaches, Plan, PlanSummary};
 use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{InEffect, Settings};
-use formulas::Formulas;
-use llama_cpp::settled::Settled;
+use formulas::PlanFormulas;
+use llama_cpp::resolved::ResolvedRequest;
 
-pub use choice::Choice;
-pub use company::Reception;
-pub use facts::{EngineFacts, KeepsFree};
+pub use admission::Admission;
+pub use facts::{EngineFacts, ReserveSetting};
 pub use graph_size::formulas;
-pub use id::{Aim, EngineError, EngineId, Launch};
-pub use knobs::{Scene, When};
-pub use outlook::{Hope, Outlook};
+pub use id::{EngineError, EngineId, FitGoal, Launch};
+pub use knobs::{KnobCondition, KnobContext};
 pub use plan_request::PlanRequest;
+pub use preflight::{Preflight, UpperBound};
 pub use prepared::PreparedModel;
+pub use version::EngineVersion;
 
 /// Who decides where things go.
 pub trait Engine: Sync {
@@ -64,16 +64,16 @@ pub trait Engine: Sync {
         model: &PreparedModel,
         machine: &Machine,
         settings: &Settings,
-        _aim: Aim,
-    ) -> Result<Gist, EngineError> {
-        self.plan(model, machine, settings).map(|plan| Gist::of(&plan))
+        _fit_goal: FitGoal,
+    ) -> Result<PlanSummary, EngineError> {
+        self.plan(model, machine, settings).map(|plan| PlanSummary::of(&plan))
     }
 
     /// What is certain of the plan before it is made; none from an engine that is as quick to plan.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn outlook(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<Outlook>, EngineError> {
+    fn preflight(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<Preflight>, EngineError> {
         Ok(None)
     }
 
@@ -81,7 +81,7 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError>;
+    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError>;
 
     /// How it would start llama-server for this plan; none where it does not.
     ///
@@ -95,7 +95,7 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn settled(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<Settled>, EngineError> {
+    fn resolve(&self, _: &PreparedModel, _: &Machine, _: &Settings) -> Result<Option<ResolvedRequest>, EngineError> {
         Ok(None)
     }
 
@@ -108,7 +108,7 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    fn formulas(&self, _model: &Model, _plan: &Plan) -> Result<Option<Formulas>, EngineError> {
+    fn formulas(&self, _model: &Model, _plan: &Plan) -> Result<Option<PlanFormulas>, EngineError> {
         Ok(None)
     }
 
@@ -123,7 +123,7 @@ pub trait Engine: Sync {
     /// # Errors
     /// When the header lacks a key that Ollama cannot do without.
     fn own_caches(&self, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
-        kvcache::of(graph_size::Release::May2026, model, effect)
+        kvcache::of(graph_size::OllamaRelease::May2026, model, effect)
     }
 }
 
@@ -157,21 +157,21 @@ impl PlanRequest {
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    pub fn gist(&self, aim: Aim) -> Result<Gist, EngineError> {
-        of(self.engine).summary(&self.model, &self.machine, &self.settings, aim)
+    pub fn summary(&self, fit_goal: FitGoal) -> Result<PlanSummary, EngineError> {
+        of(self.engine).summary(&self.model, &self.machine, &self.settings, fit_goal)
     }
 
     /// What is certain of the plan beforehand.
     ///
     /// # Errors
     /// As [`Engine::plan`].
-    pub fn outlook(&self) -> Result<Option<Outlook>, EngineError> {
-        of(self.engine).outlook(&self.model, &self.machine, &self.settings)
+    pub fn preflight(&self) -> Result<Option<Preflight>, EngineError> {
+        of(self.engine).preflight(&self.model, &self.machine, &self.settings)
     }
 
     /// The knobs that the engine offers for this model on this machine, in the order of the screen.
     pub fn knobs(&self) -> Vec<Knob> {
-        let scene = Scene { model: Some(&self.model), machine: &self.machine, raw: self.settings.raw };
+        let scene = KnobContext { model: Some(&self.model), machine: &self.machine, raw: self.settings.raw };
         self.engine.facts().knobs(&scene)
     }
 
@@ -218,19 +218,19 @@ mod tests {
             model: &PreparedModel,
             machine: &Machine,
             settings: &Settings,
-        ) -> Result<Reception, EngineError> {
-            self.plan(model, machine, settings).map(Reception::welcome)
+        ) -> Result<Admission, EngineError> {
+            self.plan(model, machine, settings).map(Admission::welcome)
         }
     }
 
     #[test]
     fn an_engine_needs_facts_plans_and_admission_and_has_the_rest_by_itself() {
         let (model, machine, settings) =
-            (PreparedModel::from(toy::model("llama", &[])), toy::card(), Settings::default());
+            (PreparedModel::from(fixtures::model("llama", &[])), fixtures::card(), Settings::default());
         let plan = Small.plan(&model, &machine, &settings).unwrap();
-        assert_eq!(Small.summary(&model, &machine, &settings, Aim::Most), Ok(Gist::of(&plan)));
+        assert_eq!(Small.summary(&model, &machine, &settings, FitGoal::Most), Ok(PlanSummary::of(&plan)));
         assert_eq!(Small.launch(&model, &machine, &settings), Ok(None));
-        assert!(Small.settled(&model, &machine, &settings).unwrap().is_none());
+        assert!(Small.resolve(&model, &machine, &settings).unwrap().is_none());
         assert!(Small.formulas(&model, &plan).unwrap().is_none());
         assert!(Small.rule_edges(Knob::Context, &settings).is_empty());
         assert!(Small.own_caches(&model, &plan.settings).unwrap().bytes > Bytes::ZERO);
@@ -239,11 +239,14 @@ mod tests {
     #[test]
     fn what_every_engine_says_of_itself_agrees() {
         let (model, machine, settings) =
-            (PreparedModel::from(toy::model("llama", &[])), toy::card(), Settings::default());
+            (PreparedModel::from(fixtures::model("llama", &[])), fixtures::card(), Settings::default());
         for engine in EngineId::ALL {
             let facts = engine.facts();
             let place = |knob: Knob| Knob::ALL.iter().position(|&other| other == knob);
-            assert!(facts.offers.is_sorted_by_key(|(knob, _)| place(*knob)), "{engine}: the order of the screen");
+            assert!(
+                facts.offered_knobs.is_sorted_by_key(|(knob, _)| place(*knob)),
+                "{engine}: the order of the screen"
+            );
             assert_eq!(facts.estimates, facts.releases.is_empty(), "{engine}: it estimates, or it runs llama.cpp");
             assert!(!facts.starts_llama_server || facts.is_ollama, "{engine}");
             // llama.cpp cannot read a model without tensors

@@ -22,18 +22,18 @@ pub use json::{json, object};
 
 /// What is taken away: a plan, what it was asked from, and what the model is called where it is run.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct ExportInput<'a> {
     /// Engine, model, machine and knobs.
     pub request: &'a PlanRequest,
     /// What the engine made of them.
     pub plan: &'a Plan,
     /// Where the programs find the model.
-    pub found: &'a Found,
+    pub location: &'a ModelLocation,
 }
 
 /// Where a model is found by the programs that run it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum ModelLocation {
     /// A file.
     File(String),
     /// A name in Ollama's store or registry: `llama3.1:8b`.
@@ -41,17 +41,17 @@ pub enum Found {
     /// A repository on Hugging Face and perhaps a quantisation: `owner/repo:Q4_K_M`.
     HuggingFace(String),
     /// The address of a file.
-    Address(String),
+    Url(String),
     /// Nowhere yet: what people call it.
-    Nowhere(String),
+    Unknown(String),
 }
 
-impl Found {
+impl ModelLocation {
     /// What a person wrote to name a model that is no file here.
     pub fn by_reference(reference: &str) -> Self {
         let after = |starts: &[&str]| starts.iter().find_map(|start| reference.strip_prefix(start));
         if let Some(entry) = after(&["catalogue:"]) {
-            return Self::Nowhere(entry.to_owned());
+            return Self::Unknown(entry.to_owned());
         }
         if let Some(name) = after(&["ollama://"]) {
             return Self::Ollama(name.to_owned());
@@ -59,8 +59,8 @@ impl Found {
         let repository = after(&["hf://", "hf.co/", "huggingface.co/", "https://huggingface.co/", "https://hf.co/"]);
         match repository.map(|path| path.trim_end_matches('/')) {
             Some(path) if path.split('/').count() == 2 => Self::HuggingFace(path.to_owned()),
-            _ if after(&["http://", "https://"]).is_some() => Self::Address(reference.to_owned()),
-            Some(path) => Self::Nowhere(path.to_owned()),
+            _ if after(&["http://", "https://"]).is_some() => Self::Url(reference.to_owned()),
+            Some(path) => Self::Unknown(path.to_owned()),
             None if reference.to_ascii_lowercase().ends_with(".gguf") || reference.starts_with(['/', '.', '~']) => {
                 Self::File(reference.to_owned())
             }
@@ -71,7 +71,7 @@ impl Found {
 
 /// A form to take a plan away in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum ExportFormat {
     /// A Modelfile for `ollama create`.
     Modelfile,
     /// The `options` of a request to Ollama, as JSON.
@@ -90,7 +90,7 @@ pub enum Format {
     Svg,
 }
 
-impl Format {
+impl ExportFormat {
     /// Every form.
     pub const ALL: [Self; 8] = [
         Self::Modelfile,
@@ -166,38 +166,38 @@ impl Format {
         Self::ALL.into_iter().filter(|format| is_ollama || !for_ollama.contains(format)).collect()
     }
 
-    /// `subject` in this form, with a line break at its end.
+    /// `input` in this form, with a line break at its end.
     ///
     /// # Errors
     /// One sentence, where this engine's plans have no such form.
-    pub fn write(self, subject: &Subject<'_>) -> Result<String, String> {
-        let engine = subject.plan.engine;
+    pub fn write(self, input: &ExportInput<'_>) -> Result<String, String> {
+        let engine = input.plan.engine;
         if !Self::of(engine).contains(&self) {
             let others: Vec<_> = Self::of(engine).into_iter().map(Self::name).collect();
             return Err(format!("{engine} has no {self}: use one of {}", others.join(", ")));
         }
         Ok(match self {
-            Self::Modelfile => request::modelfile(subject),
-            Self::Options => request::options_json(subject),
-            Self::Environment => environment::shell(subject),
-            Self::Systemd => environment::systemd(subject),
-            Self::LlamaServer => llama_server::command(subject)?,
+            Self::Modelfile => request::modelfile(input),
+            Self::Options => request::options_json(input),
+            Self::Environment => environment::shell(input),
+            Self::Systemd => environment::systemd(input),
+            Self::LlamaServer => llama_server::command(input)?,
             Self::Json => {
-                json(subject.plan).map_err(|error| format!("the plan cannot be written as JSON: {error}"))? + "\n"
+                json(input.plan).map_err(|error| format!("the plan cannot be written as JSON: {error}"))? + "\n"
             }
-            Self::Markdown => markdown::plan(subject.plan),
-            Self::Svg => svg::plan(subject.plan),
+            Self::Markdown => markdown::plan(input.plan),
+            Self::Svg => svg::plan(input.plan),
         })
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for ExportFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Format {
+impl FromStr for ExportFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -214,14 +214,14 @@ mod tests {
 
     #[test]
     fn a_reference_says_where_the_programs_find_the_model() {
-        let found = Found::by_reference;
-        assert_eq!(found("llama3.1:8b"), Found::Ollama("llama3.1:8b".into()));
-        assert_eq!(found("ollama://me/mine"), Found::Ollama("me/mine".into()));
-        assert_eq!(found("hf://a/b:Q8_0"), Found::HuggingFace("a/b:Q8_0".into()));
-        assert_eq!(found("https://huggingface.co/a/b/"), Found::HuggingFace("a/b".into()));
+        let location = ModelLocation::by_reference;
+        assert_eq!(location("llama3.1:8b"), ModelLocation::Ollama("llama3.1:8b".into()));
+        assert_eq!(location("ollama://me/mine"), ModelLocation::Ollama("me/mine".into()));
+        assert_eq!(location("hf://a/b:Q8_0"), ModelLocation::HuggingFace("a/b:Q8_0".into()));
+        assert_eq!(location("https://huggingface.co/a/b/"), ModelLocation::HuggingFace("a/b".into()));
         let file = "https://huggingface.co/a/b/resolve/main/c.gguf";
-        assert_eq!(found(file), Found::Address(file.into()));
-        assert_eq!(found("models/a.gguf"), Found::File("models/a.gguf".into()));
-        assert_eq!(found("catalogue:qwen3-8b@q8_0"), Found::Nowhere("qwen3-8b@q8_0".into()));
+        assert_eq!(location(file), ModelLocation::Url(file.into()));
+        assert_eq!(location("models/a.gguf"), ModelLocation::File("models/a.gguf".into()));
+        assert_eq!(location("catalogue:qwen3-8b@q8_0"), ModelLocation::Unknown("qwen3-8b@q8_0".into()));
     }
 }

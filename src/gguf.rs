@@ -1,7 +1,7 @@
 //! Untrusted bytes become a [`Header`]: metadata and tensor descriptions, never weights.
 //!
-//! [`read`] walks once through a [`Source`] of bytes, whatever that is, and checks every number that it finds against
-//! what is left and against [`Limits`] before it acts on it. [`split::join`] makes one header of the shards of a split
+//! [`read`] walks once through a [`ByteSource`] of bytes, whatever that is, and checks every number that it finds against
+//! what is left and against [`HeaderLimits`] before it acts on it. [`split::join`] makes one header of the shards of a split
 //! file. [`write::write`] goes the other way.
 
 mod cursor;
@@ -23,9 +23,9 @@ pub use error::GgufError;
 pub use file_type::{FileType, NotAFileType, file_type_name};
 pub use foreign::check;
 pub use ggml_type::GgmlType;
-pub use limits::Limits;
+pub use limits::HeaderLimits;
 pub use read::read;
-pub use source::{HeaderAlone, Source};
+pub use source::{ByteSource, HeaderOnly};
 pub use value::{Array, ElementType, Elements, Value};
 
 /// What a GGUF file says of itself before its weights begin. For a split file, all shards together.

@@ -24,7 +24,7 @@ use crate::units::Bytes;
 
 /// What to look for, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Search {
+pub struct DetectOptions {
     /// Look for GPUs.
     pub gpus: bool,
     /// The NVML library to load, instead of those in the usual places.
@@ -41,7 +41,7 @@ pub struct Search {
     pub hip_visible_devices: Option<String>,
 }
 
-impl Search {
+impl DetectOptions {
     /// Everything, as this process's environment says.
     pub fn here() -> Self {
         let variable = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
@@ -63,16 +63,16 @@ pub struct Detected {
     /// The machine in front of us.
     pub machine: Machine,
     /// More about its devices than a plan needs.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<DeviceFact>,
     /// Programs that hold memory of its GPUs.
     pub processes: Vec<Process>,
     /// Every collector that ran and what came of it.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<CollectorResult>,
 }
 
 /// Something that is known of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fact {
+pub struct DeviceFact {
     /// `GPU0`, …, `CPU`.
     pub device: String,
     /// `driver`
@@ -109,7 +109,7 @@ impl std::fmt::Display for Process {
 
 /// A collector and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Tried {
+pub struct CollectorResult {
     /// `nvml`, `amd`, `intel`, `metal`, `vulkan`, `ram`, `cgroup`.
     pub collector: &'static str,
     /// One sentence.
@@ -117,31 +117,31 @@ pub struct Tried {
 }
 
 /// What asks how much of a GPU is free now; one that has no memory of its own answers by main memory.
-type Meter = Box<dyn FnMut(&Ram) -> Result<Bytes, String> + Send>;
+type FreeMemoryProbe = Box<dyn FnMut(&Ram) -> Result<Bytes, String> + Send>;
 
 /// A GPU that a collector found.
-struct Found {
+struct FoundGpu {
     gpu: Gpu,
     facts: Vec<(&'static str, String)>,
     /// Their `device` is filled in when the GPU has its place.
     processes: Vec<Process>,
-    meter: Meter,
+    probe: FreeMemoryProbe,
 }
 
 /// What one collector reports of GPUs.
 #[derive(Default)]
-struct Gpus {
-    list: Vec<Found>,
-    tried: Vec<Tried>,
+struct CollectedGpus {
+    list: Vec<FoundGpu>,
+    tried: Vec<CollectorResult>,
 }
 
 /// Asks the drivers and the operating system. Takes as long as they do.
-pub fn detect(search: &Search) -> Detected {
-    look(search).0
+pub fn detect(search: &DetectOptions) -> Detected {
+    detect_with_probes(search).0
 }
 
 /// The same, with what it takes to ask again how much is free.
-fn look(search: &Search) -> (Detected, Vec<Meter>, ram::Memory) {
+fn detect_with_probes(search: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe>, ram::RamMonitor) {
     let (memory, about) = ram::collect();
     let mut detected = Detected {
         machine: Machine { os: Os::here(), gpus: Vec::new(), ram: about.ram, origin: Origin::Detected },
@@ -149,28 +149,28 @@ fn look(search: &Search) -> (Detected, Vec<Meter>, ram::Memory) {
         processes: Vec::new(),
         tried: Vec::new(),
     };
-    let mut meters = Vec::new();
-    for Gpus { list, tried } in if search.gpus { gpus(search, about.ram, &about.chip) } else { Vec::new() } {
+    let mut probes = Vec::new();
+    for CollectedGpus { list, tried } in if search.gpus { gpus(search, about.ram, &about.chip) } else { Vec::new() } {
         detected.tried.extend(tried);
         for found in list {
             let device = format!("GPU{}", detected.machine.gpus.len());
-            let facts = found.facts.into_iter().map(|(what, value)| Fact { device: device.clone(), what, value });
+            let facts = found.facts.into_iter().map(|(what, value)| DeviceFact { device: device.clone(), what, value });
             detected.facts.extend(facts);
             let processes = found.processes.into_iter().map(|process| Process { device: device.clone(), ..process });
             detected.processes.extend(processes);
             detected.machine.gpus.push(found.gpu);
-            meters.push(found.meter);
+            probes.push(found.probe);
         }
     }
     detected.facts.extend(about.facts);
     detected.tried.extend(about.tried);
-    (detected, meters, memory)
+    (detected, probes, memory)
 }
 
 /// Every collector by itself: what one cannot do is no matter to the next.
-fn gpus(search: &Search, ram: Ram, chip: &str) -> Vec<Gpus> {
+fn gpus(search: &DetectOptions, ram: Ram, chip: &str) -> Vec<CollectedGpus> {
     let mut all = vec![nvidia::collect(search, ram)];
-    let tree = sysfs::Tree::new(search.sysfs.as_deref());
+    let tree = sysfs::SysfsTree::new(search.sysfs.as_deref());
     if let Some(tree) = &tree {
         all.push(amd::collect(search, tree));
         all.push(intel::collect(tree));
@@ -178,7 +178,7 @@ fn gpus(search: &Search, ram: Ram, chip: &str) -> Vec<Gpus> {
     if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
         all.push(apple::collect(ram, chip, apple::ask()));
     } else {
-        all.push(Gpus { tried: vec![vulkan::look(tree.as_ref())], ..Gpus::default() });
+        all.push(CollectedGpus { tried: vec![vulkan::look(tree.as_ref())], ..CollectedGpus::default() });
     }
     all
 }
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_library_that_is_not_there_means_no_gpu_and_is_said() {
-        let search = Search { nvml: Some("/nowhere/libnvidia-ml.so.1".into()), ..Search::here() };
+        let search = DetectOptions { nvml: Some("/nowhere/libnvidia-ml.so.1".into()), ..DetectOptions::here() };
         let detected = detect(&search);
         assert!(detected.machine.gpus.is_empty());
         let nvml = detected.tried.iter().find(|tried| tried.collector == "nvml").unwrap();
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn gpus_that_are_not_asked_for_are_not_looked_for() {
-        let detected = detect(&Search { gpus: false, ..Search::here() });
+        let detected = detect(&DetectOptions { gpus: false, ..DetectOptions::here() });
         assert!(detected.machine.gpus.is_empty() && detected.tried.iter().all(|tried| tried.collector != "nvml"));
     }
 }

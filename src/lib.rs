@@ -20,7 +20,7 @@
 //!
 //! - [`hardware`]: the world becomes a `Machine`.
 //! - [`source`]: the world becomes the bytes of a header.
-//! - [`shelf`]: the models that there are to choose from, and what a machine would make of each.
+//! - [`library`]: the models that there are to choose from, and what a machine would make of each.
 //! - [`tui`]: the planner's screen.
 //! - [`cli`]: arguments, text reports, and the way into the planner.
 
@@ -40,7 +40,7 @@ pub mod cli;
 #[cfg(feature = "hardware")]
 pub mod hardware;
 #[cfg(feature = "source")]
-pub mod shelf;
+pub mod library;
 #[cfg(feature = "source")]
 pub mod source;
 #[cfg(feature = "tui")]

@@ -1,10 +1,10 @@
 //! A machine as plain values: GPUs in order, RAM, and how they came to be known.
 
 pub mod apple;
-pub mod described;
 pub mod file;
-pub mod joined;
 pub mod presets;
+pub mod rpc;
+pub mod spec;
 pub mod what_if;
 
 use std::sync::Arc;

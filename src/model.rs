@@ -7,14 +7,14 @@ mod summary;
 
 use crate::gguf::{Header, Tensor, Value, file_type_name};
 use crate::units::Bytes;
-use groups::Groups;
+use groups::TensorGroups;
 
-pub use groups::Group;
-pub use hyper::{Experts, Hyper, Ssm};
+pub use groups::TensorGroup;
+pub use hyper::{Experts, Hyperparameters, Ssm};
 pub use summary::ModelSummary;
 
 /// The most blocks that a model may have: over a hundred times what the largest published ones have.
-pub const MOST_BLOCKS: u64 = 1 << 14;
+pub const MAX_BLOCKS: u64 = 1 << 14;
 
 /// A model as engines and views see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +34,8 @@ pub struct Model {
     /// The whole file's: what stands before the tensors, and each of them up to the next boundary.
     pub file_bytes: Bytes,
     /// Hyperparameters.
-    pub hyper: Hyper,
-    groups: Groups,
+    pub hyper: Hyperparameters,
+    groups: TensorGroups,
 }
 
 /// What a header must say and does not.
@@ -45,7 +45,7 @@ pub enum ModelError {
     #[error("the header has no key '{0}' holding a {1}: this is not a language model that can be planned")]
     MissingKey(String, &'static str),
     /// A number of blocks that no file can hold.
-    #[error("key '{key}' says {count} blocks: more than {MOST_BLOCKS} is not supported")]
+    #[error("key '{key}' says {count} blocks: more than {MAX_BLOCKS} is not supported")]
     TooManyBlocks {
         /// The key.
         key: String,
@@ -70,13 +70,13 @@ impl Model {
         let key = format!("{architecture}.block_count");
         let count = header.metadata.get(&key).and_then(Value::as_u64);
         let count = count.ok_or_else(|| ModelError::MissingKey(key.clone(), "number"))?;
-        if count > MOST_BLOCKS {
+        if count > MAX_BLOCKS {
             return Err(ModelError::TooManyBlocks { key, count });
         }
         let blocks = count as usize;
 
-        let hyper = Hyper::read(&header.metadata, &architecture, blocks);
-        let groups = Groups::of(&header.tensors, blocks);
+        let hyper = Hyperparameters::read(&header.metadata, &architecture, blocks);
+        let groups = TensorGroups::of(&header.tensors, blocks);
         let elements = |tensor: &Tensor| tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
         let parameters = header.tensors.iter().map(elements).fold(0, u64::saturating_add);
         let bytes = header.tensors.iter().map(|tensor| tensor.bytes).sum();
@@ -101,7 +101,7 @@ impl Model {
     }
 
     /// The tensors of `group`, in file order.
-    pub fn tensors(&self, group: Group) -> impl Iterator<Item = &Tensor> {
+    pub fn tensors(&self, group: TensorGroup) -> impl Iterator<Item = &Tensor> {
         self.groups.of_group(group).iter().filter_map(|&index| self.header.tensors.get(index))
     }
 
@@ -109,17 +109,17 @@ impl Model {
     pub fn output_tensors(&self) -> impl Iterator<Item = &Tensor> {
         let tied = self.is_output_tied();
         let embeddings =
-            self.tensors(Group::Input).filter(move |tensor| tied && first_part(&tensor.name) == "token_embd");
-        self.tensors(Group::Output).chain(embeddings)
+            self.tensors(TensorGroup::Input).filter(move |tensor| tied && first_part(&tensor.name) == "token_embd");
+        self.tensors(TensorGroup::Output).chain(embeddings)
     }
 
     /// The token embeddings serve as output weights too.
     pub fn is_output_tied(&self) -> bool {
-        !self.tensors(Group::Output).any(|tensor| first_part(&tensor.name) == "output")
+        !self.tensors(TensorGroup::Output).any(|tensor| first_part(&tensor.name) == "output")
     }
 
     /// Bytes of the tensors of `group`.
-    pub fn weights(&self, group: Group) -> Bytes {
+    pub fn weights(&self, group: TensorGroup) -> Bytes {
         self.tensors(group).map(|tensor| tensor.bytes).sum()
     }
 

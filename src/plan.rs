@@ -2,11 +2,11 @@
 //! nothing else does arithmetic on memory.
 
 mod computers;
-mod gist;
 mod knob;
-mod listing;
+mod ollama_ps;
 mod own_caches;
 mod peak;
+mod summary;
 mod verdict;
 mod why;
 
@@ -21,11 +21,11 @@ use crate::settings::InEffect;
 use crate::units::Bytes;
 
 pub use computers::Computer;
-pub use gist::Gist;
-pub use listing::Listing;
+pub use ollama_ps::OllamaPs;
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
-pub use peak::{Alive, Held, Kind, Peak};
-pub use verdict::{Standing, Verdict};
+pub use peak::{AliveKind, AliveTensors, BufferKind, Peak};
+pub use summary::PlanSummary;
+pub use verdict::{FitStatus, Verdict};
 
 /// What an engine decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,7 @@ pub struct Plan {
     /// Why the engine would not load this, in one sentence; the layout is then what it tried last.
     pub refusal: Option<String>,
     /// What `ollama ps` would print of it; only from the Ollama that starts llama-server.
-    pub listing: Option<Listing>,
+    pub ollama_ps: Option<OllamaPs>,
     /// What the engine adjusted or what is worth knowing, one sentence each.
     pub notes: Vec<String>,
     /// Those of the notes that say what the engine decided by itself, the most surprising first.
@@ -79,8 +79,8 @@ impl Plan {
     }
 
     /// How it stands, as people should read it.
-    pub fn standing(&self) -> Standing {
-        Standing::of(self.verdict, self.parts_in_ram())
+    pub fn fit_status(&self) -> FitStatus {
+        FitStatus::of(self.verdict, self.parts_in_ram())
     }
 
     /// Layers on GPUs, of those in [`Plan::layers`]; an engine may count further blocks among those that are offloaded.
@@ -269,7 +269,7 @@ pub struct LayerPlan {
     pub cache: Bytes,
     /// Where the cache's bytes come from; layers of one kind share it. A layer without tensors has no cache, and this
     /// says what it would be.
-    pub cache_from: Arc<Term>,
+    pub cache_term: Arc<Term>,
     /// Why it is there.
     pub why: Why,
 }

@@ -1,10 +1,10 @@
 //! The knobs as a person sets them. What an engine makes of them is in [`InEffect`].
 
-mod aside;
 mod flag;
 mod in_effect;
 pub mod knob;
 mod release;
+mod stashed;
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,10 +14,10 @@ use serde::Serialize;
 use crate::gguf::{FileType, GgmlType};
 use crate::units::Bytes;
 
-pub use aside::Aside;
 pub use flag::Flag;
 pub use in_effect::InEffect;
 pub use release::Release;
+pub use stashed::StashedKnobs;
 
 /// Everything that can be asked of an engine. `None`, `Auto` and the empty list mean: the engine decides.
 #[derive(Clone, Debug, PartialEq, Default)]

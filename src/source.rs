@@ -19,6 +19,7 @@ mod manifest;
 mod network;
 mod open;
 mod package;
+mod progress;
 pub mod recent;
 mod reference;
 #[cfg(feature = "net")]
@@ -32,7 +33,6 @@ pub mod running;
 mod sign_in;
 pub mod store;
 mod tag;
-mod watch;
 
 use crate::gguf::Header;
 
@@ -42,14 +42,14 @@ pub use error::SourceError;
 pub use file::LocalFile;
 #[cfg(feature = "net")]
 pub use network::Network;
-pub use open::{Opened, open, stored};
+pub use open::{OpenedModel, open, stored};
 pub use package::Package;
+pub use progress::{Progress, ProgressCallback, no_progress};
 pub use reference::load;
 #[cfg(feature = "net")]
 pub use remote::ago;
 pub use roots::Roots;
-pub use tag::{Held, TagKnobs};
-pub use watch::{Progress, Watch, unwatched};
+pub use tag::{ExplicitKnobs, TagParameters};
 
 /// The header of the model that the planner opens on when none is named: Llama 3.1 8B in `Q4_K_M`.
 ///

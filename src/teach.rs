@@ -19,11 +19,11 @@ use crate::engine::PlanRequest;
 use crate::engine::ggml::Op;
 use crate::model::Model;
 use crate::plan::Plan;
-use allocation::{Allocation, Versus};
-use caches::Caches;
-use formulas::Formulas;
-use lessons::Lessons;
-use schedule::Schedule;
+use allocation::{AllocationPage, Variation};
+use caches::CachesPage;
+use formulas::FormulasPage;
+use lessons::LessonsPage;
+use schedule::SchedulePage;
 
 /// A page, by what it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +86,7 @@ impl Page {
 }
 
 /// Finds a model by its name in the catalogue.
-pub type Library<'a> = &'a dyn Fn(&str) -> Option<Model>;
+pub type ModelLookup<'a> = &'a dyn Fn(&str) -> Option<Model>;
 
 /// What a page is asked to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub enum Topic {
     /// The lesson at this place.
     Lessons(usize),
     /// The timeline of every device, and perhaps another beside it.
-    Allocation(Option<Versus>),
+    Allocation(Option<Variation>),
 }
 
 impl Topic {
@@ -115,37 +115,46 @@ impl Topic {
         }
     }
 
-    /// Works it out for `plan`, the engine's answer to `case`; `library` has models that a lesson may name.
+    /// Works it out for `plan`, the engine's answer to `case`; `lookup` has models that a lesson may name.
     ///
     /// # Errors
     /// When the engine refuses what a page needs beyond the plan.
-    pub fn sheet(self, request: &PlanRequest, plan: &Plan, library: Library<'_>) -> Result<Sheet, EngineError> {
+    pub fn content(
+        self,
+        request: &PlanRequest,
+        plan: &Plan,
+        lookup: ModelLookup<'_>,
+    ) -> Result<PageContent, EngineError> {
         match self {
-            Self::Schedule(without) => Schedule::of(request, plan, without).map(Box::new).map(Sheet::Schedule),
-            Self::Formulas => Formulas::of(request, plan).map(Sheet::Formulas),
-            Self::Caches => Caches::of(request, plan).map(Sheet::Caches),
-            Self::Lessons(at) => Lessons::of(at, request, library).map(|lesson| Sheet::Lessons(Box::new(lesson))),
-            Self::Allocation(versus) => Allocation::of(request, plan, versus).map(Sheet::Allocation),
+            Self::Schedule(without) => {
+                SchedulePage::of(request, plan, without).map(Box::new).map(PageContent::Schedule)
+            }
+            Self::Formulas => FormulasPage::of(request, plan).map(PageContent::Formulas),
+            Self::Caches => CachesPage::of(request, plan).map(PageContent::Caches),
+            Self::Lessons(at) => {
+                LessonsPage::of(at, request, lookup).map(|lesson| PageContent::Lessons(Box::new(lesson)))
+            }
+            Self::Allocation(versus) => AllocationPage::of(request, plan, versus).map(PageContent::Allocation),
         }
     }
 }
 
 /// A page with everything that it shows.
 #[derive(Clone, Debug)]
-pub enum Sheet {
+pub enum PageContent {
     /// The passes.
-    Schedule(Box<Schedule>),
+    Schedule(Box<SchedulePage>),
     /// The formulas.
-    Formulas(Formulas),
+    Formulas(FormulasPage),
     /// The caches.
-    Caches(Caches),
+    Caches(CachesPage),
     /// A lesson.
-    Lessons(Box<Lessons>),
+    Lessons(Box<LessonsPage>),
     /// The timelines.
-    Allocation(Allocation),
+    Allocation(AllocationPage),
 }
 
-impl Sheet {
+impl PageContent {
     /// The page that it is.
     pub const fn page(&self) -> Page {
         match self {

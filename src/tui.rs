@@ -2,19 +2,19 @@
 
 pub mod action;
 pub mod app;
+pub mod device_monitor;
 pub mod effect;
 pub mod event;
-pub mod handout;
-pub mod inquiry;
 pub mod keymap;
-pub mod lookout;
 pub mod picture;
+pub mod printout;
+pub mod query;
 pub mod regions;
+pub mod services;
 mod terminal;
 pub mod theme;
 pub mod view;
 pub mod widget;
-pub mod world;
 
 use std::io;
 use std::sync::Arc;
@@ -25,25 +25,25 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{Event, read};
 
 use action::Action;
-use app::{App, Beginning, Known, Live};
+use app::{App, InitialState, Known, LiveMemory};
+use device_monitor::DeviceMonitor;
 use effect::{Effect, Runner};
-use lookout::Lookout;
-use terminal::Screen;
-use theme::{Look, Theme};
+use terminal::TerminalGuard;
+use theme::{Appearance, Theme};
 
-pub use action::Leave;
+pub use action::ExitReason;
 
 use crate::engine::EngineId;
-use crate::export::Found;
+use crate::export::ModelLocation;
 use crate::machine::Machine;
 use crate::settings::Settings;
-use crate::source::{Held, Package};
+use crate::source::{ExplicitKnobs, Package};
 
 /// Shortest time between two drawings: at most 60 a second.
 const FRAME: Duration = Duration::from_micros(16_667);
 
 /// What the planner opens on.
-pub struct Start {
+pub struct PlannerStart {
     /// Who decides.
     pub engine: EngineId,
     /// The knobs.
@@ -53,15 +53,15 @@ pub struct Start {
     /// What a person called it; none for the built-in one: then it is said which keys to try.
     pub reference: Option<String>,
     /// Where the programs that run the model find it, where that is known.
-    pub found: Option<Found>,
+    pub found: Option<ModelLocation>,
     /// The knobs that what comes with a model leaves alone.
-    pub held: Held,
+    pub held: ExplicitKnobs,
     /// The machine, as far as it is known at once.
     pub machine: Machine,
     /// What finds out the rest, on a thread of its own, and follows it; none when the machine is as described.
-    pub lookout: Option<Lookout>,
+    pub monitor: Option<DeviceMonitor>,
     /// Colours and characters.
-    pub look: Look,
+    pub look: Appearance,
 }
 
 /// Opens the planner and returns when it is left. The terminal is given back on every way out: at the end, on an
@@ -69,14 +69,18 @@ pub struct Start {
 ///
 /// # Errors
 /// When the terminal cannot be taken or is gone.
-pub fn run(start: Start) -> io::Result<Leave> {
-    let size = Screen::size()?;
+pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
+    let size = TerminalGuard::size()?;
     let (send, news) = channel();
-    let mut runner = Runner::new(Arc::new(world::ThisComputer), tell(&send));
-    let known = if start.lookout.is_some() { Known::Asking } else { Known::All };
-    let live = if start.lookout.as_ref().is_some_and(|lookout| lookout.every.is_some()) { Live::On } else { Live::Off };
+    let mut runner = Runner::new(Arc::new(services::LocalServices), tell(&send));
+    let known = if start.monitor.is_some() { Known::Asking } else { Known::All };
+    let live = if start.monitor.as_ref().is_some_and(|monitor| monitor.every.is_some()) {
+        LiveMemory::On
+    } else {
+        LiveMemory::Off
+    };
     let quant = start.settings.quant;
-    let mut app = App::new(Beginning {
+    let mut app = App::new(InitialState {
         engine: start.engine,
         settings: start.settings,
         model: None,
@@ -91,20 +95,20 @@ pub fn run(start: Start) -> io::Result<Leave> {
     app.open(start.package, start.found);
     app.turn_to_quantisation(quant);
     match start.reference {
-        Some(reference) => runner.start(Effect::Remember(lasting.unwrap_or(reference))),
-        None => app.greet(),
+        Some(reference) => runner.start(Effect::AddRecent(lasting.unwrap_or(reference))),
+        None => app.show_welcome(),
     }
-    if let Some(lookout) = start.lookout {
-        runner.watch(lookout)?;
+    if let Some(monitor) = start.monitor {
+        runner.watch(monitor)?;
     }
     watch_signals(&send)?;
-    let mut screen = Screen::take()?;
+    let mut screen = TerminalGuard::take()?;
     watch_input(send);
-    turn(&mut app, &mut screen, &runner, &news)
+    run_loop(&mut app, &mut screen, &runner, &news)
 }
 
 /// What wakes the loop.
-enum News {
+enum LoopEvent {
     /// The terminal says something.
     Terminal(Event),
     /// An effect or a signal answers.
@@ -112,14 +116,19 @@ enum News {
 }
 
 /// The loop: everything that waits is taken, then there is one plan and one drawing.
-fn turn(app: &mut App, screen: &mut Screen, runner: &Runner, news: &Receiver<News>) -> io::Result<Leave> {
+fn run_loop(
+    app: &mut App,
+    screen: &mut TerminalGuard,
+    runner: &Runner,
+    news: &Receiver<LoopEvent>,
+) -> io::Result<ExitReason> {
     loop {
-        app.settle().into_iter().for_each(|effect| runner.start(effect));
+        app.refresh().into_iter().for_each(|effect| runner.start(effect));
         screen.draw(app)?;
         fail_on_request();
         let drawn = Instant::now();
         // much of what comes means nothing, a moving mouse above all: that is no reason to draw
-        while !gather(app, screen, runner, news, drawn)? {}
+        while !collect_events(app, screen, runner, news, drawn)? {}
         if let Some(leave) = app.leave {
             return Ok(leave);
         }
@@ -127,22 +136,22 @@ fn turn(app: &mut App, screen: &mut Screen, runner: &Runner, news: &Receiver<New
 }
 
 /// Waits for news and takes all there is until the next drawing is due. Whether anything had a meaning.
-fn gather(
+fn collect_events(
     app: &mut App,
-    screen: &mut Screen,
+    screen: &mut TerminalGuard,
     runner: &Runner,
-    news: &Receiver<News>,
+    news: &Receiver<LoopEvent>,
     drawn: Instant,
 ) -> io::Result<bool> {
     let Ok(first) = news.recv() else {
-        app.leave = Some(Leave::InputClosed);
+        app.leave = Some(ExitReason::InputClosed);
         return Ok(true);
     };
     let (mut next, mut meant) = (Some(first), false);
     while let Some(one) = next {
         let action = match one {
-            News::Terminal(event) => event::action(&event, app),
-            News::Action(action) => Some(action),
+            LoopEvent::Terminal(event) => event::action(&event, app),
+            LoopEvent::Action(action) => Some(action),
         };
         meant |= action.is_some();
         for effect in action.map(|action| app.update(action)).unwrap_or_default() {
@@ -150,7 +159,7 @@ fn gather(
                 screen.copy(text)?;
             } else if matches!(effect, Effect::Suspend) {
                 screen.suspend()?;
-                let (columns, rows) = Screen::size()?;
+                let (columns, rows) = TerminalGuard::size()?;
                 app.update(Action::Resize(columns, rows));
             } else {
                 runner.start(effect);
@@ -165,22 +174,22 @@ fn gather(
 }
 
 /// Passes actions on into the loop's one stream of news.
-fn tell(news: &Sender<News>) -> Sender<Action> {
+fn tell(news: &Sender<LoopEvent>) -> Sender<Action> {
     let (send, actions) = channel();
     let news = news.clone();
-    thread::spawn(move || actions.into_iter().try_for_each(|action| news.send(News::Action(action))));
+    thread::spawn(move || actions.into_iter().try_for_each(|action| news.send(LoopEvent::Action(action))));
     send
 }
 
-fn watch_input(news: Sender<News>) {
+fn watch_input(news: Sender<LoopEvent>) {
     thread::spawn(move || {
         loop {
             let Ok(event) = read() else {
                 // the loop is gone already, or learns from this that the terminal is
-                drop(news.send(News::Action(Action::Leave(Leave::InputClosed))));
+                drop(news.send(LoopEvent::Action(Action::Leave(ExitReason::InputClosed))));
                 return;
             };
-            if news.send(News::Terminal(event)).is_err() {
+            if news.send(LoopEvent::Terminal(event)).is_err() {
                 return;
             }
         }
@@ -188,13 +197,13 @@ fn watch_input(news: Sender<News>) {
 }
 
 #[cfg(unix)]
-fn watch_signals(news: &Sender<News>) -> io::Result<()> {
+fn watch_signals(news: &Sender<LoopEvent>) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     let news = news.clone();
     thread::spawn(move || {
         for signal in signals.forever() {
-            if news.send(News::Action(Action::Leave(Leave::Signal(signal)))).is_err() {
+            if news.send(LoopEvent::Action(Action::Leave(ExitReason::Signal(signal)))).is_err() {
                 return;
             }
         }
@@ -204,7 +213,7 @@ fn watch_signals(news: &Sender<News>) -> io::Result<()> {
 
 #[cfg(not(unix))]
 #[allow(clippy::unnecessary_wraps, reason = "the same door on every system")]
-fn watch_signals(_: &Sender<News>) -> io::Result<()> {
+fn watch_signals(_: &Sender<LoopEvent>) -> io::Result<()> {
     Ok(())
 }
 

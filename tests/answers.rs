@@ -1,6 +1,6 @@
 //! Answers are checked by asking the engine again.
 
-mod locks;
+mod held_knobs;
 mod together;
 
 use plimsoll::answer::matrix::Axis;
@@ -11,7 +11,7 @@ use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
-use plimsoll::plan::{Plan, Standing, Verdict, Why};
+use plimsoll::plan::{FitStatus, Plan, Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::source::catalogue;
@@ -19,7 +19,7 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::given::{cards, model};
+use crate::fixtures::{cards, model};
 use crate::laws;
 
 const NUMBERS: [Knob; 4] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers];
@@ -239,7 +239,7 @@ proptest! {
             prop_assert!(cliff.before != cliff.after || !cliff.jumps.is_empty());
         }
         if knob == Knob::Context {
-            let edge = cliffs.iter().rev().find(|cliff| cliff.is_edge_of_all()).map(|cliff| cliff.last);
+            let edge = cliffs.iter().rev().find(|cliff| cliff.is_full_offload_limit()).map(|cliff| cliff.last);
             match request.largest(knob, Goal::All) {
                 Some(largest) if largest.next.is_some() => prop_assert_eq!(edge, Some(largest.value)),
                 Some(_) => {}
@@ -358,18 +358,18 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
         };
         let experts: Bytes = model.header.tensors.iter().filter(of_first).map(|tensor| tensor.bytes).sum();
         assert!(experts > Bytes::gib(5));
-        assert_eq!((plan.verdict, plan.standing()), (Verdict::Gpu, Standing::PartInRam(experts)), "{engine}");
+        assert_eq!((plan.verdict, plan.fit_status()), (Verdict::Gpu, FitStatus::PartInRam(experts)), "{engine}");
         assert!(Goal::All.is_met_by(&plan));
-        assert!(why::all_there(&plan).unwrap().ends_with("parts of layers are."));
+        assert!(why::nothing_to_move(&plan).unwrap().ends_with("parts of layers are."));
         let sentence = verdict::sentence(&plan, None);
         assert!(sentence.contains(&format!("but {experts} of their weights are in RAM")), "{sentence}");
-        assert_eq!(request.glance(&plan).standing(), plan.standing());
+        assert_eq!(request.glance(&plan).fit_status(), plan.fit_status());
         let outcome = request.sweep(Knob::Context, &[4096]).points.remove(0).outcome.unwrap();
-        assert_eq!((outcome.standing(), outcome), (plan.standing(), Outcome::of(&plan)));
+        assert_eq!((outcome.fit_status(), outcome), (plan.fit_status(), Outcome::of(&plan)));
 
         let whole = Settings { n_cpu_moe: None, ..settings.clone() };
         let plan = request.with(whole.clone()).plan().unwrap();
-        assert_eq!((plan.offloaded, plan.standing()), (plan.layers.len(), Standing::Fits), "{engine}");
+        assert_eq!((plan.offloaded, plan.fit_status()), (plan.layers.len(), FitStatus::Fits), "{engine}");
     }
 }
 

@@ -9,18 +9,18 @@ use plimsoll::gguf::{FileType, GgmlType, Tensor, Value};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::settings::{Context, GpuLayers, Settings};
-use plimsoll::source::catalogue::{self, Entry};
+use plimsoll::source::catalogue::{self, CatalogueEntry};
 use plimsoll::source::{self, Roots, SourceError};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
 use crate::support;
 
-pub fn entry(name: &str) -> &'static Entry {
+pub fn entry(name: &str) -> &'static CatalogueEntry {
     catalogue::find(name).unwrap_or_else(|| panic!("the catalogue has no {name}"))
 }
 
-pub fn model(entry: &Entry, quantisation: FileType) -> Model {
+pub fn model(entry: &CatalogueEntry, quantisation: FileType) -> Model {
     entry.model(quantisation).unwrap_or_else(|error| panic!("{}: {error}", entry.name))
 }
 
@@ -129,8 +129,8 @@ fn known_headers_are_rebuilt_tensor_for_tensor() {
     assert!(checked >= 36, "{checked}");
 }
 
-fn open(reference: &str) -> Result<source::Opened, SourceError> {
-    source::load(reference, &Roots::default(), &mut source::unwatched)
+fn open(reference: &str) -> Result<source::OpenedModel, SourceError> {
+    source::load(reference, &Roots::default(), &mut source::no_progress)
 }
 
 #[rstest]

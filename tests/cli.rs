@@ -19,7 +19,7 @@ mod text;
 use std::path::PathBuf;
 
 use assert_cmd::Command;
-use plimsoll::gguf::write::Form;
+use plimsoll::gguf::write::Encoding;
 use plimsoll::source::description;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -27,18 +27,18 @@ use tempfile::TempDir;
 use crate::support;
 
 /// A temporary folder for models and the program's home directory.
-struct Place {
+struct Sandbox {
     folder: TempDir,
 }
 
-impl Place {
+impl Sandbox {
     fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
     /// Writes the header of a model in `tests/models` as a file.
     fn model(&self, name: &str) -> PathBuf {
-        let bytes = description::bytes(&support::model_json(name), Form::default()).unwrap();
+        let bytes = description::bytes(&support::model_json(name), Encoding::default()).unwrap();
         self.file(&format!("{name}.gguf"), &bytes)
     }
 

@@ -2,7 +2,7 @@
 
 use plimsoll::engine::PlanRequest;
 use plimsoll::engine::{self, EngineId};
-use plimsoll::export::{Format, Found, Subject, llama_server};
+use plimsoll::export::{ExportFormat, ExportInput, ModelLocation, llama_server};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
 use plimsoll::plan::{DevicePlan, Plan};
@@ -11,7 +11,7 @@ use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::{given, laws};
+use crate::{fixtures, laws};
 
 /// Applies one of Ollama's options.
 fn with_options(settings: &mut Settings, options: impl IntoIterator<Item = (String, u64)>) {
@@ -202,8 +202,8 @@ fn machine() -> impl Strategy<Value = Machine> {
     })
 }
 
-fn found() -> Found {
-    Found::File("model.gguf".to_owned())
+fn location() -> ModelLocation {
+    ModelLocation::File("model.gguf".to_owned())
 }
 
 proptest! {
@@ -218,12 +218,12 @@ proptest! {
         prop_assume!(engine == EngineId::Ollama || !apart, "Ollama's estimators know one type for K and V");
         let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let subject = Subject { request: &request, plan: &plan, found: &found() };
-        for (options, server) in [(Format::Modelfile, Format::Environment), (Format::Options, Format::Systemd)] {
-            let told = options.write(&subject).unwrap();
-            let options = if options == Format::Options { of_json(&told) } else { of_modelfile(&told) };
+        let input = ExportInput { request: &request, plan: &plan, location: &location() };
+        for (options, server) in [(ExportFormat::Modelfile, ExportFormat::Environment), (ExportFormat::Options, ExportFormat::Systemd)] {
+            let told = options.write(&input).unwrap();
+            let options = if options == ExportFormat::Options { of_json(&told) } else { of_modelfile(&told) };
             let mut again = Settings::default();
-            with_variables(&mut again, of_variables(&server.write(&subject).unwrap()));
+            with_variables(&mut again, of_variables(&server.write(&input).unwrap()));
             with_options(&mut again, options);
             same_plan(&plan, &engine::plan(engine, model, &machine, &again).unwrap())?;
         }
@@ -242,8 +242,8 @@ proptest! {
     ) {
         let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let subject = Subject { request: &request, plan: &plan, found: &found() };
-        let command = Format::LlamaServer.write(&subject).unwrap();
+        let input = ExportInput { request: &request, plan: &plan, location: &location() };
+        let command = ExportFormat::LlamaServer.write(&input).unwrap();
         let (again, devices) = of_command(&command);
         let machine = seen(&machine, devices.as_deref());
         let server = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), again.clone());
@@ -256,7 +256,7 @@ proptest! {
         prop_assert_eq!(used(&plan), used(&started), "{}", command);
         let effect = |plan: &Plan| InEffect { gpu_layers: 0, ctx: 0, ..plan.settings.clone() };
         prop_assert_eq!(effect(&plan), effect(&started), "{}", command);
-        prop_assert_eq!(llama_server::fewest(&server, &started), again.clone(), "{}", command);
+        prop_assert_eq!(llama_server::minimal_options(&server, &started), again.clone(), "{}", command);
     }
 
     #[test]
@@ -265,7 +265,7 @@ proptest! {
     ) {
         let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let Ok(command) = Format::LlamaServer.write(&Subject { request: &request, plan: &plan, found: &found() }) else { return Ok(()) };
+        let Ok(command) = ExportFormat::LlamaServer.write(&ExportInput { request: &request, plan: &plan, location: &location() }) else { return Ok(()) };
         let (again, devices) = of_command(&command);
         let seen = seen(&machine, devices.as_deref());
         let started = engine::plan(EngineId::LlamaCpp, model, &seen, &again).unwrap();
@@ -285,7 +285,7 @@ fn small() -> (Model, Machine) {
         ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO },
         origin: Origin::Described,
     };
-    let model = Model::clone(&given::model("qwen3-0.6b"));
+    let model = Model::clone(&fixtures::model("qwen3-0.6b"));
     (model, machine)
 }
 
@@ -295,11 +295,11 @@ fn unsupported_formats_are_refused_with_the_supported_ones() {
     let settings = Settings::default();
     let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().unwrap();
-    let subject = Subject { request: &request, plan: &plan, found: &found() };
-    let refused = Format::Modelfile.write(&subject).unwrap_err();
+    let input = ExportInput { request: &request, plan: &plan, location: &location() };
+    let refused = ExportFormat::Modelfile.write(&input).unwrap_err();
     assert!(refused.contains("llama-server, json, markdown, svg"), "{refused}");
-    for format in Format::of(EngineId::LlamaCpp) {
-        assert!(format.write(&subject).unwrap().ends_with('\n'));
+    for format in ExportFormat::of(EngineId::LlamaCpp) {
+        assert!(format.write(&input).unwrap().ends_with('\n'));
     }
 }
 
@@ -310,10 +310,10 @@ fn names_from_files_are_escaped_in_exports() {
     let settings = Settings::default();
     let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().unwrap();
-    let found = Found::File("./it's\nmine.gguf".to_owned());
-    let subject = Subject { request: &request, plan: &plan, found: &found };
-    let svg = Format::Svg.write(&subject).unwrap();
+    let location = ModelLocation::File("./it's\nmine.gguf".to_owned());
+    let input = ExportInput { request: &request, plan: &plan, location: &location };
+    let svg = ExportFormat::Svg.write(&input).unwrap();
     assert!(svg.contains("a&lt;b&gt;&amp;&quot;|'Environment="), "{svg}");
-    assert!(Format::Markdown.write(&subject).unwrap().starts_with("**a\\<b\\>&\"\\|'Environment=**"));
-    assert_eq!(Format::Modelfile.write(&subject).unwrap().lines().next(), Some("FROM ./it'smine.gguf"));
+    assert!(ExportFormat::Markdown.write(&input).unwrap().starts_with("**a\\<b\\>&\"\\|'Environment=**"));
+    assert_eq!(ExportFormat::Modelfile.write(&input).unwrap().lines().next(), Some("FROM ./it'smine.gguf"));
 }

@@ -9,10 +9,10 @@ use plimsoll::settings::{Context, FlashAttn, Settings};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
-use crate::given;
+use crate::fixtures;
 
 fn plan(engine: EngineId, name: &str, flash_attn: FlashAttn) -> Plan {
-    let model = given::model(name);
+    let model = fixtures::model(name);
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO };
     let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
     let settings =
@@ -29,12 +29,12 @@ fn describe(plan: &Plan) -> String {
     let mut last = None;
     writeln!(text, "caches").unwrap();
     for layer in blocks {
-        if last != Some(&layer.cache_from) {
-            let term = &layer.cache_from;
+        if last != Some(&layer.cache_term) {
+            let term = &layer.cache_term;
             writeln!(text, "  from block {}: {}", layer.index, term.name).unwrap();
             writeln!(text, "    {} = {} = {}", term.formula, term.numbers, term.bytes.0).unwrap();
         }
-        last = Some(&layer.cache_from);
+        last = Some(&layer.cache_term);
         if layer.index > 7 {
             break;
         }

@@ -3,19 +3,19 @@
 use std::sync::OnceLock;
 
 use plimsoll::engine::PreparedModel;
-use plimsoll::engine::{self, Aim, EngineError, EngineId, Hope};
+use plimsoll::engine::{self, EngineError, EngineId, FitGoal, UpperBound};
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
-use plimsoll::plan::{Gist, GraphSize, LayerPlan, Plan, Verdict, Why};
+use plimsoll::plan::{GraphSize, LayerPlan, Plan, PlanSummary, Verdict, Why};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use crate::{given, support};
+use crate::{fixtures, support};
 
 pub fn models() -> &'static [PreparedModel] {
     static MODELS: OnceLock<Vec<PreparedModel>> = OnceLock::new();
-    MODELS.get_or_init(|| support::model_names().iter().map(|name| given::model(name)).collect())
+    MODELS.get_or_init(|| support::model_names().iter().map(|name| fixtures::model(name)).collect())
 }
 
 pub fn any_model() -> impl Strategy<Value = &'static PreparedModel> {
@@ -211,7 +211,7 @@ proptest! {
             }
             // what is wrong with a header is wrong with any settings on any machine
             Err(EngineError::Model(why)) => {
-                let plain = engine::plan(engine, model, &given::cards(&[]), &Settings::default());
+                let plain = engine::plan(engine, model, &fixtures::cards(&[]), &Settings::default());
                 prop_assert_eq!(plain, Err(EngineError::Model(why)), "{}, {}", engine, model.name);
             }
         }
@@ -227,7 +227,7 @@ proptest! {
         prop_assert_eq!(placed, (0..plan.layers.len()).collect::<Vec<_>>());
         for layer in &plan.layers {
             prop_assert!(plan.devices[layer.device].layers.contains(&layer.index));
-            prop_assert!(layer.cache == layer.cache_from.bytes || layer.cache == Bytes::ZERO);
+            prop_assert!(layer.cache == layer.cache_term.bytes || layer.cache == Bytes::ZERO);
         }
         let on_gpus: usize = plan.gpus().iter().map(|gpu| gpu.layers.len()).sum();
         prop_assert_eq!(on_gpus, plan.offloaded);
@@ -257,27 +257,27 @@ proptest! {
     fn what_is_known_beforehand_and_in_short_is_what_the_plan_says(
         engine in any_engine(), model in any_model(), machine in joined(), settings in settings(),
     ) {
-        let outlook = engine::of(engine).outlook(model, &machine, &settings);
-        let gist = |aim| engine::of(engine).summary(model, &machine, &settings, aim);
+        let preflight = engine::of(engine).preflight(model, &machine, &settings);
+        let summary = |aim| engine::of(engine).summary(model, &machine, &settings, aim);
         let plan = match engine::plan(engine, model, &machine, &settings) {
             Ok(plan) => plan,
             Err(error) => {
-                prop_assert_eq!(gist(Aim::Most), Err(error));
+                prop_assert_eq!(summary(FitGoal::Most), Err(error));
                 return Ok(());
             }
         };
-        prop_assert_eq!(gist(Aim::Most), Ok(Gist::of(&plan)));
-        let every_layer = gist(Aim::EveryLayer).map(|gist| gist.verdict == Verdict::Gpu);
+        prop_assert_eq!(summary(FitGoal::Most), Ok(PlanSummary::of(&plan)));
+        let every_layer = summary(FitGoal::AllLayers).map(|summary| summary.verdict == Verdict::Gpu);
         prop_assert_eq!(every_layer, Ok(plan.verdict == Verdict::Gpu));
-        if let Some(outlook) = outlook.expect("what is planned has an outlook") {
+        if let Some(preflight) = preflight.expect("what is planned has an outlook") {
             let turned_out = match plan.verdict {
-                Verdict::Gpu => Hope::EveryLayer,
-                Verdict::Split | Verdict::Cpu => Hope::SomeLayers,
-                Verdict::DoesNotFit => Hope::Nothing,
+                Verdict::Gpu => UpperBound::AllLayers,
+                Verdict::Split | Verdict::Cpu => UpperBound::SomeLayers,
+                Verdict::DoesNotFit => UpperBound::DoesNotFit,
             };
-            prop_assert!(turned_out <= outlook.hope, "{:?} against {:?}", plan.verdict, outlook.hope);
+            prop_assert!(turned_out <= preflight.upper_bound, "{:?} against {:?}", plan.verdict, preflight.upper_bound);
             let used = plan.gpus().iter().map(|gpu| gpu.asked() > Bytes::ZERO);
-            prop_assert!(used.zip(&outlook.gpus).all(|(used, considered)| *considered || !used));
+            prop_assert!(used.zip(&preflight.gpus).all(|(used, considered)| *considered || !used));
         }
     }
 

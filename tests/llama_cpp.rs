@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use flate2::read::GzDecoder;
-use plimsoll::engine::ggml::{Backend, Type};
-use plimsoll::engine::llama_cpp::context::Options;
-use plimsoll::engine::llama_cpp::error::Refusal;
-use plimsoll::engine::llama_cpp::fit::{Limits, fit};
-use plimsoll::engine::llama_cpp::placement::{Overflow, Part};
-use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
+use plimsoll::engine::ggml::{BackendProps, Type};
+use plimsoll::engine::llama_cpp::context::ContextParams;
+use plimsoll::engine::llama_cpp::error::LoadError;
+use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
+use plimsoll::engine::llama_cpp::placement::{OverrideGroup, TensorOverride};
+use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::{Array, Elements, Header, Value as GgufValue};
 use plimsoll::model::Model;
@@ -24,7 +24,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 use serde_json::Value;
 
-use crate::given::{cards, model};
+use crate::fixtures::{cards, model};
 use crate::support;
 
 /// The lines of a gzipped file.
@@ -36,26 +36,26 @@ fn lines(path: &Path) -> Vec<Value> {
 
 fn devices(asked: &Value) -> Vec<Device> {
     let list = asked["devices"].as_array().unwrap();
-    list.iter().map(|device| Device { backend: Backend::CUDA, free: device["free"].as_u64().unwrap() }).collect()
+    list.iter().map(|device| Device { backend: BackendProps::CUDA, free: device["free"].as_u64().unwrap() }).collect()
 }
 
-fn spread(asked: &Value) -> Spread {
+fn spread(asked: &Value) -> LayerSplit {
     let split = asked["tensor_split"].as_array().map(|list| list.iter().map(|x| x.as_f64().unwrap() as f32).collect());
-    Spread {
+    LayerSplit {
         gpu_layers: asked["ngl"].as_i64().and_then(|layers| u64::try_from(layers).ok()),
         tensor_split: split.unwrap_or_default(),
         overrides: Vec::new(),
     }
 }
 
-fn options(asked: &Value) -> Options {
+fn options(asked: &Value) -> ContextParams {
     let number = |key: &str, default: u64| asked[key].as_u64().unwrap_or(default);
     let flag = |key: &str, default: bool| asked[key].as_bool().unwrap_or(default);
     let ty = |key: &str| {
         let name = asked[key].as_str().unwrap_or("f16");
         Type::ALL.iter().copied().find(|ty| ty.name() == name).unwrap()
     };
-    Options {
+    ContextParams {
         n_ctx: number("n_ctx", 4096),
         n_batch: number("n_batch", 2048),
         n_ubatch: number("n_ubatch", 512),
@@ -80,7 +80,7 @@ fn bytes(list: &Value) -> Vec<u64> {
 }
 
 /// Compares a measured line with the engine; the error holds both and the relative error of the total.
-fn measures_like(model: Result<&Loaded, &Refusal>, line: &Value) -> Result<(), (String, f64)> {
+fn measures_like(model: Result<&LoadedModel, &LoadError>, line: &Value) -> Result<(), (String, f64)> {
     let (asked, expected) = (&line["in"], &line["out"]);
     let measured =
         model.map_err(Clone::clone).and_then(|m| m.measure(&devices(asked), &spread(asked), &options(asked)));
@@ -113,7 +113,7 @@ fn model_of(path: &Path) -> String {
 }
 
 /// The comparison of one file.
-pub struct Outcome {
+pub struct FileOutcome {
     /// Of the model.
     pub architecture: String,
     /// For each line, how it differs.
@@ -131,28 +131,28 @@ fn files(release: &str) -> Vec<PathBuf> {
 }
 
 /// The comparison of every file of a release.
-pub fn outcomes(release: Release) -> Vec<Arc<Outcome>> {
+pub fn outcomes(release: Release) -> Vec<Arc<FileOutcome>> {
     files(release.name()).iter().map(|path| outcome(path)).collect()
 }
 
 /// The comparison of one file, made once for all tests.
-fn outcome(path: &Path) -> Arc<Outcome> {
-    static OUTCOMES: Mutex<BTreeMap<PathBuf, Arc<OnceLock<Arc<Outcome>>>>> = Mutex::new(BTreeMap::new());
+fn outcome(path: &Path) -> Arc<FileOutcome> {
+    static OUTCOMES: Mutex<BTreeMap<PathBuf, Arc<OnceLock<Arc<FileOutcome>>>>> = Mutex::new(BTreeMap::new());
     let path = path.canonicalize().unwrap();
     let once = OUTCOMES.lock().unwrap_or_else(PoisonError::into_inner).entry(path.clone()).or_default().clone();
     once.get_or_init(|| Arc::new(compare(&path))).clone()
 }
 
-fn compare(path: &Path) -> Outcome {
+fn compare(path: &Path) -> FileOutcome {
     let release = path.parent().unwrap().file_name().unwrap().to_str().unwrap().parse().unwrap();
     let header = support::model(&model_of(path));
-    let model = Loaded::new(&header, release);
+    let model = LoadedModel::new(&header, release);
     let name = model_of(path);
     let architecture = Model::from_header(header, &name).unwrap().architecture;
     let results: Vec<_> = lines(path).iter().map(|line| measures_like(model.as_ref(), line)).collect();
     let worst = results.iter().filter_map(|result| result.as_ref().err()).map(|(_, error)| *error).fold(0.0, f64::max);
     let lines = results.into_iter().map(|result| result.map_err(|(difference, _)| difference)).collect();
-    Outcome { architecture, lines, worst }
+    FileOutcome { architecture, lines, worst }
 }
 
 /// Fails with the number of lines that differ, and the differences.
@@ -169,22 +169,22 @@ fn memory_agrees_to_the_byte(#[files("tests/llama_cpp/2026-*/*.jsonl.gz")] path:
 }
 
 /// An overflow written as llama.cpp's tensor override.
-fn pattern(overflow: &Overflow) -> (String, String) {
+fn pattern(overflow: &TensorOverride) -> (String, String) {
     let tensors = match overflow.part {
-        Part::Experts => "ffn_(up|down|gate_up|gate)_(ch|)exps",
-        Part::FeedForward => "ffn_(gate|up|gate_up|down).*",
-        Part::GateAndDown => "ffn_(gate|gate_up|down).*",
-        Part::Down => "ffn_down.*",
+        OverrideGroup::Experts => "ffn_(up|down|gate_up|gate)_(ch|)exps",
+        OverrideGroup::FeedForward => "ffn_(gate|up|gate_up|down).*",
+        OverrideGroup::GateAndDown => "ffn_(gate|gate_up|down).*",
+        OverrideGroup::Down => "ffn_down.*",
     };
     let home = overflow.gpu.map_or("CPU".to_owned(), |gpu| format!("SIM{gpu}"));
     (format!("blk\\.{}\\.{tensors}", overflow.block), home)
 }
 
 /// Compares a fit's choice with the engine's; the error holds both.
-fn fits_like(model: &Loaded, line: &Value) -> Result<(), String> {
+fn fits_like(model: &LoadedModel, line: &Value) -> Result<(), String> {
     let (asked, expected) = (&line["in"], &line["out"]);
     let devices = devices(asked);
-    let limits = Limits { margins: vec![1024 << 20; devices.len().max(1)], min_ctx: 4096, ram: 1 << 40 };
+    let limits = FitLimits { margins: vec![1024 << 20; devices.len().max(1)], min_ctx: 4096, ram: 1 << 40 };
     let fitted = fit(model, &devices, &spread(asked), &options(asked), &limits).map_err(|why| why.to_string())?;
     let status = u64::from(fitted.failure.is_some());
     let layers = fitted.spread.gpu_layers.map_or(-1, |layers| i64::try_from(layers).unwrap());
@@ -214,7 +214,7 @@ fn fits_like(model: &Loaded, line: &Value) -> Result<(), String> {
 
 #[rstest]
 fn a_fit_chooses_the_same(#[files("tests/llama_cpp/fit/*.jsonl.gz")] path: PathBuf) {
-    let model = Loaded::new(&support::model(&model_of(&path)), Release::default()).unwrap();
+    let model = LoadedModel::new(&support::model(&model_of(&path)), Release::default()).unwrap();
     all_agree(&lines(&path).iter().map(|line| fits_like(&model, line)).collect::<Vec<_>>());
 }
 
@@ -228,10 +228,16 @@ fn without_options_the_server_uses_four_slots_unified_kv_and_a_smaller_context()
     assert!((4096..131_072).contains(&effect.ctx) && effect.ctx.is_multiple_of(256), "{}", effect.ctx);
     assert_eq!((plan.offloaded, plan.verdict, plan.confidence), (33, Verdict::Gpu, Confidence::Exact));
 
-    let options = Options { n_ctx: effect.ctx, n_seq_max: 4, n_outputs_max: 4, kv_unified: true, ..Options::default() };
-    let devices = [Device { backend: Backend::CUDA, free: 16 << 30 }];
-    let loaded = Loaded::new(&model.header, Release::default()).unwrap();
-    let measured = loaded.measure(&devices, &Spread::default(), &options).unwrap();
+    let options = ContextParams {
+        n_ctx: effect.ctx,
+        n_seq_max: 4,
+        n_outputs_max: 4,
+        kv_unified: true,
+        ..ContextParams::default()
+    };
+    let devices = [Device { backend: BackendProps::CUDA, free: 16 << 30 }];
+    let loaded = LoadedModel::new(&model.header, Release::default()).unwrap();
+    let measured = loaded.measure(&devices, &LayerSplit::default(), &options).unwrap();
     for (at, device) in plan.devices.iter().enumerate() {
         let asked = (device.weights.0, device.cache.0, device.graph.0);
         assert_eq!(asked, (measured.model[at], measured.context[at], measured.compute[at]));
@@ -284,9 +290,15 @@ fn hunyuan_vl_is_hunyuan_with_multi_axis_positions() {
     let keys = spread.metadata.iter().map(|(key, value)| (key.into(), value.clone()));
     spread.metadata = keys.chain([own]).collect();
     let [(axes, dense), (one, flat), (four, spread)] = [dense, flat, spread].map(|header| {
-        let loaded = Loaded::new(&header, Release::default()).unwrap();
-        let (measured, watched) =
-            loaded.watch(&[], &Spread::default(), &Options { n_ctx: 4096, ..Options::default() }, None).unwrap();
+        let loaded = LoadedModel::new(&header, Release::default()).unwrap();
+        let (measured, watched) = loaded
+            .measure_traced(
+                &[],
+                &LayerSplit::default(),
+                &ContextParams { n_ctx: 4096, ..ContextParams::default() },
+                None,
+            )
+            .unwrap();
         let positions = watched.graph.tensors.iter().find(|tensor| tensor.label == "inp_pos").unwrap();
         (positions.ne[0], measured)
     });
@@ -341,16 +353,16 @@ proptest! {
     ) {
         let header = damaged(&name, &damage);
         let header = if known { header } else { renamed(header, "unheard-of") };
-        let devices = vec![Device { backend: Backend::CUDA, free: 8 << 30 }; gpus];
-        let options = Options {
+        let devices = vec![Device { backend: BackendProps::CUDA, free: 8 << 30 }; gpus];
+        let options = ContextParams {
             n_ctx: 2048,
             n_seq_max: 3,
             n_outputs_max: 3,
             flash_attn: if flash { FlashAttn::Auto } else { FlashAttn::Off },
-            ..Options::default()
+            ..ContextParams::default()
         };
-        let measured = Loaded::new(&header, Release::default())
-            .and_then(|model| model.measure(&devices, &Spread { gpu_layers: Some(5), ..Spread::default() }, &options));
+        let measured = LoadedModel::new(&header, Release::default())
+            .and_then(|model| model.measure(&devices, &LayerSplit { gpu_layers: Some(5), ..LayerSplit::default() }, &options));
         if let Err(why) = measured {
             prop_assert!(why.to_string().len() > 10);
         }

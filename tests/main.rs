@@ -5,11 +5,11 @@ mod answers;
 mod catalogue;
 mod cli;
 mod exports;
-mod filling;
+#[allow(dead_code, reason = "shared with benches that need more of it")]
+mod fixtures;
 mod formulas;
 mod gguf;
-#[allow(dead_code, reason = "shared with benches that need more of it")]
-mod given;
+mod harness;
 mod journeys;
 mod laws;
 mod llama_cpp;
@@ -22,7 +22,7 @@ mod quantise;
 mod readme;
 mod screens;
 mod source;
-mod stage;
+mod stepwise_fit;
 mod store;
 mod support;
 mod teach;

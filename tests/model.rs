@@ -1,9 +1,9 @@
 //! Headers of real models become models.
 
-use plimsoll::model::{Experts, Group};
+use plimsoll::model::{Experts, TensorGroup};
 use plimsoll::units::Bytes;
 
-use crate::given::model;
+use crate::fixtures::model;
 use crate::support;
 
 #[test]
@@ -34,11 +34,12 @@ fn experts_windows_and_recurrent_blocks_are_seen() {
 fn weights_belong_to_their_parts() {
     assert!(model("qwen2.5-0.5b").is_output_tied());
     assert!(!model("llama3.1-8b").is_output_tied());
-    assert!(model("mistral3").weights(Group::Projector) > Bytes::ZERO);
+    assert!(model("mistral3").weights(TensorGroup::Projector) > Bytes::ZERO);
     for name in support::model_names() {
         let model = model(&name);
-        let blocks = (0..model.block_count()).map(Group::Block);
-        let groups = blocks.chain([Group::Output, Group::Input, Group::Projector, Group::Beyond]);
+        let blocks = (0..model.block_count()).map(TensorGroup::Block);
+        let groups =
+            blocks.chain([TensorGroup::Output, TensorGroup::Input, TensorGroup::Projector, TensorGroup::Beyond]);
         assert_eq!(groups.map(|group| model.weights(group)).sum::<Bytes>(), model.bytes, "{name}");
     }
 }

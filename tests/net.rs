@@ -14,22 +14,22 @@ mod sign_in;
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll::gguf::write::{Draft, Draw, Form, write};
+use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use plimsoll::gguf::{ElementType, GgmlType};
-use plimsoll::source::http::Patience;
-use plimsoll::source::{self, Network, Opened, Roots, SourceError, unwatched};
+use plimsoll::source::http::Timeouts;
+use plimsoll::source::{self, Network, OpenedModel, Roots, SourceError, no_progress};
 use tempfile::TempDir;
 
 /// A network with `url` as its only server, short timeouts and a temporary cache.
-struct Here {
+struct TestNetwork {
     roots: Roots,
     folder: TempDir,
 }
 
-impl Here {
+impl TestNetwork {
     fn new(url: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let patience = Patience {
+        let timeouts = Timeouts {
             connect: Duration::from_secs(2),
             answer: Duration::from_millis(700),
             silence: Duration::from_millis(700),
@@ -42,7 +42,7 @@ impl Here {
             registry: url.to_owned(),
             hugging_face: url.to_owned(),
             cache: Some(folder.path().join("cache")),
-            patience,
+            timeouts,
             ..Network::default()
         };
         Self { roots: Roots { network: Some(network), ..Roots::default() }, folder }
@@ -52,8 +52,8 @@ impl Here {
         self.roots.network.as_mut().unwrap()
     }
 
-    fn load(&self, reference: &str) -> Result<Opened, SourceError> {
-        source::load(reference, &self.roots, &mut unwatched)
+    fn load(&self, reference: &str) -> Result<OpenedModel, SourceError> {
+        source::load(reference, &self.roots, &mut no_progress)
     }
 
     /// The error of opening `reference`; asserts that nothing was cached.
@@ -67,43 +67,43 @@ impl Here {
     /// The cached files, by name.
     fn kept(&self) -> Vec<String> {
         let cache = source::cache::Cache::new(&self.folder.path().join("cache"));
-        let name = |entry: source::cache::Entry| entry.about.map(|about| about.name).unwrap_or_default();
+        let name = |entry: source::cache::CacheEntry| entry.about.map(|about| about.name).unwrap_or_default();
         cache.list().unwrap().into_iter().map(name).collect()
     }
 }
 
 /// A file with two tensors and `weights` bytes of weights.
 fn small(name: &str, weights: usize) -> Vec<u8> {
-    let mut draft = Draft::default();
-    draft.metadata.push(("general.architecture".into(), Draw::String("llama".into())));
-    draft.metadata.push(("general.name".into(), Draw::String(name.into())));
-    draft.metadata.push(("llama.block_count".into(), Draw::U32(1)));
+    let mut draft = HeaderSpec::default();
+    draft.metadata.push(("general.architecture".into(), ValueSpec::String("llama".into())));
+    draft.metadata.push(("general.name".into(), ValueSpec::String(name.into())));
+    draft.metadata.push(("llama.block_count".into(), ValueSpec::U32(1)));
     draft.tensors = vec![
         ("token_embd.weight".into(), GgmlType::F32, vec![64, 4]),
         ("blk.0.attn_q.weight".into(), GgmlType::F32, vec![64, 64]),
     ];
-    let mut bytes = write(&draft, Form::default());
+    let mut bytes = write(&draft, Encoding::default());
     bytes.resize(bytes.len() + weights, 0);
     bytes
 }
 
 /// A file whose header has a vocabulary of `tokens`, and optionally scores, types and twice as many merges.
 fn large(tokens: usize, scores: bool, merges: bool, weights: usize) -> (Vec<u8>, u64) {
-    let mut draft = Draft::default();
-    draft.metadata.push(("general.architecture".into(), Draw::String("llama".into())));
-    draft.metadata.push(("llama.block_count".into(), Draw::U32(32)));
-    let words = |count: usize, longer: usize| -> Vec<Draw> {
+    let mut draft = HeaderSpec::default();
+    draft.metadata.push(("general.architecture".into(), ValueSpec::String("llama".into())));
+    draft.metadata.push(("llama.block_count".into(), ValueSpec::U32(32)));
+    let words = |count: usize, longer: usize| -> Vec<ValueSpec> {
         // later words are longer, as in real vocabularies
-        let word = |n: usize| Draw::String("x".repeat(longer + 3 + n.ilog2() as usize / 3 + n % 5));
+        let word = |n: usize| ValueSpec::String("x".repeat(longer + 3 + n.ilog2() as usize / 3 + n % 5));
         (1..=count).map(word).collect()
     };
     let mut array =
-        |key: &str, of, values| draft.metadata.push((format!("tokenizer.ggml.{key}"), Draw::Array(of, values)));
+        |key: &str, of, values| draft.metadata.push((format!("tokenizer.ggml.{key}"), ValueSpec::Array(of, values)));
     array("tokens", ElementType::String, words(tokens, 0));
     if scores {
-        array("scores", ElementType::F32, vec![Draw::F32(-1.0); tokens]);
+        array("scores", ElementType::F32, vec![ValueSpec::F32(-1.0); tokens]);
     }
-    array("token_type", ElementType::I32, vec![Draw::I32(1); tokens]);
+    array("token_type", ElementType::I32, vec![ValueSpec::I32(1); tokens]);
     if merges {
         array("merges", ElementType::String, words(2 * tokens, 1));
     }
@@ -112,7 +112,7 @@ fn large(tokens: usize, scores: bool, merges: bool, weights: usize) -> (Vec<u8>,
             draft.tensors.push((format!("blk.{block}.{name}.weight"), GgmlType::F32, vec![64, 64]));
         }
     }
-    let mut bytes = write(&draft, Form::default());
+    let mut bytes = write(&draft, Encoding::default());
     let header = bytes.len() as u64;
     bytes.resize(bytes.len() + weights, 0);
     (bytes, header)

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use rstest::rstest;
 
-use crate::given::{card, cards, machine, model};
+use crate::fixtures::{card, cards, machine, model};
 
 fn ctx(tokens: u64) -> Settings {
     Settings { ctx: Context::Tokens(tokens), ..Settings::default() }
@@ -41,9 +41,9 @@ fn the_plan_is_that_of_llama_cpp_with_ollamas_options(
 ) {
     let (model, machine) = (model(name), cards(gibibytes));
     let ollama = plan(&model, &machine, &Settings { parallel: Some(parallel), ..ctx(tokens) });
-    let by_hand =
+    let set_by_user =
         Settings { parallel: Some(parallel), batch: Some(batch), ubatch: Some(batch), ..ctx(tokens * parallel) };
-    let llama = engine::plan(EngineId::LlamaCpp, &model, &machine, &by_hand).unwrap();
+    let llama = engine::plan(EngineId::LlamaCpp, &model, &machine, &set_by_user).unwrap();
     let both = |plan: &Plan| plan.devices.iter().map(bytes).collect::<Vec<_>>();
     assert_eq!(both(&ollama), both(&llama));
     assert_eq!((ollama.offloaded, ollama.verdict, ollama.totals), (llama.offloaded, llama.verdict, llama.totals));
@@ -66,29 +66,29 @@ fn an_unused_gpu_is_still_listed() {
 fn ollama_ps_counts_only_gpus_with_all_layers_on_gpu() {
     let llama = model("llama3.1-8b");
     let full = plan(&llama, &cards(&[24]), &ctx(8192));
-    let listing = full.listing.unwrap();
+    let ollama_ps = full.ollama_ps.unwrap();
     // each of three log lines is rounded to hundredths of a MiB
-    assert!(listing.size.0.abs_diff(full.totals.gpu.0) <= 3 * 10_486, "{listing:?}");
-    assert_eq!(listing.processor_column(), "100% GPU");
+    assert!(ollama_ps.size.0.abs_diff(full.totals.gpu.0) <= 3 * 10_486, "{ollama_ps:?}");
+    assert_eq!(ollama_ps.processor_column(), "100% GPU");
 
     let split = plan(&llama, &cards(&[5]), &ctx(8192));
     assert_eq!(split.verdict, Verdict::Split);
-    let listing = split.listing.unwrap();
-    assert!(listing.vram < listing.size && listing.processor_column().ends_with(" CPU/GPU"));
+    let ollama_ps = split.ollama_ps.unwrap();
+    assert!(ollama_ps.vram < ollama_ps.size && ollama_ps.processor_column().ends_with(" CPU/GPU"));
     // what is in RAM is counted too
-    assert!(listing.size.0.abs_diff(split.totals.all.0) < Bytes::mib(16).0, "{listing:?} {:?}", split.totals);
+    assert!(ollama_ps.size.0.abs_diff(split.totals.all.0) < Bytes::mib(16).0, "{ollama_ps:?} {:?}", split.totals);
 
     let none = plan(&llama, &cards(&[]), &ctx(8192));
-    assert_eq!(none.listing.unwrap().processor_column(), "100% CPU");
+    assert_eq!(none.ollama_ps.unwrap().processor_column(), "100% CPU");
 }
 
 #[test]
 fn ollama_ps_counts_only_the_sliding_window_cache() {
     let plan = plan(&model("gemma3-27b"), &cards(&[48]), &ctx(32_768));
-    let listing = plan.listing.unwrap();
-    assert_eq!(listing.processor_column(), "100% GPU");
+    let ollama_ps = plan.ollama_ps.unwrap();
+    assert_eq!(ollama_ps.processor_column(), "100% GPU");
     // five of six layers have a sliding window of 1024 tokens; the cache of the others is far larger
-    assert!(plan.totals.gpu - listing.size > Bytes::gib(1), "{listing:?} {:?}", plan.totals);
+    assert!(plan.totals.gpu - ollama_ps.size > Bytes::gib(1), "{ollama_ps:?} {:?}", plan.totals);
 }
 
 fn models() -> &'static [PreparedModel] {
@@ -165,7 +165,7 @@ proptest! {
         prop_assert_eq!(plan.totals, Totals::of(&plan.devices));
         prop_assert_eq!(plan.totals.gpu + plan.totals.cpu, plan.totals.all);
         prop_assert_eq!(plan.totals.weights + plan.totals.cache + plan.totals.graph, plan.totals.all);
-        let listing = plan.listing.unwrap();
-        prop_assert!(listing.vram <= listing.size);
+        let ollama_ps = plan.ollama_ps.unwrap();
+        prop_assert!(ollama_ps.vram <= ollama_ps.size);
     }
 }

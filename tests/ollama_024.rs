@@ -10,7 +10,7 @@ use plimsoll::settings::{Context, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
-use crate::given::{card, cards, machine, model};
+use crate::fixtures::{card, cards, machine, model};
 use crate::support;
 
 /// A model with one key changed or removed.

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::given::model;
+use crate::fixtures::model;
 use crate::support;
 
 #[derive(Deserialize)]

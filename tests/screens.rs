@@ -5,23 +5,23 @@ use std::path::PathBuf;
 
 use plimsoll::engine::EngineId;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
-use plimsoll::tui::theme::{Glyphs, Look, Tone};
+use plimsoll::tui::theme::{Appearance, Glyphs, Tone};
 
-use plimsoll::hardware::{Detected, Fact, Process, Tried};
+use plimsoll::hardware::{CollectorResult, Detected, DeviceFact, Process};
+use plimsoll::library::ModelOrigin;
 use plimsoll::machine::{Machine, Origin as Made};
-use plimsoll::shelf::Origin;
 use plimsoll::source::store::Store;
 use plimsoll::tui::action::Action;
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
-use crate::stage::{self, Stage};
+use crate::harness::{self, Harness};
 
 /// Compares a picture with the one in `screenshots/`, or writes it with `PLIMSOLL_REGENERATE=1 cargo test`.
-pub fn picture(name: &str, stage: &mut Stage) {
+pub fn picture(name: &str, harness: &mut Harness) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("screenshots").join(format!("{name}.svg"));
-    stage.think();
-    let drawn = stage.svg();
+    harness.think();
+    let drawn = harness.svg();
     if std::env::var_os("PLIMSOLL_REGENERATE").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, &drawn).unwrap();
@@ -40,60 +40,77 @@ fn settings(ctx: u64) -> Settings {
 
 #[test]
 fn fits_on_one_gpu() {
-    let mut stage =
-        Stage::by(EngineId::default(), stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45), settings(16_384));
-    picture("planner", &mut stage);
-    stage.press("→");
-    picture("planner-changed", &mut stage);
+    let mut harness = Harness::by(
+        EngineId::default(),
+        harness::model("llama3.1-8b"),
+        harness::one_gpu(),
+        (140, 45),
+        settings(16_384),
+    );
+    picture("planner", &mut harness);
+    harness.press("→");
+    picture("planner-changed", &mut harness);
 }
 
 #[test]
 fn split_between_gpu_and_ram() {
-    let machine = stage::machine(1, "RTX 3060", 12, 32);
-    let mut stage = Stage::by(EngineId::default(), stage::model("llama3.1-8b"), machine, (140, 40), settings(65_536));
-    picture("split", &mut stage);
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
+    let mut harness =
+        Harness::by(EngineId::default(), harness::model("llama3.1-8b"), machine, (140, 40), settings(65_536));
+    picture("split", &mut harness);
 }
 
 #[test]
 fn four_gpus_with_a_big_model() {
-    let machine = stage::machine(4, "RTX 6000 Ada", 48, 256);
+    let machine = harness::machine(4, "RTX 6000 Ada", 48, 256);
     let settings = Settings { flash_attn: FlashAttn::On, ..settings(32_768) };
-    let mut stage = Stage::by(EngineId::default(), stage::qwen3_235b(), machine, (200, 60), settings);
-    picture("four-gpus", &mut stage);
+    let mut harness = Harness::by(EngineId::default(), harness::qwen3_235b(), machine, (200, 60), settings);
+    picture("four-gpus", &mut harness);
 }
 
 #[test]
 fn the_graph_explained() {
-    let mut stage =
-        Stage::with(Some(stage::model("llama3.1-8b")), stage::one_gpu(), (140, 45), settings(16_384), Look::BEST);
-    stage.press("Tab Tab Tab Enter");
-    picture("graph", &mut stage);
+    let mut harness = Harness::with(
+        Some(harness::model("llama3.1-8b")),
+        harness::one_gpu(),
+        (140, 45),
+        settings(16_384),
+        Appearance::BEST,
+    );
+    harness.press("Tab Tab Tab Enter");
+    picture("graph", &mut harness);
 }
 
 #[test]
 fn a_layer_explained() {
-    let mut stage = Stage::by(
+    let mut harness = Harness::by(
         EngineId::default(),
-        stage::model("llama3.1-8b"),
-        stage::machine(1, "RTX 3060", 12, 32),
+        harness::model("llama3.1-8b"),
+        harness::machine(1, "RTX 3060", 12, 32),
         (140, 45),
         settings(65_536),
     );
-    stage.press("Tab → → i");
-    picture("layer", &mut stage);
-    stage.press("Esc Enter");
-    picture("why", &mut stage);
+    harness.press("Tab → → i");
+    picture("layer", &mut harness);
+    harness.press("Esc Enter");
+    picture("why", &mut harness);
 }
 
 /// A machine with two detected cards and a third added by hand.
-fn what_if() -> Stage {
-    let machine = Machine { origin: Made::Detected, ..stage::machine(2, "RTX 3060", 12, 64) };
-    let mut stage =
-        Stage::with(Some(stage::model("llama3.1-8b")), machine.clone(), (140, 45), settings(65_536), Look::BEST);
-    let fact = |device: &str, what, value: &str| Fact { device: device.to_owned(), what, value: value.to_owned() };
+fn what_if() -> Harness {
+    let machine = Machine { origin: Made::Detected, ..harness::machine(2, "RTX 3060", 12, 64) };
+    let mut harness = Harness::with(
+        Some(harness::model("llama3.1-8b")),
+        machine.clone(),
+        (140, 45),
+        settings(65_536),
+        Appearance::BEST,
+    );
+    let fact =
+        |device: &str, what, value: &str| DeviceFact { device: device.to_owned(), what, value: value.to_owned() };
     let process =
         Process { device: "GPU0".to_owned(), pid: 4242, name: Some("Xorg".to_owned()), bytes: Some(Bytes::mib(410)) };
-    stage.act(Action::Detected(Box::new(Detected {
+    harness.act(Action::Detected(Box::new(Detected {
         machine,
         facts: vec![
             fact("GPU0", "told by", "NVML (libnvidia-ml.so.1)"),
@@ -102,22 +119,22 @@ fn what_if() -> Stage {
             fact("GPU0", "driver", "580.95.05"),
         ],
         processes: vec![process],
-        tried: vec![Tried { collector: "nvml", outcome: "2 GPUs through libnvidia-ml.so.1".to_owned() }],
+        tried: vec![CollectorResult { collector: "nvml", outcome: "2 GPUs through libnvidia-ml.so.1".to_owned() }],
     })));
-    stage.press("g ↓ Space a");
-    stage.write("4060 ti 16");
-    stage.press("Enter Home Enter ↓ ↓ ↓ →");
-    stage.rest();
-    stage
+    harness.press("g ↓ Space a");
+    harness.write("4060 ti 16");
+    harness.press("Enter Home Enter ↓ ↓ ↓ →");
+    harness.rest();
+    harness
 }
 
 #[test]
 fn the_machine() {
-    let mut stage = what_if();
-    picture("machine", &mut stage);
-    stage.press("a");
-    stage.write("rx 7");
-    picture("card", &mut stage);
+    let mut harness = what_if();
+    picture("machine", &mut harness);
+    harness.press("a");
+    harness.write("rx 7");
+    picture("card", &mut harness);
 }
 
 /// The machine screen as text.
@@ -131,61 +148,61 @@ fn the_machine() {
 #[case::machine_versus("machine-versus", "m Space ↓ Space c")]
 fn the_machine_at_three_sizes(#[case] state: &str, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
-        let mut stage = what_if();
-        stage.resize(size.0, size.1);
-        stage.props.machines.lock().unwrap().push(("dream".to_owned(), Ok(stage::machine(2, "RTX 5090", 32, 128))));
-        stage.press(keys);
-        stage.rest();
-        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
+        let mut harness = what_if();
+        harness.resize(size.0, size.1);
+        harness.fakes.machines.lock().unwrap().push(("dream".to_owned(), Ok(harness::machine(2, "RTX 5090", 32, 128))));
+        harness.press(keys);
+        harness.rest();
+        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), harness.text());
     }
 }
 
 #[test]
 fn light_background() {
-    let look = Look { tone: Tone::Light, ..Look::BEST };
+    let look = Appearance { tone: Tone::Light, ..Appearance::BEST };
     let settings = Settings { gpu_layers: GpuLayers::Count(33), ..settings(98_304) };
-    let machine = stage::machine(1, "RTX 3060", 12, 32);
-    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (120, 36), settings, look);
-    picture("light", &mut stage);
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
+    let mut harness = Harness::with(Some(harness::model("llama3.1-8b")), machine, (120, 36), settings, look);
+    picture("light", &mut harness);
 }
 
 #[test]
 fn help() {
-    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45));
-    stage.press("?");
-    picture("help", &mut stage);
+    let mut harness = Harness::new(harness::model("llama3.1-8b"), harness::one_gpu(), (140, 45));
+    harness.press("?");
+    picture("help", &mut harness);
 }
 
 /// A library with models from several sources.
-fn with_shelf(stage: &mut Stage) {
-    let given = |name: &'static str, origin, model: &'static str| (name, origin, Ok(stage::package(model)));
-    let (ollama, face) = (Origin::Store(Store::Ollama), Origin::Store(Store::HuggingFace));
-    stage.props.shelf = vec![
-        given("hf://unsloth/gemma-3-27b-it-GGUF:Q4_K_M", Origin::Recent, "gemma3-27b"),
+fn with_library(harness: &mut Harness) {
+    let given = |name: &'static str, origin, model: &'static str| (name, origin, Ok(harness::package(model)));
+    let (ollama, face) = (ModelOrigin::Store(Store::Ollama), ModelOrigin::Store(Store::HuggingFace));
+    harness.fakes.library = vec![
+        given("hf://unsloth/gemma-3-27b-it-GGUF:Q4_K_M", ModelOrigin::Recent, "gemma3-27b"),
         given("gpt-oss:20b", ollama, "gpt-oss-20b"),
         given("llama3.1:8b", ollama, "llama3.1-8b"),
         ("mistral:7b", ollama, Err("its manifest names a blob that is missing".to_owned())),
         given("qwen3:30b-a3b", ollama, "qwen3-30b-a3b"),
         given("unsloth/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M", face, "qwen3-8b"),
-        given("gemma3-4b", Origin::Catalogue, "gemma3-4b"),
-        given("glm-4.5-air", Origin::Catalogue, "glm-4.5-air"),
-        given("llama3.1-70b", Origin::Catalogue, "llama3.1-70b"),
-        given("llama3.2-1b", Origin::Catalogue, "llama3.2-1b"),
-        given("mamba-2.8b", Origin::Catalogue, "mamba-2.8b"),
-        given("mixtral-8x7b", Origin::Catalogue, "mixtral-8x7b"),
-        given("phi-4", Origin::Catalogue, "phi-4-14b"),
-        given("qwen3-0.6b", Origin::Catalogue, "qwen3-0.6b"),
-        given("qwen3-235b-a22b", Origin::Catalogue, "qwen3-235b-a22b"),
+        given("gemma3-4b", ModelOrigin::Catalogue, "gemma3-4b"),
+        given("glm-4.5-air", ModelOrigin::Catalogue, "glm-4.5-air"),
+        given("llama3.1-70b", ModelOrigin::Catalogue, "llama3.1-70b"),
+        given("llama3.2-1b", ModelOrigin::Catalogue, "llama3.2-1b"),
+        given("mamba-2.8b", ModelOrigin::Catalogue, "mamba-2.8b"),
+        given("mixtral-8x7b", ModelOrigin::Catalogue, "mixtral-8x7b"),
+        given("phi-4", ModelOrigin::Catalogue, "phi-4-14b"),
+        given("qwen3-0.6b", ModelOrigin::Catalogue, "qwen3-0.6b"),
+        given("qwen3-235b-a22b", ModelOrigin::Catalogue, "qwen3-235b-a22b"),
     ];
-    stage.props.running = vec![("qwen2.5:32b", stage::package("qwen2.5-32b"))];
+    harness.fakes.running = vec![("qwen2.5:32b", harness::package("qwen2.5-32b"))];
 }
 
 #[test]
 fn choosing_a_model() {
-    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (140, 45));
-    with_shelf(&mut stage);
-    stage.press("b ↓ ↓ ↓ ↓ ↓ ↓");
-    picture("models", &mut stage);
+    let mut harness = Harness::new(harness::model("llama3.1-8b"), harness::one_gpu(), (140, 45));
+    with_library(&mut harness);
+    harness.press("b ↓ ↓ ↓ ↓ ↓ ↓");
+    picture("models", &mut harness);
 }
 
 #[rstest]
@@ -195,93 +212,102 @@ fn choosing_a_model() {
 #[case::typed("models-typed", "b h f : / / o / r")]
 fn models_at_four_sizes(#[case] state: &str, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45), (200, 60)] {
-        let machine = stage::machine(1, "RTX 3090", 24, 64);
-        let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, size, settings(16_384), Look::BEST);
-        with_shelf(&mut stage);
-        stage.press(keys);
-        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
+        let machine = harness::machine(1, "RTX 3090", 24, 64);
+        let mut harness =
+            Harness::with(Some(harness::model("llama3.1-8b")), machine, size, settings(16_384), Appearance::BEST);
+        with_library(&mut harness);
+        harness.press(keys);
+        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), harness.text());
     }
 }
 
 /// Without local models the screen says so and lists the folders searched.
 #[rstest]
 fn no_local_models(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16)) {
-    let mut stage =
-        Stage::with(Some(stage::model("llama3.1-8b")), stage::one_gpu(), size, settings(16_384), Look::BEST);
-    with_shelf(&mut stage);
-    stage.props.shelf.retain(|(_, origin, _)| *origin == Origin::Catalogue);
-    stage.props.running.clear();
-    stage.press("b");
-    assert!(!stage.text().contains("No models found"), "who asks for all of them is shown all of them");
-    stage.press("Esc o");
-    insta::assert_snapshot!(format!("models-none-{}x{}", size.0, size.1), stage.text());
-    stage.press("q w e n");
-    assert!(!stage.text().contains("No models found"), "who searches has read it");
+    let mut harness = Harness::with(
+        Some(harness::model("llama3.1-8b")),
+        harness::one_gpu(),
+        size,
+        settings(16_384),
+        Appearance::BEST,
+    );
+    with_library(&mut harness);
+    harness.fakes.library.retain(|(_, origin, _)| *origin == ModelOrigin::Catalogue);
+    harness.fakes.running.clear();
+    harness.press("b");
+    assert!(!harness.text().contains("No models found"), "who asks for all of them is shown all of them");
+    harness.press("Esc o");
+    insta::assert_snapshot!(format!("models-none-{}x{}", size.0, size.1), harness.text());
+    harness.press("q w e n");
+    assert!(!harness.text().contains("No models found"), "who searches has read it");
 }
 
 /// Three models, the first of which has to be unloaded.
-fn crowded(size: (u16, u16), look: Look) -> Stage {
-    let machine = stage::machine(1, "RTX 3090", 24, 64);
-    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, size, settings(65_536), look);
-    with_shelf(&mut stage);
+fn crowded(size: (u16, u16), look: Appearance) -> Harness {
+    let machine = harness::machine(1, "RTX 3090", 24, 64);
+    let mut harness = Harness::with(Some(harness::model("llama3.1-8b")), machine, size, settings(65_536), look);
+    with_library(&mut harness);
     for (keys, model) in [("c Esc b", "qwen3-0.6b"), ("c Esc b", "gemma3-4b")] {
-        stage.press(keys);
-        stage.write(model);
-        stage.press("Enter");
+        harness.press(keys);
+        harness.write(model);
+        harness.press("Enter");
     }
-    stage
+    harness
 }
 
 #[test]
 fn models_loaded_together() {
     for size in [(60, 20), (80, 24), (140, 45)] {
-        let mut stage = crowded(size, Look::BEST);
-        stage.press("L");
-        insta::assert_snapshot!(format!("together-{}x{}", size.0, size.1), stage.text());
+        let mut harness = crowded(size, Appearance::BEST);
+        harness.press("L");
+        insta::assert_snapshot!(format!("together-{}x{}", size.0, size.1), harness.text());
     }
-    let mut stage = crowded((100, 30), Look { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Look::BEST });
-    stage.press("Home 8 1 9 2 Enter L");
-    let text = stage.text();
+    let mut harness = crowded((100, 30), Appearance { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Appearance::BEST });
+    harness.press("Home 8 1 9 2 Enter L");
+    let text = harness.text();
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!("together-ascii", text);
 }
 
 #[test]
 fn four_plans_compared() {
-    let machine = stage::machine(1, "RTX 3060", 12, 32);
-    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (140, 45), settings(24_576), Look::BEST);
-    stage.press("c PgUp c Esc ↓ ↓ ↓ ↓ → ↑ → c Esc e ↑ ↑ Enter c");
-    picture("compare", &mut stage);
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
+    let mut harness =
+        Harness::with(Some(harness::model("llama3.1-8b")), machine, (140, 45), settings(24_576), Appearance::BEST);
+    harness.press("c PgUp c Esc ↓ ↓ ↓ ↓ → ↑ → c Esc e ↑ ↑ Enter c");
+    picture("compare", &mut harness);
 }
 
 #[test]
 fn memory_against_context() {
-    let machine = stage::machine(1, "RTX 3060", 12, 32);
-    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (140, 40), settings(16_384), Look::BEST);
-    stage.press("w");
-    stage.think();
-    stage.press("]");
-    picture("sweep", &mut stage);
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
+    let mut harness =
+        Harness::with(Some(harness::model("llama3.1-8b")), machine, (140, 40), settings(16_384), Appearance::BEST);
+    harness.press("w");
+    harness.think();
+    harness.press("]");
+    picture("sweep", &mut harness);
 }
 
 #[test]
 fn what_fits_where() {
-    let machine = stage::machine(2, "RTX 3090", 24, 128);
+    let machine = harness::machine(2, "RTX 3090", 24, 128);
     let settings = Settings { flash_attn: FlashAttn::On, ..settings(32_768) };
-    let mut stage = Stage::with(Some(stage::model("llama3.1-70b")), machine, (140, 40), settings, Look::BEST);
-    stage.press("W Tab Tab");
-    picture("matrix", &mut stage);
+    let mut harness =
+        Harness::with(Some(harness::model("llama3.1-70b")), machine, (140, 40), settings, Appearance::BEST);
+    harness.press("W Tab Tab");
+    picture("matrix", &mut harness);
 }
 
 #[test]
 fn ranges_in_ascii_without_colour() {
-    let look = Look { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Look::BEST };
-    let machine = stage::machine(1, "RTX 3060", 12, 32);
-    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (100, 30), settings(49_152), look);
+    let look = Appearance { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Appearance::BEST };
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
+    let mut harness = Harness::with(Some(harness::model("llama3.1-8b")), machine, (100, 30), settings(49_152), look);
     for keys in ["w", "Esc W"] {
-        stage.press(keys);
-        stage.think();
-        let text = stage.text();
+        harness.press(keys);
+        harness.think();
+        let text = harness.text();
         assert!(text.is_ascii(), "{text}");
         insta::assert_snapshot!(text);
     }
@@ -311,24 +337,24 @@ fn ranges_in_ascii_without_colour() {
 #[case::compare("compare", 12, "c → ↓ ↓ ↓ ↓ → ↑ → c")]
 fn text_at_three_sizes(#[case] state: &str, #[case] gib: u64, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
-        let machine = stage::machine(1, if gib == 24 { "RTX 3090" } else { "RTX 3060" }, gib, 32);
-        let model = Some(stage::model("llama3.1-8b"));
-        let mut stage = Stage::with(model, machine, size, settings(24_576), Look::BEST);
-        stage.press(keys);
-        stage.rest();
-        stage.think();
-        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
+        let machine = harness::machine(1, if gib == 24 { "RTX 3090" } else { "RTX 3060" }, gib, 32);
+        let model = Some(harness::model("llama3.1-8b"));
+        let mut harness = Harness::with(model, machine, size, settings(24_576), Appearance::BEST);
+        harness.press(keys);
+        harness.rest();
+        harness.think();
+        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), harness.text());
     }
 }
 
 /// Long card names are shortened; the figures are always shown.
 #[rstest]
 fn every_device_has_a_figure(#[values((60, 20), (80, 24), (100, 30), (140, 45), (200, 60))] size: (u16, u16)) {
-    let machine = stage::machine(4, "NVIDIA GeForce RTX 4090 Laptop GPU", 16, 64);
-    let mut stage = Stage::by(EngineId::Ollama, stage::model("llama3.1-8b"), machine, size, Settings::default());
-    stage.press("Tab Tab");
-    stage.rest();
-    let text = stage.text();
+    let machine = harness::machine(4, "NVIDIA GeForce RTX 4090 Laptop GPU", 16, 64);
+    let mut harness = Harness::by(EngineId::Ollama, harness::model("llama3.1-8b"), machine, size, Settings::default());
+    harness.press("Tab Tab");
+    harness.rest();
+    let text = harness.text();
     let figures = [" of 16.0 GiB", " of 64.0 GiB"].map(|figure| text.matches(figure).count());
     assert_eq!(figures, [4, 1], "{text}");
     if size == (80, 24) {
@@ -339,15 +365,15 @@ fn every_device_has_a_figure(#[values((60, 20), (80, 24), (100, 30), (140, 45), 
 /// A verdict that is cut off refers to the notes.
 #[rstest]
 fn a_long_verdict_continues_on_the_notes_page(#[values((60, 20), (80, 24))] size: (u16, u16)) {
-    let machine = stage::machine(1, "RTX 3060", 12, 32);
-    let model = Some(stage::model("qwen3-30b-a3b"));
-    let mut stage = Stage::seen(EngineId::Ollama, model, machine, size, Settings::default(), Look::BEST);
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
+    let model = Some(harness::model("qwen3-30b-a3b"));
+    let mut harness = Harness::seen(EngineId::Ollama, model, machine, size, Settings::default(), Appearance::BEST);
     let end = "the model's training context.";
-    let text = stage.text();
+    let text = harness.text();
     assert!(text.contains("…  n for more") && !text.contains(end), "{text}");
     insta::assert_snapshot!(format!("long-verdict-{}x{}", size.0, size.1), text);
-    stage.press("n");
-    let text = stage.text().replace(['│', '\n'], " ").split_whitespace().collect::<Vec<_>>().join(" ");
+    harness.press("n");
+    let text = harness.text().replace(['│', '\n'], " ").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(end), "{text}");
 }
 
@@ -360,42 +386,42 @@ fn a_long_verdict_continues_on_the_notes_page(#[values((60, 20), (80, 24))] size
 #[case::beside("beside", EngineId::Ollama, "E")]
 fn llama_server_at_three_sizes(#[case] state: &str, #[case] engine: EngineId, #[case] keys: &str) {
     for size in [(60, 20), (80, 24), (140, 45)] {
-        let machine = stage::machine(2, "RTX 3090", 24, 64);
-        let mut stage = Stage::by(engine, stage::model("gpt-oss-20b"), machine, size, Settings::default());
-        stage.press(keys);
-        stage.rest();
-        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), stage.text());
+        let machine = harness::machine(2, "RTX 3090", 24, 64);
+        let mut harness = Harness::by(engine, harness::model("gpt-oss-20b"), machine, size, Settings::default());
+        harness.press(keys);
+        harness.rest();
+        insta::assert_snapshot!(format!("{state}-{}x{}", size.0, size.1), harness.text());
     }
 }
 
 #[test]
 fn llama_cpp_on_two_gpus() {
-    let machine = stage::machine(2, "RTX 3060", 12, 64);
+    let machine = harness::machine(2, "RTX 3060", 12, 64);
     let settings = Settings { cache_type_k: Some(CacheType::Q8_0), ..settings(32_768) };
-    let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine, (140, 45), settings);
-    stage.press("⇧Tab ↓");
-    stage.rest();
-    picture("llama-cpp", &mut stage);
+    let mut harness = Harness::by(EngineId::LlamaCpp, harness::model("gpt-oss-20b"), machine, (140, 45), settings);
+    harness.press("⇧Tab ↓");
+    harness.rest();
+    picture("llama-cpp", &mut harness);
 }
 
 /// A model with experts in llama.cpp on two GPUs: every knob is shown.
 #[rstest]
 fn more_knobs_than_rows(#[values((60, 20), (80, 24), (140, 45))] size: (u16, u16)) {
-    let machine = stage::machine(2, "RTX 3060", 12, 64);
+    let machine = harness::machine(2, "RTX 3060", 12, 64);
     let settings = Settings { cache_type_k: Some(CacheType::Q8_0), ..settings(32_768) };
-    let mut stage = Stage::by(EngineId::LlamaCpp, stage::model("gpt-oss-20b"), machine, size, settings);
-    stage.press("↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓ →");
-    stage.rest();
-    insta::assert_snapshot!(format!("llama-cpp-{}x{}", size.0, size.1), stage.text());
+    let mut harness = Harness::by(EngineId::LlamaCpp, harness::model("gpt-oss-20b"), machine, size, settings);
+    harness.press("↓ ↓ ↓ ↓ ↓ ↓ ↓ ↓ →");
+    harness.rest();
+    insta::assert_snapshot!(format!("llama-cpp-{}x{}", size.0, size.1), harness.text());
 }
 
 #[test]
 fn ascii_without_colour() {
-    let look = Look { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Look::BEST };
-    let machine = stage::machine(2, "RTX 3060", 12, 32);
-    let mut stage = Stage::with(Some(stage::model("llama3.1-8b")), machine, (100, 30), settings(131_072), look);
-    stage.press("Tab");
-    let text = stage.text();
+    let look = Appearance { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Appearance::BEST };
+    let machine = harness::machine(2, "RTX 3060", 12, 32);
+    let mut harness = Harness::with(Some(harness::model("llama3.1-8b")), machine, (100, 30), settings(131_072), look);
+    harness.press("Tab");
+    let text = harness.text();
     assert!(text.is_ascii(), "{text}");
     insta::assert_snapshot!(text);
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use plimsoll::gguf::write::{Draft, Draw, Form, write};
+use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use plimsoll::gguf::{ElementType, GgmlType, Value};
-use plimsoll::source::{self, SourceError, unwatched};
+use plimsoll::source::{self, SourceError, no_progress};
 use rstest::rstest;
 
 fn put(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
@@ -17,21 +17,21 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 /// A small header: two keys and `tensors` tensors whose names begin with `prefix`.
-fn small(prefix: &str, tensors: usize, more: &[(&str, Draw)]) -> Vec<u8> {
-    let mut draft = Draft::default();
-    draft.metadata.push(("general.architecture".into(), Draw::String("llama".into())));
-    draft.metadata.push(("general.name".into(), Draw::String(prefix.into())));
+fn small(prefix: &str, tensors: usize, more: &[(&str, ValueSpec)]) -> Vec<u8> {
+    let mut draft = HeaderSpec::default();
+    draft.metadata.push(("general.architecture".into(), ValueSpec::String("llama".into())));
+    draft.metadata.push(("general.name".into(), ValueSpec::String(prefix.into())));
     draft.metadata.extend(more.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
     draft.tensors = (0..tensors).map(|i| (format!("{prefix}.{i}"), GgmlType::F32, vec![4, 2])).collect();
-    write(&draft, Form::default())
+    write(&draft, Encoding::default())
 }
 
 /// Shard `index` of `count`, two tensors each.
 fn shard(index: u16, count: u16, tensors: i32) -> Vec<u8> {
     let split = [
-        ("split.no", Draw::U16(index)),
-        ("split.count", Draw::U16(count)),
-        ("split.tensors.count", Draw::I32(tensors)),
+        ("split.no", ValueSpec::U16(index)),
+        ("split.count", ValueSpec::U16(count)),
+        ("split.tensors.count", ValueSpec::I32(tensors)),
     ];
     small(&format!("s{index}"), 2, &split)
 }
@@ -42,14 +42,14 @@ fn split(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn refusal(path: &Path) -> String {
-    source::open(path, &mut unwatched).unwrap_err().to_string()
+    source::open(path, &mut no_progress).unwrap_err().to_string()
 }
 
 #[rstest]
 fn any_shard_opens_the_whole_model(#[values(0, 1, 2)] which: usize) {
     let folder = tempfile::tempdir().unwrap();
     let paths = split(folder.path());
-    let opened = source::open(&paths[which], &mut unwatched).unwrap();
+    let opened = source::open(&paths[which], &mut no_progress).unwrap();
     assert_eq!(opened.paths, paths);
     assert_eq!(opened.name, "m");
     let names: Vec<_> = opened.header.tensors.iter().map(|tensor| &*tensor.name).collect();
@@ -77,7 +77,7 @@ fn shards_that_do_not_belong_together_are_refused() {
         (shard(1, 3, 7), "unlike the first shard"),
         (small("s1", 2, &[]), "says that it is whole"),
         (
-            small("s0", 2, &[("split.no", Draw::U16(1)), ("split.count", Draw::U16(3))]),
+            small("s0", 2, &[("split.no", ValueSpec::U16(1)), ("split.count", ValueSpec::U16(3))]),
             "tensor 's0.0' is in two shards",
         ),
     ] {
@@ -128,8 +128,8 @@ fn pipes_and_locked_files_are_reported() {
 #[test]
 fn a_file_that_is_cut_short_while_it_is_opened_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let tokens = (0..200_000).map(|token| Draw::String(format!("token{token}"))).collect();
-    let bytes = small("long", 2, &[("tokenizer.ggml.tokens", Draw::Array(ElementType::String, tokens))]);
+    let tokens = (0..200_000).map(|token| ValueSpec::String(format!("token{token}"))).collect();
+    let bytes = small("long", 2, &[("tokenizer.ggml.tokens", ValueSpec::Array(ElementType::String, tokens))]);
     assert!(bytes.len() > 3 << 20);
     for cut_at in (0..3 << 20).step_by(300_000) {
         for left in [0, 4000, cut_at] {
@@ -155,6 +155,6 @@ fn a_load_can_be_stopped() {
         heard.push((progress.shard, progress.shards));
         if progress.shard == 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    assert!(matches!(result, Err(SourceError::Stopped)));
+    assert!(matches!(result, Err(SourceError::Cancelled)));
     assert_eq!(heard, [(0, 1), (1, 3)]);
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll::gguf::GgmlType;
-use plimsoll::gguf::write::{Draft, Draw, Form, write};
-use plimsoll::source::store::{Entry, State, Store, list, ollama::Name};
-use plimsoll::source::{Roots, TagKnobs, load, unwatched};
+use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
+use plimsoll::source::store::{EntryState, Store, StoreEntry, list, ollama::OllamaName};
+use plimsoll::source::{Roots, TagParameters, load, no_progress};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 use serde_json::json;
@@ -19,8 +19,8 @@ fn put(root: &Path, path: &str, bytes: &[u8]) -> PathBuf {
 }
 
 fn gguf(name: &str) -> Vec<u8> {
-    let metadata = vec![("general.name".to_owned(), Draw::String(name.to_owned()))];
-    write(&Draft { metadata, tensors: vec![("t".into(), GgmlType::F32, vec![1])] }, Form::default())
+    let metadata = vec![("general.name".to_owned(), ValueSpec::String(name.to_owned()))];
+    write(&HeaderSpec { metadata, tensors: vec![("t".into(), GgmlType::F32, vec![1])] }, Encoding::default())
 }
 
 fn digest(letter: char) -> String {
@@ -43,12 +43,12 @@ fn blob(root: &Path, letter: char, bytes: &[u8]) -> PathBuf {
 }
 
 /// Each model's name, and why it is broken if it is.
-fn said(entries: &[Entry]) -> Vec<(&str, &str)> {
+fn said(entries: &[StoreEntry]) -> Vec<(&str, &str)> {
     entries
         .iter()
         .map(|entry| match &entry.state {
-            State::Whole { .. } => (entry.name.as_str(), ""),
-            State::Broken(reason) => (entry.name.as_str(), reason.as_str()),
+            EntryState::Whole { .. } => (entry.name.as_str(), ""),
+            EntryState::Broken(reason) => (entry.name.as_str(), reason.as_str()),
         })
         .collect()
 }
@@ -88,14 +88,19 @@ fn the_ollama_store_is_read_from_manifests() {
     let size = [&model, &projector, &adapter].iter().map(|path| Bytes(fs::metadata(path).unwrap().len())).sum();
     assert_eq!(
         llava.state,
-        State::Whole { size, projector: Some(projector.clone()), adapters: vec![adapter], knobs: TagKnobs::default() }
+        EntryState::Whole {
+            size,
+            projector: Some(projector.clone()),
+            adapters: vec![adapter],
+            knobs: TagParameters::default()
+        }
     );
 
-    let opened = load("llava:7b", &roots, &mut unwatched).unwrap();
+    let opened = load("llava:7b", &roots, &mut no_progress).unwrap();
     assert_eq!((opened.name.as_str(), opened.projector), ("llava:7b", Some(projector)));
     for name in ["me/mine", "ollama://me/mine:latest", "hf.co/owner/repo:Q4_K_M", "registry.ollama.ai/library/llava:7b"]
     {
-        assert_eq!(load(name, &roots, &mut unwatched).unwrap().paths, std::slice::from_ref(&model), "{name}");
+        assert_eq!(load(name, &roots, &mut no_progress).unwrap().paths, std::slice::from_ref(&model), "{name}");
     }
     for (name, reason) in [
         ("gone:1b", "its blob sha256-dddddddddddd is missing"),
@@ -106,7 +111,7 @@ fn the_ollama_store_is_read_from_manifests() {
         ("", "neither a file"),
         (store.path().to_str().unwrap(), "is a folder"),
     ] {
-        let said = load(name, &roots, &mut unwatched).unwrap_err().to_string();
+        let said = load(name, &roots, &mut no_progress).unwrap_err().to_string();
         assert!(said.contains(reason), "{name}: {said}");
     }
 }
@@ -124,7 +129,7 @@ fn newer_manifests_are_read() {
     assert_eq!(said(&list(&roots)), [("m:1b", "")]);
     fs::remove_file(old).unwrap();
     assert_eq!(said(&list(&roots)), [("m:1b", "")]);
-    assert_eq!(load("m:1b", &roots, &mut unwatched).unwrap().paths, [model]);
+    assert_eq!(load("m:1b", &roots, &mut no_progress).unwrap().paths, [model]);
 }
 
 #[cfg(unix)]
@@ -154,7 +159,9 @@ fn the_hugging_face_cache_is_read_through_snapshots() {
     insta::assert_debug_snapshot!(said(&entries));
     let newest = entries.iter().find(|entry| entry.name == "own/repo/m-Q4.gguf").unwrap();
     assert_eq!(newest.path.canonicalize().unwrap(), two.canonicalize().unwrap());
-    assert!(matches!(&newest.state, State::Whole { projector: Some(path), .. } if path.ends_with("mmproj-f16.gguf")));
+    assert!(
+        matches!(&newest.state, EntryState::Whole { projector: Some(path), .. } if path.ends_with("mmproj-f16.gguf"))
+    );
 }
 
 #[test]
@@ -180,9 +187,9 @@ fn folders_are_read_with_shards_grouped() {
     insta::assert_debug_snapshot!(said(&entries));
     assert!(entries.iter().all(|entry| entry.store == Store::LmStudio));
     let v = entries.iter().find(|entry| entry.name == "pub/other/v.gguf").unwrap();
-    assert!(matches!(&v.state, State::Whole { projector: Some(path), .. } if path.ends_with("mmproj-v.gguf")));
+    assert!(matches!(&v.state, EntryState::Whole { projector: Some(path), .. } if path.ends_with("mmproj-v.gguf")));
     let small = entries.iter().find(|entry| entry.name == "pub/model/small.GGUF").unwrap();
-    assert!(matches!(&small.state, State::Whole { projector: None, .. }));
+    assert!(matches!(&small.state, EntryState::Whole { projector: None, .. }));
 }
 
 #[test]
@@ -203,10 +210,10 @@ fn projectors_in_the_llama_cpp_cache_belong_to_their_repository() {
     let projectors: Vec<_> = entries
         .iter()
         .map(|entry| match &entry.state {
-            State::Whole { projector, .. } => {
+            EntryState::Whole { projector, .. } => {
                 (entry.name.as_str(), projector.as_ref().map(|path| path.file_name().unwrap().to_str().unwrap()))
             }
-            State::Broken(reason) => panic!("{reason}"),
+            EntryState::Broken(reason) => panic!("{reason}"),
         })
         .collect();
     assert_eq!(
@@ -227,8 +234,8 @@ fn projectors_in_the_llama_cpp_cache_belong_to_their_repository() {
 #[case("ollama://x", "registry.ollama.ai/library/x:latest", "x:latest")]
 #[case("localhost:5000/me/x:1", "localhost:5000/me/x:1", "localhost:5000/me/x:1")]
 fn ollamas_names_are_completed(#[case] text: &str, #[case] full: &str, #[case] short: &str) {
-    let name = Name::parse(text).unwrap();
-    let Name { host, namespace, model, tag } = &name;
+    let name = OllamaName::parse(text).unwrap();
+    let OllamaName { host, namespace, model, tag } = &name;
     assert_eq!(format!("{host}/{namespace}/{model}:{tag}"), full);
     assert_eq!(name.short(), short);
 }
@@ -237,7 +244,7 @@ fn ollamas_names_are_completed(#[case] text: &str, #[case] full: &str, #[case] s
 fn invalid_ollama_names_are_refused(
     #[values("", "a:b:c", "../x", "a/../b", "a//b", "a/b/c/d", "x:", "x y", "/a", ".hidden")] text: &str,
 ) {
-    assert_eq!(Name::parse(text), None);
+    assert_eq!(OllamaName::parse(text), None);
 }
 
 #[test]
@@ -268,8 +275,8 @@ fn a_path_may_begin_at_home() {
     let home = tempfile::tempdir().unwrap();
     let path = put(home.path(), "models/a.gguf", &gguf("a"));
     let roots = Roots { home: Some(home.path().to_owned()), ..Roots::default() };
-    let opened = load("~/models/a.gguf", &roots, &mut unwatched).unwrap();
+    let opened = load("~/models/a.gguf", &roots, &mut no_progress).unwrap();
     assert_eq!((opened.paths, opened.name.as_str()), (vec![path], "a"));
-    let said = load("~/models/b.gguf", &roots, &mut unwatched).unwrap_err().to_string();
+    let said = load("~/models/b.gguf", &roots, &mut no_progress).unwrap_err().to_string();
     assert!(said.contains("models/b.gguf' does not exist"), "{said}");
 }

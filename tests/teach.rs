@@ -15,7 +15,7 @@ use plimsoll::machine::Machine;
 use plimsoll::plan::Plan;
 use plimsoll::settings::{Context, Settings};
 use plimsoll::source::catalogue;
-use plimsoll::teach::{Sheet, Topic};
+use plimsoll::teach::{PageContent, Topic};
 use proptest::prelude::*;
 
 use crate::laws;
@@ -27,11 +27,11 @@ fn shown(
     machine: &Machine,
     settings: &Settings,
     topic: Topic,
-) -> Option<(Plan, Result<Sheet, String>)> {
+) -> Option<(Plan, Result<PageContent, String>)> {
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().ok()?;
-    let sheet = topic.sheet(&request, &plan, &catalogue::model).map_err(|error| error.to_string());
-    Some((plan, sheet))
+    let content = topic.content(&request, &plan, &catalogue::model).map_err(|error| error.to_string());
+    Some((plan, content))
 }
 
 /// Machines of up to four cards; more add nothing here.

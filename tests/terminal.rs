@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use plimsoll::engine::{EngineId, Scene};
+use plimsoll::engine::{EngineId, KnobContext};
 use plimsoll::settings::knob::Knob;
 use plimsoll::tui::regions::{KnobRow, Regions};
 use plimsoll::tui::widget::slider;
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 
 /// Timeout, generous for a busy computer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Session {
     child: Box<dyn Child + Send + Sync>,
@@ -75,7 +75,7 @@ impl Session {
     fn until(&mut self, what: &str, done: impl Fn(&vt100::Screen) -> bool) {
         let started = Instant::now();
         while !done(self.screen.screen()) {
-            assert!(started.elapsed() < PATIENCE, "never: {what}\n{}", self.screen.screen().contents());
+            assert!(started.elapsed() < TIMEOUT, "never: {what}\n{}", self.screen.screen().contents());
             if let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(50)) {
                 self.screen.process(&bytes);
                 self.written.extend(bytes);
@@ -126,7 +126,7 @@ impl Session {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            assert!(started.elapsed() < PATIENCE, "it does not end\n{}", self.screen.screen().contents());
+            assert!(started.elapsed() < TIMEOUT, "it does not end\n{}", self.screen.screen().contents());
             if let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(20)) {
                 self.screen.process(&bytes);
                 self.written.extend(bytes);
@@ -154,8 +154,8 @@ fn some(cells: u16) -> NonZero<u16> {
 
 /// The row of `knob` with the default engine's knobs.
 fn knob_row((columns, rows): (u16, u16), knob: Knob) -> KnobRow {
-    let machine = crate::stage::one_gpu();
-    let knobs = EngineId::default().facts().knobs(&Scene { model: None, machine: &machine, raw: false });
+    let machine = crate::harness::one_gpu();
+    let knobs = EngineId::default().facts().knobs(&KnobContext { model: None, machine: &machine, raw: false });
     let at = knobs.iter().position(|&other| other == knob).unwrap();
     Regions::of(columns, rows, knobs.len()).knob(at).unwrap()
 }
@@ -277,7 +277,7 @@ fn ctrl_z_suspends_to_the_shell() {
     session.until("the shell's screen", |screen| !screen.alternate_screen());
     let started = Instant::now();
     while format!("{:?}", session.master.get_termios()) != session.before {
-        assert!(started.elapsed() < PATIENCE, "raw mode is off for the shell");
+        assert!(started.elapsed() < TIMEOUT, "raw mode is off for the shell");
         thread::sleep(Duration::from_millis(5));
     }
     let id = session.child.process_id().unwrap().to_string();

@@ -16,7 +16,7 @@ pub use suggestion::{Cost, Gain, Suggestion};
 
 /// What is wanted most, with every layer on GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Objective {
     /// The most context.
     Context,
     /// The most sequences at once.
@@ -26,27 +26,27 @@ pub enum Wish {
 }
 
 /// No more suggestions than these.
-const MOST_SUGGESTIONS: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 
 impl PlanRequest {
     /// Up to three ways to get the most of what is wished for with every layer on GPUs, the one that costs least first;
     /// each further one costs more and brings more. The knobs in `held` stay as they are. `plan` is this request's.
-    pub fn best(&self, plan: &Plan, wish: Wish, held: &[Knob]) -> Vec<Suggestion> {
+    pub fn best(&self, plan: &Plan, objective: Objective, held: &[Knob]) -> Vec<Suggestion> {
         // suggestions give K and V one format
         let apart = held.iter().any(|knob| matches!(knob, Knob::CacheTypeK | Knob::CacheTypeV));
         let held: Vec<Knob> = held.iter().copied().chain(apart.then_some(Knob::CacheType)).collect();
         let held = held.as_slice();
-        if held.contains(&wish.knob()) || self.machine.gpus.is_empty() {
+        if held.contains(&objective.knob()) || self.machine.gpus.is_empty() {
             return Vec::new();
         }
         let mut found: Vec<Suggestion> = Vec::new();
-        for changes in Self::combinations(plan, wish, held) {
+        for changes in Self::combinations(plan, objective, held) {
             let mut settings = self.settings.clone();
             let mut machine = Machine::clone(&self.machine);
             for change in &changes {
                 change.apply(&mut settings, &mut machine);
             }
-            found.extend(self.fulfil(plan, wish, held, settings));
+            found.extend(self.maximise(plan, objective, held, settings));
         }
         // fewest costs first; of equal costs the one that brings most
         found.sort_by_key(|one| (one.costs.len(), std::cmp::Reverse(one.gain.worth())));
@@ -57,16 +57,16 @@ impl PlanRequest {
             }
         }
         // the cheapest, the one that brings most, and the best that one more change buys
-        if best.len() > MOST_SUGGESTIONS {
-            best.drain(MOST_SUGGESTIONS - 1..best.len() - 1);
+        if best.len() > MAX_SUGGESTIONS {
+            best.drain(MAX_SUGGESTIONS - 1..best.len() - 1);
         }
         best
     }
 
     /// Ways to set the knobs that are neither wished for nor held.
-    fn combinations(plan: &Plan, wish: Wish, held: &[Knob]) -> Vec<Vec<Change>> {
+    fn combinations(plan: &Plan, objective: Objective, held: &[Knob]) -> Vec<Vec<Change>> {
         let effect = &plan.settings;
-        let free = |knob: Knob| knob != wish.knob() && !held.contains(&knob);
+        let free = |knob: Knob| knob != objective.knob() && !held.contains(&knob);
         let mut axes: Vec<Vec<Option<Change>>> = Vec::new();
         let mut axis =
             |changes: Vec<Change>| axes.push(std::iter::once(None).chain(changes.into_iter().map(Some)).collect());
@@ -87,7 +87,7 @@ impl PlanRequest {
         if free(Knob::Batch) && effect.batch > 128 {
             axis(vec![Change::Batch(128)]);
         }
-        if free(Knob::Context) && wish == Wish::Parallel {
+        if free(Knob::Context) && objective == Objective::Parallel {
             let shorter = [2, 4, 8].map(|part| effect.ctx / part);
             axis(shorter.into_iter().filter(|&tokens| tokens >= 1024).map(Change::Context).collect());
         }
@@ -98,14 +98,14 @@ impl PlanRequest {
     }
 
     /// The most of what is wished for with these settings.
-    fn fulfil(&self, now: &Plan, wish: Wish, held: &[Knob], mut settings: Settings) -> Option<Suggestion> {
+    fn maximise(&self, now: &Plan, objective: Objective, held: &[Knob], mut settings: Settings) -> Option<Suggestion> {
         let request = self.with(settings.clone());
-        let (gain, shorter, plan) = match wish {
-            Wish::Context | Wish::Parallel => {
-                let Largest { value, plan, .. } = request.largest(wish.knob(), Goal::All)?;
-                (if wish == Wish::Context { Gain::Context(value) } else { Gain::Parallel(value) }, None, plan)
+        let (gain, shorter, plan) = match objective {
+            Objective::Context | Objective::Parallel => {
+                let Largest { value, plan, .. } = request.largest(objective.knob(), Goal::All)?;
+                (if objective == Objective::Context { Gain::Context(value) } else { Gain::Parallel(value) }, None, plan)
             }
-            Wish::CacheType => request.widest_cache(held)?,
+            Objective::CacheType => request.widest_cache(held)?,
         };
         match gain {
             Gain::Context(tokens) => settings.ctx = Context::Tokens(tokens),
@@ -113,7 +113,7 @@ impl PlanRequest {
             Gain::CacheType(ty) => (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)),
         }
         settings.ctx = shorter.map_or(settings.ctx, Context::Tokens);
-        Some(Suggestion { gain, costs: costs(now, &plan, wish), settings, plan })
+        Some(Suggestion { gain, costs: costs(now, &plan, objective), settings, plan })
     }
 
     /// The widest cache that keeps every layer on GPUs, with less context where that is not held and has to be.
@@ -134,7 +134,7 @@ impl PlanRequest {
     }
 }
 
-impl Wish {
+impl Objective {
     /// Every wish.
     pub const ALL: [Self; 3] = [Self::Context, Self::Parallel, Self::CacheType];
 

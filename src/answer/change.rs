@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::Goal;
-use super::search::{Mirrored, Search};
+use super::search::{Reversed, Search};
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
 use crate::machine::{Gpu, Machine};
@@ -129,9 +129,9 @@ impl fmt::Display for Change {
 }
 
 /// How far the search for more memory goes on one GPU, in MiB.
-const MOST_MEMORY: u64 = 1 << 22;
+const MAX_EXTRA_MIB: u64 = 1 << 22;
 /// So many GPUs are tried with more memory, different ones first.
-const MOST_GPUS: usize = 8;
+const MAX_GPUS_TRIED: usize = 8;
 
 impl PlanRequest {
     /// The smallest single change of each knob that makes `plan`, which is this request's, meet `goal`. Empty when it is met
@@ -196,8 +196,8 @@ impl PlanRequest {
         let mut candidates: Vec<usize> = (0..gpus.len()).collect();
         candidates.sort_by_key(|&index| !is_new(index));
         let mut least: Option<(usize, u64)> = None;
-        for gpu in candidates.into_iter().take(MOST_GPUS) {
-            let mut more = More { request: self, gpu, goal, seen: HashMap::new() };
+        for gpu in candidates.into_iter().take(MAX_GPUS_TRIED) {
+            let mut more = MoreMemory { request: self, gpu, goal, seen: HashMap::new() };
             let found = match least {
                 // where less is enough, so is a little less
                 Some((_, mib)) => more.least_up_to(mib - 1),
@@ -222,7 +222,7 @@ impl PlanRequest {
 
 /// More memory on one GPU, tried out. An engine may choose other knobs by the memory that there is, and then need more
 /// of it; by the same knobs, more memory is taken never to hold less.
-struct More<'a> {
+struct MoreMemory<'a> {
     request: &'a PlanRequest,
     gpu: usize,
     goal: Goal,
@@ -230,12 +230,12 @@ struct More<'a> {
     seen: HashMap<u64, (bool, Option<InEffect>)>,
 }
 
-impl More<'_> {
+impl MoreMemory<'_> {
     fn at(&mut self, mib: u64) -> (bool, Option<InEffect>) {
         let Self { request, gpu, goal, ref mut seen } = *self;
         let find = || {
-            let gist = request.after_in_short(&request.memory(gpu, mib)?)?.gist(goal.aim()).ok()?;
-            Some((goal.is_met_in(&gist), Some(magnitudes(gist.settings))))
+            let summary = request.after_in_short(&request.memory(gpu, mib)?)?.summary(goal.fit_goal()).ok()?;
+            Some((goal.is_met_in(&summary), Some(magnitudes(summary.settings))))
         };
         seen.entry(mib).or_insert_with(|| find().unwrap_or_default()).clone()
     }
@@ -243,7 +243,7 @@ impl More<'_> {
     /// The least that is enough.
     fn least(&mut self) -> Option<u64> {
         let mut low = 0;
-        for high in (0..=MOST_MEMORY.ilog2()).map(|power| 1 << power) {
+        for high in (0..=MAX_EXTRA_MIB.ilog2()).map(|power| 1 << power) {
             if let Some(found) = self.least_between(low, high) {
                 return Some(found);
             }
@@ -259,11 +259,11 @@ impl More<'_> {
 
     /// The least above `low`, which is not enough, up to `high`.
     fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
-        Mirrored { search: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
+        Reversed { search: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
     }
 }
 
-impl Search for More<'_> {
+impl Search for MoreMemory<'_> {
     type Rules = Option<InEffect>;
 
     fn rules(&mut self, mib: u64) -> Option<InEffect> {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::search::{KnobSearch, Planned, RulesInEffect, Search, Track};
+use super::search::{KnobRange, KnobSearch, Planned, RulesInEffect, Search};
 use super::verdict::headline;
 use crate::engine::PlanRequest;
 use crate::plan::Verdict;
@@ -16,16 +16,16 @@ pub struct Cliff {
     /// The first value after it.
     pub first: u64,
     /// How things are at `last`.
-    pub before: Side,
+    pub before: CliffSide,
     /// How they are at `first`.
-    pub after: Side,
+    pub after: CliffSide,
     /// What the engine's rules changed by themselves: `batch 512 → 1024`.
     pub jumps: Vec<String>,
 }
 
 /// How things are on one side of a cliff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Side {
+pub struct CliffSide {
     /// Layers on GPUs.
     pub offloaded: usize,
     /// GPUs that are asked for something.
@@ -36,19 +36,19 @@ pub struct Side {
 
 impl Cliff {
     /// The last value with every layer on GPUs is before it.
-    pub fn is_edge_of_all(&self) -> bool {
+    pub fn is_full_offload_limit(&self) -> bool {
         self.before.verdict == Some(Verdict::Gpu) && self.after.verdict != Some(Verdict::Gpu)
     }
 
     /// More layers are on GPUs after it, or all of them at last fit there.
     pub fn is_gain(&self) -> bool {
         let (before, after) = (self.before, self.after);
-        let fits = |side: Side| side.verdict.is_some_and(|verdict| verdict != Verdict::DoesNotFit);
+        let fits = |side: CliffSide| side.verdict.is_some_and(|verdict| verdict != Verdict::DoesNotFit);
         after.offloaded > before.offloaded || (fits(after) && !fits(before) && after.offloaded == before.offloaded)
     }
 
     /// What is different after it: `24 576 → 24 577: 33 → 32 layers on GPUs`.
-    pub fn says(&self, knob: Knob) -> String {
+    pub fn description(&self, knob: Knob) -> String {
         let (before, after) = (self.before, self.after);
         let mut parts = Vec::new();
         if before.offloaded != after.offloaded {
@@ -70,13 +70,13 @@ impl PlanRequest {
     /// Where things change along `knob` while the other knobs stay, in ascending order. Asking for GPU layers is expected
     /// to move layers: there, only a verdict or a request that is not met is a change.
     pub fn cliffs(&self, knob: Knob) -> Vec<Cliff> {
-        self.cliffs_by_stretch(knob).flatten().collect()
+        self.cliffs_by_segment(knob).flatten().collect()
     }
 
     /// The same stretch by stretch of the knob's track, each looked at when it is asked for.
-    pub fn cliffs_by_stretch(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<> {
+    pub fn cliffs_by_segment(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<> {
         let bounds = self.bounds();
-        let track = Track::of(knob, &bounds);
+        let track = KnobRange::of(knob, &bounds);
         let mut search = KnobSearch::for_everything(self.clone(), knob, track);
         let samples = track.samples(self, knob, &bounds);
         (1..samples.len()).map(move |next| {
@@ -147,6 +147,6 @@ fn outcome(knob: Knob, value: u64, planned: &Planned) -> (u64, Option<Verdict>, 
     (layers, planned.verdict, planned.rules.clone())
 }
 
-fn side(planned: &Planned) -> Side {
-    Side { offloaded: planned.offloaded, gpus: planned.gpus_in_use(), verdict: planned.verdict }
+fn side(planned: &Planned) -> CliffSide {
+    CliffSide { offloaded: planned.offloaded, gpus: planned.gpus_in_use(), verdict: planned.verdict }
 }

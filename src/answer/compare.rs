@@ -7,7 +7,7 @@ use crate::units::{Bytes, Tokens};
 
 /// What one plan has in one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Figure {
+pub enum ComparedValue {
     /// A word or a few.
     Words(String),
     /// A number of tokens, sequences or layers.
@@ -22,25 +22,25 @@ pub enum Figure {
 
 /// One figure of every plan, in the order of the plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct ComparisonRow {
     /// What it is.
     pub name: String,
     /// One for each plan.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<ComparedValue>,
 }
 
 /// Rows that belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct ComparisonGroup {
     /// What they are about.
     pub title: &'static str,
     /// The rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
 }
 
 /// How a figure stands to that of the first plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Against {
+pub enum Difference {
     /// The same, or it is the first.
     Same,
     /// So much more memory.
@@ -55,26 +55,26 @@ pub enum Against {
     Other,
 }
 
-impl Figure {
+impl ComparedValue {
     /// How it stands to the figure of the first plan.
-    pub fn against(&self, first: &Self) -> Against {
+    pub fn against(&self, first: &Self) -> Difference {
         let ordered = |ordering: std::cmp::Ordering| match ordering {
-            std::cmp::Ordering::Less => Against::Lower,
-            std::cmp::Ordering::Equal => Against::Same,
-            std::cmp::Ordering::Greater => Against::Higher,
+            std::cmp::Ordering::Less => Difference::Lower,
+            std::cmp::Ordering::Equal => Difference::Same,
+            std::cmp::Ordering::Greater => Difference::Higher,
         };
         match (self, first) {
-            _ if self == first => Against::Same,
-            (Self::Size(size), Self::Size(of)) if size > of => Against::More(*size - *of),
-            (Self::Size(size), Self::Size(of)) => Against::Less(*of - *size),
+            _ if self == first => Difference::Same,
+            (Self::Size(size), Self::Size(of)) if size > of => Difference::More(*size - *of),
+            (Self::Size(size), Self::Size(of)) => Difference::Less(*of - *size),
             (Self::Count(count), Self::Count(of)) => ordered(count.cmp(of)),
             (Self::Share(part, whole), Self::Share(of, all)) if whole == all => ordered(part.cmp(of)),
-            _ => Against::Other,
+            _ => Difference::Other,
         }
     }
 }
 
-impl fmt::Display for Figure {
+impl fmt::Display for ComparedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Words(words) => f.pad(words),
@@ -86,7 +86,7 @@ impl fmt::Display for Figure {
     }
 }
 
-impl Row {
+impl ComparisonRow {
     /// Not every plan has the same.
     pub fn differs(&self) -> bool {
         self.figures.windows(2).any(|pair| pair.first() != pair.last())
@@ -94,68 +94,68 @@ impl Row {
 }
 
 /// The figures of `plans`, of which some may be missing.
-pub fn compare(plans: &[Option<&Plan>]) -> Vec<Group> {
-    let row = |name: &str, of: &dyn Fn(&Plan) -> Figure| Row {
+pub fn compare(plans: &[Option<&Plan>]) -> Vec<ComparisonGroup> {
+    let row = |name: &str, of: &dyn Fn(&Plan) -> ComparedValue| ComparisonRow {
         name: name.to_owned(),
-        figures: plans.iter().map(|plan| plan.map_or(Figure::Nothing, of)).collect(),
+        figures: plans.iter().map(|plan| plan.map_or(ComparedValue::Nothing, of)).collect(),
     };
-    let words = |text: &str| Figure::Words(text.to_owned());
-    let layers = row("layers on GPU", &|plan| Figure::Share(plan.on_gpus(), plan.layers.len()));
+    let words = |text: &str| ComparedValue::Words(text.to_owned());
+    let layers = row("layers on GPU", &|plan| ComparedValue::Share(plan.on_gpus(), plan.layers.len()));
     let mut memory = vec![
-        row("weights", &|plan| Figure::Size(plan.totals.weights)),
-        row("cache", &|plan| Figure::Size(plan.totals.cache)),
-        row("graph", &|plan| Figure::Size(plan.totals.graph)),
-        row("on GPU", &|plan| Figure::Size(plan.totals.gpu)),
-        row("in RAM", &|plan| Figure::Size(plan.totals.cpu)),
+        row("weights", &|plan| ComparedValue::Size(plan.totals.weights)),
+        row("cache", &|plan| ComparedValue::Size(plan.totals.cache)),
+        row("graph", &|plan| ComparedValue::Size(plan.totals.graph)),
+        row("on GPU", &|plan| ComparedValue::Size(plan.totals.gpu)),
+        row("in RAM", &|plan| ComparedValue::Size(plan.totals.cpu)),
     ];
     if plans.iter().flatten().any(|plan| plan.parts_in_ram() > Bytes::ZERO) {
-        memory.push(row("parts in RAM", &|plan| Figure::Size(plan.parts_in_ram())));
+        memory.push(row("parts in RAM", &|plan| ComparedValue::Size(plan.parts_in_ram())));
     }
     if plans.iter().flatten().any(|plan| plan.gpus().len() > 1) {
         let most = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
-        let on = |gpu: usize| move |plan: &Plan| plan.gpus().get(gpu).map_or(Figure::Nothing, size_on);
+        let on = |gpu: usize| move |plan: &Plan| plan.gpus().get(gpu).map_or(ComparedValue::Nothing, size_on);
         memory.extend((0..most).map(|gpu| row(&format!("on GPU{gpu}"), &on(gpu))));
     }
     let mut settings = vec![
-        row("context", &|plan| Figure::Count(plan.settings.ctx)),
-        row("parallel", &|plan| Figure::Count(plan.settings.parallel)),
+        row("context", &|plan| ComparedValue::Count(plan.settings.ctx)),
+        row("parallel", &|plan| ComparedValue::Count(plan.settings.parallel)),
         row("KV cache", &|plan| words(&cache_types(plan))),
         row("flash attn", &|plan| words(&plan.settings.flash_attn.to_string())),
-        row("batch", &|plan| Figure::Count(plan.settings.batch)),
-        row("ubatch", &|plan| Figure::Count(plan.settings.ubatch)),
+        row("batch", &|plan| ComparedValue::Count(plan.settings.batch)),
+        row("ubatch", &|plan| ComparedValue::Count(plan.settings.ubatch)),
     ];
     let own = [
         row("unified KV", &|plan| {
-            plan.settings.kv_unified.map_or(Figure::Nothing, |on| words(if on { "on" } else { "off" }))
+            plan.settings.kv_unified.map_or(ComparedValue::Nothing, |on| words(if on { "on" } else { "off" }))
         }),
-        row("outputs", &|plan| plan.settings.outputs.map_or(Figure::Nothing, Figure::Count)),
-        row("MoE in RAM", &|plan| plan.settings.n_cpu_moe.map_or(Figure::Nothing, Figure::Count)),
+        row("outputs", &|plan| plan.settings.outputs.map_or(ComparedValue::Nothing, ComparedValue::Count)),
+        row("MoE in RAM", &|plan| plan.settings.n_cpu_moe.map_or(ComparedValue::Nothing, ComparedValue::Count)),
     ];
     // what only some engines have is told where some plan has it
-    settings.extend(own.into_iter().filter(|row| row.figures.iter().any(|figure| *figure != Figure::Nothing)));
+    settings.extend(own.into_iter().filter(|row| row.figures.iter().any(|figure| *figure != ComparedValue::Nothing)));
     let model = vec![
         row("name", &|plan| words(&plan.model.name)),
-        row("quantisation", &|plan| plan.model.file_type.as_deref().map_or(Figure::Nothing, words)),
-        row("size", &|plan| Figure::Size(plan.model.bytes)),
+        row("quantisation", &|plan| plan.model.file_type.as_deref().map_or(ComparedValue::Nothing, words)),
+        row("size", &|plan| ComparedValue::Size(plan.model.bytes)),
     ];
     let made_by = vec![
         row("engine", &|plan| words(plan.engine.title())),
-        row("release", &|plan| plan.settings.release.map_or(Figure::Nothing, |release| words(release.name()))),
+        row("release", &|plan| plan.settings.release.map_or(ComparedValue::Nothing, |release| words(release.name()))),
         row("figures", &|plan| words(&plan.confidence.to_string())),
         row("GPUs", &|plan| words(&cards(plan))),
-        row("GPU memory", &|plan| Figure::Size(plan.gpus().iter().map(|gpu| gpu.total).sum())),
-        row("RAM", &|plan| Figure::Size(plan.cpu().total)),
+        row("GPU memory", &|plan| ComparedValue::Size(plan.gpus().iter().map(|gpu| gpu.total).sum())),
+        row("RAM", &|plan| ComparedValue::Size(plan.cpu().total)),
     ];
     vec![
-        Group { title: "Memory", rows: std::iter::once(layers).chain(memory).collect() },
-        Group { title: "Knobs in effect", rows: settings },
-        Group { title: "Model", rows: model },
-        Group { title: "Planned for", rows: made_by },
+        ComparisonGroup { title: "Memory", rows: std::iter::once(layers).chain(memory).collect() },
+        ComparisonGroup { title: "Knobs in effect", rows: settings },
+        ComparisonGroup { title: "Model", rows: model },
+        ComparisonGroup { title: "Planned for", rows: made_by },
     ]
 }
 
-fn size_on(gpu: &DevicePlan) -> Figure {
-    Figure::Size(gpu.asked())
+fn size_on(gpu: &DevicePlan) -> ComparedValue {
+    ComparedValue::Size(gpu.asked())
 }
 
 /// One format, or that of K and that of V.
@@ -182,12 +182,16 @@ mod tests {
 
     #[test]
     fn a_figure_is_measured_against_the_first() {
-        let size = |mib| Figure::Size(Bytes::mib(mib));
-        assert_eq!(size(512).against(&size(300)), Against::More(Bytes::mib(212)));
-        assert_eq!(size(300).against(&size(512)), Against::Less(Bytes::mib(212)));
-        assert_eq!(size(300).against(&size(300)), Against::Same);
-        assert_eq!(Figure::Share(12, 33).against(&Figure::Share(33, 33)), Against::Lower);
-        assert_eq!(Figure::Share(12, 33).against(&Figure::Share(9, 81)), Against::Other, "layers of other models");
-        assert_eq!(Figure::Nothing.against(&size(1)), Against::Other);
+        let size = |mib| ComparedValue::Size(Bytes::mib(mib));
+        assert_eq!(size(512).against(&size(300)), Difference::More(Bytes::mib(212)));
+        assert_eq!(size(300).against(&size(512)), Difference::Less(Bytes::mib(212)));
+        assert_eq!(size(300).against(&size(300)), Difference::Same);
+        assert_eq!(ComparedValue::Share(12, 33).against(&ComparedValue::Share(33, 33)), Difference::Lower);
+        assert_eq!(
+            ComparedValue::Share(12, 33).against(&ComparedValue::Share(9, 81)),
+            Difference::Other,
+            "layers of other models"
+        );
+        assert_eq!(ComparedValue::Nothing.against(&size(1)), Difference::Other);
     }
 }

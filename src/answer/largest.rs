@@ -1,7 +1,7 @@
 //! The largest value of a knob that still fits, the others held.
 
 use super::Goal;
-use super::search::{KnobSearch, Mirrored, Search, Track};
+use super::search::{KnobRange, KnobSearch, Reversed, Search};
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
@@ -30,16 +30,16 @@ impl PlanRequest {
     /// stops and wherever the engine's rules change, and divided further where the rules in effect differ.
     pub fn largest(&self, knob: Knob, goal: Goal) -> Option<Largest> {
         let bounds = self.bounds();
-        self.largest_on(knob, goal, Track::of(knob, &bounds), &bounds)
+        self.largest_on(knob, goal, KnobRange::of(knob, &bounds), &bounds)
     }
 
     /// The smallest value of `knob` with which `goal` is met while the other knobs stay: for those of which more is needed
     /// the less there is room, as [`Knob::CpuMoe`]. With none the engine decides by itself, so only what is asked for is
     /// looked at; where the least of that will do, nothing need be asked.
     pub fn fewest(&self, knob: Knob, goal: Goal) -> Option<u64> {
-        let track = Track::new(1, knob.stops(&self.bounds()).last().max(1));
+        let track = KnobRange::new(1, knob.stops(&self.bounds()).last().max(1));
         let mut search = KnobSearch::for_goal(self.clone(), knob, goal, track);
-        let place = Mirrored { search: &mut search, last: track.last() }.last_met(&[0, track.last()])?;
+        let place = Reversed { search: &mut search, last: track.last() }.last_met(&[0, track.last()])?;
         let fewest = track.value(track.last() - place);
         let none_will_do =
             || self.plan_with(|settings| knob.set(settings, 0)).is_some_and(|plan| goal.is_met_by(&plan));
@@ -48,17 +48,17 @@ impl PlanRequest {
 
     /// The smallest value of `knob` that the engine tells from nothing: where its range begins.
     pub fn least(&self, knob: Knob) -> u64 {
-        Track::of(knob, &self.bounds()).value(0)
+        KnobRange::of(knob, &self.bounds()).value(0)
     }
 
     /// [`PlanRequest::largest`], but below `value`.
     pub(super) fn largest_below(&self, knob: Knob, goal: Goal, value: u64) -> Option<Largest> {
         let bounds = self.bounds();
-        let track = Track::of(knob, &bounds).up_to(value.checked_sub(1)?)?;
+        let track = KnobRange::of(knob, &bounds).up_to(value.checked_sub(1)?)?;
         self.largest_on(knob, goal, track, &bounds)
     }
 
-    fn largest_on(&self, knob: Knob, goal: Goal, track: Track, bounds: &Bounds) -> Option<Largest> {
+    fn largest_on(&self, knob: Knob, goal: Goal, track: KnobRange, bounds: &Bounds) -> Option<Largest> {
         if knob.words().is_some() {
             return None;
         }

@@ -9,7 +9,7 @@ use crate::settings::knob::{Knob, QUANTISATIONS};
 
 /// How far knobs can go with every layer on GPUs, the others held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct KnobLimits {
     /// The largest context, in tokens.
     pub context: Option<u64>,
     /// The most sequences.
@@ -28,7 +28,7 @@ pub struct Limits {
     pub remedies: Vec<Change>,
 }
 
-impl Limits {
+impl KnobLimits {
     /// The knobs that are asked for how far they can go, as far as the engine offers them.
     pub const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Quant, Knob::Batch, Knob::Ubatch, Knob::CpuMoe];
 
@@ -55,13 +55,13 @@ impl Limits {
 
 impl PlanRequest {
     /// How far each knob can go, and what would help if not everything is on GPUs now; `plan` is this request's.
-    pub fn limits(&self, plan: &Plan) -> Limits {
+    pub fn limits(&self, plan: &Plan) -> KnobLimits {
         let without_gpus = self.machine.gpus.is_empty();
         let context_in_all = (without_gpus || plan.verdict == Verdict::DoesNotFit)
             .then(|| self.largest(Knob::Context, Goal::AtLeast(0)).map(|most| most.value))
             .flatten();
         if without_gpus {
-            return Limits { context_in_all, ..Limits::default() };
+            return KnobLimits { context_in_all, ..KnobLimits::default() };
         }
         let offered = self.knobs();
         let most = |knob| self.largest(knob, Goal::All).map(|largest| largest.value);
@@ -77,7 +77,7 @@ impl PlanRequest {
                 remedies.insert(0, auto);
             }
         }
-        Limits {
+        KnobLimits {
             context: most(Knob::Context),
             parallel: most(Knob::Parallel),
             batch: most(Knob::Batch),

@@ -10,7 +10,7 @@ use crate::settings::knob::Knob;
 
 /// What one machine makes of the model.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OnMachine {
+pub struct MachineResult {
     /// What the machine is called.
     pub name: String,
     /// The plan there, or why there is none, in one sentence.
@@ -21,10 +21,10 @@ pub struct OnMachine {
 
 impl PlanRequest {
     /// Plans for `machine` instead of this request's own, and looks how large its context can be there.
-    pub fn on(&self, name: &str, machine: &Arc<Machine>) -> OnMachine {
+    pub fn on(&self, name: &str, machine: &Arc<Machine>) -> MachineResult {
         let request = self.on_machine(Arc::clone(machine));
         let plan = request.plan().map(Box::new).map_err(|error| error.to_string());
         let context = request.largest(Knob::Context, Goal::All).map(|largest| largest.value);
-        OnMachine { name: name.to_owned(), plan, context }
+        MachineResult { name: name.to_owned(), plan, context }
     }
 }

@@ -128,30 +128,30 @@ impl PlanRequest {
     }
 
     /// Every pair of values, row after row; where the model cannot be had in a quantisation, the reason.
-    pub fn pairs(&self, rows: &Axis, columns: &Axis) -> impl Iterator<Item = Result<Pair, String>> + use<> {
+    pub fn pairs(&self, rows: &Axis, columns: &Axis) -> impl Iterator<Item = Result<CellSettings, String>> + use<> {
         let (down, across) = (self.steps(rows), self.steps(columns));
         down.into_iter().flat_map(move |row| {
-            let pair = move |column| Pair::default().with(&row)?.with(&column);
+            let pair = move |column| CellSettings::default().with(&row)?.with(&column);
             across.clone().into_iter().map(pair)
         })
     }
 
     /// What the engine makes of one pair.
-    fn outcome_of(&self, pair: &Pair) -> Result<Outcome, String> {
+    fn outcome_of(&self, pair: &CellSettings) -> Result<Outcome, String> {
         let model = pair.model.as_ref().map_or(&self.model, |(_, model)| model);
         self.with_model(Arc::clone(model)).outcome(&pair.knobs)
     }
 
     /// Each quantisation is made once, not once for each cell.
-    fn steps(&self, axis: &Axis) -> Vec<Step> {
+    fn steps(&self, axis: &Axis) -> Vec<AxisValue> {
         match axis {
-            Axis::Knob(knob, values) => values.iter().map(|&value| Step::Knob(*knob, value)).collect(),
+            Axis::Knob(knob, values) => values.iter().map(|&value| AxisValue::Knob(*knob, value)).collect(),
             Axis::Quantisation(to) => {
                 let made = |to: FileType| match self.model.requantised(to) {
                     Ok(model) => Ok((to, model.into())),
                     Err(error) => Err(error.to_string()),
                 };
-                to.iter().map(|&to| Step::Model(made(to))).collect()
+                to.iter().map(|&to| AxisValue::Model(made(to))).collect()
             }
         }
     }
@@ -159,23 +159,23 @@ impl PlanRequest {
 
 /// One row or column.
 #[derive(Clone)]
-enum Step {
+enum AxisValue {
     Knob(Knob, u64),
     Model(Result<(FileType, Arc<PreparedModel>), String>),
 }
 
 /// What is different in one cell.
 #[derive(Clone, Debug, Default)]
-pub struct Pair {
+pub struct CellSettings {
     knobs: Vec<(Knob, u64)>,
     model: Option<(FileType, Arc<PreparedModel>)>,
 }
 
-impl Pair {
-    fn with(mut self, step: &Step) -> Result<Self, String> {
+impl CellSettings {
+    fn with(mut self, step: &AxisValue) -> Result<Self, String> {
         match step {
-            Step::Knob(knob, value) => self.knobs.push((*knob, *value)),
-            Step::Model(model) => self.model = Some(model.clone()?),
+            AxisValue::Knob(knob, value) => self.knobs.push((*knob, *value)),
+            AxisValue::Model(model) => self.model = Some(model.clone()?),
         }
         Ok(self)
     }

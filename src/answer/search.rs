@@ -5,7 +5,7 @@ mod knob;
 mod track;
 
 pub(super) use knob::{KnobSearch, Planned, RulesInEffect};
-pub(super) use track::Track;
+pub(super) use track::KnobRange;
 
 /// Places in a row, of which some meet a goal.
 pub(super) trait Search {
@@ -76,12 +76,12 @@ pub(super) trait Search {
 }
 
 /// A search from the far end: its place `last` comes first.
-pub(super) struct Mirrored<'s, S> {
+pub(super) struct Reversed<'s, S> {
     pub search: &'s mut S,
     pub last: u64,
 }
 
-impl<S: Search> Search for Mirrored<'_, S> {
+impl<S: Search> Search for Reversed<'_, S> {
     type Rules = S::Rules;
 
     fn rules(&mut self, place: u64) -> S::Rules {
@@ -106,7 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Places whose need and rules are known.
-    struct Known<N, R> {
+    struct KnownNeeds<N, R> {
         need: N,
         rules: R,
         room: u64,
@@ -117,11 +117,11 @@ mod tests {
         need: impl Fn(u64) -> u64,
         rules: impl Fn(u64) -> R,
         room: u64,
-    ) -> Known<impl Fn(u64) -> u64, impl Fn(u64) -> R> {
-        Known { need, rules, room, looked: HashSet::new() }
+    ) -> KnownNeeds<impl Fn(u64) -> u64, impl Fn(u64) -> R> {
+        KnownNeeds { need, rules, room, looked: HashSet::new() }
     }
 
-    impl<N: Fn(u64) -> u64, T: PartialEq, R: Fn(u64) -> T> Search for Known<N, R> {
+    impl<N: Fn(u64) -> u64, T: PartialEq, R: Fn(u64) -> T> Search for KnownNeeds<N, R> {
         type Rules = T;
 
         fn rules(&mut self, place: u64) -> T {

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::cliffs::Cliff;
-use crate::engine::Aim;
+use crate::engine::FitGoal;
 use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
-use crate::plan::{Gist, Plan, Standing, Totals, Verdict};
+use crate::plan::{FitStatus, Plan, PlanSummary, Totals, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::{Bytes, Ratio};
 
@@ -73,7 +73,7 @@ pub struct DeviceSums {
 impl Outcome {
     /// In short.
     pub fn of(plan: &Plan) -> Self {
-        Self::of_gist(&Gist::of(plan))
+        Self::of_gist(&PlanSummary::of(plan))
     }
 
     /// As [`Plan::on_gpus`].
@@ -82,11 +82,11 @@ impl Outcome {
     }
 
     /// How it stands, as people should read it.
-    pub fn standing(&self) -> Standing {
-        Standing::of(self.verdict, self.parts_in_ram)
+    pub fn fit_status(&self) -> FitStatus {
+        FitStatus::of(self.verdict, self.parts_in_ram)
     }
 
-    fn of_gist(gist: &Gist) -> Self {
+    fn of_gist(summary: &PlanSummary) -> Self {
         let device = |device: &crate::plan::DevicePlan| DeviceSums {
             id: device.id.clone(),
             kind: device.kind,
@@ -97,15 +97,15 @@ impl Outcome {
             reserved: device.reserved(),
             layers: device.layers.len(),
         };
-        let totals = Totals::of(&gist.devices);
+        let totals = Totals::of(&summary.devices);
         Self {
-            verdict: gist.verdict,
-            offloaded: gist.offloaded,
-            layer_count: gist.layer_count,
+            verdict: summary.verdict,
+            offloaded: summary.offloaded,
+            layer_count: summary.layer_count,
             on_gpu: totals.gpu.share_of(totals.all),
-            parts_in_ram: gist.parts_in_ram(),
+            parts_in_ram: summary.parts_in_ram(),
             totals,
-            devices: gist.devices.iter().map(device).collect(),
+            devices: summary.devices.iter().map(device).collect(),
         }
     }
 }
@@ -125,6 +125,6 @@ impl PlanRequest {
     /// What the engine makes of these knobs set to these values.
     pub(super) fn outcome(&self, knobs: &[(Knob, u64)]) -> Result<Outcome, String> {
         let request = self.changed(|settings| knobs.iter().for_each(|&(knob, value)| knob.set(settings, value)));
-        request.gist(Aim::Most).map(|gist| Outcome::of_gist(&gist)).map_err(|error| error.to_string())
+        request.summary(FitGoal::Most).map(|summary| Outcome::of_gist(&summary)).map_err(|error| error.to_string())
     }
 }

@@ -1,11 +1,11 @@
 //! Does it fit, what is the limit, what would change it: one sentence, in words a person would use.
 
-use super::Limits;
+use super::KnobLimits;
 use crate::machine::DeviceKind;
-use crate::plan::{LayerPlan, Plan, Standing, Verdict};
+use crate::plan::{FitStatus, LayerPlan, Plan, Verdict};
 use crate::units::{Bytes, Tokens};
 
-impl Standing {
+impl FitStatus {
     /// It as a short headline.
     pub const fn headline(self) -> &'static str {
         match self {
@@ -20,19 +20,19 @@ impl Standing {
 
 /// The headline of a verdict alone, where nothing is known of parts in RAM.
 pub fn headline(verdict: Verdict) -> &'static str {
-    Standing::of(verdict, Bytes::ZERO).headline()
+    FitStatus::of(verdict, Bytes::ZERO).headline()
 }
 
 /// What to say after the headline; `limits` may still be under way.
-pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
+pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let all = plan.layers.len();
-    match plan.standing() {
-        Standing::Fits => {
+    match plan.fit_status() {
+        FitStatus::Fits => {
             let (place, spare) = on_gpus(plan);
             let (parts, room) = (parts_on_others(plan), room_to_grow(plan, limits));
             format!("all {all} layers are on {place}, with {spare} to spare.{parts}{room}")
         }
-        Standing::PartInRam(parts) => {
+        FitStatus::PartInRam(parts) => {
             let (place, spare) = on_gpus(plan);
             let room = room_to_grow(plan, limits);
             format!(
@@ -40,20 +40,20 @@ pub fn sentence(plan: &Plan, limits: Option<&Limits>) -> String {
                  in RAM, which is slower.{room}"
             )
         }
-        Standing::Split => {
+        FitStatus::Split => {
             let (in_ram, verb) = match plan.cpu().layers.len() {
                 1 => ("1 layer".to_owned(), "is"),
                 n => (format!("{n} of {all} layers"), "are"),
             };
             format!("{in_ram} {verb} in RAM, which is slower.{}", ways_back(plan, limits))
         }
-        Standing::InRam if plan.gpus().is_empty() => {
+        FitStatus::InRam if plan.gpus().is_empty() => {
             let cpu = plan.cpu();
             let room = in_all(plan, limits);
             format!("no GPU, so all {all} layers are in RAM: {} used of {} free.{room}", cpu.asked(), cpu.free)
         }
-        Standing::InRam => format!("no layer is on GPU, all {all} are in RAM.{}", ways_back(plan, limits)),
-        Standing::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
+        FitStatus::InRam => format!("no layer is on GPU, all {all} are in RAM.{}", ways_back(plan, limits)),
+        FitStatus::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
     }
 }
 
@@ -79,7 +79,7 @@ fn parts_on_others(plan: &Plan) -> String {
     format!(" Parts of {layers} ({bytes}) are on a different GPU from the rest of the layer.")
 }
 
-fn room_to_grow(plan: &Plan, limits: Option<&Limits>) -> String {
+fn room_to_grow(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let trained = plan.model.context_train;
     match limits.and_then(|limits| limits.context) {
         Some(most) if most > plan.settings.ctx => {
@@ -93,7 +93,7 @@ fn room_to_grow(plan: &Plan, limits: Option<&Limits>) -> String {
 }
 
 /// How far the context could go with layers in RAM, where that is the limit.
-fn in_all(plan: &Plan, limits: Option<&Limits>) -> String {
+fn in_all(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     match limits.and_then(|limits| limits.context_in_all) {
         Some(most) if plan.verdict == Verdict::DoesNotFit => format!(" A context of {} fits.", Tokens(most)),
         Some(most) if most > plan.settings.ctx => format!(" A context of {} also fits.", Tokens(most)),
@@ -102,7 +102,7 @@ fn in_all(plan: &Plan, limits: Option<&Limits>) -> String {
     }
 }
 
-fn ways_back(plan: &Plan, limits: Option<&Limits>) -> String {
+fn ways_back(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let Some(limits) = limits else { return String::new() };
     let mut ways: Vec<String> = Vec::new();
     ways.extend(limits.context.map(|most| format!("a context of {}", Tokens(most))));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::plan::{DevicePlan, LayerPlan, Plan, Reserve, Standing, Why};
+use crate::plan::{DevicePlan, FitStatus, LayerPlan, Plan, Reserve, Why};
 use crate::units::{Bytes, grouped};
 
 /// Why one layer is where it is.
@@ -32,7 +32,7 @@ pub struct Inequality {
     /// What was free there before the model.
     pub free: Bytes,
     /// What is kept back, part by part: minimum memory, buffers, overhead, the graph's reserve.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<ReservedPart>,
     /// How many layers were placed there before.
     pub placed: usize,
     /// What they take.
@@ -47,7 +47,7 @@ pub struct Inequality {
 
 /// A part of what is kept back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct ReservedPart {
     /// What it is for, in a few words.
     pub name: String,
     /// How much.
@@ -56,7 +56,7 @@ pub struct Kept {
 
 /// Something that takes memory on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Taker {
+pub struct MemoryUser {
     /// The device: `GPU0`.
     pub device: String,
     /// What it is: `weights of 26 layers`.
@@ -76,7 +76,7 @@ pub fn layer(plan: &Plan, index: usize) -> Option<LayerAnswer> {
 }
 
 /// What takes the memory of each GPU, the largest first within a GPU.
-pub fn takers(plan: &Plan) -> Vec<Taker> {
+pub fn memory_users(plan: &Plan) -> Vec<MemoryUser> {
     let of = |gpu: &DevicePlan| {
         let layers = match gpu.layers.len() {
             1 => "1 layer".to_owned(),
@@ -92,17 +92,17 @@ pub fn takers(plan: &Plan) -> Vec<Taker> {
         takers.retain(|&(_, bytes)| bytes > Bytes::ZERO);
         takers.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
         let device = gpu.id.clone();
-        takers.into_iter().map(move |(name, bytes)| Taker { device: device.clone(), name, bytes })
+        takers.into_iter().map(move |(name, bytes)| MemoryUser { device: device.clone(), name, bytes })
     };
     plan.gpus().iter().flat_map(of).collect()
 }
 
 /// Why there is no layer to be brought onto GPUs; none where there is one.
-pub fn all_there(plan: &Plan) -> Option<&'static str> {
-    match plan.standing() {
-        Standing::Fits => Some("Nothing needs to change: all layers are on GPU."),
-        Standing::PartInRam(_) => Some("No whole layer is in RAM: only parts of layers are."),
-        Standing::Split | Standing::InRam | Standing::DoesNotFit => None,
+pub fn nothing_to_move(plan: &Plan) -> Option<&'static str> {
+    match plan.fit_status() {
+        FitStatus::Fits => Some("Nothing needs to change: all layers are on GPU."),
+        FitStatus::PartInRam(_) => Some("No whole layer is in RAM: only parts of layers are."),
+        FitStatus::Split | FitStatus::InRam | FitStatus::DoesNotFit => None,
     }
 }
 
@@ -181,8 +181,8 @@ impl Inequality {
         let left = |list: &[Reserve]| before_layers(list) - placed_bytes;
         let explains = |list: &[Reserve]| graphs.into_iter().find(|&graph| left(list) - graph == room);
         let kept = |list: &[Reserve], name: &str, bytes: Bytes| {
-            let parts = list.iter().map(|part| Kept { name: part.name.to_owned(), bytes: part.bytes });
-            let last = Kept { name: name.to_owned(), bytes };
+            let parts = list.iter().map(|part| ReservedPart { name: part.name.to_owned(), bytes: part.bytes });
+            let last = ReservedPart { name: name.to_owned(), bytes };
             parts.chain(Some(last).filter(|last| last.bytes > Bytes::ZERO)).collect::<Vec<_>>()
         };
         let mut placed = (before.len(), placed_bytes);
@@ -219,7 +219,7 @@ impl Inequality {
 impl fmt::Display for Inequality {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} free", self.device, self.free)?;
-        for Kept { name, bytes } in &self.kept {
+        for ReservedPart { name, bytes } in &self.kept {
             write!(f, " − {bytes} {name}")?;
         }
         match self.placed {

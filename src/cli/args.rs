@@ -15,10 +15,11 @@ use clap_complete::Shell;
 use super::value;
 
 #[cfg(test)]
-pub(super) use knobs::OtherKnobs;
-pub(super) use knobs::{Knobs, MachineArgs};
+pub(super) use knobs::OtherKnobArgs;
+pub(super) use knobs::{KnobArgs, MachineArgs};
 pub(super) use questions::{
-    Asked, BestArgs, ExplainArgs, ExportArgs, MatrixArgs, MaxArgs, Output, SweepArgs, TogetherArgs, Wanted, WhyArgs,
+    BestArgs, ExplainArgs, ExportArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, TogetherArgs,
+    WhyArgs,
 };
 
 /// Plan the memory of a language model: which layer goes to which GPU, what stays in RAM, and what the KV cache and
@@ -28,13 +29,13 @@ pub(super) use questions::{
 #[command(max_term_width = 100)]
 pub(super) struct Cli {
     #[command(subcommand)]
-    pub(super) command: Option<Command>,
+    pub(super) command: Option<Commands>,
     /// A .gguf file (any shard of a split model), or a model's name: llama3.1:8b (local, else in Ollama's registry),
     /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only the
     /// header of a remote model is fetched. Without MODEL, the planner opens on a built-in model.
     pub(super) model: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) knobs: Knobs,
+    pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
     /// How often the planner reads the free memory: a number of seconds, or off.
@@ -47,7 +48,7 @@ pub(super) struct Cli {
 pub(super) struct Interval(pub(super) Option<Duration>);
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum Commands {
     /// Print a plan as text, or as JSON.
     #[command(after_help = examples::PLAN_EXAMPLES)]
     Plan(Box<PlanArgs>),
@@ -106,7 +107,7 @@ pub(super) struct PlanArgs {
     /// header of a remote model is fetched.
     pub(super) model: PathBuf,
     #[command(flatten)]
-    pub(super) knobs: Knobs,
+    pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
     /// Print one JSON object; all sizes are integers in bytes.
@@ -139,7 +140,7 @@ pub(super) enum CacheCommand {
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
     #[command(flatten)]
-    pub(super) knobs: Knobs,
+    pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
     /// Leave out models that do not fit even with layers in RAM.

@@ -1,22 +1,22 @@
 //! `plimsoll best`: the best settings while the knobs that are given are held.
 
-use super::args::{BestArgs, Knobs};
-use super::fault::Fault;
+use super::args::{BestArgs, KnobArgs};
+use super::error::CliError;
 use super::questions::{ready, written};
 use super::report::best;
 use super::style::Style;
-use crate::answer::best::Wish;
+use crate::answer::best::Objective;
 use crate::export::answers;
 use crate::settings::knob::Knob;
 
-pub(super) fn run(args: &BestArgs) -> Result<String, Fault> {
+pub(super) fn run(args: &BestArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
     let held = held(&args.asked.knobs);
-    if let Some(wish) = args.wish.filter(|wish| holds(&held, *wish)) {
-        let name = wish.knob().name();
-        return Err(Fault::flag(
+    if let Some(objective) = args.objective.filter(|objective| holds(&held, *objective)) {
+        let name = objective.knob().name();
+        return Err(CliError::flag(
             "--for",
             &format!(
                 "--{name} is given and therefore fixed: leave it out to have it \
@@ -24,11 +24,12 @@ pub(super) fn run(args: &BestArgs) -> Result<String, Fault> {
             ),
         ));
     }
-    let wishes: Vec<Wish> = match args.wish {
-        Some(wish) => vec![wish],
-        None => Wish::ALL.into_iter().filter(|wish| !holds(&held, *wish)).collect(),
+    let wishes: Vec<Objective> = match args.objective {
+        Some(objective) => vec![objective],
+        None => Objective::ALL.into_iter().filter(|objective| !holds(&held, *objective)).collect(),
     };
-    let found: Vec<_> = wishes.into_iter().map(|wish| (wish, request.best(&plan, wish, &held))).collect();
+    let found: Vec<_> =
+        wishes.into_iter().map(|objective| (objective, request.best(&plan, objective, &held))).collect();
     if args.json {
         return written(answers::best::json(&plan, &request.settings, &held, &found));
     }
@@ -36,14 +37,14 @@ pub(super) fn run(args: &BestArgs) -> Result<String, Fault> {
 }
 
 /// Whether the knob that is wished for is held, K and V cache types counting as one.
-fn holds(held: &[Knob], wish: Wish) -> bool {
-    let knob = wish.knob();
+fn holds(held: &[Knob], objective: Objective) -> bool {
+    let knob = objective.knob();
     held.contains(&knob)
         || (knob == Knob::CacheType && (held.contains(&Knob::CacheTypeK) || held.contains(&Knob::CacheTypeV)))
 }
 
 /// The knobs that the arguments name.
-fn held(knobs: &Knobs) -> Vec<Knob> {
+fn held(knobs: &KnobArgs) -> Vec<Knob> {
     let others = &knobs.others;
     let given = [
         (Knob::Context, knobs.ctx.is_some()),

@@ -3,19 +3,20 @@
 use std::time::{Duration, SystemTime};
 
 use super::args::{CacheArgs, CacheCommand};
-use super::fault::{Fault, one_line};
+use super::error::{CliError, one_line};
 use super::style::Style;
 use crate::source::Roots;
 use crate::source::ago;
-use crate::source::cache::{Cache, Entry};
+use crate::source::cache::{Cache, CacheEntry};
 use crate::units::Bytes;
 
 /// Does what `args` ask and says what was done.
-pub(super) fn run(args: &CacheArgs) -> Result<String, Fault> {
+pub(super) fn run(args: &CacheArgs) -> Result<String, CliError> {
     let folder = Roots::of_this_machine().network.and_then(|network| network.cache);
-    let folder = folder.ok_or_else(|| Fault::Model("this system has no cache folder: nothing is cached".to_owned()))?;
+    let folder =
+        folder.ok_or_else(|| CliError::Model("this system has no cache folder: nothing is cached".to_owned()))?;
     let cache = Cache::new(&folder);
-    let failed = |error| Fault::Terminal(format!("the cache in '{}' cannot be used: {error}", folder.display()));
+    let failed = |error| CliError::Terminal(format!("the cache in '{}' cannot be used: {error}", folder.display()));
     Ok(match args.command {
         None | Some(CacheCommand::Show) => show(&cache, &cache.list().map_err(failed)?),
         Some(CacheCommand::Clear) => removed(&cache.clear().map_err(failed)?),
@@ -25,7 +26,7 @@ pub(super) fn run(args: &CacheArgs) -> Result<String, Fault> {
     })
 }
 
-fn show(cache: &Cache, entries: &[Entry]) -> String {
+fn show(cache: &Cache, entries: &[CacheEntry]) -> String {
     let folder = cache.folder().display();
     if entries.is_empty() {
         return Style::of_stdout().wrap("", &format!("Nothing is cached in {folder} yet: fetched headers will be."));
@@ -47,7 +48,7 @@ fn show(cache: &Cache, entries: &[Entry]) -> String {
     out
 }
 
-fn removed(gone: &[Entry]) -> String {
+fn removed(gone: &[CacheEntry]) -> String {
     if gone.is_empty() {
         "Nothing to remove.\n".to_owned()
     } else {
@@ -59,6 +60,6 @@ fn things(count: usize) -> String {
     format!("{count} {}", if count == 1 { "answer" } else { "answers" })
 }
 
-fn total(entries: &[Entry]) -> Bytes {
+fn total(entries: &[CacheEntry]) -> Bytes {
     entries.iter().map(|entry| entry.size).sum()
 }

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::fault::one_line;
+use super::error::one_line;
 use super::report::cell;
-use super::style::{Ink, Style};
+use super::style::{Hue, Style};
 use crate::engine::backend;
-use crate::hardware::{Detected, Process, Tried};
+use crate::hardware::{CollectorResult, Detected, Process};
 use crate::machine::{Backend, DeviceKind, Origin, Os, file, short_name};
 use crate::units::Bytes;
 
@@ -25,8 +25,8 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
     } else {
         format!("{:<6}{:<name$}{:>11}{:>11}{:>11}{:>11}", "", "Devices", "backend", "total", "free", "in use")
     };
-    out += &format!("{}\n", style.paint(Ink::Strong, head.trim_end()));
-    for device in file::Object::of(machine).devices {
+    out += &format!("{}\n", style.paint(Hue::Strong, head.trim_end()));
+    for device in file::MachineRecord::of(machine).devices {
         let what = if device.kind == DeviceKind::Gpu { short_name(device.name) } else { device.name };
         let (backend, in_use) = (device.backend.map(Backend::name), device.total - device.free);
         if style.is_narrow() {
@@ -61,7 +61,7 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
     if machine.gpus.is_empty() && machine.origin == Origin::Detected {
         out += &style.wrap("", "No GPU was found. To plan for one, specify it: plimsoll plan MODEL --gpu 24GiB");
     }
-    out += &format!("\n{}\n", style.paint(Ink::Strong, "Detection"));
+    out += &format!("\n{}\n", style.paint(Hue::Strong, "Detection"));
     for tried in &detected.tried {
         out += &style.wrap(&format!("{:<8}", tried.collector), &one_line(&tried.outcome));
     }
@@ -71,10 +71,10 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
 /// The same as one object: the keys of a plan's devices, and more that only a real device has. It is a machine file:
 /// `--machine` reads it.
 pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
-    let file::Object { plimsoll, origin, os, devices } = file::Object::of(&detected.machine);
+    let file::MachineRecord { plimsoll, origin, os, devices } = file::MachineRecord::of(&detected.machine);
     let listed = devices.into_iter().map(|device| {
         let facts = detected.facts.iter().filter(|fact| fact.device == device.id);
-        Listed {
+        DeviceRecord {
             facts: facts.map(|fact| (fact.what, fact.value.as_str())).collect(),
             processes: detected.processes.iter().filter(|process| process.device == device.id).collect(),
             context_assumed: device.backend.and_then(|backend| backend::of(backend).context),
@@ -85,7 +85,8 @@ pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
     let mut used: Vec<Backend> = detected.machine.gpus.iter().map(|gpu| gpu.backend).collect();
     used.sort_unstable();
     used.dedup();
-    let backends = used.into_iter().map(|backend| Rules { backend, rules: backend::of(backend).facts() }).collect();
+    let backends =
+        used.into_iter().map(|backend| BackendRecord { backend, rules: backend::of(backend).facts() }).collect();
     serde_json::to_string_pretty(&Object { plimsoll, origin, os, devices, backends, tried: &detected.tried })
 }
 
@@ -94,22 +95,22 @@ struct Object<'a> {
     plimsoll: &'static str,
     origin: Origin,
     os: Os,
-    devices: Vec<Listed<'a>>,
-    backends: Vec<Rules>,
-    tried: &'a [Tried],
+    devices: Vec<DeviceRecord<'a>>,
+    backends: Vec<BackendRecord>,
+    tried: &'a [CollectorResult],
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct DeviceRecord<'a> {
     #[serde(flatten)]
-    device: file::Device<'a>,
+    device: file::DeviceRecord<'a>,
     context_assumed: Option<Bytes>,
     processes: Vec<&'a Process>,
     facts: std::collections::BTreeMap<&'static str, &'a str>,
 }
 
 #[derive(Serialize)]
-struct Rules {
+struct BackendRecord {
     backend: Backend,
-    rules: Vec<backend::Fact>,
+    rules: Vec<backend::BackendFact>,
 }

@@ -2,8 +2,8 @@
 //!
 //! Names and readings: `envconfig/config.go` of Ollama 0.24. A value in quotes or with spaces around it counts without.
 
-use super::args::Knobs;
-use crate::settings::knob::LARGEST;
+use super::args::KnobArgs;
+use crate::settings::knob::MAX_VALUE;
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
 use crate::units::Bytes;
 
@@ -11,7 +11,7 @@ use crate::units::Bytes;
 pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Fills in `settings` where `knobs` say nothing; returns what it did, one sentence each.
-pub(super) fn fill(settings: &mut Settings, knobs: &Knobs, variables: Variables<'_>) -> Vec<String> {
+pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, variables: Variables<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let mut said = |name: &str, text: &str, what: &str| notes.push(format!("{what} by {name}={text}"));
     let text = |name: &str| {
@@ -30,13 +30,13 @@ pub(super) fn fill(settings: &mut Settings, knobs: &Knobs, variables: Variables<
     };
 
     if knobs.ctx.is_none()
-        && let Some((text, tokens @ 1..)) = number("OLLAMA_CONTEXT_LENGTH", LARGEST)
+        && let Some((text, tokens @ 1..)) = number("OLLAMA_CONTEXT_LENGTH", MAX_VALUE)
     {
         settings.ctx = Context::Tokens(tokens);
         said("OLLAMA_CONTEXT_LENGTH", &text, "the context is set");
     }
     if knobs.parallel.is_none()
-        && let Some((text, sequences @ 1..)) = number("OLLAMA_NUM_PARALLEL", LARGEST)
+        && let Some((text, sequences @ 1..)) = number("OLLAMA_NUM_PARALLEL", MAX_VALUE)
     {
         settings.parallel = Some(sequences);
         said("OLLAMA_NUM_PARALLEL", &text, "the number of parallel sequences is set");
@@ -88,7 +88,7 @@ fn is_true(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn filled(knobs: &Knobs, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
+    fn filled(knobs: &KnobArgs, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
         let mut settings = Settings::default();
         let get = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         let notes = fill(&mut settings, knobs, &get);
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn each_variable_is_heard_and_said() {
         let (settings, notes) = filled(
-            &Knobs::default(),
+            &KnobArgs::default(),
             &[
                 ("OLLAMA_CONTEXT_LENGTH", " 16384 "),
                 ("OLLAMA_NUM_PARALLEL", "4"),
@@ -123,11 +123,11 @@ mod tests {
 
     #[test]
     fn a_flag_goes_first() {
-        let knobs = Knobs {
+        let knobs = KnobArgs {
             parallel: Some(2),
             cache_type_k: Some(CacheType::F16),
             flash_attn: Some(FlashAttn::Auto),
-            ..Knobs::default()
+            ..KnobArgs::default()
         };
         let variables =
             [("OLLAMA_NUM_PARALLEL", "4"), ("OLLAMA_KV_CACHE_TYPE", "q4_0"), ("OLLAMA_FLASH_ATTENTION", "0")];
@@ -138,15 +138,15 @@ mod tests {
     fn what_ollama_ignores_is_ignored_and_said() {
         let variables =
             [("OLLAMA_CONTEXT_LENGTH", "lots"), ("OLLAMA_KV_CACHE_TYPE", "q3"), ("OLLAMA_SCHED_SPREAD", "0")];
-        let (settings, notes) = filled(&Knobs::default(), &variables);
+        let (settings, notes) = filled(&KnobArgs::default(), &variables);
         assert_eq!((settings, notes.len()), (Settings::default(), 2));
         let zeros = [("OLLAMA_CONTEXT_LENGTH", "0"), ("OLLAMA_NUM_PARALLEL", ""), ("OLLAMA_GPU_OVERHEAD", "0")];
-        assert_eq!(filled(&Knobs::default(), &zeros), (Settings::default(), Vec::new()));
+        assert_eq!(filled(&KnobArgs::default(), &zeros), (Settings::default(), Vec::new()));
     }
 
     #[test]
     fn flash_attention_can_be_forbidden() {
-        let (settings, _) = filled(&Knobs::default(), &[("OLLAMA_FLASH_ATTENTION", "false")]);
+        let (settings, _) = filled(&KnobArgs::default(), &[("OLLAMA_FLASH_ATTENTION", "false")]);
         assert_eq!(settings.flash_attn, FlashAttn::Off);
     }
 }

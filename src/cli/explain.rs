@@ -3,82 +3,84 @@
 use std::sync::Arc;
 
 use super::args::ExplainArgs;
-use super::fault::Fault;
+use super::error::CliError;
 use super::questions;
-use super::start::Ready;
-use super::style::{Bars, Style};
+use super::resolve::ResolvedArgs;
+use super::style::{BarGlyphs, Style};
 use crate::machine::Machine;
 use crate::source::catalogue;
-use crate::teach::{Page, Sheet, Topic, lessons};
-use crate::tui::app::{Beginning, Known, Live};
-use crate::tui::theme::{Glyphs, Look, Theme, Tone};
-use crate::tui::{handout, picture};
+use crate::teach::{Page, PageContent, Topic, lessons};
+use crate::tui::app::{InitialState, Known, LiveMemory};
+use crate::tui::theme::{Appearance, Glyphs, Theme, Tone};
+use crate::tui::{picture, printout};
 
 /// Columns and rows of a page that is drawn.
-const PAPER: (u16, u16) = (120, 44);
+const PAGE_SIZE: (u16, u16) = (120, 44);
 /// No page is drawn in fewer columns.
-const NARROWEST: u16 = 60;
+const MIN_COLUMNS: u16 = 60;
 
 /// As many columns as the terminal has, and more rows where they are fewer.
-fn paper(columns: Option<usize>) -> (u16, u16) {
-    let (most, rows) = PAPER;
-    let columns = columns.and_then(|columns| u16::try_from(columns).ok()).unwrap_or(most).clamp(NARROWEST, most);
+fn page_size(columns: Option<usize>) -> (u16, u16) {
+    let (most, rows) = PAGE_SIZE;
+    let columns = columns.and_then(|columns| u16::try_from(columns).ok()).unwrap_or(most).clamp(MIN_COLUMNS, most);
     (columns, rows + (most - columns) / 4)
 }
 
 /// The page, as it was asked for.
-pub(super) fn explain(args: &ExplainArgs) -> Result<String, Fault> {
+pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
     let topics = topics(args)?;
     let (ready, opened) = questions::ready(&args.asked)?;
     if args.json || args.markdown {
         let request = ready.request(&opened.model);
         let plan = request.plan()?;
-        let sheets = topics.iter().map(|topic| topic.sheet(&request, &plan, &catalogue::model));
-        let sheets = sheets.collect::<Result<Vec<Sheet>, _>>()?;
+        let sheets = topics.iter().map(|topic| topic.content(&request, &plan, &catalogue::model));
+        let sheets = sheets.collect::<Result<Vec<PageContent>, _>>()?;
         return match sheets.as_slice() {
             [one] if args.json => json(&one.json()),
-            all if args.json => json(&all.iter().map(Sheet::json).collect()),
-            all => Ok(all.iter().map(Sheet::markdown).collect::<Vec<_>>().join("\n")),
+            all if args.json => json(&all.iter().map(PageContent::json).collect()),
+            all => Ok(all.iter().map(PageContent::markdown).collect::<Vec<_>>().join("\n")),
         };
     }
     let topic = topics.first().copied().unwrap_or(args.page.topic());
     let style = Style::of_stdout();
-    let glyphs = if style.bars == Bars::Ascii { Glyphs::Ascii } else { Glyphs::Unicode };
-    let look = if args.svg { Look::BEST } else { Look { tone: Tone::Mono, glyphs, ..Look::BEST } };
-    let Ready { engine, settings, held, machine, .. } = ready;
-    let beginning = Beginning {
+    let glyphs = if style.bars == BarGlyphs::Ascii { Glyphs::Ascii } else { Glyphs::Unicode };
+    let look = if args.svg { Appearance::BEST } else { Appearance { tone: Tone::Mono, glyphs, ..Appearance::BEST } };
+    let ResolvedArgs { engine, settings, held, machine, .. } = ready;
+    let beginning = InitialState {
         engine,
         settings,
         model: Some(Arc::clone(&opened.model)),
         machine: Machine::clone(&machine),
         known: Known::All,
-        live: Live::Off,
+        live: LiveMemory::Off,
         held,
         theme: Theme::new(look),
-        size: if args.svg { PAPER } else { paper((style.bars != Bars::None).then_some(style.lines)) },
+        size: if args.svg { PAGE_SIZE } else { page_size((style.bars != BarGlyphs::None).then_some(style.lines)) },
     };
-    let drawn = handout::draw(beginning, topic).map_err(Fault::Arguments)?;
+    let drawn = printout::draw(beginning, topic).map_err(CliError::Arguments)?;
     let title = format!("plimsoll explain --page {}", args.page.name());
-    Ok(if args.svg { picture::svg(&drawn, look.tone, &title) } else { handout::text(&drawn) })
+    Ok(if args.svg { picture::svg(&drawn, look.tone, &title) } else { printout::text(&drawn) })
 }
 
 /// What is to be printed: one page, or every lesson where none is chosen.
-fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, Fault> {
+fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, CliError> {
     match (args.page, args.lesson) {
         (Page::Lessons, None) => Ok((0..lessons::all().len()).map(Topic::Lessons).collect()),
         (Page::Lessons, Some(number @ 1..)) if number <= lessons::all().len() => Ok(vec![Topic::Lessons(number - 1)]),
         (Page::Lessons, Some(number)) => {
-            Err(Fault::Arguments(format!("--lesson {number}: use a number from 1 to {}", lessons::all().len())))
+            Err(CliError::Arguments(format!("--lesson {number}: use a number from 1 to {}", lessons::all().len())))
         }
         (page, None) => Ok(vec![page.topic()]),
-        (page, Some(_)) => Err(Fault::Arguments(format!("--lesson belongs to --page lessons, not to {}", page.name()))),
+        (page, Some(_)) => {
+            Err(CliError::Arguments(format!("--lesson belongs to --page lessons, not to {}", page.name())))
+        }
     }
 }
 
-fn json(page: &serde_json::Value) -> Result<String, Fault> {
+fn json(page: &serde_json::Value) -> Result<String, CliError> {
     match serde_json::to_string_pretty(page) {
         Ok(json) => Ok(json + "\n"),
-        Err(error) => Err(Fault::Terminal(format!("the page cannot be written as JSON: {error}"))),
+        Err(error) => Err(CliError::Terminal(format!("the page cannot be written as JSON: {error}"))),
     }
 }
 
@@ -88,7 +90,7 @@ mod tests {
 
     #[test]
     fn paper_is_as_wide_as_the_terminal() {
-        assert_eq!([None, Some(300), Some(120)].map(paper), [PAPER; 3]);
-        assert_eq!([Some(80), Some(60), Some(1), Some(0)].map(paper), [(80, 54), (60, 59), (60, 59), (60, 59)]);
+        assert_eq!([None, Some(300), Some(120)].map(page_size), [PAGE_SIZE; 3]);
+        assert_eq!([Some(80), Some(60), Some(1), Some(0)].map(page_size), [(80, 54), (60, 59), (60, 59), (60, 59)]);
     }
 }

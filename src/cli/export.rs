@@ -5,18 +5,19 @@ use std::io::Write;
 use std::path::Path;
 
 use super::args::ExportArgs;
-use super::fault::Fault;
+use super::error::CliError;
 use super::{print, questions};
-use crate::export::{Format, Found, Subject};
+use crate::export::{ExportFormat, ExportInput, ModelLocation};
 use crate::gguf::FileType;
 
-pub(super) fn run(args: &ExportArgs) -> Result<(), Fault> {
+pub(super) fn run(args: &ExportArgs) -> Result<(), CliError> {
     let (ready, opened) = questions::ready(&args.asked)?;
     let plan = ready.plan(&opened.model)?;
-    let found = found(&args.asked.model, args.asked.knobs.others.quant);
-    let subject = Subject { request: &ready.request(&opened.model), plan: &plan, found: &found };
-    let form = args.form.unwrap_or_else(|| Format::of(plan.engine).first().copied().unwrap_or(Format::Json));
-    let text = form.write(&subject).map_err(|sentence| Fault::flag("--as", &sentence))?;
+    let location = model_location(&args.asked.model, args.asked.knobs.others.quant);
+    let input = ExportInput { request: &ready.request(&opened.model), plan: &plan, location: &location };
+    let form =
+        args.form.unwrap_or_else(|| ExportFormat::of(plan.engine).first().copied().unwrap_or(ExportFormat::Json));
+    let text = form.write(&input).map_err(|sentence| CliError::flag("--as", &sentence))?;
     match &args.output {
         Some(path) => save(path, &text, args.force),
         None => print(&text),
@@ -24,22 +25,22 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), Fault> {
 }
 
 /// Where the programs that run it find the model that was named so.
-pub(super) fn found(named: &Path, quant: Option<FileType>) -> Found {
+pub(super) fn model_location(named: &Path, quant: Option<FileType>) -> ModelLocation {
     if let Some(quant) = quant {
         // which nobody has made yet, as far as is known here
-        return Found::Nowhere(format!("{} as {quant}", named.display()));
+        return ModelLocation::Unknown(format!("{} as {quant}", named.display()));
     }
     match named.to_str() {
-        Some(text) if !named.is_file() => Found::by_reference(text),
-        _ => Found::File(named.display().to_string()),
+        Some(text) if !named.is_file() => ModelLocation::by_reference(text),
+        _ => ModelLocation::File(named.display().to_string()),
     }
 }
 
-fn save(path: &Path, text: &str, force: bool) -> Result<(), Fault> {
+fn save(path: &Path, text: &str, force: bool) -> Result<(), CliError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).create_new(!force);
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| {
-        Fault::Terminal(format!("'{}' cannot be written: {error}; use --force to overwrite a file", path.display()))
+        CliError::Terminal(format!("'{}' cannot be written: {error}; use --force to overwrite a file", path.display()))
     })
 }

@@ -1,12 +1,12 @@
 //! Flags become settings, and what an engine does not listen to is said.
 
-use super::args::Knobs;
+use super::args::KnobArgs;
 use super::environment::{self, Variables};
 use crate::settings::Settings;
 use crate::units::Bytes;
 
 /// The settings that `knobs` and, where they leave room, Ollama's variables ask for; and what to say of them.
-pub(super) fn settings(knobs: &Knobs, variables: Variables<'_>) -> (Settings, Vec<String>) {
+pub(super) fn settings(knobs: &KnobArgs, variables: Variables<'_>) -> (Settings, Vec<String>) {
     let others = &knobs.others;
     let mut settings = Settings {
         ctx: knobs.ctx.unwrap_or_default(),
@@ -39,12 +39,12 @@ pub(super) fn settings(knobs: &Knobs, variables: Variables<'_>) -> (Settings, Ve
     if !knobs.raw_settings {
         notes.extend(environment::fill(&mut settings, knobs, variables));
     }
-    notes.extend(unheard(knobs));
+    notes.extend(ignored_flags(knobs));
     (settings, notes)
 }
 
 /// The flags that reach no setting yet, one sentence each. What an engine makes of the settings, it says itself.
-fn unheard(knobs: &Knobs) -> Vec<String> {
+fn ignored_flags(knobs: &KnobArgs) -> Vec<String> {
     let engine = knobs.engine;
     let others = &knobs.others;
     let mut notes = Vec::new();
@@ -56,7 +56,7 @@ fn unheard(knobs: &Knobs) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::args::OtherKnobs;
+    use super::super::args::OtherKnobArgs;
     use super::*;
     use crate::engine::EngineId;
     use crate::gguf::FileType;
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn every_flag_reaches_the_settings() {
-        let knobs = Knobs {
+        let knobs = KnobArgs {
             engine: EngineId::Ollama024,
             ctx: Some(Context::Tokens(8192)),
             parallel: Some(2),
@@ -81,7 +81,7 @@ mod tests {
             spread: true,
             require_full: true,
             raw_settings: true,
-            others: OtherKnobs {
+            others: OtherKnobArgs {
                 kv_unified: true,
                 no_kv_offload: true,
                 no_op_offload: true,
@@ -132,14 +132,14 @@ mod tests {
     #[test]
     fn raw_settings_leave_the_environment_out() {
         let variables: Variables<'_> = &|name| (name == "OLLAMA_NUM_PARALLEL").then(|| "4".to_owned());
-        let raw = Knobs { raw_settings: true, ..Knobs::default() };
+        let raw = KnobArgs { raw_settings: true, ..KnobArgs::default() };
         assert_eq!(settings(&raw, variables).0.parallel, None);
-        assert_eq!(settings(&Knobs::default(), variables).0.parallel, Some(4));
+        assert_eq!(settings(&KnobArgs::default(), variables).0.parallel, Some(4));
     }
 
     #[test]
     fn k_and_v_may_be_named_apart() {
-        let knobs = Knobs { cache_type_k: Some(CacheType::Q8_0), ..Knobs::default() };
+        let knobs = KnobArgs { cache_type_k: Some(CacheType::Q8_0), ..KnobArgs::default() };
         let (settings, notes) = settings(&knobs, NO_VARIABLES);
         assert_eq!((settings.cache_type_k, settings.cache_type_v), (Some(CacheType::Q8_0), None));
         assert!(notes.is_empty());

@@ -1,6 +1,6 @@
 //! The models of the catalogue and those on this machine, and how each would fit.
 
-mod looked;
+mod ordered;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use looked::Looked;
+use ordered::Ordered;
 
-use super::fault::one_line;
-use super::start::Ready;
-use super::style::{Ink, Style};
-use crate::answer::Glance;
-use crate::engine::Choice;
+use super::error::one_line;
+use super::resolve::ResolvedArgs;
+use super::style::{Hue, Style};
+use crate::answer::FitSummary;
+use crate::engine::EngineVersion;
 use crate::gguf::FileType;
-use crate::plan::{Confidence, Standing, Verdict};
+use crate::library::{self, Item, ModelStatus};
+use crate::plan::{Confidence, FitStatus, Verdict};
 use crate::settings::Release;
-use crate::shelf::{self, Item, Look};
 use crate::source::{Progress, Roots};
 use crate::units::{Bytes, short};
 
 /// How long a running Ollama may think about what it has.
-const PATIENCE: Duration = Duration::from_secs(3);
+const OLLAMA_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A model of the list.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct ListRow {
     /// What it is called.
     name: String,
     /// What to write to open it.
@@ -36,13 +36,13 @@ pub(super) struct Row {
     /// Who has it: a store of this machine, a running Ollama, or the catalogue.
     source: &'static str,
     #[serde(flatten)]
-    known: Option<Known>,
+    known: Option<ListedModel>,
     /// Why nothing can be said of it.
     error: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Known {
+struct ListedModel {
     title: String,
     architecture: String,
     parameters: u64,
@@ -51,25 +51,25 @@ struct Known {
     context_train: Option<u64>,
     confidence: Confidence,
     #[serde(flatten)]
-    glance: Glance,
+    glance: FitSummary,
 }
 
 /// Every model, those of this machine first: as quantised as they are or, in the catalogue, mostly run, or all as `quant`.
 /// `fits`: without those that do not fit. `tell` hears of each in its turn, as soon as it is known; it answers whether to
 /// go on.
 pub(super) fn rows(
-    ready: &mut Ready,
+    ready: &mut ResolvedArgs,
     quant: Option<FileType>,
     fits: bool,
-    tell: &mut dyn FnMut(&Row) -> bool,
-) -> Vec<Row> {
+    tell: &mut dyn FnMut(&ListRow) -> bool,
+) -> Vec<ListRow> {
     let roots = Roots::of_this_machine();
     let question = ready.question(quant);
-    let items: Vec<_> = shelf::at_once(&roots, quant).into_iter().map(Arc::new).collect();
+    let items: Vec<_> = library::local_models(&roots, quant).into_iter().map(Arc::new).collect();
     let (here, built_in): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.origin.is_here());
     let mut rows = Vec::new();
-    let mut take = |row: Row| {
-        let does_not_fit = |known: &Known| known.glance.verdict == Verdict::DoesNotFit;
+    let mut take = |row: ListRow| {
+        let does_not_fit = |known: &ListedModel| known.glance.verdict == Verdict::DoesNotFit;
         let passed_over = fits && row.known.as_ref().is_none_or(does_not_fit);
         let go_on = passed_over || tell(&row);
         rows.extend((!passed_over).then_some(row));
@@ -77,7 +77,7 @@ pub(super) fn rows(
     };
     thread::scope(|scope| {
         let asked = scope.spawn(|| running(&roots, &here));
-        let mut looked = Looked::at(scope, [here.as_slice(), &built_in].concat(), &question, &roots);
+        let mut looked = Ordered::at(scope, [here.as_slice(), &built_in].concat(), &question, &roots);
         if !looked.by_ref().take(here.len()).all(&mut take) {
             return;
         }
@@ -87,7 +87,7 @@ pub(super) fn rows(
         }
         match told {
             Ok(items) => {
-                if !Looked::at(scope, items, &question, &roots).all(&mut take) {
+                if !Ordered::at(scope, items, &question, &roots).all(&mut take) {
                     return;
                 }
             }
@@ -113,16 +113,16 @@ fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String>
     let names: Vec<String> = known.iter().map(|item| item.name.clone()).collect();
     let since = Instant::now();
     let mut watch = |_: Progress| {
-        if since.elapsed() < PATIENCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if since.elapsed() < OLLAMA_TIMEOUT { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     };
-    shelf::running(roots, &names, &mut watch).map(|items| items.into_iter().map(Arc::new).collect())
+    library::running(roots, &names, &mut watch).map(|items| items.into_iter().map(Arc::new).collect())
 }
 
-fn row(item: &Item, look: Look) -> Row {
+fn row(item: &Item, look: ModelStatus) -> ListRow {
     let (known, error) = match look {
-        Look::Whole(plan, glance) => {
+        ModelStatus::Complete(plan, glance) => {
             let model = plan.model.clone();
-            let known = Known {
+            let known = ListedModel {
                 title: model.name,
                 architecture: model.architecture,
                 parameters: model.parameters,
@@ -134,10 +134,10 @@ fn row(item: &Item, look: Look) -> Row {
             };
             (Some(known), None)
         }
-        Look::Failed(reason) => (None, Some(reason)),
-        Look::Waiting | Look::Planned(_) => (None, Some("it was not planned".to_owned())),
+        ModelStatus::Failed(reason) => (None, Some(reason)),
+        ModelStatus::Pending | ModelStatus::Planned(_) => (None, Some("it was not planned".to_owned())),
     };
-    Row { name: item.name.clone(), reference: item.reference.clone(), source: item.origin.name(), known, error }
+    ListRow { name: item.name.clone(), reference: item.reference.clone(), source: item.origin.name(), known, error }
 }
 
 #[derive(Serialize)]
@@ -145,13 +145,13 @@ struct Object<'a> {
     plimsoll: &'static str,
     engine: &'static str,
     release: Option<Release>,
-    models: &'a [Row],
+    models: &'a [ListRow],
     notes: &'a [String],
 }
 
 /// The list as one object.
-pub(super) fn json(ready: &Ready, rows: &[Row]) -> serde_json::Result<String> {
-    let Choice { engine, release } = Choice::of(ready.engine, &ready.settings);
+pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result<String> {
+    let EngineVersion { engine, release } = EngineVersion::of(ready.engine, &ready.settings);
     serde_json::to_string_pretty(&Object {
         plimsoll: env!("CARGO_PKG_VERSION"),
         engine: engine.name(),
@@ -170,30 +170,30 @@ fn names(style: &Style) -> usize {
 }
 
 /// The first line of the table.
-pub(super) fn head(style: &Style) -> String {
+pub(super) fn header(style: &Style) -> String {
     let width = names(style);
     let head = format!(
         "{:<width$}{:>6} {:<8}{:>9}{:>6} {:<12}{:>7}",
         "Models", "params", "", "size", "ctx", "verdict", "fits"
     );
-    format!("{}\n", style.paint(Ink::Strong, head.trim_end()))
+    format!("{}\n", style.paint(Hue::Strong, head.trim_end()))
 }
 
 /// A line of the table: under a heading where its model lies elsewhere than the one before, `of`.
-pub(super) fn text(row: &Row, of: &mut &'static str, style: &Style) -> String {
+pub(super) fn text(row: &ListRow, of: &mut &'static str, style: &Style) -> String {
     let heading = if row.source == std::mem::replace(of, row.source) {
         String::new()
     } else {
-        format!("{}\n", style.paint(Ink::Faint, row.source))
+        format!("{}\n", style.paint(Hue::Faint, row.source))
     };
     heading + &line(row, names(style), style)
 }
 
 /// What the table means.
-pub(super) fn foot(ready: &Ready, rows: &[Row], style: &Style) -> String {
+pub(super) fn footer(ready: &ResolvedArgs, rows: &[ListRow], style: &Style) -> String {
     let gpus: Vec<_> = ready.machine.gpus.iter().map(|gpu| one_line(&gpu.name)).collect();
     let machine = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") };
-    let (count, engine, ram) = (rows.len(), Choice::of(ready.engine, &ready.settings), ready.machine.ram.total);
+    let (count, engine, ram) = (rows.len(), EngineVersion::of(ready.engine, &ready.settings), ready.machine.ram.total);
     let mut out = "\n".to_owned();
     out += &style.wrap("", &format!("{count} models for {engine} on {machine} with {ram} of RAM."));
     out += &style.wrap("", &sure(rows));
@@ -202,7 +202,7 @@ pub(super) fn foot(ready: &Ready, rows: &[Row], style: &Style) -> String {
         "ctx: the model's training context. fits: the largest context with all layers on GPU, or in brackets with \
          layers in RAM.",
     );
-    let in_part = |known: &Known| matches!(known.glance.standing(), Standing::PartInRam(_));
+    let in_part = |known: &ListedModel| matches!(known.glance.fit_status(), FitStatus::PartInRam(_));
     if rows.iter().filter_map(|row| row.known.as_ref()).any(in_part) {
         out += &style.wrap(
             "",
@@ -215,9 +215,9 @@ pub(super) fn foot(ready: &Ready, rows: &[Row], style: &Style) -> String {
 }
 
 /// How sure the figures are.
-fn sure(rows: &[Row]) -> String {
+fn sure(rows: &[ListRow]) -> String {
     let of = |confidence: Confidence| {
-        let known = |row: &&Row| row.known.as_ref().is_some_and(|known| known.confidence == confidence);
+        let known = |row: &&ListRow| row.known.as_ref().is_some_and(|known| known.confidence == confidence);
         rows.iter().filter(known).map(|row| one_line(&row.name)).collect::<Vec<_>>()
     };
     let mut sentence = format!("Figures are exact for {} of them.", of(Confidence::Exact).len());
@@ -230,7 +230,7 @@ fn sure(rows: &[Row]) -> String {
     sentence
 }
 
-fn line(row: &Row, width: usize, style: &Style) -> String {
+fn line(row: &ListRow, width: usize, style: &Style) -> String {
     let mut name = one_line(&row.name);
     if style.is_narrow() {
         name = format!("{name}\n{:<width$}", "");
@@ -239,16 +239,16 @@ fn line(row: &Row, width: usize, style: &Style) -> String {
         let reason = one_line(row.error.as_deref().unwrap_or_default());
         return style.wrap(&format!("{name:<width$} "), &reason);
     };
-    let Known { glance, .. } = known;
+    let ListedModel { glance, .. } = known;
     let fits = match (glance.context_on_gpu, glance.context_fits) {
         (Some(tokens), _) => short(tokens),
         (None, Some(tokens)) => format!("({})", short(tokens)),
         (None, None) => "–".to_owned(),
     };
-    let standing = glance.standing();
-    let word = match standing {
-        Standing::Split => format!("{} {}", standing.headline(), glance.on_gpu),
-        _ => standing.headline().to_owned(),
+    let fit_status = glance.fit_status();
+    let word = match fit_status {
+        FitStatus::Split => format!("{} {}", fit_status.headline(), glance.on_gpu),
+        _ => fit_status.headline().to_owned(),
     };
     let size = known.bytes.to_string();
     format!(
@@ -256,7 +256,7 @@ fn line(row: &Row, width: usize, style: &Style) -> String {
         weights(known.parameters),
         known.file_type.as_deref().unwrap_or("?"),
         known.context_train.map_or_else(|| "?".to_owned(), short),
-        style.paint(Ink::of(standing), &format!("{word:<12}")),
+        style.paint(Hue::of(fit_status), &format!("{word:<12}")),
     )
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::fault::{Fault, one_line};
-use super::style::{Ink, Style};
-use crate::hardware::saved::Entry;
+use super::error::{CliError, one_line};
+use super::style::{Hue, Style};
+use crate::hardware::saved::SavedMachine;
 use crate::machine::Machine;
 
 /// What was saved, in one sentence.
@@ -17,7 +17,7 @@ pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> St
 }
 
 /// All of them, one line each.
-pub(super) fn text(entries: &[Entry], style: &Style) -> String {
+pub(super) fn text(entries: &[SavedMachine], style: &Style) -> String {
     if entries.is_empty() {
         return style.wrap(
             "",
@@ -26,7 +26,7 @@ pub(super) fn text(entries: &[Entry], style: &Style) -> String {
         );
     }
     let width = entries.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(8);
-    let mut out = format!("{}\n", style.paint(Ink::Strong, "Saved machines"));
+    let mut out = format!("{}\n", style.paint(Hue::Strong, "Saved machines"));
     for (name, machine) in entries {
         let what = machine.as_ref().map_or_else(|why| format!("cannot be read: {why}"), ToString::to_string);
         out += &style.wrap(&format!("{name:<width$}  "), &one_line(&what));
@@ -35,8 +35,8 @@ pub(super) fn text(entries: &[Entry], style: &Style) -> String {
 }
 
 /// The same as one object.
-pub(super) fn json(entries: &[Entry]) -> Result<String, Fault> {
-    let one = |(name, machine): &Entry| match machine {
+pub(super) fn json(entries: &[SavedMachine]) -> Result<String, CliError> {
+    let one = |(name, machine): &SavedMachine| match machine {
         Ok(machine) => json!({
             "name": name,
             "origin": machine.origin,
@@ -49,5 +49,5 @@ pub(super) fn json(entries: &[Entry]) -> Result<String, Fault> {
     let object = json!({ "machines": entries.iter().map(one).collect::<Vec<_>>() });
     let text = serde_json::to_string_pretty(&object);
     text.map(|text| text + "\n")
-        .map_err(|error| Fault::Terminal(format!("the list cannot be written as JSON: {error}")))
+        .map_err(|error| CliError::Terminal(format!("the list cannot be written as JSON: {error}")))
 }

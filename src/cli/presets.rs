@@ -2,20 +2,20 @@
 
 use serde::Serialize;
 
-use super::fault::Fault;
-use super::style::{Ink, Style};
+use super::error::CliError;
+use super::style::{Hue, Style};
 use crate::machine::Backend;
 use crate::machine::presets::{self, Preset};
 use crate::units::Bytes;
 
 /// Those that `search` finds; all of them without it.
-pub(super) fn found(search: Option<&str>) -> Result<Vec<&'static Preset>, Fault> {
+pub(super) fn found(search: Option<&str>) -> Result<Vec<&'static Preset>, CliError> {
     let text = search.unwrap_or_default();
     let found = presets::matching(text);
     if found.is_empty() {
         let near = presets::nearest(text);
         let hint = if near.is_empty() { String::new() } else { format!("; similar names are {}", near.join(", ")) };
-        return Err(Fault::flag("--presets", &format!("no card or system matches '{text}'{hint}")));
+        return Err(CliError::flag("--presets", &format!("no card or system matches '{text}'{hint}")));
     }
     Ok(found)
 }
@@ -28,7 +28,7 @@ pub(super) fn text(found: &[&Preset], style: &Style) -> String {
     } else {
         format!("{:<name$}{:>11}{:>11}{:>11}{:>11}{:>11}", "Presets", "backend", "total", "free", "compute", "GB/s")
     };
-    let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
+    let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
     for preset in found {
         let gpu = preset.gpu();
         let compute = gpu.compute.map_or_else(|| "–".to_owned(), |(major, minor)| format!("{major}.{minor}"));
@@ -51,17 +51,17 @@ pub(super) fn text(found: &[&Preset], style: &Style) -> String {
 
 /// The same as one object.
 pub(super) fn json(found: &[&Preset]) -> serde_json::Result<String> {
-    let presets = found.iter().map(|preset| One::of(preset)).collect();
+    let presets = found.iter().map(|preset| PresetRecord::of(preset)).collect();
     serde_json::to_string_pretty(&Object { presets })
 }
 
 #[derive(Serialize)]
 struct Object<'a> {
-    presets: Vec<One<'a>>,
+    presets: Vec<PresetRecord<'a>>,
 }
 
 #[derive(Serialize)]
-struct One<'a> {
+struct PresetRecord<'a> {
     name: &'a str,
     backend: Backend,
     total: Bytes,
@@ -72,7 +72,7 @@ struct One<'a> {
     ram: Option<Bytes>,
 }
 
-impl<'a> One<'a> {
+impl<'a> PresetRecord<'a> {
     fn of(preset: &'a Preset) -> Self {
         let gpu = preset.gpu();
         Self {

@@ -1,14 +1,14 @@
 //! `plimsoll max`, `why`, `sweep` and `matrix`: questions put to an engine.
 
-use super::args::{Asked, MatrixArgs, MaxArgs, Output, SweepArgs, Wanted, WhyArgs};
-use super::fault::Fault;
-use super::report::answers::{self, Explained};
-use super::start::{self, Ready, Start};
+use super::args::{KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, WhyArgs};
+use super::error::CliError;
+use super::report::answers::{self, WhyAnswer};
+use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use crate::answer::matrix::Axis;
 use crate::answer::{Goal, why};
 use crate::engine::PlanRequest;
-use crate::export::answers::{self as exported, Source};
+use crate::export::answers::{self as exported, AnswerSource};
 use crate::export::svg;
 use crate::gguf::FileType;
 use crate::plan::{Plan, Why};
@@ -17,7 +17,7 @@ use crate::settings::knob::Knob;
 use crate::source::Package;
 
 /// The largest value of a knob that fits.
-pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
+pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
@@ -25,11 +25,11 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
     within("--layers", args.layers, 1, plan.layers.len() as u64)?;
     let style = Style::of_stdout();
     let knob = match args.knob {
-        Wanted::Knob(knob) => knob,
-        Wanted::Quantisation => {
+        KnobOrQuant::Knob(knob) => knob,
+        KnobOrQuant::Quantisation => {
             let largest = request.largest_quantisation(goal);
             if args.json {
-                return written(exported::max_quantisation_json(Source::of(&plan), &largest));
+                return written(exported::max_quantisation_json(AnswerSource::of(&plan), &largest));
             }
             return Ok(answers::max_quantisation(&plan, goal, &largest, &style));
         }
@@ -37,14 +37,14 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, Fault> {
     let largest = request.largest(knob, goal);
     let least = request.least(knob);
     if args.json {
-        return written(exported::max_json(Source::of(&plan), knob, largest.as_ref(), least));
+        return written(exported::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least));
     }
     let beyond = largest.as_ref().and_then(|largest| planned(&request, knob, largest.next?));
     Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(least), beyond.as_ref(), &style))
 }
 
 /// Why layers are where they are, and what would bring them onto GPUs.
-pub(super) fn why(args: &WhyArgs) -> Result<String, Fault> {
+pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
@@ -64,22 +64,22 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, Fault> {
     let all = goals(&request, &plan, Goal::All);
     changes.retain(|(change, _)| !all.iter().any(|(other, _)| other == change));
     changes.splice(0..0, all);
-    let takers = why::takers(&plan);
+    let memory_users = why::memory_users(&plan);
     if args.json {
-        return written(exported::why_json(&plan, &layers, &changes, &takers));
+        return written(exported::why_json(&plan, &layers, &changes, &memory_users));
     }
-    let explained = Explained { layers: &layers, one: asked.is_some(), changes: &changes, takers: &takers };
+    let explained = WhyAnswer { layers: &layers, one: asked.is_some(), changes: &changes, memory_users: &memory_users };
     Ok(answers::why(&plan, &explained, &Style::of_stdout()))
 }
 
 /// Plans along one knob.
-pub(super) fn sweep(args: &SweepArgs) -> Result<String, Fault> {
+pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let points = usize::try_from(args.points).unwrap_or(usize::MAX);
     let sweep = request.sweep(args.over, &values(&request, args.over, &args.values, points, "--values")?);
     match args.output {
-        Output { json: true, .. } => written(exported::sweep_json(Source::of_case(&request), &sweep)),
+        Output { json: true, .. } => written(exported::sweep_json(AnswerSource::of_case(&request), &sweep)),
         Output { csv: true, .. } => Ok(exported::csv::sweep(&sweep)),
         Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &sweep)),
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
@@ -87,41 +87,41 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, Fault> {
 }
 
 /// Plans over two knobs.
-pub(super) fn matrix(args: &MatrixArgs) -> Result<String, Fault> {
+pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let rows = side(&request, args.rows, &args.row_values, 12, "--row-values")?;
     let columns = side(&request, args.columns, &args.column_values, 6, "--column-values")?;
     if rows.name() == columns.name() {
         let sentence = format!("--rows and --columns are both {}: choose two different knobs", rows.name());
-        return Err(Fault::Arguments(sentence));
+        return Err(CliError::Arguments(sentence));
     }
     let matrix = request.matrix(rows, columns);
     match args.output {
-        Output { json: true, .. } => written(exported::matrix_json(Source::of_case(&request), &matrix)),
+        Output { json: true, .. } => written(exported::matrix_json(AnswerSource::of_case(&request), &matrix)),
         Output { csv: true, .. } => Ok(exported::csv::matrix(&matrix)),
         Output { svg: true, .. } => Ok(svg::matrix(&ready.plan(&opened.model)?, &matrix)),
         _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
     }
 }
 
-pub(super) fn ready(asked: &Asked) -> Result<(Ready, Package), Fault> {
-    let start = Start::read(&asked.knobs, &asked.machine)?;
-    let opened = start::quantised(start::model(&asked.model)?, asked.knobs.others.quant)?;
+pub(super) fn ready(asked: &QueryArgs) -> Result<(ResolvedArgs, Package), CliError> {
+    let start = ParsedArgs::read(&asked.knobs, &asked.machine)?;
+    let opened = resolve::quantised(resolve::model(&asked.model)?, asked.knobs.others.quant)?;
     Ok((start.with(&opened).complete(), opened))
 }
 
-pub(super) fn written(json: serde_json::Result<String>) -> Result<String, Fault> {
+pub(super) fn written(json: serde_json::Result<String>) -> Result<String, CliError> {
     match json {
         Ok(json) => Ok(json + "\n"),
-        Err(error) => Err(Fault::Terminal(format!("the answer cannot be written as JSON: {error}"))),
+        Err(error) => Err(CliError::Terminal(format!("the answer cannot be written as JSON: {error}"))),
     }
 }
 
-fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), Fault> {
+fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), CliError> {
     match value {
         Some(value) if !(least..=most).contains(&value) => {
-            Err(Fault::flag(flag, &format!("the model has no layer {value}: use a number from {least} to {most}")))
+            Err(CliError::flag(flag, &format!("the model has no layer {value}: use a number from {least} to {most}")))
         }
         _ => Ok(()),
     }
@@ -138,27 +138,34 @@ fn planned(request: &PlanRequest, knob: Knob, value: u64) -> Option<Plan> {
 }
 
 /// One side of a matrix.
-fn side(request: &PlanRequest, wanted: Wanted, given: &[String], count: usize, flag: &str) -> Result<Axis, Fault> {
+fn side(
+    request: &PlanRequest,
+    wanted: KnobOrQuant,
+    given: &[String],
+    count: usize,
+    flag: &str,
+) -> Result<Axis, CliError> {
     match wanted {
-        Wanted::Knob(knob) => Ok(Axis::Knob(knob, values(request, knob, given, count, flag)?)),
-        Wanted::Quantisation if given.is_empty() => Ok(Axis::quantisations(request, count)),
-        Wanted::Quantisation => {
-            let named = |text: &String| text.parse::<FileType>().map_err(|error| Fault::flag(flag, &error.to_string()));
+        KnobOrQuant::Knob(knob) => Ok(Axis::Knob(knob, values(request, knob, given, count, flag)?)),
+        KnobOrQuant::Quantisation if given.is_empty() => Ok(Axis::quantisations(request, count)),
+        KnobOrQuant::Quantisation => {
+            let named =
+                |text: &String| text.parse::<FileType>().map_err(|error| CliError::flag(flag, &error.to_string()));
             given.iter().map(named).collect::<Result<_, _>>().map(Axis::Quantisation)
         }
     }
 }
 
 /// The values that were given, or `count` of the knob's stops.
-fn values(request: &PlanRequest, knob: Knob, given: &[String], count: usize, flag: &str) -> Result<Vec<u64>, Fault> {
+fn values(request: &PlanRequest, knob: Knob, given: &[String], count: usize, flag: &str) -> Result<Vec<u64>, CliError> {
     if given.is_empty() {
         return Ok(knob.spread(&request.bounds(), count));
     }
     let bounds = request.bounds();
     let value = |text: &String| {
         let mut settings = Settings::default();
-        knob.read(text, &mut settings, &bounds).map_err(|sentence| Fault::flag(flag, &sentence))?;
-        let missing = || Fault::flag(flag, &format!("'{text}' cannot be used as a value here: use numbers"));
+        knob.read(text, &mut settings, &bounds).map_err(|sentence| CliError::flag(flag, &sentence))?;
+        let missing = || CliError::flag(flag, &format!("'{text}' cannot be used as a value here: use numbers"));
         knob.chosen(&settings, &bounds).ok_or_else(missing)
     };
     given.iter().map(value).collect()

@@ -8,9 +8,9 @@ mod graph;
 mod layers;
 pub(super) mod together;
 
-use super::fault::one_line;
-use super::style::{HOLD, Ink, Style};
-use crate::answer::{Limits, verdict};
+use super::error::one_line;
+use super::style::{Hue, NBSP, Style};
+use crate::answer::{KnobLimits, verdict};
 use crate::machine::Origin;
 use crate::plan::Plan;
 use crate::settings::FlashAttn;
@@ -19,8 +19,8 @@ use crate::units::{Bytes, Tokens, grouped};
 pub(super) use devices::cell;
 
 /// `plan` in the style of this terminal; `limits` say how far its knobs can go.
-pub(super) fn plan(plan: &Plan, limits: Option<&Limits>, style: &Style) -> String {
-    let plan = &tame(plan.clone());
+pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, style: &Style) -> String {
+    let plan = &sanitize(plan.clone());
     let mut out = headline(plan, limits, style);
     out.push('\n');
     out += &style.wrap("", &model(plan));
@@ -28,9 +28,9 @@ pub(super) fn plan(plan: &Plan, limits: Option<&Limits>, style: &Style) -> Strin
     if plan.origin == Origin::Described {
         out += &style.wrap("", "planned for a simulated machine");
     }
-    if let Some(listing) = plan.listing {
-        let columns = format!("{} · {}", listing.size_column(), listing.processor_column());
-        out += &style.wrap("", &format!("ollama ps shows: {}", hold(&columns)));
+    if let Some(ollama_ps) = plan.ollama_ps {
+        let columns = format!("{} · {}", ollama_ps.size_column(), ollama_ps.processor_column());
+        out += &style.wrap("", &format!("ollama ps shows: {}", no_break(&columns)));
     }
     for section in [devices::section(plan, style), layers::section(plan, style), graph::section(plan, style)] {
         out.push('\n');
@@ -42,14 +42,14 @@ pub(super) fn plan(plan: &Plan, limits: Option<&Limits>, style: &Style) -> Strin
     }
     if !plan.notes.is_empty() {
         out.push('\n');
-        out += &format!("{}\n", style.paint(Ink::Strong, "Notes"));
+        out += &format!("{}\n", style.paint(Hue::Strong, "Notes"));
         out.extend(plan.notes.iter().map(|note| style.wrap("- ", note)));
     }
     out
 }
 
 /// Texts that come from files and drivers, without what would steer a terminal.
-fn tame(mut plan: Plan) -> Plan {
+fn sanitize(mut plan: Plan) -> Plan {
     plan.model.name = one_line(&plan.model.name);
     plan.model.architecture = one_line(&plan.model.architecture);
     for device in &mut plan.devices {
@@ -62,11 +62,11 @@ fn tame(mut plan: Plan) -> Plan {
     plan
 }
 
-fn headline(plan: &Plan, limits: Option<&Limits>, style: &Style) -> String {
-    let word = plan.standing().headline();
+fn headline(plan: &Plan, limits: Option<&KnobLimits>, style: &Style) -> String {
+    let word = plan.fit_status().headline();
     let text = style.wrap("", &format!("{word}: {}", verdict::sentence(plan, limits)));
     let rest = text.strip_prefix(word).unwrap_or_default();
-    let mut out = format!("{}{rest}", style.paint(Ink::Strong, &style.paint(Ink::of(plan.standing()), word)));
+    let mut out = format!("{}{rest}", style.paint(Hue::Strong, &style.paint(Hue::of(plan.fit_status()), word)));
     // the verdict's sentence may be about memory while the engine refuses for another reason
     if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !text.replace('\n', " ").contains(refusal.as_str())) {
         out += &style.wrap("", &format!("{} refuses: {refusal}", plan.engine_title()));
@@ -125,13 +125,13 @@ fn source(plan: &Plan, style: &Style) -> String {
 
 /// Parts that a line may break between, but not within.
 fn joined(parts: &[String]) -> String {
-    let kept: Vec<_> = parts.iter().map(|part| hold(part)).collect();
-    kept.join(&format!("{HOLD}· "))
+    let kept: Vec<_> = parts.iter().map(|part| no_break(part)).collect();
+    kept.join(&format!("{NBSP}· "))
 }
 
 /// `text` that no line breaks.
-fn hold(text: &str) -> String {
-    text.replace(' ', &HOLD.to_string())
+fn no_break(text: &str) -> String {
+    text.replace(' ', &NBSP.to_string())
 }
 
 /// An amount that fits a column however absurd it is: from 1000 GiB up in larger units.
@@ -157,12 +157,12 @@ fn parameters(n: u64) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::style::Bars;
+    use super::super::style::BarGlyphs;
     use super::*;
     use crate::answer::matrix::Axis;
     use crate::engine::EngineId;
     use crate::engine::PlanRequest;
-    use crate::machine::described::Described;
+    use crate::machine::spec::MachineSpec;
     use crate::machine::{Machine, Os, Ram};
     use crate::settings::knob::Knob;
     use crate::settings::{Context, Settings};
@@ -178,7 +178,7 @@ mod tests {
     fn a_narrow_terminal_loses_no_figure() {
         let model = crate::source::catalogue::model("qwen3-30b-a3b").unwrap();
         let gpus = ["RTX 3060".to_owned(), "name=a card with a name that goes on and on,total=4GiB".to_owned()];
-        let machine = Described::read(&gpus, Some("64GiB")).unwrap();
+        let machine = MachineSpec::read(&gpus, Some("64GiB")).unwrap();
         let machine = machine.complete(Machine {
             os: Os::Linux,
             gpus: Vec::new(),
@@ -197,7 +197,7 @@ mod tests {
                     + &answers::sweep(&plan, &sweep, style)
                     + &answers::matrix(&plan, &matrix, style)
             };
-            let style = |lines: usize| Style { lines, bars: Bars::Unicode, ..Style::PLAIN };
+            let style = |lines: usize| Style { lines, bars: BarGlyphs::Unicode, ..Style::PLAIN };
             let wide = figures(&text(&style(80)));
             assert!(wide.len() > 20, "{wide:?}");
             for lines in [60, 68, 79] {

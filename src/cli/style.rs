@@ -4,11 +4,11 @@ use std::io::IsTerminal;
 
 use textwrap::{Options, WordSplitter};
 
-use crate::plan::Standing;
+use crate::plan::FitStatus;
 
 /// What a colour means; the same on every bar and in every list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
+pub(super) enum Hue {
     Weights,
     Cache,
     Graph,
@@ -19,21 +19,21 @@ pub(super) enum Ink {
     Faint,
 }
 
-impl Ink {
+impl Hue {
     /// That of how a plan stands.
-    pub(super) const fn of(standing: Standing) -> Self {
-        match standing {
-            Standing::Fits => Self::Graph,
-            Standing::PartInRam(_) => Self::Part,
-            Standing::Split | Standing::InRam => Self::Cache,
-            Standing::DoesNotFit => Self::Over,
+    pub(super) const fn of(fit_status: FitStatus) -> Self {
+        match fit_status {
+            FitStatus::Fits => Self::Graph,
+            FitStatus::PartInRam(_) => Self::Part,
+            FitStatus::Split | FitStatus::InRam => Self::Cache,
+            FitStatus::DoesNotFit => Self::Over,
         }
     }
 }
 
 /// How many colours there are to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Colours {
+pub(super) enum ColourDepth {
     None,
     Sixteen,
     Many,
@@ -42,7 +42,7 @@ pub(super) enum Colours {
 
 /// What a bar is drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bars {
+pub(super) enum BarGlyphs {
     /// Not at all: the output is read by a program, or kept.
     None,
     Ascii,
@@ -56,23 +56,23 @@ pub(super) struct Style {
     pub width: usize,
     /// Columns of a line: no more than the terminal has.
     pub lines: usize,
-    pub colours: Colours,
-    pub bars: Bars,
+    pub colours: ColourDepth,
+    pub bars: BarGlyphs,
 }
 
 /// A space that no line breaks at.
-pub(super) const HOLD: char = '\u{a0}';
+pub(super) const NBSP: char = '\u{a0}';
 
 /// A table needs as many columns; longer lines are lost by the eye.
 const WIDTHS: std::ops::RangeInclusive<usize> = 80..=120;
 /// Sentences can still be read in so few.
-const LEAST_LINES: usize = 30;
+const MIN_LINE: usize = 30;
 /// And in so few where they stand behind something long.
 const LEAST_ROOM: usize = 20;
 
 impl Style {
     /// Text for a file or a pipe: no colours, no bars, 80 columns.
-    pub(super) const PLAIN: Self = Self { width: 80, lines: 80, colours: Colours::None, bars: Bars::None };
+    pub(super) const PLAIN: Self = Self { width: 80, lines: 80, colours: ColourDepth::None, bars: BarGlyphs::None };
 
     /// As standard output wants it.
     pub(super) fn of_stdout() -> Self {
@@ -88,17 +88,17 @@ impl Style {
         let term = variable("TERM").unwrap_or_default();
         let dumb = term == "dumb";
         let colours = if dumb || variable("NO_COLOR").is_some() {
-            Colours::None
+            ColourDepth::None
         } else if variable("COLORTERM").is_some_and(|value| value == "truecolor" || value == "24bit") {
-            Colours::All
+            ColourDepth::All
         } else if term.contains("256color") {
-            Colours::Many
+            ColourDepth::Many
         } else {
-            Colours::Sixteen
+            ColourDepth::Sixteen
         };
-        let lines = width.clamp(LEAST_LINES, *WIDTHS.end());
+        let lines = width.clamp(MIN_LINE, *WIDTHS.end());
         let width = width.clamp(*WIDTHS.start(), *WIDTHS.end());
-        Self { width, lines, colours, bars: if dumb { Bars::Ascii } else { Bars::Unicode } }
+        Self { width, lines, colours, bars: if dumb { BarGlyphs::Ascii } else { BarGlyphs::Unicode } }
     }
 
     /// The terminal has less columns than a table: what would stand in them goes below the names.
@@ -108,39 +108,39 @@ impl Style {
 
     /// `facts` in lines below what they are about, none of them broken.
     pub(super) fn below(&self, indent: usize, facts: &[String]) -> String {
-        let held: Vec<_> = facts.iter().map(|fact| fact.replace(' ', &HOLD.to_string())).collect();
-        self.wrap(&" ".repeat(indent), &held.join(&format!("{HOLD}· ")))
+        let held: Vec<_> = facts.iter().map(|fact| fact.replace(' ', &NBSP.to_string())).collect();
+        self.wrap(&" ".repeat(indent), &held.join(&format!("{NBSP}· ")))
     }
 
     /// `text` in `ink`, where there are colours.
-    pub(super) fn paint(&self, ink: Ink, text: &str) -> String {
+    pub(super) fn paint(&self, ink: Hue, text: &str) -> String {
         let code = match self.colours {
-            Colours::None => return text.to_owned(),
-            _ if ink == Ink::Strong => "1",
-            _ if ink == Ink::Faint => "2",
+            ColourDepth::None => return text.to_owned(),
+            _ if ink == Hue::Strong => "1",
+            _ if ink == Hue::Faint => "2",
             // Okabe and Ito's palette, which colour-blind people can tell apart, and its nearest neighbours
-            Colours::All => match ink {
-                Ink::Weights => "38;2;86;180;233",
-                Ink::Cache => "38;2;230;159;0",
-                Ink::Graph => "38;2;0;158;115",
-                Ink::Over => "38;2;213;94;0",
-                Ink::Part => "38;2;189;174;0",
+            ColourDepth::All => match ink {
+                Hue::Weights => "38;2;86;180;233",
+                Hue::Cache => "38;2;230;159;0",
+                Hue::Graph => "38;2;0;158;115",
+                Hue::Over => "38;2;213;94;0",
+                Hue::Part => "38;2;189;174;0",
                 _ => "38;2;153;153;153",
             },
-            Colours::Many => match ink {
-                Ink::Weights => "38;5;74",
-                Ink::Cache => "38;5;214",
-                Ink::Graph => "38;5;36",
-                Ink::Over => "38;5;166",
-                Ink::Part => "38;5;142",
+            ColourDepth::Many => match ink {
+                Hue::Weights => "38;5;74",
+                Hue::Cache => "38;5;214",
+                Hue::Graph => "38;5;36",
+                Hue::Over => "38;5;166",
+                Hue::Part => "38;5;142",
                 _ => "38;5;246",
             },
-            Colours::Sixteen => match ink {
-                Ink::Weights => "34",
-                Ink::Cache => "33",
-                Ink::Graph => "32",
-                Ink::Over => "31",
-                Ink::Part => "36",
+            ColourDepth::Sixteen => match ink {
+                Hue::Weights => "34",
+                Hue::Cache => "33",
+                Hue::Graph => "32",
+                Hue::Over => "31",
+                Hue::Part => "36",
                 _ => "90",
             },
         };
@@ -148,7 +148,7 @@ impl Style {
     }
 
     /// `text` in lines of at most the width, each after `first` or, from the second on, as many spaces. Words that
-    /// [`HOLD`] joins stay on one line.
+    /// [`NBSP`] joins stay on one line.
     pub(super) fn wrap(&self, first: &str, text: &str) -> String {
         let indent = textwrap::core::display_width(first);
         // a long word, which may be a path, stays whole to be copied
@@ -162,7 +162,7 @@ impl Style {
             } else {
                 out.extend(std::iter::repeat_n(' ', indent));
             }
-            out += &line.replace(HOLD, " ");
+            out += &line.replace(NBSP, " ");
             out.push('\n');
         }
         out
@@ -180,12 +180,12 @@ mod tests {
 
     #[test]
     fn the_terminal_decides_on_colours() {
-        assert_eq!(of(&[("TERM", "xterm")]).colours, Colours::Sixteen);
-        assert_eq!(of(&[("TERM", "xterm-256color")]).colours, Colours::Many);
-        assert_eq!(of(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]).colours, Colours::All);
-        assert_eq!(of(&[("COLORTERM", "truecolor"), ("NO_COLOR", "1")]).colours, Colours::None);
+        assert_eq!(of(&[("TERM", "xterm")]).colours, ColourDepth::Sixteen);
+        assert_eq!(of(&[("TERM", "xterm-256color")]).colours, ColourDepth::Many);
+        assert_eq!(of(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]).colours, ColourDepth::All);
+        assert_eq!(of(&[("COLORTERM", "truecolor"), ("NO_COLOR", "1")]).colours, ColourDepth::None);
         let dumb = of(&[("TERM", "dumb"), ("COLORTERM", "truecolor")]);
-        assert_eq!((dumb.colours, dumb.bars), (Colours::None, Bars::Ascii));
+        assert_eq!((dumb.colours, dumb.bars), (ColourDepth::None, BarGlyphs::Ascii));
     }
 
     #[test]
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn without_colours_text_is_text() {
-        assert_eq!(Style::PLAIN.paint(Ink::Over, "x"), "x");
-        let colourful = Style { colours: Colours::Sixteen, ..Style::PLAIN };
-        assert_eq!(colourful.paint(Ink::Over, "x"), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Style::PLAIN.paint(Hue::Over, "x"), "x");
+        let colourful = Style { colours: ColourDepth::Sixteen, ..Style::PLAIN };
+        assert_eq!(colourful.paint(Hue::Over, "x"), "\u{1b}[31mx\u{1b}[0m");
     }
 }

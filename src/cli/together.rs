@@ -3,27 +3,27 @@
 use std::path::Path;
 
 use super::args::TogetherArgs;
-use super::fault::Fault;
+use super::error::CliError;
 use super::questions::written;
 use super::report::together;
-use super::start::{self, Start};
+use super::resolve::{self, ParsedArgs};
 use super::style::Style;
-use crate::answer::together::{Tenant, live_together};
-use crate::export::answers::{self, Source};
+use crate::answer::together::{LoadRequest, load_together};
+use crate::export::answers::{self, AnswerSource};
 use crate::settings::knob::Knob;
 use crate::source::Package;
 
-pub(super) fn run(args: &TogetherArgs) -> Result<String, Fault> {
-    let asked: Vec<Named<'_>> = args.models.iter().map(|text| named(text)).collect::<Result<_, _>>()?;
+pub(super) fn run(args: &TogetherArgs) -> Result<String, CliError> {
+    let asked: Vec<ModelAndKnobs<'_>> = args.models.iter().map(|text| named(text)).collect::<Result<_, _>>()?;
     // one file is opened, and counts, once
     let mut opened: Vec<(&str, Package)> = Vec::new();
     for (model, _) in &asked {
         if !opened.iter().any(|(known, _)| known == model) {
-            let package = start::quantised(start::model(Path::new(model))?, args.knobs.others.quant)?;
+            let package = resolve::quantised(resolve::model(Path::new(model))?, args.knobs.others.quant)?;
             opened.push((model, package));
         }
     }
-    let mut ready = Start::read(&args.knobs, &args.machine)?.complete();
+    let mut ready = ParsedArgs::read(&args.knobs, &args.machine)?.complete();
     let mut rooms = Vec::with_capacity(asked.len());
     for (model, knobs) in &asked {
         let Some((_, package)) = opened.iter().find(|(known, _)| known == model) else { continue };
@@ -31,21 +31,21 @@ pub(super) fn run(args: &TogetherArgs) -> Result<String, Fault> {
         ready.notes.extend(said.into_iter().map(|said| format!("{model}: {said}")));
         rooms.push((package, settings));
     }
-    let tenants: Vec<Tenant<'_>> =
-        rooms.iter().map(|(package, settings)| Tenant { model: &package.model, settings }).collect();
-    let household = live_together(ready.engine, &ready.machine, &tenants)?;
-    let source = Source::of_engine(ready.engine, &ready.settings, household.confidence());
+    let tenants: Vec<LoadRequest<'_>> =
+        rooms.iter().map(|(package, settings)| LoadRequest { model: &package.model, settings }).collect();
+    let loaded_models = load_together(ready.engine, &ready.machine, &tenants)?;
+    let source = AnswerSource::of_engine(ready.engine, &ready.settings, loaded_models.confidence());
     if args.json {
-        return written(answers::together::json(source, &args.models, &ready.machine, &household));
+        return written(answers::together::json(source, &args.models, &ready.machine, &loaded_models));
     }
-    Ok(together::text(&source, &args.models, &ready.machine, &household, &ready.notes, &Style::of_stdout()))
+    Ok(together::text(&source, &args.models, &ready.machine, &loaded_models, &ready.notes, &Style::of_stdout()))
 }
 
 /// A model as it was named, and its knobs with their values.
-type Named<'a> = (&'a str, Vec<(Knob, &'a str)>);
+type ModelAndKnobs<'a> = (&'a str, Vec<(Knob, &'a str)>);
 
 /// A model, and the knobs that stand behind it: `llama3.1:8b,ctx=32k,kv-type=q8_0`.
-fn named(text: &str) -> Result<Named<'_>, Fault> {
+fn named(text: &str) -> Result<ModelAndKnobs<'_>, CliError> {
     let (mut model, mut knobs) = (text, Vec::new());
     while let Some((rest, (name, value))) =
         model.rsplit_once(',').and_then(|(rest, last)| Some((rest, last.split_once('=')?)))
@@ -55,7 +55,7 @@ fn named(text: &str) -> Result<Named<'_>, Fault> {
         let Some(&knob) = known.clone().find(|knob| knob.name() == name.trim()) else {
             let names: Vec<_> = known.map(|knob| knob.name()).collect();
             let sentence = format!("'{name}' in '{text}' is not a knob of a model: use one of {}", names.join(", "));
-            return Err(Fault::Arguments(sentence));
+            return Err(CliError::Arguments(sentence));
         };
         knobs.insert(0, (knob, value));
         model = rest;
@@ -72,6 +72,6 @@ mod tests {
         assert_eq!(named("llama3.1:8b").unwrap(), ("llama3.1:8b", Vec::new()));
         let knobs = vec![(Knob::Context, "32k"), (Knob::CacheType, "q8_0")];
         assert_eq!(named("a,b.gguf,ctx=32k,kv-type=q8_0").unwrap(), ("a,b.gguf", knobs));
-        assert!(matches!(named("m,size=3"), Err(Fault::Arguments(said)) if said.contains("'size'")));
+        assert!(matches!(named("m,size=3"), Err(CliError::Arguments(said)) if said.contains("'size'")));
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::args::{Interval, Wanted};
-use crate::answer::best::Wish;
-use crate::settings::knob::{Knob, LARGEST};
+use super::args::{Interval, KnobOrQuant};
+use crate::answer::best::Objective;
+use crate::settings::knob::{Knob, MAX_VALUE};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs};
 use crate::teach::Page;
 use crate::units::Bytes;
@@ -27,9 +27,9 @@ fn number(text: &str, least: u64) -> Result<u64, String> {
         return Err(format!("'{text}' is not a number: use {least} or more, such as 512 or 32k"));
     }
     let value = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(scale));
-    match value.filter(|value| (least..=LARGEST).contains(value)) {
+    match value.filter(|value| (least..=MAX_VALUE).contains(value)) {
         Some(value) => Ok(value),
-        None => Err(format!("'{text}' is out of range: use a number from {least} to {LARGEST}")),
+        None => Err(format!("'{text}' is out of range: use a number from {least} to {MAX_VALUE}")),
     }
 }
 
@@ -103,27 +103,27 @@ fn engine_knobs() -> Vec<Knob> {
 }
 
 /// What there may be most of.
-pub(super) fn wish(text: &str) -> Result<Wish, String> {
-    let knob = named(text, &Wish::ALL.map(Wish::knob))?;
-    let found = Wish::ALL.into_iter().find(|wish| wish.knob() == knob);
+pub(super) fn objective(text: &str) -> Result<Objective, String> {
+    let knob = named(text, &Objective::ALL.map(Objective::knob))?;
+    let found = Objective::ALL.into_iter().find(|objective| objective.knob() == knob);
     found.ok_or_else(|| format!("'{text}' cannot be maximised"))
 }
 
 /// A knob, or the quantisation.
-pub(super) fn knob_or_quant(text: &str) -> Result<Wanted, String> {
+pub(super) fn knob_or_quant(text: &str) -> Result<KnobOrQuant, String> {
     or_quant(text, &engine_knobs())
 }
 
 /// A knob whose values are numbers, or the quantisation.
-pub(super) fn number_knob_or_quant(text: &str) -> Result<Wanted, String> {
+pub(super) fn number_knob_or_quant(text: &str) -> Result<KnobOrQuant, String> {
     or_quant(text, &[Knob::Context, Knob::Parallel, Knob::Batch, Knob::GpuLayers])
 }
 
-fn or_quant(text: &str, knobs: &[Knob]) -> Result<Wanted, String> {
+fn or_quant(text: &str, knobs: &[Knob]) -> Result<KnobOrQuant, String> {
     if text.trim() == "quant" {
-        return Ok(Wanted::Quantisation);
+        return Ok(KnobOrQuant::Quantisation);
     }
-    named(text, knobs).map(Wanted::Knob).map_err(|sentence| format!("{sentence}, or quant"))
+    named(text, knobs).map(KnobOrQuant::Knob).map_err(|sentence| format!("{sentence}, or quant"))
 }
 
 fn named(text: &str, knobs: &[Knob]) -> Result<Knob, String> {

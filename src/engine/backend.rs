@@ -10,7 +10,7 @@ use crate::units::Bytes;
 
 /// What differs between backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct BackendRules {
     /// Whose rules these are.
     pub backend: Backend,
     /// What every tensor's place in a buffer is a multiple of; none where each device says its own.
@@ -26,16 +26,16 @@ pub struct Rules {
     /// What a program's context on the GPU takes before anything is loaded; none where nothing is known of it. Assumed.
     pub context: Option<Bytes>,
     /// Where flash attention runs, as Ollama up to 0.11 decides it.
-    pub flash_ollama_011: Flash,
+    pub flash_ollama_011: FlashSupport,
     /// Where flash attention runs, as Ollama up to 0.24 decides it.
-    pub flash_ollama_024: Flash,
+    pub flash_ollama_024: FlashSupport,
     /// Where flash attention runs, as Ollama from 0.30 decides it.
-    pub flash_ollama: Flash,
+    pub flash_ollama: FlashSupport,
 }
 
 /// Which GPUs of a backend have flash attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flash {
+pub enum FlashSupport {
     /// Every one.
     Always,
     /// None.
@@ -52,7 +52,7 @@ pub enum Flash {
     },
 }
 
-impl Flash {
+impl FlashSupport {
     /// Whether `gpu` has it.
     pub fn supports(self, gpu: &Gpu) -> bool {
         match self {
@@ -66,7 +66,7 @@ impl Flash {
     }
 }
 
-const CUDA: Rules = Rules {
+const CUDA: BackendRules = BackendRules {
     backend: Backend::Cuda,
     alignment: Some(Bytes(128)),
     unified: false,
@@ -74,24 +74,24 @@ const CUDA: Rules = Rules {
     minimum: Bytes::mib(457),
     context: Some(Bytes::mib(350)),
     minimum_ollama_011: Bytes::mib(457),
-    flash_ollama_011: Flash::Cuda { driver: 7, compute: (0, 0), except: None },
-    flash_ollama_024: Flash::Cuda { driver: 7, compute: (0, 0), except: Some((7, 2)) },
-    flash_ollama: Flash::Cuda { driver: 0, compute: (6, 0), except: Some((7, 2)) },
+    flash_ollama_011: FlashSupport::Cuda { driver: 7, compute: (0, 0), except: None },
+    flash_ollama_024: FlashSupport::Cuda { driver: 7, compute: (0, 0), except: Some((7, 2)) },
+    flash_ollama: FlashSupport::Cuda { driver: 0, compute: (6, 0), except: Some((7, 2)) },
 };
 
-const OTHER: Rules = Rules {
+const OTHER: BackendRules = BackendRules {
     context: None,
-    flash_ollama_011: Flash::Always,
-    flash_ollama_024: Flash::Always,
-    flash_ollama: Flash::Always,
+    flash_ollama_011: FlashSupport::Always,
+    flash_ollama_024: FlashSupport::Always,
+    flash_ollama: FlashSupport::Always,
     ..CUDA
 };
 
 /// Every backend's rules, in the order of [`Backend::ALL`].
-pub const TABLE: [Rules; 5] = [
+pub const TABLE: [BackendRules; 5] = [
     CUDA,
-    Rules { backend: Backend::Rocm, context: CUDA.context, ..OTHER },
-    Rules {
+    BackendRules { backend: Backend::Rocm, context: CUDA.context, ..OTHER },
+    BackendRules {
         backend: Backend::Metal,
         alignment: Some(Bytes(32)),
         unified: true,
@@ -100,24 +100,24 @@ pub const TABLE: [Rules; 5] = [
         minimum_ollama_011: Bytes::mib(512),
         ..OTHER
     },
-    Rules {
+    BackendRules {
         backend: Backend::Vulkan,
         alignment: None,
         minimum_ollama_011: Bytes::ZERO,
-        flash_ollama_011: Flash::Never,
+        flash_ollama_011: FlashSupport::Never,
         ..OTHER
     },
-    Rules {
+    BackendRules {
         backend: Backend::Sycl,
         minimum_ollama_011: Bytes::ZERO,
-        flash_ollama_011: Flash::Never,
-        flash_ollama_024: Flash::Never,
+        flash_ollama_011: FlashSupport::Never,
+        flash_ollama_024: FlashSupport::Never,
         ..OTHER
     },
 ];
 
 /// The rules of `backend`.
-pub const fn of(backend: Backend) -> &'static Rules {
+pub const fn of(backend: Backend) -> &'static BackendRules {
     match backend {
         Backend::Cuda => &TABLE[0],
         Backend::Rocm => &TABLE[1],
@@ -129,13 +129,13 @@ pub const fn of(backend: Backend) -> &'static Rules {
 
 /// `gpu` gets layers only after the others: it takes its memory from the CPU's.
 /// Source: `ml/device.go`, `ByFreeMemory` and `llm/server.go`, `buildLayout`, Ollama, May 2026.
-pub const fn comes_last(gpu: &Gpu) -> bool {
+pub const fn is_placed_last(gpu: &Gpu) -> bool {
     gpu.integrated
 }
 
 /// One rule in words, with where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fact {
+pub struct BackendFact {
     /// `alignment`
     pub what: &'static str,
     /// `128 B`
@@ -146,15 +146,15 @@ pub struct Fact {
     pub source: &'static str,
 }
 
-impl Rules {
+impl BackendRules {
     /// The context's memory in words: `CUDA context, assumed 350 MiB`.
     pub fn context_in_words(&self) -> Option<String> {
         self.context.map(|bytes| format!("{} context, assumed {bytes}", self.backend.name()))
     }
 
     /// All of this in words.
-    pub fn facts(&self) -> Vec<Fact> {
-        let exact = |what, value: String, source| Fact { what, value, confidence: Confidence::Exact, source };
+    pub fn facts(&self) -> Vec<BackendFact> {
+        let exact = |what, value: String, source| BackendFact { what, value, confidence: Confidence::Exact, source };
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let mut facts = vec![
             exact(
@@ -196,7 +196,7 @@ impl Rules {
                 "ml/device.go, FlashAttentionSupported, Ollama, August 2026",
             ),
         ];
-        facts.extend(self.context.map(|bytes| Fact {
+        facts.extend(self.context.map(|bytes| BackendFact {
             what: "context",
             value: bytes.to_string(),
             confidence: Confidence::Assumed,
@@ -206,7 +206,7 @@ impl Rules {
     }
 }
 
-impl std::fmt::Display for Flash {
+impl std::fmt::Display for FlashSupport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self::Cuda { driver, compute, except } = *self else {
             return f.pad(if *self == Self::Always { "yes" } else { "no" });

@@ -1,6 +1,6 @@
 //! What is true of an engine whatever the model, for those who would else have to know its name.
 
-use super::knobs::{Scene, When};
+use super::knobs::{KnobCondition, KnobContext};
 use crate::machine::Machine;
 use crate::settings::knob::Knob;
 use crate::settings::{Flag, Release, Settings};
@@ -12,11 +12,11 @@ pub struct EngineFacts {
     /// The releases of llama.cpp that it can run, the newest first; none for an engine with an estimator of its own.
     pub releases: &'static [Release],
     /// The knobs that it offers, in the order of the screen, and when.
-    pub offers: &'static [(Knob, When)],
+    pub offered_knobs: &'static [(Knob, KnobCondition)],
     /// The flags that it has no use for.
     pub ignores: &'static [Flag],
     /// How a person has it keep memory free on every GPU.
-    pub keeps_free: KeepsFree,
+    pub reserve_setting: ReserveSetting,
     /// It is an Ollama: it reads Modelfiles, the options of a request and `OLLAMA_…` variables.
     pub is_ollama: bool,
     /// It starts a llama-server, which reads the `LLAMA_ARG_…` variables of its environment.
@@ -34,12 +34,12 @@ pub struct EngineFacts {
     /// It unloads a model that is idle to make room for another.
     pub evicts: bool,
     /// The most models that it keeps loaded for each GPU; none where there is no limit.
-    pub most_loaded_per_gpu: Option<usize>,
+    pub max_loaded_per_gpu: Option<usize>,
 }
 
 /// The setting by which memory is kept free on every GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeepsFree {
+pub enum ReserveSetting {
     /// `OLLAMA_GPU_OVERHEAD`
     Overhead,
     /// `--fit-target`
@@ -53,17 +53,17 @@ impl EngineFacts {
     }
 
     /// The knobs that it offers in `scene`, in the order of the screen.
-    pub fn knobs(&self, scene: &Scene<'_>) -> Vec<Knob> {
-        self.offers.iter().filter(|(_, when)| scene.is(*when)).map(|(knob, _)| *knob).collect()
+    pub fn knobs(&self, scene: &KnobContext<'_>) -> Vec<Knob> {
+        self.offered_knobs.iter().filter(|(_, when)| scene.is(*when)).map(|(knob, _)| *knob).collect()
     }
 
     /// K and V are kept in one type.
     pub fn has_one_cache_type(&self) -> bool {
-        self.offers.iter().any(|(knob, _)| *knob == Knob::CacheType)
+        self.offered_knobs.iter().any(|(knob, _)| *knob == Knob::CacheType)
     }
 
     /// The most models that it keeps loaded at once on `machine`; none where there is no limit.
-    pub fn most_loaded(&self, machine: &Machine) -> Option<usize> {
-        self.most_loaded_per_gpu.map(|most| most * machine.gpus.len().max(1))
+    pub fn max_loaded_models(&self, machine: &Machine) -> Option<usize> {
+        self.max_loaded_per_gpu.map(|most| most * machine.gpus.len().max(1))
     }
 }

@@ -1,6 +1,6 @@
 //! The size of the compute graph as Ollama's own estimator has it, up to 0.11 and up to 0.24: one formula per
 //! architecture family, each in a file of its own, written as data that is both evaluated and printed. Where the two
-//! releases agree they share the formula; [`Release`] tells them apart.
+//! releases agree they share the formula; [`OllamaRelease`] tells them apart.
 //!
 //! The letters are those of the guide to these formulas; [`letters`] is the legend.
 
@@ -9,7 +9,6 @@ mod chatglm;
 mod command_r;
 mod deepseek2;
 mod expr;
-mod facts;
 mod fallback;
 pub mod formulas;
 mod gemma;
@@ -18,6 +17,7 @@ mod keys;
 mod letters;
 mod llama;
 mod mllama;
+mod model_facts;
 mod phi2;
 mod qwen2;
 mod release;
@@ -30,23 +30,23 @@ use std::sync::Arc;
 
 use super::id::EngineError;
 use crate::gguf::Tensor;
-use crate::model::{Group, Model};
+use crate::model::{Model, TensorGroup};
 use crate::plan::{GraphPlan, GraphSize, GraphUse, Symbol, Term};
 use crate::settings::{CacheType, FlashAttn, InEffect};
 use crate::units::Bytes;
-use cache::Caches;
+use cache::BlockCaches;
 use expr::DivisionByZero;
-use rule::Rule;
+use rule::GraphRule;
 
-pub(super) use facts::Facts;
-pub(super) use keys::Keys;
-pub use letters::{Letter, Values};
-pub(super) use release::Release;
+pub(super) use keys::OllamaKeys;
+pub use letters::{Letter, LetterValues};
+pub(super) use model_facts::ModelFacts;
+pub(super) use release::OllamaRelease;
 pub(super) use vision::Vision;
 
 /// The knobs that the formulas see.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Knobs {
+pub(super) struct FormulaInputs {
     /// Tokens of context per sequence.
     pub ctx: u64,
     /// Tokens.
@@ -59,7 +59,7 @@ pub(super) struct Knobs {
     pub flash: bool,
 }
 
-impl Knobs {
+impl FormulaInputs {
     /// Those of the knobs in effect; how wide a cache's elements are, each release says by itself.
     pub fn of(effect: &InEffect, bytes_per_element: fn(CacheType) -> f64) -> Self {
         Self {
@@ -93,16 +93,16 @@ pub(super) struct Sizes {
 ///
 /// # Errors
 /// Where the real program ends: a formula that divides by zero, or a tensor with too few dimensions.
-pub(super) fn sizes(model: &Model, facts: &Facts, knobs: Knobs) -> Result<Sizes, EngineError> {
+pub(super) fn sizes(model: &Model, facts: &ModelFacts, knobs: FormulaInputs) -> Result<Sizes, EngineError> {
     let zero = |zero| division(zero, model, facts);
     let (mut values, caches) = letters_of(model, facts, knobs).map_err(zero)?;
-    let case = Case::of(model, facts.release, knobs.flash, &mut values)?;
-    let size = |rule: Option<&Rule>| rule.map_or(Ok(NOTHING), |rule| rule.size(&values)).map_err(zero);
+    let case = ArchitectureRules::of(model, facts.release, knobs.flash, &mut values)?;
+    let size = |rule: Option<&GraphRule>| rule.map_or(Ok(NOTHING), |rule| rule.size(&values)).map_err(zero);
     let (mut partial, mut full) = (size(case.partial)?, size(case.full)?);
     let (mut partial_because, mut full_because) = (None, None);
 
     let mut letters = caches.letters.clone();
-    let mut note = |rule: &Rule| rule.letters(&mut |letter| letters.push(letter));
+    let mut note = |rule: &GraphRule| rule.letters(&mut |letter| letters.push(letter));
     case.partial.into_iter().chain(case.full).for_each(&mut note);
     if partial.bytes == Bytes::ZERO {
         partial = GraphSize { own: partial.own, ..fallback::PARTIAL.size(&values).map_err(zero)? };
@@ -122,7 +122,11 @@ pub(super) fn sizes(model: &Model, facts: &Facts, knobs: Knobs) -> Result<Sizes,
 }
 
 /// Every letter but those that are a tensor's size, and the caches.
-fn letters_of(model: &Model, facts: &Facts, knobs: Knobs) -> Result<(Values, Caches), DivisionByZero> {
+fn letters_of(
+    model: &Model,
+    facts: &ModelFacts,
+    knobs: FormulaInputs,
+) -> Result<(LetterValues, BlockCaches), DivisionByZero> {
     let mut values = facts
         .values
         .clone()
@@ -130,7 +134,7 @@ fn letters_of(model: &Model, facts: &Facts, knobs: Knobs) -> Result<(Values, Cac
         .with(Letter::C, knobs.ctx.wrapping_mul(knobs.parallel))
         .with(Letter::Np, knobs.parallel)
         .with_bytes_per_element(knobs.bytes_per_element);
-    let caches = Caches::of(model, facts, &values)?;
+    let caches = BlockCaches::of(model, facts, &values)?;
     values.set(Letter::KvUnwindowed, caches.generic_total);
     values.set(Letter::Kv, caches.total());
     Ok((values, caches))
@@ -168,7 +172,7 @@ impl Sizes {
 }
 
 /// No formula divides by anything but the number of heads.
-fn division(_: DivisionByZero, model: &Model, facts: &Facts) -> EngineError {
+fn division(_: DivisionByZero, model: &Model, facts: &ModelFacts) -> EngineError {
     EngineError::Model(format!(
         "key '{}.attention.head_count' is 0, and {} divides by it for this architecture",
         model.architecture,
@@ -186,15 +190,15 @@ fn per_layer(letter: Letter, layers: &[u64]) -> Symbol {
 const NOTHING: GraphSize = GraphSize { bytes: Bytes::ZERO, own: Bytes::ZERO, branches: Vec::new(), winner: 0 };
 
 /// The two formulas of an architecture.
-struct Case {
-    partial: Option<&'static Rule>,
-    full: Option<&'static Rule>,
+struct ArchitectureRules {
+    partial: Option<&'static GraphRule>,
+    full: Option<&'static GraphRule>,
 }
 
-impl Case {
+impl ArchitectureRules {
     /// The case of `model`'s architecture and, within it, of its tensors; letters that are a tensor's size are set.
-    fn of(model: &Model, release: Release, flash: bool, values: &mut Values) -> Result<Self, EngineError> {
-        let first_block = |name: &str| model.tensors(Group::Block(0)).find(|tensor| &*tensor.name == name);
+    fn of(model: &Model, release: OllamaRelease, flash: bool, values: &mut LetterValues) -> Result<Self, EngineError> {
+        let first_block = |name: &str| model.tensors(TensorGroup::Block(0)).find(|tensor| &*tensor.name == name);
         let (partial, full) = match model.architecture.as_str() {
             "llama" | "llama4" => {
                 if let Some(gate) = first_block("blk.0.ffn_gate_exps.weight") {
@@ -227,7 +231,7 @@ impl Case {
                 }
             }
             "gptoss" | "gpt-oss" => {
-                let guessed = flash && release != Release::August2025;
+                let guessed = flash && release != OllamaRelease::August2025;
                 let partial = if guessed { &gptoss::FLASH_PARTIAL } else { &gptoss::PARTIAL };
                 return Ok(Self { partial: Some(partial), full: None });
             }
@@ -237,7 +241,7 @@ impl Case {
     }
 }
 
-fn dimension(tensor: &Tensor, index: usize, release: Release) -> Result<u64, EngineError> {
+fn dimension(tensor: &Tensor, index: usize, release: OllamaRelease) -> Result<u64, EngineError> {
     tensor.dims.get(index).copied().ok_or_else(|| {
         EngineError::Model(format!(
             "tensor '{}' has {} dimensions, and {} needs the size of number {}",

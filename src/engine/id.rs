@@ -72,14 +72,14 @@ pub enum EngineError {
     Settings(String),
 }
 
-/// What a plan is wanted for, by those who read its [`Gist`](crate::plan::Gist) alone.
+/// What a plan is wanted for, by those who read its [`PlanSummary`](crate::plan::Gist) alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Aim {
+pub enum FitGoal {
     /// As much on GPUs as fits.
     Most,
     /// Every layer on GPUs, or nothing: where that cannot be had, the engine may stop before it has placed as many layers
     /// as it could.
-    EveryLayer,
+    AllLayers,
 }
 
 /// How llama-server is started.

@@ -5,7 +5,7 @@ use crate::model::Model;
 
 /// When a knob means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum KnobCondition {
     /// Always.
     Always,
     /// For a model with a KV cache.
@@ -20,7 +20,7 @@ pub enum When {
 
 /// What decides whether a knob means something.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct KnobContext<'a> {
     /// The model, if there is one yet.
     pub model: Option<&'a Model>,
     /// The machine.
@@ -29,14 +29,16 @@ pub struct Scene<'a> {
     pub raw: bool,
 }
 
-impl Scene<'_> {
-    pub(super) fn is(&self, when: When) -> bool {
+impl KnobContext<'_> {
+    pub(super) fn is(&self, when: KnobCondition) -> bool {
         match when {
-            When::Always => true,
-            When::KvCache => self.model.is_none_or(|model| model.hyper.kv_heads.iter().any(|&heads| heads > 0)),
-            When::Experts => self.model.is_some_and(|model| model.hyper.experts.is_some()),
-            When::SeveralGpus => self.machine.gpus.len() > 1,
-            When::Raw => self.raw,
+            KnobCondition::Always => true,
+            KnobCondition::KvCache => {
+                self.model.is_none_or(|model| model.hyper.kv_heads.iter().any(|&heads| heads > 0))
+            }
+            KnobCondition::Experts => self.model.is_some_and(|model| model.hyper.experts.is_some()),
+            KnobCondition::SeveralGpus => self.machine.gpus.len() > 1,
+            KnobCondition::Raw => self.raw,
         }
     }
 }

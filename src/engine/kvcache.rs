@@ -4,13 +4,13 @@
 
 mod kinds;
 
-use super::graph_size::{Facts, Release};
+use super::graph_size::{ModelFacts, OllamaRelease};
 use super::id::EngineError;
 use crate::model::Model;
 use crate::plan::{OwnCache, OwnCacheKind, OwnCaches};
 use crate::settings::{CacheType, FlashAttn, InEffect};
 use crate::units::Bytes;
-use kinds::Block;
+use kinds::BlockCache;
 
 /// Cells come in multiples of so many.
 const PADDING: u64 = 256;
@@ -64,14 +64,14 @@ impl Capacity {
 ///
 /// # Errors
 /// When the header lacks a key that Ollama cannot do without.
-pub(super) fn of(release: Release, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
-    Ok(caches(model, &Facts::of(model, release)?, effect))
+pub(super) fn of(release: OllamaRelease, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
+    Ok(caches(model, &ModelFacts::of(model, release)?, effect))
 }
 
 /// What the engine allocates for `model` with the knobs in effect.
-pub(super) fn caches(model: &Model, facts: &Facts, effect: &InEffect) -> OwnCaches {
+pub(super) fn caches(model: &Model, facts: &ModelFacts, effect: &InEffect) -> OwnCaches {
     let flash = effect.flash_attn == FlashAttn::On;
-    let older = facts.release == Release::August2025;
+    let older = facts.release == OllamaRelease::August2025;
     let capacity = Capacity {
         context: effect.ctx,
         sequences: effect.parallel,
@@ -102,7 +102,7 @@ const fn mask_type(flash: bool) -> CacheType {
     if flash { CacheType::F16 } else { CacheType::F32 }
 }
 
-fn cache(block: &Block, capacity: &Capacity, ty: CacheType) -> OwnCache {
+fn cache(block: &BlockCache, capacity: &Capacity, ty: CacheType) -> OwnCache {
     let of = |kind, cells: u64| OwnCache {
         kind,
         cells,
@@ -111,23 +111,23 @@ fn cache(block: &Block, capacity: &Capacity, ty: CacheType) -> OwnCache {
         ..OwnCache::default()
     };
     match block.keeps {
-        kinds::Keeps::Nothing => OwnCache::default(),
-        kinds::Keeps::Everything => of(OwnCacheKind::Causal, capacity.causal()),
-        kinds::Keeps::Chunks => of(OwnCacheKind::Chunked, capacity.causal()),
-        kinds::Keeps::Window { window, memory } => {
+        kinds::CacheKind::Nothing => OwnCache::default(),
+        kinds::CacheKind::Everything => of(OwnCacheKind::Causal, capacity.causal()),
+        kinds::CacheKind::Chunks => of(OwnCacheKind::Chunked, capacity.causal()),
+        kinds::CacheKind::Window { window, memory } => {
             let (memory, cells) = capacity.window(window, memory);
             let kind =
                 if memory == capacity.context { OwnCacheKind::Causal } else { OwnCacheKind::Window { window, memory } };
             of(kind, cells)
         }
-        kinds::Keeps::Image { tokens } => OwnCache {
+        kinds::CacheKind::Image { tokens } => OwnCache {
             kind: OwnCacheKind::Encoder,
             cells: tokens,
             k: size(CacheType::F32, block.k.saturating_mul(tokens)),
             v: size(CacheType::F32, block.v.saturating_mul(tokens)),
             ..OwnCache::default()
         },
-        kinds::Keeps::State { elements } => {
+        kinds::CacheKind::State { elements } => {
             let state = size(CacheType::F32, elements.saturating_mul(capacity.sequences));
             OwnCache {
                 kind: OwnCacheKind::Recurrent,

@@ -9,9 +9,9 @@ mod verify;
 use super::backend;
 use crate::machine::{Backend, Machine};
 use crate::units::Bytes;
-use fit::{Device, Entry};
+use fit::{GpuAssignment, GpuCapacity};
 
-pub(super) use verify::Refusal;
+pub(super) use verify::LayoutRefusal;
 
 /// What the engine takes away from every GPU before it gives layers to it.
 pub(super) const fn minimum_memory(backend: Backend) -> Bytes {
@@ -19,7 +19,7 @@ pub(super) const fn minimum_memory(backend: Backend) -> Bytes {
 }
 
 /// What is to be placed, and how.
-pub(super) struct Task<'a> {
+pub(super) struct LayoutTask<'a> {
     /// The machine; its GPUs are all considered.
     pub machine: &'a Machine,
     /// Bytes of each layer, the output layer last.
@@ -56,7 +56,7 @@ pub(super) struct Layout {
     /// The number of layers that was asked for when the search ended; none where the engine chose.
     pub requested: Option<usize>,
     /// Why the real program would not load this.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<LayoutRefusal>,
 }
 
 impl Layout {
@@ -68,7 +68,7 @@ impl Layout {
 
 /// Places the layers. GPUs that were tried get the graph reserved and the search is repeated, for as long as it tries
 /// more GPUs than before.
-pub(super) fn place(task: &Task<'_>) -> Layout {
+pub(super) fn place(task: &LayoutTask<'_>) -> Layout {
     let mut requested = task.requested;
     let mut with_graph = vec![false; task.machine.gpus.len()];
     let mut entries_before = 0;
@@ -76,7 +76,7 @@ pub(super) fn place(task: &Task<'_>) -> Layout {
         let (found, room) = build(task, requested, &with_graph);
         let mut layout = layout_of(task, &found, room, requested);
         let used_graphs = layout.tried.iter().filter(|&&gpu| is_set(&with_graph, gpu)).count() as u64;
-        let sums = verify::Sums::of(task, &layout, used_graphs);
+        let sums = verify::MemorySums::of(task, &layout, used_graphs);
         layout.refusal = verify::refusal(task, &layout, &sums, requested);
         layout.tried_before =
             (0..with_graph.len()).filter(|&gpu| is_set(&with_graph, gpu) && !layout.tried.contains(&gpu)).collect();
@@ -104,19 +104,19 @@ fn is_set(flags: &[bool], index: usize) -> bool {
 
 /// The best assignment of one backend's GPUs.
 #[derive(Clone, Debug, Default)]
-struct Found {
-    entries: Vec<Entry>,
+struct Assignment {
+    entries: Vec<GpuAssignment>,
     without_output: bool,
 }
 
-impl Found {
+impl Assignment {
     fn layers(&self) -> usize {
-        self.entries.iter().map(Entry::len).sum()
+        self.entries.iter().map(GpuAssignment::len).sum()
     }
 }
 
 /// One round: every backend by itself, and the one that holds most layers wins.
-fn build(task: &Task<'_>, requested: Option<usize>, with_graph: &[bool]) -> (Found, Vec<u64>) {
+fn build(task: &LayoutTask<'_>, requested: Option<usize>, with_graph: &[bool]) -> (Assignment, Vec<u64>) {
     let gpus = &task.machine.gpus;
     let free = |index: usize| {
         let free = gpus.get(index).map_or(0, |gpu| gpu.free.0);
@@ -125,9 +125,9 @@ fn build(task: &Task<'_>, requested: Option<usize>, with_graph: &[bool]) -> (Fou
     let mut room = vec![0; gpus.len()];
     // equals stay in order, as in Go's sort of up to 12 elements
     let mut order: Vec<usize> = (0..gpus.len()).collect();
-    order.sort_by_key(|&index| (gpus.get(index).is_some_and(backend::comes_last), std::cmp::Reverse(free(index))));
+    order.sort_by_key(|&index| (gpus.get(index).is_some_and(backend::is_placed_last), std::cmp::Reverse(free(index))));
 
-    let mut best = Found::default();
+    let mut best = Assignment::default();
     let mut backends: Vec<Backend> = Vec::new();
     for &first in &order {
         let Some(backend) = gpus.get(first).map(|gpu| gpu.backend) else { continue };
@@ -149,8 +149,8 @@ fn build(task: &Task<'_>, requested: Option<usize>, with_graph: &[bool]) -> (Fou
                 *room = left;
             }
             // asked by a person, integrated GPUs take their share like the others
-            let integrated = backend::comes_last(gpu) && requested.is_none() && !task.spread;
-            devices.push(Device { gpu: index, free: left, integrated });
+            let integrated = backend::is_placed_last(gpu) && requested.is_none() && !task.spread;
+            devices.push(GpuCapacity { gpu: index, free: left, integrated });
         }
         let found = assign(task, &devices, requested, last_used);
         if found.layers() > best.layers() {
@@ -164,10 +164,10 @@ fn build(task: &Task<'_>, requested: Option<usize>, with_graph: &[bool]) -> (Fou
 }
 
 /// As few of one backend's GPUs as will do; if not everything fits, once more without the output layer.
-fn assign(task: &Task<'_>, devices: &[Device], requested: Option<usize>, last_used: usize) -> Found {
+fn assign(task: &LayoutTask<'_>, devices: &[GpuCapacity], requested: Option<usize>, last_used: usize) -> Assignment {
     let mut requested = requested;
     let all = task.layers.len();
-    let mut found = Found::default();
+    let mut found = Assignment::default();
     for (count, without_output) in [(all, false), (all.saturating_sub(1), true)] {
         let layers = task.layers.get(..count).unwrap_or_default();
         requested = requested.map(|requested| requested.min(count));
@@ -188,7 +188,7 @@ fn assign(task: &Task<'_>, devices: &[Device], requested: Option<usize>, last_us
     found
 }
 
-fn layout_of(task: &Task<'_>, found: &Found, room: Vec<u64>, requested: Option<usize>) -> Layout {
+fn layout_of(task: &LayoutTask<'_>, found: &Assignment, room: Vec<u64>, requested: Option<usize>) -> Layout {
     let mut gpu_of = vec![None; task.layers.len()];
     for entry in &found.entries {
         for place in gpu_of.get_mut(entry.layers.clone()).into_iter().flatten() {

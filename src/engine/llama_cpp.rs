@@ -18,37 +18,37 @@ pub mod placement;
 mod plan;
 mod probe;
 pub mod release;
-pub mod settled;
+pub mod resolved;
 pub mod weights;
 
 use crate::engine::ggml::allocate::Lifetime;
-use crate::engine::ggml::schedule::{Schedule, Trace};
-use crate::engine::ggml::tensor::Place;
-use crate::engine::ggml::{Backend, Graph};
+use crate::engine::ggml::schedule::{PassTrace, Schedule};
+use crate::engine::ggml::tensor::BackendId;
+use crate::engine::ggml::{BackendProps, Graph};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
 use crate::gguf::Header;
 use crate::plan::Plan;
 use crate::settings::{FlashAttn, Release, Settings};
-use architecture::Family;
+use architecture::GraphFamily;
 use cache::Memory;
-use context::{Context, Options};
-use error::Refusal;
+use context::{ContextParams, Cparams};
+use error::LoadError;
 use hparams::Hparams;
 use measure::Measurer;
 use pipeline::Pipeline;
-use placement::{Overflow, Placement, Request};
-pub(super) use plan::{gist, outlook, plan, settled, visible};
-use release::Traits;
+use placement::{Placement, SplitRequest, TensorOverride};
+pub(super) use plan::{plan, preflight, resolve, summary, visible};
+use release::ReleaseTraits;
 use weights::Weights;
 
 /// A model as llama.cpp sees it, ready to be measured with many settings.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedModel {
     /// By which release's rules.
-    pub release: &'static Traits,
+    pub release: &'static ReleaseTraits,
     /// Whose graph it has.
-    pub family: Family,
+    pub family: GraphFamily,
     /// Its hyperparameters.
     pub hparams: Hparams,
     /// Its tensors.
@@ -59,25 +59,25 @@ pub struct Loaded {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
     /// What its buffers and operations are like.
-    pub backend: Backend,
+    pub backend: BackendProps,
     /// Free bytes.
     pub free: u64,
 }
 
 /// How layers are to be spread.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spread {
+pub struct LayerSplit {
     /// Layers on GPUs, the output layer counted; none for all.
     pub gpu_layers: Option<u64>,
     /// Share of the layers per GPU; empty for the share of free memory.
     pub tensor_split: Vec<f32>,
     /// What goes elsewhere than its layer.
-    pub overrides: Vec<Overflow>,
+    pub overrides: Vec<TensorOverride>,
 }
 
 /// What is allocated: bytes per device in the order given, RAM last.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MemoryBreakdown {
     /// Weights.
     pub model: Vec<u64>,
     /// KV caches and recurrent states.
@@ -85,12 +85,12 @@ pub struct Measured {
     /// Buffers of the compute graph.
     pub compute: Vec<u64>,
     /// The parameters in effect.
-    pub parameters: Context,
+    pub parameters: Cparams,
     /// The device of every block, then that of the output layer.
-    pub homes: Vec<Place>,
+    pub homes: Vec<BackendId>,
 }
 
-impl Measured {
+impl MemoryBreakdown {
     /// Layers on GPUs, the output layer counted.
     pub fn offloaded(&self) -> usize {
         let cpu = self.model.len() - 1;
@@ -105,7 +105,7 @@ impl Measured {
 
 /// How a figure came about, for those who want to watch.
 #[derive(Clone, Debug)]
-pub struct Watched {
+pub struct AllocationDetails {
     /// Where caches are, and how large.
     pub memory: Memory,
     /// The graph, with the scheduler's copies.
@@ -119,18 +119,18 @@ pub struct Watched {
 }
 
 /// What devices' buffers and operations are like, RAM last.
-fn backends(devices: &[Device]) -> Vec<Backend> {
-    devices.iter().map(|device| device.backend.clone()).chain([Backend::CPU]).collect()
+fn backends(devices: &[Device]) -> Vec<BackendProps> {
+    devices.iter().map(|device| device.backend.clone()).chain([BackendProps::CPU]).collect()
 }
 
 /// What the caches of `plan`, which is one of `model`, keep and in what shapes. Where their homes are is in the plan.
 ///
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
-pub fn remembered(model: &PreparedModel, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
+pub fn cache_layout(model: &PreparedModel, plan: &Plan, settings: &Settings) -> Result<Memory, EngineError> {
     let effect = &plan.settings;
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let options = Options {
+    let options = ContextParams {
         n_ctx: effect.ctx_total,
         n_batch: effect.batch,
         n_ubatch: effect.ubatch,
@@ -144,20 +144,20 @@ pub fn remembered(model: &PreparedModel, plan: &Plan, settings: &Settings) -> Re
         },
         kv_unified: effect.kv_unified.unwrap_or(false),
         swa_full: settings.swa_full,
-        ..Options::default()
+        ..ContextParams::default()
     };
-    let placement = loaded.place(&[], &Spread::default());
+    let placement = loaded.place(&[], &LayerSplit::default());
     Ok(Measurer::new(loaded, &[]).memory(&placement, &options)?)
 }
 
-impl Loaded {
+impl LoadedModel {
     /// Reads a header.
     ///
     /// # Errors
     /// When it lacks what llama.cpp of that release cannot do without.
-    pub fn new(header: &Header, release: Release) -> Result<Self, Refusal> {
-        let release = Traits::of(release);
-        let family = Family::of(header);
+    pub fn new(header: &Header, release: Release) -> Result<Self, LoadError> {
+        let release = ReleaseTraits::of(release);
+        let family = GraphFamily::of(header);
         let mut hparams = Hparams::read(header, family.architecture, release)?;
         let weights = Weights::read(header, hparams.n_layer_all)?;
         if !family.exact {
@@ -170,7 +170,12 @@ impl Loaded {
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
-    pub fn measure(&self, devices: &[Device], spread: &Spread, options: &Options) -> Result<Measured, Refusal> {
+    pub fn measure(
+        &self,
+        devices: &[Device],
+        spread: &LayerSplit,
+        options: &ContextParams,
+    ) -> Result<MemoryBreakdown, LoadError> {
         Measurer::new(self, devices).measure(&self.place(devices, spread), options)
     }
 
@@ -178,27 +183,27 @@ impl Loaded {
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
-    pub fn watch(
+    pub fn measure_traced(
         &self,
         devices: &[Device],
-        spread: &Spread,
-        options: &Options,
-        passes: Option<&mut Trace>,
-    ) -> Result<(Measured, Watched), Refusal> {
-        Measurer::new(self, devices).watch(&self.place(devices, spread), options, passes)
+        spread: &LayerSplit,
+        options: &ContextParams,
+        passes: Option<&mut PassTrace>,
+    ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
+        Measurer::new(self, devices).measure_traced(&self.place(devices, spread), options, passes)
     }
 
     /// Bytes of weights and caches per device, RAM last: what a placement takes at least, whatever its graph.
-    fn without_graph(&self, placement: &Placement, context: &Context, backends: &[Backend]) -> Vec<u64> {
+    fn without_graph(&self, placement: &Placement, context: &Cparams, backends: &[BackendProps]) -> Vec<u64> {
         let memory = Memory::new(&self.hparams, self.family.architecture, context, placement);
         let weights = placement.weights(self, backends);
         weights.into_iter().zip(memory.bytes(backends)).map(|(weights, cache)| weights + cache).collect()
     }
 
     /// How layers are spread over `devices`.
-    fn place(&self, devices: &[Device], spread: &Spread) -> Placement {
+    fn place(&self, devices: &[Device], spread: &LayerSplit) -> Placement {
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
-        let request = Request {
+        let request = SplitRequest {
             gpu_layers: spread.gpu_layers,
             tensor_split: &spread.tensor_split,
             free: &free,

@@ -2,26 +2,26 @@
 //! plan with the options, and on the GPUs, that Ollama chooses.
 
 mod batch;
-mod choice;
-mod decide;
 pub(super) mod engine;
+mod eviction;
 pub(super) mod facts;
-mod listing;
-mod objection;
+mod gpu_selection;
+mod ollama_ps;
 mod predict;
 mod projector;
+mod server_launch;
 
-use super::id::{Aim, EngineError, EngineId, Launch};
+use super::id::{EngineError, EngineId, FitGoal, Launch};
 use super::llama_cpp;
-use super::llama_cpp::settled::Settled;
-use super::outlook::Outlook;
+use super::llama_cpp::resolved::ResolvedRequest;
+use super::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
 use crate::machine::{DeviceKind, Machine};
-use crate::plan::{DevicePlan, Gist, Plan, Totals, Verdict, Why};
+use crate::plan::{DevicePlan, Plan, PlanSummary, Totals, Verdict, Why};
 use crate::settings::knob::Knob;
 use crate::settings::{Context, GpuLayers, InEffect, Settings};
-use decide::Start;
-pub(super) use objection::objection;
+pub(super) use eviction::eviction_reason;
+use server_launch::ServerLaunch;
 
 pub(super) fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     plan_by(llama_cpp::plan, model, machine, settings)
@@ -34,64 +34,75 @@ fn plan_by(
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
-    let place = |start: &Start| place(model, &start.machine, &start.options);
-    let (start, plan) = begin(model, machine, settings, &place, &place, |plan| &plan.devices)?;
-    Ok(told_by_ollama(plan, start, model, machine, settings))
+    let place = |start: &ServerLaunch| place(model, &start.machine, &start.options);
+    let (start, plan) = start_with_retry(model, machine, settings, &place, &place, |plan| &plan.devices)?;
+    Ok(in_ollama_terms(plan, start, model, machine, settings))
 }
 
 /// How it starts llama-server.
 pub(super) fn launch(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Launch, EngineError> {
-    let Start { options, gpus, .. } = last_start(model, machine, settings)?;
+    let ServerLaunch { options, gpus, .. } = last_start(model, machine, settings)?;
     Ok(Launch { options, gpus })
 }
 
 /// What is asked of the llama-server that it starts.
-pub(super) fn settled(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
+pub(super) fn resolve(
+    model: &PreparedModel,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<ResolvedRequest, EngineError> {
     let start = last_start(model, machine, settings)?;
-    Ok(llama_cpp::settled(model, &start.machine, &start.options)?.among(&start.gpus))
+    Ok(llama_cpp::resolve(model, &start.machine, &start.options)?.among(&start.gpus))
 }
 
 /// The start that loads the model, or else the last one.
-fn last_start(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Start, EngineError> {
-    let place = |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, Aim::Most);
-    let (start, _) = begin(model, machine, settings, &place, &place, |gist| &gist.devices)?;
+fn last_start(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<ServerLaunch, EngineError> {
+    let place = |start: &ServerLaunch| llama_cpp::summary(model, &start.machine, &start.options, FitGoal::Most);
+    let (start, _) = start_with_retry(model, machine, settings, &place, &place, |summary| &summary.devices)?;
     Ok(start)
 }
 
 /// What the plan comes to.
-pub(super) fn gist(
+pub(super) fn summary(
     model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
-    aim: Aim,
-) -> Result<Gist, EngineError> {
-    let place = |aim| move |start: &Start| llama_cpp::gist(model, &start.machine, &start.options, aim);
+    fit_goal: FitGoal,
+) -> Result<PlanSummary, EngineError> {
+    let place =
+        |fit_goal| move |start: &ServerLaunch| llama_cpp::summary(model, &start.machine, &start.options, fit_goal);
     // whether a first attempt runs out of memory is seen when it has placed what it can
     let retries = settings.ctx == Context::Auto;
-    let first = place(if retries { Aim::Most } else { aim });
-    let (start, mut gist) = begin(model, machine, settings, &first, &place(aim), |gist: &Gist| &gist.devices)?;
-    gist.devices = at_home(gist.devices, &start.gpus, machine);
-    gist.settings = in_effect(gist.settings, start.ctx, settings);
-    gist.verdict = Verdict::of(&gist.devices, gist.offloaded, gist.layer_count, gist.refused);
-    Ok(gist)
+    let first = place(if retries { FitGoal::Most } else { fit_goal });
+    let (start, mut summary) =
+        start_with_retry(model, machine, settings, &first, &place(fit_goal), |summary: &PlanSummary| &summary.devices)?;
+    summary.devices = in_machine_order(summary.devices, &start.gpus, machine);
+    summary.settings = in_effect(summary.settings, start.ctx, settings);
+    summary.verdict = Verdict::of(&summary.devices, summary.offloaded, summary.layer_count, summary.refused);
+    Ok(summary)
 }
 
 /// What is certain of it beforehand.
-pub(super) fn outlook(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
-    let start = decide::start(model, machine, settings, None)?;
-    let mut outlook = llama_cpp::outlook(model, &start.machine, &start.options)?;
-    if let Some(lower) = decide::lower_context(settings, start.ctx) {
-        let again = decide::start(model, machine, settings, Some(lower))?;
-        outlook.hope = outlook.hope.max(llama_cpp::outlook(model, &again.machine, &again.options)?.hope);
+pub(super) fn preflight(
+    model: &PreparedModel,
+    machine: &Machine,
+    settings: &Settings,
+) -> Result<Preflight, EngineError> {
+    let start = server_launch::decide(model, machine, settings, None)?;
+    let mut preflight = llama_cpp::preflight(model, &start.machine, &start.options)?;
+    if let Some(lower) = server_launch::lower_context(settings, start.ctx) {
+        let again = server_launch::decide(model, machine, settings, Some(lower))?;
+        preflight.upper_bound =
+            preflight.upper_bound.max(llama_cpp::preflight(model, &again.machine, &again.options)?.upper_bound);
     }
-    let considered = |gpu: usize| start.gpus.iter().zip(&outlook.gpus).any(|(&home, &used)| used && home == gpu);
-    outlook.gpus = (0..machine.gpus.len()).map(considered).collect();
-    outlook.settings = in_effect(outlook.settings, start.ctx, settings);
-    Ok(outlook)
+    let considered = |gpu: usize| start.gpus.iter().zip(&preflight.gpus).any(|(&home, &used)| used && home == gpu);
+    preflight.gpus = (0..machine.gpus.len()).map(considered).collect();
+    preflight.settings = in_effect(preflight.settings, start.ctx, settings);
+    Ok(preflight)
 }
 
 /// Where its own rules change: the batch grows above some tokens of context over all sequences.
-pub(super) fn edges(knob: Knob, settings: &Settings) -> Vec<u64> {
+pub(super) fn rule_edges(knob: Knob, settings: &Settings) -> Vec<u64> {
     let parallel = settings.parallel.unwrap_or(1).max(1);
     match (knob, settings.ctx) {
         // some models take one sequence at a time, whatever is asked
@@ -102,21 +113,22 @@ pub(super) fn edges(knob: Knob, settings: &Settings) -> Vec<u64> {
 }
 
 /// How llama-server is started, in the end, and what it then does by `first`, or by `again` where that runs out of memory.
-fn begin<T>(
+fn start_with_retry<T>(
     model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
-    first: &dyn Fn(&Start) -> Result<T, EngineError>,
-    again: &dyn Fn(&Start) -> Result<T, EngineError>,
+    first: &dyn Fn(&ServerLaunch) -> Result<T, EngineError>,
+    again: &dyn Fn(&ServerLaunch) -> Result<T, EngineError>,
     devices: impl Fn(&T) -> &[DevicePlan],
-) -> Result<(Start, T), EngineError> {
-    let mut start = decide::start(model, machine, settings, None)?;
+) -> Result<(ServerLaunch, T), EngineError> {
+    let mut start = server_launch::decide(model, machine, settings, None)?;
     let mut done = first(&start)?;
-    let lower = decide::lower_context(settings, start.ctx).filter(|_| runs_out_of_memory(devices(&done), machine));
+    let lower =
+        server_launch::lower_context(settings, start.ctx).filter(|_| runs_out_of_memory(devices(&done), machine));
     if let Some(lower) = lower {
         let note =
             format!("context lowered from {} to {lower}: the first attempt to load runs out of memory", start.ctx);
-        start = decide::start(model, machine, settings, Some(lower))?;
+        start = server_launch::decide(model, machine, settings, Some(lower))?;
         start.notes.insert(0, note.clone());
         start.decided.insert(0, note);
         done = again(&start)?;
@@ -135,8 +147,14 @@ fn runs_out_of_memory(devices: &[DevicePlan], machine: &Machine) -> bool {
 }
 
 /// llama.cpp's plan in Ollama's terms: its name, its knobs, its notes, and every GPU of the machine.
-fn told_by_ollama(mut plan: Plan, start: Start, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Plan {
-    let Start { ctx, gpus, notes, decided, .. } = start;
+fn in_ollama_terms(
+    mut plan: Plan,
+    start: ServerLaunch,
+    model: &PreparedModel,
+    machine: &Machine,
+    settings: &Settings,
+) -> Plan {
+    let ServerLaunch { ctx, gpus, notes, decided, .. } = start;
     let cpu = machine.gpus.len();
     let place = |device: usize| gpus.get(device).copied().unwrap_or(cpu);
     for layer in &mut plan.layers {
@@ -145,7 +163,7 @@ fn told_by_ollama(mut plan: Plan, start: Start, model: &PreparedModel, machine: 
             *device = place(*device);
         }
     }
-    plan.devices = at_home(plan.devices, &gpus, machine);
+    plan.devices = in_machine_order(plan.devices, &gpus, machine);
     for peak in &mut plan.graph.peaks {
         peak.device = place(peak.device);
     }
@@ -158,14 +176,14 @@ fn told_by_ollama(mut plan: Plan, start: Start, model: &PreparedModel, machine: 
     plan.settings = in_effect(plan.settings, ctx, settings);
     plan.totals = Totals::of(&plan.devices);
     plan.verdict = Verdict::of(&plan.devices, plan.offloaded, plan.layers.len(), plan.refusal.is_some());
-    plan.listing = Some(listing::of(&plan, model));
+    plan.ollama_ps = Some(ollama_ps::of(&plan, model));
     plan.notes.splice(0..0, notes);
     plan.decided = decided;
     plan
 }
 
 /// The devices that llama-server sees, `gpus` among the machine's, by their places in the machine.
-fn at_home(seen: Vec<DevicePlan>, gpus: &[usize], machine: &Machine) -> Vec<DevicePlan> {
+fn in_machine_order(seen: Vec<DevicePlan>, gpus: &[usize], machine: &Machine) -> Vec<DevicePlan> {
     let mut devices: Vec<DevicePlan> =
         machine.gpus.iter().enumerate().map(|(index, gpu)| DevicePlan::of_gpu(index, gpu)).collect();
     for (index, device) in seen.into_iter().enumerate() {

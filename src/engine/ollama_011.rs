@@ -4,34 +4,34 @@ mod assemble;
 pub(super) mod engine;
 mod estimate;
 pub(super) mod facts;
+mod gpu_layers;
 mod pick;
 mod rules;
-mod runs;
 mod traits;
 
-use super::company::Reception;
-use super::graph_size::{self, Facts, Knobs, Release, Sizes, Vision};
+use super::admission::Admission;
+use super::graph_size::{self, FormulaInputs, ModelFacts, OllamaRelease, Sizes, Vision};
 use super::id::EngineError;
 use super::kvcache;
-use super::request::Effect;
+use super::request::ResolvedSettings;
 use crate::machine::{Backend, Machine};
-use crate::model::{Group, Model};
+use crate::model::{Model, TensorGroup};
 use crate::plan::{OwnCaches, Plan};
 use crate::settings::Settings;
 use crate::units::Bytes;
-use estimate::{Block, Device, Task};
+use estimate::{BlockBytes, EstimateDevice, EstimateTask};
 
 pub use super::request::supports_cache_type;
-pub use traits::{Traits, bytes_per_element};
+pub use traits::{ArchitectureTraits, bytes_per_element};
 
-const RELEASE: Release = Release::August2025;
+const RELEASE: OllamaRelease = OllamaRelease::August2025;
 
 /// What the engine's rules ask of `model`.
 ///
 /// # Errors
 /// When the header lacks a key that the engine cannot do without.
-pub fn traits(model: &Model) -> Result<Traits, EngineError> {
-    Ok(Traits::of(model, &Facts::of(model, RELEASE)?))
+pub fn traits(model: &Model) -> Result<ArchitectureTraits, EngineError> {
+    Ok(ArchitectureTraits::of(model, &ModelFacts::of(model, RELEASE)?))
 }
 
 /// Whether all that is asked for fits on the GPUs of one library together, and the bytes that it takes there, or would
@@ -40,42 +40,43 @@ pub fn traits(model: &Model) -> Result<Traits, EngineError> {
 /// # Errors
 /// As for a plan.
 pub fn predict(model: &Model, machine: &Machine, settings: &Settings) -> Result<(bool, Bytes), EngineError> {
-    let case = Case::of(model, machine, settings)?;
+    let case = EstimateInputs::of(model, machine, settings)?;
     let (fits, vram) = pick::predict(&case.task, &case.devices);
     Ok((fits, Bytes(vram)))
 }
 
 /// What is in the way of loading `model` beside others, where `plan` is the one that requires all that was asked for on
 /// GPUs; none where nothing is. Source: `llm/server.go`, `llamaServer.Load`, Ollama, August 2025.
-pub(super) fn objection(
+pub(super) fn eviction_reason(
     model: &Model,
     machine: &Machine,
     settings: &Settings,
     plan: &Plan,
-) -> Result<Option<Reception>, EngineError> {
-    let case = Case::of(model, machine, settings)?;
+) -> Result<Option<Admission>, EngineError> {
+    let case = EstimateInputs::of(model, machine, settings)?;
     let picked = pick::pick(&case.task, &case.devices, settings.spread, true);
     let (needed, free) = (Bytes(picked.estimate.total()), machine.ram.free);
     Ok(match plan.refusal.clone() {
-        Some(why) if picked.refused => Some(Reception::OneGoes(why)),
+        Some(why) if picked.refused => Some(Admission::EvictOne(why)),
         // what even RAM and swap cannot hold is an error, whoever else is loaded
-        Some(why) => Some(Reception::Refused(why)),
+        Some(why) => Some(Admission::Refused(why)),
         None if plan.offloaded == 0 && needed > free => {
-            Some(Reception::OneGoes(format!("it needs {needed} of RAM, but {free} is free")))
+            Some(Admission::EvictOne(format!("it needs {needed} of RAM, but {free} is free")))
         }
         None => None,
     })
 }
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    let Case { traits, effect, mut sizes, vision, own_caches, task, devices } = Case::of(model, machine, settings)?;
+    let EstimateInputs { traits, effect, mut sizes, vision, own_caches, task, devices } =
+        EstimateInputs::of(model, machine, settings)?;
     let picked = pick::pick(&task, &devices, settings.spread, settings.require_full);
     match picked.estimate.slots.as_slice() {
         [first, ..] if first.device.backend == Some(Backend::Metal) => sizes.on_metal(),
         [_, _, ..] => sizes.on_several_gpus(),
         _ => {}
     }
-    Ok(assemble::plan(assemble::Parts {
+    Ok(assemble::plan(assemble::PlanInputs {
         model,
         machine,
         settings,
@@ -90,28 +91,28 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
 }
 
 /// All that the estimate is made of.
-struct Case {
-    traits: Traits,
-    effect: Effect,
+struct EstimateInputs {
+    traits: ArchitectureTraits,
+    effect: ResolvedSettings,
     sizes: Sizes,
     vision: Vision,
     own_caches: Option<OwnCaches>,
-    task: Task,
-    devices: Vec<Device>,
+    task: EstimateTask,
+    devices: Vec<EstimateDevice>,
 }
 
-impl Case {
+impl EstimateInputs {
     fn of(model: &Model, machine: &Machine, settings: &Settings) -> Result<Self, EngineError> {
-        let facts = Facts::of(model, RELEASE)?;
-        let traits = Traits::of(model, &facts);
-        let effect = rules::effect(model, traits, machine, settings)?;
-        let knobs = Knobs::of(&effect.settings, bytes_per_element);
+        let facts = ModelFacts::of(model, RELEASE)?;
+        let traits = ArchitectureTraits::of(model, &facts);
+        let effect = rules::resolve_settings(model, traits, machine, settings)?;
+        let knobs = FormulaInputs::of(&effect.settings, bytes_per_element);
         let sizes = graph_size::sizes(model, &facts, knobs)?;
         // only the llama.cpp of its time loads a separate projector
         let projector = if traits.own_engine { 0 } else { settings.projector.0 };
         let vision = if projector > 0 { Vision::none() } else { Vision::of(model, &facts)? };
         let blocks = sizes.caches.iter().enumerate().map(|(index, cache)| block(model, index, cache.bytes.0)).collect();
-        let task = Task {
+        let task = EstimateTask {
             blocks,
             output: sum(model.output_tensors()),
             vision_weights: vision.weights.0,
@@ -123,19 +124,19 @@ impl Case {
             requested: effect.requested,
         };
         let devices = if effect.gpus {
-            Device::all_of(machine)
+            EstimateDevice::all_of(machine)
         } else {
-            Device::all_of(&Machine { gpus: Vec::new(), ..machine.clone() })
+            EstimateDevice::all_of(&Machine { gpus: Vec::new(), ..machine.clone() })
         };
         let own_caches = traits.own_engine.then(|| kvcache::caches(model, &facts, &effect.settings));
         Ok(Self { traits, effect, sizes, vision, own_caches, task, devices })
     }
 }
 
-fn block(model: &Model, index: usize, cache: u64) -> Block {
-    let mut tensors = model.tensors(Group::Block(index)).peekable();
+fn block(model: &Model, index: usize, cache: u64) -> BlockBytes {
+    let mut tensors = model.tensors(TensorGroup::Block(index)).peekable();
     let weights = tensors.peek().is_some().then(|| sum(tensors));
-    Block { weights, cache }
+    BlockBytes { weights, cache }
 }
 
 fn sum<'m>(tensors: impl Iterator<Item = &'m crate::gguf::Tensor>) -> u64 {

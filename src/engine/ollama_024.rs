@@ -6,28 +6,28 @@ pub(super) mod facts;
 pub(super) mod rules;
 mod traits;
 
-use super::graph_size::{self, Facts, Knobs, Release};
+use super::graph_size::{self, FormulaInputs, ModelFacts, OllamaRelease};
 use super::id::EngineError;
-use super::layout::{self, Task};
+use super::layout::{self, LayoutTask};
 use super::{backend, kvcache};
 use crate::machine::Machine;
-use crate::model::{Group, Model};
+use crate::model::{Model, TensorGroup};
 use crate::plan::Plan;
 use crate::settings::Settings;
 
 pub use super::request::supports_cache_type;
-pub use traits::{Traits, bytes_per_element};
+pub use traits::{ArchitectureTraits, bytes_per_element};
 
 /// What the engine's rules ask of `model`.
 ///
 /// # Errors
 /// When the header lacks a key that the engine cannot do without.
-pub fn traits(model: &Model) -> Result<Traits, EngineError> {
-    Ok(Traits::of(model, &Facts::of(model, Release::May2026)?))
+pub fn traits(model: &Model) -> Result<ArchitectureTraits, EngineError> {
+    Ok(ArchitectureTraits::of(model, &ModelFacts::of(model, OllamaRelease::May2026)?))
 }
 
 /// Bytes of each layer; the output layer is the last.
-struct Layers {
+struct LayerBytes {
     weights: Vec<u64>,
     caches: Vec<u64>,
     /// Weights and cache.
@@ -35,20 +35,20 @@ struct Layers {
 }
 
 pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-    let facts = Facts::of(model, Release::May2026)?;
-    let traits = Traits::of(model, &facts);
-    let mut effect = rules::effect(model, traits, machine, settings)?;
+    let facts = ModelFacts::of(model, OllamaRelease::May2026)?;
+    let traits = ArchitectureTraits::of(model, &facts);
+    let mut effect = rules::resolve_settings(model, traits, machine, settings)?;
     let nothing = Machine { gpus: Vec::new(), ..machine.clone() };
     let considered = if effect.gpus { machine } else { &nothing };
 
-    let knobs = Knobs::of(&effect.settings, bytes_per_element);
+    let knobs = FormulaInputs::of(&effect.settings, bytes_per_element);
     let mut sizes = graph_size::sizes(model, &facts, knobs)?;
     if considered.gpus.first().is_some_and(|gpu| backend::of(gpu.backend).partial_is_full) {
         sizes.on_metal();
     }
-    let layers = Layers::of(model, &sizes.caches.iter().map(|cache| cache.bytes.0).collect::<Vec<_>>());
+    let layers = LayerBytes::of(model, &sizes.caches.iter().map(|cache| cache.bytes.0).collect::<Vec<_>>());
 
-    let buffer = if model.tensors(Group::Block(0)).next().is_some() {
+    let buffer = if model.tensors(TensorGroup::Block(0)).next().is_some() {
         let cache = sizes.caches.first().map_or(0, |cache| cache.bytes.0);
         layers.weights.first().map_or(0, |weights| weights.wrapping_add(cache))
     } else {
@@ -59,7 +59,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
     let adapter = |gpu: usize| if Some(gpu) == adapter_gpu { settings.adapters.0 } else { 0 };
     // one after the other, and not below nothing each time: together that is one subtraction
     let taken: Vec<u64> = (0..considered.gpus.len()).map(|gpu| buffer.saturating_add(adapter(gpu))).collect();
-    let layout = layout::place(&Task {
+    let layout = layout::place(&LayoutTask {
         machine: considered,
         layers: &layers.both,
         taken: &taken,
@@ -70,7 +70,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
         require_full: settings.require_full,
     });
     let own_caches = traits.own_engine.then(|| kvcache::caches(model, &facts, &effect.settings));
-    Ok(assemble::plan(assemble::Parts {
+    Ok(assemble::plan(assemble::PlanInputs {
         model,
         machine,
         settings,
@@ -85,15 +85,15 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
     }))
 }
 
-impl Layers {
+impl LayerBytes {
     /// A block without tensors counts for nothing, not even its cache; input embeddings are not counted.
     fn of(model: &Model, block_caches: &[u64]) -> Self {
         let sum = |bytes: u64, more: u64| bytes.wrapping_add(more);
-        let tensor_bytes = |tensor| Release::May2026.tensor_bytes(tensor);
+        let tensor_bytes = |tensor| OllamaRelease::May2026.tensor_bytes(tensor);
         let mut weights = Vec::with_capacity(block_caches.len() + 1);
         let mut caches = Vec::with_capacity(block_caches.len() + 1);
         for (block, &cache) in block_caches.iter().enumerate() {
-            let mut tensors = model.tensors(Group::Block(block)).peekable();
+            let mut tensors = model.tensors(TensorGroup::Block(block)).peekable();
             caches.push(if tensors.peek().is_some() { cache } else { 0 });
             weights.push(tensors.map(tensor_bytes).fold(0, sum));
         }

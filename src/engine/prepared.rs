@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::id::EngineError;
-use super::llama_cpp::Loaded;
+use super::llama_cpp::LoadedModel;
 use crate::model::Model;
 use crate::settings::Release;
 
@@ -12,7 +12,7 @@ use crate::settings::Release;
 #[derive(Clone, Debug)]
 pub struct PreparedModel {
     model: Model,
-    llama_cpp: Vec<(Release, Result<Loaded, EngineError>)>,
+    llama_cpp: Vec<(Release, Result<LoadedModel, EngineError>)>,
 }
 
 impl PreparedModel {
@@ -20,7 +20,7 @@ impl PreparedModel {
     ///
     /// # Errors
     /// When the header lacks what llama.cpp of that release cannot do without.
-    pub fn llama_cpp(&self, release: Release) -> Result<&Loaded, EngineError> {
+    pub fn llama_cpp(&self, release: Release) -> Result<&LoadedModel, EngineError> {
         let read = self.llama_cpp.iter().find(|(of, _)| *of == release);
         let unknown = || Err(EngineError::Settings(format!("this version knows no release {release} of llama.cpp")));
         read.map_or_else(unknown, |(_, read)| read.as_ref().map_err(Clone::clone))
@@ -36,7 +36,7 @@ impl PreparedModel {
 
 impl From<Model> for PreparedModel {
     fn from(model: Model) -> Self {
-        let read = |release: Release| (release, Loaded::new(&model.header, release).map_err(EngineError::from));
+        let read = |release: Release| (release, LoadedModel::new(&model.header, release).map_err(EngineError::from));
         Self { llama_cpp: Release::ALL.into_iter().map(read).collect(), model }
     }
 }

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use super::graph_size::{Keys, Release};
+use super::graph_size::{OllamaKeys, OllamaRelease};
 use super::id::{EngineError, EngineId};
 use super::prepared::PreparedModel;
-use crate::machine::{Machine, joined};
+use crate::machine::{Machine, rpc};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
@@ -14,18 +14,18 @@ use crate::units::{Bytes, Tokens};
 
 /// Tokens of a prompt that are computed at once, where nothing is said.
 pub const DEFAULT_BATCH: u64 = 512;
-const LEAST_CONTEXT: u64 = 4;
-const LEAST_CONTEXT_FOR_VISION: u64 = 2048;
+const MIN_CONTEXT: u64 = 4;
+const MIN_CONTEXT_FOR_VISION: u64 = 2048;
 
 /// Context, sequences and batch, in tokens.
-pub(super) struct Wanted {
+pub(super) struct RequestedSizes {
     pub ctx: u64,
     pub parallel: u64,
     pub batch: u64,
 }
 
 /// The knobs in effect of an Ollama that plans by an estimate, and what was adjusted on the way.
-pub(super) struct Effect {
+pub(super) struct ResolvedSettings {
     pub settings: InEffect,
     /// Layers asked onto GPUs; none where the engine chooses.
     pub requested: Option<usize>,
@@ -34,7 +34,7 @@ pub(super) struct Effect {
     pub notes: Vec<String>,
 }
 
-impl Wanted {
+impl RequestedSizes {
     /// What is asked for, the engine's own where nothing is said.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Wanted {
     pub fn of(
         settings: &Settings,
         model: &Model,
-        release: Release,
+        release: OllamaRelease,
         context_by_default: impl FnOnce() -> u64,
     ) -> Result<Self, EngineError> {
         Ok(Self {
@@ -122,7 +122,7 @@ pub(super) const ONE_SEQUENCE: [&str; 11] = [
 pub(super) fn context(
     asked: Context,
     model: &Model,
-    release: Release,
+    release: OllamaRelease,
     default: impl FnOnce() -> u64,
 ) -> Result<u64, EngineError> {
     match asked {
@@ -141,17 +141,17 @@ pub(super) fn context(
 pub(super) fn context_in_bounds(
     mut tokens: u64,
     model: &Model,
-    release: Release,
+    release: OllamaRelease,
     vision: bool,
     notes: &mut Vec<String>,
 ) -> u64 {
-    if tokens < LEAST_CONTEXT {
-        tokens = LEAST_CONTEXT;
-        notes.push(format!("context raised to {LEAST_CONTEXT}, the minimum that Ollama accepts"));
+    if tokens < MIN_CONTEXT {
+        tokens = MIN_CONTEXT;
+        notes.push(format!("context raised to {MIN_CONTEXT}, the minimum that Ollama accepts"));
     }
-    if vision && tokens < LEAST_CONTEXT_FOR_VISION {
-        tokens = LEAST_CONTEXT_FOR_VISION;
-        let least = Tokens(LEAST_CONTEXT_FOR_VISION);
+    if vision && tokens < MIN_CONTEXT_FOR_VISION {
+        tokens = MIN_CONTEXT_FOR_VISION;
+        let least = Tokens(MIN_CONTEXT_FOR_VISION);
         notes.push(format!("context raised to {least}, the minimum for a vision model"));
     }
     if let Some(trained) = trained_context(model, release).filter(|&trained| tokens > trained) {
@@ -162,8 +162,8 @@ pub(super) fn context_in_bounds(
 }
 
 /// The trained context in the type that the engine reads.
-fn trained_context(model: &Model, release: Release) -> Option<u64> {
-    Some(Keys { model, release }.number("context_length")).filter(|&tokens| tokens > 0)
+fn trained_context(model: &Model, release: OllamaRelease) -> Option<u64> {
+    Some(OllamaKeys { model, release }.number("context_length")).filter(|&tokens| tokens > 0)
 }
 
 /// `batch`, no larger than the context.
@@ -240,20 +240,20 @@ pub(super) fn cache_in_effect(asked: Option<CacheType>, flash: FlashAttn, notes:
 }
 
 /// As an engine plans that uses the GPUs of one computer.
-pub(super) fn of_one_computer(
+pub(super) fn on_local_gpus(
     of_one_computer: impl Fn(&PreparedModel, &Machine, &Settings) -> Result<Plan, EngineError>,
     model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
-    let Some(alone) = machine.alone() else { return of_one_computer(model, machine, settings) };
+    let Some(alone) = machine.without_rpc_gpus() else { return of_one_computer(model, machine, settings) };
     let mut plan = of_one_computer(model, &alone, settings)?;
-    let others = joined::names(&machine.gpus).join(", ");
+    let others = rpc::names(&machine.gpus).join(", ");
     plan.notes.push(format!("Ollama uses the GPUs of one machine only: those of {others} are not used"));
     Ok(plan)
 }
 
 /// The machine without other computers, whose GPUs Ollama does not use.
-pub(super) fn one_computer(machine: &Machine) -> Cow<'_, Machine> {
-    machine.alone().map_or(Cow::Borrowed(machine), Cow::Owned)
+pub(super) fn local_gpus_only(machine: &Machine) -> Cow<'_, Machine> {
+    machine.without_rpc_gpus().map_or(Cow::Borrowed(machine), Cow::Owned)
 }

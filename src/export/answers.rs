@@ -12,53 +12,53 @@ use super::object;
 use crate::answer::Goal;
 use crate::answer::best::Gain;
 use crate::answer::change::Change;
-use crate::answer::cliffs::Side;
+use crate::answer::cliffs::CliffSide;
 use crate::answer::largest::Largest;
 use crate::answer::matrix::{Axis, Matrix};
 use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{Outcome, Sweep};
-use crate::answer::why::{LayerAnswer, Taker};
+use crate::answer::why::{LayerAnswer, MemoryUser};
 use crate::gguf::FileType;
 use crate::plan::{Plan, Verdict};
 use crate::settings::knob::Knob;
 
-pub use source::Source;
+pub use source::AnswerSource;
 
 /// `{…,"knob","value","next","plan"}`: `next` is the first step that fails, null at the end of the range. Where nothing
 /// fits, `value` and `plan` are null and `next` is `least`, where the range begins.
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn max_json(source: Source, knob: Knob, largest: Option<&Largest>, least: u64) -> serde_json::Result<String> {
-    let value = largest.map(|largest| Value::Number(largest.value));
-    let next = largest.map_or(Some(least), |largest| largest.next).map(Value::Number);
-    most_json(source, knob.name(), value, next, largest.map(|largest| &largest.plan))
+pub fn max_json(source: AnswerSource, knob: Knob, largest: Option<&Largest>, least: u64) -> serde_json::Result<String> {
+    let value = largest.map(|largest| JsonValue::Number(largest.value));
+    let next = largest.map_or(Some(least), |largest| largest.next).map(JsonValue::Number);
+    largest_json(source, knob.name(), value, next, largest.map(|largest| &largest.plan))
 }
 
 /// The same for the quantisation, whose values are names such as `Q4_K_M`.
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn max_quantisation_json(source: Source, largest: &LargestQuantisation) -> serde_json::Result<String> {
-    let name = |file_type: FileType| Value::Word(file_type.to_string());
+pub fn max_quantisation_json(source: AnswerSource, largest: &LargestQuantisation) -> serde_json::Result<String> {
+    let name = |file_type: FileType| JsonValue::Word(file_type.to_string());
     let found = largest.found.as_ref();
-    most_json(source, "quant", found.map(|&(to, _)| name(to)), largest.next.map(name), found.map(|(_, plan)| plan))
+    largest_json(source, "quant", found.map(|&(to, _)| name(to)), largest.next.map(name), found.map(|(_, plan)| plan))
 }
 
-fn most_json(
-    source: Source,
+fn largest_json(
+    source: AnswerSource,
     knob: &'static str,
-    value: Option<Value>,
-    next: Option<Value>,
+    value: Option<JsonValue>,
+    next: Option<JsonValue>,
     plan: Option<&Plan>,
 ) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<P: Serialize> {
         #[serde(flatten)]
-        source: Source,
+        source: AnswerSource,
         knob: &'static str,
-        value: Option<Value>,
-        next: Option<Value>,
+        value: Option<JsonValue>,
+        next: Option<JsonValue>,
         plan: Option<P>,
     }
     serde_json::to_string_pretty(&Object { source, knob, value, next, plan: plan.map(object) })
@@ -73,20 +73,20 @@ pub fn why_json(
     plan: &Plan,
     layers: &[LayerAnswer],
     changes: &[(Change, Goal)],
-    takers: &[Taker],
+    takers: &[MemoryUser],
 ) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<'a> {
         #[serde(flatten)]
-        source: Source,
+        source: AnswerSource,
         verdict: Verdict,
         refused: Option<&'a str>,
         layers: &'a [LayerAnswer],
         changes: Vec<Proposal>,
-        takers: &'a [Taker],
+        takers: &'a [MemoryUser],
     }
     serde_json::to_string_pretty(&Object {
-        source: Source::of(plan),
+        source: AnswerSource::of(plan),
         verdict: plan.verdict,
         refused: plan.refusal.as_deref(),
         layers,
@@ -99,7 +99,7 @@ pub fn why_json(
 #[derive(Serialize)]
 struct Proposal {
     knob: &'static str,
-    value: Value,
+    value: JsonValue,
     brings: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     with: Option<With>,
@@ -119,12 +119,12 @@ struct With {
 /// A knob's value: a number, or a word.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Value {
+enum JsonValue {
     Number(u64),
     Word(String),
 }
 
-impl Value {
+impl JsonValue {
     fn of_gain(gain: Gain) -> Self {
         match gain {
             Gain::Context(amount) | Gain::Parallel(amount) => Self::Number(amount),
@@ -142,21 +142,21 @@ impl Proposal {
         let mut with = None;
         let mut device = None;
         let value = match *change {
-            Change::Context(value) | Change::Parallel(value) | Change::Batch(value) => Value::Number(value),
-            Change::Cache(ty) => Value::Word(ty.to_string()),
+            Change::Context(value) | Change::Parallel(value) | Change::Batch(value) => JsonValue::Number(value),
+            Change::Cache(ty) => JsonValue::Word(ty.to_string()),
             Change::CacheWithFlash(ty) => {
                 with = Some(With { flash_attn: "on" });
-                Value::Word(ty.to_string())
+                JsonValue::Word(ty.to_string())
             }
-            Change::Quantisation(to) => Value::Word(to.to_string()),
-            Change::FlashAttn => Value::Word("on".to_owned()),
+            Change::Quantisation(to) => JsonValue::Word(to.to_string()),
+            Change::FlashAttn => JsonValue::Word("on".to_owned()),
             Change::GpuLayers(layers) => match layers.word() {
-                Ok(count) => Value::Number(count),
-                Err(word) => Value::Word(word.to_owned()),
+                Ok(count) => JsonValue::Number(count),
+                Err(word) => JsonValue::Word(word.to_owned()),
             },
             Change::Free { gpu, bytes } | Change::MoreMemory { gpu, bytes } => {
                 device = Some(format!("GPU{gpu}"));
-                Value::Number(bytes.0)
+                JsonValue::Number(bytes.0)
             }
         };
         Self {
@@ -176,39 +176,40 @@ impl Proposal {
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn sweep_json(source: Source, sweep: &Sweep) -> serde_json::Result<String> {
+pub fn sweep_json(source: AnswerSource, sweep: &Sweep) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<'a> {
         #[serde(flatten)]
-        source: Source,
+        source: AnswerSource,
         knob: &'static str,
-        points: Vec<Point<'a>>,
+        points: Vec<PointRecord<'a>>,
         cliffs: Vec<Edge<'a>>,
     }
     #[derive(Serialize)]
-    struct Point<'a> {
-        value: Value,
+    struct PointRecord<'a> {
+        value: JsonValue,
         #[serde(flatten)]
-        cell: Cell<'a>,
+        cell: CellRecord<'a>,
     }
     #[derive(Serialize)]
     struct Edge<'a> {
-        last: Value,
-        first: Value,
-        before: Side,
-        after: Side,
+        last: JsonValue,
+        first: JsonValue,
+        before: CliffSide,
+        after: CliffSide,
         jumps: &'a [String],
     }
     let knob = sweep.knob;
     let cliffs = sweep.cliffs.iter().map(|cliff| Edge {
-        last: Value::of(knob, cliff.last),
-        first: Value::of(knob, cliff.first),
+        last: JsonValue::of(knob, cliff.last),
+        first: JsonValue::of(knob, cliff.first),
         before: cliff.before,
         after: cliff.after,
         jumps: &cliff.jumps,
     });
     let points = sweep.points.iter();
-    let points = points.map(|point| Point { value: Value::of(knob, point.value), cell: Cell::of(&point.outcome) });
+    let points = points
+        .map(|point| PointRecord { value: JsonValue::of(knob, point.value), cell: CellRecord::of(&point.outcome) });
     serde_json::to_string_pretty(&Object {
         source,
         knob: knob.name(),
@@ -220,12 +221,12 @@ pub fn sweep_json(source: Source, sweep: &Sweep) -> serde_json::Result<String> {
 /// A plan in short, or why there is none.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Cell<'a> {
+enum CellRecord<'a> {
     Planned(&'a Outcome),
     Refused { error: &'a str },
 }
 
-impl<'a> Cell<'a> {
+impl<'a> CellRecord<'a> {
     fn of(outcome: &'a Result<Outcome, String>) -> Self {
         match outcome {
             Ok(outcome) => Self::Planned(outcome),
@@ -238,25 +239,25 @@ impl<'a> Cell<'a> {
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn matrix_json(source: Source, matrix: &Matrix) -> serde_json::Result<String> {
+pub fn matrix_json(source: AnswerSource, matrix: &Matrix) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Object<'a> {
         #[serde(flatten)]
-        source: Source,
+        source: AnswerSource,
         rows: Names,
         columns: Names,
-        cells: Vec<Vec<Cell<'a>>>,
+        cells: Vec<Vec<CellRecord<'a>>>,
     }
     #[derive(Serialize)]
     struct Names {
         knob: &'static str,
-        values: Vec<Value>,
+        values: Vec<JsonValue>,
     }
     let names = |axis: &Axis| Names {
         knob: axis.name(),
         values: match axis {
-            Axis::Knob(knob, values) => values.iter().map(|&value| Value::of(*knob, value)).collect(),
-            Axis::Quantisation(_) => axis.plain().into_iter().map(Value::Word).collect(),
+            Axis::Knob(knob, values) => values.iter().map(|&value| JsonValue::of(*knob, value)).collect(),
+            Axis::Quantisation(_) => axis.plain().into_iter().map(JsonValue::Word).collect(),
         },
     };
     let rows = matrix.cells.chunks(matrix.columns.len().max(1));
@@ -264,6 +265,6 @@ pub fn matrix_json(source: Source, matrix: &Matrix) -> serde_json::Result<String
         source,
         rows: names(&matrix.rows),
         columns: names(&matrix.columns),
-        cells: rows.map(|row| row.iter().map(Cell::of).collect()).collect(),
+        cells: rows.map(|row| row.iter().map(CellRecord::of).collect()).collect(),
     })
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use super::Subject;
+use super::ExportInput;
 use super::shell::{comment, word};
 use crate::settings::{FlashAttn, Settings};
 use crate::units::Bytes;
@@ -31,8 +31,8 @@ impl Variable {
 }
 
 /// The variables that the server needs for this plan: the context and the parallelism in effect, and what a person set.
-pub fn variables(subject: &Subject<'_>) -> Vec<Variable> {
-    let (plan, settings) = (subject.plan, &subject.request.settings);
+pub fn variables(input: &ExportInput<'_>) -> Vec<Variable> {
+    let (plan, settings) = (input.plan, &input.request.settings);
     let mut variables =
         vec![Variable::new(CONTEXT, plan.settings.ctx), Variable::new("OLLAMA_NUM_PARALLEL", plan.settings.parallel)];
     let (k, v) = (settings.cache_type_k, settings.cache_type_v);
@@ -96,8 +96,8 @@ pub(super) const fn mebibytes(bytes: Bytes) -> u64 {
 }
 
 /// What this plan rests on that Ollama cannot be told, one sentence each.
-pub(super) fn caveats(subject: &Subject<'_>) -> Vec<String> {
-    let settings = &subject.request.settings;
+pub(super) fn caveats(input: &ExportInput<'_>) -> Vec<String> {
+    let settings = &input.request.settings;
     let mut caveats = Vec::new();
     if settings.raw {
         caveats.push("planned with the knobs exactly as given; Ollama adjusts them by its own rules".to_owned());
@@ -105,41 +105,41 @@ pub(super) fn caveats(subject: &Subject<'_>) -> Vec<String> {
     if settings.require_full {
         caveats.push("Ollama has no setting that refuses a model not fully on GPU".to_owned());
     }
-    if settings.cache_type_k != settings.cache_type_v && subject.plan.engine.facts().has_one_cache_type() {
+    if settings.cache_type_k != settings.cache_type_v && input.plan.engine.facts().has_one_cache_type() {
         caveats.push("Ollama uses one type for K and V".to_owned());
     }
     caveats
 }
 
 /// As lines for a shell.
-pub fn shell(subject: &Subject<'_>) -> String {
+pub fn shell(input: &ExportInput<'_>) -> String {
     let mut lines = String::new();
-    for Variable { name, value } in variables(subject) {
+    for Variable { name, value } in variables(input) {
         lines += &format!("export {name}={}\n", word(&value));
     }
-    lines += &with_the_request(subject);
+    lines += &with_the_request(input);
     lines
 }
 
 /// As a drop-in: `/etc/systemd/system/ollama.service.d/plimsoll.conf`.
-pub fn systemd(subject: &Subject<'_>) -> String {
+pub fn systemd(input: &ExportInput<'_>) -> String {
     let mut lines = "[Service]\n".to_owned();
-    for variable in variables(subject) {
+    for variable in variables(input) {
         lines += &format!("Environment=\"{}\"\n", variable.line());
     }
-    lines += &with_the_request(subject);
+    lines += &with_the_request(input);
     lines
 }
 
 /// What variables cannot say, as comments.
-fn with_the_request(subject: &Subject<'_>) -> String {
-    let options = super::request::options(subject).into_iter().filter(|(name, _)| *name != "num_ctx");
+fn with_the_request(input: &ExportInput<'_>) -> String {
+    let options = super::request::options(input).into_iter().filter(|(name, _)| *name != "num_ctx");
     let options: Vec<String> = options.map(|(name, value)| format!("{name} {value}")).collect();
     let mut lines = String::new();
     if !options.is_empty() {
         lines += &comment(&format!("set in each request or in a Modelfile: {}", options.join(", ")));
     }
-    for caveat in caveats(subject) {
+    for caveat in caveats(input) {
         lines += &comment(&caveat);
     }
     lines

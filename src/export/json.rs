@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::machine::{DeviceKind, Origin};
 use crate::model::ModelSummary;
 use crate::plan::{
-    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, Listing, OwnCaches, Plan,
+    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, OllamaPs, OwnCaches, Plan,
     Reserve, Symbol, Term, Totals, Verdict,
 };
 use crate::settings::{InEffect, Release};
@@ -33,9 +33,9 @@ struct Object<'a> {
     origin: Origin,
     model: &'a ModelSummary,
     settings: &'a InEffect,
-    devices: Vec<Device<'a>>,
-    layers: Vec<Layer<'a>>,
-    graph: Graph<'a>,
+    devices: Vec<DeviceRecord<'a>>,
+    layers: Vec<LayerRecord<'a>>,
+    graph: GraphRecord<'a>,
     totals: Totals,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     computers: Vec<Computer>,
@@ -44,7 +44,7 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     own_caches: Option<&'a OwnCaches>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ollama_ps: Option<Listed>,
+    ollama_ps: Option<OllamaPsRecord>,
     offloaded: usize,
     layer_count: usize,
     parts_in_ram: Bytes,
@@ -55,12 +55,12 @@ struct Object<'a> {
 
 impl<'a> Object<'a> {
     fn of(plan: &'a Plan) -> Self {
-        let layer = |layer: &'a crate::plan::LayerPlan| Layer {
+        let layer = |layer: &'a crate::plan::LayerPlan| LayerRecord {
             index: layer.index,
             device: plan.devices.get(layer.device).map_or("", |device| &device.id),
             weights: layer.weights,
             cache: layer.cache,
-            cache_formula: &layer.cache_from.formula,
+            cache_formula: &layer.cache_term.formula,
             why: layer.why.sentence(&plan.devices),
         };
         Self {
@@ -71,14 +71,14 @@ impl<'a> Object<'a> {
             origin: plan.origin,
             model: &plan.model,
             settings: &plan.settings,
-            devices: plan.devices.iter().map(Device::of).collect(),
+            devices: plan.devices.iter().map(DeviceRecord::of).collect(),
             layers: plan.layers.iter().map(layer).collect(),
-            graph: Graph::of(&plan.graph),
+            graph: GraphRecord::of(&plan.graph),
             totals: plan.totals,
             computers: Some(plan.computers()).filter(|all| all.len() > 1).unwrap_or_default(),
             estimate: plan.estimate.as_ref(),
             own_caches: plan.own_caches.as_ref(),
-            ollama_ps: plan.listing.map(Listed::of),
+            ollama_ps: plan.ollama_ps.map(OllamaPsRecord::of),
             offloaded: plan.offloaded,
             layer_count: plan.layers.len(),
             parts_in_ram: plan.parts_in_ram(),
@@ -91,22 +91,22 @@ impl<'a> Object<'a> {
 
 /// What `ollama ps` shows, in bytes and as it prints it.
 #[derive(Serialize)]
-struct Listed {
+struct OllamaPsRecord {
     size: Bytes,
     vram: Bytes,
     size_column: String,
     processor_column: String,
 }
 
-impl Listed {
-    fn of(listing: Listing) -> Self {
-        let Listing { size, vram } = listing;
-        Self { size, vram, size_column: listing.size_column(), processor_column: listing.processor_column() }
+impl OllamaPsRecord {
+    fn of(ollama_ps: OllamaPs) -> Self {
+        let OllamaPs { size, vram } = ollama_ps;
+        Self { size, vram, size_column: ollama_ps.size_column(), processor_column: ollama_ps.processor_column() }
     }
 }
 
 #[derive(Serialize)]
-struct Device<'a> {
+struct DeviceRecord<'a> {
     id: &'a str,
     kind: DeviceKind,
     name: &'a str,
@@ -124,7 +124,7 @@ struct Device<'a> {
     computer: Option<&'a str>,
 }
 
-impl<'a> Device<'a> {
+impl<'a> DeviceRecord<'a> {
     fn of(device: &'a DevicePlan) -> Self {
         Self {
             id: &device.id,
@@ -146,7 +146,7 @@ impl<'a> Device<'a> {
 }
 
 #[derive(Serialize)]
-struct Layer<'a> {
+struct LayerRecord<'a> {
     index: usize,
     device: &'a str,
     weights: Bytes,
@@ -156,7 +156,7 @@ struct Layer<'a> {
 }
 
 #[derive(Serialize)]
-struct Graph<'a> {
+struct GraphRecord<'a> {
     partial: Bytes,
     full: Bytes,
     used: GraphUse,
@@ -168,22 +168,22 @@ struct Graph<'a> {
 
 #[derive(Serialize)]
 struct Branches<'a> {
-    partial: Vec<OneBranch<'a>>,
-    full: Vec<OneBranch<'a>>,
+    partial: Vec<BranchRecord<'a>>,
+    full: Vec<BranchRecord<'a>>,
 }
 
 #[derive(Serialize)]
-struct OneBranch<'a> {
+struct BranchRecord<'a> {
     name: &'a str,
     bytes: Bytes,
     wins: bool,
     terms: &'a [Term],
 }
 
-impl<'a> Graph<'a> {
+impl<'a> GraphRecord<'a> {
     fn of(graph: &'a GraphPlan) -> Self {
         let branches = |size: &'a GraphSize| {
-            let one = |(index, branch): (usize, &'a Branch)| OneBranch {
+            let one = |(index, branch): (usize, &'a Branch)| BranchRecord {
                 name: &branch.name,
                 bytes: branch.bytes,
                 wins: index == size.winner,

@@ -3,10 +3,10 @@
 
 use super::environment::{mebibytes, shares};
 use super::shell::{comment, word};
-use super::{Found, Subject};
+use super::{ExportInput, ModelLocation};
 use crate::engine::PlanRequest;
 use crate::engine::{self, EngineId, Launch};
-use crate::machine::{Backend, Gpu, Machine, joined};
+use crate::machine::{Backend, Gpu, Machine, rpc};
 use crate::plan::Plan;
 use crate::settings::{Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
 use std::sync::Arc;
@@ -18,20 +18,20 @@ const RPC_PORT: u16 = 50052;
 ///
 /// # Errors
 /// When llama-server refuses what the plan rests on, in one sentence.
-pub fn command(subject: &Subject<'_>) -> Result<String, String> {
-    let PlanRequest { engine, model, machine, settings, .. } = subject.request;
+pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
+    let PlanRequest { engine, model, machine, settings, .. } = input.request;
     let launched = engine::of(*engine).launch(model, machine, settings).map_err(|error| error.to_string())?;
     let estimated = launched.is_none();
-    let launch = launched.unwrap_or_else(|| as_placed(subject.plan));
+    let launch = launched.unwrap_or_else(|| as_placed(input.plan));
     let seen = launch.machine(machine);
     let server = PlanRequest::new(EngineId::LlamaCpp, Arc::clone(model), seen.clone(), launch.options.clone());
     let whole = server.plan().map_err(|error| error.to_string())?;
-    let options = fewest(&server, &whole);
+    let options = minimal_options(&server, &whole);
 
     let mut lines = String::new();
     let release = whole.settings.release.unwrap_or_default();
     if estimated {
-        let same = placed_alike(subject.plan, &whole, &launch.gpus);
+        let same = placed_alike(input.plan, &whole, &launch.gpus);
         let layers = if same { "the same layers on the same devices" } else { "the same number of layers on GPU" };
         lines +=
             &comment(&format!("{layers}; llama.cpp's sizes differ from those of {engine} (planned for {release})"));
@@ -42,16 +42,16 @@ pub fn command(subject: &Subject<'_>) -> Result<String, String> {
         lines +=
             &comment("--outputs is not an option of llama-server, which computes the logits of one token per slot");
     }
-    let (place, name) = match subject.found {
-        Found::File(path) => ("-m", path.clone()),
-        Found::HuggingFace(repository) => ("-hf", repository.clone()),
-        Found::Address(address) => ("-mu", address.clone()),
-        Found::Ollama(name) | Found::Nowhere(name) => {
+    let (place, name) = match input.location {
+        ModelLocation::File(path) => ("-m", path.clone()),
+        ModelLocation::HuggingFace(repository) => ("-hf", repository.clone()),
+        ModelLocation::Url(address) => ("-mu", address.clone()),
+        ModelLocation::Ollama(name) | ModelLocation::Unknown(name) => {
             lines += &comment(&format!("replace model.gguf with the file of {name}"));
             ("-m", "model.gguf".to_owned())
         }
     };
-    let computers = if estimated { Vec::new() } else { joined::names(&seen.gpus) };
+    let computers = if estimated { Vec::new() } else { rpc::names(&seen.gpus) };
     for computer in &computers {
         let start = format!("ggml-rpc-server -H 0.0.0.0 -p {RPC_PORT}");
         lines += &comment(&format!("first, on {computer}, in a trusted network: {start}"));
@@ -104,9 +104,9 @@ fn placed_alike(estimated: &Plan, placed: &Plan, gpus: &[usize]) -> bool {
 }
 
 /// `server`'s settings without those that change nothing in `plan`, which it makes of them.
-pub fn fewest(server: &PlanRequest, plan: &Plan) -> Settings {
+pub fn minimal_options(server: &PlanRequest, plan: &Plan) -> Settings {
     let mut settings = server.settings.clone();
-    for forget in FORGET {
+    for forget in RESETS {
         let mut fewer = settings.clone();
         forget(&mut fewer);
         let same = |other: Plan| alike(&other, plan);
@@ -118,7 +118,7 @@ pub fn fewest(server: &PlanRequest, plan: &Plan) -> Settings {
 }
 
 /// Each leaves one option, or two that stand for each other, to llama-server.
-const FORGET: [fn(&mut Settings); 18] = [
+const RESETS: [fn(&mut Settings); 18] = [
     |s| (s.parallel, s.kv_unified) = (None, false),
     |s| s.parallel = None,
     |s| s.kv_unified = false,

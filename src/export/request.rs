@@ -4,13 +4,13 @@
 use serde_json::{Map, Value};
 
 use super::environment::{self, Variable};
-use super::{Found, Subject};
+use super::{ExportInput, ModelLocation};
 use crate::settings::GpuLayers;
 
 /// The options that a request needs for this plan, in the order of Ollama's own list: the context always, as Ollama would
 /// else choose one by the machine; the others where a person set them.
-pub fn options(subject: &Subject<'_>) -> Vec<(&'static str, u64)> {
-    let (plan, settings) = (subject.plan, &subject.request.settings);
+pub fn options(input: &ExportInput<'_>) -> Vec<(&'static str, u64)> {
+    let (plan, settings) = (input.plan, &input.request.settings);
     let mut options = vec![("num_ctx", plan.settings.ctx)];
     if settings.batch.is_some() {
         options.push(("num_batch", plan.settings.batch));
@@ -24,30 +24,30 @@ pub fn options(subject: &Subject<'_>) -> Vec<(&'static str, u64)> {
 }
 
 /// The options as the object that a request carries.
-pub fn options_json(subject: &Subject<'_>) -> String {
+pub fn options_json(input: &ExportInput<'_>) -> String {
     let object: Map<String, Value> =
-        options(subject).into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
+        options(input).into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
     format!("{:#}\n", Value::Object(object))
 }
 
 /// A Modelfile with the options as parameters. What only the server can be told is in its comments.
-pub fn modelfile(subject: &Subject<'_>) -> String {
+pub fn modelfile(input: &ExportInput<'_>) -> String {
     let mut lines = String::new();
-    let from = match subject.found {
-        Found::File(path) if path.starts_with(['/', '.', '~']) => path.clone(),
-        Found::File(path) => format!("./{path}"),
-        Found::Ollama(name) => name.clone(),
-        Found::HuggingFace(name) => format!("hf.co/{name}"),
-        Found::Address(what) | Found::Nowhere(what) => {
+    let from = match input.location {
+        ModelLocation::File(path) if path.starts_with(['/', '.', '~']) => path.clone(),
+        ModelLocation::File(path) => format!("./{path}"),
+        ModelLocation::Ollama(name) => name.clone(),
+        ModelLocation::HuggingFace(name) => format!("hf.co/{name}"),
+        ModelLocation::Url(what) | ModelLocation::Unknown(what) => {
             lines += &comment(&format!("the file of {what}, once downloaded"));
             "./model.gguf".to_owned()
         }
     };
     lines += &format!("FROM {}\n", from.split(char::is_control).collect::<String>());
-    for (name, value) in options(subject) {
+    for (name, value) in options(input) {
         lines += &format!("PARAMETER {name} {value}\n");
     }
-    let variables = environment::variables(subject);
+    let variables = environment::variables(input);
     let server: Vec<String> =
         variables.iter().filter(|variable| variable.name != environment::CONTEXT).map(Variable::line).collect();
     if !server.is_empty() {
@@ -56,7 +56,7 @@ pub fn modelfile(subject: &Subject<'_>) -> String {
             lines += &comment(&format!("  {line}"));
         }
     }
-    for caveat in environment::caveats(subject) {
+    for caveat in environment::caveats(input) {
         lines += &comment(&caveat);
     }
     lines

@@ -1,8 +1,8 @@
 //! Plans and answers as SVG pictures, drawn as charts: shapes that scale, text that can be selected.
 
+mod canvas;
 mod charts;
 mod matrix;
-mod paper;
 mod plan;
 mod sweep;
 

@@ -1,8 +1,8 @@
 //! A position in a source of bytes, and how numbers and texts are taken from it.
 
 use super::error::{Field, GgufError};
-use super::limits::Limits;
-use super::source::Source;
+use super::limits::HeaderLimits;
+use super::source::ByteSource;
 
 /// The order of bytes in a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Endian {
 
 /// Reads forward through a source; every read is checked against what is left.
 pub(super) struct Cursor<'s> {
-    source: &'s mut dyn Source,
+    source: &'s mut dyn ByteSource,
     size: Option<u64>,
     at: u64,
     /// Bytes of names, strings and elements that may still be kept.
@@ -71,7 +71,7 @@ macro_rules! numbers {
 }
 
 impl<'s> Cursor<'s> {
-    pub fn new(source: &'s mut dyn Source, limits: &Limits) -> Self {
+    pub fn new(source: &'s mut dyn ByteSource, limits: &HeaderLimits) -> Self {
         let size = source.size();
         let (keep, steps) = (Budget::new(limits.kept_bytes), Budget::new(limits.steps));
         Self { source, size, at: 0, keep, steps, endian: Endian::Little, follow: 0 }
@@ -107,7 +107,7 @@ impl<'s> Cursor<'s> {
     }
 
     /// Tells the source that `bytes` are to be passed, and then what follows them.
-    pub fn foresee(&mut self, bytes: u64) {
+    pub fn expect(&mut self, bytes: u64) {
         self.source.expect(self.at.saturating_add(bytes).saturating_add(self.follow));
     }
 
@@ -165,7 +165,7 @@ impl<'s> Cursor<'s> {
     pub fn skip_strings(&mut self, key: &str, mut count: u64, limit: u64) -> Result<(), GgufError> {
         let (start, all) = (self.at, count);
         while count > 0 {
-            self.foresee(strings_to_come(self.at - start, all - count, count));
+            self.expect(strings_to_come(self.at - start, all - count, count));
             let (strings, bytes) = whole_strings(window(self.source, self.at)?, count, limit, self.endian);
             self.at += bytes;
             count -= strings;
@@ -204,19 +204,19 @@ impl<'s> Cursor<'s> {
         let offset = self.at;
         let len = self.length(length, limit)?;
         if len == 0 {
-            return Err(GgufError::Unnamed { field: field.to_string(), offset });
+            return Err(GgufError::EmptyName { field: field.to_string(), offset });
         }
         let bytes = self.bytes(field, len)?;
-        let text = String::from_utf8(bytes).map_err(|_| GgufError::Text { field: field.to_string(), offset })?;
+        let text = String::from_utf8(bytes).map_err(|_| GgufError::InvalidUtf8 { field: field.to_string(), offset })?;
         Ok(text.into_boxed_str())
     }
 
     fn cut(&self, field: Field<'_>, needed: u64, left: u64) -> GgufError {
-        GgufError::Cut { field: field.to_string(), offset: self.at, needed, left }
+        GgufError::Truncated { field: field.to_string(), offset: self.at, needed, left }
     }
 }
 
-fn window(source: &mut dyn Source, at: u64) -> Result<&[u8], GgufError> {
+fn window(source: &mut dyn ByteSource, at: u64) -> Result<&[u8], GgufError> {
     source.window(at).map_err(|error| GgufError::reading(at, error))
 }
 

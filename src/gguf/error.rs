@@ -14,38 +14,38 @@ pub enum GgufError {
     #[error("the file is empty: its download failed or never started; download it again")]
     Empty,
     #[error("this is not a GGUF file but {what}; {advice}")]
-    Foreign { what: String, advice: &'static str },
+    NotGguf { what: String, advice: &'static str },
     #[error("GGUF version {version} at byte 4 {advice}")]
     Version { version: u32, advice: &'static str },
     #[error(
         "the file ends inside {field}: {needed} bytes are needed from byte {offset}, but only {left} are left; \
          download the file again, its header is incomplete"
     )]
-    Cut { field: String, offset: u64, needed: u64, left: u64 },
+    Truncated { field: String, offset: u64, needed: u64, left: u64 },
     #[error("{field} at byte {offset} is {value}, more than the limit of {limit}: the header is damaged or forged")]
     Budget { field: String, offset: u64, value: u64, limit: u64 },
     #[error("{field} at byte {offset} exceeds 2^63: the header is damaged or forged")]
     Overflow { field: String, offset: u64 },
     #[error("{field} at byte {offset} is not UTF-8 text: the header is damaged; download the file again")]
-    Text { field: String, offset: u64 },
+    InvalidUtf8 { field: String, offset: u64 },
     #[error("{field} at byte {offset} is empty: the header is damaged; download the file again")]
-    Unnamed { field: String, offset: u64 },
+    EmptyName { field: String, offset: u64 },
     #[error("{field} at byte {offset} occurs twice: convert the model again, llama.cpp rejects this file too")]
-    Twice { field: String, offset: u64 },
+    Duplicate { field: String, offset: u64 },
     #[error("{field} at byte {offset} has type {number}, which GGUF does not define (0 to 12): the header is damaged")]
     ValueType { field: String, offset: u64, number: u32 },
-    #[error("tensor '{}' at byte {offset} has data type {number}{}", Name(.tensor), format_advice(*.number))]
+    #[error("tensor '{}' at byte {offset} has data type {number}{}", QuotedName(.tensor), format_advice(*.number))]
     TensorType { tensor: String, offset: u64, number: u32 },
-    #[error("tensor '{}' at byte {offset} has {dims} dimensions, but ggml supports at most four: the header is damaged", Name(.tensor))]
+    #[error("tensor '{}' at byte {offset} has {dims} dimensions, but ggml supports at most four: the header is damaged", QuotedName(.tensor))]
     Dims { tensor: String, offset: u64, dims: u32 },
     #[error(
         "tensor '{}' at byte {offset} has rows of {row} elements, not a multiple of the block size {} of {ty}: the \
          header is damaged",
-        Name(.tensor),
+        QuotedName(.tensor),
         .ty.block()
     )]
     Row { tensor: String, offset: u64, row: u64, ty: GgmlType },
-    #[error("tensor '{}' at byte {offset} has data at {start}, not a multiple of the alignment {alignment}: the header is damaged", Name(.tensor))]
+    #[error("tensor '{}' at byte {offset} has data at {start}, not a multiple of the alignment {alignment}: the header is damaged", QuotedName(.tensor))]
     Unaligned { tensor: String, offset: u64, start: u64, alignment: u64 },
     #[error(
         "key 'general.alignment' at byte {offset} must be a u32 power of two but is {found}: convert the model again"
@@ -58,7 +58,7 @@ pub enum GgufError {
     #[error("reading at byte {offset} failed: {error}")]
     Read { offset: u64, error: io::Error },
     #[error("stopped by the user")]
-    Stopped,
+    Cancelled,
 }
 
 fn format_advice(number: u32) -> String {
@@ -110,18 +110,18 @@ impl fmt::Display for Field<'_> {
             Self::Keys(count) => write!(f, "its {count} metadata keys"),
             Self::KeyLength(index) => write!(f, "the length of metadata key {index}"),
             Self::Key(index) => write!(f, "metadata key {index}"),
-            Self::ValueType(key) | Self::Value(key) => write!(f, "the value of key '{}'", Name(key)),
-            Self::ArrayLength(key) => write!(f, "the array length of key '{}'", Name(key)),
-            Self::ArrayType(key) => write!(f, "the array of key '{}'", Name(key)),
-            Self::ArrayDepth(key) => write!(f, "the nesting depth of arrays of key '{}'", Name(key)),
-            Self::StringLength(key) => write!(f, "a string's length in key '{}'", Name(key)),
+            Self::ValueType(key) | Self::Value(key) => write!(f, "the value of key '{}'", QuotedName(key)),
+            Self::ArrayLength(key) => write!(f, "the array length of key '{}'", QuotedName(key)),
+            Self::ArrayType(key) => write!(f, "the array of key '{}'", QuotedName(key)),
+            Self::ArrayDepth(key) => write!(f, "the nesting depth of arrays of key '{}'", QuotedName(key)),
+            Self::StringLength(key) => write!(f, "a string's length in key '{}'", QuotedName(key)),
             Self::TensorName(index) => write!(f, "the name of tensor {index}"),
             Self::TensorNameLength(index) => write!(f, "the length of the name of tensor {index}"),
-            Self::DimCount(tensor) => write!(f, "the number of dimensions of tensor '{}'", Name(tensor)),
-            Self::Dim(tensor, index) => write!(f, "dimension {index} of tensor '{}'", Name(tensor)),
-            Self::Elements(tensor) => write!(f, "the size of tensor '{}'", Name(tensor)),
-            Self::TensorType(tensor) => write!(f, "the data type of tensor '{}'", Name(tensor)),
-            Self::TensorOffset(tensor) => write!(f, "the data offset of tensor '{}'", Name(tensor)),
+            Self::DimCount(tensor) => write!(f, "the number of dimensions of tensor '{}'", QuotedName(tensor)),
+            Self::Dim(tensor, index) => write!(f, "dimension {index} of tensor '{}'", QuotedName(tensor)),
+            Self::Elements(tensor) => write!(f, "the size of tensor '{}'", QuotedName(tensor)),
+            Self::TensorType(tensor) => write!(f, "the data type of tensor '{}'", QuotedName(tensor)),
+            Self::TensorOffset(tensor) => write!(f, "the data offset of tensor '{}'", QuotedName(tensor)),
             Self::Steps => write!(f, "the number of strings and arrays within arrays of the header"),
             Self::Kept => write!(f, "the total size of the header's values"),
         }
@@ -129,9 +129,9 @@ impl fmt::Display for Field<'_> {
 }
 
 /// An untrusted name, fit for a sentence: control characters escaped, cut after 96 characters.
-pub(super) struct Name<'a>(pub &'a str);
+pub(super) struct QuotedName<'a>(pub &'a str);
 
-impl fmt::Display for Name<'_> {
+impl fmt::Display for QuotedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 96;
         for c in self.0.chars().take(SHOWN) {
@@ -145,7 +145,7 @@ impl GgufError {
     /// What a source said at `offset`.
     pub(super) fn reading(offset: u64, error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::Interrupted => Self::Stopped,
+            io::ErrorKind::Interrupted => Self::Cancelled,
             _ => Self::Read { offset, error },
         }
     }

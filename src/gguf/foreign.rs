@@ -1,7 +1,7 @@
 //! Files that are taken for GGUF and are something else, told by their first bytes.
 
 use super::error::GgufError;
-use super::source::Source;
+use super::source::ByteSource;
 
 const FETCH: &str = "download the model's .gguf file instead";
 const OLD: &str = "this format was retired in 2023; download or convert the model as GGUF";
@@ -11,7 +11,7 @@ const CONVERT: &str = "download its GGUF version, or convert it with llama.cpp's
 ///
 /// # Errors
 /// When it is empty or something else, or cannot be read.
-pub fn check(source: &mut dyn Source) -> Result<(), GgufError> {
+pub fn check(source: &mut dyn ByteSource) -> Result<(), GgufError> {
     // enough for the longest mark below
     let mut start = Vec::with_capacity(64);
     while start.len() < 64 {
@@ -34,7 +34,7 @@ pub(super) fn named(start: &[u8]) -> GgufError {
         || (format!("something else that starts with {}", beginning(start)), FETCH),
         |(what, advice)| (what.to_owned(), advice),
     );
-    GgufError::Foreign { what, advice }
+    GgufError::NotGguf { what, advice }
 }
 
 fn known(start: &[u8]) -> Option<(&'static str, &'static str)> {

@@ -3,7 +3,7 @@
 /// Budgets of one header. What a header declares is checked against them, and against what is left of the file,
 /// before anything is allocated or skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct HeaderLimits {
     /// Metadata keys.
     pub keys: u64,
     /// Tensors, over all shards.
@@ -28,7 +28,7 @@ pub struct Limits {
     pub shards: u64,
 }
 
-impl Default for Limits {
+impl Default for HeaderLimits {
     /// Wide enough for every published model by a factor of ten or more: the largest have some 60 keys, under 3,000
     /// tensors, names under 64 bytes and a million tokens and merges. `elements` and `string` are llama.cpp's own (`GGUF_MAX_ARRAY_ELEMENTS`,
     /// `GGUF_MAX_STRING_LENGTH` in ggml/src/gguf.cpp, llama-cpp-sys-2 0.1.161).

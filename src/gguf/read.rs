@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 
 use super::cursor::{Cursor, Endian};
-use super::error::{Field, GgufError, Name};
+use super::error::{Field, GgufError, QuotedName};
 use super::foreign;
 use super::ggml_type::GgmlType;
-use super::limits::Limits;
-use super::source::Source;
+use super::limits::HeaderLimits;
+use super::source::ByteSource;
 use super::value::{Array, ElementType, Elements, Value};
 use super::{Header, Metadata, Tensor};
 use crate::units::Bytes;
@@ -25,7 +25,7 @@ const TENSOR: u64 = 54;
 ///
 /// # Errors
 /// When the bytes are no GGUF header, or one that asks for more than `limits`; or reading them fails.
-pub fn read(source: &mut dyn Source, limits: &Limits) -> Result<Header, GgufError> {
+pub fn read(source: &mut dyn ByteSource, limits: &HeaderLimits) -> Result<Header, GgufError> {
     foreign::check(source)?;
     let mut reader = Reader { cursor: Cursor::new(source, limits), limits, notes: Vec::new(), follow: 0 };
     let version = reader.version()?;
@@ -38,7 +38,7 @@ pub fn read(source: &mut dyn Source, limits: &Limits) -> Result<Header, GgufErro
     reader.follow = tensor_count.saturating_mul(TENSOR);
     reader.cursor.follow = reader.follow;
     let (metadata, alignment) = reader.metadata(key_count)?;
-    reader.cursor.foresee(0);
+    reader.cursor.expect(0);
     let tensors = reader.tensors(tensor_count, alignment, &metadata)?;
     let data_start = reader
         .cursor
@@ -51,14 +51,14 @@ pub fn read(source: &mut dyn Source, limits: &Limits) -> Result<Header, GgufErro
 }
 
 /// A tensor and where its data begins, counted from the first byte of all data.
-struct Placed {
+struct TensorOffset {
     tensor: Tensor,
     start: u64,
 }
 
 struct Reader<'s> {
     cursor: Cursor<'s>,
-    limits: &'s Limits,
+    limits: &'s HeaderLimits,
     notes: Vec<String>,
     /// Bytes that the tensors' descriptions take, about.
     follow: u64,
@@ -106,7 +106,7 @@ impl<'s> Reader<'s> {
             let offset = self.cursor.at();
             let key = self.cursor.name(Field::KeyLength(index), Field::Key(index), self.limits.name)?;
             if !seen.insert(key.clone()) {
-                return Err(GgufError::Twice { field: format!("key '{}'", Name(&key)), offset });
+                return Err(GgufError::Duplicate { field: format!("key '{}'", QuotedName(&key)), offset });
             }
             let offset = self.cursor.at();
             let number = self.cursor.u32(Field::ValueType(&key))?;
@@ -145,7 +145,7 @@ impl<'s> Reader<'s> {
     fn bool(&mut self, key: &str) -> Result<bool, GgufError> {
         let byte = self.cursor.u8(Field::Value(key))?;
         if byte > 1 {
-            self.note(format!("Key '{}' holds {byte} instead of 0 or 1; it is read as true.", Name(key)));
+            self.note(format!("Key '{}' holds {byte} instead of 0 or 1; it is read as true.", QuotedName(key)));
         }
         Ok(byte != 0)
     }
@@ -159,7 +159,7 @@ impl<'s> Reader<'s> {
         }
         let bytes = self.cursor.bytes(Field::Value(key), len)?;
         let text = String::from_utf8(bytes).unwrap_or_else(|error| {
-            self.note(format!("The text of key '{}' is not UTF-8; unreadable parts are shown as �.", Name(key)));
+            self.note(format!("The text of key '{}' is not UTF-8; unreadable parts are shown as �.", QuotedName(key)));
             String::from_utf8_lossy(error.as_bytes()).into_owned()
         });
         Ok(Value::String(text.into_boxed_str()))
@@ -185,7 +185,7 @@ impl<'s> Reader<'s> {
             "tokenizer.ggml.token_type" => self.cursor.follow = self.follow,
             _ => {}
         }
-        self.cursor.foresee(least);
+        self.cursor.expect(least);
         let start = self.cursor.at();
         let wanted = depth == 1 && len <= self.limits.kept_elements && !key.starts_with("tokenizer.");
         let elements = match kind {
@@ -225,7 +225,7 @@ impl<'s> Reader<'s> {
         (0..len).map(|_| read(&mut self.cursor, Field::Value(key))).collect()
     }
 
-    fn tensors(&mut self, count: u64, alignment: u64, metadata: &Metadata) -> Result<Vec<Placed>, GgufError> {
+    fn tensors(&mut self, count: u64, alignment: u64, metadata: &Metadata) -> Result<Vec<TensorOffset>, GgufError> {
         let own_mxfp4 = writes_mxfp4_as_4(metadata);
         let mut tensors = Vec::new();
         let mut seen = HashSet::new();
@@ -233,14 +233,14 @@ impl<'s> Reader<'s> {
             let offset = self.cursor.at();
             let name = self.cursor.name(Field::TensorNameLength(index), Field::TensorName(index), self.limits.name)?;
             if !seen.insert(name.clone()) {
-                return Err(GgufError::Twice { field: format!("tensor '{}'", Name(&name)), offset });
+                return Err(GgufError::Duplicate { field: format!("tensor '{}'", QuotedName(&name)), offset });
             }
             tensors.push(self.tensor(name, alignment, own_mxfp4)?);
         }
         Ok(tensors)
     }
 
-    fn tensor(&mut self, name: Box<str>, alignment: u64, own_mxfp4: bool) -> Result<Placed, GgufError> {
+    fn tensor(&mut self, name: Box<str>, alignment: u64, own_mxfp4: bool) -> Result<TensorOffset, GgufError> {
         let offset = self.cursor.at();
         let dim_count = self.cursor.u32(Field::DimCount(&name))?;
         if dim_count > MAX_DIMS {
@@ -270,7 +270,7 @@ impl<'s> Reader<'s> {
         if !start.is_multiple_of(alignment) {
             return Err(GgufError::Unaligned { tensor: name.into(), offset, start, alignment });
         }
-        Ok(Placed { tensor: Tensor { name, dims, ty, bytes: Bytes(bytes), old_mxfp4 }, start })
+        Ok(TensorOffset { tensor: Tensor { name, dims, ty, bytes: Bytes(bytes), old_mxfp4 }, start })
     }
 
     /// Elements per dimension, and all of them together: at most 2^63, as in llama.cpp.
@@ -291,7 +291,7 @@ impl<'s> Reader<'s> {
     }
 
     /// A file that is shorter than its tensors claim still plans: planning needs no weights.
-    fn note_missing_data(&mut self, data_start: u64, tensors: &[Placed]) -> Result<(), GgufError> {
+    fn note_missing_data(&mut self, data_start: u64, tensors: &[TensorOffset]) -> Result<(), GgufError> {
         let Some(size) = self.cursor.size() else { return Ok(()) };
         let end = tensors.iter().map(|placed| placed.start.saturating_add(placed.tensor.bytes.0)).max().unwrap_or(0);
         let end = data_start

@@ -3,7 +3,7 @@
 use std::io;
 
 /// Bytes at an offset. A file, a buffer and a server are sources of bytes; the parser above them is one.
-pub trait Source {
+pub trait ByteSource {
     /// How many bytes there are in all, where that is known.
     fn size(&self) -> Option<u64>;
 
@@ -20,7 +20,7 @@ pub trait Source {
 }
 
 /// Bytes in memory, all at once.
-impl Source for &[u8] {
+impl ByteSource for &[u8] {
     fn size(&self) -> Option<u64> {
         Some(self.len() as u64)
     }
@@ -31,9 +31,9 @@ impl Source for &[u8] {
 }
 
 /// A header alone: the weights that would follow it are elsewhere, or nowhere yet, and are not missed.
-pub struct HeaderAlone<'b>(pub &'b [u8]);
+pub struct HeaderOnly<'b>(pub &'b [u8]);
 
-impl Source for HeaderAlone<'_> {
+impl ByteSource for HeaderOnly<'_> {
     fn size(&self) -> Option<u64> {
         None
     }

@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use super::error::{GgufError, Name};
-use super::limits::Limits;
+use super::error::{GgufError, QuotedName};
+use super::limits::HeaderLimits;
 use super::{Header, Metadata};
 
 /// Which shard a file says that it is.
@@ -25,7 +25,7 @@ impl Shard {
     ///
     /// # Errors
     /// When the keys are no counts, contradict each other, or there are more shards than `limits` takes.
-    pub fn of(metadata: &Metadata, limits: &Limits) -> Result<Option<Self>, GgufError> {
+    pub fn of(metadata: &Metadata, limits: &HeaderLimits) -> Result<Option<Self>, GgufError> {
         let Some(count) = number(metadata, "split.count")?.filter(|count| *count > 1) else { return Ok(None) };
         let index = number(metadata, "split.no")?.unwrap_or(0);
         if count > limits.shards {
@@ -87,7 +87,7 @@ impl ShardName {
 ///
 /// # Errors
 /// When the shards are not those of one model.
-pub fn join(shards: Vec<Header>, limits: &Limits) -> Result<Header, GgufError> {
+pub fn join(shards: Vec<Header>, limits: &HeaderLimits) -> Result<Header, GgufError> {
     let count = shards.len() as u64;
     let mut joined: Option<Header> = None;
     let mut claimed = None;
@@ -140,7 +140,7 @@ pub fn join(shards: Vec<Header>, limits: &Limits) -> Result<Header, GgufError> {
     if let Some(twice) = whole.tensors.iter().find(|tensor| !seen.insert(&*tensor.name)) {
         return Err(GgufError::Split(format!(
             "tensor '{}' is in two shards: the files belong to different models; download all shards again",
-            Name(&twice.name)
+            QuotedName(&twice.name)
         )));
     }
     whole.metadata = whole.metadata.without("split.");

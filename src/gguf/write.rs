@@ -7,9 +7,9 @@ use super::value::ElementType;
 
 /// A header to be written.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Draft {
+pub struct HeaderSpec {
     /// Keys and values in order.
-    pub metadata: Vec<(String, Draw)>,
+    pub metadata: Vec<(String, ValueSpec)>,
     /// Name, number format and elements per dimension of each tensor; their data follow one another.
     pub tensors: Vec<(String, GgmlType, Vec<u64>)>,
 }
@@ -17,7 +17,7 @@ pub struct Draft {
 /// A metadata value to be written.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Draw {
+pub enum ValueSpec {
     U8(u8),
     I8(i8),
     U16(u16),
@@ -31,28 +31,28 @@ pub enum Draw {
     Bool(bool),
     String(String),
     /// Values of one type; it is named for the sake of empty arrays.
-    Array(ElementType, Vec<Draw>),
+    Array(ElementType, Vec<ValueSpec>),
     /// So many empty strings: they stand for tokens of which only the number matters.
-    Blanks(u64),
+    EmptyStrings(u64),
 }
 
 /// Version and byte order of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Form {
+pub struct Encoding {
     /// 2 or 3: they differ in this number only.
     pub version: u32,
     /// The order of bytes.
     pub endian: Endian,
 }
 
-impl Default for Form {
+impl Default for Encoding {
     fn default() -> Self {
         Self { version: 3, endian: Endian::Little }
     }
 }
 
 /// Writes `draft` up to where the tensors' data begin. An array's values are written as they are, whatever its type says.
-pub fn write(draft: &Draft, form: Form) -> Vec<u8> {
+pub fn write(draft: &HeaderSpec, form: Encoding) -> Vec<u8> {
     let mut out = Writer { bytes: b"GGUF".to_vec(), endian: form.endian };
     out.u32(form.version);
     out.u64(draft.tensors.len() as u64);
@@ -62,7 +62,7 @@ pub fn write(draft: &Draft, form: Form) -> Vec<u8> {
         out.string(key);
         out.u32(value.kind().id());
         out.value(value);
-        if let ("general.alignment", Draw::U32(bytes @ 1..)) = (key.as_str(), value) {
+        if let ("general.alignment", ValueSpec::U32(bytes @ 1..)) = (key.as_str(), value) {
             alignment = u64::from(*bytes);
         }
     }
@@ -84,7 +84,7 @@ pub fn write(draft: &Draft, form: Form) -> Vec<u8> {
     out.bytes
 }
 
-impl Draw {
+impl ValueSpec {
     fn kind(&self) -> ElementType {
         match self {
             Self::U8(_) => ElementType::U8,
@@ -99,7 +99,7 @@ impl Draw {
             Self::F64(_) => ElementType::F64,
             Self::Bool(_) => ElementType::Bool,
             Self::String(_) => ElementType::String,
-            Self::Array(..) | Self::Blanks(_) => ElementType::Array,
+            Self::Array(..) | Self::EmptyStrings(_) => ElementType::Array,
         }
     }
 }
@@ -130,28 +130,28 @@ impl Writer {
         self.bytes.extend(text.as_bytes());
     }
 
-    fn value(&mut self, value: &Draw) {
+    fn value(&mut self, value: &ValueSpec) {
         match value {
-            Draw::U8(n) => self.put([*n]),
-            Draw::I8(n) => self.put(n.to_le_bytes()),
-            Draw::U16(n) => self.put(n.to_le_bytes()),
-            Draw::I16(n) => self.put(n.to_le_bytes()),
-            Draw::U32(n) => self.u32(*n),
-            Draw::I32(n) => self.put(n.to_le_bytes()),
-            Draw::U64(n) => self.u64(*n),
-            Draw::I64(n) => self.put(n.to_le_bytes()),
-            Draw::F32(x) => self.put(x.to_le_bytes()),
-            Draw::F64(x) => self.put(x.to_le_bytes()),
-            Draw::Bool(flag) => self.put([u8::from(*flag)]),
-            Draw::String(text) => self.string(text),
-            Draw::Array(kind, values) => {
+            ValueSpec::U8(n) => self.put([*n]),
+            ValueSpec::I8(n) => self.put(n.to_le_bytes()),
+            ValueSpec::U16(n) => self.put(n.to_le_bytes()),
+            ValueSpec::I16(n) => self.put(n.to_le_bytes()),
+            ValueSpec::U32(n) => self.u32(*n),
+            ValueSpec::I32(n) => self.put(n.to_le_bytes()),
+            ValueSpec::U64(n) => self.u64(*n),
+            ValueSpec::I64(n) => self.put(n.to_le_bytes()),
+            ValueSpec::F32(x) => self.put(x.to_le_bytes()),
+            ValueSpec::F64(x) => self.put(x.to_le_bytes()),
+            ValueSpec::Bool(flag) => self.put([u8::from(*flag)]),
+            ValueSpec::String(text) => self.string(text),
+            ValueSpec::Array(kind, values) => {
                 self.u32(kind.id());
                 self.u64(values.len() as u64);
                 for value in values {
                     self.value(value);
                 }
             }
-            Draw::Blanks(count) => {
+            ValueSpec::EmptyStrings(count) => {
                 self.u32(ElementType::String.id());
                 self.u64(*count);
                 // each is its length alone, which is zero in either order of bytes

@@ -5,32 +5,38 @@
 
 mod names;
 
-use super::sysfs::{self, Card, Tree};
-use super::visible::{Rule, visible};
-use super::{Found, Gpus, Search, Tried};
+use super::sysfs::{self, DrmCard, SysfsTree};
+use super::visible::{VisibilityRule, visible};
+use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu};
 use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
 
 const AMD: u32 = 0x1002;
 /// A carve-out of main memory is smaller than any card's own memory, where nothing else tells them apart.
-const LARGEST_CARVE_OUT: Bytes = Bytes::gib(2);
+const MAX_CARVE_OUT: Bytes = Bytes::gib(2);
 
-pub(super) fn collect(search: &Search, tree: &Tree) -> Gpus {
-    let tried = |outcome| Tried { collector: "amd", outcome };
+pub(super) fn collect(search: &DetectOptions, tree: &SysfsTree) -> CollectedGpus {
+    let tried = |outcome| CollectorResult { collector: "amd", outcome };
     let cards = match tree.cards() {
         Ok(cards) => cards,
         Err(reason) => {
-            return Gpus { tried: vec![tried(format!("no graphics cards in sysfs ({reason})"))], ..Gpus::default() };
+            return CollectedGpus {
+                tried: vec![tried(format!("no graphics cards in sysfs ({reason})"))],
+                ..CollectedGpus::default()
+            };
         }
     };
-    let cards: Vec<Card> =
+    let cards: Vec<DrmCard> =
         cards.into_iter().filter(|card| card.vendor == Some(AMD) || card.has("mem_info_vram_total")).collect();
     let place = tree.place();
     if cards.is_empty() {
-        return Gpus { tried: vec![tried(format!("no AMD GPU in {}", place.display()))], ..Gpus::default() };
+        return CollectedGpus {
+            tried: vec![tried(format!("no AMD GPU in {}", place.display()))],
+            ..CollectedGpus::default()
+        };
     }
-    let mut gpus = Gpus::default();
-    let mut found: Vec<Option<Found>> = Vec::new();
+    let mut gpus = CollectedGpus::default();
+    let mut found: Vec<Option<FoundGpu>> = Vec::new();
     let mut uuids = Vec::new();
     for (index, card) in cards.iter().enumerate() {
         uuids.push(card.text("unique_id").map_or_else(String::new, |id| format!("GPU-{id}")));
@@ -60,7 +66,7 @@ pub(super) fn collect(search: &Search, tree: &Tree) -> Gpus {
 /// `ROCR_VISIBLE_DEVICES` leaves, and where it is not set HIP listens to `CUDA_VISIBLE_DEVICES`.
 ///
 /// ROCm's documentation, "GPU isolation techniques" (ROCm 6.3). Numbers are taken to follow the PCI addresses.
-fn chosen(search: &Search, uuids: &[String], tried: &mut Vec<Tried>) -> Vec<usize> {
+fn chosen(search: &DetectOptions, uuids: &[String], tried: &mut Vec<CollectorResult>) -> Vec<usize> {
     let mut left: Vec<usize> = (0..uuids.len()).collect();
     let hip = match &search.hip_visible_devices {
         Some(value) => ("HIP_VISIBLE_DEVICES", Some(value)),
@@ -68,15 +74,15 @@ fn chosen(search: &Search, uuids: &[String], tried: &mut Vec<Tried>) -> Vec<usiz
     };
     for (name, value) in [("ROCR_VISIBLE_DEVICES", search.rocr_visible_devices.as_ref()), hip] {
         let names: Vec<&str> = left.iter().filter_map(|&index| uuids.get(index)).map(String::as_str).collect();
-        let rule = Rule { name, program: "ROCm", prefixes: &["GPU-"], countable: names.len() };
+        let rule = VisibilityRule { name, program: "ROCm", prefixes: &["GPU-"], countable: names.len() };
         let visible = visible(&rule, value.map(String::as_str), &names);
-        tried.extend(visible.note.map(|outcome| Tried { collector: "amd", outcome }));
+        tried.extend(visible.note.map(|outcome| CollectorResult { collector: "amd", outcome }));
         left = visible.indices.iter().filter_map(|&index| left.get(index).copied()).collect();
     }
     left
 }
 
-fn read(card: &Card) -> Result<Found, String> {
+fn read(card: &DrmCard) -> Result<FoundGpu, String> {
     let memory = |kind: &str| -> Result<(Bytes, Bytes), String> {
         let total = card.number(&format!("mem_info_{kind}_total"))?;
         let used = card.number(&format!("mem_info_{kind}_used"))?;
@@ -114,7 +120,7 @@ fn read(card: &Card) -> Result<Found, String> {
     if integrated && gtt.is_some() {
         files.push((card.path("mem_info_gtt_total"), card.path("mem_info_gtt_used")));
     }
-    let meter = move |_: &Ram| {
+    let probe = move |_: &Ram| {
         let mut free = Bytes::ZERO;
         for (total, used) in &files {
             free += Bytes(sysfs::number(total)?) - Bytes(sysfs::number(used)?);
@@ -132,11 +138,16 @@ fn read(card: &Card) -> Result<Found, String> {
         driver_major: None,
         computer: None,
     };
-    Ok(Found { gpu, facts, processes: Vec::new(), meter: Box::new(meter) })
+    Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })
 }
 
 /// Whether the GPU is part of the processor, and what tells so.
-fn is_integrated(card: &Card, known: Option<&names::Known>, vram: Bytes, gtt: Option<Bytes>) -> (bool, &'static str) {
+fn is_integrated(
+    card: &DrmCard,
+    known: Option<&names::AmdGpu>,
+    vram: Bytes,
+    gtt: Option<Bytes>,
+) -> (bool, &'static str) {
     // the second byte after the length: 1 for cards, 2 and 3 for processors with a GPU
     if let Some(revision) = card.bytes("gpu_metrics").and_then(|bytes| bytes.get(2).copied()) {
         return (revision >= 2, "yes, by the format of its gpu_metrics");
@@ -144,6 +155,6 @@ fn is_integrated(card: &Card, known: Option<&names::Known>, vram: Bytes, gtt: Op
     if let Some(integrated) = known.and_then(|known| known.integrated) {
         return (integrated, "yes, by its PCI ID");
     }
-    let small = vram < LARGEST_CARVE_OUT && gtt.is_some_and(|gtt| gtt > vram);
+    let small = vram < MAX_CARVE_OUT && gtt.is_some_and(|gtt| gtt > vram);
     (small, "assumed: it has little dedicated memory and may use more of RAM")
 }

@@ -4,7 +4,7 @@
     allow(dead_code, reason = "Metal is not available")
 )]
 
-use super::{Found, Gpus, Tried};
+use super::{CollectedGpus, CollectorResult, FoundGpu};
 use crate::machine::apple::working_set;
 use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
@@ -19,7 +19,7 @@ pub(super) struct Metal {
 }
 
 /// The GPU of a Mac with `ram`, whose processor is called `chip`, by what Metal answers or by the rule.
-pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> Gpus {
+pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGpus {
     let rule = Metal { working_set: working_set(ram.total), allocated: Bytes::ZERO };
     let Metal { working_set, allocated } = metal.unwrap_or(rule);
     let how = if metal.is_some() {
@@ -41,10 +41,10 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> Gpus {
         driver_major: None,
         computer: None,
     };
-    let meter = move |_: &Ram| Ok(working_set - ask().map_or(allocated, |metal| metal.allocated));
+    let probe = move |_: &Ram| Ok(working_set - ask().map_or(allocated, |metal| metal.allocated));
     let outcome = format!("1 GPU, {working_set} {how}");
-    let found = Found { gpu, facts, processes: Vec::new(), meter: Box::new(meter) };
-    Gpus { list: vec![found], tried: vec![Tried { collector: "metal", outcome }] }
+    let found = FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) };
+    CollectedGpus { list: vec![found], tried: vec![CollectorResult { collector: "metal", outcome }] }
 }
 
 /// Asks Metal; none where it has no device.

@@ -3,8 +3,8 @@
 //! xe: `tileN/physical_vram_size_bytes` (`drivers/gpu/drm/xe/xe_tile_sysfs.c`, Linux 6.8). i915 as Intel ships it for
 //! its cards: `lmem_total_bytes` and `lmem_avail_bytes` beside `device`.
 
-use super::sysfs::{self, Card, Tree};
-use super::{Found, Gpus, Tried};
+use super::sysfs::{self, DrmCard, SysfsTree};
+use super::{CollectedGpus, CollectorResult, FoundGpu};
 use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
 
@@ -24,17 +24,20 @@ const CARDS: [(u32, &str, Option<u64>); 7] = [
     (0xe20c, "Intel Arc B570", Some(10)),
 ];
 
-pub(super) fn collect(tree: &Tree) -> Gpus {
-    let tried = |outcome| Tried { collector: "intel", outcome };
+pub(super) fn collect(tree: &SysfsTree) -> CollectedGpus {
+    let tried = |outcome| CollectorResult { collector: "intel", outcome };
     let cards = match tree.cards() {
         Ok(cards) => cards,
         Err(reason) => {
-            return Gpus { tried: vec![tried(format!("no graphics cards in sysfs ({reason})"))], ..Gpus::default() };
+            return CollectedGpus {
+                tried: vec![tried(format!("no graphics cards in sysfs ({reason})"))],
+                ..CollectedGpus::default()
+            };
         }
     };
-    let mut gpus = Gpus::default();
+    let mut gpus = CollectedGpus::default();
     let place = tree.place();
-    let cards: Vec<&Card> = cards.iter().filter(|card| card.vendor == Some(INTEL)).collect();
+    let cards: Vec<&DrmCard> = cards.iter().filter(|card| card.vendor == Some(INTEL)).collect();
     for card in &cards {
         match read(card) {
             Ok(found) => gpus.list.push(found),
@@ -50,7 +53,7 @@ pub(super) fn collect(tree: &Tree) -> Gpus {
     gpus
 }
 
-fn read(card: &Card) -> Result<Found, String> {
+fn read(card: &DrmCard) -> Result<FoundGpu, String> {
     let known = CARDS.iter().find(|&&(id, ..)| Some(id) == card.device);
     let tiles: u64 = (0..8).map_while(|tile| card.number(&format!("tile{tile}/physical_vram_size_bytes")).ok()).sum();
     let local = card.number("../lmem_total_bytes").or_else(|_| card.number("lmem_total_bytes")).ok();
@@ -76,12 +79,12 @@ fn read(card: &Card) -> Result<Found, String> {
     if avail.is_none() {
         facts.push(("free", "assumed 95 %: not reported by the driver".to_owned()));
     }
-    let meter = move |_: &Ram| match &avail {
+    let probe = move |_: &Ram| match &avail {
         Some(path) => sysfs::number(path).map(|bytes| Bytes(bytes).min(total)),
         None => Ok(assumed),
     };
     let nothing = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO };
-    let free = meter(&nothing)?;
+    let free = probe(&nothing)?;
     let name = known.map_or_else(
         || card.device.map_or_else(|| "Intel GPU".to_owned(), |id| format!("Intel GPU {id:04x}")),
         |&(_, name, _)| name.to_owned(),
@@ -96,5 +99,5 @@ fn read(card: &Card) -> Result<Found, String> {
         driver_major: None,
         computer: None,
     };
-    Ok(Found { gpu, facts, processes: Vec::new(), meter: Box::new(meter) })
+    Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })
 }

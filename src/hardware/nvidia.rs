@@ -2,53 +2,58 @@
 //! there is no GPU, and that is said.
 
 mod card;
-mod library;
+mod nvml;
 
 use std::sync::Arc;
 
 use nvml_wrapper::Nvml;
 
-use self::card::Card;
-use super::visible::{Rule, visible};
-use super::{Found, Gpus, Meter, Search, Tried};
+use self::card::NvmlGpu;
+use super::visible::{VisibilityRule, visible};
+use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryProbe};
 use crate::machine::Ram;
 use crate::units::Bytes;
 
 /// A GPU, or an instance of it, that programs may use: index of the card, index among its instances.
 type Pick = (usize, Option<usize>);
 
-pub(super) fn collect(search: &Search, ram: Ram) -> Gpus {
-    let (nvml, place) = match library::load(search.nvml.as_deref()) {
+pub(super) fn collect(search: &DetectOptions, ram: Ram) -> CollectedGpus {
+    let (nvml, place) = match nvml::load(search.nvml.as_deref()) {
         Ok(loaded) => loaded,
-        Err(reason) => return Gpus { tried: vec![tried(reason)], ..Gpus::default() },
+        Err(reason) => return CollectedGpus { tried: vec![tried(reason)], ..CollectedGpus::default() },
     };
     let driver = nvml.sys_driver_version().ok();
     let cuda = nvml.sys_cuda_driver_version().ok();
     let driver = driver.map(|version| format!(", driver {version}")).unwrap_or_default();
     let version = cuda.map(|cuda| format!(", CUDA {}.{}", cuda / 1000, cuda % 1000 / 10)).unwrap_or_default();
     let through = format!("through {place}{driver}{version}");
-    let cards: Vec<Card> = match nvml.device_count() {
-        Ok(count) => (0..count).map(|index| card::card(&nvml, index, cuda, ram)).collect(),
-        Err(error) => return Gpus { tried: vec![tried(format!("no GPU {through}: {error}"))], ..Gpus::default() },
+    let cards: Vec<NvmlGpu> = match nvml.device_count() {
+        Ok(count) => (0..count).map(|index| card::nvml_gpu(&nvml, index, cuda, ram)).collect(),
+        Err(error) => {
+            return CollectedGpus {
+                tried: vec![tried(format!("no GPU {through}: {error}"))],
+                ..CollectedGpus::default()
+            };
+        }
     };
     let nvml = Arc::new(nvml);
     let told_by = format!("NVML ({place})");
     let (picks, mut said) = choose(&cards, search);
-    let list: Vec<Found> = picks.into_iter().filter_map(|pick| found(&cards, pick, &nvml, &told_by)).collect();
+    let list: Vec<FoundGpu> = picks.into_iter().filter_map(|pick| found(&cards, pick, &nvml, &told_by)).collect();
     let outcome = match list.len() {
         1 => format!("1 GPU {through}"),
         n => format!("{n} GPUs {through}"),
     };
     said.insert(0, tried(outcome));
-    Gpus { list, tried: said }
+    CollectedGpus { list, tried: said }
 }
 
-fn tried(outcome: String) -> Tried {
-    Tried { collector: "nvml", outcome }
+fn tried(outcome: String) -> CollectorResult {
+    CollectorResult { collector: "nvml", outcome }
 }
 
 /// What is known of a pick, and what asks for its free memory again.
-fn found(cards: &[Card], (index, instance): Pick, nvml: &Arc<Nvml>, told_by: &str) -> Option<Found> {
+fn found(cards: &[NvmlGpu], (index, instance): Pick, nvml: &Arc<Nvml>, told_by: &str) -> Option<FoundGpu> {
     let card = cards.get(index)?;
     let picked = instance.and_then(|instance| card.instances.get(instance));
     let of = picked.map_or(card, |(_, instance)| instance);
@@ -58,11 +63,11 @@ fn found(cards: &[Card], (index, instance): Pick, nvml: &Arc<Nvml>, told_by: &st
         facts.extend(card.facts.iter().filter(|(what, _)| *what != "UUID").cloned());
     }
     let number = picked.map(|&(number, _)| number);
-    let meter = meter(Arc::clone(nvml), u32::try_from(index).ok()?, number, of.shares_ram);
-    Some(Found { gpu: of.gpu.as_ref().ok()?.clone(), facts, processes: card.processes.clone(), meter })
+    let probe = free_memory_probe(Arc::clone(nvml), u32::try_from(index).ok()?, number, of.shares_ram);
+    Some(FoundGpu { gpu: of.gpu.as_ref().ok()?.clone(), facts, processes: card.processes.clone(), probe })
 }
 
-fn meter(nvml: Arc<Nvml>, index: u32, instance: Option<u32>, shares_ram: bool) -> Meter {
+fn free_memory_probe(nvml: Arc<Nvml>, index: u32, instance: Option<u32>, shares_ram: bool) -> FreeMemoryProbe {
     if shares_ram {
         return Box::new(|ram| Ok(ram.free));
     }
@@ -78,7 +83,7 @@ fn meter(nvml: Arc<Nvml>, index: u32, instance: Option<u32>, shares_ram: bool) -
 }
 
 /// Those that may be used and answered, in the order of use, and what is to be said of it.
-fn choose(cards: &[Card], search: &Search) -> (Vec<Pick>, Vec<Tried>) {
+fn choose(cards: &[NvmlGpu], search: &DetectOptions) -> (Vec<Pick>, Vec<CollectorResult>) {
     let instances =
         cards.iter().enumerate().flat_map(|(card, of)| (0..of.instances.len()).map(move |i| (card, Some(i))));
     let all: Vec<Pick> = (0..cards.len()).map(|card| (card, None)).chain(instances).collect();
@@ -88,10 +93,14 @@ fn choose(cards: &[Card], search: &Search) -> (Vec<Pick>, Vec<Tried>) {
         Some(of.uuid.as_str())
     };
     let uuids: Vec<&str> = all.iter().filter_map(uuid).collect();
-    let rule =
-        Rule { name: "CUDA_VISIBLE_DEVICES", program: "CUDA", prefixes: &["GPU-", "MIG-"], countable: cards.len() };
+    let rule = VisibilityRule {
+        name: "CUDA_VISIBLE_DEVICES",
+        program: "CUDA",
+        prefixes: &["GPU-", "MIG-"],
+        countable: cards.len(),
+    };
     let visible = visible(&rule, search.cuda_visible_devices.as_deref(), &uuids);
-    let mut said: Vec<Tried> = visible.note.map(tried).into_iter().collect();
+    let mut said: Vec<CollectorResult> = visible.note.map(tried).into_iter().collect();
     if by_number(search) && differ(cards) && search.cuda_device_order.as_deref() != Some("PCI_BUS_ID") {
         said.push(tried(
             "CUDA orders different GPUs by speed, the driver by PCI address: name them by UUID, or set \
@@ -106,13 +115,13 @@ fn choose(cards: &[Card], search: &Search) -> (Vec<Pick>, Vec<Tried>) {
     }
     let picks = visible.indices.iter().filter_map(|&index| all.get(index).copied());
     let picks: Vec<Pick> = picks.filter(|&(card, _)| cards.get(card).is_some_and(|card| card.gpu.is_ok())).collect();
-    (undivided(cards, &picks, &mut said), said)
+    (visible_mig_instances(cards, &picks, &mut said), said)
 }
 
 /// What CUDA makes of divided GPUs: one instance is all that a program sees, and then no whole GPU.
 /// NVIDIA Multi-Instance GPU User Guide r570, "CUDA Device Enumeration".
-fn undivided(cards: &[Card], picks: &[Pick], said: &mut Vec<Tried>) -> Vec<Pick> {
-    let is_divided = |card: usize| cards.get(card).is_some_and(|card| card.divided);
+fn visible_mig_instances(cards: &[NvmlGpu], picks: &[Pick], said: &mut Vec<CollectorResult>) -> Vec<Pick> {
+    let is_divided = |card: usize| cards.get(card).is_some_and(|card| card.mig_enabled);
     let usable = |&(card, instance): &Pick| {
         let own = cards.get(card).map_or(0, |card| card.instances.len());
         match instance {
@@ -126,7 +135,7 @@ fn undivided(cards: &[Card], picks: &[Pick], said: &mut Vec<Tried>) -> Vec<Pick>
     }
     let picks: Vec<Pick> = picks.iter().filter_map(usable).collect();
     let Some(&instance) = picks.iter().find(|(_, instance)| instance.is_some()) else { return picks };
-    let others: usize = cards.iter().map(|card| card.instances.len().max(usize::from(!card.divided))).sum();
+    let others: usize = cards.iter().map(|card| card.instances.len().max(usize::from(!card.mig_enabled))).sum();
     if others > 1 {
         said.push(tried(format!(
             "a CUDA program sees a single MIG instance and no other GPU; the other {} are left out: choose one by \
@@ -137,13 +146,13 @@ fn undivided(cards: &[Card], picks: &[Pick], said: &mut Vec<Tried>) -> Vec<Pick>
     vec![instance]
 }
 
-fn by_number(search: &Search) -> bool {
+fn by_number(search: &DetectOptions) -> bool {
     search.cuda_visible_devices.as_deref().is_some_and(|list| {
         list.contains(|c: char| c.is_ascii_digit()) && !list.contains("GPU-") && !list.contains("MIG-")
     })
 }
 
-fn differ(cards: &[Card]) -> bool {
+fn differ(cards: &[NvmlGpu]) -> bool {
     let names: Vec<_> = cards.iter().filter_map(|card| card.gpu.as_ref().ok()).map(|gpu| &gpu.name).collect();
     names.windows(2).any(|pair| pair.first() != pair.last())
 }
@@ -153,7 +162,7 @@ mod tests {
     use super::*;
     use crate::machine::{Backend, Gpu};
 
-    fn a_card(name: &str, free: Result<u64, &str>) -> Card {
+    fn a_card(name: &str, free: Result<u64, &str>) -> NvmlGpu {
         let gpu = free.map_err(str::to_owned).map(|free| Gpu {
             name: name.to_owned(),
             backend: Backend::Cuda,
@@ -164,28 +173,28 @@ mod tests {
             driver_major: Some(12),
             computer: None,
         });
-        Card {
+        NvmlGpu {
             uuid: format!("GPU-{name}"),
             gpu,
             facts: Vec::new(),
             processes: Vec::new(),
             shares_ram: false,
-            divided: false,
+            mig_enabled: false,
             instances: Vec::new(),
         }
     }
 
-    fn divided(name: &str, instances: &[&str]) -> Card {
+    fn mig_enabled(name: &str, instances: &[&str]) -> NvmlGpu {
         let instance = |(number, name): (usize, &&str)| {
-            (number as u32, Card { uuid: format!("MIG-{name}"), ..a_card(name, Ok(4)) })
+            (number as u32, NvmlGpu { uuid: format!("MIG-{name}"), ..a_card(name, Ok(4)) })
         };
         let instances = instances.iter().enumerate().map(instance).collect();
-        Card { divided: true, instances, ..a_card(name, Ok(1)) }
+        NvmlGpu { mig_enabled: true, instances, ..a_card(name, Ok(1)) }
     }
 
-    fn search(list: Option<&str>) -> Search {
+    fn search(list: Option<&str>) -> DetectOptions {
         let cuda_visible_devices = list.map(str::to_owned);
-        Search { cuda_visible_devices, cuda_device_order: None, ..Search::here() }
+        DetectOptions { cuda_visible_devices, cuda_device_order: None, ..DetectOptions::here() }
     }
 
     #[test]
@@ -207,7 +216,7 @@ mod tests {
 
     #[test]
     fn of_divided_gpus_a_program_sees_one_instance() {
-        let cards = [divided("a", &["x", "y"]), a_card("b", Ok(2)), divided("c", &[])];
+        let cards = [mig_enabled("a", &["x", "y"]), a_card("b", Ok(2)), mig_enabled("c", &[])];
         let (picks, said) = choose(&cards, &search(None));
         assert_eq!(picks, [(0, Some(0))]);
         let said: String = said.into_iter().map(|tried| tried.outcome + "\n").collect();
@@ -219,7 +228,7 @@ mod tests {
 
     #[test]
     fn numbers_that_two_programs_count_differently_are_warned_of() {
-        let warned = |search: &Search, other| {
+        let warned = |search: &DetectOptions, other| {
             let (_, said) = choose(&[a_card("a", Ok(1)), a_card(other, Ok(1))], search);
             said.iter().any(|tried| tried.outcome.contains("PCI_BUS_ID"))
         };
@@ -227,7 +236,7 @@ mod tests {
         assert!(
             !warned(&search(Some("1")), "a") && !warned(&search(None), "b") && !warned(&search(Some("GPU-b")), "b")
         );
-        let ordered = Search { cuda_device_order: Some("PCI_BUS_ID".to_owned()), ..search(Some("1")) };
+        let ordered = DetectOptions { cuda_device_order: Some("PCI_BUS_ID".to_owned()), ..search(Some("1")) };
         assert!(!warned(&ordered, "b"));
     }
 }

@@ -2,25 +2,25 @@
 
 use sysinfo::{CpuRefreshKind, ProcessRefreshKind, ProcessesToUpdate, System};
 
-use super::{Fact, Tried};
+use super::{CollectorResult, DeviceFact};
 use crate::machine::Ram;
 use crate::units::Bytes;
 
 /// What asks for main memory; none where the operating system does not answer.
-pub(super) struct Memory {
+pub(super) struct RamMonitor {
     system: Result<System, String>,
 }
 
 /// What is known of main memory.
-pub(super) struct About {
+pub(super) struct RamInfo {
     pub ram: Ram,
     /// What the processor is called.
     pub chip: String,
-    pub facts: Vec<Fact>,
-    pub tried: Vec<Tried>,
+    pub facts: Vec<DeviceFact>,
+    pub tried: Vec<CollectorResult>,
 }
 
-impl Memory {
+impl RamMonitor {
     /// What is free now.
     pub(super) fn now(&mut self) -> Result<Ram, String> {
         let system = self.system.as_mut().map_err(|reason| reason.clone())?;
@@ -32,24 +32,24 @@ impl Memory {
 
 /// What a control group leaves of the computer's memory, in bytes.
 #[derive(Clone, Copy, Debug)]
-struct Limit {
+struct CgroupLimit {
     total: u64,
     free: u64,
     swap_free: u64,
 }
 
-pub(super) fn collect() -> (Memory, About) {
+pub(super) fn collect() -> (RamMonitor, RamInfo) {
     match System::new() {
         Ok(mut system) => {
             let about = ask(&mut system);
-            (Memory { system: Ok(system) }, about)
+            (RamMonitor { system: Ok(system) }, about)
         }
         Err(error) => {
             let ram = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO };
             let outcome = format!("the operating system does not report the amount of memory: {error}");
-            let tried = vec![Tried { collector: "ram", outcome }];
-            let memory = Memory { system: Err(error.to_string()) };
-            (memory, About { ram, chip: "GPU".to_owned(), facts: Vec::new(), tried })
+            let tried = vec![CollectorResult { collector: "ram", outcome }];
+            let memory = RamMonitor { system: Err(error.to_string()) };
+            (memory, RamInfo { ram, chip: "GPU".to_owned(), facts: Vec::new(), tried })
         }
     }
 }
@@ -62,14 +62,14 @@ fn host(system: &System) -> Ram {
     }
 }
 
-fn ask(system: &mut System) -> About {
+fn ask(system: &mut System) -> RamInfo {
     system.refresh_memory();
     system.refresh_cpu_list(CpuRefreshKind::nothing());
     let host = host(system);
     let limit = limit(system);
     let ram = within(host, limit);
     let mut facts = Vec::new();
-    let mut fact = |what, value| facts.push(Fact { device: "CPU".to_owned(), what, value });
+    let mut fact = |what, value| facts.push(DeviceFact { device: "CPU".to_owned(), what, value });
     let chip = system.cpus().first().map_or("", |cpu| cpu.brand().trim()).to_owned();
     if !chip.is_empty() {
         fact("processor", chip.clone());
@@ -86,7 +86,7 @@ fn ask(system: &mut System) -> About {
     } else {
         format!("{source} does not report the amount of memory")
     };
-    let mut tried = vec![Tried { collector: "ram", outcome: asked }];
+    let mut tried = vec![CollectorResult { collector: "ram", outcome: asked }];
     if cfg!(target_os = "linux") {
         let outcome = match limit {
             Some(limit) if limit.total < host.total.0 => {
@@ -94,22 +94,22 @@ fn ask(system: &mut System) -> About {
             }
             _ => "no memory limit below the system's own".to_owned(),
         };
-        tried.push(Tried { collector: "cgroup", outcome });
+        tried.push(CollectorResult { collector: "cgroup", outcome });
     }
-    About { ram, chip, facts, tried }
+    RamInfo { ram, chip, facts, tried }
 }
 
 /// The tightest limit on this process's control group and those above it, v1 or v2.
-fn limit(system: &mut System) -> Option<Limit> {
+fn limit(system: &mut System) -> Option<CgroupLimit> {
     let pid = sysinfo::get_current_pid().ok()?;
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, ProcessRefreshKind::nothing());
     let limits = system.process(pid).and_then(sysinfo::Process::cgroup_limits).or_else(|| system.cgroup_limits())?;
-    Some(Limit { total: limits.total_memory, free: limits.free_memory, swap_free: limits.free_swap })
+    Some(CgroupLimit { total: limits.total_memory, free: limits.free_memory, swap_free: limits.free_swap })
 }
 
 /// `host` within `limit`; a control group without a limit names a number beyond any computer's memory (v1: 2^63 less a
 /// page), which then means nothing.
-fn within(host: Ram, limit: Option<Limit>) -> Ram {
+fn within(host: Ram, limit: Option<CgroupLimit>) -> Ram {
     match limit {
         Some(limit) if limit.total < host.total.0 => Ram {
             total: Bytes(limit.total),
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn a_container_has_no_more_than_its_limit() {
         let gib = |n: u64| n << 30;
-        let limit = Limit { total: gib(8), free: gib(5), swap_free: 0 };
+        let limit = CgroupLimit { total: gib(8), free: gib(5), swap_free: 0 };
         let expected = Ram { total: Bytes::gib(8), free: Bytes::gib(5), swap_free: Bytes::ZERO };
         assert_eq!(within(HOST, Some(limit)), expected);
         let busy_host = Ram { free: Bytes::gib(1), ..HOST };
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn no_limit_is_no_limit_however_it_is_written() {
-        let unlimited = Limit { total: 9_223_372_036_854_771_712, free: 9_223_372_036_854_000_000, swap_free: 0 };
+        let unlimited = CgroupLimit { total: 9_223_372_036_854_771_712, free: 9_223_372_036_854_000_000, swap_free: 0 };
         assert_eq!(within(HOST, Some(unlimited)), HOST);
         assert_eq!(within(HOST, None), HOST);
     }

@@ -9,20 +9,20 @@ use tempfile::NamedTempFile;
 use crate::machine::{Machine, file, presets};
 
 /// A machine file is a few kilobytes; one of more than this is something else.
-const LARGEST: u64 = 4 << 20;
+const MAX_FILE: u64 = 4 << 20;
 /// Longest name.
-const LONGEST: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// The folder in which machines are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Saved {
+pub struct SavedMachines {
     folder: PathBuf,
 }
 
 /// One that is kept: its name, and the machine or why it cannot be read.
-pub type Entry = (String, Result<Machine, String>);
+pub type SavedMachine = (String, Result<Machine, String>);
 
-impl Saved {
+impl SavedMachines {
     /// Those in `folder`, which need not be there yet.
     pub const fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
@@ -42,7 +42,7 @@ impl Saved {
     ///
     /// # Errors
     /// When the folder cannot be read.
-    pub fn list(&self) -> Result<Vec<Entry>, String> {
+    pub fn list(&self) -> Result<Vec<SavedMachine>, String> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -90,7 +90,7 @@ impl Saved {
         }
     }
 
-    /// The machine that a person names, here or in a file: see [`Saved::open`].
+    /// The machine that a person names, here or in a file: see [`SavedMachines::open`].
     ///
     /// # Errors
     /// As there; and when no file is named and the operating system knows no home.
@@ -138,11 +138,11 @@ fn is_file(text: &str) -> bool {
 /// Refuses what is no name of a file everywhere.
 fn named(name: &str) -> Result<(), String> {
     let fine = |c: char| c.is_alphanumeric() || [' ', '-', '_', '.', '+'].contains(&c);
-    let is_name = !name.is_empty() && name.chars().count() <= LONGEST && name.chars().all(fine);
+    let is_name = !name.is_empty() && name.chars().count() <= MAX_NAME && name.chars().all(fine);
     if is_name && !name.starts_with(['.', ' ', '-']) && !name.ends_with(['.', ' ']) {
         return Ok(());
     }
-    Err(format!("'{name}' is not a valid machine name: use up to {LONGEST} letters, digits, spaces, - and _"))
+    Err(format!("'{name}' is not a valid machine name: use up to {MAX_NAME} letters, digits, spaces, - and _"))
 }
 
 fn open_file(path: &Path) -> Result<Machine, String> {
@@ -153,8 +153,8 @@ fn open_file(path: &Path) -> Result<Machine, String> {
             return Err(io::Error::other("it is a folder"));
         }
         let mut bytes = Vec::new();
-        file.take(LARGEST + 1).read_to_end(&mut bytes)?;
-        Ok((bytes.len() as u64 <= LARGEST).then_some(bytes))
+        file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+        Ok((bytes.len() as u64 <= MAX_FILE).then_some(bytes))
     };
     let bytes = read().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!("'{shown}' does not exist: create it with plimsoll devices --json > FILE"),
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn machines_are_kept_by_name() {
         let folder = tempfile::tempdir().unwrap();
-        let saved = Saved::in_folder(folder.path().join("not/there/yet"));
+        let saved = SavedMachines::in_folder(folder.path().join("not/there/yet"));
         assert_eq!(saved.list(), Ok(Vec::new()));
         assert!(saved.open("garage").unwrap_err().contains("none is saved yet"));
         saved.save("garage", &machine()).unwrap();
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn names_stay_in_their_folder() {
         let folder = tempfile::tempdir().unwrap();
-        let saved = Saved::in_folder(folder.path().to_owned());
+        let saved = SavedMachines::in_folder(folder.path().to_owned());
         for name in ["", "..", "../up", "a/b", "a\\b", ".hidden", "-flag", "line\nbreak", &"x".repeat(65)] {
             assert!(saved.save(name, &machine()).is_err(), "{name}");
             assert!(saved.remove(name).is_err(), "{name}");
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn what_is_no_machine_file_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let saved = Saved::in_folder(folder.path().to_owned());
+        let saved = SavedMachines::in_folder(folder.path().to_owned());
         let path = folder.path().join("broken.json");
         for bytes in [&b""[..], b"\xff\xfe", b"{\"devices\": 3}"] {
             fs::write(&path, bytes).unwrap();

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 /// A tree of small files.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
+pub(super) struct SysfsTree {
     root: PathBuf,
 }
 
 /// One graphics card: `class/drm/card0`.
 #[derive(Clone, Debug)]
-pub(super) struct Card {
+pub(super) struct DrmCard {
     /// `card0`
     pub name: String,
     /// `class/drm/card0/device`
@@ -25,7 +25,7 @@ pub(super) struct Card {
     pub device: Option<u32>,
 }
 
-impl Tree {
+impl SysfsTree {
     /// `/sys`, or `root` in its place (which may also be the folder that `sys` lies in); none where there is no sysfs.
     pub(super) fn new(root: Option<&Path>) -> Option<Self> {
         match root {
@@ -44,16 +44,16 @@ impl Tree {
     }
 
     /// The graphics cards by their PCI addresses, those without one last.
-    pub(super) fn cards(&self) -> Result<Vec<Card>, String> {
+    pub(super) fn cards(&self) -> Result<Vec<DrmCard>, String> {
         let place = self.place();
         let entries = fs::read_dir(&place).map_err(|error| format!("{}: {}", place.display(), reason(&error)))?;
-        let mut cards: Vec<Card> = entries
+        let mut cards: Vec<DrmCard> = entries
             .filter_map(Result::ok)
             .filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
                 let number = name.strip_prefix("card")?;
                 let is_card = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
-                is_card.then(|| Card::read(name, entry.path().join("device")))
+                is_card.then(|| DrmCard::read(name, entry.path().join("device")))
             })
             .collect();
         cards.sort_by_key(|card| (card.pci.is_none(), card.pci.clone(), card.name.len(), card.name.clone()));
@@ -61,7 +61,7 @@ impl Tree {
     }
 }
 
-impl Card {
+impl DrmCard {
     fn read(name: String, folder: PathBuf) -> Self {
         let uevent = fs::read_to_string(folder.join("uevent")).unwrap_or_default();
         let told = |key: &str| {

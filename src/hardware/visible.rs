@@ -8,7 +8,7 @@
 
 /// A variable and what may stand in it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rule<'a> {
+pub(super) struct VisibilityRule<'a> {
     /// Its name.
     pub name: &'a str,
     /// Who reads it.
@@ -29,7 +29,7 @@ pub(super) struct Visible {
 }
 
 /// Reads `value` on a computer whose GPUs have these UUIDs, in the driver's order.
-pub(super) fn visible(rule: &Rule<'_>, value: Option<&str>, uuids: &[&str]) -> Visible {
+pub(super) fn visible(rule: &VisibilityRule<'_>, value: Option<&str>, uuids: &[&str]) -> Visible {
     let Some(value) = value else { return Visible { indices: (0..rule.countable).collect(), note: None } };
     let shown = format!("{}={value}", rule.name);
     if value.trim().is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn visible(rule: &Rule<'_>, value: Option<&str>, uuids: &[&str]) -> V
     Visible { indices, note: Some(note) }
 }
 
-fn by_beginning(rule: &Rule<'_>, entry: &str, uuids: &[&str]) -> Option<usize> {
+fn by_beginning(rule: &VisibilityRule<'_>, entry: &str, uuids: &[&str]) -> Option<usize> {
     let is_uuid = rule.prefixes.iter().any(|prefix| entry.starts_with(prefix));
     let mut named = uuids.iter().enumerate().filter(|(_, uuid)| is_uuid && uuid.starts_with(entry));
     named.next().filter(|_| named.next().is_none()).map(|(index, _)| index)
@@ -73,8 +73,8 @@ mod tests {
     use rstest::rstest;
 
     const UUIDS: [&str; 4] = ["GPU-aa11", "GPU-aa22", "GPU-bb33", "MIG-cc44"];
-    const CUDA: Rule<'static> =
-        Rule { name: "CUDA_VISIBLE_DEVICES", program: "CUDA", prefixes: &["GPU-", "MIG-"], countable: 3 };
+    const CUDA: VisibilityRule<'static> =
+        VisibilityRule { name: "CUDA_VISIBLE_DEVICES", program: "CUDA", prefixes: &["GPU-", "MIG-"], countable: 3 };
 
     #[rstest]
     #[case(None, &[0, 1, 2])]

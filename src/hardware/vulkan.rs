@@ -2,15 +2,15 @@
 //! installed driver's code inside this program, where a broken one brings it down, and can only be called without the
 //! guarantees that the rest of this program has. So the cards are named, and a person describes them.
 
-use super::Tried;
-use super::sysfs::{Card, Tree};
+use super::CollectorResult;
+use super::sysfs::{DrmCard, SysfsTree};
 
 /// Makers whose cards have a collector whatever their driver is: AMD and Intel.
 const COLLECTED: [u32; 2] = [0x1002, 0x8086];
 const NVIDIA: u32 = 0x10de;
 
 /// What is said of the cards in `tree`, or on systems without one.
-pub(super) fn look(tree: Option<&Tree>) -> Tried {
+pub(super) fn look(tree: Option<&SysfsTree>) -> CollectorResult {
     let outcome = match tree.map(|tree| (tree, tree.cards())) {
         None => "GPUs of other vendors are not detected on this system: specify them with --gpu".to_owned(),
         Some((_, Err(reason))) => format!("no graphics cards in sysfs ({reason}); Vulkan itself is not queried"),
@@ -27,18 +27,18 @@ pub(super) fn look(tree: Option<&Tree>) -> Tried {
             }
         }
     };
-    Tried { collector: "vulkan", outcome }
+    CollectorResult { collector: "vulkan", outcome }
 }
 
 /// No other collector reads it: NVIDIA's own driver tells of NVIDIA's cards, no other driver does.
-fn is_missed(card: &Card) -> bool {
+fn is_missed(card: &DrmCard) -> bool {
     let collected = card.vendor.is_some_and(|vendor| COLLECTED.contains(&vendor)) || card.has("mem_info_vram_total");
     let by_nvml = card.vendor == Some(NVIDIA) && card.driver.as_deref() == Some("nvidia");
     !collected && !by_nvml
 }
 
 /// `card1 (driver nouveau)`
-fn shown(card: &Card) -> String {
+fn shown(card: &DrmCard) -> String {
     match &card.driver {
         Some(driver) => format!("{} (driver {driver})", card.place()),
         None => card.place().to_owned(),

@@ -7,14 +7,14 @@ use crate::machine::DeviceKind;
 use crate::units::Bytes;
 
 /// More memory than any device has: 1 PiB. A larger figure is a slip of the pen.
-pub const LARGEST: Bytes = Bytes(1 << 50);
+pub const MAX_MEMORY: Bytes = Bytes(1 << 50);
 
 /// More GPUs than any computer has.
-pub(super) const MOST_GPUS: usize = 256;
+pub(super) const MAX_GPUS: usize = 256;
 
 /// A machine as an object: the keys of a plan's devices, GPUs in order, the CPU last.
 #[derive(Debug, Serialize)]
-pub struct Object<'a> {
+pub struct MachineRecord<'a> {
     /// The version that wrote it.
     pub plimsoll: &'static str,
     /// Whether this machine was in front of us.
@@ -22,13 +22,13 @@ pub struct Object<'a> {
     /// Its operating system.
     pub os: Os,
     /// Its devices.
-    pub devices: Vec<Device<'a>>,
+    pub devices: Vec<DeviceRecord<'a>>,
 }
 
 /// One device with the keys that it has in a plan; nothing is asked of it here.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Device<'a> {
+pub struct DeviceRecord<'a> {
     pub id: String,
     pub kind: DeviceKind,
     pub name: &'a str,
@@ -48,16 +48,16 @@ pub struct Device<'a> {
     pub computer: Option<&'a str>,
 }
 
-impl<'a> Object<'a> {
+impl<'a> MachineRecord<'a> {
     /// `machine` as it is written.
     pub fn of(machine: &'a Machine) -> Self {
-        let gpus = machine.gpus.iter().enumerate().map(|(index, gpu)| Device::gpu(index, gpu));
-        let devices = gpus.chain([Device::cpu(machine.ram)]).collect();
+        let gpus = machine.gpus.iter().enumerate().map(|(index, gpu)| DeviceRecord::gpu(index, gpu));
+        let devices = gpus.chain([DeviceRecord::cpu(machine.ram)]).collect();
         Self { plimsoll: env!("CARGO_PKG_VERSION"), origin: machine.origin, os: machine.os, devices }
     }
 }
 
-impl<'a> Device<'a> {
+impl<'a> DeviceRecord<'a> {
     fn cpu(ram: Ram) -> Self {
         Self {
             id: "CPU".to_owned(),
@@ -100,7 +100,7 @@ impl<'a> Device<'a> {
 /// # Errors
 /// None that a machine can cause.
 pub fn write(machine: &Machine) -> serde_json::Result<String> {
-    serde_json::to_string_pretty(&Object::of(machine)).map(|text| text + "\n")
+    serde_json::to_string_pretty(&MachineRecord::of(machine)).map(|text| text + "\n")
 }
 
 #[derive(Deserialize)]
@@ -145,8 +145,8 @@ pub fn read(text: &str) -> Result<Machine, String> {
     for (index, device) in read.devices.into_iter().enumerate() {
         let memory = device.memory().map_err(|what| format!("device {index}: {what}"))?;
         match device.kind {
-            ReadKind::Gpu if gpus.len() == MOST_GPUS => {
-                return Err(format!("there are more than {MOST_GPUS} GPUs: remove some"));
+            ReadKind::Gpu if gpus.len() == MAX_GPUS => {
+                return Err(format!("there are more than {MAX_GPUS} GPUs: remove some"));
             }
             ReadKind::Gpu => gpus.push(device.gpu(memory).map_err(|what| format!("device {index}: {what}"))?),
             ReadKind::Cpu if ram.is_some() => {
@@ -177,7 +177,7 @@ impl ReadDevice {
         if memory.total < Bytes::mib(1) {
             return Err(format!("a GPU with a total of {} bytes is not usable: leave it out", memory.total.0));
         }
-        let compute = self.compute.as_deref().map(super::described::capability).transpose()?;
+        let compute = self.compute.as_deref().map(super::spec::capability).transpose()?;
         Ok(Gpu {
             name: self.name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("{} GPU", memory.total)),
             backend: self.backend.unwrap_or(Backend::Cuda),
@@ -193,8 +193,8 @@ impl ReadDevice {
 
 /// Refuses what no computer has.
 pub(super) fn plausible(key: &str, bytes: Bytes) -> Result<(), String> {
-    if bytes > LARGEST {
-        return Err(format!("{key}: {} bytes are too many: use at most 1 PiB ({})", bytes.0, LARGEST.0));
+    if bytes > MAX_MEMORY {
+        return Err(format!("{key}: {} bytes are too many: use at most 1 PiB ({})", bytes.0, MAX_MEMORY.0));
     }
     Ok(())
 }

@@ -4,25 +4,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, joined};
+use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, rpc};
 use crate::units::Bytes;
 
 /// Everything that is changed; by default nothing is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WhatIf {
     /// Another machine in place of the one that is there.
-    pub instead: Option<Named>,
+    pub replacement: Option<NamedMachine>,
     /// Main memory, as far as it is stated.
     pub ram: RamChange,
     /// By index into the machine's GPUs.
-    changes: BTreeMap<usize, Change>,
+    changes: BTreeMap<usize, GpuChange>,
     /// GPUs that are not there, behind those that are.
-    added: Vec<Change>,
+    added: Vec<GpuChange>,
 }
 
 /// A machine and what it is called.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Named {
+pub struct NamedMachine {
     /// As it was saved.
     pub name: String,
     /// The machine.
@@ -31,7 +31,7 @@ pub struct Named {
 
 /// What is changed of one GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Change {
+pub struct GpuChange {
     /// It is not used.
     pub off: bool,
     /// Another card in its place.
@@ -57,31 +57,31 @@ pub struct RamChange {
 
 /// A GPU that could be used, used or not.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seat {
+pub struct GpuSlot {
     /// The GPU with its changes.
     pub gpu: Gpu,
     /// What is free of it before anything is kept back.
     pub free: Bytes,
     /// What is changed of it.
-    pub change: Change,
+    pub change: GpuChange,
     /// Its index in the machine underneath; none for one that was added.
     pub found: Option<usize>,
 }
 
-impl Seat {
+impl GpuSlot {
     /// What a person did to it, in one word; none where it is as it is in the machine underneath.
     pub fn state(&self) -> Option<&'static str> {
         match (self.found, &self.change) {
-            (_, Change { off: true, .. }) => Some("off"),
+            (_, GpuChange { off: true, .. }) => Some("off"),
             (None, _) if self.gpu.computer.is_some() => Some("joined"),
             (None, _) => Some("added"),
-            (Some(_), change) if *change == Change::default() => None,
+            (Some(_), change) if *change == GpuChange::default() => None,
             (Some(_), _) => Some("changed"),
         }
     }
 }
 
-impl Change {
+impl GpuChange {
     fn over(&self, gpu: &Gpu) -> (Gpu, Bytes) {
         let mut gpu = self.card.as_ref().unwrap_or(gpu).clone();
         let free = self.free.map_or(gpu.free, |free| free.min(gpu.total));
@@ -101,8 +101,8 @@ impl RamChange {
 
 impl WhatIf {
     /// Nothing but another machine in place of the one that is there, or not even that.
-    pub fn instead(instead: Option<Named>) -> Self {
-        Self { instead, ..Self::default() }
+    pub fn replacement(replacement: Option<NamedMachine>) -> Self {
+        Self { replacement, ..Self::default() }
     }
 
     /// Nothing is changed.
@@ -111,21 +111,21 @@ impl WhatIf {
     }
 
     /// The machine underneath: the one that was opened, or else `found`.
-    pub fn underneath<'a>(&'a self, found: &'a Machine) -> &'a Machine {
-        self.instead.as_ref().map_or(found, |named| &named.machine)
+    pub fn base<'a>(&'a self, found: &'a Machine) -> &'a Machine {
+        self.replacement.as_ref().map_or(found, |named| &named.machine)
     }
 
     /// Every GPU of `found` and every one that was added, used or not, in the order of the machine.
-    pub fn seats(&self, found: &Machine) -> Vec<Seat> {
-        let none = Change::default();
-        let there = self.underneath(found).gpus.iter().enumerate();
+    pub fn slots(&self, found: &Machine) -> Vec<GpuSlot> {
+        let none = GpuChange::default();
+        let there = self.base(found).gpus.iter().enumerate();
         let there = there.map(|(at, gpu)| (Some(at), gpu, self.changes.get(&at).unwrap_or(&none)));
         let added = self.added.iter().filter_map(|change| Some((None, change.card.as_ref()?, change)));
-        let seat = |(found, gpu, change): (Option<usize>, &Gpu, &Change)| {
+        let slot = |(found, gpu, change): (Option<usize>, &Gpu, &GpuChange)| {
             let (gpu, free) = change.over(gpu);
-            Seat { gpu, free, change: change.clone(), found }
+            GpuSlot { gpu, free, change: change.clone(), found }
         };
-        there.chain(added).map(seat).collect()
+        there.chain(added).map(slot).collect()
     }
 
     /// `found` with every change. Whatever is changed, it is not the machine in front of us any more.
@@ -133,19 +133,19 @@ impl WhatIf {
         if self.is_nothing() {
             return found.clone();
         }
-        let base = self.underneath(found);
+        let base = self.base(found);
         let mut gpus: Vec<Gpu> =
-            self.seats(found).into_iter().filter(|seat| !seat.change.off).map(|seat| seat.gpu).collect();
+            self.slots(found).into_iter().filter(|slot| !slot.change.off).map(|slot| slot.gpu).collect();
         gpus.sort_by_key(|gpu| gpu.computer.is_some());
         let os = system(base, &gpus);
         Machine { os, gpus, ram: self.ram.over(base.ram), origin: Origin::Described }
     }
 
-    /// What is changed of the GPU at `seat` of those in `found`; none where there is no such seat.
-    pub fn change(&mut self, seat: usize, found: &Machine) -> Option<&mut Change> {
-        let there = self.underneath(found).gpus.len();
-        match seat.checked_sub(there) {
-            None => Some(self.changes.entry(seat).or_default()),
+    /// What is changed of the GPU at `slot` of those in `found`; none where there is no such seat.
+    pub fn change(&mut self, slot: usize, found: &Machine) -> Option<&mut GpuChange> {
+        let there = self.base(found).gpus.len();
+        match slot.checked_sub(there) {
+            None => Some(self.changes.entry(slot).or_default()),
             Some(added) => self.added.get_mut(added),
         }
     }
@@ -155,47 +155,47 @@ impl WhatIf {
     /// # Errors
     /// When there are as many as a machine may have.
     pub fn add(&mut self, gpu: Gpu, found: &Machine) -> Result<usize, String> {
-        let seats = self.underneath(found).gpus.len() + self.added.len();
-        if seats >= file::MOST_GPUS {
-            return Err(format!("There are {seats} GPUs already, which is the maximum."));
+        let slots = self.base(found).gpus.len() + self.added.len();
+        if slots >= file::MAX_GPUS {
+            return Err(format!("There are {slots} GPUs already, which is the maximum."));
         }
-        self.added.push(Change { card: Some(gpu), ..Change::default() });
-        Ok(seats)
+        self.added.push(GpuChange { card: Some(gpu), ..GpuChange::default() });
+        Ok(slots)
     }
 
     /// Lets the GPUs of `machine` join, under the name of `computer`.
     ///
     /// # Errors
-    /// As [`joined::lent`] and [`joined::join`], and when there are more than a machine may have.
+    /// As [`rpc::rpc_gpus`] and [`rpc::join`], and when there are more than a machine may have.
     pub fn join(&mut self, computer: &str, machine: &Machine, found: &Machine) -> Result<(), String> {
-        let lent = joined::lent(computer, machine)?;
-        let mut all: Vec<Gpu> = self.seats(found).into_iter().map(|seat| seat.gpu).collect();
-        joined::join(&mut all, lent.clone())?;
+        let lent = rpc::rpc_gpus(computer, machine)?;
+        let mut all: Vec<Gpu> = self.slots(found).into_iter().map(|slot| slot.gpu).collect();
+        rpc::join(&mut all, lent.clone())?;
         lent.into_iter().try_for_each(|gpu| self.add(gpu, found).map(drop))
     }
 
-    /// Takes the GPU at `seat` away: one that was added is gone, one that is there is switched off.
-    pub fn remove(&mut self, seat: usize, found: &Machine) {
-        let there = self.underneath(found).gpus.len();
-        match seat.checked_sub(there) {
+    /// Takes the GPU at `slot` away: one that was added is gone, one that is there is switched off.
+    pub fn remove(&mut self, slot: usize, found: &Machine) {
+        let there = self.base(found).gpus.len();
+        match slot.checked_sub(there) {
             Some(added) if added < self.added.len() => drop(self.added.remove(added)),
             Some(_) => {}
-            None => self.changes.entry(seat).or_default().off = true,
+            None => self.changes.entry(slot).or_default().off = true,
         }
     }
 
-    /// The GPU at `seat` is as it was found, or as it was added.
-    pub fn restore(&mut self, seat: usize, found: &Machine) {
-        let there = self.underneath(found).gpus.len();
-        match seat.checked_sub(there).and_then(|added| self.added.get_mut(added)) {
-            Some(change) => *change = Change { card: change.card.take(), ..Change::default() },
-            None => drop(self.changes.remove(&seat)),
+    /// The GPU at `slot` is as it was found, or as it was added.
+    pub fn restore(&mut self, slot: usize, found: &Machine) {
+        let there = self.base(found).gpus.len();
+        match slot.checked_sub(there).and_then(|added| self.added.get_mut(added)) {
+            Some(change) => *change = GpuChange { card: change.card.take(), ..GpuChange::default() },
+            None => drop(self.changes.remove(&slot)),
         }
     }
 
     /// Forgets changes that change nothing, so that a machine without any is the one in front of us again.
-    pub fn tidy(&mut self) {
-        self.changes.retain(|_, change| *change != Change::default());
+    pub fn drop_no_ops(&mut self) {
+        self.changes.retain(|_, change| *change != GpuChange::default());
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
         what_if.change(0, &found()).unwrap().off = true;
         assert_eq!(what_if.over(&found()).origin, Origin::Described);
         what_if.change(0, &found()).unwrap().off = false;
-        what_if.tidy();
+        what_if.drop_no_ops();
         assert_eq!(what_if.over(&found()).origin, Origin::Detected);
     }
 
@@ -276,9 +276,9 @@ mod tests {
         let added = what_if.add(gpu("C", 48, Backend::Rocm), &found).unwrap();
         let machine = what_if.over(&found);
         assert_eq!((names(&machine), machine.gpus[0].free), (vec!["B", "C"], Bytes::gib(7)));
-        let seats = what_if.seats(&found);
-        assert_eq!(seats.iter().map(Seat::state).collect::<Vec<_>>(), [Some("off"), Some("changed"), Some("added")]);
-        assert_eq!((seats[1].free, seats[1].found, seats[2].found), (Bytes::gib(10), Some(1), None));
+        let slots = what_if.slots(&found);
+        assert_eq!(slots.iter().map(GpuSlot::state).collect::<Vec<_>>(), [Some("off"), Some("changed"), Some("added")]);
+        assert_eq!((slots[1].free, slots[1].found, slots[2].found), (Bytes::gib(10), Some(1), None));
 
         what_if.change(1, &found).unwrap().card = Some(gpu("M", 48, Backend::Metal));
         assert_eq!(what_if.over(&found).os, Os::MacOs);
@@ -316,8 +316,8 @@ mod tests {
     #[test]
     fn another_machine_stands_in_its_place() {
         let other = Machine { gpus: vec![gpu("X", 80, Backend::Cuda)], origin: Origin::Described, ..found() };
-        let instead = Some(Named { name: "dream".to_owned(), machine: Arc::new(other) });
-        let mut what_if = WhatIf { instead, ..WhatIf::default() };
+        let replacement = Some(NamedMachine { name: "dream".to_owned(), machine: Arc::new(other) });
+        let mut what_if = WhatIf { replacement, ..WhatIf::default() };
         what_if.add(gpu("Y", 80, Backend::Cuda), &found()).unwrap();
         assert_eq!(names(&what_if.over(&found())), ["X", "Y"]);
     }
@@ -331,7 +331,7 @@ mod tests {
         let machine = what_if.over(&found());
         let computers: Vec<_> = machine.gpus.iter().map(|gpu| gpu.computer.as_deref()).collect();
         assert_eq!((names(&machine), computers), (vec!["A", "B", "B"], vec![None, None, Some("garage")]));
-        assert_eq!(what_if.seats(&found())[3].state(), Some("joined"));
+        assert_eq!(what_if.slots(&found())[3].state(), Some("joined"));
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
         let mut what_if = WhatIf::default();
         let full =
             (0..300).map(|_| what_if.add(gpu("C", 8, Backend::Cuda), &found())).take_while(Result::is_ok).count();
-        assert_eq!(full, file::MOST_GPUS - 2);
+        assert_eq!(full, file::MAX_GPUS - 2);
     }
 
     #[rstest]

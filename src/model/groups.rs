@@ -4,7 +4,7 @@ use crate::gguf::Tensor;
 
 /// A part of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Group {
+pub enum TensorGroup {
     /// The block of this number: `blk.N.…`.
     Block(usize),
     /// `output_norm` and `output`.
@@ -19,7 +19,7 @@ pub enum Group {
 
 /// Indices of tensors, per part.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Groups {
+pub(super) struct TensorGroups {
     blocks: Vec<Vec<usize>>,
     output: Vec<usize>,
     input: Vec<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Groups {
     beyond: Vec<usize>,
 }
 
-impl Groups {
+impl TensorGroups {
     pub(super) fn of(tensors: &[Tensor], blocks: usize) -> Self {
         let mut groups = Self { blocks: vec![Vec::new(); blocks], ..Self::default() };
         for (index, tensor) in tensors.iter().enumerate() {
@@ -36,13 +36,13 @@ impl Groups {
         groups
     }
 
-    fn push(&mut self, group: Group, index: usize) {
+    fn push(&mut self, group: TensorGroup, index: usize) {
         let list = match group {
-            Group::Block(number) => self.blocks.get_mut(number).unwrap_or(&mut self.beyond),
-            Group::Output => &mut self.output,
-            Group::Input => &mut self.input,
-            Group::Projector => &mut self.projector,
-            Group::Beyond => &mut self.beyond,
+            TensorGroup::Block(number) => self.blocks.get_mut(number).unwrap_or(&mut self.beyond),
+            TensorGroup::Output => &mut self.output,
+            TensorGroup::Input => &mut self.input,
+            TensorGroup::Projector => &mut self.projector,
+            TensorGroup::Beyond => &mut self.beyond,
         };
         list.push(index);
     }
@@ -51,28 +51,28 @@ impl Groups {
         self.blocks.len()
     }
 
-    pub(super) fn of_group(&self, group: Group) -> &[usize] {
+    pub(super) fn of_group(&self, group: TensorGroup) -> &[usize] {
         match group {
-            Group::Block(number) => self.blocks.get(number).map_or(&[], Vec::as_slice),
-            Group::Output => &self.output,
-            Group::Input => &self.input,
-            Group::Projector => &self.projector,
-            Group::Beyond => &self.beyond,
+            TensorGroup::Block(number) => self.blocks.get(number).map_or(&[], Vec::as_slice),
+            TensorGroup::Output => &self.output,
+            TensorGroup::Input => &self.input,
+            TensorGroup::Projector => &self.projector,
+            TensorGroup::Beyond => &self.beyond,
         }
     }
 }
 
 /// By name alone: `blk.N.` makes a block only where N is written as a plain number and a tensor's own name follows.
-fn group_of(name: &str) -> Group {
+fn group_of(name: &str) -> TensorGroup {
     let mut parts = name.split('.');
     match parts.next().unwrap_or_default() {
         "blk" => match (parts.next().and_then(plain_number), parts.next()) {
-            (Some(number), Some(_)) => Group::Block(number),
-            _ => Group::Beyond,
+            (Some(number), Some(_)) => TensorGroup::Block(number),
+            _ => TensorGroup::Beyond,
         },
-        "output_norm" | "output" => Group::Output,
-        "v" | "mm" | "a" => Group::Projector,
-        _ => Group::Input,
+        "output_norm" | "output" => TensorGroup::Output,
+        "v" | "mm" | "a" => TensorGroup::Projector,
+        _ => TensorGroup::Input,
     }
 }
 
@@ -89,19 +89,19 @@ mod tests {
     #[test]
     fn names_tell_the_part() {
         for (name, group) in [
-            ("blk.0.attn_q.weight", Group::Block(0)),
-            ("blk.93.ffn_gate.7.weight", Group::Block(93)),
-            ("blk.07.attn_q.weight", Group::Beyond),
-            ("blk.1", Group::Beyond),
-            ("blk.x.attn_q.weight", Group::Beyond),
-            ("output.weight", Group::Output),
-            ("output_norm.weight", Group::Output),
-            ("token_embd.weight", Group::Input),
-            ("rope_freqs.weight", Group::Input),
-            ("v.blk.0.attn_q.weight", Group::Projector),
-            ("mm.0.weight", Group::Projector),
-            ("a.conv1d.weight", Group::Projector),
-            ("", Group::Input),
+            ("blk.0.attn_q.weight", TensorGroup::Block(0)),
+            ("blk.93.ffn_gate.7.weight", TensorGroup::Block(93)),
+            ("blk.07.attn_q.weight", TensorGroup::Beyond),
+            ("blk.1", TensorGroup::Beyond),
+            ("blk.x.attn_q.weight", TensorGroup::Beyond),
+            ("output.weight", TensorGroup::Output),
+            ("output_norm.weight", TensorGroup::Output),
+            ("token_embd.weight", TensorGroup::Input),
+            ("rope_freqs.weight", TensorGroup::Input),
+            ("v.blk.0.attn_q.weight", TensorGroup::Projector),
+            ("mm.0.weight", TensorGroup::Projector),
+            ("a.conv1d.weight", TensorGroup::Projector),
+            ("", TensorGroup::Input),
         ] {
             assert_eq!(group_of(name), group, "{name}");
         }

@@ -5,7 +5,7 @@ use crate::gguf::{Elements, Metadata, Value};
 
 /// Hyperparameters; lists have one entry per block.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Hyper {
+pub struct Hyperparameters {
     /// Context that the model was trained for, in tokens.
     pub context_train: Option<u64>,
     /// Vocabulary, in tokens.
@@ -56,7 +56,7 @@ pub struct Experts {
     pub used: u64,
 }
 
-impl Hyper {
+impl Hyperparameters {
     pub(super) fn read(metadata: &Metadata, architecture: &str, blocks: usize) -> Self {
         let reader = Reader { metadata, architecture };
         let number = |key| reader.number(key);

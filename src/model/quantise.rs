@@ -3,27 +3,27 @@
 //! The quantiser looks at names, shapes and a few hyperparameters, never at weights, so that a header is enough to
 //! know which format every tensor gets. What it does with an importance matrix at hand is not told here.
 //!
-//! - `role`: what a tensor is, by its name, and which ones stay as they are.
+//! - `category`: what a tensor is, by its name, and which ones stay as they are.
 //! - `mix`: what each file type spends on what. The table to read.
-//! - `place`: which tensors "the first eighth of the blocks" are.
+//! - `position`: which tensors "the first eighth of the blocks" are.
 //! - `traits`: what the mixes ask of a model.
 //! - `fallback`: rows that are no whole number of blocks.
 //!
 //! Source of the rules: src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
 
+mod category;
 mod fallback;
 mod mix;
-mod place;
-mod role;
+mod position;
 mod traits;
 
 use super::Model;
 use crate::gguf::{FileType, GgmlType, Header, Metadata, Tensor, Value};
 use crate::units::Bytes;
+use category::{TensorCategory, TensorKind, TensorKinds};
 use mix::{Mix, Scheme};
-use place::Places;
-use role::{Kind, Kinds, Role};
-use traits::{Family, Traits};
+use position::TensorCounters;
+use traits::{QuantFamily, QuantTraits};
 
 /// What `general.quantization_version` says: `GGML_QNT_VERSION` in ggml/include/ggml.h (llama-cpp-sys-2 0.1.161).
 const QUANTISATION_VERSION: u32 = 2;
@@ -187,8 +187,8 @@ struct Types {
 
 fn types(model: &Model, to: FileType) -> Result<Types, QuantiseError> {
     let tensors = &model.header.tensors;
-    let mut kinds = Kinds::new(Family::of(&model.architecture));
-    let kinds: Vec<Kind> = tensors.iter().map(|tensor| kinds.of(&tensor.name)).collect();
+    let mut kinds = TensorKinds::new(QuantFamily::of(&model.architecture));
+    let kinds: Vec<TensorKind> = tensors.iter().map(|tensor| kinds.of(&tensor.name)).collect();
     let mut chooser = Chooser::new(model, &kinds, to)?;
 
     let mut formats: Vec<GgmlType> = tensors.iter().map(|tensor| tensor.ty).collect();
@@ -227,12 +227,12 @@ fn row(tensor: &Tensor) -> u64 {
 
 /// The tensors that are quantised, in the quantiser's order: what is outside of blocks, then block by block, each by
 /// name (`weight_name_comparer` in src/llama-model-loader.h, llama-cpp-sys-2 0.1.161).
-fn in_order<'m>(tensors: &'m [Tensor], kinds: &[Kind]) -> impl Iterator<Item = (usize, &'m Tensor, Kind)> {
+fn in_order<'m>(tensors: &'m [Tensor], kinds: &[TensorKind]) -> impl Iterator<Item = (usize, &'m Tensor, TensorKind)> {
     let is_matrix = |tensor: &Tensor| tensor.dims.iter().skip(1).any(|&dim| dim > 1);
     let all = tensors.iter().zip(kinds.iter().copied()).enumerate();
     let quantised = all.filter(|(_, (tensor, kind))| !kind.kept && is_matrix(tensor));
     let mut ordered: Vec<_> =
-        quantised.map(|(index, (tensor, kind))| (role::block(&tensor.name), index, tensor, kind)).collect();
+        quantised.map(|(index, (tensor, kind))| (category::block(&tensor.name), index, tensor, kind)).collect();
     ordered.sort_by(|(block, _, tensor, _), (other_block, _, other, _)| {
         block.cmp(other_block).then_with(|| tensor.name.cmp(&other.name))
     });
@@ -242,21 +242,21 @@ fn in_order<'m>(tensors: &'m [Tensor], kinds: &[Kind]) -> impl Iterator<Item = (
 /// Gives one tensor after the other the format that the mix wants for it.
 struct Chooser {
     mix: Mix,
-    traits: Traits,
-    places: Places,
+    traits: QuantTraits,
+    places: TensorCounters,
 }
 
 impl Chooser {
-    fn new(model: &Model, kinds: &[Kind], to: FileType) -> Result<Self, QuantiseError> {
-        let traits = Traits::of(model);
+    fn new(model: &Model, kinds: &[TensorKind], to: FileType) -> Result<Self, QuantiseError> {
+        let traits = QuantTraits::of(model);
         let mix = Mix::of(to, &traits).ok_or(QuantiseError::NotMade(to))?;
-        let values = kinds.iter().filter(|kind| kind.role == Role::Value).count() as u64;
-        let places = Places::new(values, &mix, &traits);
+        let values = kinds.iter().filter(|kind| kind.role == TensorCategory::Value).count() as u64;
+        let places = TensorCounters::new(values, &mix, &traits);
         Ok(Self { mix, traits, places })
     }
 
     /// The format that the mix wants for the next tensor, whatever its rows are.
-    fn wanted(&mut self, tensor: &Tensor, kind: Kind) -> Result<GgmlType, QuantiseError> {
+    fn wanted(&mut self, tensor: &Tensor, kind: TensorKind) -> Result<GgmlType, QuantiseError> {
         let Self { mix, traits, places } = self;
         if mix.base.block() == 1 {
             return Ok(mix.base);
@@ -264,19 +264,23 @@ impl Chooser {
         if kind.precise {
             return Ok(GgmlType::Q8_0);
         }
-        if kind.role == Role::Output || (traits.tied && kind.role == Role::Embedding) {
+        if kind.role == TensorCategory::Output || (traits.tied && kind.role == TensorCategory::Embedding) {
             let whole = row(tensor).is_multiple_of(mix.base.block());
             return Ok(if whole { mix.output } else { GgmlType::Q8_0 });
         }
         if let Scheme::Experts(experts) = mix.scheme {
             let stacked = tensor.dims.get(2).is_some_and(|&matrices| matrices > 1);
-            let is_ffn = matches!(kind.role, Role::FfnUp | Role::FfnGate | Role::FfnDown);
-            return Ok(if stacked && (is_ffn || traits.family != Family::BailingMoe3) { experts } else { mix.base });
+            let is_ffn = matches!(kind.role, TensorCategory::FfnUp | TensorCategory::FfnGate | TensorCategory::FfnDown);
+            return Ok(if stacked && (is_ffn || traits.family != QuantFamily::BailingMoe3) {
+                experts
+            } else {
+                mix.base
+            });
         }
         let place = places.next(kind.role, &tensor.name)?;
         let rule = mix.rule(kind.role).iter().find(|(when, _)| when.applies(place, traits));
         let ty = rule.map_or(mix.base, |&(_, ty)| ty);
-        let lifted = traits.size_70b && mix.scheme == Scheme::Usual && kind.role == Role::Value;
+        let lifted = traits.size_70b && mix.scheme == Scheme::Usual && kind.role == TensorCategory::Value;
         Ok(if lifted && matches!(ty, GgmlType::Q3K | GgmlType::Q4K) { GgmlType::Q5K } else { ty })
     }
 }

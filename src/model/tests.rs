@@ -39,9 +39,9 @@ fn missing_keys_are_named() {
 fn weights_are_grouped_and_a_tied_output_is_recognised() {
     let tied = Model::from_header(header(&keys(), &NAMES), "file").unwrap();
     assert_eq!((tied.name.as_str(), tied.block_count(), tied.parameters, tied.bytes), ("file", 2, 320, Bytes(1280)));
-    assert_eq!(tied.weights(Group::Block(1)), Bytes(256));
-    assert_eq!(tied.weights(Group::Projector), Bytes(256));
-    assert_eq!(tied.weights(Group::Block(7)), Bytes::ZERO);
+    assert_eq!(tied.weights(TensorGroup::Block(1)), Bytes(256));
+    assert_eq!(tied.weights(TensorGroup::Projector), Bytes(256));
+    assert_eq!(tied.weights(TensorGroup::Block(7)), Bytes::ZERO);
     assert!(tied.is_output_tied());
     let names: Vec<_> = tied.output_tensors().map(|tensor| &*tensor.name).collect();
     assert_eq!(names, ["output_norm.weight", "token_embd.weight"]);

@@ -58,7 +58,7 @@ impl Computer {
     }
 
     /// `garage`, or `this computer`.
-    pub fn called(&self) -> &str {
+    pub fn display_name(&self) -> &str {
         self.name.as_deref().unwrap_or("this machine")
     }
 }

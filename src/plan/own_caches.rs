@@ -82,7 +82,7 @@ impl OwnCaches {
     /// How they differ from an estimate of `estimated` bytes, in one sentence.
     pub fn sentence(&self, estimated: Bytes) -> String {
         let kinds = self.kinds().into_iter().filter(|(_, kind)| kind.kind != OwnCacheKind::None);
-        let kinds: Vec<String> = kinds.map(|(count, kind)| format!("{count} × {}", kind.says())).collect();
+        let kinds: Vec<String> = kinds.map(|(count, kind)| format!("{count} × {}", kind.description())).collect();
         let against = match self.bytes.cmp(&estimated) {
             std::cmp::Ordering::Equal => "as estimated".to_owned(),
             _ => format!("not the estimated {estimated}"),
@@ -101,7 +101,7 @@ impl OwnCaches {
 
 impl OwnCache {
     /// What it keeps, in a few words.
-    pub fn says(&self) -> String {
+    pub fn description(&self) -> String {
         let cells = Tokens(self.cells);
         match self.kind {
             OwnCacheKind::None => "no cache".to_owned(),

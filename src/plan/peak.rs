@@ -18,23 +18,23 @@ pub struct Peak {
     /// Steps in all.
     pub steps: usize,
     /// Kind by kind, largest first.
-    pub alive: Vec<Alive>,
+    pub alive: Vec<AliveKind>,
 }
 
 /// Tensors of one kind that are alive at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Alive {
+pub struct AliveKind {
     /// What they are.
-    pub kind: Kind,
+    pub kind: BufferKind,
     /// Their sum.
     pub bytes: Bytes,
     /// Each of them, largest first; none for gaps.
-    pub tensors: Vec<Held>,
+    pub tensors: Vec<AliveTensors>,
 }
 
 /// Tensors that are alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Held {
+pub struct AliveTensors {
     /// As llama.cpp names them: `attn_inp_kq_mask`; a nameless one by its operation.
     pub name: String,
     /// `f16 · 32768 × 512`.
@@ -49,7 +49,7 @@ pub struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "each has a sentence of its own")]
-pub enum Kind {
+pub enum BufferKind {
     Logits,
     Scores,
     Attention,
@@ -59,15 +59,15 @@ pub enum Kind {
     FeedForward,
     States,
     Hidden,
-    StreamedWeights,
-    StreamedCaches,
-    Crossings,
+    CopiedWeights,
+    CopiedCaches,
+    SplitInputs,
     Inputs,
-    Steps,
-    Gaps,
+    Intermediates,
+    Fragmentation,
 }
 
-impl Kind {
+impl BufferKind {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,17 +80,17 @@ impl Kind {
             Self::FeedForward => "feed-forward activations",
             Self::States => "recurrent states",
             Self::Hidden => "hidden states",
-            Self::StreamedWeights => "weights copied from RAM",
-            Self::StreamedCaches => "KV cache copied from RAM",
-            Self::Crossings => "copies between devices",
+            Self::CopiedWeights => "weights copied from RAM",
+            Self::CopiedCaches => "KV cache copied from RAM",
+            Self::SplitInputs => "copies between devices",
             Self::Inputs => "inputs",
-            Self::Steps => "intermediate tensors",
-            Self::Gaps => "fragmentation",
+            Self::Intermediates => "intermediate tensors",
+            Self::Fragmentation => "fragmentation",
         }
     }
 
     /// What it is, in one sentence.
-    pub const fn says(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
             Self::Logits => "One score per vocabulary entry, for each token whose output is requested.",
             Self::Scores => {
@@ -109,15 +109,17 @@ impl Kind {
                              results."
             }
             Self::Hidden => "The tokens of the ubatch as they pass from block to block.",
-            Self::StreamedWeights => {
+            Self::CopiedWeights => {
                 "Weights in RAM that are copied here for one operation, because a GPU is faster for many tokens \
                  (--no-op-offload turns this off)."
             }
-            Self::StreamedCaches => "Parts of the KV cache on another device that are copied here for attention.",
-            Self::Crossings => "Results from another device that are read here.",
+            Self::CopiedCaches => "Parts of the KV cache on another device that are copied here for attention.",
+            Self::SplitInputs => "Results from another device that are read here.",
             Self::Inputs => "Data set before the graph runs: tokens, positions and similar.",
-            Self::Steps => "Results that only the next operation reads.",
-            Self::Gaps => "Space that no live tensor occupies at this point, but an earlier or later one does.",
+            Self::Intermediates => "Results that only the next operation reads.",
+            Self::Fragmentation => {
+                "Space that no live tensor occupies at this point, but an earlier or later one does."
+            }
         }
     }
 }

@@ -51,7 +51,7 @@ impl Verdict {
 /// A verdict for people: that every layer counts as on GPUs does not say that all of its weights are. What is worse for
 /// speed comes later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum FitStatus {
     /// Every layer is on GPUs, with all of its weights.
     Fits,
     /// Every layer counts as on GPUs, but so much of their weights runs from RAM: experts, or parts of a feed-forward.
@@ -64,7 +64,7 @@ pub enum Standing {
     DoesNotFit,
 }
 
-impl Standing {
+impl FitStatus {
     /// What `verdict` comes to where so much of the weights of layers on GPUs runs from RAM.
     pub fn of(verdict: Verdict, parts_in_ram: Bytes) -> Self {
         match verdict {

@@ -1,7 +1,7 @@
 //! The knobs that can be turned by hand: their ranges, where they snap, and how a typed value is read. Which of them an
 //! engine offers, [`crate::engine::EngineFacts::knobs`] says.
 
-mod facts;
+mod info;
 mod stops;
 mod text;
 pub(crate) mod value;
@@ -12,7 +12,7 @@ use super::{CacheType, FlashAttn};
 use crate::gguf::FileType;
 
 /// Largest value that a person may type: beyond it no arithmetic on memory makes sense.
-pub const LARGEST: u64 = 1 << 40;
+pub const MAX_VALUE: u64 = 1 << 40;
 
 /// Number formats offered for K and V alike, widest first: those that Ollama accepts.
 pub const CACHE_CHOICES: [CacheType; 3] = [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0];
@@ -77,7 +77,7 @@ pub const QUANTISATIONS: [FileType; 35] = [
 const TRAINED_FOR: [FileType; 4] = [FileType::Q1_0, FileType::Tq1_0, FileType::Tq2_0, FileType::Q2_0];
 
 /// More words than these do not stand side by side.
-const MOST_WORDS: usize = 3;
+const MAX_WORDS: usize = 3;
 
 /// One knob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -160,8 +160,8 @@ impl Knob {
     }
 
     /// What it is, in one or two sentences.
-    pub const fn says(self) -> &'static str {
-        self.facts().says
+    pub const fn description(self) -> &'static str {
+        self.facts().description
     }
 
     /// The smallest value that means something.
@@ -188,7 +188,7 @@ impl Knob {
 
     /// Those of its words that stand side by side on the screen; a knob of more words is a slider like one of numbers.
     pub fn words(self) -> Option<Vec<&'static str>> {
-        self.choices().filter(|words| words.len() <= MOST_WORDS)
+        self.choices().filter(|words| words.len() <= MAX_WORDS)
     }
 
     /// Where it snaps: powers of two and the usual sizes in between, and the ends that the model sets.
@@ -199,7 +199,7 @@ impl Knob {
         let choices = |count: usize| (0..count as u64).collect();
         Stops::new(match self {
             Self::Context => {
-                let top = bounds.context_train.filter(|&top| top > 0).map_or(1 << 20, |top| top.min(LARGEST));
+                let top = bounds.context_train.filter(|&top| top > 0).map_or(1 << 20, |top| top.min(MAX_VALUE));
                 doubling(1024.min(top), top).chain([top]).collect()
             }
             Self::Parallel => doubling(1, 64).collect(),

@@ -1,6 +1,6 @@
 //! Headers and small answers that were fetched, kept for the next time: a file each, compressed.
 //!
-//! A file is one line of JSON, [`About`], and then its bytes as gzip, whose own checksum tells a damaged one. It is
+//! A file is one line of JSON, [`CacheInfo`], and then its bytes as gzip, whose own checksum tells a damaged one. It is
 //! written beside its place and moved there, so that two programs at once see whole files only.
 
 use std::fs;
@@ -18,13 +18,13 @@ use crate::units::Bytes;
 /// The layout of the files; those of another one count as absent.
 const FORM: u32 = 1;
 /// The longest header that is taken from the cache.
-const LONGEST: u64 = 512 << 20;
+const MAX_HEADER: u64 = 512 << 20;
 /// A half-written file older than this was left behind by a program that ended.
 const STALE: Duration = Duration::from_hours(1);
 
 /// What is known of something that is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
+pub struct CacheInfo {
     form: u32,
     /// What it is, for people: an address without anything secret.
     pub name: String,
@@ -38,7 +38,7 @@ pub struct About {
     pub seen: u64,
 }
 
-impl About {
+impl CacheInfo {
     /// How long ago the server was last asked.
     pub fn age(&self, now: SystemTime) -> Duration {
         let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -48,9 +48,9 @@ impl About {
 
 /// Something that is kept, and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CacheEntry {
     /// What is known of it; none for a file that is damaged, half-written or of another version.
-    pub about: Option<About>,
+    pub about: Option<CacheInfo>,
     /// Its file.
     pub path: PathBuf,
     /// What it takes on the disk.
@@ -79,11 +79,11 @@ impl Cache {
     }
 
     /// What is kept under `key`; a damaged file is as good as none.
-    pub fn get(&self, key: &str) -> Option<(About, Vec<u8>)> {
+    pub fn get(&self, key: &str) -> Option<(CacheInfo, Vec<u8>)> {
         let mut file = BufReader::new(fs::File::open(self.path(key)).ok()?);
         let about = read_about(&mut file).filter(|about| about.key == hash(key))?;
         let mut bytes = Vec::new();
-        GzDecoder::new(file).take(LONGEST).read_to_end(&mut bytes).ok()?;
+        GzDecoder::new(file).take(MAX_HEADER).read_to_end(&mut bytes).ok()?;
         Some((about, bytes))
     }
 
@@ -99,7 +99,7 @@ impl Cache {
         total: Option<u64>,
         bytes: &[u8],
     ) -> io::Result<()> {
-        let about = About {
+        let about = CacheInfo {
             form: FORM,
             name: name.to_owned(),
             key: hash(key),
@@ -123,13 +123,13 @@ impl Cache {
     ///
     /// # Errors
     /// When the folder is there and cannot be read.
-    pub fn list(&self) -> io::Result<Vec<Entry>> {
-        let listing = match fs::read_dir(&self.folder) {
+    pub fn list(&self) -> io::Result<Vec<CacheEntry>> {
+        let ollama_ps = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            listing => listing?,
+            ollama_ps => ollama_ps?,
         };
         let mut entries = Vec::new();
-        for file in listing {
+        for file in ollama_ps {
             let path = file?.path();
             let ours = path.extension().is_some_and(|ending| ending == "header" || ending == "part");
             // one that another program has taken away meanwhile is no fault
@@ -137,9 +137,9 @@ impl Cache {
             let size = Bytes(about.len());
             let about = fs::File::open(&path).ok().and_then(|file| read_about(&mut BufReader::new(file)));
             let about = about.filter(|_| path.extension().is_some_and(|ending| ending == "header"));
-            entries.push(Entry { about, path, size });
+            entries.push(CacheEntry { about, path, size });
         }
-        let seen = |entry: &Entry| entry.about.as_ref().map(|about| about.seen);
+        let seen = |entry: &CacheEntry| entry.about.as_ref().map(|about| about.seen);
         entries.sort_by(|a, b| seen(b).cmp(&seen(a)).then_with(|| a.path.cmp(&b.path)));
         Ok(entries)
     }
@@ -148,7 +148,7 @@ impl Cache {
     ///
     /// # Errors
     /// When the folder cannot be read or a file not removed.
-    pub fn prune(&self, age: Duration) -> io::Result<Vec<Entry>> {
+    pub fn prune(&self, age: Duration) -> io::Result<Vec<CacheEntry>> {
         let now = SystemTime::now();
         self.remove(|entry| {
             if let Some(about) = &entry.about {
@@ -165,11 +165,11 @@ impl Cache {
     ///
     /// # Errors
     /// When the folder cannot be read or a file not removed.
-    pub fn clear(&self) -> io::Result<Vec<Entry>> {
+    pub fn clear(&self) -> io::Result<Vec<CacheEntry>> {
         self.remove(|_| true)
     }
 
-    fn remove(&self, which: impl Fn(&Entry) -> bool) -> io::Result<Vec<Entry>> {
+    fn remove(&self, which: impl Fn(&CacheEntry) -> bool) -> io::Result<Vec<CacheEntry>> {
         let mut gone = Vec::new();
         for entry in self.list()?.into_iter().filter(which) {
             match fs::remove_file(&entry.path) {
@@ -185,13 +185,13 @@ impl Cache {
 fn unpacked(path: &Path) -> Option<u64> {
     let mut file = BufReader::new(fs::File::open(path).ok()?);
     read_about(&mut file)?;
-    io::copy(&mut GzDecoder::new(file).take(LONGEST), &mut io::sink()).ok()
+    io::copy(&mut GzDecoder::new(file).take(MAX_HEADER), &mut io::sink()).ok()
 }
 
-fn read_about(file: &mut impl BufRead) -> Option<About> {
+fn read_about(file: &mut impl BufRead) -> Option<CacheInfo> {
     let mut line = Vec::new();
     file.take(64 << 10).read_until(b'\n', &mut line).ok()?;
-    let about: About = serde_json::from_slice(&line).ok()?;
+    let about: CacheInfo = serde_json::from_slice(&line).ok()?;
     (about.form == FORM).then_some(about)
 }
 

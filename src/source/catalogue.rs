@@ -16,8 +16,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::gguf::write::{Draft, Draw, Form, write};
-use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderAlone, Limits, read};
+use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
+use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, HeaderOnly, read};
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
 
@@ -27,7 +27,7 @@ pub const DEFAULT: &str = "llama3.1-8b";
 /// A model of the catalogue.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// What it is called here: `qwen3-8b`.
     pub name: String,
     /// What its makers call it: `Qwen3 8B`.
@@ -80,8 +80,8 @@ pub enum CatalogueError {
 /// # Panics
 /// Never: the asset is part of the program and a test reads it.
 #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
-pub fn all() -> &'static [Entry] {
-    static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+pub fn all() -> &'static [CatalogueEntry] {
+    static ENTRIES: LazyLock<Vec<CatalogueEntry>> = LazyLock::new(|| {
         let lines = include_str!("../../assets/catalogue.jsonl").lines();
         lines.map(|line| serde_json::from_str(line).expect("assets/catalogue.jsonl is well formed")).collect()
     });
@@ -89,7 +89,7 @@ pub fn all() -> &'static [Entry] {
 }
 
 /// The entry that goes by `name`: here, or in Ollama's library. Letter case and the marks between letters do not count.
-pub fn find(name: &str) -> Option<&'static Entry> {
+pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
     let wanted = plain(name);
     all().iter().find(|entry| entry.names().any(|name| plain(name) == wanted))
 }
@@ -102,16 +102,16 @@ pub fn model(name: &str) -> Option<Model> {
 
 /// The entries nearest to `name`, which none goes by, best first: those that its letters stand in, else those that it
 /// becomes with two letters changed, else those that its longest word stands in.
-pub fn nearest(name: &str) -> Vec<&'static Entry> {
+pub fn nearest(name: &str) -> Vec<&'static CatalogueEntry> {
     /// Letters that may be put in, taken out or changed.
     const SLIPS: usize = 2;
     let wanted = plain(name);
     let holding = |part: &str| -> Vec<_> {
-        let held = |entry: &&Entry| entry.names().any(|name| plain(name).contains(part));
+        let held = |entry: &&CatalogueEntry| entry.names().any(|name| plain(name).contains(part));
         all().iter().filter(|_| !part.is_empty()).filter(held).collect()
     };
     let slipped = || -> Vec<_> {
-        let slips = |entry: &Entry| entry.names().map(|name| strsim::levenshtein(&plain(name), &wanted)).min();
+        let slips = |entry: &CatalogueEntry| entry.names().map(|name| strsim::levenshtein(&plain(name), &wanted)).min();
         let few = |&(slips, _): &(usize, _)| slips <= SLIPS && wanted.chars().count() > 2 * SLIPS;
         let mut near: Vec<_> = all().iter().filter_map(|entry| Some((slips(entry)?, entry))).filter(few).collect();
         near.sort_by_key(|&(slips, _)| slips);
@@ -129,7 +129,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-impl Entry {
+impl CatalogueEntry {
     /// All that it is called.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.name.as_str()).chain(self.tags.iter().map(String::as_str))
@@ -140,58 +140,61 @@ impl Entry {
     /// # Errors
     /// When the quantiser would refuse; that an entry describes no model, the tests rule out.
     pub fn model(&self, quantisation: FileType) -> Result<Model, CatalogueError> {
-        let bytes = write(&self.draft()?, Form::default());
-        let header = read(&mut HeaderAlone(&bytes), &Limits::default())?;
+        let bytes = write(&self.draft()?, Encoding::default());
+        let header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
         Ok(Model::from_header(header, &self.title)?.quantised(quantisation)?)
     }
 
-    fn draft(&self) -> Result<Draft, CatalogueError> {
-        let text = |text: &str| Draw::String(text.to_owned());
+    fn draft(&self) -> Result<HeaderSpec, CatalogueError> {
+        let text = |text: &str| ValueSpec::String(text.to_owned());
         let mut metadata = vec![
             ("general.architecture".to_owned(), text(&self.architecture)),
             ("general.name".to_owned(), text(&self.title)),
             ("general.type".to_owned(), text("model")),
         ];
         for (key, value) in &self.keys {
-            let value = draw(value).ok_or_else(|| CatalogueError::Key(key.clone()))?;
+            let value = value_spec(value).ok_or_else(|| CatalogueError::Key(key.clone()))?;
             let prefix = if key.starts_with("tokenizer.") { "" } else { &format!("{}.", self.architecture) };
             metadata.push((format!("{prefix}{key}"), value));
         }
         // a header holds no more than 2^32 tokens: they are counted in memory
-        metadata.push((format!("{}.vocab_size", self.architecture), Draw::U32(self.vocab as u32)));
+        metadata.push((format!("{}.vocab_size", self.architecture), ValueSpec::U32(self.vocab as u32)));
         metadata.push(("tokenizer.ggml.model".to_owned(), text("none")));
-        metadata.push(("tokenizer.ggml.tokens".to_owned(), Draw::Blanks(self.vocab)));
+        metadata.push(("tokenizer.ggml.tokens".to_owned(), ValueSpec::EmptyStrings(self.vocab)));
         let tensors = template::tensors(self)?;
-        Ok(Draft { metadata, tensors: tensors.into_iter().map(|(name, dims)| (name, GgmlType::F32, dims)).collect() })
+        Ok(HeaderSpec {
+            metadata,
+            tensors: tensors.into_iter().map(|(name, dims)| (name, GgmlType::F32, dims)).collect(),
+        })
     }
 }
 
 /// A hyperparameter in the type that llama.cpp's converters give it.
-fn draw(value: &Json) -> Option<Draw> {
+fn value_spec(value: &Json) -> Option<ValueSpec> {
     Some(match value {
-        Json::Bool(flag) => Draw::Bool(*flag),
-        Json::String(text) => Draw::String(text.clone()),
+        Json::Bool(flag) => ValueSpec::Bool(*flag),
+        Json::String(text) => ValueSpec::String(text.clone()),
         Json::Number(number) => match number.as_u64() {
-            Some(whole) => Draw::U32(u32::try_from(whole).ok()?),
-            None => Draw::F32(number.as_f64()? as f32),
+            Some(whole) => ValueSpec::U32(u32::try_from(whole).ok()?),
+            None => ValueSpec::F32(number.as_f64()? as f32),
         },
         Json::Array(values) => {
             let values = values.iter().map(element).collect::<Option<Vec<_>>>()?;
             let kind = match values.first()? {
-                Draw::Bool(_) => ElementType::Bool,
-                Draw::F32(_) => ElementType::F32,
+                ValueSpec::Bool(_) => ElementType::Bool,
+                ValueSpec::F32(_) => ElementType::F32,
                 _ => ElementType::I32,
             };
-            Draw::Array(kind, values)
+            ValueSpec::Array(kind, values)
         }
         Json::Null | Json::Object(_) => return None,
     })
 }
 
-fn element(value: &Json) -> Option<Draw> {
-    Some(match draw(value)? {
-        Draw::U32(number) => Draw::I32(i32::try_from(number).ok()?),
-        value @ (Draw::Bool(_) | Draw::F32(_)) => value,
+fn element(value: &Json) -> Option<ValueSpec> {
+    Some(match value_spec(value)? {
+        ValueSpec::U32(number) => ValueSpec::I32(i32::try_from(number).ok()?),
+        value @ (ValueSpec::Bool(_) | ValueSpec::F32(_)) => value,
         _ => return None,
     })
 }

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::gguf::write::{Draft, Draw, Form, write};
-use crate::gguf::{ElementType, GgmlType, GgufError, Header, HeaderAlone, Limits, read};
+use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
+use crate::gguf::{ElementType, GgmlType, GgufError, Header, HeaderLimits, HeaderOnly, read};
 
 /// Why a description makes no header.
 #[derive(Debug, thiserror::Error)]
@@ -36,12 +36,12 @@ pub enum DescriptionError {
 struct Description {
     kv: BTreeMap<String, (String, Json)>,
     n_vocab: usize,
-    tensors: Vec<Entry>,
+    tensors: Vec<TensorEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Entry {
+enum TensorEntry {
     One(String, String, Vec<u64>),
     Blocks { blocks: u64, tensors: Vec<InBlock> },
 }
@@ -58,30 +58,30 @@ enum InBlock {
 /// # Errors
 /// When the text is no description, or describes a header that the parser refuses.
 pub fn header(json: &str) -> Result<Header, DescriptionError> {
-    Ok(read(&mut HeaderAlone(&bytes(json, Form::default())?), &Limits::default())?)
+    Ok(read(&mut HeaderOnly(&bytes(json, Encoding::default())?), &HeaderLimits::default())?)
 }
 
 /// The bytes of the header that `json` describes.
 ///
 /// # Errors
 /// When the text is no description.
-pub fn bytes(json: &str, form: Form) -> Result<Vec<u8>, DescriptionError> {
-    Ok(write(&draft(json)?, form))
+pub fn bytes(json: &str, form: Encoding) -> Result<Vec<u8>, DescriptionError> {
+    Ok(write(&header_spec(json)?, form))
 }
 
-fn draft(json: &str) -> Result<Draft, DescriptionError> {
+fn header_spec(json: &str) -> Result<HeaderSpec, DescriptionError> {
     let description: Description = serde_json::from_str(json)?;
-    let mut draft = Draft::default();
+    let mut draft = HeaderSpec::default();
     for (key, (kind, value)) in description.kv {
-        let value = draw(&kind, &value).ok_or_else(|| DescriptionError::Key { key: key.clone(), kind })?;
+        let value = value_spec(&kind, &value).ok_or_else(|| DescriptionError::Key { key: key.clone(), kind })?;
         draft.metadata.push((key, value));
     }
-    let tokens = vec![Draw::String(String::new()); description.n_vocab];
-    draft.metadata.push(("tokenizer.ggml.tokens".to_owned(), Draw::Array(ElementType::String, tokens)));
+    let tokens = vec![ValueSpec::String(String::new()); description.n_vocab];
+    draft.metadata.push(("tokenizer.ggml.tokens".to_owned(), ValueSpec::Array(ElementType::String, tokens)));
     for entry in description.tensors {
         match entry {
-            Entry::One(name, ty, dims) => draft.tensors.push(tensor(name, &ty, dims)?),
-            Entry::Blocks { blocks, tensors } => {
+            TensorEntry::One(name, ty, dims) => draft.tensors.push(tensor(name, &ty, dims)?),
+            TensorEntry::Blocks { blocks, tensors } => {
                 for block in 0..blocks {
                     for in_block in &tensors {
                         draft.tensors.push(in_block.of(block)?);
@@ -112,25 +112,25 @@ fn tensor(name: String, ty: &str, dims: Vec<u64>) -> Result<(String, GgmlType, V
 }
 
 /// A value of the type that is called `kind`; none where it is not of that type.
-fn draw(kind: &str, value: &Json) -> Option<Draw> {
+fn value_spec(kind: &str, value: &Json) -> Option<ValueSpec> {
     if let Some(kind) = kind.strip_prefix("array:") {
         let of = ElementType::ALL.into_iter().find(|of| of.to_string() == kind)?;
-        let values = value.as_array()?.iter().map(|value| draw(kind, value)).collect::<Option<_>>()?;
-        return Some(Draw::Array(of, values));
+        let values = value.as_array()?.iter().map(|value| value_spec(kind, value)).collect::<Option<_>>()?;
+        return Some(ValueSpec::Array(of, values));
     }
     Some(match kind {
-        "u8" => Draw::U8(value.as_u64()?.try_into().ok()?),
-        "i8" => Draw::I8(value.as_i64()?.try_into().ok()?),
-        "u16" => Draw::U16(value.as_u64()?.try_into().ok()?),
-        "i16" => Draw::I16(value.as_i64()?.try_into().ok()?),
-        "u32" => Draw::U32(value.as_u64()?.try_into().ok()?),
-        "i32" => Draw::I32(value.as_i64()?.try_into().ok()?),
-        "u64" => Draw::U64(value.as_u64()?),
-        "i64" => Draw::I64(value.as_i64()?),
-        "f32" => Draw::F32(value.as_f64()? as f32),
-        "f64" => Draw::F64(value.as_f64()?),
-        "bool" => Draw::Bool(value.as_bool()?),
-        "string" => Draw::String(value.as_str()?.to_owned()),
+        "u8" => ValueSpec::U8(value.as_u64()?.try_into().ok()?),
+        "i8" => ValueSpec::I8(value.as_i64()?.try_into().ok()?),
+        "u16" => ValueSpec::U16(value.as_u64()?.try_into().ok()?),
+        "i16" => ValueSpec::I16(value.as_i64()?.try_into().ok()?),
+        "u32" => ValueSpec::U32(value.as_u64()?.try_into().ok()?),
+        "i32" => ValueSpec::I32(value.as_i64()?.try_into().ok()?),
+        "u64" => ValueSpec::U64(value.as_u64()?),
+        "i64" => ValueSpec::I64(value.as_i64()?),
+        "f32" => ValueSpec::F32(value.as_f64()? as f32),
+        "f64" => ValueSpec::F64(value.as_f64()?),
+        "bool" => ValueSpec::Bool(value.as_bool()?),
+        "string" => ValueSpec::String(value.as_str()?.to_owned()),
         _ => return None,
     })
 }

@@ -11,23 +11,23 @@ use crate::model::ModelError;
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum SourceError {
-    #[error("'{}' does not exist: check the path, or run 'plimsoll list' to see the models", Shown(.path))]
+    #[error("'{}' does not exist: check the path, or run 'plimsoll list' to see the models", PrintedPath(.path))]
     Missing { path: PathBuf },
-    #[error("'{}' is a folder: name a .gguf file in it", Shown(.path))]
+    #[error("'{}' is a folder: name a .gguf file in it", PrintedPath(.path))]
     Folder { path: PathBuf },
-    #[error("'{}' is a pipe or a device: name a .gguf file", Shown(.path))]
+    #[error("'{}' is a pipe or a device: name a .gguf file", PrintedPath(.path))]
     Device { path: PathBuf },
-    #[error("'{}' is not readable by this user: change its permissions or ask its owner", Shown(.path))]
+    #[error("'{}' is not readable by this user: change its permissions or ask its owner", PrintedPath(.path))]
     Permission { path: PathBuf },
-    #[error("'{}' cannot be read: {error}", Shown(.path))]
+    #[error("'{}' cannot be read: {error}", PrintedPath(.path))]
     System { path: PathBuf, error: io::Error },
-    #[error("'{}': {error}", Shown(.path))]
+    #[error("'{}': {error}", PrintedPath(.path))]
     Header { path: PathBuf, error: GgufError },
-    #[error("'{}', shard {number} of {count}, is missing: download it into the folder of the others", Shown(.path))]
+    #[error("'{}', shard {number} of {count}, is missing: download it into the folder of the others", PrintedPath(.path))]
     MissingShard { path: PathBuf, number: u64, count: u64 },
     #[error(
         "'{}' is shard {number} of {count}, but its name does not end in -{number:05}-of-{count:05}.gguf, so the \
-         others cannot be found: restore its original name", Shown(.path)
+         others cannot be found: restore its original name", PrintedPath(.path)
     )]
     ShardName { path: PathBuf, number: u64, count: u64 },
     #[error("'{name}': {error}")]
@@ -56,13 +56,13 @@ pub enum SourceError {
     #[error("{error}; similar models in the catalogue, which needs no network: {near}")]
     Near { error: Box<Self>, near: String },
     #[error("stopped by the user")]
-    Stopped,
+    Cancelled,
 }
 
 /// A path, fit for a sentence: control characters escaped.
-struct Shown<'p>(&'p Path);
+struct PrintedPath<'p>(&'p Path);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for PrintedPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.to_string_lossy().chars() {
             if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
@@ -83,7 +83,7 @@ impl SourceError {
 
     pub(super) fn header(path: &Path, error: GgufError) -> Self {
         match error {
-            GgufError::Stopped => Self::Stopped,
+            GgufError::Cancelled => Self::Cancelled,
             error => Self::Header { path: path.to_owned(), error },
         }
     }

@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::error::SourceError;
-use crate::gguf::Source;
+use crate::gguf::ByteSource;
 use map::Map;
 
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
@@ -35,9 +35,9 @@ mod map {
 }
 
 /// Bytes that are taken first. They are read, which sets the system to reading ahead in growing steps.
-const FIRST: u64 = 64 << 10;
+const FIRST_READ: u64 = 64 << 10;
 /// Bytes that are taken at once, at most.
-const MOST: u64 = 1 << 20;
+const MAX_READ: u64 = 1 << 20;
 
 /// A local file as a source of bytes.
 #[derive(Debug)]
@@ -90,11 +90,11 @@ impl LocalFile {
 
     /// Takes the next piece, from `offset` on.
     fn fetch(&mut self, offset: u64) -> io::Result<()> {
-        let grown = (self.piece.len() as u64).saturating_mul(4).clamp(FIRST, MOST);
+        let grown = (self.piece.len() as u64).saturating_mul(4).clamp(FIRST_READ, MAX_READ);
         let wanted = usize::try_from(grown.min(self.size - offset)).map_err(io::Error::other)?;
         // what is held is written over: nothing of it counts until all is there
         self.start = self.size;
-        let map = self.map.as_mut().filter(|_| grown > FIRST);
+        let map = self.map.as_mut().filter(|_| grown > FIRST_READ);
         if !map.is_some_and(|map| map.copy(&self.file, offset, wanted, &mut self.piece)) {
             self.read(offset, wanted)?;
         }
@@ -115,7 +115,7 @@ impl LocalFile {
     }
 }
 
-impl Source for LocalFile {
+impl ByteSource for LocalFile {
     fn size(&self) -> Option<u64> {
         Some(self.size)
     }

@@ -4,19 +4,19 @@
 //! `Q4_K_M` where nothing is named is that of llama.cpp (common/download.cpp, llama-cpp-sys-2 0.1.161) and of Ollama.
 
 mod choose;
-mod wanted;
+mod reference;
 
 use serde::Deserialize;
 
 use super::error::SourceError;
-use super::http::{Ask, Document, Url, WireError};
-use super::open::Opened;
-use super::remote::{Desk, Place};
+use super::http::{Document, HttpRequest, Url, WireError};
+use super::open::OpenedModel;
+use super::progress::ProgressCallback;
+use super::remote::{FileLocation, RemoteSession};
 use super::store::files::projector_of;
-use super::watch::Watch;
-use choose::{Group, groups};
+use choose::{RepoModel, groups};
 
-pub use wanted::Wanted;
+pub use reference::HfReference;
 
 #[derive(Deserialize)]
 struct Repository {
@@ -29,13 +29,17 @@ struct Sibling {
 }
 
 #[derive(Deserialize)]
-struct InTree {
+struct TreeFile {
     path: String,
 }
 
-/// Opens what `wanted` names.
-pub(super) fn open(desk: &mut Desk<'_>, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
-    let server = desk.network.hugging_face.clone();
+/// Opens what `reference` names.
+pub(super) fn open(
+    session: &mut RemoteSession<'_>,
+    wanted: &HfReference,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<OpenedModel, SourceError> {
+    let server = session.network.hugging_face.clone();
     let server = Url::parse(&server).map_err(|why| SourceError::Broken {
         name: wanted.to_string(),
         reason: format!("Hugging Face's address '{server}' is invalid: {why}"),
@@ -43,13 +47,14 @@ pub(super) fn open(desk: &mut Desk<'_>, wanted: &Wanted, watch: &mut Watch<'_>) 
     let (file, files) = if let Some(file) = &wanted.file {
         (file.clone(), None)
     } else {
-        let files = list(desk, &server, wanted, watch)?;
-        (choose(desk, wanted, &files)?, Some(files))
+        let files = list(session, &server, wanted, watch)?;
+        (choose(session, wanted, &files)?, Some(files))
     };
-    let token = desk.network.hf_token.clone();
+    let token = session.network.hf_token.clone();
     let place = |file: &str| {
-        let url = server.at(&format!("{}/resolve/{}/{}", wanted.repository, wanted.revision(), wanted::in_path(file)));
-        Place { ask: Ask { bearer: token.clone(), ..Ask::get(url) }, digest: None }
+        let url =
+            server.at(&format!("{}/resolve/{}/{}", wanted.repository, wanted.revision(), reference::in_path(file)));
+        FileLocation { ask: HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) }, digest: None }
     };
     let folder = file.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
     let sibling = |name: &str| place(&format!("{folder}{name}"));
@@ -59,23 +64,23 @@ pub(super) fn open(desk: &mut Desk<'_>, wanted: &Wanted, watch: &mut Watch<'_>) 
         }
         other => other,
     };
-    let header = desk.open(&place(&file), &sibling, watch).map_err(refused)?;
+    let header = session.open(&place(&file), &sibling, watch).map_err(refused)?;
     let name = file.rsplit('/').next().unwrap_or(&file);
-    let mut opened = Opened::new(header, name.strip_suffix(".gguf").unwrap_or(name).to_owned());
+    let mut opened = OpenedModel::new(header, name.strip_suffix(".gguf").unwrap_or(name).to_owned());
     let files = match files {
         Some(files) => files,
         // a file that was named says best itself what is wrong with it: its neighbours are asked about afterwards
-        None => match list(desk, &server, wanted, watch) {
+        None => match list(session, &server, wanted, watch) {
             Ok(files) => files,
-            Err(SourceError::Stopped) => return Err(SourceError::Stopped),
+            Err(SourceError::Cancelled) => return Err(SourceError::Cancelled),
             Err(error) => {
-                desk.note(format!("a projector next to the file, if any, is not counted: {error}"));
+                session.note(format!("a projector next to the file, if any, is not counted: {error}"));
                 Vec::new()
             }
         },
     };
     if let Some(projector) = projector(&file, &files) {
-        opened.remote_projector = desk.tensor_bytes(&place(&projector), watch).map_err(refused)?;
+        opened.remote_projector = session.tensor_bytes(&place(&projector), watch).map_err(refused)?;
     }
     Ok(opened)
 }
@@ -92,13 +97,18 @@ fn projector(file: &str, files: &[String]) -> Option<String> {
 }
 
 /// The files of a repository.
-fn list(desk: &mut Desk<'_>, server: &Url, wanted: &Wanted, watch: &mut Watch<'_>) -> Result<Vec<String>, SourceError> {
+fn list(
+    session: &mut RemoteSession<'_>,
+    server: &Url,
+    wanted: &HfReference,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<Vec<String>, SourceError> {
     let api = server.at(&format!("api/models/{}", wanted.repository));
     let about =
         wanted.revision.as_ref().map_or_else(|| api.clone(), |revision| api.at(&format!("revision/{revision}")));
-    let token = desk.network.hf_token.clone();
-    let ask = |url| Ask { bearer: token.clone(), ..Ask::get(url) };
-    let document = desk.small(&ask(about), watch)?;
+    let token = session.network.hf_token.clone();
+    let ask = |url| HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) };
+    let document = session.small(&ask(about), watch)?;
     if let Ok(Repository { siblings: Some(files) }) = serde_json::from_slice(&document.bytes)
         && document.status == 200
     {
@@ -109,11 +119,12 @@ fn list(desk: &mut Desk<'_>, server: &Url, wanted: &Wanted, watch: &mut Watch<'_
         return Err(refused(&document));
     }
     // a mirror may know the tree only
-    let tree = desk.small(&ask(api.at(&format!("tree/{}", wanted.revision())).with_query("recursive=true")), watch)?;
+    let tree =
+        session.small(&ask(api.at(&format!("tree/{}", wanted.revision())).with_query("recursive=true")), watch)?;
     if tree.status != 200 {
         return Err(refused(if document.status == 200 { &tree } else { &document }));
     }
-    let files: Vec<InTree> = serde_json::from_slice(&tree.bytes).map_err(|_| SourceError::Broken {
+    let files: Vec<TreeFile> = serde_json::from_slice(&tree.bytes).map_err(|_| SourceError::Broken {
         name: wanted.to_string(),
         reason: format!("'{}' did not return a list of files: check HF_ENDPOINT", tree.url.host()),
     })?;
@@ -121,7 +132,7 @@ fn list(desk: &mut Desk<'_>, server: &Url, wanted: &Wanted, watch: &mut Watch<'_
 }
 
 /// The file to open, its first shard where it is split.
-fn choose(desk: &mut Desk<'_>, wanted: &Wanted, files: &[String]) -> Result<String, SourceError> {
+fn choose(session: &mut RemoteSession<'_>, wanted: &HfReference, files: &[String]) -> Result<String, SourceError> {
     let broken = |reason: String| SourceError::Broken { name: wanted.to_string(), reason };
     let groups = groups(files, wanted.folder.as_deref());
     let labels: Vec<_> = groups.iter().map(|group| group.label.as_str()).collect();
@@ -138,7 +149,7 @@ fn choose(desk: &mut Desk<'_>, wanted: &Wanted, files: &[String]) -> Result<Stri
         let usual = ["Q4_K_M", "Q8_0"].iter().find_map(|usual| choose::named(&groups, usual));
         let group = usual.or(groups.first()).ok_or_else(|| broken("it has no files".to_owned()))?;
         if let Some(other) = labels.iter().find(|label| **label != group.label) {
-            desk.note(format!(
+            session.note(format!(
                 "'{}' was chosen from {} quantisations; use {wanted}:{other} for another",
                 group.label,
                 groups.len(),
@@ -150,7 +161,7 @@ fn choose(desk: &mut Desk<'_>, wanted: &Wanted, files: &[String]) -> Result<Stri
 }
 
 /// The first file of `group`, if no shard is missing.
-fn complete(group: &Group) -> Result<String, String> {
+fn complete(group: &RepoModel) -> Result<String, String> {
     if let Some(missing) = group.missing {
         return Err(format!(
             "shard {missing} of {} of '{}' is missing from the repository: use another quantisation",
@@ -161,7 +172,7 @@ fn complete(group: &Group) -> Result<String, String> {
 }
 
 /// What a status means here. Hugging Face answers 401 for what does not exist, so as not to tell what is private.
-fn refusal(wanted: &Wanted, status: u16, code: Option<&str>, with_token: bool) -> SourceError {
+fn refusal(wanted: &HfReference, status: u16, code: Option<&str>, with_token: bool) -> SourceError {
     let page = format!("https://huggingface.co/{}", wanted.repository);
     let reason = match (code, status) {
         (Some("GatedRepo"), _) | (None, 403) => {

@@ -8,20 +8,20 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 pub(super) struct Manifest {
     #[serde(default)]
-    layers: Vec<Layer>,
+    layers: Vec<ManifestLayer>,
 }
 
 /// A layer of it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Layer {
+pub(super) struct ManifestLayer {
     media_type: String,
     digest: String,
 }
 
 impl Manifest {
     /// The layers that are a `model`, a `projector`, an `adapter`, `params`.
-    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Layer> {
+    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &ManifestLayer> {
         let kind = format!("application/vnd.ollama.image.{kind}");
         self.layers.iter().filter(move |layer| layer.media_type == kind)
     }
@@ -30,7 +30,7 @@ impl Manifest {
     ///
     /// # Errors
     /// Why there is none that can be planned, in one sentence.
-    pub fn model(&self) -> Result<&Layer, String> {
+    pub fn model(&self) -> Result<&ManifestLayer, String> {
         self.of_kind("model").next().ok_or_else(|| {
             let tensors = self.of_kind("tensor").next().is_some();
             let why =
@@ -40,7 +40,7 @@ impl Manifest {
     }
 }
 
-impl Layer {
+impl ManifestLayer {
     /// The 64 hexadecimal digits of its digest, written `sha256:…`. None where it is anything else: nothing else may become
     /// a part of a path or an address.
     pub fn sha256(&self) -> Option<&str> {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::http::{Patience, Secret};
+use super::http::{Secret, Timeouts};
 
 /// The servers that references are looked up on, and what is known to them of this person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Network {
     /// Whether the proxies of the environment's usual variables are used.
     pub proxies: bool,
     /// How long to wait for what.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
 }
 
 impl Default for Network {
@@ -44,7 +44,7 @@ impl Default for Network {
             cache: None,
             offline: false,
             proxies: false,
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
         }
     }
 }
@@ -79,7 +79,7 @@ impl Network {
             cache: cache.map(|cache| cache.join("plimsoll/headers")),
             offline: false,
             proxies: true,
-            patience: usual.patience,
+            timeouts: usual.timeouts,
         }
     }
 }

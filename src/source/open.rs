@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 
 use super::error::SourceError;
 use super::file::LocalFile;
-use super::store::{Entry, State};
-use super::tag::TagKnobs;
-use super::watch::{Progress, Watch, Watched};
+use super::progress::{Progress, ProgressCallback, ProgressSource};
+use super::store::{EntryState, StoreEntry};
+use super::tag::TagParameters;
 use crate::gguf::split::{self, Shard, ShardName};
-use crate::gguf::{GgufError, Header, Limits, read};
+use crate::gguf::{GgufError, Header, HeaderLimits, read};
 use crate::units::Bytes;
 
 /// A model that was opened.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Opened {
+pub struct OpenedModel {
     /// What it says of itself.
     pub header: Header,
     /// What to call it where its header has no name: the file's name without its ending, or the reference.
@@ -29,12 +29,12 @@ pub struct Opened {
     /// Bytes of the tensors of a projector that lies on a server.
     pub remote_projector: Bytes,
     /// What its tag sets of its own.
-    pub knobs: TagKnobs,
+    pub knobs: TagParameters,
     /// What opens it again wherever that is asked, if what was written may come to mean something else.
     pub reference: Option<String>,
 }
 
-impl Opened {
+impl OpenedModel {
     /// A model with nothing beside it.
     pub(super) fn new(header: Header, name: String) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Opened {
             adapters: Vec::new(),
             remote_adapters: Bytes::ZERO,
             remote_projector: Bytes::ZERO,
-            knobs: TagKnobs::default(),
+            knobs: TagParameters::default(),
             reference: None,
         }
     }
@@ -54,7 +54,7 @@ impl Opened {
     ///
     /// # Errors
     /// As [`open`], for the first adapter that cannot be read.
-    pub fn adapter_bytes(&self, watch: &mut Watch<'_>) -> Result<Bytes, SourceError> {
+    pub fn adapter_bytes(&self, watch: &mut ProgressCallback<'_>) -> Result<Bytes, SourceError> {
         let mut sum = self.remote_adapters;
         for path in &self.adapters {
             sum += open(path, watch)?.tensor_bytes();
@@ -66,7 +66,7 @@ impl Opened {
     ///
     /// # Errors
     /// As [`open`], for the projector.
-    pub fn projector_bytes(&self, watch: &mut Watch<'_>) -> Result<Bytes, SourceError> {
+    pub fn projector_bytes(&self, watch: &mut ProgressCallback<'_>) -> Result<Bytes, SourceError> {
         self.projector.as_ref().map_or(Ok(self.remote_projector), |path| Ok(open(path, watch)?.tensor_bytes()))
     }
 
@@ -79,16 +79,16 @@ impl Opened {
 /// Opens the GGUF file at `path`; for any shard of a split file, all of them.
 ///
 /// # Errors
-/// When a file cannot be read, is no GGUF file, or a shard is missing; [`SourceError::Stopped`] when `watch` says so.
-pub fn open(path: &Path, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
-    let limits = Limits::default();
+/// When a file cannot be read, is no GGUF file, or a shard is missing; [`SourceError::Cancelled`] when `watch` says so.
+pub fn open(path: &Path, watch: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
+    let limits = HeaderLimits::default();
     let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
     let header = read_one(path, watch, &limits, &mut progress)?;
     let refused = |error| SourceError::header(path, error);
     let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(shard) = Shard::of(&header.metadata, &limits).map_err(refused)? else {
         let name = file_name.strip_suffix(".gguf").unwrap_or(&file_name).to_owned();
-        return Ok(Opened { paths: vec![path.to_owned()], ..Opened::new(header, name) });
+        return Ok(OpenedModel { paths: vec![path.to_owned()], ..OpenedModel::new(header, name) });
     };
     let name = ShardName::parse(&file_name)
         .filter(|name| name.index == shard.index && name.count == shard.count)
@@ -109,34 +109,34 @@ pub fn open(path: &Path, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
         });
     }
     let header = split::join(headers, &limits).map_err(refused)?;
-    Ok(Opened { paths, ..Opened::new(header, name.stem) })
+    Ok(OpenedModel { paths, ..OpenedModel::new(header, name.stem) })
 }
 
 /// Opens an entry of a store, with what its store says belongs to it.
 ///
 /// # Errors
 /// As [`open`]; and when the entry is broken.
-pub fn stored(entry: &Entry, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
+pub fn stored(entry: &StoreEntry, watch: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     match &entry.state {
-        State::Whole { projector, adapters, knobs, .. } => Ok(Opened {
+        EntryState::Whole { projector, adapters, knobs, .. } => Ok(OpenedModel {
             name: entry.name.clone(),
             projector: projector.clone(),
             adapters: adapters.clone(),
             knobs: *knobs,
             ..open(&entry.path, watch)?
         }),
-        State::Broken(reason) => Err(SourceError::Broken { name: entry.name.clone(), reason: reason.clone() }),
+        EntryState::Broken(reason) => Err(SourceError::Broken { name: entry.name.clone(), reason: reason.clone() }),
     }
 }
 
 fn read_one(
     path: &Path,
-    watch: &mut Watch<'_>,
-    limits: &Limits,
+    watch: &mut ProgressCallback<'_>,
+    limits: &HeaderLimits,
     progress: &mut Progress,
 ) -> Result<Header, SourceError> {
     let mut file = LocalFile::open(path)?;
-    let mut watched = Watched::new(&mut file, watch, *progress);
+    let mut watched = ProgressSource::new(&mut file, watch, *progress);
     let header = read(&mut watched, limits).map_err(|error| match error {
         // what the file system says has its own sentences
         GgufError::Read { error, .. } => SourceError::system(path, error),

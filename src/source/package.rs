@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::error::SourceError;
-use super::open::Opened;
-use super::tag::{Held, TagKnobs};
-use super::watch::Watch;
+use super::open::OpenedModel;
+use super::progress::ProgressCallback;
+use super::tag::{ExplicitKnobs, TagParameters};
 use crate::engine::PreparedModel;
 use crate::gguf::FileType;
 use crate::model::Model;
@@ -23,17 +23,17 @@ pub struct Package {
     /// Bytes of the tensors of its projector.
     pub projector: Bytes,
     /// What its tag sets by itself.
-    pub knobs: TagKnobs,
-    /// As [`Opened::reference`].
+    pub knobs: TagParameters,
+    /// As [`OpenedModel::reference`].
     pub reference: Option<String>,
 }
 
-impl Opened {
+impl OpenedModel {
     /// Understands the header, and reads what lies beside the model.
     ///
     /// # Errors
     /// When the header describes no language model, or an adapter or the projector cannot be read.
-    pub fn package(self, watch: &mut Watch<'_>) -> Result<Package, SourceError> {
+    pub fn package(self, watch: &mut ProgressCallback<'_>) -> Result<Package, SourceError> {
         let (adapters, projector) = (self.adapter_bytes(watch)?, self.projector_bytes(watch)?);
         // a file is named by its path, as in every other sentence
         let path = self.paths.first().map(|path| path.display().to_string());
@@ -47,14 +47,14 @@ impl From<Model> for Package {
     /// A model with nothing beside it.
     fn from(model: Model) -> Self {
         let (adapters, projector) = (Bytes::ZERO, Bytes::ZERO);
-        Self { model: model.into(), adapters, projector, knobs: TagKnobs::default(), reference: None }
+        Self { model: model.into(), adapters, projector, knobs: TagParameters::default(), reference: None }
     }
 }
 
 impl Package {
     /// Has `settings` count what comes with the model and follow its tag, but for what is `held`. What the tag did is
     /// said in a sentence each, without its full stop.
-    pub fn settle(&self, settings: &mut Settings, held: Held) -> Vec<String> {
+    pub fn apply_to(&self, settings: &mut Settings, held: ExplicitKnobs) -> Vec<String> {
         settings.adapters = self.adapters;
         if !held.projector {
             settings.projector = self.projector;

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// References that are kept.
-const MOST: usize = 24;
+const MAX_ENTRIES: usize = 24;
 /// A longer file is none of ours.
-const LARGEST: u64 = 1 << 20;
+const MAX_FILE: u64 = 1 << 20;
 
 /// The list, and where it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,9 @@ impl Recent {
 
     /// The references, the newest first; none where the file cannot be read.
     pub fn list(&self) -> Vec<String> {
-        let short = fs::metadata(&self.file).is_ok_and(|about| about.len() <= LARGEST);
+        let short = fs::metadata(&self.file).is_ok_and(|about| about.len() <= MAX_FILE);
         let text = short.then(|| fs::read_to_string(&self.file).ok()).flatten().unwrap_or_default();
-        text.lines().map(str::trim).filter(|line| !line.is_empty()).take(MOST).map(str::to_owned).collect()
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).take(MAX_ENTRIES).map(str::to_owned).collect()
     }
 
     /// Puts `reference` in front. One that would not be a line is left out.
@@ -47,7 +47,7 @@ impl Recent {
         let lock = File::create(self.file.with_extension("lock"))?;
         lock.lock()?;
         let others = self.list().into_iter().filter(|other| other != reference);
-        let lines: Vec<String> = std::iter::once(reference.to_owned()).chain(others).take(MOST).collect();
+        let lines: Vec<String> = std::iter::once(reference.to_owned()).chain(others).take(MAX_ENTRIES).collect();
         let mut list = NamedTempFile::new_in(folder)?;
         list.write_all((lines.join("\n") + "\n").as_bytes())?;
         list.persist(&self.file)?;
@@ -74,8 +74,8 @@ mod tests {
             recent.add(reference).unwrap();
         }
         assert_eq!(recent.list(), ["hf://o/r:Q8_0", "a", "b"]);
-        (0..2 * MOST).for_each(|n| recent.add(&n.to_string()).unwrap());
-        assert_eq!((recent.list().len(), recent.list()[0].as_str()), (MOST, "47"));
+        (0..2 * MAX_ENTRIES).for_each(|n| recent.add(&n.to_string()).unwrap());
+        assert_eq!((recent.list().len(), recent.list()[0].as_str()), (MAX_ENTRIES, "47"));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::catalogue::{self, Entry};
+use super::catalogue::{self, CatalogueEntry};
 use super::error::SourceError;
-use super::open::{Opened, open, stored};
+use super::open::{OpenedModel, open, stored};
+use super::progress::ProgressCallback;
 use super::roots::Roots;
 use super::store::ollama;
-use super::watch::Watch;
 use crate::gguf::NotAFileType;
 
 /// The beginning of references to the catalogue.
@@ -19,13 +19,13 @@ const CATALOGUE: &str = "catalogue:";
 /// beginning may be left out). A file of that name goes first, a folder before the servers, the catalogue last.
 ///
 /// # Errors
-/// When nothing goes by this name, or it cannot be opened; [`SourceError::Stopped`] when `watch` says so.
-pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Opened, SourceError> {
+/// When nothing goes by this name, or it cannot be opened; [`SourceError::Cancelled`] when `watch` says so.
+pub fn load(reference: &str, roots: &Roots, watch: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     let path = in_home(reference, roots);
     if path.is_file() {
         return open(&path, watch);
     }
-    let name = ollama::Name::parse(reference);
+    let name = ollama::OllamaName::parse(reference);
     if let Some(name) = &name
         && let Some(found) = roots.ollama.iter().find_map(|root| ollama::find(root, name))
     {
@@ -34,8 +34,8 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Ope
     if let Some(entry) = reference.strip_prefix(CATALOGUE) {
         return built_in(entry);
     }
-    if far::is_far(reference) {
-        return far::load(reference, roots, watch);
+    if remote::is_remote(reference) {
+        return remote::load(reference, roots, watch);
     }
     if let (None, Some((kind, _))) = (&name, reference.split_once("://")) {
         let reason = format!(
@@ -47,8 +47,8 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Ope
         return open(&path, watch);
     }
     let unknown = match name {
-        Some(name) => match far::name(reference, &name, roots, watch) {
-            Err(error @ SourceError::Stopped) => return Err(error),
+        Some(name) => match remote::name(reference, &name, roots, watch) {
+            Err(error @ SourceError::Cancelled) => return Err(error),
             Err(error) => error,
             found => return found,
         },
@@ -66,22 +66,27 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut Watch<'_>) -> Result<Ope
 }
 
 #[cfg(feature = "net")]
-mod far;
+mod remote;
 
 /// Without a network.
 #[cfg(not(feature = "net"))]
-mod far {
-    use super::{Opened, Roots, SourceError, Watch, ollama};
+mod remote {
+    use super::{OpenedModel, ProgressCallback, Roots, SourceError, ollama};
 
-    pub(super) fn is_far(reference: &str) -> bool {
+    pub(super) fn is_remote(reference: &str) -> bool {
         ["http://", "https://", "hf://", "hf.co/", "huggingface.co/"].iter().any(|scheme| reference.starts_with(scheme))
     }
 
-    pub(super) fn load(reference: &str, _: &Roots, _: &mut Watch<'_>) -> Result<Opened, SourceError> {
+    pub(super) fn load(reference: &str, _: &Roots, _: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
         Err(SourceError::Remote { reference: reference.to_owned() })
     }
 
-    pub(super) fn name(reference: &str, _: &ollama::Name, _: &Roots, _: &mut Watch<'_>) -> Result<Opened, SourceError> {
+    pub(super) fn name(
+        reference: &str,
+        _: &ollama::OllamaName,
+        _: &Roots,
+        _: &mut ProgressCallback<'_>,
+    ) -> Result<OpenedModel, SourceError> {
         Err(SourceError::Unknown { reference: reference.to_owned() })
     }
 }
@@ -90,7 +95,7 @@ mod far {
 ///
 /// # Errors
 /// When the catalogue has no such model, or the quantiser makes no such file of it.
-pub(super) fn built_in(reference: &str) -> Result<Opened, SourceError> {
+pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
     let (name, quantisation) = match reference.rsplit_once('@') {
         Some((name, quantisation)) => (name, Some(quantisation)),
         None => (reference, None),
@@ -105,11 +110,14 @@ pub(super) fn built_in(reference: &str) -> Result<Opened, SourceError> {
     let model = entry.model(quantisation).map_err(|error| refused(error.to_string()))?;
     let own = quantisation == entry.quantisation;
     let name = if own { entry.name.clone() } else { format!("{}@{quantisation}", entry.name) };
-    Ok(Opened { reference: Some(format!("{CATALOGUE}{name}")), ..Opened::new(model.header, entry.title.clone()) })
+    Ok(OpenedModel {
+        reference: Some(format!("{CATALOGUE}{name}")),
+        ..OpenedModel::new(model.header, entry.title.clone())
+    })
 }
 
 /// The first of `entries` by name, and how many more there are.
-fn some(entries: &[&Entry]) -> String {
+fn some(entries: &[&CatalogueEntry]) -> String {
     const NAMED: usize = 5;
     let names: Vec<_> = entries.iter().take(NAMED).map(|entry| entry.name.as_str()).collect();
     match entries.len().saturating_sub(NAMED) {

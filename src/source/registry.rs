@@ -3,33 +3,37 @@
 //! Paths: server/images.go and server/download.go, Ollama 0.24.
 
 use super::error::SourceError;
-use super::http::{Ask, Document, Url};
-use super::manifest::{Layer, Manifest};
-use super::open::Opened;
-use super::remote::{Desk, Place};
-use super::store::ollama::{HOSTS, Name};
-use super::tag::TagKnobs;
-use super::watch::Watch;
+use super::http::{Document, HttpRequest, Url};
+use super::manifest::{Manifest, ManifestLayer};
+use super::open::OpenedModel;
+use super::progress::ProgressCallback;
+use super::remote::{FileLocation, RemoteSession};
+use super::store::ollama::{HOSTS, OllamaName};
+use super::tag::TagParameters;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
 /// Opens the model `name` of its registry; none where the registry has no such model or tag.
-pub(super) fn open(desk: &mut Desk<'_>, name: &Name, watch: &mut Watch<'_>) -> Result<Option<Opened>, SourceError> {
+pub(super) fn open(
+    session: &mut RemoteSession<'_>,
+    name: &OllamaName,
+    watch: &mut ProgressCallback<'_>,
+) -> Result<Option<OpenedModel>, SourceError> {
     let short = name.short();
     let wrong = |reason: &str| SourceError::Broken { name: short.clone(), reason: reason.to_owned() };
     let server = if HOSTS.contains(&name.host.as_str()) {
-        desk.network.registry.clone()
+        session.network.registry.clone()
     } else {
         format!("https://{}", name.host)
     };
     let server =
         Url::parse(&server).map_err(|why| wrong(&format!("the registry's address '{server}' is invalid: {why}")))?;
     let model = server.at(&format!("v2/{}/{}", name.namespace, name.model));
-    let mut ask = Ask::get(model.at(&format!("manifests/{}", name.tag)));
+    let mut ask = HttpRequest::get(model.at(&format!("manifests/{}", name.tag)));
     ask.fields.push(("accept", MANIFEST.to_owned()));
-    let document = desk.small(&ask, watch)?;
+    let document = session.small(&ask, watch)?;
     let document = match document.status {
-        401 => super::sign_in::again(desk, &mut ask, &document, watch).map_err(|reason| wrong(&reason))?,
+        401 => super::sign_in::again(session, &mut ask, &document, watch).map_err(|reason| wrong(&reason))?,
         _ => document,
     };
     if document.status == 404 {
@@ -37,25 +41,25 @@ pub(super) fn open(desk: &mut Desk<'_>, name: &Name, watch: &mut Watch<'_>) -> R
     }
     let manifest = manifest(&document, &short)?;
     let model_layer = manifest.model().map_err(|why| wrong(&why))?;
-    let place = |layer: &Layer| -> Result<Place, SourceError> {
+    let place = |layer: &ManifestLayer| -> Result<FileLocation, SourceError> {
         let hex = layer.sha256().ok_or_else(|| wrong("its manifest has an invalid digest"))?;
         let digest = format!("sha256:{hex}");
-        let ask = Ask { bearer: ask.bearer.clone(), ..Ask::get(model.at(&format!("blobs/{digest}"))) };
-        Ok(Place { ask, digest: Some(digest) })
+        let ask = HttpRequest { bearer: ask.bearer.clone(), ..HttpRequest::get(model.at(&format!("blobs/{digest}"))) };
+        Ok(FileLocation { ask, digest: Some(digest) })
     };
     let knobs = match manifest.of_kind("params").next() {
-        Some(layer) => params(&desk.small(&place(layer)?.ask, watch)?),
-        None => TagKnobs::default(),
+        Some(layer) => params(&session.small(&place(layer)?.ask, watch)?),
+        None => TagParameters::default(),
     };
     let first = place(model_layer)?;
-    let header = desk.open(&first, &|_| first.clone(), watch)?;
-    let mut opened = Opened::new(header, short.clone());
+    let header = session.open(&first, &|_| first.clone(), watch)?;
+    let mut opened = OpenedModel::new(header, short.clone());
     opened.knobs = knobs;
     if let Some(layer) = manifest.of_kind("projector").next() {
-        opened.remote_projector = desk.tensor_bytes(&place(layer)?, watch)?;
+        opened.remote_projector = session.tensor_bytes(&place(layer)?, watch)?;
     }
     for layer in manifest.of_kind("adapter") {
-        opened.remote_adapters += desk.tensor_bytes(&place(layer)?, watch)?;
+        opened.remote_adapters += session.tensor_bytes(&place(layer)?, watch)?;
     }
     Ok(Some(opened))
 }
@@ -72,6 +76,6 @@ fn manifest(document: &Document, name: &str) -> Result<Manifest, SourceError> {
 }
 
 /// What a tag sets of its own; a layer that cannot be had or read sets nothing.
-fn params(document: &Document) -> TagKnobs {
-    if document.status == 200 { TagKnobs::of_json(&document.bytes) } else { TagKnobs::default() }
+fn params(document: &Document) -> TagParameters {
+    if document.status == 200 { TagParameters::of_json(&document.bytes) } else { TagParameters::default() }
 }

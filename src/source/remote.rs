@@ -2,31 +2,31 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::cache::{About, Cache};
+use super::cache::{Cache, CacheInfo};
 use super::error::SourceError;
-use super::http::{Ask, Client, Document, Line, RemoteFile, Url, WireError, attend};
+use super::http::{CancelHandle, Client, Document, HttpRequest, RemoteFile, Url, WireError, cancellable};
 use super::network::Network;
-use super::watch::{Progress, Watch};
+use super::progress::{Progress, ProgressCallback};
 use crate::gguf::split::{self, Shard, ShardName};
-use crate::gguf::{GgufError, Header, HeaderAlone, Limits, read};
+use crate::gguf::{GgufError, Header, HeaderLimits, HeaderOnly, read};
 use crate::units::Bytes;
 
 /// The longest answer that is taken as a small one: manifests and lists of files.
 const SMALL: u64 = 8 << 20;
 
 /// A network at work: one client, one cache, and what is to be said of how it went.
-pub(super) struct Desk<'n> {
+pub(super) struct RemoteSession<'n> {
     pub network: &'n Network,
     pub client: Client,
     cache: Option<Cache>,
     /// What is to be kept once the load as a whole has succeeded.
-    fresh: Vec<Fresh>,
+    fresh: Vec<FetchedFile>,
     /// One sentence each, without its full stop.
     pub notes: Vec<String>,
 }
 
 /// Something that was fetched and is worth keeping.
-struct Fresh {
+struct FetchedFile {
     key: String,
     name: String,
     validator: Option<String>,
@@ -36,13 +36,13 @@ struct Fresh {
 
 /// A file on a server.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub ask: Ask,
+pub(super) struct FileLocation {
+    pub ask: HttpRequest,
     /// The digest of its bytes, where they are known by one: what is kept of them never changes.
     pub digest: Option<String>,
 }
 
-impl<'n> Desk<'n> {
+impl<'n> RemoteSession<'n> {
     pub fn new(network: &'n Network) -> Self {
         let client = Client::of(network);
         Self { network, client, cache: network.cache.as_deref().map(Cache::new), fresh: Vec::new(), notes: Vec::new() }
@@ -57,7 +57,7 @@ impl<'n> Desk<'n> {
 
     /// Fetches a small answer, whatever its status. One that is fine is kept; where the server is away, what was kept
     /// serves, and is said to be old.
-    pub fn small(&mut self, ask: &Ask, watch: &mut Watch<'_>) -> Result<Document, WireError> {
+    pub fn small(&mut self, ask: &HttpRequest, watch: &mut ProgressCallback<'_>) -> Result<Document, WireError> {
         let asked = self.ask(ask, SMALL, watch);
         let key = format!("small {}", ask.url.whole());
         match asked {
@@ -67,7 +67,7 @@ impl<'n> Desk<'n> {
                 }
                 Ok(document)
             }
-            Err(error) if error.is_away() => match self.kept(&key) {
+            Err(error) if error.is_unreachable() => match self.kept(&key) {
                 Some((about, bytes)) => {
                     self.note_old(&about, &error);
                     Ok(Document { status: 200, code: None, challenge: None, url: ask.url.clone(), bytes })
@@ -79,10 +79,10 @@ impl<'n> Desk<'n> {
     }
 
     /// Fetches an answer of at most `limit` bytes, whatever its status.
-    pub fn ask(&self, ask: &Ask, limit: u64, watch: &mut Watch<'_>) -> Result<Document, WireError> {
-        let (client, ask, line) = (self.client.clone(), ask.clone(), Line::default());
+    pub fn ask(&self, ask: &HttpRequest, limit: u64, watch: &mut ProgressCallback<'_>) -> Result<Document, WireError> {
+        let (client, ask, line) = (self.client.clone(), ask.clone(), CancelHandle::default());
         let mine = line.clone();
-        attend(watch, Progress { done: 0, total: None, shard: 0, shards: 1 }, &mine, move || {
+        cancellable(watch, Progress { done: 0, total: None, shard: 0, shards: 1 }, &mine, move || {
             client.document(&ask, limit, &line)
         })?
     }
@@ -90,11 +90,11 @@ impl<'n> Desk<'n> {
     /// Opens the file at `place`, and all other shards where it is one of several; `sibling` names them.
     pub fn open(
         &mut self,
-        place: &Place,
-        sibling: &dyn Fn(&str) -> Place,
-        watch: &mut Watch<'_>,
+        place: &FileLocation,
+        sibling: &dyn Fn(&str) -> FileLocation,
+        watch: &mut ProgressCallback<'_>,
     ) -> Result<Header, SourceError> {
-        let limits = Limits::default();
+        let limits = HeaderLimits::default();
         let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
         let header = self.header(place, watch, &mut progress)?;
         let refused = |error| SourceError::at(&place.ask.url, error);
@@ -120,7 +120,12 @@ impl<'n> Desk<'n> {
     }
 
     /// The header of one file.
-    fn header(&mut self, place: &Place, watch: &mut Watch<'_>, progress: &mut Progress) -> Result<Header, SourceError> {
+    fn header(
+        &mut self,
+        place: &FileLocation,
+        watch: &mut ProgressCallback<'_>,
+        progress: &mut Progress,
+    ) -> Result<Header, SourceError> {
         let url = &place.ask.url;
         let key = place.digest.clone().unwrap_or_else(|| url.whole().to_owned());
         let mut kept = self.kept(&key);
@@ -133,7 +138,7 @@ impl<'n> Desk<'n> {
         let mut file = RemoteFile::new(&self.client, place.ask.clone(), watch, *progress);
         let unchanged = match file.begin(validator.as_deref()) {
             Ok(unchanged) => unchanged,
-            Err(error) if error.is_away() && kept.is_some() => {
+            Err(error) if error.is_unreachable() && kept.is_some() => {
                 if let Some((about, bytes)) = kept.take() {
                     self.note_old(&about, &error);
                     return parse_kept(url, &about, &bytes);
@@ -148,7 +153,7 @@ impl<'n> Desk<'n> {
             self.keep(&key, url, about.validator.as_deref(), about.total, &bytes);
             return Ok(header);
         }
-        let header = read(&mut file, &Limits::default()).map_err(|error| SourceError::at(url, error))?;
+        let header = read(&mut file, &HeaderLimits::default()).map_err(|error| SourceError::at(url, error))?;
         let end = usize::try_from(header.data_start).unwrap_or(usize::MAX).min(file.bytes().len());
         progress.done = progress.done.saturating_add(end as u64);
         let bytes = file.bytes().get(..end).unwrap_or_default().to_vec();
@@ -165,22 +170,26 @@ impl<'n> Desk<'n> {
     }
 
     /// Bytes of the tensors of the file at `place`.
-    pub fn tensor_bytes(&mut self, place: &Place, watch: &mut Watch<'_>) -> Result<Bytes, SourceError> {
+    pub fn tensor_bytes(
+        &mut self,
+        place: &FileLocation,
+        watch: &mut ProgressCallback<'_>,
+    ) -> Result<Bytes, SourceError> {
         let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
         Ok(self.header(place, watch, &mut progress)?.tensors.iter().map(|tensor| tensor.bytes).sum())
     }
 
-    fn kept(&self, key: &str) -> Option<(About, Vec<u8>)> {
+    fn kept(&self, key: &str) -> Option<(CacheInfo, Vec<u8>)> {
         self.cache.as_ref()?.get(key)
     }
 
     fn keep(&mut self, key: &str, url: &Url, validator: Option<&str>, total: Option<u64>, bytes: &[u8]) {
         let (key, name, validator) = (key.to_owned(), url.to_string(), validator.map(str::to_owned));
-        self.fresh.push(Fresh { key, name, validator, total, bytes: bytes.to_vec() });
+        self.fresh.push(FetchedFile { key, name, validator, total, bytes: bytes.to_vec() });
     }
 
     /// Keeps what was fetched: the load has succeeded.
-    pub fn settle(&mut self) {
+    pub fn commit(&mut self) {
         let Some(cache) = &self.cache else { return };
         let mut put = self
             .fresh
@@ -193,28 +202,28 @@ impl<'n> Desk<'n> {
         }
     }
 
-    fn note_old(&mut self, about: &About, error: &WireError) {
+    fn note_old(&mut self, about: &CacheInfo, error: &WireError) {
         let age = ago(about.age(SystemTime::now()));
         self.note(format!("'{}' was read from the cache, last checked {age}: {error}", about.name));
     }
 }
 
 /// The header in bytes that were kept.
-fn parse_kept(url: &Url, about: &About, bytes: &[u8]) -> Result<Header, SourceError> {
+fn parse_kept(url: &Url, about: &CacheInfo, bytes: &[u8]) -> Result<Header, SourceError> {
     let refused = |error| SourceError::at(url, error);
     match about.total {
-        Some(total) => read(&mut Kept { bytes, total }, &Limits::default()).map_err(refused),
-        None => read(&mut HeaderAlone(bytes), &Limits::default()).map_err(refused),
+        Some(total) => read(&mut CachedHeader { bytes, total }, &HeaderLimits::default()).map_err(refused),
+        None => read(&mut HeaderOnly(bytes), &HeaderLimits::default()).map_err(refused),
     }
 }
 
 /// The beginning of a file of known length.
-struct Kept<'b> {
+struct CachedHeader<'b> {
     bytes: &'b [u8],
     total: u64,
 }
 
-impl crate::gguf::Source for Kept<'_> {
+impl crate::gguf::ByteSource for CachedHeader<'_> {
     fn size(&self) -> Option<u64> {
         Some(self.total)
     }
@@ -239,7 +248,7 @@ impl SourceError {
     /// What the parser says of the file at `url`; what the wire says keeps its own sentence.
     pub(super) fn at(url: &Url, error: GgufError) -> Self {
         match error {
-            GgufError::Stopped => Self::Stopped,
+            GgufError::Cancelled => Self::Cancelled,
             GgufError::Read { error, offset } => match error.downcast::<WireError>() {
                 Ok(error) => error.into(),
                 Err(error) => Self::Header { path: url.to_string().into(), error: GgufError::Read { offset, error } },
@@ -252,7 +261,7 @@ impl SourceError {
 impl From<WireError> for SourceError {
     fn from(error: WireError) -> Self {
         match error {
-            WireError::Stopped => Self::Stopped,
+            WireError::Cancelled => Self::Cancelled,
             error => Self::Wire(error),
         }
     }

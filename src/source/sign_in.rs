@@ -12,18 +12,18 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::Deserialize;
 
-use super::http::{Ask, Document, Secret, Url, WireError};
-use super::remote::Desk;
-use super::watch::Watch;
-use key::Key;
+use super::http::{Document, HttpRequest, Secret, Url, WireError};
+use super::progress::ProgressCallback;
+use super::remote::RemoteSession;
+use key::SigningKey;
 
 /// What is signed for a request without a body: SHA-256 of nothing, in hexadecimal digits.
 const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// A token's answer is a few hundred bytes.
-const LONGEST: u64 = 64 << 10;
+const MAX_TOKEN_ANSWER: u64 = 64 << 10;
 
 #[derive(Deserialize)]
-struct Answer {
+struct TokenResponse {
     token: String,
 }
 
@@ -32,13 +32,13 @@ struct Answer {
 /// # Errors
 /// Why there is no token: one sentence without its full stop.
 pub(super) fn again(
-    desk: &mut Desk<'_>,
-    ask: &mut Ask,
+    session: &mut RemoteSession<'_>,
+    ask: &mut HttpRequest,
     refused: &Document,
-    watch: &mut Watch<'_>,
+    watch: &mut ProgressCallback<'_>,
 ) -> Result<Document, String> {
     let host = refused.url.host().to_owned();
-    let key = desk.network.ollama_key.as_deref().filter(|path| path.exists());
+    let key = session.network.ollama_key.as_deref().filter(|path| path.exists());
     let Some(path) = key else {
         return Err(format!("'{host}' requires a login, and there is no Ollama key: sign in with 'ollama signin'"));
     };
@@ -46,19 +46,19 @@ pub(super) fn again(
     let challenge =
         challenge.ok_or_else(|| format!("'{host}' requires a kind of login that Ollama's registry does not use"))?;
     let realm = challenge.realm(&ask.url)?;
-    let key = Key::open(path)?;
+    let key = SigningKey::open(path)?;
     let url = challenge.signed_url(&realm)?;
     let text = format!("GET,{},{}", url.whole(), STANDARD.encode(NOTHING));
-    let mut token = Ask::get(url);
+    let mut token = HttpRequest::get(url);
     token.fields.push(("authorization", format!("{}:{}", key.public(), key.sign(text.as_bytes()))));
     let said = |error: WireError| error.to_string();
-    let answer = desk.ask(&token, LONGEST, watch).map_err(said)?;
-    let parsed: Option<Answer> = serde_json::from_slice(&answer.bytes).ok().filter(|_| answer.status == 200);
+    let answer = session.ask(&token, MAX_TOKEN_ANSWER, watch).map_err(said)?;
+    let parsed: Option<TokenResponse> = serde_json::from_slice(&answer.bytes).ok().filter(|_| answer.status == 200);
     let secret = parsed.and_then(|answer| Secret::new(&answer.token));
     let no_token =
         || format!("'{}' issued no token for this user's Ollama key: sign in with 'ollama signin'", realm.host());
     ask.bearer = Some(secret.ok_or_else(no_token)?);
-    desk.small(ask, watch).map_err(said)
+    session.small(ask, watch).map_err(said)
 }
 
 /// What a `WWW-Authenticate` field asks for.

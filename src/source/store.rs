@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::roots::Roots;
-use super::tag::TagKnobs;
+use super::tag::TagParameters;
 use crate::units::Bytes;
 
 /// The program that keeps a model.
@@ -41,7 +41,7 @@ impl fmt::Display for Store {
 
 /// A model on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct StoreEntry {
     /// What to call it: `llama3.1:8b` for Ollama, `owner/repository/file` for files.
     pub name: String,
     /// Who keeps it.
@@ -49,12 +49,12 @@ pub struct Entry {
     /// Its file, or the first shard; for a broken entry the file that is at fault.
     pub path: PathBuf,
     /// What can be said of it.
-    pub state: State,
+    pub state: EntryState,
 }
 
 /// Whether an entry can be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum EntryState {
     /// It can.
     Whole {
         /// Of all its files on the disk, shards and projector too.
@@ -64,21 +64,21 @@ pub enum State {
         /// Its adapters (LoRA), in order.
         adapters: Vec<PathBuf>,
         /// What its tag sets by itself.
-        knobs: TagKnobs,
+        knobs: TagParameters,
     },
     /// It cannot, for this reason: one sentence without its full stop.
     Broken(String),
 }
 
-impl Entry {
+impl StoreEntry {
     fn broken(name: impl Into<String>, store: Store, path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
-        Self { name: name.into(), store, path: path.into(), state: State::Broken(reason.into()) }
+        Self { name: name.into(), store, path: path.into(), state: EntryState::Broken(reason.into()) }
     }
 }
 
 /// Lists the models below `roots`: by store, then by name; each file once. Nothing but names, sizes, Ollama's manifests
 /// and the first bytes of each file is read.
-pub fn list(roots: &Roots) -> Vec<Entry> {
+pub fn list(roots: &Roots) -> Vec<StoreEntry> {
     let mut entries = Vec::new();
     for root in &roots.ollama {
         ollama::list(root, &mut entries);
@@ -99,7 +99,7 @@ pub fn list(roots: &Roots) -> Vec<Entry> {
     entries
 }
 
-fn same_file(a: &Entry, b: &Entry) -> bool {
-    let place = |entry: &Entry| entry.path.canonicalize().unwrap_or_else(|_| entry.path.clone());
+fn same_file(a: &StoreEntry, b: &StoreEntry) -> bool {
+    let place = |entry: &StoreEntry| entry.path.canonicalize().unwrap_or_else(|_| entry.path.clone());
     place(a) == place(b)
 }

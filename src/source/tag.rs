@@ -2,12 +2,12 @@
 
 use serde_json::Value as Json;
 
-use crate::settings::knob::LARGEST;
+use crate::settings::knob::MAX_VALUE;
 use crate::settings::{Context, GpuLayers, Settings};
 
 /// Knobs that a tag sets by itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TagKnobs {
+pub struct TagParameters {
     /// Context, in tokens.
     pub num_ctx: Option<u64>,
     /// Layers on GPUs; negative for: as many as fit.
@@ -16,7 +16,7 @@ pub struct TagKnobs {
 
 /// What somebody chose for every model: what comes with one leaves it alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct ExplicitKnobs {
     /// The context.
     pub ctx: bool,
     /// Layers on GPUs.
@@ -25,16 +25,16 @@ pub struct Held {
     pub projector: bool,
 }
 
-impl TagKnobs {
+impl TagParameters {
     /// Sets what the tag sets in `settings`, but for what is `held`; says what it did, a sentence each.
-    pub fn apply(self, settings: &mut Settings, held: Held) -> Vec<String> {
+    pub fn apply(self, settings: &mut Settings, held: ExplicitKnobs) -> Vec<String> {
         let mut said = Vec::new();
         if let Some(tokens) = self.num_ctx.filter(|_| !held.ctx) {
-            settings.ctx = Context::Tokens(tokens.min(LARGEST));
+            settings.ctx = Context::Tokens(tokens.min(MAX_VALUE));
             said.push(format!("context set to {tokens} tokens by the model's tag (num_ctx)"));
         }
         if let Some(layers) = self.num_gpu.filter(|_| !held.gpu_layers) {
-            settings.gpu_layers = u64::try_from(layers).map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(LARGEST)));
+            settings.gpu_layers = u64::try_from(layers).map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(MAX_VALUE)));
             said.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
         }
         said

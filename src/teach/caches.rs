@@ -1,8 +1,8 @@
 //! What a model remembers: its blocks' heads to scale, what a token takes in each, and how the cells fill as tokens come.
 
 mod fill;
-mod handout;
 mod heads;
+mod printout;
 
 use serde::Serialize;
 
@@ -13,18 +13,18 @@ use crate::plan::{OwnCache, OwnCacheKind, OwnCaches, Plan};
 use crate::settings::{CacheType, InEffect};
 use crate::units::{Bytes, Ratio};
 
-pub use fill::{Fill, Square};
-pub use heads::{Attention, Keeps, Kind};
+pub use fill::{CellFill, CellState};
+pub use heads::{Attention, BlockKind, BlockMemory};
 
 /// The page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Caches {
+pub struct CachesPage {
     /// Blocks that remember alike, in the order of the first of each kind.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<BlockKind>,
     /// What fills as tokens come: llama.cpp's caches, then those of the Ollama engine.
-    pub stores: Vec<Store>,
+    pub stores: Vec<CellCache>,
     /// Number formats, and what the caches would take in each.
-    pub formats: Vec<Format>,
+    pub formats: Vec<CacheFormat>,
     /// Sequences at once.
     pub sequences: u64,
     /// Tokens of context per sequence.
@@ -41,9 +41,9 @@ pub struct Caches {
 
 /// A cache whose cells fill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Store {
+pub struct CellCache {
     /// Whose it is.
-    pub whose: Whose,
+    pub whose: CacheOwner,
     /// Blocks that have such a one.
     pub blocks: u64,
     /// Cells of one stream.
@@ -61,14 +61,14 @@ pub struct Store {
 /// Whose cache it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Whose {
+pub enum CacheOwner {
     /// llama.cpp's.
     LlamaCpp,
     /// The Ollama engine's.
     OllamaEngine,
 }
 
-impl Whose {
+impl CacheOwner {
     /// Its name.
     pub const fn title(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl Whose {
 
 /// A number format of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Format {
+pub struct CacheFormat {
     /// The format.
     pub ty: CacheType,
     /// Elements that are packed together.
@@ -93,13 +93,13 @@ pub struct Format {
     pub in_use: bool,
 }
 
-impl Caches {
+impl CachesPage {
     /// The caches of `plan`, the engine's answer to `request`.
     ///
     /// # Errors
     /// When neither engine can read what the model remembers.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
-        let memory = llama_cpp::remembered(&request.model, plan, &request.settings);
+        let memory = llama_cpp::cache_layout(&request.model, plan, &request.settings);
         let own = engine::of(plan.engine).own_caches(&request.model, &as_ollama_is_asked(plan));
         let (memory, own) = match (memory, own) {
             (Err(_), Err(error)) => return Err(error),
@@ -114,7 +114,7 @@ impl Caches {
             stores.extend(own_stores(own, plan));
         }
         // the engine in force first
-        let first = if plan.engine.facts().estimates { Whose::OllamaEngine } else { Whose::LlamaCpp };
+        let first = if plan.engine.facts().estimates { CacheOwner::OllamaEngine } else { CacheOwner::LlamaCpp };
         stores.sort_by_key(|store| store.whose != first);
         Ok(Self {
             kinds,
@@ -138,7 +138,7 @@ fn as_ollama_is_asked(plan: &Plan) -> InEffect {
     InEffect { ctx, ..effect }
 }
 
-fn llama_stores(memory: &Memory, plan: &Plan) -> Vec<Store> {
+fn llama_stores(memory: &Memory, plan: &Plan) -> Vec<CellCache> {
     let window = memory.window.as_ref().map(|cache| (cache, true));
     let caches = memory.full.as_ref().map(|cache| (cache, false)).into_iter().chain(window);
     let store = |(cache, slides): (&KvCache, bool)| {
@@ -147,8 +147,8 @@ fn llama_stores(memory: &Memory, plan: &Plan) -> Vec<Store> {
         let cells = cache.size.saturating_mul(cache.streams);
         let bytes = owned.iter().map(|layer| Bytes(heads::row(layer.ty_k, layer.k).saturating_mul(cells)));
         let v = owned.iter().filter_map(|layer| Some(Bytes(heads::row(layer.ty_v, layer.v?).saturating_mul(cells))));
-        Store {
-            whose: Whose::LlamaCpp,
+        CellCache {
+            whose: CacheOwner::LlamaCpp,
             blocks: owned.len() as u64,
             size: cache.size,
             streams: cache.streams,
@@ -160,7 +160,7 @@ fn llama_stores(memory: &Memory, plan: &Plan) -> Vec<Store> {
     caches.map(store).filter(|store| store.blocks > 0).collect()
 }
 
-fn own_stores(own: &OwnCaches, plan: &Plan) -> Vec<Store> {
+fn own_stores(own: &OwnCaches, plan: &Plan) -> Vec<CellCache> {
     let store = |(count, cache): (usize, OwnCache)| {
         let window = match cache.kind {
             OwnCacheKind::Causal | OwnCacheKind::Chunked => None,
@@ -168,8 +168,8 @@ fn own_stores(own: &OwnCaches, plan: &Plan) -> Vec<Store> {
             OwnCacheKind::None | OwnCacheKind::Encoder | OwnCacheKind::Recurrent => return None,
         };
         let alike = own.layers.iter().filter(|layer| (layer.kind, layer.cells) == (cache.kind, cache.cells));
-        Some(Store {
-            whose: Whose::OllamaEngine,
+        Some(CellCache {
+            whose: CacheOwner::OllamaEngine,
             blocks: count as u64,
             size: cache.cells,
             // sequences share the cells
@@ -182,13 +182,13 @@ fn own_stores(own: &OwnCaches, plan: &Plan) -> Vec<Store> {
     own.kinds().into_iter().filter_map(store).collect()
 }
 
-fn formats(plan: &Plan) -> Vec<Format> {
+fn formats(plan: &Plan) -> Vec<CacheFormat> {
     let effect = &plan.settings;
     let f16 = CacheType::F16.format();
     let format = |ty: CacheType| {
         let (block, bytes) = (ty.format().block(), ty.format().block_bytes());
         let share = Ratio(bytes as f64 / (block * f16.block_bytes()) as f64);
-        Format { ty, block, bytes, share, in_use: ty == effect.cache_type_k || ty == effect.cache_type_v }
+        CacheFormat { ty, block, bytes, share, in_use: ty == effect.cache_type_k || ty == effect.cache_type_v }
     };
     CacheType::ALL.into_iter().map(format).collect()
 }

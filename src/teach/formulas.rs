@@ -2,8 +2,8 @@
 //! everything. Beside them, the contests: which branch of each `max` wins, and where the other would take over.
 
 mod allocated;
-mod contest;
-mod handout;
+mod crossover;
+mod printout;
 mod tree;
 mod weights;
 
@@ -15,22 +15,22 @@ use crate::engine::{self, EngineError};
 use crate::plan::{Branch, GraphUse, Plan, Symbol, Term};
 use crate::units::{Bytes, Ratio};
 
-pub use contest::{Along, Contest, Crossing, Sample, Side};
+pub use crossover::{Crossover, CrossoverPoint, CrossoverSide, KnobCurve, Sample};
 
 /// The page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Formulas {
+pub struct FormulasPage {
     /// What the letters stand for, with this plan's values.
     pub legend: Vec<Symbol>,
     /// Everything that is allocated; it opens into weights, caches and graphs, and those into their formulas.
-    pub whole: Node,
+    pub whole: FormulaNode,
     /// Every `max` that a knob could decide otherwise.
-    pub contests: Vec<Contest>,
+    pub contests: Vec<Crossover>,
 }
 
 /// A formula, or a part of one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Node {
+pub struct FormulaNode {
     /// What it is: `attention scores`; for a letter, what it stands for.
     pub name: String,
     /// In letters: `4·B·C·H`.
@@ -40,10 +40,10 @@ pub struct Node {
     /// The result.
     pub amount: Amount,
     /// Whether it counts.
-    pub role: Role,
+    pub role: NodeRole,
     /// What it is made of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Node>,
+    pub parts: Vec<FormulaNode>,
 }
 
 /// A result.
@@ -61,7 +61,7 @@ pub enum Amount {
 /// Whether a node counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum NodeRole {
     /// It is a part of its parent.
     Part,
     /// It is the larger side of a `max`.
@@ -70,7 +70,7 @@ pub enum Role {
     Loses,
 }
 
-impl Node {
+impl FormulaNode {
     /// Something that does not open.
     fn leaf(name: impl Into<String>, formula: impl Into<String>, numbers: impl Into<String>, bytes: Bytes) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Node {
             formula: formula.into(),
             numbers: numbers.into(),
             amount: Amount::Bytes(bytes),
-            role: Role::Part,
+            role: NodeRole::Part,
             parts: Vec::new(),
         }
     }
@@ -86,7 +86,7 @@ impl Node {
     /// A sum of `parts`, which may leave out what is too small to have a formula.
     fn sum(name: impl Into<String>, bytes: Bytes, parts: Vec<Self>) -> Self {
         let names = |parts: &[Self]| parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>().join(" + ");
-        let counted: Vec<Self> = parts.iter().filter(|part| part.role != Role::Loses).cloned().collect();
+        let counted: Vec<Self> = parts.iter().filter(|part| part.role != NodeRole::Loses).cloned().collect();
         let numbers: Vec<String> = counted.iter().map(|part| part.bytes().to_string()).collect();
         Self { parts, ..Self::leaf(name, names(&counted), numbers.join(" + "), bytes) }
     }
@@ -99,7 +99,7 @@ impl Node {
         Self::sum(&branch.name, branch.bytes, branch.terms.iter().map(Self::of_term).collect())
     }
 
-    fn with(self, role: Role) -> Self {
+    fn with(self, role: NodeRole) -> Self {
         Self { role, ..self }
     }
 
@@ -111,20 +111,20 @@ impl Node {
     /// Its share of `whole`, where it is memory and counts.
     pub fn share_of(&self, whole: Bytes) -> Option<Ratio> {
         match (self.amount, self.role) {
-            (Amount::Bytes(bytes), Role::Part | Role::Wins) => Some(bytes.share_of(whole)),
+            (Amount::Bytes(bytes), NodeRole::Part | NodeRole::Wins) => Some(bytes.share_of(whole)),
             _ => None,
         }
     }
 }
 
-impl Contest {
+impl Crossover {
     /// Where another side takes over as the knob of `along` is turned, in one sentence.
-    pub fn sentence(&self, along: &Along) -> String {
-        handout::sentence(along, self)
+    pub fn sentence(&self, along: &KnobCurve) -> String {
+        printout::sentence(along, self)
     }
 }
 
-impl Formulas {
+impl FormulasPage {
     /// The formulas of `plan`, the engine's answer to `request`.
     ///
     /// # Errors
@@ -137,54 +137,54 @@ impl Formulas {
             let whole = whole(plan, vec![weights, caches, allocated::graphs(plan)]);
             return Ok(Self { legend, whole, contests: Vec::new() });
         };
-        let contests = contest::contests(plan, settings, &formulas);
+        let contests = crossover::crossovers(plan, settings, &formulas);
         let caches = caches(plan, &formulas);
         let whole = whole(plan, vec![weights, caches, graphs(plan, &formulas)]);
         Ok(Self { legend: plan.graph.legend.clone(), whole, contests })
     }
 }
 
-fn whole(plan: &Plan, parts: Vec<Node>) -> Node {
-    Node::sum("allocated memory", plan.totals.all, parts)
+fn whole(plan: &Plan, parts: Vec<FormulaNode>) -> FormulaNode {
+    FormulaNode::sum("allocated memory", plan.totals.all, parts)
 }
 
 /// The caches: one part per kind of block.
-fn caches(plan: &Plan, formulas: &estimated::Formulas) -> Node {
+fn caches(plan: &Plan, formulas: &estimated::PlanFormulas) -> FormulaNode {
     let part = |cache: &estimated::CacheFormula| {
         let values = formulas.values.clone().with(estimated::Letter::HkvLayer, cache.kv_heads);
         let one = tree::node(cache.name, cache.bytes, &values);
         // a block without tensors has none
         let counted = |block: &&usize| plan.layers.get(**block).is_some_and(|layer| layer.cache == one.bytes());
         let count = cache.blocks.iter().filter(counted).count() as u64;
-        Node {
+        FormulaNode {
             amount: Amount::Bytes(Bytes(one.bytes().0.saturating_mul(count))),
             formula: format!("{count}·({})", one.formula),
             numbers: format!("{count}·({})", one.numbers),
-            parts: vec![Node { name: "one block".to_owned(), ..one }],
+            parts: vec![FormulaNode { name: "one block".to_owned(), ..one }],
             name: format!("{} of {count} blocks", cache.name),
-            role: Role::Part,
+            role: NodeRole::Part,
         }
     };
-    let parts: Vec<Node> = formulas.caches.iter().map(part).collect();
-    Node::sum("caches", plan.totals.cache, parts)
+    let parts: Vec<FormulaNode> = formulas.caches.iter().map(part).collect();
+    FormulaNode::sum("caches", plan.totals.cache, parts)
 }
 
 /// The graphs: what every GPU that takes part reserves, and the other size that was not needed.
-fn graphs(plan: &Plan, formulas: &estimated::Formulas) -> Node {
+fn graphs(plan: &Plan, formulas: &estimated::PlanFormulas) -> FormulaNode {
     let graph = &plan.graph;
     let partial = (GraphUse::Partial, "graph, some layers in RAM", &graph.partial, formulas.partial);
     let full = (GraphUse::Full, "graph, all layers on GPU", &graph.full, formulas.full);
-    let part = |(when, name, size, rule): (_, &str, &crate::plan::GraphSize, Option<&estimated::Rule>)| {
-        let role = if when == graph.used { Role::Wins } else { Role::Loses };
+    let part = |(when, name, size, rule): (_, &str, &crate::plan::GraphSize, Option<&estimated::GraphRule>)| {
+        let role = if when == graph.used { NodeRole::Wins } else { NodeRole::Loses };
         match rule {
             Some(rule) => tree::rule(name, rule, size, &formulas.values).with(role),
-            None => Node::leaf(name, "0", "0", size.bytes).with(role),
+            None => FormulaNode::leaf(name, "0", "0", size.bytes).with(role),
         }
     };
     let sizes = if graph.used == GraphUse::Partial { [partial, full] } else { [full, partial] };
-    let parts: Vec<Node> = sizes.into_iter().map(part).collect();
+    let parts: Vec<FormulaNode> = sizes.into_iter().map(part).collect();
     let devices = plan.devices.iter().filter(|device| device.graph > Bytes::ZERO);
     let each: Vec<String> = devices.clone().map(|device| format!("{} {}", device.id, device.graph)).collect();
     let formula = if each.is_empty() { "none is allocated".to_owned() } else { "one on each device in use".to_owned() };
-    Node { parts, formula, numbers: each.join(" + "), ..Node::leaf("graphs", "", "", plan.totals.graph) }
+    FormulaNode { parts, formula, numbers: each.join(" + "), ..FormulaNode::leaf("graphs", "", "", plan.totals.graph) }
 }

@@ -10,19 +10,19 @@ use std::sync::{Arc, LazyLock};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::Library;
+use super::ModelLookup;
 use crate::engine::PlanRequest;
 use crate::engine::PreparedModel;
 use crate::engine::{self, EngineError, EngineId};
-use crate::machine::described::Described;
+use crate::machine::spec::MachineSpec;
 use crate::machine::{Machine, Origin};
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use measure::Needs;
-use recipe::{Figure, Recipe};
+use recipe::{FigureSource, KnobOverrides};
 
-pub use measure::Value;
+pub use measure::FigureValue;
 
 /// The card of a lesson on a machine that has none.
 const CARD: &str = "24GiB";
@@ -43,18 +43,18 @@ pub struct Lesson {
     #[serde(deserialize_with = "recipe::engine")]
     engine: EngineId,
     gpu: Option<String>,
-    knobs: Recipe,
+    knobs: KnobOverrides,
     text: String,
     look: String,
     question: String,
     answer: String,
-    cases: BTreeMap<String, Recipe>,
-    figures: BTreeMap<String, Figure>,
+    cases: BTreeMap<String, KnobOverrides>,
+    figures: BTreeMap<String, FigureSource>,
 }
 
 /// A lesson as it is told, with its figures in place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct RenderedLesson {
     /// The place of the lesson among all.
     pub at: usize,
     /// What it answers.
@@ -70,44 +70,44 @@ pub struct Told {
     /// Its answer.
     pub answer: String,
     /// The figures by their names.
-    pub figures: BTreeMap<String, Value>,
+    pub figures: BTreeMap<String, FigureValue>,
     /// What the screen is set to when the reader takes the lesson up.
-    pub stage: Stage,
+    pub setup: LessonSetup,
 }
 
 /// The page: a lesson, and the model that it is told on where that is not the open one.
 #[derive(Clone, Debug)]
-pub struct Lessons {
+pub struct LessonsPage {
     /// The lesson.
-    pub told: Told,
+    pub lesson: RenderedLesson,
     /// The model of the catalogue.
     pub stand_in: Option<Arc<PreparedModel>>,
 }
 
-impl Lessons {
-    /// The lesson at place `at`, told on the open model of `request` where it suits, else on one of `library`.
+impl LessonsPage {
+    /// The lesson at place `at`, told on the open model of `request` where it suits, else on one of `lookup`.
     ///
     /// # Errors
     /// When there is no such lesson or model, or an engine refuses it.
-    pub fn of(at: usize, request: &PlanRequest, library: Library<'_>) -> Result<Self, EngineError> {
+    pub fn of(at: usize, request: &PlanRequest, lookup: ModelLookup<'_>) -> Result<Self, EngineError> {
         let nothing = |why: String| EngineError::Settings(why);
         let lesson = all().get(at).ok_or_else(|| nothing(format!("there is no lesson {}", at + 1)))?;
-        if let Ok(told) = lesson.tell(at, &request.model, &request.machine) {
-            return Ok(Self { told, stand_in: None });
+        if let Ok(lesson) = lesson.render(at, &request.model, &request.machine) {
+            return Ok(Self { lesson, stand_in: None });
         }
-        let model = library(&lesson.model);
+        let model = lookup(&lesson.model);
         let model = model.ok_or_else(|| EngineError::Model(format!("the catalogue has no {}", lesson.model)))?;
         let model: Arc<PreparedModel> = model.into();
-        match lesson.tell_on_its_own(at, &model, &request.machine) {
-            Ok(told) => Ok(Self { told, stand_in: Some(model) }),
-            Err(Untold::Refused(error)) => Err(error),
-            Err(Untold::Unsuited) => Err(nothing(format!("lesson {} shows nothing on this machine", at + 1))),
+        match lesson.render_on_own_model(at, &model, &request.machine) {
+            Ok(lesson) => Ok(Self { lesson, stand_in: Some(model) }),
+            Err(LessonError::Refused(error)) => Err(error),
+            Err(LessonError::Unsuited) => Err(nothing(format!("lesson {} shows nothing on this machine", at + 1))),
         }
     }
 
     /// `{"title","model","text":[…],"look","question","answer"}`.
     pub fn json(&self) -> Json {
-        let Told { title, model, text, look, question, answer, .. } = &self.told;
+        let RenderedLesson { title, model, text, look, question, answer, .. } = &self.lesson;
         json!({
             "page": "lessons", "title": title, "model": model, "text": text, "look": look, "question": question,
             "answer": answer,
@@ -116,7 +116,7 @@ impl Lessons {
 
     /// The lesson, its question, and the answer.
     pub fn markdown(&self) -> String {
-        let Told { title, model, text, look, question, answer, .. } = &self.told;
+        let RenderedLesson { title, model, text, look, question, answer, .. } = &self.lesson;
         let text = text.join("\n\n");
         format!("# {title}\n\n{text}\n\n*{look}*\n\n**{question}** {answer}\n\nModel: {model}.\n")
     }
@@ -124,7 +124,7 @@ impl Lessons {
 
 /// An engine, its knobs and a machine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stage {
+pub struct LessonSetup {
     /// Who decides.
     pub engine: EngineId,
     /// The knobs.
@@ -135,21 +135,21 @@ pub struct Stage {
 
 /// Why a lesson is not told on a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Untold {
+pub enum LessonError {
     /// It shows nothing there.
     Unsuited,
     /// An engine refuses.
     Refused(EngineError),
 }
 
-impl From<EngineError> for Untold {
+impl From<EngineError> for LessonError {
     fn from(error: EngineError) -> Self {
         Self::Refused(error)
     }
 }
 
 #[derive(Deserialize)]
-struct Book {
+struct LessonFile {
     lesson: Vec<Lesson>,
 }
 
@@ -160,7 +160,7 @@ struct Book {
 #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
 pub fn all() -> &'static [Lesson] {
     static LESSONS: LazyLock<Vec<Lesson>> = LazyLock::new(|| {
-        let book: Book =
+        let book: LessonFile =
             toml::from_str(include_str!("../../assets/lessons.toml")).expect("assets/lessons.toml is well formed");
         book.lesson
     });
@@ -172,36 +172,50 @@ impl Lesson {
     ///
     /// # Errors
     /// When the lesson shows nothing on this model, or an engine refuses one of its cases.
-    pub fn tell(&'static self, at: usize, model: &PreparedModel, machine: &Machine) -> Result<Told, Untold> {
-        if self.needs == Needs::This { Err(Untold::Unsuited) } else { self.tell_on_its_own(at, model, machine) }
+    pub fn render(
+        &'static self,
+        at: usize,
+        model: &PreparedModel,
+        machine: &Machine,
+    ) -> Result<RenderedLesson, LessonError> {
+        if self.needs == Needs::This {
+            Err(LessonError::Unsuited)
+        } else {
+            self.render_on_own_model(at, model, machine)
+        }
     }
 
     /// Tells it on the model that it names, which [`Self::model`] is.
     ///
     /// # Errors
-    /// As [`Self::tell`].
-    pub fn tell_on_its_own(&'static self, at: usize, model: &PreparedModel, machine: &Machine) -> Result<Told, Untold> {
+    /// As [`Self::render`].
+    pub fn render_on_own_model(
+        &'static self,
+        at: usize,
+        model: &PreparedModel,
+        machine: &Machine,
+    ) -> Result<RenderedLesson, LessonError> {
         if !self.needs.are_met_by(model) {
-            return Err(Untold::Unsuited);
+            return Err(LessonError::Unsuited);
         }
-        let stage = self.stage(model, machine);
+        let setup = self.setup(model, machine);
         let mut plans: BTreeMap<&str, Plan> = BTreeMap::new();
         for (name, request) in &self.cases {
-            let mut settings = stage.settings.clone();
+            let mut settings = setup.settings.clone();
             request.apply(&mut settings, model);
-            let engine = request.engine.unwrap_or(stage.engine);
-            plans.insert(name, engine::plan(engine, model, &stage.machine, &settings)?);
+            let engine = request.engine.unwrap_or(setup.engine);
+            plans.insert(name, engine::plan(engine, model, &setup.machine, &settings)?);
         }
-        let figures: BTreeMap<String, Value> = self
+        let figures: BTreeMap<String, FigureValue> = self
             .figures
             .iter()
             .filter_map(|(name, figure)| Some((name.clone(), figure.value(&self.figures, &plans, model)?)))
             .collect();
-        if self.shows.iter().any(|name| figures.get(name).is_none_or(Value::is_nothing)) {
-            return Err(Untold::Unsuited);
+        if self.shows.iter().any(|name| figures.get(name).is_none_or(FigureValue::is_nothing)) {
+            return Err(LessonError::Unsuited);
         }
         let fill = |text: &str| filled(text, &figures);
-        Ok(Told {
+        Ok(RenderedLesson {
             at,
             title: &self.title,
             model: model.name.clone(),
@@ -210,21 +224,21 @@ impl Lesson {
             question: fill(&self.question),
             answer: fill(&self.answer),
             figures,
-            stage,
+            setup,
         })
     }
 
     /// The knobs of the lesson, and the reader's machine or the lesson's own.
-    fn stage(&self, model: &Model, machine: &Machine) -> Stage {
+    fn setup(&self, model: &Model, machine: &Machine) -> LessonSetup {
         let mut settings = Settings::default();
         self.knobs.apply(&mut settings, model);
         let card = self.gpu.as_deref().or_else(|| machine.gpus.is_empty().then_some(CARD));
-        let described = card.and_then(|card| Described::read(&[card.to_owned()], None).ok());
+        let described = card.and_then(|card| MachineSpec::read(&[card.to_owned()], None).ok());
         let machine = described.map_or_else(
             || machine.clone(),
             |described| Machine { origin: Origin::Described, ..described.complete(machine.clone()) },
         );
-        Stage { engine: self.engine, settings, machine }
+        LessonSetup { engine: self.engine, settings, machine }
     }
 
     /// Whether another figure is made of `name`, or the lesson is told only where there is something of it.
@@ -239,7 +253,7 @@ impl Lesson {
 }
 
 /// `text` with every `{name}` replaced; a name that there is no figure for stays as it is.
-fn filled(text: &str, figures: &BTreeMap<String, Value>) -> String {
+fn filled(text: &str, figures: &BTreeMap<String, FigureValue>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {

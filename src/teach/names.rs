@@ -1,10 +1,10 @@
 //! What tensors are called on a page: by their place in the model where they have one, else by how they are computed.
 
 use crate::engine::ggml::Graph;
-use crate::engine::ggml::tensor::{Buffer, Id, Op, Tensor};
+use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
 
 /// `blk.3.ffn_gate` for a weight, `cache_k-3` for a cache, `kq-3` for a result, `ROPE-3` for one without a name.
-pub fn name(graph: &Graph, id: Id) -> String {
+pub fn name(graph: &Graph, id: TensorId) -> String {
     let tensor = &graph[id];
     let word = if tensor.label.is_empty() { nameless(tensor) } else { tensor.label };
     match (tensor.buffer, tensor.layer) {

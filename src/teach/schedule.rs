@@ -1,59 +1,59 @@
 //! The scheduler's passes: which device computes what, step by step, and what crosses between devices.
 
 mod blocks;
-mod handout;
+mod printout;
 mod step;
 
 use crate::engine::EngineError;
 use crate::engine::PlanRequest;
-use crate::engine::ggml::Backend;
-use crate::engine::ggml::tensor::{Buffer, Id, Op, Place};
-use crate::engine::llama_cpp::settled::Settled;
+use crate::engine::ggml::BackendProps;
+use crate::engine::ggml::tensor::{BackendId, Buffer, Op, TensorId};
+use crate::engine::llama_cpp::resolved::ResolvedRequest;
 use crate::plan::Plan;
 use crate::units::Bytes;
 
 use super::names;
-use super::trace::{Asked, Home, Trace};
-pub use blocks::Block;
-pub use step::{Count, Step};
+use super::trace::{ScheduleDevice, Trace, TraceRequest};
+pub use blocks::GraphBlock;
+pub use step::{DeviceCount, ScheduleStep};
 
 /// The page.
 #[derive(Clone, Debug)]
-pub struct Schedule {
+pub struct SchedulePage {
     trace: Trace,
     /// What is there before the first pass, then what each pass leaves behind.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScheduleStep>,
     /// The graph's operations in their order, cut where one block of the model ends and the next begins.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<GraphBlock>,
     /// Runs of operations on one device.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<GraphSplit>,
     /// Operations that a GPU computes here and that could be taken away from it, and how many of each; most first.
     pub common: Vec<(Op, usize)>,
     /// The one that GPUs are held not to have, and what crosses where they have it.
-    pub without: Option<(Op, Crossed)>,
+    pub without: Option<(Op, CopyTotals)>,
     /// One sentence where the engine in force builds no graph.
     pub remark: Option<String>,
 }
 
 /// A run of operations on one device, and what is copied to it before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// Index into [`Schedule::homes`].
+pub struct GraphSplit {
+    /// Index into [`SchedulePage::homes`].
     pub home: usize,
     /// Its operations, as places in the graph's order.
     pub nodes: std::ops::Range<usize>,
     /// What crosses.
-    pub crossings: Vec<Crossing>,
+    pub crossings: Vec<SplitInput>,
 }
 
 /// A tensor that is copied from one device to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Crossing {
+pub struct SplitInput {
     /// `l_out-11`.
     pub name: String,
     /// `f32 4096×512`.
     pub shape: String,
-    /// Index into [`Schedule::homes`] of where it comes from.
+    /// Index into [`SchedulePage::homes`] of where it comes from.
     pub from: usize,
     /// Bytes that one copy is allocated, before alignment.
     pub bytes: Bytes,
@@ -65,7 +65,7 @@ pub struct Crossing {
 
 /// What crosses, in sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Crossed {
+pub struct CopyTotals {
     /// Runs of operations.
     pub cuts: usize,
     /// Tensors that are copied.
@@ -76,7 +76,7 @@ pub struct Crossed {
 
 /// An operation of the graph, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Node {
+pub struct GraphNode {
     /// `Qcur-3`.
     pub name: String,
     /// `MUL_MAT`.
@@ -89,37 +89,37 @@ pub struct Node {
     pub view: bool,
 }
 
-impl Schedule {
+impl SchedulePage {
     /// Watches the scheduler at work on `plan`'s graph; on GPUs that lack `without`, if that is given.
     ///
     /// # Errors
     /// When llama.cpp refuses the model or the settings, or cannot do without the operation.
     pub fn of(request: &PlanRequest, plan: &Plan, without: Option<Op>) -> Result<Self, EngineError> {
-        let asked = Asked::of(request, plan)?;
+        let asked = TraceRequest::of(request, plan)?;
         let homes = asked.homes(plan);
-        let trace = Trace::of(asked.settled, homes)?;
+        let trace = Trace::of(asked.resolved, homes)?;
         let common = common(&trace);
         let Some(op) = without else { return Ok(Self::read(trace, common, None, asked.remark)) };
-        let whole = Crossed::of(&cuts(&trace));
-        let lacking = Trace::of(lacking(&trace.settled, op), trace.homes)?;
+        let whole = CopyTotals::of(&cuts(&trace));
+        let lacking = Trace::of(without_op(&trace.resolved, op), trace.homes)?;
         Ok(Self::read(lacking, common, Some((op, whole)), asked.remark))
     }
 
-    fn read(trace: Trace, common: Vec<(Op, usize)>, without: Option<(Op, Crossed)>, remark: Option<String>) -> Self {
+    fn read(trace: Trace, common: Vec<(Op, usize)>, without: Option<(Op, CopyTotals)>, remark: Option<String>) -> Self {
         let steps = step::steps(&trace);
-        let blocks = blocks::blocks(&trace.watched.graph);
+        let blocks = blocks::blocks(&trace.details.graph);
         let cuts = cuts(&trace);
         Self { trace, steps, blocks, cuts, common, without, remark }
     }
 
     /// The devices; RAM is the last.
-    pub fn homes(&self) -> &[Home] {
+    pub fn homes(&self) -> &[ScheduleDevice] {
         &self.trace.homes
     }
 
     /// How many operations the graph has, views among them.
     pub fn node_count(&self) -> usize {
-        self.trace.watched.graph.nodes.len()
+        self.trace.details.graph.nodes.len()
     }
 
     /// What is allocated.
@@ -128,11 +128,11 @@ impl Schedule {
     }
 
     /// The operation at place `at` of the graph's order.
-    pub fn node(&self, at: usize) -> Option<Node> {
-        let graph = &self.trace.watched.graph;
+    pub fn node(&self, at: usize) -> Option<GraphNode> {
+        let graph = &self.trace.details.graph;
         let id = *graph.nodes.get(at)?;
         let tensor = &graph[id];
-        Some(Node {
+        Some(GraphNode {
             name: names::name(graph, id),
             op: tensor.op.name(),
             shape: names::shape(tensor),
@@ -143,7 +143,7 @@ impl Schedule {
 
     /// Whether the operation at place `at` only looks at another tensor's bytes.
     pub fn is_view(&self, at: usize) -> bool {
-        let graph = &self.trace.watched.graph;
+        let graph = &self.trace.details.graph;
         graph.nodes.get(at).is_some_and(|id| graph[*id].op.is_view())
     }
 
@@ -153,36 +153,36 @@ impl Schedule {
     }
 
     /// Step `step` did something to the operation at place `at`.
-    pub fn is_lit(&self, at: usize, step: usize) -> bool {
-        self.steps.get(step).and_then(|step| step.lit.get(at)).copied().unwrap_or(false)
+    pub fn is_highlighted(&self, at: usize, step: usize) -> bool {
+        self.steps.get(step).and_then(|step| step.highlighted.get(at)).copied().unwrap_or(false)
     }
 
     /// What crosses between devices, in sum.
-    pub fn crossed(&self) -> Crossed {
-        Crossed::of(&self.cuts)
+    pub fn crossed(&self) -> CopyTotals {
+        CopyTotals::of(&self.cuts)
     }
 }
 
-impl Crossed {
-    fn of(cuts: &[Cut]) -> Self {
+impl CopyTotals {
+    fn of(cuts: &[GraphSplit]) -> Self {
         let all = || cuts.iter().flat_map(|cut| &cut.crossings);
         Self { cuts: cuts.len(), tensors: all().count(), bytes: all().map(|crossing| crossing.bytes).sum() }
     }
 }
 
 /// The request with GPUs that cannot do `op`.
-fn lacking(settled: &Settled, op: Op) -> Settled {
-    let mut settled = settled.clone();
-    for device in &mut settled.devices {
+fn without_op(resolved: &ResolvedRequest, op: Op) -> ResolvedRequest {
+    let mut resolved = resolved.clone();
+    for device in &mut resolved.devices {
         device.backend.lacks = Some(op);
     }
-    settled
+    resolved
 }
 
 /// What could be taken away from the GPUs. A result that is written into a cache stays where the cache is: without its
 /// operation there, ggml gives up (`ggml_backend_sched_backend_id_from_cur`, 0.1.161).
 fn common(trace: &Trace) -> Vec<(Op, usize)> {
-    let (graph, places) = (&trace.watched.graph, &trace.watched.schedule.places);
+    let (graph, places) = (&trace.details.graph, &trace.details.schedule.places);
     let cpu = trace.homes.len().saturating_sub(1);
     let mut common: Vec<(Op, usize)> = Vec::new();
     for &id in graph.nodes.iter().filter(|id| usize::from(places[id.index()]) < cpu) {
@@ -202,23 +202,23 @@ fn common(trace: &Trace) -> Vec<(Op, usize)> {
     common
 }
 
-fn is_written_into_cache(trace: &Trace, id: Id) -> bool {
-    let graph = &trace.watched.graph;
+fn is_written_into_cache(trace: &Trace, id: TensorId) -> bool {
+    let graph = &trace.details.graph;
     graph[id].view_of.get().is_some_and(|below| graph[below].buffer != Buffer::Unallocated)
 }
 
-fn cuts(trace: &Trace) -> Vec<Cut> {
-    let (graph, schedule) = (&trace.watched.graph, &trace.watched.schedule);
-    let backends: Vec<Backend> = trace.settled.backends();
-    let mut cuts: Vec<Cut> = schedule
+fn cuts(trace: &Trace) -> Vec<GraphSplit> {
+    let (graph, schedule) = (&trace.details.graph, &trace.details.schedule);
+    let backends: Vec<BackendProps> = trace.resolved.backends();
+    let mut cuts: Vec<GraphSplit> = schedule
         .splits
         .iter()
-        .map(|split| Cut { home: usize::from(split.place), nodes: split.nodes.clone(), crossings: Vec::new() })
+        .map(|split| GraphSplit { home: usize::from(split.place), nodes: split.nodes.clone(), crossings: Vec::new() })
         .collect();
     for (at, original, copy) in schedule.crossings() {
         let Some(cut) = cuts.get_mut(at) else { continue };
-        let place: Place = schedule.places[original.index()];
-        cut.crossings.push(Crossing {
+        let place: BackendId = schedule.places[original.index()];
+        cut.crossings.push(SplitInput {
             name: names::name(graph, original),
             shape: names::shape(&graph[original]),
             from: usize::from(place),

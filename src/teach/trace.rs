@@ -1,9 +1,9 @@
 //! llama.cpp's work on a plan, watched: the graph that is really reserved, its scheduling and its allocation.
 
 use crate::engine::PlanRequest;
-use crate::engine::ggml::schedule::Trace as Passes;
-use crate::engine::llama_cpp::settled::Settled;
-use crate::engine::llama_cpp::{Measured, Watched};
+use crate::engine::ggml::schedule::PassTrace as Passes;
+use crate::engine::llama_cpp::resolved::ResolvedRequest;
+use crate::engine::llama_cpp::{AllocationDetails, MemoryBreakdown};
 use crate::engine::{self, EngineError, EngineId};
 use crate::plan::Plan;
 use crate::settings::{Context, GpuLayers, Settings};
@@ -12,20 +12,20 @@ use crate::settings::{Context, GpuLayers, Settings};
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// The request.
-    pub settled: Settled,
+    pub resolved: ResolvedRequest,
     /// What is allocated.
-    pub measured: Measured,
+    pub measured: MemoryBreakdown,
     /// How the compute buffers came about.
-    pub watched: Watched,
+    pub details: AllocationDetails,
     /// Every tensor's device after each pass of the scheduler.
     pub passes: Passes,
     /// The devices, by their places in the schedule.
-    pub homes: Vec<Home>,
+    pub homes: Vec<ScheduleDevice>,
 }
 
 /// A device of the schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct ScheduleDevice {
     /// As in the plan: `GPU0`, `CPU`.
     pub id: String,
     /// Index into [`Plan::devices`].
@@ -36,52 +36,52 @@ pub struct Home {
 
 /// A request, and why it is not the plan's own where it is not.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct TraceRequest {
     /// The request.
-    pub settled: Settled,
+    pub resolved: ResolvedRequest,
     /// One sentence where the engine in force builds no graph, and llama.cpp's stands in.
     pub remark: Option<String>,
 }
 
-impl Asked {
+impl TraceRequest {
     /// What `plan`, the engine's answer to `request`, asks of llama.cpp; of an engine that only estimates, the same layers,
     /// context, batch and caches.
     ///
     /// # Errors
     /// When llama.cpp refuses the model or the settings.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
-        if let Some(settled) =
-            engine::of(request.engine).settled(&request.model, &request.machine, &request.settings)?
+        if let Some(resolved) =
+            engine::of(request.engine).resolve(&request.model, &request.machine, &request.settings)?
         {
-            return Ok(Self { settled, remark: None });
+            return Ok(Self { resolved, remark: None });
         }
         let settings = translated(plan, &request.settings);
-        let settled = engine::of(EngineId::LlamaCpp).settled(&request.model, &request.machine, &settings)?;
-        let mut settled =
-            settled.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
-        if plan.offloaded > 0 && settled.gpus.len() > 1 {
+        let resolved = engine::of(EngineId::LlamaCpp).resolve(&request.model, &request.machine, &settings)?;
+        let mut resolved =
+            resolved.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
+        if plan.offloaded > 0 && resolved.gpus.len() > 1 {
             let layers = |gpu: &usize| plan.devices.get(*gpu).map_or(0, |device| device.layers.len());
-            settled.spread.tensor_split = settled.gpus.iter().map(|gpu| layers(gpu) as f32).collect();
+            resolved.spread.tensor_split = resolved.gpus.iter().map(|gpu| layers(gpu) as f32).collect();
         }
         let remark = format!(
             "{} estimates and builds no graph: this is llama.cpp's (release {}), with the same layers on GPU, \
              context, batch and cache types.",
             request.engine.title(),
-            settled.loaded.release.name
+            resolved.loaded.release.name
         );
-        Ok(Self { settled, remark: Some(remark) })
+        Ok(Self { resolved, remark: Some(remark) })
     }
 
     /// The ids of its devices, by their places in a schedule.
-    pub fn homes(&self, plan: &Plan) -> Vec<Home> {
+    pub fn homes(&self, plan: &Plan) -> Vec<ScheduleDevice> {
         let cpu = plan.devices.len().saturating_sub(1);
-        let devices = self.settled.gpus.iter().copied().chain([cpu]);
-        let home = |(device, backend): (usize, crate::engine::ggml::Backend)| Home {
+        let devices = self.resolved.gpus.iter().copied().chain([cpu]);
+        let home = |(device, backend): (usize, crate::engine::ggml::BackendProps)| ScheduleDevice {
             id: plan.devices.get(device).map(|device| device.id.clone()).unwrap_or_default(),
             device,
             alignment: backend.alignment,
         };
-        devices.zip(self.settled.backends()).map(home).collect()
+        devices.zip(self.resolved.backends()).map(home).collect()
     }
 }
 
@@ -90,10 +90,10 @@ impl Trace {
     ///
     /// # Errors
     /// When llama.cpp refuses it.
-    pub fn of(settled: Settled, homes: Vec<Home>) -> Result<Self, EngineError> {
+    pub fn of(resolved: ResolvedRequest, homes: Vec<ScheduleDevice>) -> Result<Self, EngineError> {
         let mut passes = Passes::new();
-        let (measured, watched) = settled.watch(&mut passes)?;
-        Ok(Self { settled, measured, watched, passes, homes })
+        let (measured, details) = resolved.measure_traced(&mut passes)?;
+        Ok(Self { resolved, measured, details, passes, homes })
     }
 }
 

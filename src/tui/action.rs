@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use ratatui::crossterm::event::KeyEvent;
 
-use super::inquiry::Part;
-use crate::answer::Limits;
-use crate::answer::machines::OnMachine;
+use super::query::QueryPart;
+use crate::answer::KnobLimits;
+use crate::answer::machines::MachineResult;
 use crate::hardware::Detected;
-use crate::hardware::saved::Entry;
-use crate::hardware::watch::Moved;
-use crate::shelf::{Item, Look};
+use crate::hardware::saved::SavedMachine;
+use crate::hardware::watch::MemoryUpdate;
+use crate::library::{Item, ModelStatus};
 use crate::source::{self, Package};
-use crate::teach::Sheet;
+use crate::teach::PageContent;
 
 /// What a key stands for; see [`super::keymap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ pub enum Command {
     Enter,
     Back,
     Explain,
-    MostThatFits,
+    MaxThatFits,
     NextCliff,
     PreviousCliff,
     Lock,
@@ -46,11 +46,11 @@ pub enum Command {
     Columns,
     Compare,
     Together,
-    LetGo,
+    Unpin,
     Reset,
     Undo,
     Engine,
-    Beside,
+    CompareEngines,
     Notes,
     Open,
     Freeze,
@@ -60,9 +60,9 @@ pub enum Command {
     Add,
     Remove,
     Save,
-    Shelf,
+    SavedMachines,
     Join,
-    Versus,
+    CompareMachines,
     Export,
     Complete,
     Sort,
@@ -75,7 +75,7 @@ pub enum Command {
     KnobLess,
     KnobMore,
     Peak,
-    TakeAway,
+    RemoveOp,
     Play,
     Answer,
     Theme,
@@ -111,7 +111,7 @@ pub enum Action {
     /// The machine in front of us is known.
     Detected(Box<Detected>),
     /// Free memory is another than it was.
-    Moved(Moved),
+    MemoryChanged(MemoryUpdate),
     /// How far a load has come.
     Progress {
         /// Which load.
@@ -129,22 +129,22 @@ pub enum Action {
         result: Result<Package, String>,
     },
     /// The models that can be chosen without asking a server.
-    Shelved(Vec<Arc<Item>>),
+    ModelsListed(Vec<Arc<Item>>),
     /// The further models of a running Ollama, or why one that was named does not tell them.
     Running(Result<Vec<Arc<Item>>, String>),
     /// What is known of one of them.
-    Looked {
+    ModelPlanned {
         /// Which question.
         id: u64,
         /// The model.
         item: Arc<Item>,
         /// The answer.
-        look: Look,
+        look: ModelStatus,
     },
     /// The saved machines, or why they cannot be listed.
-    MachinesListed(Result<Vec<Entry>, String>),
+    MachinesListed(Result<Vec<SavedMachine>, String>),
     /// What each of several machines makes of the model.
-    Versed(Vec<OnMachine>),
+    MachinesCompared(Vec<MachineResult>),
     /// A machine was saved, in one sentence, or why not.
     MachineSaved(Result<String, String>),
     /// What could follow a path that is being typed.
@@ -159,21 +159,21 @@ pub enum Action {
         /// Which question.
         id: u64,
         /// The answer.
-        limits: Box<Limits>,
+        limits: Box<KnobLimits>,
     },
     /// A part of the answer to an inquiry.
-    Answered {
+    QueryAnswered {
         /// Which inquiry.
         id: u64,
         /// The part.
-        part: Part,
+        part: QueryPart,
     },
     /// A page of the teach screen is worked out.
-    Taught {
+    PageReady {
         /// Which question.
         id: u64,
         /// The page, or why there is none, in one sentence.
-        result: Result<Arc<Sheet>, String>,
+        result: Result<Arc<PageContent>, String>,
     },
     /// A moment has passed for what plays by itself.
     Tick {
@@ -195,14 +195,14 @@ pub enum Action {
     /// Where a form was saved, or why it was not, in one sentence.
     Saved(Result<PathBuf, String>),
     /// Something in the background failed in a way that was not foreseen.
-    Broke(String),
+    TaskPanicked(String),
     /// The terminal, or the system, wants the program to end.
-    Leave(Leave),
+    Leave(ExitReason),
 }
 
 /// Why the planner ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
+pub enum ExitReason {
     /// A person quit.
     Quit,
     /// A signal of this number asked for it.

@@ -3,63 +3,63 @@
 mod adjust;
 pub mod advice;
 mod answers;
-pub mod beside;
 pub mod browse;
 pub mod cliffs;
 pub mod compare;
+pub mod engine_compare;
 pub mod export;
 mod header;
 mod history;
 mod knobs;
+pub mod library;
 pub mod live;
 mod load;
+mod locations;
 pub mod machine;
 pub mod matrix;
 mod mode;
 mod mouse;
 mod pages;
 mod quant;
-mod settle;
-pub mod shelf;
+mod refresh;
 pub mod sweep;
 mod tag;
 pub mod teach;
 pub mod together;
 mod update;
-mod whereabouts;
 
 use std::sync::Arc;
 
-use super::action::Leave;
-use super::regions::{Cursors, Panel, Regions, Shape};
+use super::action::ExitReason;
+use super::regions::{Cursors, Panel, Regions, ScreenLayout};
 use super::theme::Theme;
 use crate::engine::PreparedModel;
-use crate::engine::{EngineError, EngineId, Scene};
+use crate::engine::{EngineError, EngineId, KnobContext};
 use crate::machine::Machine;
 use crate::machine::what_if::WhatIf;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
-use crate::source::Held;
+use crate::source::ExplicitKnobs;
 
 use cliffs::Cliffs;
 use compare::Pin;
-use history::Step;
+use history::UndoStep;
 pub use knobs::KnobList;
+use library::Library;
 use live::Stale;
-pub use live::{FoundMachine, Known, Live};
+pub use live::{FoundMachine, Known, LiveMemory};
 pub use load::{Load, Loading};
-pub use mode::{Entry, Mode, Text};
-pub use pages::Subject;
-pub use settle::KnobLimits;
-use shelf::Shelf;
-use tag::{Lent, Tag};
-pub use teach::Teach;
-use whereabouts::Whereabouts;
+use locations::ModelLocations;
+pub use mode::{Mode, TextEntry, TextOrigin};
+pub use pages::ExplainTarget;
+pub use refresh::LimitsState;
+use tag::{Tag, TagDefaults};
+pub use teach::TeachScreen;
 
 /// What was changed last, and how long it stays marked.
 #[derive(Debug, Default)]
-pub struct Change {
+pub struct RecentChange {
     /// Counts changes.
     pub id: u64,
     /// The plan before, until the marks fade.
@@ -85,7 +85,7 @@ impl Default for Panels {
 
 /// What the planner begins with.
 #[derive(Debug)]
-pub struct Beginning {
+pub struct InitialState {
     /// Who decides.
     pub engine: EngineId,
     /// The knobs.
@@ -97,9 +97,9 @@ pub struct Beginning {
     /// Whether more of it will become known.
     pub known: Known,
     /// Whether its free memory is followed.
-    pub live: Live,
+    pub live: LiveMemory,
     /// The knobs that what comes with a model leaves alone.
-    pub held: Held,
+    pub held: ExplicitKnobs,
     /// How it looks.
     pub theme: Theme,
     /// Columns and rows of the screen.
@@ -134,35 +134,35 @@ pub struct App {
     /// Why the engine makes none of the present settings.
     pub refused: Option<EngineError>,
     pub bounds: Bounds,
-    pub limits: KnobLimits,
+    pub limits: LimitsState,
     pub cliffs: Cliffs,
-    pub change: Change,
+    pub change: RecentChange,
     pub loading: Loading,
     /// The models to choose from.
-    pub shelf: Shelf,
+    pub library: Library,
     /// Plans that are kept for a comparison, in the order in which they were pinned.
     pub pins: Vec<Pin>,
     /// Something to say in the footer until the next key.
     pub notice: Option<String>,
     /// The planner is to end.
-    pub leave: Option<Leave>,
+    pub leave: Option<ExitReason>,
 
     tag: Tag,
-    inquiry_id: u64,
+    query_id: u64,
     writing_id: u64,
-    whereabouts: Whereabouts,
+    locations: ModelLocations,
     lesson_id: u64,
     stale: Stale,
-    past: Vec<Step>,
-    made: quant::Made,
-    beat: u64,
+    past: Vec<UndoStep>,
+    made: quant::QuantisedModels,
+    tick_id: u64,
 }
 
 impl App {
-    /// The planner at its start; the first [`App::settle`] makes the first plan.
-    pub fn new(start: Beginning) -> Self {
+    /// The planner at its start; the first [`App::refresh`] makes the first plan.
+    pub fn new(start: InitialState) -> Self {
         let (columns, rows) = start.size;
-        let scene = Scene {
+        let scene = KnobContext {
             model: start.model.as_deref().map(|model| &**model),
             machine: &start.machine,
             raw: start.settings.raw,
@@ -191,23 +191,23 @@ impl App {
             plan: None,
             refused: None,
             bounds: Bounds::default(),
-            limits: KnobLimits::default(),
+            limits: LimitsState::default(),
             cliffs: Cliffs::default(),
-            change: Change::default(),
+            change: RecentChange::default(),
             loading: Loading::default(),
-            shelf: Shelf::default(),
+            library: Library::default(),
             pins: Vec::new(),
             notice: None,
             leave: None,
-            tag: Tag { held: start.held, lent: Lent::default() },
-            inquiry_id: 0,
+            tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
+            query_id: 0,
             writing_id: 0,
-            whereabouts: Whereabouts::default(),
+            locations: ModelLocations::default(),
             lesson_id: 0,
             stale: Stale::ByHand,
             past: Vec::new(),
-            made: quant::Made::default(),
-            beat: 0,
+            made: quant::QuantisedModels::default(),
+            tick_id: 0,
         }
     }
 
@@ -245,17 +245,17 @@ impl App {
     /// The panel that is shown below the knobs on a screen with room for one.
     pub fn visible(&self, panel: Panel) -> bool {
         match self.regions.shape {
-            Shape::TooSmall => false,
-            Shape::Tabbed => panel == Panel::Knobs || panel == self.panels.lower,
-            Shape::Columns => true,
+            ScreenLayout::TooSmall => false,
+            ScreenLayout::Tabbed => panel == Panel::Knobs || panel == self.panels.lower,
+            ScreenLayout::Columns => true,
         }
     }
 
     /// Says which keys to try first, until one is pressed.
-    pub fn greet(&mut self) {
+    pub fn show_welcome(&mut self) {
         let text = match self.regions.shape {
-            Shape::Columns => "Welcome. ← → change the context, Tab next panel, b models, ? all keys.",
-            Shape::TooSmall | Shape::Tabbed => "Welcome. ← → context, Tab next panel, ? all keys.",
+            ScreenLayout::Columns => "Welcome. ← → change the context, Tab next panel, b models, ? all keys.",
+            ScreenLayout::TooSmall | ScreenLayout::Tabbed => "Welcome. ← → context, Tab next panel, ? all keys.",
         };
         self.notice = Some(text.to_owned());
     }

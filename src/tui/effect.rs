@@ -1,20 +1,20 @@
 //! What the planner wants of the world, as data; [`Runner`] does it on threads.
 
-mod lanes;
-mod question;
+mod request;
 mod runner;
-mod world;
+mod services;
+mod workers;
 
 use std::sync::Arc;
 
 #[cfg(doc)]
 use super::action::Action;
-use super::inquiry::Inquiry;
+use super::query::Query;
 use crate::machine::Machine;
 
-pub use question::{Contest, Lesson, Question, Survey, Writing};
+pub use request::{ExportJob, LimitsRequest, MachinesRequest, SurveyJob, TeachRequest};
 pub use runner::Runner;
-pub use world::World;
+pub use services::Services;
 
 /// A wish.
 #[derive(Clone, Debug)]
@@ -29,22 +29,22 @@ pub enum Effect {
     /// Stop whatever is being read.
     CancelLoad,
     /// Keep a reference among those that were opened lately.
-    Remember(String),
-    /// List the models that there are; the answers are [`Action::Shelved`], then [`Action::Running`].
-    Shelve,
-    /// Look at models, the first of them first; the answers are [`Action::Looked`]. An older wish is dropped.
-    Survey(Box<Survey>),
+    AddRecent(String),
+    /// List the models that there are; the answers are [`Action::ModelsListed`], then [`Action::Running`].
+    ListModels,
+    /// Look at models, the first of them first; the answers are [`Action::ModelPlanned`]. An older wish is dropped.
+    Survey(Box<SurveyJob>),
     /// Look what could follow a path; the answer is [`Action::Completed`].
     Complete {
         /// What was typed.
         typed: String,
     },
     /// Find how far the knobs can go; the answer is [`Action::Limits`].
-    Limits(Box<Question>),
-    /// Answer a question in parts, each an [`Action::Answered`]; within a lane the newest one wins.
-    Ask(Box<Inquiry>),
-    /// Work out a page of the teach screen; the answer is [`Action::Taught`].
-    Teach(Box<Lesson>),
+    Limits(Box<LimitsRequest>),
+    /// Answer a question in parts, each an [`Action::QueryAnswered`]; within a lane the newest one wins.
+    Ask(Box<Query>),
+    /// Work out a page of the teach screen; the answer is [`Action::PageReady`].
+    Teach(Box<TeachRequest>),
     /// Send [`Action::Tick`] after a moment, for what plays by itself.
     Tick {
         /// Goes into the answer.
@@ -56,9 +56,9 @@ pub enum Effect {
         id: u64,
     },
     /// List the saved machines; the answer is [`Action::MachinesListed`].
-    Shelf,
-    /// Plan for several machines; the answer is [`Action::Versed`].
-    Versus(Box<Contest>),
+    ListMachines,
+    /// Plan for several machines; the answer is [`Action::MachinesCompared`].
+    CompareMachines(Box<MachinesRequest>),
     /// Save a machine; the answer is [`Action::MachineSaved`].
     SaveMachine {
         /// Under this name.
@@ -69,7 +69,7 @@ pub enum Effect {
     /// Hold free memory still, or follow it again.
     Freeze(bool),
     /// Write the plan in a form to be taken away; the answer is [`Action::Written`].
-    Write(Box<Writing>),
+    Write(Box<ExportJob>),
     /// Write a text to a file that is not there yet; the answer is [`Action::Saved`].
     Save {
         /// Where, as a person typed it.

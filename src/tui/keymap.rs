@@ -22,7 +22,7 @@ pub struct Binding {
     /// Where.
     pub scope: Scope,
     /// What it does, in a few words.
-    pub says: &'static str,
+    pub description: &'static str,
     /// Its place in the footer, for keys that matter much.
     pub footer: Option<Hint>,
 }
@@ -86,7 +86,7 @@ mod tests {
         for (i, a) in KEYS.iter().enumerate() {
             for b in &KEYS[i + 1..] {
                 let clash = a.scope == b.scope && a.keys.iter().any(|key| b.keys.contains(key));
-                assert!(!clash, "{} and {} share a key in {:?}", a.says, b.says, a.scope);
+                assert!(!clash, "{} and {} share a key in {:?}", a.description, b.description, a.scope);
             }
         }
     }

@@ -23,7 +23,7 @@ const FONTS: &str = "'JetBrains Mono','DejaVu Sans Mono',Menlo,Consolas,'Liberat
 pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
     let (columns, rows) = (f64::from(buffer.area.width), f64::from(buffer.area.height));
     let (width, height) = (columns * CELL.0 + 2.0 * MARGIN, rows * CELL.1 + BAR + MARGIN);
-    let paper = Paper::of(tone);
+    let paper = PictureColours::of(tone);
     let mut out = String::new();
     let view = format!("{} {}", number(width), number(height));
     // writing to a String cannot fail
@@ -49,7 +49,7 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
         escaped(title)
     );
     for y in buffer.area.top()..buffer.area.bottom() {
-        let cells: Vec<Painted> = (buffer.area.left()..buffer.area.right())
+        let cells: Vec<PaintedCell> = (buffer.area.left()..buffer.area.right())
             .filter_map(|x| buffer.cell((x, y)))
             .map(|c| paper.painted(c))
             .collect();
@@ -63,14 +63,14 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
 }
 
 /// One cell with its colours as they are seen.
-struct Painted<'a> {
+struct PaintedCell<'a> {
     symbol: &'a str,
     ink: String,
     ground: String,
     bold: bool,
 }
 
-struct Paper {
+struct PictureColours {
     ground: String,
     ink: String,
     quiet: String,
@@ -78,19 +78,19 @@ struct Paper {
     tone: Tone,
 }
 
-impl Paper {
+impl PictureColours {
     fn of(tone: Tone) -> Self {
         let hue = |hue: Hue| hex(hue.rgb(tone));
         let ground = if tone == Tone::Light { "#fbfcfd" } else { "#11161d" };
         Self { ground: ground.to_owned(), ink: hue(Hue::Text), quiet: hue(Hue::Dim), edge: hue(Hue::Border), tone }
     }
 
-    fn painted<'a>(&self, cell: &'a Cell) -> Painted<'a> {
+    fn painted<'a>(&self, cell: &'a Cell) -> PaintedCell<'a> {
         let ink = self.colour(cell.fg).unwrap_or_else(|| self.ink.clone());
         let ground = self.colour(cell.bg).unwrap_or_else(|| self.ground.clone());
         let (ink, ground) = if cell.modifier.contains(Modifier::REVERSED) { (ground, ink) } else { (ink, ground) };
         let ink = if cell.modifier.contains(Modifier::DIM) { self.quiet.clone() } else { ink };
-        Painted { symbol: cell.symbol(), ink, ground, bold: cell.modifier.contains(Modifier::BOLD) }
+        PaintedCell { symbol: cell.symbol(), ink, ground, bold: cell.modifier.contains(Modifier::BOLD) }
     }
 
     fn colour(&self, colour: Color) -> Option<String> {
@@ -101,7 +101,7 @@ impl Paper {
             // the sixteen have no fixed colours: near enough for a picture
             named => Hue::ALL
                 .into_iter()
-                .find(|&hue| super::theme::palette::colour(hue, self.tone, super::theme::Depth::Sixteen) == named)
+                .find(|&hue| super::theme::palette::colour(hue, self.tone, super::theme::ColourDepth::Sixteen) == named)
                 .map(|hue| hex(hue.rgb(self.tone))),
         }
     }
@@ -111,17 +111,17 @@ fn left(column: usize) -> f64 {
     MARGIN + column as f64 * CELL.0
 }
 
-fn grounds(out: &mut String, cells: &[Painted], top: f64, paper: &Paper) {
+fn grounds(out: &mut String, cells: &[PaintedCell], top: f64, paper: &PictureColours) {
     for (start, count) in runs(cells, |a, b| a.ground == b.ground) {
         let Some(cell) = cells.get(start).filter(|cell| cell.ground != paper.ground) else { continue };
         rect(out, left(start), top, count as f64 * CELL.0, CELL.1, &cell.ground, 1.0);
     }
 }
 
-fn words(out: &mut String, cells: &[Painted], top: f64) {
-    let is_text = |cell: &Painted| cell.symbol.trim() != "" && !lines::is_shape(cell.symbol);
+fn words(out: &mut String, cells: &[PaintedCell], top: f64) {
+    let is_text = |cell: &PaintedCell| cell.symbol.trim() != "" && !lines::is_shape(cell.symbol);
     // letters of a word share an element; a sign outside ASCII stands on its own, since fonts differ in its width
-    let joined = |a: &Painted, b: &Painted| {
+    let joined = |a: &PaintedCell, b: &PaintedCell| {
         a.ink == b.ink && a.bold == b.bold && is_text(a) && is_text(b) && a.symbol.is_ascii() && b.symbol.is_ascii()
     };
     for (start, count) in runs(cells, joined) {
@@ -142,7 +142,10 @@ fn words(out: &mut String, cells: &[Painted], top: f64) {
 }
 
 /// Where neighbours that are `same` begin, and how many there are.
-fn runs<'a>(cells: &'a [Painted<'a>], same: impl Fn(&Painted, &Painted) -> bool + 'a) -> Vec<(usize, usize)> {
+fn runs<'a>(
+    cells: &'a [PaintedCell<'a>],
+    same: impl Fn(&PaintedCell, &PaintedCell) -> bool + 'a,
+) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     for (at, cell) in cells.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| cells.get(at));

@@ -13,15 +13,15 @@ pub mod teach;
 
 use ratatui::layout::Rect;
 
-use super::widget::pen::width;
+use super::widget::row_writer::width;
 
 /// Smallest screen that the planner can be used on, in cells.
-pub const LEAST: (u16, u16) = (60, 20);
+pub const MIN_SCREEN: (u16, u16) = (60, 20);
 
 /// Rows that the panel below the knobs has at least, its frame included.
-const LEAST_BELOW: u16 = 8;
+const MIN_BELOW: u16 = 8;
 /// Rows of the layers' panel at least.
-const LEAST_LAYERS: u16 = 8;
+const MIN_LAYERS_ROWS: u16 = 8;
 
 /// The parts of the screen that can have the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
@@ -72,7 +72,7 @@ pub struct Cursors {
 
 /// How the panels are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ScreenLayout {
     /// Only a sentence has room.
     TooSmall,
     /// Knobs above, one of the other panels below.
@@ -85,7 +85,7 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Regions {
-    pub shape: Shape,
+    pub shape: ScreenLayout,
     pub screen: Rect,
     /// How many knobs there are; where not all have room they scroll.
     pub knob_count: usize,
@@ -104,7 +104,7 @@ impl Regions {
         let screen = Rect::new(0, 0, columns, rows);
         let none = Rect::ZERO;
         let mut regions = Self {
-            shape: Shape::TooSmall,
+            shape: ScreenLayout::TooSmall,
             screen,
             knob_count,
             header: none,
@@ -115,7 +115,7 @@ impl Regions {
             verdict: none,
             footer: none,
         };
-        if columns < LEAST.0 || rows < LEAST.1 {
+        if columns < MIN_SCREEN.0 || rows < MIN_SCREEN.1 {
             return regions;
         }
         regions.header = Rect { height: 1, ..screen };
@@ -123,14 +123,14 @@ impl Regions {
         let body = Rect { y: 1, height: rows - 2, ..screen };
         let knobs = knob_count.min(usize::from(u16::MAX / 4)) as u16;
         if columns < 80 || rows < 24 {
-            regions.shape = Shape::Tabbed;
+            regions.shape = ScreenLayout::Tabbed;
             let (upper, verdict) = cut_top(body, body.height - 3);
-            let (knobs, lower) = cut_top(upper, (knobs + 2).min(upper.height - (LEAST_BELOW - 1)));
+            let (knobs, lower) = cut_top(upper, (knobs + 2).min(upper.height - (MIN_BELOW - 1)));
             (regions.knobs, regions.verdict) = (knobs, verdict);
             (regions.layers, regions.memory, regions.graph) = (lower, lower, lower);
             return regions;
         }
-        regions.shape = Shape::Columns;
+        regions.shape = ScreenLayout::Columns;
         let left_width = if columns < 100 { columns * 19 / 40 } else { (columns * 2 / 5).clamp(44, 68) };
         let wide = columns >= 100 && rows >= 28;
         let (left, right, below) = if wide {
@@ -145,9 +145,9 @@ impl Regions {
         };
         let spread = 2 * knobs + 3;
         let roomy = rows >= 40 && spread <= left.height / 2;
-        let knobs_height = if roomy { spread } else { (knobs + 2).min(left.height - LEAST_BELOW) };
+        let knobs_height = if roomy { spread } else { (knobs + 2).min(left.height - MIN_BELOW) };
         (regions.knobs, regions.graph) = cut_top(left, knobs_height);
-        let layers_height = if wide { (right.height / 2).max(LEAST_LAYERS) } else { LEAST_LAYERS };
+        let layers_height = if wide { (right.height / 2).max(MIN_LAYERS_ROWS) } else { MIN_LAYERS_ROWS };
         (regions.layers, regions.memory) = cut_top(right, layers_height);
         regions.verdict = below;
         regions
@@ -182,7 +182,7 @@ impl Regions {
 
     /// The names of the panels that share the place below the knobs, on its lower edge; none where each has its own.
     pub fn tabs(&self) -> Vec<(Panel, Rect)> {
-        if self.shape != Shape::Tabbed {
+        if self.shape != ScreenLayout::Tabbed {
             return Vec::new();
         }
         let y = self.layers.bottom().saturating_sub(1);
@@ -210,9 +210,11 @@ impl Regions {
     pub fn at(&self, x: u16, y: u16, lower: Panel) -> Option<Panel> {
         let holds = |area: Rect| area.contains((x, y).into());
         match self.shape {
-            Shape::TooSmall => None,
-            Shape::Tabbed => holds(self.knobs).then_some(Panel::Knobs).or_else(|| holds(self.layers).then_some(lower)),
-            Shape::Columns => Panel::ALL.into_iter().find(|&panel| holds(self.panel(panel))),
+            ScreenLayout::TooSmall => None,
+            ScreenLayout::Tabbed => {
+                holds(self.knobs).then_some(Panel::Knobs).or_else(|| holds(self.layers).then_some(lower))
+            }
+            ScreenLayout::Columns => Panel::ALL.into_iter().find(|&panel| holds(self.panel(panel))),
         }
     }
 }
@@ -281,7 +283,7 @@ mod tests {
         fn parts_stay_on_the_screen_and_apart(columns in 0u16..400, rows in 0u16..200, knobs in 0usize..30) {
             let regions = Regions::of(columns, rows, knobs);
             let mut parts = vec![regions.header, regions.knobs, regions.verdict, regions.footer, regions.layers];
-            if regions.shape == Shape::Columns {
+            if regions.shape == ScreenLayout::Columns {
                 parts.extend([regions.memory, regions.graph]);
             }
             for (i, a) in parts.iter().enumerate() {
@@ -290,7 +292,7 @@ mod tests {
                     prop_assert!(a.intersection(*b).is_empty(), "{a:?} and {b:?} overlap");
                 }
             }
-            if regions.shape != Shape::TooSmall {
+            if regions.shape != ScreenLayout::TooSmall {
                 let filled: u32 = parts.iter().map(|part| u32::from(part.width) * u32::from(part.height)).sum();
                 prop_assert_eq!(filled, u32::from(columns) * u32::from(rows), "nothing is left bare");
             }

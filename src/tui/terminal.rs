@@ -23,11 +23,11 @@ use super::view;
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal while the planner has it. Dropping it gives the terminal back.
-pub struct Screen {
+pub struct TerminalGuard {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
-impl Screen {
+impl TerminalGuard {
     /// Takes the terminal: raw mode, the alternate screen, the mouse, and paste as one event. A panic on this thread
     /// gives it back before it is reported.
     ///
@@ -89,7 +89,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         give_back();
     }

@@ -1,20 +1,20 @@
 //! How the planner looks: colours that mean things, for the terminal that is there.
 
+pub mod backdrop;
 pub mod glyphs;
 pub mod palette;
-pub mod veil;
 
 use ratatui::style::{Color, Modifier, Style};
 
-pub use palette::{Depth, Hue, Tone};
+pub use palette::{ColourDepth, Hue, Tone};
 
 /// What the surroundings ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Appearance {
     /// On dark paper, on light paper, or without colour.
     pub tone: Tone,
     /// How many colours the terminal has.
-    pub depth: Depth,
+    pub depth: ColourDepth,
     /// Box drawing and blocks, or ASCII alone.
     pub glyphs: Glyphs,
 }
@@ -27,9 +27,9 @@ pub enum Glyphs {
     Ascii,
 }
 
-impl Look {
+impl Appearance {
     /// Everything that a modern terminal can do, on dark paper.
-    pub const BEST: Self = Self { tone: Tone::Dark, depth: Depth::True, glyphs: Glyphs::Unicode };
+    pub const BEST: Self = Self { tone: Tone::Dark, depth: ColourDepth::True, glyphs: Glyphs::Unicode };
 
     /// Reads `NO_COLOR`, `TERM`, `COLORTERM`, `COLORFGBG`, the locale, and plimsoll's own `PLIMSOLL_THEME`
     /// (`dark`, `light`, `mono`) and `PLIMSOLL_GLYPHS` (`unicode`, `ascii`), which have the last word.
@@ -38,11 +38,11 @@ impl Look {
         let term = get("TERM").unwrap_or_default();
         let plain = term == "dumb";
         let depth = match get("COLORTERM").as_deref() {
-            Some("truecolor" | "24bit") => Depth::True,
+            Some("truecolor" | "24bit") => ColourDepth::True,
             // Windows Terminal says it in its own way
-            _ if term.ends_with("-direct") || get("WT_SESSION").is_some() => Depth::True,
-            _ if term.contains("256color") => Depth::Indexed,
-            _ => Depth::Sixteen,
+            _ if term.ends_with("-direct") || get("WT_SESSION").is_some() => ColourDepth::True,
+            _ if term.contains("256color") => ColourDepth::Indexed,
+            _ => ColourDepth::Sixteen,
         };
         // "15;0": foreground, background; 7 and 9 to 15 are light paper
         let light = get("COLORFGBG")
@@ -72,12 +72,12 @@ impl Look {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     /// What it was made of.
-    pub look: Look,
+    pub look: Appearance,
 }
 
 impl Theme {
     /// The theme of `look`.
-    pub const fn new(look: Look) -> Self {
+    pub const fn new(look: Appearance) -> Self {
         Self { look }
     }
 
@@ -89,7 +89,7 @@ impl Theme {
             Tone::Light => Tone::Mono,
             Tone::Mono => Tone::Dark,
         };
-        Self { look: Look { tone, ..self.look } }
+        Self { look: Appearance { tone, ..self.look } }
     }
 
     /// Parts of a bar need textures because colours are absent or eighth blocks are.
@@ -129,7 +129,7 @@ impl Theme {
     pub fn selected(self) -> Style {
         match self.look.tone {
             Tone::Mono => Style::new().add_modifier(Modifier::BOLD),
-            _ if self.look.depth == Depth::Sixteen => Style::new().add_modifier(Modifier::BOLD),
+            _ if self.look.depth == ColourDepth::Sixteen => Style::new().add_modifier(Modifier::BOLD),
             _ => Style::new().bg(self.colour(Hue::Ground)),
         }
     }
@@ -155,16 +155,16 @@ pub const fn device_hue(index: usize, count: usize) -> Hue {
 mod tests {
     use super::*;
 
-    fn look(pairs: &[(&str, &str)]) -> Look {
-        Look::from_env(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+    fn look(pairs: &[(&str, &str)]) -> Appearance {
+        Appearance::from_env(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
     }
 
     #[test]
     fn the_surroundings_decide_the_look() {
         let best = look(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("LANG", "en_GB.UTF-8")]);
-        assert_eq!(best, Look::BEST);
-        assert_eq!(look(&[("TERM", "xterm-256color")]).depth, Depth::Indexed);
-        assert_eq!(look(&[("TERM", "xterm")]).depth, Depth::Sixteen);
+        assert_eq!(best, Appearance::BEST);
+        assert_eq!(look(&[("TERM", "xterm-256color")]).depth, ColourDepth::Indexed);
+        assert_eq!(look(&[("TERM", "xterm")]).depth, ColourDepth::Sixteen);
         assert_eq!(look(&[("TERM", "xterm"), ("NO_COLOR", "1")]).tone, Tone::Mono);
         assert_eq!(look(&[("TERM", "xterm"), ("NO_COLOR", "")]).tone, Tone::Dark, "an empty NO_COLOR asks for nothing");
         let dumb = look(&[("TERM", "dumb"), ("LANG", "de_DE.UTF-8")]);

@@ -17,13 +17,12 @@
 //! ```
 //!
 //! The machine has a screen of its own, `machine`, and so has [`teach`]. Pages that stand in front: `help`, `models`,
-//! `explain`, `engines`, `beside`, `notes`, `because`, `best`, `sweep`, `matrix`, `compare`, `together`, `export`. Where each part
+//! `explain`, `engines`, `engine_compare`, `notes`, `why`, `best`, `sweep`, `matrix`, `compare`, `together`, `export`. Where each part
 //! stands is in [`super::regions`].
 
-mod because;
-mod beside;
 mod best;
 pub mod compare;
+mod engine_compare;
 mod engines;
 mod explain;
 mod export;
@@ -41,23 +40,24 @@ pub mod models;
 mod notes;
 mod page;
 pub mod peaks;
-mod small;
 pub mod sweep;
 pub mod teach;
 mod together;
+mod too_small;
 mod verdict;
+mod why;
 
 use ratatui::buffer::Buffer;
 
 use super::app::{App, Mode};
-use super::regions::{Panel, Shape};
-use super::theme::{Glyphs, Hue, glyphs, veil};
-use super::widget::pen::Pen;
+use super::regions::{Panel, ScreenLayout};
+use super::theme::{Glyphs, Hue, backdrop, glyphs};
+use super::widget::row_writer::RowWriter;
 
 /// Draws everything. The buffer may have any size.
 pub fn draw(app: &App, buffer: &mut Buffer) {
-    if app.regions.shape == Shape::TooSmall {
-        small::draw(app, buffer);
+    if app.regions.shape == ScreenLayout::TooSmall {
+        too_small::draw(app, buffer);
     } else if let Mode::Machine(bench) = &app.mode {
         header::draw(app, buffer);
         footer::draw(app, buffer);
@@ -82,7 +82,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             footer::draw(app, buffer);
         }
         if !matches!(app.mode, Mode::Plan | Mode::Entry(_)) {
-            veil::dim(buffer, app.theme);
+            backdrop::dim(buffer, app.theme);
             // the keys that matter on the page stay readable
             footer::draw(app, buffer);
         }
@@ -91,9 +91,9 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
             Mode::Browse(page) => models::draw(app, page, buffer),
             Mode::Explain(subject, scroll) => explain::draw(app, *subject, *scroll, buffer),
             Mode::Engines(at) => engines::draw(app, *at, buffer),
-            Mode::Beside(page) => beside::draw(app, page, buffer),
+            Mode::EngineCompare(page) => engine_compare::draw(app, page, buffer),
             Mode::Notes(scroll) => notes::draw(app, *scroll, buffer),
-            Mode::Because(page) => because::draw(app, page, buffer),
+            Mode::Why(page) => why::draw(app, page, buffer),
             Mode::Best(page) => best::draw(app, page, buffer),
             Mode::Sweep(page) => sweep::draw(app, page, buffer),
             Mode::Matrix(page) => matrix::draw(app, page, buffer),
@@ -112,6 +112,6 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
 fn tabs(app: &App, buffer: &mut Buffer) {
     for (panel, place) in app.regions.tabs() {
         let ink = if panel == app.panels.lower { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
-        Pen::new(buffer, place, 0).put(" ", ink).put(panel.title(), ink).put(" ", ink);
+        RowWriter::new(buffer, place, 0).put(" ", ink).put(panel.title(), ink).put(" ", ink);
     }
 }

@@ -5,6 +5,6 @@ pub mod bar;
 pub mod columns;
 pub mod field;
 pub mod panel;
-pub mod pen;
+pub mod row_writer;
 pub mod slider;
 pub mod stack;

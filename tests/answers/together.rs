@@ -1,6 +1,6 @@
 //! Several models on one machine.
 
-use plimsoll::answer::together::{Fate, Household, Tenant, live_together};
+use plimsoll::answer::together::{LoadOutcome, LoadRequest, LoadedModels, load_together};
 use plimsoll::engine::EngineId;
 use plimsoll::engine::PreparedModel;
 use plimsoll::plan::Verdict;
@@ -17,29 +17,31 @@ fn with(tokens: u64) -> Settings {
 }
 
 /// The tenants that stay.
-fn stay(household: &Household) -> Vec<usize> {
-    household.residents().map(|(tenant, _)| tenant).collect()
+fn stay(loaded_models: &LoadedModels) -> Vec<usize> {
+    loaded_models.loaded().map(|(tenant, _)| tenant).collect()
 }
 
 #[test]
 fn small_models_live_together_and_a_large_one_makes_the_first_go() {
     let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
     let settings = with(4096);
-    let tenant = |model| Tenant { model, settings: &settings };
+    let tenant = |model| LoadRequest { model, settings: &settings };
     let machine = one_gpu(12);
 
-    let two = live_together(EngineId::Ollama024, &machine, &[tenant(&large), tenant(&small)]).unwrap();
-    assert!(two.all_live_together());
-    let used: Bytes = two.residents().map(|(_, plan)| plan.totals.gpu).sum();
+    let two = load_together(EngineId::Ollama024, &machine, &[tenant(&large), tenant(&small)]).unwrap();
+    assert!(two.all_loaded());
+    let used: Bytes = two.loaded().map(|(_, plan)| plan.totals.gpu).sum();
     assert_eq!(two.left.gpus[0].free, machine.gpus[0].free - used);
-    assert!(two.residents().all(|(_, plan)| plan.verdict == Verdict::Gpu));
+    assert!(two.loaded().all(|(_, plan)| plan.verdict == Verdict::Gpu));
 
     let another = large.clone();
     let tenants = [tenant(&small), tenant(&large), tenant(&another)];
-    let three = live_together(EngineId::Ollama024, &machine, &tenants).unwrap();
-    assert!(matches!(&three.fates[0], Fate::Evicted { by: 2, why } if why.contains("all layers are required on GPU")));
+    let three = load_together(EngineId::Ollama024, &machine, &tenants).unwrap();
+    assert!(
+        matches!(&three.outcomes[0], LoadOutcome::Evicted { by: 2, why } if why.contains("all layers are required on GPU"))
+    );
     assert_eq!(stay(&three), [1, 2]);
-    assert!(!three.all_live_together());
+    assert!(!three.all_loaded());
 }
 
 #[rstest]
@@ -48,20 +50,20 @@ fn alone_a_model_may_be_split_but_not_beside_another(
 ) {
     let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
     let settings = with(32_768);
-    let tenant = |model| Tenant { model, settings: &settings };
-    let both = live_together(engine, &one_gpu(8), &[tenant(&small), tenant(&large)]).unwrap();
-    assert!(matches!(&both.fates[0], Fate::Evicted { by: 1, .. }));
-    assert!(matches!(&both.fates[1], Fate::Loaded(plan) if plan.verdict == Verdict::Split));
+    let tenant = |model| LoadRequest { model, settings: &settings };
+    let both = load_together(engine, &one_gpu(8), &[tenant(&small), tenant(&large)]).unwrap();
+    assert!(matches!(&both.outcomes[0], LoadOutcome::Evicted { by: 1, .. }));
+    assert!(matches!(&both.outcomes[1], LoadOutcome::Loaded(plan) if plan.verdict == Verdict::Split));
 }
 
 #[test]
 fn servers_of_llama_cpp_know_nothing_of_each_other() {
     let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
     let settings = with(32_768);
-    let tenant = |model| Tenant { model, settings: &settings };
-    let both = live_together(EngineId::LlamaCpp, &one_gpu(8), &[tenant(&small), tenant(&large)]).unwrap();
+    let tenant = |model| LoadRequest { model, settings: &settings };
+    let both = load_together(EngineId::LlamaCpp, &one_gpu(8), &[tenant(&small), tenant(&large)]).unwrap();
     assert_eq!(stay(&both), [0, 1]);
-    assert!(matches!(&both.fates[1], Fate::Loaded(plan) if plan.verdict == Verdict::Split));
+    assert!(matches!(&both.outcomes[1], LoadOutcome::Loaded(plan) if plan.verdict == Verdict::Split));
 }
 
 /// What Ollama expects a model to need: its file, and an f16 cache of its context. `PredictServerVRAM`, written down anew.
@@ -75,13 +77,13 @@ fn predicted(model: &PreparedModel, tokens: u64) -> u64 {
 fn from_0_30_a_further_model_is_to_need_four_fifths_of_what_is_left_at_most() {
     let (small, large) = (model("llama3.2-1b"), model("llama3.1-8b"));
     let settings = with(4096);
-    let tenants = [&small, &large].map(|model| Tenant { model, settings: &settings });
+    let tenants = [&small, &large].map(|model| LoadRequest { model, settings: &settings });
     let left_for_the_second = |free: u64| {
         let mut machine = one_gpu(24);
         machine.gpus[0].free = Bytes(free);
-        let household = live_together(EngineId::Ollama, &machine, &tenants).unwrap();
-        let first = live_together(EngineId::Ollama, &machine, &tenants[..1]).unwrap();
-        (household.all_live_together(), first.left.gpus[0].free.0)
+        let loaded_models = load_together(EngineId::Ollama, &machine, &tenants).unwrap();
+        let first = load_together(EngineId::Ollama, &machine, &tenants[..1]).unwrap();
+        (loaded_models.all_loaded(), first.left.gpus[0].free.0)
     };
     // the least that is free with which both live together
     let (mut out, mut stays) = (4 << 30, 20 << 30);
@@ -100,11 +102,11 @@ fn from_0_30_a_part_that_was_asked_for_is_not_foretold() {
     let part = Settings { gpu_layers: GpuLayers::Count(10), ..with(4096) };
     let whole = with(4096);
     let both = |settings| {
-        let tenants = [Tenant { model: &small, settings: &whole }, Tenant { model: &large, settings }];
-        live_together(EngineId::Ollama, &one_gpu(7), &tenants).unwrap()
+        let tenants = [LoadRequest { model: &small, settings: &whole }, LoadRequest { model: &large, settings }];
+        load_together(EngineId::Ollama, &one_gpu(7), &tenants).unwrap()
     };
-    assert!(matches!(both(&whole).fates[0], Fate::Evicted { by: 1, .. }));
-    assert!(both(&part).all_live_together());
+    assert!(matches!(both(&whole).outcomes[0], LoadOutcome::Evicted { by: 1, .. }));
+    assert!(both(&part).all_loaded());
 }
 
 #[test]
@@ -115,13 +117,13 @@ fn from_0_30_a_load_that_runs_out_of_memory_makes_all_others_go() {
     let whole = with(4096);
     let other = small.clone();
     let tenants = [
-        Tenant { model: &small, settings: &whole },
-        Tenant { model: &other, settings: &whole },
-        Tenant { model: &large, settings: &part },
+        LoadRequest { model: &small, settings: &whole },
+        LoadRequest { model: &other, settings: &whole },
+        LoadRequest { model: &large, settings: &part },
     ];
-    let three = live_together(EngineId::Ollama, &one_gpu(7), &tenants).unwrap();
-    for fate in &three.fates[..2] {
-        assert!(matches!(fate, Fate::Evicted { by: 2, why } if why.contains("runs out of memory")));
+    let three = load_together(EngineId::Ollama, &one_gpu(7), &tenants).unwrap();
+    for outcome in &three.outcomes[..2] {
+        assert!(matches!(outcome, LoadOutcome::Evicted { by: 2, why } if why.contains("runs out of memory")));
     }
     assert_eq!(stay(&three), [2]);
 }
@@ -130,15 +132,16 @@ fn from_0_30_a_load_that_runs_out_of_memory_makes_all_others_go() {
 fn one_file_is_loaded_once() {
     let model = model("llama3.2-1b");
     let (one, two) = (with(4096), with(8192));
-    let tenant = |settings| Tenant { model: &model, settings };
-    let shared = live_together(EngineId::Ollama, &one_gpu(24), &[tenant(&one), tenant(&one)]).unwrap();
-    assert!(matches!(shared.fates[1], Fate::Shares(0)) && shared.all_live_together());
+    let tenant = |settings| LoadRequest { model: &model, settings };
+    let shared = load_together(EngineId::Ollama, &one_gpu(24), &[tenant(&one), tenant(&one)]).unwrap();
+    assert!(matches!(shared.outcomes[1], LoadOutcome::Shares(0)) && shared.all_loaded());
 
-    let anew = live_together(EngineId::Ollama, &one_gpu(24), &[tenant(&one), tenant(&one), tenant(&two)]).unwrap();
-    let goes = |fate: &Fate| matches!(fate, Fate::Evicted { by: 2, why } if why.contains("other knobs"));
-    assert!(goes(&anew.fates[0]) && goes(&anew.fates[1]), "who was served by it goes too");
+    let anew = load_together(EngineId::Ollama, &one_gpu(24), &[tenant(&one), tenant(&one), tenant(&two)]).unwrap();
+    let goes =
+        |outcome: &LoadOutcome| matches!(outcome, LoadOutcome::Evicted { by: 2, why } if why.contains("other knobs"));
+    assert!(goes(&anew.outcomes[0]) && goes(&anew.outcomes[1]), "who was served by it goes too");
 
-    let servers = live_together(EngineId::LlamaCpp, &one_gpu(24), &[tenant(&one), tenant(&one)]).unwrap();
+    let servers = load_together(EngineId::LlamaCpp, &one_gpu(24), &[tenant(&one), tenant(&one)]).unwrap();
     assert_eq!(stay(&servers), [0, 1]);
 }
 
@@ -147,9 +150,9 @@ fn three_models_a_gpu_are_the_most() {
     let model = model("llama3.2-1b");
     let copies: Vec<PreparedModel> = vec![model; 4];
     let settings = with(1024);
-    let tenants: Vec<_> = copies.iter().map(|model| Tenant { model, settings: &settings }).collect();
-    let four = live_together(EngineId::Ollama, &one_gpu(96), &tenants).unwrap();
-    assert!(matches!(&four.fates[0], Fate::Evicted { by: 3, why } if why.contains("at most 3")));
+    let tenants: Vec<_> = copies.iter().map(|model| LoadRequest { model, settings: &settings }).collect();
+    let four = load_together(EngineId::Ollama, &one_gpu(96), &tenants).unwrap();
+    assert!(matches!(&four.outcomes[0], LoadOutcome::Evicted { by: 3, why } if why.contains("at most 3")));
     assert_eq!(stay(&four), [1, 2, 3]);
 }
 
@@ -160,29 +163,29 @@ proptest! {
     fn nobody_is_given_what_another_holds(
         engine in any_engine(), tenants in proptest::collection::vec((laws::any_model(), settings()), 1..=4), machine in machine(),
     ) {
-        let tenants: Vec<_> = tenants.iter().map(|(model, settings)| Tenant { model, settings }).collect();
-        let Ok(household) = live_together(engine, &machine, &tenants) else { return Ok(()) };
-        prop_assert_eq!(household.fates.len(), tenants.len());
+        let tenants: Vec<_> = tenants.iter().map(|(model, settings)| LoadRequest { model, settings }).collect();
+        let Ok(loaded_models) = load_together(engine, &machine, &tenants) else { return Ok(()) };
+        prop_assert_eq!(loaded_models.outcomes.len(), tenants.len());
         for (index, gpu) in machine.gpus.iter().enumerate() {
-            let asked: Bytes = household.residents().map(|(_, plan)| plan.devices[index].asked()).sum();
-            prop_assert_eq!(household.left.gpus[index].free, gpu.free - asked);
+            let asked: Bytes = loaded_models.loaded().map(|(_, plan)| plan.devices[index].asked()).sum();
+            prop_assert_eq!(loaded_models.left.gpus[index].free, gpu.free - asked);
         }
-        for fate in &household.fates {
-            match fate {
-                Fate::Evicted { by, .. } => prop_assert!(engine.facts().evicts && *by < tenants.len()),
-                Fate::Shares(host) => prop_assert!(matches!(household.fates[*host], Fate::Loaded(_))),
-                Fate::Loaded(plan) => prop_assert!(plan.refusal.is_none()),
-                Fate::Refused(why) => prop_assert!(!why.is_empty()),
+        for outcome in &loaded_models.outcomes {
+            match outcome {
+                LoadOutcome::Evicted { by, .. } => prop_assert!(engine.facts().evicts && *by < tenants.len()),
+                LoadOutcome::Shares(host) => prop_assert!(matches!(loaded_models.outcomes[*host], LoadOutcome::Loaded(_))),
+                LoadOutcome::Loaded(plan) => prop_assert!(plan.refusal.is_none()),
+                LoadOutcome::Refused(why) => prop_assert!(!why.is_empty()),
             }
         }
         let estimator = matches!(engine, EngineId::Ollama024 | EngineId::Ollama011);
-        for (tenant, plan) in household.residents().skip(1).filter(|_| estimator) {
+        for (tenant, plan) in loaded_models.loaded().skip(1).filter(|_| estimator) {
             // beside others a model is whole on the GPUs, unless fewer layers were asked for
             let whole = plan.offloaded == plan.layers.len() || machine.gpus.is_empty();
             prop_assert!(whole || tenants[tenant].settings.gpu_layers != GpuLayers::Auto);
         }
-        if let Some(most) = engine.facts().most_loaded(&machine) {
-            prop_assert!(household.residents().count() <= most);
+        if let Some(most) = engine.facts().max_loaded_models(&machine) {
+            prop_assert!(loaded_models.loaded().count() <= most);
         }
     }
 }

@@ -16,9 +16,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use divan::Bencher;
-use plimsoll::gguf::write::{Draft, Draw, Form, write};
+use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use plimsoll::gguf::{ElementType, GgmlType};
-use plimsoll::source::{open, unwatched};
+use plimsoll::source::{no_progress, open};
 
 const TOKENS: usize = 262_144;
 /// Names the file to open, and with it the process that measures its own memory.
@@ -29,7 +29,7 @@ fn main() {
         measure(Path::new(&path));
         return;
     }
-    let header = open(file(), &mut unwatched).expect("the file was written by this program").header;
+    let header = open(file(), &mut no_progress).expect("the file was written by this program").header;
     println!("header: {} bytes, {} tensors", header.data_start, header.tensors.len());
     let this = std::env::current_exe().expect("a program knows its path");
     Command::new(this).env(MEASURE, file()).status().expect("this program runs again");
@@ -64,7 +64,7 @@ fn forget() {
 
 fn read_all() -> u64 {
     static SIZE: OnceLock<u64> = OnceLock::new();
-    let size = *SIZE.get_or_init(|| open(file(), &mut unwatched).expect("as above").header.data_start);
+    let size = *SIZE.get_or_init(|| open(file(), &mut no_progress).expect("as above").header.data_start);
     let mut buffer = vec![0; 1 << 20];
     let mut file = File::open(file()).expect("as above").take(size);
     let mut read = 0;
@@ -80,7 +80,7 @@ fn read_all() -> u64 {
 
 #[divan::bench(sample_count = 200)]
 fn open_header() -> usize {
-    open(black_box(file()), &mut unwatched).expect("as above").header.tensors.len()
+    open(black_box(file()), &mut no_progress).expect("as above").header.tensors.len()
 }
 
 fn folder() -> PathBuf {
@@ -92,20 +92,20 @@ fn file() -> &'static Path {
     FILE.get_or_init(|| {
         let path = folder().join("header.gguf");
         fs::create_dir_all(folder()).expect("the temporary folder takes files");
-        fs::write(&path, write(&draft(), Form::default())).expect("the temporary folder takes files");
+        fs::write(&path, write(&draft(), Encoding::default())).expect("the temporary folder takes files");
         path
     })
 }
 
-fn draft() -> Draft {
+fn draft() -> HeaderSpec {
     let strings = |n: usize, text: &dyn Fn(usize) -> String| {
-        Draw::Array(ElementType::String, (0..n).map(|i| Draw::String(text(i))).collect())
+        ValueSpec::Array(ElementType::String, (0..n).map(|i| ValueSpec::String(text(i))).collect())
     };
     let metadata = vec![
-        ("general.architecture".to_owned(), Draw::String("llama".to_owned())),
+        ("general.architecture".to_owned(), ValueSpec::String("llama".to_owned())),
         ("tokenizer.ggml.tokens".to_owned(), strings(TOKENS, &|i| format!("tok{i}"))),
-        ("tokenizer.ggml.token_type".to_owned(), Draw::Array(ElementType::I32, vec![Draw::I32(1); TOKENS])),
-        ("tokenizer.ggml.scores".to_owned(), Draw::Array(ElementType::F32, vec![Draw::F32(0.0); TOKENS])),
+        ("tokenizer.ggml.token_type".to_owned(), ValueSpec::Array(ElementType::I32, vec![ValueSpec::I32(1); TOKENS])),
+        ("tokenizer.ggml.scores".to_owned(), ValueSpec::Array(ElementType::F32, vec![ValueSpec::F32(0.0); TOKENS])),
         ("tokenizer.ggml.merges".to_owned(), strings(2 * TOKENS, &|i| format!("tok{i} tok{}", i + 1))),
     ];
     let tensors = (0..94)
@@ -113,7 +113,7 @@ fn draft() -> Draft {
             (0..12).map(move |i| (format!("blk.{block}.tensor_{i}.weight"), GgmlType::Q4K, vec![4096, 4096]))
         })
         .collect();
-    Draft { metadata, tensors }
+    HeaderSpec { metadata, tensors }
 }
 
 /// Opens `path` and prints by how much the resident memory of this process rose at its highest.
@@ -126,7 +126,7 @@ fn measure(path: &Path) {
     // resets the highest value so far (proc(5))
     let reset = fs::write("/proc/self/clear_refs", "5");
     let before = kib("VmRSS");
-    let opened = open(path, &mut unwatched).expect("the file was written by this program");
+    let opened = open(path, &mut no_progress).expect("the file was written by this program");
     match (reset, before, kib("VmHWM"), kib("VmRSS")) {
         (Ok(()), Some(before), Some(peak), Some(after)) => println!(
             "added resident memory: {} KiB at its highest, {} KiB afterwards",

@@ -7,16 +7,16 @@
 #[allow(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
-#[path = "../given.rs"]
+#[path = "../fixtures.rs"]
 #[allow(dead_code, reason = "shared with tests that need more of it")]
-mod given;
+mod fixtures;
 
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use divan::Bencher;
-use given::{card, cards, server};
+use fixtures::{card, cards, server};
 use plimsoll::answer::Goal;
 use plimsoll::answer::matrix::Axis;
 use plimsoll::engine::EngineId;
@@ -27,7 +27,7 @@ use plimsoll::machine::{Backend, Machine};
 use plimsoll::model::Model;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{Context, FlashAttn, Settings};
-use plimsoll::source::catalogue::{self, Entry};
+use plimsoll::source::catalogue::{self, CatalogueEntry};
 use plimsoll::units::Bytes;
 
 fn main() {
@@ -88,7 +88,8 @@ fn models() -> &'static [(String, PreparedModel)] {
     static READ: OnceLock<Vec<(String, PreparedModel)>> = OnceLock::new();
     READ.get_or_init(|| {
         let read = |name: String| Some((name.clone(), Model::from_header(support::model(&name), &name).ok()?.into()));
-        let known = |entry: &Entry| Some((entry.names().next()?.to_owned(), entry.model(FileType::Q4KM).ok()?.into()));
+        let known =
+            |entry: &CatalogueEntry| Some((entry.names().next()?.to_owned(), entry.model(FileType::Q4KM).ok()?.into()));
         let catalogue = catalogue::all().iter().filter_map(known);
         support::model_names().into_iter().filter_map(read).chain(catalogue).collect()
     })
@@ -176,7 +177,7 @@ fn max_context_on_uneven_cards(bencher: Bencher<'_, '_>, question: Uneven) {
     let Uneven { engine, model, layers, backend, cards } = question;
     let (_, model) = models().iter().find(|(name, _)| name == model).unwrap();
     let gpus = cards.iter().map(|&mebibytes| card(backend, Bytes::mib(mebibytes))).collect();
-    let machine = Machine { ram: server(0, Bytes::ZERO).ram, ..given::machine(gpus) };
+    let machine = Machine { ram: server(0, Bytes::ZERO).ram, ..fixtures::machine(gpus) };
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     bencher.bench(|| request.largest(Knob::Context, Goal::AtLeast(layers)));
@@ -185,7 +186,7 @@ fn max_context_on_uneven_cards(bencher: Bencher<'_, '_>, question: Uneven) {
 /// The largest of thirty quantisations of 80 layers that fits on 2 GPUs.
 #[divan::bench]
 fn max_quantisation_70b(bencher: Bencher<'_, '_>) {
-    let (model, machine) = (given::model("llama3.1-70b"), server(2, Bytes::gib(24)));
+    let (model, machine) = (fixtures::model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
     let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
     assert!(request.largest_quantisation(Goal::All).found.is_some());
@@ -199,7 +200,7 @@ fn pairs() -> impl Iterator<Item = Question> {
 /// 12 contexts by 6 numbers of sequences, or by 6 types of cache; the bar is 250 ms.
 #[divan::bench(args = pairs(), sample_count = 10, sample_size = 1)]
 fn matrix_12_by_6_llama_70b(bencher: Bencher<'_, '_>, Question(engine, columns): Question) {
-    let (model, machine) = (given::model("llama3.1-70b"), server(2, Bytes::gib(24)));
+    let (model, machine) = (fixtures::model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { flash_attn: FlashAttn::On, ..Settings::default() };
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let axes = || (Axis::spread(Knob::Context, &request, 12), Axis::spread(columns, &request, 6));

@@ -10,10 +10,10 @@ mod support;
 mod oracle;
 
 use divan::Bencher;
-use plimsoll::engine::ggml::Backend;
-use plimsoll::engine::llama_cpp::context::Options;
-use plimsoll::engine::llama_cpp::fit::{Limits, fit};
-use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
+use plimsoll::engine::ggml::BackendProps;
+use plimsoll::engine::llama_cpp::context::ContextParams;
+use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
+use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
 use plimsoll::engine::{self, EngineId, PreparedModel};
 use plimsoll::machine::{self, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::model::Model;
@@ -28,33 +28,33 @@ fn main() {
 }
 
 fn devices(gpus: usize, gib: u64) -> Vec<Device> {
-    vec![Device { backend: Backend::CUDA, free: gib << 30 }; gpus]
+    vec![Device { backend: BackendProps::CUDA, free: gib << 30 }; gpus]
 }
 
 /// Graph, schedule and buffers: the bars are 1.5 ms for a model of 8 B on one GPU and 3 ms for one of 235 B on four.
 #[divan::bench(args = CASES)]
 fn measure(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let header = support::model(name);
-    let options = Options { n_ctx: 32_768, ..Options::default() };
+    let options = ContextParams { n_ctx: 32_768, ..ContextParams::default() };
     let devices = devices(gpus, 48);
-    let loaded = Loaded::new(&header, Release::default()).unwrap();
-    bencher.bench(|| loaded.measure(&devices, &Spread::default(), &options).unwrap());
+    let loaded = LoadedModel::new(&header, Release::default()).unwrap();
+    bencher.bench(|| loaded.measure(&devices, &LayerSplit::default(), &options).unwrap());
 }
 
 /// What is read of a header once.
 #[divan::bench(args = ["llama3.1-8b", "qwen3-235b-a22b"])]
 fn load(bencher: Bencher<'_, '_>, name: &str) {
     let header = support::model(name);
-    bencher.bench(|| Loaded::new(&header, Release::default()).unwrap());
+    bencher.bench(|| LoadedModel::new(&header, Release::default()).unwrap());
 }
 
 /// A fit asks for many measurements.
 #[divan::bench(args = [("llama3.1-8b", 1, 6), ("qwen3-235b-a22b", 4, 24)])]
 fn fits(bencher: Bencher<'_, '_>, (name, gpus, gib): (&str, usize, u64)) {
-    let loaded = Loaded::new(&support::model(name), Release::default()).unwrap();
-    let limits = Limits { margins: vec![1 << 30; gpus], min_ctx: 4096, ram: 1 << 40 };
+    let loaded = LoadedModel::new(&support::model(name), Release::default()).unwrap();
+    let limits = FitLimits { margins: vec![1 << 30; gpus], min_ctx: 4096, ram: 1 << 40 };
     let devices = devices(gpus, gib);
-    bencher.bench(|| fit(&loaded, &devices, &Spread::default(), &Options::default(), &limits).unwrap());
+    bencher.bench(|| fit(&loaded, &devices, &LayerSplit::default(), &ContextParams::default(), &limits).unwrap());
 }
 
 /// A whole plan as the planner draws it: a fit that has nothing to do, then everything that is alive at the peak.

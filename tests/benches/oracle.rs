@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use plimsoll::engine::llama_cpp::context::Options;
-use plimsoll::engine::llama_cpp::{Device, Loaded, Spread};
-use plimsoll::gguf::write::Form;
+use plimsoll::engine::llama_cpp::context::ContextParams;
+use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
+use plimsoll::gguf::write::Encoding;
 use plimsoll::settings::Release;
-use plimsoll::source::{description, open, unwatched};
+use plimsoll::source::{description, no_progress, open};
 use serde_json::{Value, json};
 
 use crate::support;
@@ -38,9 +38,10 @@ pub fn compare(models: &[(&str, usize)], devices: impl Fn(usize) -> Vec<Device>)
         };
         let mut times = (Vec::new(), Vec::new());
         for ((n_ctx, answer), took) in contexts().zip(&theirs.0).zip(&theirs.1) {
-            let options = Options { n_ctx, ..Options::default() };
+            let options = ContextParams { n_ctx, ..ContextParams::default() };
             let begun = Instant::now();
-            let ours = loaded.measure(&devices, &Spread::default(), &options).expect("llama.cpp takes these settings");
+            let ours =
+                loaded.measure(&devices, &LayerSplit::default(), &options).expect("llama.cpp takes these settings");
             times.0.push(begun.elapsed());
             times.1.push(*took);
             for (key, figures) in [("model", &ours.model), ("context", &ours.context), ("compute", &ours.compute)] {
@@ -80,7 +81,7 @@ impl Sparse {
         let mut model: Value = serde_json::from_str(&support::model_json(name)).expect("a model of the tests");
         // llama.cpp refuses some tokenizers without a list of merges, however short
         model["kv"]["tokenizer.ggml.merges"] = json!(["array:string", []]);
-        let bytes = description::bytes(&model.to_string(), Form::default()).expect("a model of the tests");
+        let bytes = description::bytes(&model.to_string(), Encoding::default()).expect("a model of the tests");
         fs::write(&path, bytes).expect("the folder can be written to");
         let header = description::header(&model.to_string()).expect("a model of the tests");
         let data: u64 = header.tensors.iter().map(|tensor| tensor.bytes.0.next_multiple_of(32)).sum();
@@ -89,9 +90,9 @@ impl Sparse {
         Self { folder, path }
     }
 
-    fn loaded(&self) -> Loaded {
-        let opened = open(&self.path, &mut unwatched).expect("the file was written by this program");
-        Loaded::new(&opened.header, Release::default()).expect("a model of the tests")
+    fn loaded(&self) -> LoadedModel {
+        let opened = open(&self.path, &mut no_progress).expect("the file was written by this program");
+        LoadedModel::new(&opened.header, Release::default()).expect("a model of the tests")
     }
 
     /// The measuring program's answers, and the time between each and the one before.

@@ -5,12 +5,12 @@
 #[allow(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
-#[path = "../given.rs"]
+#[path = "../fixtures.rs"]
 #[allow(dead_code, reason = "shared with tests that need more of it")]
-mod given;
+mod fixtures;
 
 use divan::Bencher;
-use given::{model, server};
+use fixtures::{model, server};
 use plimsoll::engine::{self, EngineId};
 use plimsoll::settings::{Context, Settings};
 use plimsoll::units::Bytes;

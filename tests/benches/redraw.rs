@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a bench that cannot go on fails")]
 
 #[allow(dead_code, reason = "the stage serves the tests as well")]
-#[path = "../stage.rs"]
-mod stage;
+#[path = "../harness.rs"]
+mod harness;
 #[allow(dead_code, reason = "the stage serves the tests as well")]
 #[path = "../support.rs"]
 mod support;
@@ -17,7 +17,7 @@ use plimsoll::settings::Settings;
 use plimsoll::teach::Page;
 use plimsoll::tui::action::Action;
 use plimsoll::tui::app::App;
-use plimsoll::tui::effect::{Effect, Lesson};
+use plimsoll::tui::effect::{Effect, TeachRequest};
 use plimsoll::tui::{event, view};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
@@ -32,27 +32,27 @@ fn redraw(app: &mut App, buffer: &mut Buffer, right: bool) -> usize {
     let code = if right { KeyCode::Right } else { KeyCode::Left };
     let key = Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
     let action: Action = event::action(&key, app).expect("the arrows are in the key table");
-    let effects = app.update(action).len() + app.settle().len();
+    let effects = app.update(action).len() + app.refresh().len();
     buffer.reset();
     view::draw(app, buffer);
     effects
 }
 
 fn bench(bencher: Bencher, engine: EngineId, model: Model, gpus: usize) {
-    let machine = stage::machine(gpus, "RTX 6000 Ada", 48, 256);
-    let mut stage = stage::Stage::by(engine, model, machine, (200, 60), Settings::default());
-    stage.press("Home → → → → →");
+    let machine = harness::machine(gpus, "RTX 6000 Ada", 48, 256);
+    let mut harness = harness::Harness::by(engine, model, machine, (200, 60), Settings::default());
+    harness.press("Home → → → → →");
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     let mut right = false;
     bencher.bench_local(|| {
         right = !right;
-        redraw(&mut stage.app, &mut buffer, right)
+        redraw(&mut harness.app, &mut buffer, right)
     });
 }
 
 #[divan::bench]
 fn qwen3_235b_on_four_gpus(bencher: Bencher) {
-    bench(bencher, EngineId::Ollama024, stage::qwen3_235b(), 4);
+    bench(bencher, EngineId::Ollama024, harness::qwen3_235b(), 4);
 }
 
 /// Every page of the teach screen, of an estimate and of what is really allocated.
@@ -61,14 +61,14 @@ fn pages() -> impl Iterator<Item = (EngineId, Page)> {
     engines.into_iter().flat_map(|engine| Page::ALL.map(|page| (engine, page)))
 }
 
-fn four_gpus(engine: EngineId) -> stage::Stage {
-    let machine = stage::machine(4, "RTX 6000 Ada", 48, 256);
-    stage::Stage::by(engine, stage::qwen3_235b(), machine, (200, 60), Settings::default())
+fn four_gpus(engine: EngineId) -> harness::Harness {
+    let machine = harness::machine(4, "RTX 6000 Ada", 48, 256);
+    harness::Harness::by(engine, harness::qwen3_235b(), machine, (200, 60), Settings::default())
 }
 
 /// The page, which is worked out beside the drawing thread.
-fn lesson(stage: &mut stage::Stage, page: Page) -> Box<Lesson> {
-    let mut effects = stage.app.teach(page.topic()).into_iter();
+fn lesson(harness: &mut harness::Harness, page: Page) -> Box<TeachRequest> {
+    let mut effects = harness.app.teach(page.topic()).into_iter();
     let asked = effects.find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
     asked.expect("a page is asked for")
 }
@@ -76,14 +76,14 @@ fn lesson(stage: &mut stage::Stage, page: Page) -> Box<Lesson> {
 /// A page of the teach screen for 94 layers, stepped through; the bar is the same.
 #[divan::bench(args = pages())]
 fn stepping_through_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
-    let mut stage = four_gpus(engine);
-    let lesson = lesson(&mut stage, page);
-    stage.act(lesson.answer());
+    let mut harness = four_gpus(engine);
+    let lesson = lesson(&mut harness, page);
+    harness.act(lesson.answer());
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     let mut right = false;
     bencher.bench_local(|| {
         right = !right;
-        redraw(&mut stage.app, &mut buffer, right)
+        redraw(&mut harness.app, &mut buffer, right)
     });
 }
 
@@ -96,14 +96,14 @@ fn fronts() -> impl Iterator<Item = (&'static str, (u16, u16))> {
 /// Drawing it; the bar is the same.
 #[divan::bench(args = fronts())]
 fn drawing_what_stands_in_front(bencher: Bencher, (keys, (columns, rows)): (&str, (u16, u16))) {
-    let machine = stage::machine(2, "RTX 3060", 12, 64);
-    let model = stage::model("qwen3-30b-a3b");
-    let mut stage = stage::Stage::by(EngineId::LlamaCpp, model, machine, (columns, rows), Settings::default());
-    stage.press(keys);
+    let machine = harness::machine(2, "RTX 3060", 12, 64);
+    let model = harness::model("qwen3-30b-a3b");
+    let mut harness = harness::Harness::by(EngineId::LlamaCpp, model, machine, (columns, rows), Settings::default());
+    harness.press(keys);
     let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
     bencher.bench_local(|| {
         buffer.reset();
-        view::draw(&stage.app, &mut buffer);
+        view::draw(&harness.app, &mut buffer);
     });
 }
 
@@ -116,27 +116,28 @@ fn opening_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
 
 #[divan::bench]
 fn llama3_1_8b_on_one_gpu(bencher: Bencher) {
-    bench(bencher, EngineId::Ollama024, stage::model("llama3.1-8b"), 1);
+    bench(bencher, EngineId::Ollama024, harness::model("llama3.1-8b"), 1);
 }
 
 #[divan::bench]
 fn qwen3_235b_on_four_gpus_by_llama_cpp(bencher: Bencher) {
-    bench(bencher, EngineId::LlamaCpp, stage::qwen3_235b(), 4);
+    bench(bencher, EngineId::LlamaCpp, harness::qwen3_235b(), 4);
 }
 
 #[divan::bench]
 fn llama3_1_8b_on_one_gpu_by_llama_cpp(bencher: Bencher) {
-    bench(bencher, EngineId::LlamaCpp, stage::model("llama3.1-8b"), 1);
+    bench(bencher, EngineId::LlamaCpp, harness::model("llama3.1-8b"), 1);
 }
 
 /// Drawing alone, without the new plan.
 #[divan::bench]
 fn draw_qwen3_235b_on_four_gpus_by_llama_cpp(bencher: Bencher) {
-    let machine = stage::machine(4, "RTX 6000 Ada", 48, 256);
-    let stage = stage::Stage::by(EngineId::LlamaCpp, stage::qwen3_235b(), machine, (200, 60), Settings::default());
+    let machine = harness::machine(4, "RTX 6000 Ada", 48, 256);
+    let harness =
+        harness::Harness::by(EngineId::LlamaCpp, harness::qwen3_235b(), machine, (200, 60), Settings::default());
     let mut buffer = Buffer::empty(Rect::new(0, 0, 200, 60));
     bencher.bench_local(|| {
         buffer.reset();
-        view::draw(&stage.app, &mut buffer);
+        view::draw(&harness.app, &mut buffer);
     });
 }

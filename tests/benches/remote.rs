@@ -10,9 +10,9 @@ mod server;
 
 use std::time::{Duration, Instant};
 
-use plimsoll::gguf::write::{Draft, Draw, Form, write};
+use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use plimsoll::gguf::{ElementType, GgmlType};
-use plimsoll::source::{Network, Roots, load, unwatched};
+use plimsoll::source::{Network, Roots, load, no_progress};
 
 fn main() {
     let (bytes, header) = file();
@@ -20,7 +20,7 @@ fn main() {
     let roots = Roots { network: Some(Network::default()), ..Roots::default() };
     for _ in 0..5 {
         let (requests, sent, start) = (server.seen().len(), server.sent(), Instant::now());
-        load(&server.at("/m.gguf"), &roots, &mut unwatched).expect("the server is honest");
+        load(&server.at("/m.gguf"), &roots, &mut no_progress).expect("the server is honest");
         let (requests, sent) = (server.seen().len() - requests, server.sent() - sent);
         println!("header of {header} bytes: {requests} requests, {sent} bytes, {:?}", start.elapsed());
     }
@@ -29,18 +29,18 @@ fn main() {
 /// A vocabulary of 262,144 tokens with scores, types and twice as many merges, and 16 MiB of weights.
 fn file() -> (Vec<u8>, usize) {
     const TOKENS: usize = 262_144;
-    let words = |count: usize| (0..count).map(|n| Draw::String("x".repeat(3 + n % 9))).collect();
-    let mut draft = Draft::default();
+    let words = |count: usize| (0..count).map(|n| ValueSpec::String("x".repeat(3 + n % 9))).collect();
+    let mut draft = HeaderSpec::default();
     for (key, of, values) in [
         ("tokens", ElementType::String, words(TOKENS)),
-        ("scores", ElementType::F32, vec![Draw::F32(-1.0); TOKENS]),
-        ("token_type", ElementType::I32, vec![Draw::I32(1); TOKENS]),
+        ("scores", ElementType::F32, vec![ValueSpec::F32(-1.0); TOKENS]),
+        ("token_type", ElementType::I32, vec![ValueSpec::I32(1); TOKENS]),
         ("merges", ElementType::String, words(2 * TOKENS)),
     ] {
-        draft.metadata.push((format!("tokenizer.ggml.{key}"), Draw::Array(of, values)));
+        draft.metadata.push((format!("tokenizer.ggml.{key}"), ValueSpec::Array(of, values)));
     }
     draft.tensors.push(("token_embd.weight".to_owned(), GgmlType::F32, vec![64, 64]));
-    let mut bytes = write(&draft, Form::default());
+    let mut bytes = write(&draft, Encoding::default());
     let header = bytes.len();
     bytes.resize(header + (16 << 20), 0);
     (bytes, header)

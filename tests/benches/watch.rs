@@ -10,8 +10,8 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use plimsoll::hardware::Search;
-use plimsoll::hardware::watch::{News, Watch};
+use plimsoll::hardware::DetectOptions;
+use plimsoll::hardware::watch::{MemoryWatch, WatchEvent};
 
 /// Refreshes that are measured.
 const COUNT: u64 = 500;
@@ -33,11 +33,11 @@ fn main() {
     build.args(["--edition", "2024", "-O", "--crate-type", "cdylib", "-o"]).arg(&library).arg(source);
     assert!(build.env("STUB_FILE", gpus).status().unwrap().success());
 
-    let search = Search { nvml: Some(library), sysfs: Some("/nowhere".into()), ..Search::here() };
+    let search = DetectOptions { nvml: Some(library), sysfs: Some("/nowhere".into()), ..DetectOptions::here() };
     let (send, ends) = channel();
     let (mut seen, mut begun) = (0, 0);
     let tell = move |news| {
-        let News::Moved(moved) = news else { return true };
+        let WatchEvent::MemoryChanged(moved) = news else { return true };
         assert_eq!(moved.machine.gpus.len(), 8, "{:?}", moved.notes);
         seen += 1;
         if seen == 1 {
@@ -45,7 +45,7 @@ fn main() {
         }
         seen <= COUNT || send.send(nanoseconds() - begun).is_err()
     };
-    let watch = Watch::start(search, Duration::from_millis(2), tell).unwrap();
+    let watch = MemoryWatch::start(search, Duration::from_millis(2), tell).unwrap();
     let each = ends.recv().unwrap() / COUNT;
     watch.join();
     println!("8 GPUs: {} µs of a core for a refresh, {:.3} % at one a second", each / 1000, each as f64 / 1e7);

@@ -3,7 +3,7 @@
 use rstest::rstest;
 use serde_json::{Map, Value};
 
-use super::{Place, json};
+use super::{Sandbox, json};
 
 /// A key's type, as scripts may rely on it.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +53,8 @@ fn sum(values: &[Value], key: &str) -> u64 {
 #[case("mllama", &["--gpu", "4GiB", "--parallel", "4"], "gpu")]
 #[case("deepseek-v2-lite", &["--gpu", "total=8GiB,free=0"], "cpu")]
 fn every_key_is_present(#[case] model: &str, #[case] machine: &[&str], #[case] verdict: &str) {
-    let place = Place::new();
-    let plan = json(place.plan(model).args(machine));
+    let sandbox = Sandbox::new();
+    let plan = json(sandbox.plan(model).args(machine));
     check(
         "the plan",
         &plan,
@@ -164,8 +164,8 @@ fn every_key_is_present(#[case] model: &str, #[case] machine: &[&str], #[case] v
 
 #[test]
 fn the_graph_is_listed_term_by_term() {
-    let place = Place::new();
-    let plan = json(place.plan("llama3.1-8b").args(["--gpu", "6GiB", "--ctx", "16384"]));
+    let sandbox = Sandbox::new();
+    let plan = json(sandbox.plan("llama3.1-8b").args(["--gpu", "6GiB", "--ctx", "16384"]));
     let graph = &plan["graph"];
     check(
         "graph",
@@ -207,8 +207,8 @@ fn the_graph_is_listed_term_by_term() {
 
 #[test]
 fn keys_keep_their_order() {
-    let place = Place::new();
-    let text = place.plan("llama3.1-8b").args(["--gpu", "24GiB", "--json"]).output().unwrap().stdout;
+    let sandbox = Sandbox::new();
+    let text = sandbox.plan("llama3.1-8b").args(["--gpu", "24GiB", "--json"]).output().unwrap().stdout;
     let text = String::from_utf8(text).unwrap();
     let keys = [
         "\"plimsoll\"",
@@ -232,8 +232,8 @@ fn keys_keep_their_order() {
 
 #[test]
 fn a_refusal_is_a_plan_with_a_reason() {
-    let place = Place::new();
-    let plan = json(place.plan("llama3.1-8b").args(["--gpu", "4GiB", "--require-full"]));
+    let sandbox = Sandbox::new();
+    let plan = json(sandbox.plan("llama3.1-8b").args(["--gpu", "4GiB", "--require-full"]));
     assert_eq!(plan["verdict"], "does-not-fit");
     assert!(plan["refused"].is_string());
 }

@@ -1,11 +1,11 @@
 //! `plimsoll devices`: the devices, how they were detected, and what was tried. No test needs a GPU.
 
-use super::{Place, json};
+use super::{Sandbox, json};
 
 #[test]
 fn a_missing_driver_is_reported() {
-    let place = Place::new();
-    let devices = json(place.plimsoll().args(["devices", "--nvml", "/nowhere/libnvidia-ml.so.1"]));
+    let sandbox = Sandbox::new();
+    let devices = json(sandbox.plimsoll().args(["devices", "--nvml", "/nowhere/libnvidia-ml.so.1"]));
     let list = devices["devices"].as_array().unwrap();
     assert_eq!(list.len(), 1);
     let ram = &list[0];
@@ -22,8 +22,8 @@ fn a_missing_driver_is_reported() {
 
 #[test]
 fn the_text_can_be_pasted_into_a_report() {
-    let place = Place::new();
-    let devices = place.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so"]).assert().success().stderr("");
+    let sandbox = Sandbox::new();
+    let devices = sandbox.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so"]).assert().success().stderr("");
     // line breaks depend on the name of this computer's processor
     let text = String::from_utf8_lossy(&devices.get_output().stdout);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -35,9 +35,9 @@ fn the_text_can_be_pasted_into_a_report() {
 
 #[test]
 fn a_plan_without_a_gpu_says_why() {
-    let place = Place::new();
-    let mut command = place.plimsoll();
-    command.arg("plan").arg(place.model("llama")).args(["--engine", "ollama-0.24", "--nvml", "/nowhere/nvml.so"]);
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.arg("plan").arg(sandbox.model("llama")).args(["--engine", "ollama-0.24", "--nvml", "/nowhere/nvml.so"]);
     let plan = json(&mut command);
     assert!(plan["notes"].to_string().contains("no GPU was found"), "{}", plan["notes"]);
     assert_eq!(plan["devices"].as_array().unwrap().len(), 1);
@@ -45,9 +45,9 @@ fn a_plan_without_a_gpu_says_why() {
 
 #[test]
 fn described_gpus_are_not_detected() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     for gpu in ["none", "24GiB"] {
-        let plan = json(place.plan("llama").args(["--gpu", gpu, "--nvml", "/nowhere/nvml.so"]));
+        let plan = json(sandbox.plan("llama").args(["--gpu", gpu, "--nvml", "/nowhere/nvml.so"]));
         assert!(!plan["notes"].to_string().contains("no GPU was found"), "{}", plan["notes"]);
     }
 }

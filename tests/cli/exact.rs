@@ -6,8 +6,8 @@ use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::units::Bytes;
 
-use super::{Place, json};
-use crate::given;
+use super::{Sandbox, json};
+use crate::fixtures;
 
 fn dev0() -> Gpu {
     Gpu {
@@ -27,7 +27,7 @@ const RAM_TEXT: &str = "total=68719476736,free=51539607552,swap=2147483648";
 
 /// The library's plan of the same model, machine and settings.
 fn expected(model: &str, machine: &Machine, settings: &Settings) -> serde_json::Value {
-    let model = given::model(model);
+    let model = fixtures::model(model);
     let plan = engine::plan(EngineId::Ollama024, &model, machine, settings).unwrap();
     serde_json::from_str(&export::json(&plan).unwrap()).unwrap()
 }
@@ -40,9 +40,9 @@ fn silent(mut plan: serde_json::Value) -> serde_json::Value {
 
 #[test]
 fn raw_settings_are_used_as_given() {
-    let place = Place::new();
-    let mut command = place.plimsoll();
-    command.arg("plan").arg(place.model("llama3.1-8b")).args([
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.arg("plan").arg(sandbox.model("llama3.1-8b")).args([
         "--engine",
         "ollama-0.24",
         "--raw-settings",
@@ -87,11 +87,11 @@ fn raw_settings_are_used_as_given() {
 
 #[test]
 fn gpus_keep_their_order_and_backend() {
-    let place = Place::new();
-    let mut command = place.plimsoll();
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
     command
         .arg("plan")
-        .arg(place.model("gemma3-4b"))
+        .arg(sandbox.model("gemma3-4b"))
         .args(["--ram", RAM_TEXT, "--gpu-layers", "-1", "--ctx", "50000"])
         .args(["--engine", "ollama-0.24"]);
     let mut gpus = Vec::new();
@@ -120,14 +120,14 @@ fn gpus_keep_their_order_and_backend() {
 
 #[test]
 fn ollama_variables_are_used_and_reported() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let variables = [
         ("OLLAMA_CONTEXT_LENGTH", "16384"),
         ("OLLAMA_NUM_PARALLEL", "2"),
         ("OLLAMA_KV_CACHE_TYPE", "q8_0"),
         ("OLLAMA_FLASH_ATTENTION", "1"),
     ];
-    let plan = json(place.plan("llama3.1-8b").args(["--gpu", "24GiB"]).envs(variables));
+    let plan = json(sandbox.plan("llama3.1-8b").args(["--gpu", "24GiB"]).envs(variables));
     let settings = &plan["settings"];
     assert_eq!((&settings["ctx"], &settings["parallel"]), (&16_384.into(), &2.into()));
     assert_eq!((&settings["cache_type_k"], &settings["flash_attn"]), (&"q8_0".into(), &"on".into()));
@@ -135,15 +135,15 @@ fn ollama_variables_are_used_and_reported() {
     for (name, value) in variables {
         assert!(notes.contains(&format!("{name}={value}")), "{name} in {notes}");
     }
-    let raw = json(place.plan("llama3.1-8b").args(["--gpu", "24GiB", "--raw-settings"]).envs(variables));
+    let raw = json(sandbox.plan("llama3.1-8b").args(["--gpu", "24GiB", "--raw-settings"]).envs(variables));
     assert!(!raw["notes"].to_string().contains("OLLAMA_"), "{}", raw["notes"]);
     assert_eq!(raw["settings"]["parallel"], 1);
 }
 
 #[test]
 fn unused_knobs_are_reported() {
-    let place = Place::new();
-    let plan = json(place.plan("llama3.1-8b").args([
+    let sandbox = Sandbox::new();
+    let plan = json(sandbox.plan("llama3.1-8b").args([
         "--gpu",
         "24GiB",
         "--ubatch",
@@ -188,14 +188,14 @@ fn unused_knobs_are_reported() {
 
 #[test]
 fn a_quantisation_is_planned_before_it_is_made() {
-    let place = Place::new();
-    let same = json(place.plan("llama3.1-8b").args(["--gpu", "24GiB", "--quant", "Q4_K_M"]));
-    assert_eq!(same["layers"], json(place.plan("llama3.1-8b").args(["--gpu", "24GiB"]))["layers"]);
-    let plan = json(place.plan("llama3.1-8b").args(["--gpu", "24GiB", "--quant", "q8_0"]));
+    let sandbox = Sandbox::new();
+    let same = json(sandbox.plan("llama3.1-8b").args(["--gpu", "24GiB", "--quant", "Q4_K_M"]));
+    assert_eq!(same["layers"], json(sandbox.plan("llama3.1-8b").args(["--gpu", "24GiB"]))["layers"]);
+    let plan = json(sandbox.plan("llama3.1-8b").args(["--gpu", "24GiB", "--quant", "q8_0"]));
     // what llama.cpp's quantiser printed: tests/vectors/quant
     assert_eq!(plan["model"]["bytes"], 8_532_934_912u64);
     assert_eq!(plan["model"]["file_type"], "Q8_0");
-    let refused = place.plan("llama3.1-8b").args(["--quant", "Q9_K"]).assert().code(2);
+    let refused = sandbox.plan("llama3.1-8b").args(["--quant", "Q9_K"]).assert().code(2);
     let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
     assert!(said.contains("Q9_K") && said.contains("Q4_K_M") && said.lines().count() == 1, "{said}");
 }

@@ -3,13 +3,13 @@
 use rstest::rstest;
 use serde_json::Value;
 
-use super::{Place, json, refused};
+use super::{Sandbox, json, refused};
 
 const MACHINE: [&str; 4] = ["--gpu", "name=card,total=8GiB,free=7600MiB", "--ram", "64GiB"];
 
-fn explained(place: &Place, arguments: &[&str]) -> assert_cmd::Command {
-    let mut command = place.plimsoll();
-    command.arg("explain").arg(place.model("llama3.1-8b")).args(MACHINE).args(arguments);
+fn explained(sandbox: &Sandbox, arguments: &[&str]) -> assert_cmd::Command {
+    let mut command = sandbox.plimsoll();
+    command.arg("explain").arg(sandbox.model("llama3.1-8b")).args(MACHINE).args(arguments);
     command
 }
 
@@ -18,11 +18,11 @@ fn explained(place: &Place, arguments: &[&str]) -> assert_cmd::Command {
 #[case("llama.cpp", &["--ctx", "32768", "--flash-attn", "off"])]
 #[case("ollama", &["--ctx", "16384", "--parallel", "2"])]
 fn the_allocation_is_the_plans_graph_device_by_device(#[case] engine: &str, #[case] knobs: &[&str]) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let arguments = [&["--engine", engine], knobs].concat();
-    let page = json(explained(&place, &arguments).args(["--page", "allocation"]));
-    let mut planned = place.plimsoll();
-    planned.arg("plan").arg(place.model("llama3.1-8b")).args(MACHINE).args(&arguments);
+    let page = json(explained(&sandbox, &arguments).args(["--page", "allocation"]));
+    let mut planned = sandbox.plimsoll();
+    planned.arg("plan").arg(sandbox.model("llama3.1-8b")).args(MACHINE).args(&arguments);
     let plan = json(&mut planned);
     let graphs = |value: &Value, key: &str| -> Vec<(Value, Value)> {
         let devices = value["devices"].as_array().unwrap();
@@ -39,10 +39,10 @@ fn the_allocation_is_the_plans_graph_device_by_device(#[case] engine: &str, #[ca
 
 #[test]
 fn pages_print_in_four_formats() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let output = |form: &[&str]| {
         let arguments = [&["--engine", "llama.cpp", "--ctx", "8192", "--page", "allocation"], form].concat();
-        let output = explained(&place, &arguments).output().unwrap();
+        let output = explained(&sandbox, &arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
@@ -58,15 +58,15 @@ fn pages_print_in_four_formats() {
 #[case("formulas", "llama.cpp", "allocated memory")]
 #[case("formulas", "ollama-0.24", "Larger branch")]
 #[case("cache", "ollama-0.24", "GQA, 32 Q heads, 8 KV heads")]
-fn formulas_and_caches_print_in_four_formats(#[case] page: &str, #[case] engine: &str, #[case] says: &str) {
-    let place = Place::new();
+fn formulas_and_caches_print_in_four_formats(#[case] page: &str, #[case] engine: &str, #[case] description: &str) {
+    let sandbox = Sandbox::new();
     let output = |form: &[&str]| {
         let arguments = [&["--engine", engine, "--ctx", "8192", "--page", page], form].concat();
-        let output = explained(&place, &arguments).output().unwrap();
+        let output = explained(&sandbox, &arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(output(&[]).contains(says), "{}", output(&[]));
+    assert!(output(&[]).contains(description), "{}", output(&[]));
     assert!(output(&["--markdown"]).starts_with("# "));
     assert!(output(&["--svg"]).starts_with("<svg "));
     let value: Value = serde_json::from_str(&output(&["--json"])).unwrap();
@@ -75,11 +75,11 @@ fn formulas_and_caches_print_in_four_formats(#[case] page: &str, #[case] engine:
 
 #[test]
 fn the_formulas_add_up_to_the_plan() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let arguments = ["--engine", "ollama-0.24", "--ctx", "32768"];
-    let page = json(explained(&place, &arguments).args(["--page", "formulas"]));
-    let mut planned = place.plimsoll();
-    planned.arg("plan").arg(place.model("llama3.1-8b")).args(MACHINE).args(arguments);
+    let page = json(explained(&sandbox, &arguments).args(["--page", "formulas"]));
+    let mut planned = sandbox.plimsoll();
+    planned.arg("plan").arg(sandbox.model("llama3.1-8b")).args(MACHINE).args(arguments);
     let plan = json(&mut planned);
     assert_eq!(page["whole"]["amount"]["bytes"], plan["totals"]["all"]);
     let parts = page["whole"]["parts"].as_array().unwrap();
@@ -89,9 +89,9 @@ fn the_formulas_add_up_to_the_plan() {
 
 #[test]
 fn one_lesson_or_all_of_them_are_printed() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let output = |arguments: &[&str]| {
-        let output = explained(&place, &["--page", "lessons"]).args(arguments).output().unwrap();
+        let output = explained(&sandbox, &["--page", "lessons"]).args(arguments).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
@@ -110,8 +110,8 @@ fn one_lesson_or_all_of_them_are_printed() {
 
 #[test]
 fn unknown_lessons_are_refused() {
-    let place = Place::new();
-    let ask = |page: &str, number: &str| refused(&mut explained(&place, &["--page", page, "--lesson", number]), 2);
+    let sandbox = Sandbox::new();
+    let ask = |page: &str, number: &str| refused(&mut explained(&sandbox, &["--page", page, "--lesson", number]), 2);
     assert!(ask("lessons", "0").contains("1 to 9"));
     assert!(ask("lessons", "10").contains("1 to 9"));
     assert!(ask("cache", "1").contains("--page lessons"));
@@ -119,7 +119,7 @@ fn unknown_lessons_are_refused() {
 
 #[test]
 fn unknown_pages_are_refused() {
-    let place = Place::new();
-    let sentence = refused(explained(&place, &[]).args(["--page", "nowhere"]), 2);
+    let sandbox = Sandbox::new();
+    let sentence = refused(explained(&sandbox, &[]).args(["--page", "nowhere"]), 2);
     assert!(sentence.contains("allocation"), "{sentence}");
 }

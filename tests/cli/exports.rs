@@ -2,13 +2,13 @@
 
 use predicates::str::{contains, starts_with};
 
-use super::Place;
+use super::Sandbox;
 
 #[test]
 fn a_modelfile_is_what_ollama_users_get() {
-    let place = Place::new();
-    place.model("llama");
-    let mut command = place.plimsoll();
+    let sandbox = Sandbox::new();
+    sandbox.model("llama");
+    let mut command = sandbox.plimsoll();
     command.args([
         "export",
         "llama.gguf",
@@ -26,9 +26,9 @@ fn a_modelfile_is_what_ollama_users_get() {
 
 #[test]
 fn each_engine_lists_its_formats() {
-    let place = Place::new();
-    let model = place.model("llama3.2-1b");
-    let mut command = place.plimsoll();
+    let sandbox = Sandbox::new();
+    let model = sandbox.model("llama3.2-1b");
+    let mut command = sandbox.plimsoll();
     command.arg("export").arg(&model).args([
         "--as",
         "env",
@@ -44,7 +44,7 @@ fn each_engine_lists_its_formats() {
         .code(2)
         .stderr(contains("--as: llama.cpp has no env: use one of llama-server, json, markdown, svg"));
 
-    let mut command = place.plimsoll();
+    let mut command = sandbox.plimsoll();
     command.arg("export").arg(&model).args([
         "--engine",
         "llama.cpp",
@@ -57,23 +57,23 @@ fn each_engine_lists_its_formats() {
     ]);
     command.assert().success().stdout(contains("\nllama-server -m ")).stdout(contains(" -c 8192\n"));
 
-    let mut command = place.plimsoll();
+    let mut command = sandbox.plimsoll();
     command.arg("export").arg(&model).args(["--as", "poem"]);
     command.assert().code(2).stderr(contains("use one of modelfile, options, env, systemd"));
 }
 
 #[test]
 fn existing_files_are_not_overwritten() {
-    let place = Place::new();
-    let model = place.model("llama");
+    let sandbox = Sandbox::new();
+    let model = sandbox.model("llama");
     let export = |more: &[&str]| {
-        let mut command = place.plimsoll();
+        let mut command = sandbox.plimsoll();
         command.arg("export").arg(&model).args(["--gpu", "none", "--ram", "64GiB", "--engine", "ollama-0.24"]);
         command.args(["--as", "options", "--output", "options.json"]).args(more);
         command.assert()
     };
     export(&[]).success().stdout("");
-    let kept = place.file("options.json", b"mine");
+    let kept = sandbox.file("options.json", b"mine");
     export(&[]).code(1).stderr(contains("options.json' cannot be written: ")).stderr(contains("--force"));
     assert_eq!(std::fs::read(&kept).unwrap(), b"mine");
     export(&["--force"]).success();
@@ -82,10 +82,10 @@ fn existing_files_are_not_overwritten() {
 
 #[test]
 fn answers_export_as_svg() {
-    let place = Place::new();
-    let model = place.model("llama");
+    let sandbox = Sandbox::new();
+    let model = sandbox.model("llama");
     for question in ["sweep", "matrix"] {
-        let mut command = place.plimsoll();
+        let mut command = sandbox.plimsoll();
         command.arg(question).arg(&model).args(["--gpu", "8GiB", "--ram", "64GiB", "--engine", "ollama-0.24", "--svg"]);
         command.assert().success().stdout(starts_with("<svg ")).stdout(predicates::str::ends_with("</svg>\n"));
     }

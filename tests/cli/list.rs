@@ -7,12 +7,12 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
-use super::{Place, json};
+use super::{Sandbox, json};
 
 const MACHINE: [&str; 4] = ["--gpu", "24GiB", "--ram", "64GiB"];
 
-fn models(place: &Place, more: &[&str]) -> Vec<Value> {
-    let list = json(place.plimsoll().args(["list", "--raw-settings"]).args(more));
+fn models(sandbox: &Sandbox, more: &[&str]) -> Vec<Value> {
+    let list = json(sandbox.plimsoll().args(["list", "--raw-settings"]).args(more));
     assert_eq!((&list["plimsoll"], list["engine"].is_string()), (&env!("CARGO_PKG_VERSION").into(), true));
     list["models"].as_array().unwrap().clone()
 }
@@ -23,8 +23,8 @@ fn named<'m>(models: &'m [Value], name: &str) -> &'m Value {
 
 #[test]
 fn every_catalogue_model_has_a_verdict() {
-    let place = Place::new();
-    let models = models(&place, &MACHINE);
+    let sandbox = Sandbox::new();
+    let models = models(&sandbox, &MACHINE);
     assert_eq!(models.len(), catalogue::all().len());
     for model in &models {
         assert_eq!((&model["source"], &model["error"]), (&"catalogue".into(), &Value::Null), "{model}");
@@ -47,13 +47,13 @@ fn every_catalogue_model_has_a_verdict() {
 
 #[test]
 fn rows_match_the_plans() {
-    let place = Place::new();
-    let models = models(&place, &[&MACHINE[..], &["--ctx", "8192"]].concat());
+    let sandbox = Sandbox::new();
+    let models = models(&sandbox, &[&MACHINE[..], &["--ctx", "8192"]].concat());
     let part = |name: &str| named(&models, name)["parts_in_ram"].as_u64();
     assert!(part("gpt-oss-120b") > Some(10 << 30) && part("llama3.1-8b") == Some(0));
     for name in ["llama3.1-8b", "qwen3-32b", "gpt-oss-20b", "gpt-oss-120b"] {
         let row = named(&models, name);
-        let mut command = place.plimsoll();
+        let mut command = sandbox.plimsoll();
         let plan =
             json(command.args(["plan", &format!("catalogue:{name}"), "--raw-settings", "--ctx", "8192"]).args(MACHINE));
         assert_eq!((&row["verdict"], &row["bytes"]), (&plan["verdict"], &plan["model"]["bytes"]), "{name}");
@@ -64,7 +64,7 @@ fn rows_match_the_plans() {
         // all layers are on GPU at the largest context and not at one token more
         let Some(most) = row["context_on_gpu"].as_u64() else { continue };
         let verdict = |tokens: u64| {
-            let mut command = place.plimsoll();
+            let mut command = sandbox.plimsoll();
             let args = ["plan", &format!("catalogue:{name}"), "--raw-settings", "--ctx", &tokens.to_string()];
             json(command.args(args).args(MACHINE))["verdict"].clone()
         };
@@ -75,26 +75,26 @@ fn rows_match_the_plans() {
 
 #[test]
 fn the_list_filters_by_fit_and_takes_a_quantisation() {
-    let place = Place::new();
-    let all = models(&place, &MACHINE);
-    let fitting = models(&place, &[&MACHINE[..], &["--fits"]].concat());
+    let sandbox = Sandbox::new();
+    let all = models(&sandbox, &MACHINE);
+    let fitting = models(&sandbox, &[&MACHINE[..], &["--fits"]].concat());
     let expected: Vec<_> = all.iter().filter(|model| model["verdict"] != "does-not-fit").collect();
     assert!(fitting.len() < all.len());
     assert_eq!(fitting.iter().collect::<Vec<_>>(), expected);
 
-    let small = models(&place, &[&MACHINE[..], &["--quant", "q2_K"]].concat());
+    let small = models(&sandbox, &[&MACHINE[..], &["--quant", "q2_K"]].concat());
     assert_eq!(named(&small, "qwen3-32b")["file_type"], "Q2_K");
     assert!(named(&small, "qwen3-32b")["bytes"].as_u64() < named(&all, "qwen3-32b")["bytes"].as_u64());
 }
 
 #[test]
 fn local_models_come_first() {
-    let place = Place::new();
-    let store = place.folder.path().join(".cache/llama.cpp");
+    let sandbox = Sandbox::new();
+    let store = sandbox.folder.path().join(".cache/llama.cpp");
     fs::create_dir_all(&store).unwrap();
-    fs::rename(place.model("llama3.2-1b"), store.join("llama3.2-1b.gguf")).unwrap();
+    fs::rename(sandbox.model("llama3.2-1b"), store.join("llama3.2-1b.gguf")).unwrap();
     fs::write(store.join("broken.gguf"), "<html>").unwrap();
-    let models = models(&place, &[&MACHINE[..], &["--ctx", "4096"]].concat());
+    let models = models(&sandbox, &[&MACHINE[..], &["--ctx", "4096"]].concat());
     let (broken, here) = (named(&models, "broken.gguf"), named(&models, "llama3.2-1b.gguf"));
     assert_eq!((&models[0], &models[1]), (broken, here));
     assert_eq!(
@@ -106,12 +106,12 @@ fn local_models_come_first() {
 
 #[test]
 fn the_text_is_a_table() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let said = contains("llama3.1-8b")
         .and(contains("Fits"))
         .and(contains("Does not fit"))
         .and(contains(format!("{} models for", catalogue::all().len())))
         .and(contains("no models found on this machine").and(contains(".ollama/models")));
     let plain = said.and(contains("\u{1b}").not());
-    place.plimsoll().arg("list").args(MACHINE).assert().success().stdout(plain).stderr("");
+    sandbox.plimsoll().arg("list").args(MACHINE).assert().success().stdout(plain).stderr("");
 }

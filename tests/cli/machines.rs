@@ -4,11 +4,11 @@ use predicates::str::contains;
 use rstest::rstest;
 use serde_json::Value;
 
-use super::{Place, json, refused};
+use super::{Sandbox, json, refused};
 
 /// `plimsoll plan MODEL` with these arguments.
-fn plan(place: &Place, arguments: &[&str]) -> Value {
-    json(place.plimsoll().arg("plan").arg(place.model("llama3.1-8b")).args(arguments))
+fn plan(sandbox: &Sandbox, arguments: &[&str]) -> Value {
+    json(sandbox.plimsoll().arg("plan").arg(sandbox.model("llama3.1-8b")).args(arguments))
 }
 
 const GARAGE: [&str; 6] = [
@@ -22,24 +22,24 @@ const GARAGE: [&str; 6] = [
 
 #[test]
 fn a_machine_printed_elsewhere_can_be_planned_for() {
-    let place = Place::new();
-    let printed = json(place.plimsoll().arg("devices").args(GARAGE));
+    let sandbox = Sandbox::new();
+    let printed = json(sandbox.plimsoll().arg("devices").args(GARAGE));
     assert_eq!((&printed["origin"], &printed["os"]), (&"simulated".into(), &"macos".into()));
-    let path = place.file("garage.json", printed.to_string().as_bytes());
-    let there = plan(&place, &["--machine", path.to_str().unwrap()]);
-    let here = plan(&place, &GARAGE);
+    let path = sandbox.file("garage.json", printed.to_string().as_bytes());
+    let there = plan(&sandbox, &["--machine", path.to_str().unwrap()]);
+    let here = plan(&sandbox, &GARAGE);
     assert_eq!(
         (&there["devices"], &there["layers"], &there["verdict"]),
         (&here["devices"], &here["layers"], &here["verdict"])
     );
     assert_eq!(there["origin"], "simulated");
     // options take precedence over the file
-    let other = plan(&place, &["--machine", path.to_str().unwrap(), "--gpu", "none"]);
+    let other = plan(&sandbox, &["--machine", path.to_str().unwrap(), "--gpu", "none"]);
     assert_eq!((other["devices"].as_array().unwrap().len(), &other["devices"][0]["free"]), (1, &(90_u64 << 30).into()));
-    place
+    sandbox
         .plimsoll()
         .arg("plan")
-        .arg(place.model("llama"))
+        .arg(sandbox.model("llama"))
         .args(["--machine", path.to_str().unwrap(), "--engine", "ollama-0.24"])
         .assert()
         .success()
@@ -48,29 +48,29 @@ fn a_machine_printed_elsewhere_can_be_planned_for() {
 
 #[test]
 fn detected_machines_round_trip_through_a_file() {
-    let place = Place::new();
-    let sysfs = place.folder.path().to_str().unwrap();
-    let printed = json(place.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so", "--sysfs", sysfs]));
+    let sandbox = Sandbox::new();
+    let sysfs = sandbox.folder.path().to_str().unwrap();
+    let printed = json(sandbox.plimsoll().args(["devices", "--nvml", "/nowhere/nvml.so", "--sysfs", sysfs]));
     assert_eq!(printed["origin"], "detected");
-    let path = place.file("here.json", printed.to_string().as_bytes());
-    let plan = plan(&place, &["--machine", path.to_str().unwrap()]);
+    let path = sandbox.file("here.json", printed.to_string().as_bytes());
+    let plan = plan(&sandbox, &["--machine", path.to_str().unwrap()]);
     let (ram, there) = (printed["devices"].as_array().unwrap().last().unwrap(), &plan["devices"][0]);
     assert_eq!((&plan["origin"], &there["total"], &there["free"]), (&"simulated".into(), &ram["total"], &ram["free"]));
 }
 
 #[test]
 fn a_plan_on_this_machine_is_not_simulated() {
-    let place = Place::new();
-    let sysfs = place.folder.path().to_str().unwrap();
-    let here = plan(&place, &["--nvml", "/nowhere/nvml.so", "--sysfs", sysfs]);
+    let sandbox = Sandbox::new();
+    let sysfs = sandbox.folder.path().to_str().unwrap();
+    let here = plan(&sandbox, &["--nvml", "/nowhere/nvml.so", "--sysfs", sysfs]);
     assert_eq!(here["origin"], "detected");
 }
 
 #[test]
 fn machines_are_saved_listed_opened_and_removed() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let machine = |arguments: &[&str]| {
-        let mut command = place.plimsoll();
+        let mut command = sandbox.plimsoll();
         command.arg("machine").args(arguments);
         command
     };
@@ -82,8 +82,8 @@ fn machines_are_saved_listed_opened_and_removed() {
     assert_eq!(listed["machines"].as_array().unwrap().len(), 2);
     assert_eq!(listed["machines"][0]["gpus"], serde_json::json!(["A", "M4 Max 64GB"]));
 
-    assert_eq!(plan(&place, &["--machine", "garage"])["devices"], plan(&place, &GARAGE)["devices"]);
-    let said = refused(place.plimsoll().args(["devices", "--machine", "garrage"]), 2);
+    assert_eq!(plan(&sandbox, &["--machine", "garage"])["devices"], plan(&sandbox, &GARAGE)["devices"]);
+    let said = refused(sandbox.plimsoll().args(["devices", "--machine", "garrage"]), 2);
     assert!(said.contains("garage") && said.contains("two cards"), "{said}");
     machine(&["remove", "garage"]).assert().success();
     refused(&mut machine(&["remove", "garage"]), 2);
@@ -99,13 +99,13 @@ fn machines_are_saved_listed_opened_and_removed() {
 #[case::more_free_than_all(br#"{"devices":[{"kind":"cpu","total":5,"free":6}]}"#, "free 6 is more than total 5")]
 #[case::not_utf8(b"\xff\xfe{}", "not text")]
 fn a_malformed_machine_file_exits_with_2(#[case] bytes: &[u8], #[case] part: &str) {
-    let place = Place::new();
-    let path = place.file("broken.json", bytes);
+    let sandbox = Sandbox::new();
+    let path = sandbox.file("broken.json", bytes);
     for command in ["plan", "devices"] {
-        let mut plimsoll = place.plimsoll();
+        let mut plimsoll = sandbox.plimsoll();
         plimsoll.arg(command);
         if command == "plan" {
-            plimsoll.arg(place.model("llama"));
+            plimsoll.arg(sandbox.model("llama"));
         }
         let said = refused(plimsoll.arg("--machine").arg(&path), 2);
         assert!(said.contains(part) && said.contains("broken.json"), "{said}");
@@ -123,7 +123,7 @@ fn a_malformed_machine_file_exits_with_2(#[case] bytes: &[u8], #[case] part: &st
 #[case(&["--ram", "total=64GiB,swap=4096TiB"], "1 PiB")]
 #[case(&["--presets", "Voodoo 2"], "Voodoo 2")]
 fn an_unknown_machine_exits_with_2(#[case] arguments: &[&str], #[case] part: &str) {
-    let said = refused(Place::new().plimsoll().arg("devices").args(arguments), 2);
+    let said = refused(Sandbox::new().plimsoll().arg("devices").args(arguments), 2);
     assert!(said.contains(part), "{said}");
 }
 
@@ -131,28 +131,28 @@ fn an_unknown_machine_exits_with_2(#[case] arguments: &[&str], #[case] part: &st
 #[case(0)]
 #[case(64)]
 fn machines_with_no_gpu_or_sixty_four_are_planned(#[case] count: usize) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let gpu = serde_json::json!({ "kind": "gpu", "total": 25_769_803_776_u64 });
     let mut devices = vec![gpu; count];
     devices.push(serde_json::json!({ "kind": "cpu", "total": 68_719_476_736_u64 }));
-    let path = place.file("machine.json", serde_json::json!({ "devices": devices }).to_string().as_bytes());
-    let plan = plan(&place, &["--machine", path.to_str().unwrap()]);
+    let path = sandbox.file("machine.json", serde_json::json!({ "devices": devices }).to_string().as_bytes());
+    let plan = plan(&sandbox, &["--machine", path.to_str().unwrap()]);
     assert_eq!(plan["devices"].as_array().unwrap().len(), count + 1);
 }
 
 #[test]
 fn presets_are_listed_and_found() {
-    let place = Place::new();
-    let all = json(place.plimsoll().args(["devices", "--presets"]));
+    let sandbox = Sandbox::new();
+    let all = json(sandbox.plimsoll().args(["devices", "--presets"]));
     let all = all["presets"].as_array().unwrap();
     assert!(all.len() >= 80);
     for preset in all {
         assert!(preset["total"].as_u64() >= preset["free_assumed"].as_u64(), "{preset}");
         assert!(preset["bytes_per_second"].as_u64() > Some(0), "{preset}");
     }
-    let found = json(place.plimsoll().args(["devices", "--presets", "halo 128"]));
+    let found = json(sandbox.plimsoll().args(["devices", "--presets", "halo 128"]));
     assert_eq!(found["presets"][0]["name"], "Strix Halo 128GB");
-    let text = place.plimsoll().args(["devices", "--presets", "4090"]).assert().success().get_output().stdout.clone();
+    let text = sandbox.plimsoll().args(["devices", "--presets", "4090"]).assert().success().get_output().stdout.clone();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("RTX 4090") && text.contains("1008") && text.contains("assumed"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -160,8 +160,8 @@ fn presets_are_listed_and_found() {
 
 #[test]
 fn a_system_by_name_sets_its_ram() {
-    let place = Place::new();
-    let system = plan(&place, &["--gpu", "M4 Max 64GB"]);
+    let sandbox = Sandbox::new();
+    let system = plan(&sandbox, &["--gpu", "M4 Max 64GB"]);
     assert_eq!(
         (&system["devices"][0]["total"], &system["devices"][1]["total"]),
         (&(48_u64 << 30).into(), &(64_u64 << 30).into())
@@ -171,16 +171,16 @@ fn a_system_by_name_sets_its_ram() {
 
 #[test]
 fn joined_computers_are_listed_in_the_plan() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let save = |name: &str, card: &str| {
         let arguments = ["machine", "save", name, "--gpu", card, "--gpu", card, "--ram", "64GiB"];
-        place.plimsoll().args(arguments).assert().success();
+        sandbox.plimsoll().args(arguments).assert().success();
     };
     save("garage", "total=6GiB,name=A");
     save("attic", "total=4GiB,name=B");
     let here = ["--gpu", "total=3GiB,name=C", "--ram", "32GiB", "--engine", "llama.cpp", "--ctx", "8192"];
-    let alone = plan(&place, &here);
-    let both = plan(&place, &[&here[..], &["--join", "garage", "--join", "attic"]].concat());
+    let alone = plan(&sandbox, &here);
+    let both = plan(&sandbox, &[&here[..], &["--join", "garage", "--join", "attic"]].concat());
     assert_eq!(
         (&alone["verdict"], &both["verdict"], &both["origin"]),
         (&"split".into(), &"gpu".into(), &"simulated".into())
@@ -201,31 +201,36 @@ fn joined_computers_are_listed_in_the_plan() {
     // the joined GPUs come first: the first layer on a GPU is remote, the output layer is local or on the last remote one
     assert_eq!(both["layers"][0]["device"], "GPU1");
 
-    let mut command = place.plimsoll();
-    command.arg("plan").arg(place.model("llama3.1-8b")).args(here).args(["--join", "garage"]);
+    let mut command = sandbox.plimsoll();
+    command.arg("plan").arg(sandbox.model("llama3.1-8b")).args(here).args(["--join", "garage"]);
     let text = command.assert().success().get_output().stdout.clone();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("Machines") && text.contains("garage (GPU1, GPU2)") && text.contains("@garage"), "{text}");
 
     // the commands to start there and here
-    let mut command = place.plimsoll();
-    command.arg("export").arg(place.model("llama3.1-8b")).args(here).args(["--join", "garage", "--as", "llama-server"]);
+    let mut command = sandbox.plimsoll();
+    command.arg("export").arg(sandbox.model("llama3.1-8b")).args(here).args([
+        "--join",
+        "garage",
+        "--as",
+        "llama-server",
+    ]);
     let text = String::from_utf8(command.assert().success().get_output().stdout.clone()).unwrap();
     for part in ["on garage, in a trusted network: ggml-rpc-server -H 0.0.0.0 -p 50052", "--rpc garage:50052"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 
     // a computer without GPUs, an engine of Ollama's, and one computer too many
-    let ollama = plan(&place, &["--gpu", "24GiB", "--ram", "32GiB", "--join", "garage"]);
+    let ollama = plan(&sandbox, &["--gpu", "24GiB", "--ram", "32GiB", "--join", "garage"]);
     assert!(ollama["notes"].to_string().contains("are not used") && ollama["devices"].as_array().unwrap().len() == 2);
     for (arguments, part) in [
         (vec!["--join", "nowhere"], "neither a file"),
         (vec!["--join", "4090"], "for a machine with RTX 4090 use --gpu '4090'"),
         (vec!["--join", "garage", "--join", "garage"], "already joined"),
     ] {
-        let said = refused(place.plimsoll().arg("devices").args(arguments), 2);
+        let said = refused(sandbox.plimsoll().arg("devices").args(arguments), 2);
         assert!(said.contains("--join") && said.contains(part), "{said}");
     }
-    place.plimsoll().args(["machine", "save", "bare", "--gpu", "none", "--ram", "8GiB"]).assert().success();
-    assert!(refused(place.plimsoll().args(["devices", "--join", "bare"]), 2).contains("no GPU to add"));
+    sandbox.plimsoll().args(["machine", "save", "bare", "--gpu", "none", "--ram", "8GiB"]).assert().success();
+    assert!(refused(sandbox.plimsoll().args(["devices", "--join", "bare"]), 2).contains("no GPU to add"));
 }

@@ -7,14 +7,14 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use plimsoll::hardware::Search;
-use plimsoll::hardware::watch::{Moved, News, Watch};
+use plimsoll::hardware::DetectOptions;
+use plimsoll::hardware::watch::{MemoryUpdate, MemoryWatch, WatchEvent};
 use plimsoll::machine::Machine;
 use rstest::rstest;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Place, json};
+use super::{Sandbox, json};
 
 /// The shared library, built once. Without environment variables it reads the file next to it.
 pub(crate) fn stub() -> PathBuf {
@@ -39,8 +39,8 @@ const THREE: &str = "NVIDIA GeForce RTX 3090;GPU-aa11;25769803776;24696061952;8.
                      NVIDIA H200;GPU-bb33;150754820096;150123456789;9.0";
 
 fn devices(gpus: &str, visible: Option<&str>) -> Value {
-    let place = Place::new();
-    let mut command = place.plimsoll();
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
     command.args(["devices", "--nvml"]).arg(stub()).env("STUB_GPUS", gpus);
     if let Some(visible) = visible {
         command.env("CUDA_VISIBLE_DEVICES", visible);
@@ -95,8 +95,8 @@ fn a_gpu_that_does_not_answer_is_skipped_and_reported() {
 #[test]
 fn an_empty_or_mismatched_driver_is_reported() {
     assert!(gpus(&devices("", None)).is_empty());
-    let place = Place::new();
-    let mut command = place.plimsoll();
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
     // 18: the library and the driver are of different versions
     let devices = json(command.args(["devices", "--nvml"]).arg(stub()).env("STUB_INIT", "18"));
     assert!(gpus(&devices).is_empty());
@@ -105,9 +105,9 @@ fn an_empty_or_mismatched_driver_is_reported() {
 
 #[test]
 fn a_plan_is_made_on_what_was_detected() {
-    let place = Place::new();
-    let mut command = place.plimsoll();
-    command.arg("plan").arg(place.model("llama3.1-8b")).args(["--ram", "64GiB", "--nvml"]).arg(stub());
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.arg("plan").arg(sandbox.model("llama3.1-8b")).args(["--ram", "64GiB", "--nvml"]).arg(stub());
     let plan = json(command.env("STUB_GPUS", THREE).env("CUDA_VISIBLE_DEVICES", "1"));
     let gpu = &plan["devices"][0];
     assert_eq!((&gpu["name"], &gpu["free"]), (&"NVIDIA A100-SXM4-80GB".into(), &85_520_809_984_u64.into()));
@@ -116,10 +116,10 @@ fn a_plan_is_made_on_what_was_detected() {
 
 #[test]
 fn eight_gpus_print_as_text() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let eight: Vec<_> =
         (1..=8_u64).map(|n| format!("NVIDIA GeForce RTX 4090;GPU-{n};25757220864;{};8.9", n << 30)).collect();
-    let mut command = place.plimsoll();
+    let mut command = sandbox.plimsoll();
     command.args(["devices", "--nvml"]).arg(stub()).env("STUB_GPUS", eight.join("|"));
     let output = command.assert().success().get_output().stdout.clone();
     let text = String::from_utf8(output).unwrap();
@@ -186,8 +186,8 @@ fn programs_that_hold_memory_are_named() {
     ]);
     assert_eq!(gpus(&devices)[0]["processes"], programs);
     assert_eq!(gpus(&devices)[0]["facts"]["driver"], "570.124.06");
-    let place = Place::new();
-    let mut command = place.plimsoll();
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
     command.args(["devices", "--nvml"]).arg(stub()).env("STUB_GPUS", card);
     let output = command.assert().success().get_output().stdout.clone();
     let text = String::from_utf8(output).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -206,11 +206,11 @@ fn an_integrated_gpu_uses_main_memory() {
 }
 
 /// The next report of the watch: free bytes per GPU, and messages about GPUs that do not answer.
-fn next(news: &Receiver<News>, wanted: impl Fn(&Moved) -> bool) -> Moved {
+fn next(news: &Receiver<WatchEvent>, wanted: impl Fn(&MemoryUpdate) -> bool) -> MemoryUpdate {
     loop {
         // far longer than needed, so that a failing test ends
         match news.recv_timeout(Duration::from_mins(1)).unwrap() {
-            News::Moved(moved) if wanted(&moved) => return moved,
+            WatchEvent::MemoryChanged(moved) if wanted(&moved) => return moved,
             _ => {}
         }
     }
@@ -228,15 +228,15 @@ fn free_memory_is_followed_while_a_gpu_disappears_and_returns() {
     };
     play("900000000", "2000000000");
     let (send, news) = channel();
-    let search = Search {
+    let search = DetectOptions {
         gpus: true,
         nvml: Some(library),
         sysfs: Some("/nowhere".into()),
         cuda_visible_devices: None,
-        ..Search::here()
+        ..DetectOptions::here()
     };
-    let watch = Watch::start(search, Duration::from_millis(5), move |news| send.send(news).is_ok()).unwrap();
-    let News::Found(found) = news.recv().unwrap() else { panic!("what was found is told first") };
+    let watch = MemoryWatch::start(search, Duration::from_millis(5), move |news| send.send(news).is_ok()).unwrap();
+    let WatchEvent::Found(found) = news.recv().unwrap() else { panic!("what was found is told first") };
     let free = |machine: &Machine| machine.gpus.iter().map(|gpu| gpu.free.0).collect::<Vec<_>>();
     assert_eq!(free(&found.machine), [900_000_000, 0]);
 

@@ -3,19 +3,19 @@
 use rstest::rstest;
 use serde_json::Value;
 
-use super::{Place, json, refused};
+use super::{Sandbox, json, refused};
 
 const SMALL: [&str; 4] = ["--gpu", "name=card,total=8GiB,free=7600MiB", "--ram", "64GiB"];
 
-fn asked(place: &Place, question: &str, arguments: &[&str]) -> Value {
-    let mut command = place.plimsoll();
-    command.arg(question).arg(place.model("llama3.1-8b")).args(SMALL).args(arguments);
+fn asked(sandbox: &Sandbox, question: &str, arguments: &[&str]) -> Value {
+    let mut command = sandbox.plimsoll();
+    command.arg(question).arg(sandbox.model("llama3.1-8b")).args(SMALL).args(arguments);
     json(&mut command)
 }
 
-fn plan(place: &Place, arguments: &[&str]) -> Value {
-    let mut command = place.plimsoll();
-    command.arg("plan").arg(place.model("llama3.1-8b")).args(SMALL).args(arguments);
+fn plan(sandbox: &Sandbox, arguments: &[&str]) -> Value {
+    let mut command = sandbox.plimsoll();
+    command.arg("plan").arg(sandbox.model("llama3.1-8b")).args(SMALL).args(arguments);
     json(&mut command)
 }
 
@@ -26,12 +26,12 @@ fn plan(place: &Place, arguments: &[&str]) -> Value {
 #[case("batch", "gpu", &["--ctx", "15360"])]
 #[case("gpu-layers", "split", &["--ctx", "65536"])]
 fn the_maximum_fits_and_the_next_value_does_not(#[case] knob: &str, #[case] verdict: &str, #[case] others: &[&str]) {
-    let place = Place::new();
-    let answer = asked(&place, "max", &[&["--for", knob], others].concat());
+    let sandbox = Sandbox::new();
+    let answer = asked(&sandbox, "max", &[&["--for", knob], others].concat());
     assert_eq!(answer["knob"], knob);
     let with = |value: &Value| {
         let value = value.as_u64().unwrap().to_string();
-        plan(&place, &[others, &[&format!("--{knob}"), &value]].concat())
+        plan(&sandbox, &[others, &[&format!("--{knob}"), &value]].concat())
     };
     assert_eq!(with(&answer["value"]), answer["plan"]);
     assert_eq!(answer["plan"]["verdict"], verdict);
@@ -40,30 +40,30 @@ fn the_maximum_fits_and_the_next_value_does_not(#[case] knob: &str, #[case] verd
 
 #[test]
 fn max_finds_the_largest_quantisation() {
-    let place = Place::new();
-    let answer = asked(&place, "max", &["--for", "quant", "--ctx", "8192"]);
+    let sandbox = Sandbox::new();
+    let answer = asked(&sandbox, "max", &["--for", "quant", "--ctx", "8192"]);
     let (value, next) = (answer["value"].as_str().unwrap(), answer["next"].as_str().unwrap());
-    let verdict = |quant| plan(&place, &["--ctx", "8192", "--quant", quant])["verdict"].clone();
+    let verdict = |quant| plan(&sandbox, &["--ctx", "8192", "--quant", quant])["verdict"].clone();
     assert_eq!((verdict(value), verdict(next)), ("gpu".into(), "split".into()));
 }
 
 #[test]
 fn max_takes_a_number_of_layers_and_reports_when_nothing_fits() {
-    let place = Place::new();
-    let some = asked(&place, "max", &["--for", "ctx", "--layers", "20"]);
+    let sandbox = Sandbox::new();
+    let some = asked(&sandbox, "max", &["--for", "ctx", "--layers", "20"]);
     assert_eq!(some["plan"]["offloaded"], 20);
-    assert!(some["value"].as_u64() > asked(&place, "max", &["--for", "ctx"])["value"].as_u64());
-    let none = asked(&place, "max", &["--for", "parallel", "--ctx", "131072"]);
+    assert!(some["value"].as_u64() > asked(&sandbox, "max", &["--for", "ctx"])["value"].as_u64());
+    let none = asked(&sandbox, "max", &["--for", "parallel", "--ctx", "131072"]);
     assert_eq!((&none["value"], &none["next"], &none["plan"]), (&Value::Null, &Value::from(1), &Value::Null));
-    let end = asked(&place, "max", &["--for", "ctx", "--gpu", "96GiB"]);
+    let end = asked(&sandbox, "max", &["--for", "ctx", "--gpu", "96GiB"]);
     assert_eq!((&end["value"], &end["next"]), (&Value::from(131_072), &Value::Null));
 }
 
 #[test]
 fn every_change_of_why_works_on_the_command_line() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let knobs = ["--ctx", "15000", "--parallel", "2"];
-    let answer = asked(&place, "why", &knobs);
+    let answer = asked(&sandbox, "why", &knobs);
     assert_eq!(answer["layers"].as_array().unwrap().len(), 33);
     let first = &answer["layers"][0];
     assert_eq!(first["device"], "CPU");
@@ -91,8 +91,8 @@ fn every_change_of_why_works_on_the_command_line() {
                 arguments.extend(SMALL[..2].iter().map(|&argument| argument.to_owned()));
             }
         }
-        let mut command = place.plimsoll();
-        command.arg("plan").arg(place.model("llama3.1-8b")).args(["--ram", "64GiB"]).args(&arguments);
+        let mut command = sandbox.plimsoll();
+        command.arg("plan").arg(sandbox.model("llama3.1-8b")).args(["--ram", "64GiB"]).args(&arguments);
         let plan = json(&mut command);
         match change["brings"].as_str().unwrap() {
             "all" => assert_eq!(plan["verdict"], "gpu", "{change}"),
@@ -106,8 +106,8 @@ fn every_change_of_why_works_on_the_command_line() {
 
 #[test]
 fn one_layer_can_be_asked_about() {
-    let place = Place::new();
-    let answer = asked(&place, "why", &["--layer", "5", "--ctx", "32768"]);
+    let sandbox = Sandbox::new();
+    let answer = asked(&sandbox, "why", &["--layer", "5", "--ctx", "32768"]);
     assert_eq!(answer["layers"].as_array().unwrap().len(), 1);
     assert_eq!(answer["layers"][0]["index"], 5);
     assert!(answer["changes"].as_array().unwrap().iter().any(|change| change["brings"] == "layer 5"));
@@ -115,22 +115,22 @@ fn one_layer_can_be_asked_about() {
 
 #[test]
 fn tables_are_the_same_plans_in_json_and_csv() {
-    let place = Place::new();
-    let sweep = asked(&place, "sweep", &["--values", "4k,20000"]);
+    let sandbox = Sandbox::new();
+    let sweep = asked(&sandbox, "sweep", &["--values", "4k,20000"]);
     assert_eq!(sweep["points"][1]["value"], 20_000);
-    let single = plan(&place, &["--ctx", "20000"]);
+    let single = plan(&sandbox, &["--ctx", "20000"]);
     for (key, other) in [("verdict", "verdict"), ("offloaded", "offloaded"), ("totals", "totals")] {
         assert_eq!(sweep["points"][1][key], single[other]);
     }
     assert!(sweep["cliffs"].as_array().unwrap().len() > 20);
 
     let matrix = |form: &str| {
-        let mut command = place.plimsoll();
-        command.arg("matrix").arg(place.model("llama3.1-8b")).args(SMALL).args(["--flash-attn", "on", form]);
+        let mut command = sandbox.plimsoll();
+        command.arg("matrix").arg(sandbox.model("llama3.1-8b")).args(SMALL).args(["--flash-attn", "on", form]);
         command.args(["--row-values", "8192,32768"]).assert().success().stderr("").get_output().stdout.clone()
     };
     let cells: Value = serde_json::from_slice(&matrix("--json")).unwrap();
-    let single = plan(&place, &["--ctx", "32768", "--kv-type", "q8_0", "--flash-attn", "on"]);
+    let single = plan(&sandbox, &["--ctx", "32768", "--kv-type", "q8_0", "--flash-attn", "on"]);
     assert_eq!(cells["columns"]["values"], serde_json::json!(["f16", "q8_0", "q4_0"]));
     assert_eq!(cells["cells"][1][1]["totals"], single["totals"]);
     let csv = String::from_utf8(matrix("--csv")).unwrap();
@@ -152,9 +152,9 @@ fn tables_are_the_same_plans_in_json_and_csv() {
 #[case("matrix", &["matrix", "--flash-attn", "on"])]
 #[case("matrix-quant", &["matrix", "--rows", "quant", "--columns", "ctx"])]
 fn answers_read_well(#[case] name: &str, #[case] arguments: &[&str]) {
-    let place = Place::new();
-    let mut command = place.plimsoll();
-    command.arg(arguments[0]).arg(place.model("llama3.1-8b")).args(SMALL).args(&arguments[1..]);
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.arg(arguments[0]).arg(sandbox.model("llama3.1-8b")).args(SMALL).args(&arguments[1..]);
     let output = command.assert().success().stderr("").get_output().stdout.clone();
     let text = String::from_utf8(output).unwrap();
     assert!(text.lines().all(|line| line.chars().count() <= 80 && line.trim_end() == line), "{text}");
@@ -163,10 +163,10 @@ fn answers_read_well(#[case] name: &str, #[case] arguments: &[&str]) {
 
 #[test]
 fn models_together_read_well() {
-    let place = Place::new();
-    let paths = ["llama3.2-1b", "llama3.1-8b", "qwen3-8b"].map(|name| place.model(name));
+    let sandbox = Sandbox::new();
+    let paths = ["llama3.2-1b", "llama3.1-8b", "qwen3-8b"].map(|name| sandbox.model(name));
     let names = paths.each_ref().map(|path| path.file_name().unwrap().to_str().unwrap());
-    let mut command = place.plimsoll();
+    let mut command = sandbox.plimsoll();
     // relative paths, so that the lines do not depend on the folder
     command.current_dir(paths[0].parent().unwrap()).args(["together", names[0], names[1]]);
     command.arg(format!("{},kv-type=q8_0", names[2])).args(["--gpu", "name=card,total=12GiB,free=11600MiB"]);
@@ -188,9 +188,9 @@ fn models_together_read_well() {
 #[case(&["matrix", "--rows", "ctx", "--columns", "ctx"], "--rows")]
 #[case(&["matrix", "--rows", "quant", "--row-values", "Q9_K"], "--row-values")]
 fn unanswerable_questions_are_refused(#[case] arguments: &[&str], #[case] part: &str) {
-    let place = Place::new();
-    let mut command = place.plimsoll();
-    command.arg(arguments[0]).arg(place.model("llama3.1-8b")).args(SMALL).args(&arguments[1..]);
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.arg(arguments[0]).arg(sandbox.model("llama3.1-8b")).args(SMALL).args(&arguments[1..]);
     let said = refused(&mut command, 2);
     assert!(said.contains(part), "{said}");
 }
@@ -200,17 +200,17 @@ fn unanswerable_questions_are_refused(#[case] arguments: &[&str], #[case] part: 
 #[case("ollama-0.24")]
 #[case("llama.cpp")]
 fn the_best_settings_work_and_keep_what_is_given(#[case] engine: &str) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let given = ["--engine", engine, "--ctx", "24576"];
-    let best = asked(&place, "best", &given);
+    let best = asked(&sandbox, "best", &given);
     assert_eq!((&best["engine"], &best["held"]), (&engine.into(), &serde_json::json!(["ctx"])));
     assert_eq!((best["confidence"].as_str(), best["release"].is_string()), (Some("exact"), engine != "ollama-0.24"));
     let wishes = best["wishes"].as_array().unwrap();
-    assert_eq!(wishes.iter().map(|wish| &wish["knob"]).collect::<Vec<_>>(), ["parallel", "kv-type"]);
+    assert_eq!(wishes.iter().map(|objective| &objective["knob"]).collect::<Vec<_>>(), ["parallel", "kv-type"]);
     let mut tried = 0;
-    for suggestion in wishes.iter().flat_map(|wish| wish["suggestions"].as_array().unwrap()) {
+    for suggestion in wishes.iter().flat_map(|objective| objective["suggestions"].as_array().unwrap()) {
         let options: Vec<&str> = suggestion["options"].as_str().unwrap().split_whitespace().collect();
-        let plan = plan(&place, &[&given, &options[..]].concat());
+        let plan = plan(&sandbox, &[&given, &options[..]].concat());
         // llama.cpp may round it up for many sequences
         assert!(plan["settings"]["ctx"].as_u64() >= Some(24_576), "{options:?}");
         assert_eq!(plan["verdict"], "gpu", "{options:?}");
@@ -222,23 +222,28 @@ fn the_best_settings_work_and_keep_what_is_given(#[case] engine: &str) {
 
 #[test]
 fn a_held_knob_cannot_be_the_objective() {
-    let place = Place::new();
-    let mut command = place.plimsoll();
-    command.arg("best").arg(place.model("llama3.1-8b")).args(SMALL).args(["--for", "kv-type", "--cache-type-k", "f16"]);
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plimsoll();
+    command.arg("best").arg(sandbox.model("llama3.1-8b")).args(SMALL).args([
+        "--for",
+        "kv-type",
+        "--cache-type-k",
+        "f16",
+    ]);
     let said = refused(&mut command, 2);
     assert!(said.contains("--kv-type is given and therefore fixed"), "{said}");
 }
 
 #[test]
 fn models_together_are_listed_one_by_one() {
-    let place = Place::new();
-    let model = place.model("llama3.2-1b").display().to_string();
+    let sandbox = Sandbox::new();
+    let model = sandbox.model("llama3.2-1b").display().to_string();
     let together = |models: &[&str], machine: &[&str]| {
-        let mut command = place.plimsoll();
+        let mut command = sandbox.plimsoll();
         command.arg("together").args(models).args(machine).args(["--engine", "ollama", "--ctx", "4096"]);
         json(&mut command)
     };
-    let (large, other) = (place.model("llama3.1-8b").display().to_string(), format!("{model},ctx=8k"));
+    let (large, other) = (sandbox.model("llama3.1-8b").display().to_string(), format!("{model},ctx=8k"));
     let both = together(&[&model, &large], &["--gpu", "24GiB", "--ram", "64GiB"]);
     assert_eq!((&both["together"], &both["release"]), (&Value::Bool(true), &"2026-11".into()));
     let taken: u64 =
@@ -252,19 +257,19 @@ fn models_together_are_listed_one_by_one() {
     assert!(first["why"].as_str().unwrap().contains("80 %"), "{first:#}");
 
     let anew = together(&[&model, &model, &other], &["--gpu", "24GiB", "--ram", "64GiB"]);
-    let fates: Vec<_> = anew["models"].as_array().unwrap().iter().map(|model| &model["fate"]).collect();
-    assert_eq!(fates, ["evicted", "evicted", "loaded"]);
+    let outcomes: Vec<_> = anew["models"].as_array().unwrap().iter().map(|model| &model["fate"]).collect();
+    assert_eq!(outcomes, ["evicted", "evicted", "loaded"]);
     assert_eq!(anew["models"][2]["plan"]["totals"]["cache"], 268_435_456);
 }
 
 #[test]
 fn unknown_knobs_are_refused_with_the_known_ones() {
-    let place = Place::new();
-    let named = format!("{},context=3", place.model("llama3.2-1b").display());
-    let said = refused(place.plimsoll().arg("together").arg(named).args(SMALL), 2);
+    let sandbox = Sandbox::new();
+    let named = format!("{},context=3", sandbox.model("llama3.2-1b").display());
+    let said = refused(sandbox.plimsoll().arg("together").arg(named).args(SMALL), 2);
     assert!(said.contains("'context'") && said.contains("use one of ctx"), "{said}");
-    let named = format!("{},ctx=many", place.model("llama3.2-1b").display());
-    let said = refused(place.plimsoll().arg("together").arg(named).args(SMALL), 2);
+    let named = format!("{},ctx=many", sandbox.model("llama3.2-1b").display());
+    let said = refused(sandbox.plimsoll().arg("together").arg(named).args(SMALL), 2);
     assert!(said.contains("'many' is not a number"), "{said}");
 }
 
@@ -275,7 +280,7 @@ fn unknown_knobs_are_refused_with_the_known_ones() {
 #[case("sweep", &["--values", "4096,8192"])]
 #[case("matrix", &["--row-values", "4096", "--column-values", "f16"])]
 fn every_answer_names_its_engine_and_confidence(#[case] question: &str, #[case] arguments: &[&str]) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     for (engine, release, title) in [
         ("llama.cpp", Value::from("2026-08"), "llama.cpp, release 2026-08 · exact"),
         ("ollama-0.24", Value::Null, "Ollama ≤ 0.24 · exact"),
@@ -283,11 +288,11 @@ fn every_answer_names_its_engine_and_confidence(#[case] question: &str, #[case] 
         let who = ["--engine", engine, "--ctx", "8192", "--kv-type", "f16"];
         let release_flag: &[&str] = if release.is_null() { &[] } else { &["--release", "2026-08"] };
         let all = [arguments, &who, release_flag].concat();
-        let answer = asked(&place, question, &all);
+        let answer = asked(&sandbox, question, &all);
         assert_eq!((&answer["engine"], &answer["release"]), (&Value::from(engine), &release));
         assert_eq!(answer["confidence"], "exact");
-        let mut command = place.plimsoll();
-        let text = command.arg(question).arg(place.model("llama3.1-8b")).args(SMALL).args(&all).assert().success();
+        let mut command = sandbox.plimsoll();
+        let text = command.arg(question).arg(sandbox.model("llama3.1-8b")).args(SMALL).args(&all).assert().success();
         let text = String::from_utf8(text.get_output().stdout.clone()).unwrap().replace('\n', " ");
         assert!(text.contains(title), "{text}");
     }

@@ -2,7 +2,7 @@
 
 use rstest::rstest;
 
-use super::{Place, json, refused};
+use super::{Sandbox, json, refused};
 
 #[rstest]
 #[case::no_file("nothing.gguf", None, "does not exist")]
@@ -12,15 +12,15 @@ use super::{Place, json, refused};
 #[case::magic_alone("magic.gguf", Some(&b"GGUF"[..]), "magic.gguf")]
 #[case::line_break("two\nlines.gguf", None, "lines.gguf")]
 fn a_file_that_is_no_model_exits_with_3(#[case] name: &str, #[case] bytes: Option<&[u8]>, #[case] part: &str) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let path = match bytes {
-        Some(bytes) => place.file(name, bytes),
-        None => place.folder.path().join(name),
+        Some(bytes) => sandbox.file(name, bytes),
+        None => sandbox.folder.path().join(name),
     };
-    let said = refused(place.plimsoll().arg("plan").arg(&path), 3);
+    let said = refused(sandbox.plimsoll().arg("plan").arg(&path), 3);
     assert!(said.contains(part), "{said}");
     // the planner reports it before it takes over the screen
-    refused(place.plimsoll().arg(&path), 3);
+    refused(sandbox.plimsoll().arg(&path), 3);
 }
 
 #[rstest]
@@ -30,14 +30,14 @@ fn a_file_that_is_no_model_exits_with_3(#[case] name: &str, #[case] bytes: Optio
 #[case::none_such("x y", "'x' is not a command")]
 #[case::no_task("machine", "save, list, remove")]
 fn an_unknown_command_exits_with_2(#[case] words: &str, #[case] part: &str) {
-    let said = refused(Place::new().plimsoll().args(words.split(' ')), 2);
+    let said = refused(Sandbox::new().plimsoll().args(words.split(' ')), 2);
     assert!(said.contains(part) && !said.contains("Usage") && !said.contains("Examples"), "{said}");
 }
 
 #[test]
 fn a_folder_exits_with_3() {
-    let place = Place::new();
-    let said = refused(place.plimsoll().arg("plan").arg(place.folder.path()), 3);
+    let sandbox = Sandbox::new();
+    let said = refused(sandbox.plimsoll().arg("plan").arg(sandbox.folder.path()), 3);
     assert!(said.contains("folder"), "{said}");
 }
 
@@ -45,37 +45,37 @@ fn a_folder_exits_with_3() {
 #[test]
 fn an_unreadable_file_exits_with_3() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
-    let path = place.model("llama");
+    let sandbox = Sandbox::new();
+    let path = sandbox.model("llama");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::File::open(&path).is_ok() {
         eprintln!("skipped: this user (root?) may read every file");
         return;
     }
-    let said = refused(place.plimsoll().arg("plan").arg(&path), 3);
+    let said = refused(sandbox.plimsoll().arg("plan").arg(&path), 3);
     assert!(said.contains("permission"), "{said}");
 }
 
 #[test]
 fn a_header_cut_anywhere_exits_with_3() {
-    let place = Place::new();
-    let whole = std::fs::read(place.model("llama")).unwrap();
+    let sandbox = Sandbox::new();
+    let whole = std::fs::read(sandbox.model("llama")).unwrap();
     for part in [5, 9, 24, 100, whole.len() / 2, whole.len() * 9 / 10] {
-        let path = place.file("cut.gguf", &whole[..part.min(whole.len() - 1)]);
-        refused(place.plimsoll().arg("plan").arg(&path), 3);
+        let path = sandbox.file("cut.gguf", &whole[..part.min(whole.len() - 1)]);
+        refused(sandbox.plimsoll().arg("plan").arg(&path), 3);
     }
 }
 
 #[test]
 fn a_model_without_block_count_is_named_with_its_key() {
-    let place = Place::new();
-    let whole = std::fs::read(place.model("llama")).unwrap();
+    let sandbox = Sandbox::new();
+    let whole = std::fs::read(sandbox.model("llama")).unwrap();
     let key = b"llama.block_count";
     let at = whole.windows(key.len()).position(|bytes| bytes == key).unwrap();
     let mut other = whole;
     other[at..at + key.len()].copy_from_slice(b"llama.block_cuont");
-    let path = place.file("nameless.gguf", &other);
-    let said = refused(place.plimsoll().arg("plan").arg(&path), 3);
+    let path = sandbox.file("nameless.gguf", &other);
+    let said = refused(sandbox.plimsoll().arg("plan").arg(&path), 3);
     assert!(said.contains("llama.block_count") && said.contains("nameless.gguf"), "{said}");
 }
 
@@ -106,38 +106,38 @@ fn a_model_without_block_count_is_named_with_its_key() {
 #[case(&["--cxt", "8192"], "--cxt")]
 #[case(&["--ctx"], "--ctx")]
 fn wrong_arguments_exit_with_2(#[case] arguments: &[&str], #[case] part: &str) {
-    let place = Place::new();
-    let said = refused(place.plimsoll().arg("plan").arg(place.model("llama")).args(arguments), 2);
+    let sandbox = Sandbox::new();
+    let said = refused(sandbox.plimsoll().arg("plan").arg(sandbox.model("llama")).args(arguments), 2);
     assert!(said.contains(part), "{said}");
     // the planner takes the same flags
-    refused(place.plimsoll().arg(place.model("llama")).args(arguments), 2);
+    refused(sandbox.plimsoll().arg(sandbox.model("llama")).args(arguments), 2);
 }
 
 #[test]
 fn wrong_arguments_are_reported_before_the_model_is_read() {
-    refused(Place::new().plimsoll().args(["plan", "nothing.gguf", "--gpu", "24XB"]), 2);
+    refused(Sandbox::new().plimsoll().args(["plan", "nothing.gguf", "--gpu", "24XB"]), 2);
 }
 
 #[test]
 fn settings_that_the_engine_refuses_exit_with_2() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let said =
-        refused(place.plan("llama").args(["--gpu", "8GiB", "--cache-type-k", "q8_0", "--cache-type-v", "q4_0"]), 2);
+        refused(sandbox.plan("llama").args(["--gpu", "8GiB", "--cache-type-k", "q8_0", "--cache-type-v", "q4_0"]), 2);
     assert!(said.contains("q8_0"), "{said}");
 }
 
 #[test]
 fn no_model_and_unknown_commands_exit_with_2() {
-    let place = Place::new();
-    refused(place.plimsoll().arg("plan"), 2);
-    refused(place.plimsoll().args(["devices", "everything"]), 2);
-    refused(place.plimsoll().args(["completions", "cmd"]), 2);
-    refused(place.plimsoll().args(["plan", "a.gguf", "b.gguf"]), 2);
+    let sandbox = Sandbox::new();
+    refused(sandbox.plimsoll().arg("plan"), 2);
+    refused(sandbox.plimsoll().args(["devices", "everything"]), 2);
+    refused(sandbox.plimsoll().args(["completions", "cmd"]), 2);
+    refused(sandbox.plimsoll().args(["plan", "a.gguf", "b.gguf"]), 2);
 }
 
 #[test]
 fn a_planner_without_a_terminal_says_so() {
-    let said = refused(&mut Place::new().plimsoll(), 2);
+    let said = refused(&mut Sandbox::new().plimsoll(), 2);
     assert!(said.contains("plimsoll plan"), "{said}");
 }
 
@@ -156,18 +156,18 @@ fn a_planner_without_a_terminal_says_so() {
 #[case::more_layers_than_there_are(&["--gpu", "8GiB", "--gpu-layers", "1099511627776"])]
 #[case::no_layers(&["--gpu", "8GiB", "--gpu-layers", "0"])]
 fn extremes_are_planned(#[case] arguments: &[&str]) {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     for model in ["llama", "gemma3", "deepseek2", "hybrid"] {
-        let mut command = place.plimsoll();
-        command.arg("plan").arg(place.model(model)).args(["--engine", "ollama-0.24"]);
+        let mut command = sandbox.plimsoll();
+        command.arg("plan").arg(sandbox.model(model)).args(["--engine", "ollama-0.24"]);
         if !arguments.contains(&"--ram") {
             command.args(["--ram", "64GiB"]);
         }
         let plan = json(command.args(arguments));
         assert!(plan["verdict"].is_string());
         // the text report does not panic either
-        let mut text = place.plimsoll();
-        text.arg("plan").arg(place.model(model)).args(["--engine", "ollama-0.24"]).args(arguments);
+        let mut text = sandbox.plimsoll();
+        text.arg("plan").arg(sandbox.model(model)).args(["--engine", "ollama-0.24"]).args(arguments);
         if !arguments.contains(&"--ram") {
             text.args(["--ram", "64GiB"]);
         }
@@ -177,8 +177,8 @@ fn extremes_are_planned(#[case] arguments: &[&str]) {
 
 #[test]
 fn sixty_four_gpus_are_planned() {
-    let place = Place::new();
-    let mut command = place.plan("llama3.1-70b");
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.plan("llama3.1-70b");
     for index in 0..64 {
         command.args(["--gpu", &format!("name=g{index},total=24GiB,free=23GiB")]);
     }

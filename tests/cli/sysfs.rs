@@ -7,24 +7,24 @@ use assert_cmd::Command;
 use rstest::rstest;
 use serde_json::Value;
 
-use super::{Place, json, refused};
+use super::{Sandbox, json, refused};
 
 const GIB: u64 = 1 << 30;
 
 /// A tree with the cards' files.
 struct Tree {
-    place: Place,
+    sandbox: Sandbox,
 }
 
 impl Tree {
     fn new() -> Self {
-        let tree = Self { place: Place::new() };
+        let tree = Self { sandbox: Sandbox::new() };
         fs::create_dir_all(tree.root().join("class/drm/renderD128")).unwrap();
         tree
     }
 
     fn root(&self) -> PathBuf {
-        self.place.folder.path().join("sys")
+        self.sandbox.folder.path().join("sys")
     }
 
     fn card(self, number: u32, files: &[(&str, &str)]) -> Self {
@@ -41,7 +41,7 @@ impl Tree {
     }
 
     fn command(&self) -> Command {
-        let mut command = self.place.plimsoll();
+        let mut command = self.sandbox.plimsoll();
         command.args(["devices", "--nvml", "/nowhere/nvml.so", "--sysfs"]).arg(self.root());
         command
     }
@@ -197,7 +197,7 @@ fn without_drivers_every_reason_is_listed() {
     for reason in ["/nowhere/nvml.so", "no AMD GPU in", "no Intel GPU in"] {
         assert!(tried.contains(reason), "{tried}");
     }
-    let empty = Place::new();
+    let empty = Sandbox::new();
     let mut command = empty.plimsoll();
     command.args(["devices", "--nvml", "/nowhere/nvml.so", "--sysfs"]).arg(empty.folder.path());
     assert!(json(&mut command)["tried"].to_string().contains("class/drm: missing"));
@@ -207,8 +207,8 @@ fn without_drivers_every_reason_is_listed() {
 #[test]
 fn a_plan_is_made_on_what_was_detected() {
     let tree = three();
-    let mut command = tree.place.plimsoll();
-    command.arg("plan").arg(tree.place.model("llama3.1-8b")).args(["--nvml", "/nowhere/nvml.so", "--ram", "64GiB"]);
+    let mut command = tree.sandbox.plimsoll();
+    command.arg("plan").arg(tree.sandbox.model("llama3.1-8b")).args(["--nvml", "/nowhere/nvml.so", "--ram", "64GiB"]);
     let plan = json(command.arg("--sysfs").arg(tree.root()).env("HIP_VISIBLE_DEVICES", "0"));
     assert_eq!((&plan["devices"][0]["backend"], &plan["verdict"]), (&"ROCm".into(), &"gpu".into()));
 }

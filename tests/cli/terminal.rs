@@ -7,12 +7,12 @@ use std::num::NonZero;
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use rstest::rstest;
 
-use super::Place;
+use super::Sandbox;
 
 /// The output of `plimsoll plan` on a terminal of 100 columns, with these variables.
 fn on_a_terminal(variables: &[(&str, &str)]) -> String {
-    let place = Place::new();
-    let command = place.plan("llama3.1-8b");
+    let sandbox = Sandbox::new();
+    let command = sandbox.plan("llama3.1-8b");
     let mut on_terminal = CommandBuilder::new(command.get_program());
     on_terminal.args(command.get_args());
     on_terminal.args(["--gpu", "name=RTX 3060,total=12GiB,free=11GiB", "--ctx", "32768"]);

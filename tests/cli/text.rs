@@ -5,7 +5,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use rstest::rstest;
 
-use super::Place;
+use super::Sandbox;
 use crate::support;
 
 fn text(command: &mut Command) -> String {
@@ -19,7 +19,7 @@ fn text(command: &mut Command) -> String {
 #[case("two-gpus", "mixtral-8x7b", &["--gpu", "16GiB", "--gpu", "name=B,total=24GiB,free=20GiB,backend=ROCm", "--parallel", "4"])]
 #[case("too-much", "llama3.1-70b", &["--gpu", "8GiB", "--ctx", "131072", "--ubatch", "64"])]
 fn a_plan_reads_well(#[case] name: &str, #[case] model: &str, #[case] arguments: &[&str]) {
-    let text = text(Place::new().plan(model).args(arguments));
+    let text = text(Sandbox::new().plan(model).args(arguments));
     let longest = text.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(longest <= 80, "{longest} columns:\n{text}");
     assert!(text.lines().all(|line| line.trim_end() == line), "spaces at the end of a line:\n{text}");
@@ -28,7 +28,7 @@ fn a_plan_reads_well(#[case] name: &str, #[case] model: &str, #[case] arguments:
 
 #[test]
 fn experts_in_ram_are_mentioned() {
-    let output = Place::new()
+    let output = Sandbox::new()
         .plimsoll()
         .args(["plan", "catalogue:qwen3-30b-a3b", "--raw-settings", "--gpu", "8GiB", "--ram", "64GiB"])
         .output()
@@ -41,14 +41,14 @@ fn experts_in_ram_are_mentioned() {
 
 #[test]
 fn every_model_reads_well() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     for name in support::model_names() {
         for machine in [
             &["--gpu", "4GiB", "--flash-attn", "off"][..],
             &["--gpu", "48GiB", "--ctx", "1099511627776"],
             &["--gpu", "none"],
         ] {
-            let output = place.plan(&name).args(machine).output().unwrap();
+            let output = sandbox.plan(&name).args(machine).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
             match output.status.code() {
                 Some(0) => {
@@ -66,21 +66,21 @@ fn every_model_reads_well() {
 
 #[test]
 fn names_from_files_cannot_control_the_terminal() {
-    let place = Place::new();
-    let mut bytes = std::fs::read(place.model("llama3.1-8b")).unwrap();
+    let sandbox = Sandbox::new();
+    let mut bytes = std::fs::read(sandbox.model("llama3.1-8b")).unwrap();
     let name = b"Llama 3.1 8B";
     let at = bytes.windows(name.len()).position(|found| found == name).unwrap();
     bytes[at..at + 4].copy_from_slice(b"\x1b[2J");
-    let path = place.file("bold.gguf", &bytes);
-    let text = text(place.plimsoll().arg("plan").arg(path).args(["--gpu", "24GiB", "--ram", "64GiB"]));
+    let path = sandbox.file("bold.gguf", &bytes);
+    let text = text(sandbox.plimsoll().arg("plan").arg(path).args(["--gpu", "24GiB", "--ram", "64GiB"]));
     assert!(!text.contains('\u{1b}') && text.contains("[2Ja 3.1 8B"), "{text}");
 }
 
 #[test]
 fn a_closed_pipe_is_no_error() {
-    let place = Place::new();
-    let model = place.model("llama3.1-8b");
-    let program = place.plimsoll().get_program().to_owned();
+    let sandbox = Sandbox::new();
+    let model = sandbox.model("llama3.1-8b");
+    let program = sandbox.plimsoll().get_program().to_owned();
     let mut child = std::process::Command::new(program)
         .arg("plan")
         .arg(model)
@@ -96,18 +96,18 @@ fn a_closed_pipe_is_no_error() {
 
 #[test]
 fn help_is_grouped_and_has_examples() {
-    let place = Place::new();
+    let sandbox = Sandbox::new();
     let groups =
         || contains("Knobs:").and(contains("Machine:")).and(contains("Examples:")).and(contains("--gpu-layers"));
-    place.plimsoll().arg("--help").assert().success().stdout(groups()).stderr("");
-    place
+    sandbox.plimsoll().arg("--help").assert().success().stdout(groups()).stderr("");
+    sandbox
         .plimsoll()
         .args(["plan", "--help"])
         .assert()
         .success()
         .stdout(groups().and(contains("Exit status:")))
         .stderr("");
-    place.plimsoll().arg("--version").assert().success().stdout(contains(env!("CARGO_PKG_VERSION")));
+    sandbox.plimsoll().arg("--version").assert().success().stdout(contains(env!("CARGO_PKG_VERSION")));
 }
 
 #[rstest]
@@ -117,6 +117,6 @@ fn help_is_grouped_and_has_examples() {
 #[case("powershell")]
 #[case("elvish")]
 fn completions_know_the_flags(#[case] shell: &str) {
-    let text = text(Place::new().plimsoll().args(["completions", shell]));
+    let text = text(Sandbox::new().plimsoll().args(["completions", shell]));
     assert!(text.contains("gpu-layers") && text.contains("devices"), "{text}");
 }

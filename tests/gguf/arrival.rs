@@ -2,7 +2,7 @@
 
 use std::io;
 
-use plimsoll::gguf::{Header, Limits, Source, read};
+use plimsoll::gguf::{ByteSource, Header, HeaderLimits, read};
 
 /// A source that returns `step` bytes at a time and may not know its size.
 pub struct Trickle<'b> {
@@ -11,7 +11,7 @@ pub struct Trickle<'b> {
     pub known: bool,
 }
 
-impl Source for Trickle<'_> {
+impl ByteSource for Trickle<'_> {
     fn size(&self) -> Option<u64> {
         self.known.then_some(self.bytes.len() as u64)
     }
@@ -25,18 +25,18 @@ impl Source for Trickle<'_> {
 
 /// Reads `bytes` all at once.
 pub fn whole(bytes: &[u8]) -> Result<Header, String> {
-    read(&mut { bytes }, &Limits::default()).map_err(|error| error.to_string())
+    read(&mut { bytes }, &HeaderLimits::default()).map_err(|error| error.to_string())
 }
 
 /// Asserts that `bytes` give the same result in chunks of any size.
 pub fn assert_the_same(bytes: &[u8], label: &str) {
     let whole = whole(bytes);
     for step in [1, 7, 4096] {
-        let piecemeal = read(&mut Trickle { bytes, step, known: true }, &Limits::default());
+        let piecemeal = read(&mut Trickle { bytes, step, known: true }, &HeaderLimits::default());
         let piecemeal = piecemeal.map_err(|error| error.to_string());
         // compared as text, because NaN is not equal to itself
         assert_eq!(format!("{piecemeal:?}"), format!("{whole:?}"), "{label}, {step} at a time");
-        let endless = read(&mut Trickle { bytes, step, known: false }, &Limits::default());
+        let endless = read(&mut Trickle { bytes, step, known: false }, &HeaderLimits::default());
         assert_eq!(endless.is_ok(), whole.is_ok(), "{label}, {step} at a time, size unknown: {endless:?} {whole:?}");
         // a missing end is noticed only if the size is known
         if let (Ok(endless), Ok(whole)) = (endless, &whole) {
@@ -51,7 +51,7 @@ pub fn assert_the_same(bytes: &[u8], label: &str) {
 fn a_large_header_reads_the_same() {
     let bytes = plimsoll::source::description::bytes(
         r#"{"kv": {"general.architecture": ["string", "x"]}, "n_vocab": 20000, "tensors": [["t", "f32", [8]]]}"#,
-        plimsoll::gguf::write::Form::default(),
+        plimsoll::gguf::write::Encoding::default(),
     )
     .unwrap();
     assert_the_same(&bytes, "20000 tokens");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::fs;
 
 use plimsoll::gguf::{GgmlType, Header, Value};
-use plimsoll::source::{SourceError, open, unwatched};
+use plimsoll::source::{SourceError, no_progress, open};
 use plimsoll::units::Bytes;
 use rstest::rstest;
 
@@ -61,7 +61,7 @@ fn each_damaged_file_has_its_message() {
 #[test]
 fn files_read_like_their_bytes() {
     for (name, bytes) in files() {
-        let opened = open(&support::tests().join("corpus/gguf").join(&name), &mut unwatched);
+        let opened = open(&support::tests().join("corpus/gguf").join(&name), &mut no_progress);
         match (opened, arrival::whole(&bytes)) {
             // any shard opens all
             (Ok(opened), Ok(header)) if opened.paths.len() == 1 => assert_eq!(opened.header, header, "{name}"),

@@ -1,7 +1,7 @@
 //! Any bytes give a header or an error, never a panic, and take no more memory than their size justifies.
 
-use plimsoll::gguf::write::{Draft, Draw, Form, write};
-use plimsoll::gguf::{ElementType, Elements, Endian, GgmlType, Limits, Value, read};
+use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
+use plimsoll::gguf::{ElementType, Elements, Endian, GgmlType, HeaderLimits, Value, read};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -10,26 +10,29 @@ use super::{arrival, corpus};
 
 /// A header with every kind of value, small enough to damage at every byte.
 fn small(endian: Endian) -> Vec<u8> {
-    let strings = |texts: &[&str]| texts.iter().map(|text| Draw::String((*text).to_owned())).collect();
-    let numbers = (0..3).map(Draw::U32).collect();
+    let strings = |texts: &[&str]| texts.iter().map(|text| ValueSpec::String((*text).to_owned())).collect();
+    let numbers = (0..3).map(ValueSpec::U32).collect();
     let metadata = [
-        ("general.architecture", Draw::String("llama".to_owned())),
-        ("general.alignment", Draw::U32(32)),
-        ("u16", Draw::U16(1)),
-        ("bool", Draw::Bool(true)),
-        ("numbers", Draw::Array(ElementType::U32, numbers)),
-        ("tokenizer.ggml.tokens", Draw::Array(ElementType::String, strings(&["a", "bc", ""]))),
-        ("nested", Draw::Array(ElementType::Array, vec![Draw::Array(ElementType::I8, vec![Draw::I8(1)])])),
-        ("split.count", Draw::U16(1)),
+        ("general.architecture", ValueSpec::String("llama".to_owned())),
+        ("general.alignment", ValueSpec::U32(32)),
+        ("u16", ValueSpec::U16(1)),
+        ("bool", ValueSpec::Bool(true)),
+        ("numbers", ValueSpec::Array(ElementType::U32, numbers)),
+        ("tokenizer.ggml.tokens", ValueSpec::Array(ElementType::String, strings(&["a", "bc", ""]))),
+        (
+            "nested",
+            ValueSpec::Array(ElementType::Array, vec![ValueSpec::Array(ElementType::I8, vec![ValueSpec::I8(1)])]),
+        ),
+        ("split.count", ValueSpec::U16(1)),
     ];
     let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).to_vec();
     let tensors = vec![("a".to_owned(), GgmlType::Q4K, vec![256, 2]), ("b".to_owned(), GgmlType::F32, vec![3])];
-    write(&Draft { metadata, tensors }, Form { version: 3, endian })
+    write(&HeaderSpec { metadata, tensors }, Encoding { version: 3, endian })
 }
 
 /// Reads `bytes` and asserts that memory stays in proportion to their size.
 fn read_within_bounds(bytes: &[u8]) -> Result<(), String> {
-    let (result, held) = peak(|| read(&mut { bytes }, &Limits::default()));
+    let (result, held) = peak(|| read(&mut { bytes }, &HeaderLimits::default()));
     // a few kilobytes for sets and messages; a tensor's description is larger in memory than in the file
     let most = (16 << 10) + 32 * bytes.len();
     assert!(held <= most, "{held} bytes held for {} in the file: {result:?}", bytes.len());
@@ -69,29 +72,33 @@ fn the_corpus_stays_within_the_memory_limit() {
 
 #[test]
 fn limits_hold_for_large_files() {
-    let tokens = Draw::Array(ElementType::String, vec![Draw::String("x".to_owned()); 100]);
-    let floats = Draw::Array(ElementType::F32, vec![Draw::F32(0.0); 100]);
-    let metadata =
-        vec![("long".to_owned(), Draw::String("y".repeat(100))), ("t".to_owned(), tokens), ("f".to_owned(), floats)];
+    let tokens = ValueSpec::Array(ElementType::String, vec![ValueSpec::String("x".to_owned()); 100]);
+    let floats = ValueSpec::Array(ElementType::F32, vec![ValueSpec::F32(0.0); 100]);
+    let metadata = vec![
+        ("long".to_owned(), ValueSpec::String("y".repeat(100))),
+        ("t".to_owned(), tokens),
+        ("f".to_owned(), floats),
+    ];
     let tensors = (0..20).map(|i| (format!("tensor.{i}"), GgmlType::F32, vec![1])).collect();
-    let bytes = write(&Draft { metadata, tensors }, Form::default());
-    let usual = Limits::default();
-    let said = |limits: Limits| read(&mut bytes.as_slice(), &limits).map(|_| ()).map_err(|error| error.to_string());
+    let bytes = write(&HeaderSpec { metadata, tensors }, Encoding::default());
+    let usual = HeaderLimits::default();
+    let said =
+        |limits: HeaderLimits| read(&mut bytes.as_slice(), &limits).map(|_| ()).map_err(|error| error.to_string());
     assert_eq!(said(usual), Ok(()));
     for (limits, field) in [
-        (Limits { keys: 2, ..usual }, "the number of metadata keys"),
-        (Limits { tensors: 19, ..usual }, "the number of tensors"),
-        (Limits { name: 3, ..usual }, "the length of metadata key 0"),
-        (Limits { elements: 99, ..usual }, "the array length of key 't'"),
-        (Limits { steps: 99, ..usual }, "the number of strings and arrays within arrays of the header"),
-        (Limits { string: 99, ..usual }, "a string's length in key 'long'"),
-        (Limits { kept_bytes: 300, ..usual }, "the total size of the header's values"),
+        (HeaderLimits { keys: 2, ..usual }, "the number of metadata keys"),
+        (HeaderLimits { tensors: 19, ..usual }, "the number of tensors"),
+        (HeaderLimits { name: 3, ..usual }, "the length of metadata key 0"),
+        (HeaderLimits { elements: 99, ..usual }, "the array length of key 't'"),
+        (HeaderLimits { steps: 99, ..usual }, "the number of strings and arrays within arrays of the header"),
+        (HeaderLimits { string: 99, ..usual }, "a string's length in key 'long'"),
+        (HeaderLimits { kept_bytes: 300, ..usual }, "the total size of the header's values"),
     ] {
         let error = said(limits).unwrap_err();
         assert!(error.starts_with(field) && error.contains("more than the limit of"), "{error}");
     }
     // these limits only decide what is kept; its position is known in any case
-    let lean = Limits { kept_string: 10, kept_elements: 10, kept_bytes: 400, ..usual };
+    let lean = HeaderLimits { kept_string: 10, kept_elements: 10, kept_bytes: 400, ..usual };
     let header = read(&mut bytes.as_slice(), &lean).unwrap();
     let Some(Value::LongString(range)) = header.metadata.get("long") else { panic!("{:?}", header.metadata) };
     assert_eq!(&bytes[range.start as usize..range.end as usize], "y".repeat(100).as_bytes());

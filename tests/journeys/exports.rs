@@ -4,87 +4,87 @@ use plimsoll::engine::EngineId;
 use plimsoll::gguf::FileType;
 use plimsoll::settings::Settings;
 use plimsoll::tui::app::Mode;
-use plimsoll::tui::theme::Look;
+use plimsoll::tui::theme::Appearance;
 
-use crate::stage::{self, Stage};
+use crate::harness::{self, Harness};
 
-fn stage() -> Stage {
-    Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), (120, 40))
+fn harness() -> Harness {
+    Harness::new(harness::model("llama3.1-8b"), harness::one_gpu(), (120, 40))
 }
 
 #[test]
 fn the_shown_text_is_copied() {
-    let mut stage = stage();
-    stage.press("3 0 0 0 Enter x");
-    assert!(stage.text().contains("PARAMETER num_ctx 3000"), "{}", stage.text());
-    stage.press("Enter");
-    assert!(stage.copied[0].contains("PARAMETER num_ctx 3000\n"), "{:?}", stage.copied);
-    assert!(stage.text().contains("Modelfile copied."), "{}", stage.text());
-    stage.press("→ y");
-    assert_eq!(stage.copied[1], "{\n  \"num_ctx\": 3000\n}\n");
-    stage.press("Esc");
-    assert!(matches!(stage.app.mode, Mode::Plan));
-    assert_eq!(stage.copied.len(), 2);
+    let mut harness = harness();
+    harness.press("3 0 0 0 Enter x");
+    assert!(harness.text().contains("PARAMETER num_ctx 3000"), "{}", harness.text());
+    harness.press("Enter");
+    assert!(harness.copied[0].contains("PARAMETER num_ctx 3000\n"), "{:?}", harness.copied);
+    assert!(harness.text().contains("Modelfile copied."), "{}", harness.text());
+    harness.press("→ y");
+    assert_eq!(harness.copied[1], "{\n  \"num_ctx\": 3000\n}\n");
+    harness.press("Esc");
+    assert!(matches!(harness.app.mode, Mode::Plan));
+    assert_eq!(harness.copied.len(), 2);
 }
 
 #[test]
 fn an_export_is_saved_under_the_typed_name_and_never_overwrites() {
-    let mut stage = stage();
-    stage.press("x → → → s");
-    assert!(stage.text().contains("Save as ─ Enter saves"), "{}", stage.text());
-    assert!(stage.text().contains("› plimsoll.conf"), "its usual name is there\n{}", stage.text());
-    stage.press("Enter");
-    assert!(stage.text().contains("Saved as /here/plimsoll.conf."), "{}", stage.text());
-    assert!(stage.props.files.lock().unwrap()["plimsoll.conf"].starts_with("[Service]\n"));
+    let mut harness = harness();
+    harness.press("x → → → s");
+    assert!(harness.text().contains("Save as ─ Enter saves"), "{}", harness.text());
+    assert!(harness.text().contains("› plimsoll.conf"), "its usual name is there\n{}", harness.text());
+    harness.press("Enter");
+    assert!(harness.text().contains("Saved as /here/plimsoll.conf."), "{}", harness.text());
+    assert!(harness.fakes.files.lock().unwrap()["plimsoll.conf"].starts_with("[Service]\n"));
 
-    stage.press("s Enter");
-    assert!(stage.text().contains("'plimsoll.conf' already exists: choose another name."), "{}", stage.text());
-    stage.press("Back Back Back Back Back");
-    stage.write(".two");
-    stage.press("Enter");
-    assert!(stage.text().contains("Saved as /here/plimsoll.two."), "{}", stage.text());
-    assert_eq!(stage.props.files.lock().unwrap().len(), 2);
+    harness.press("s Enter");
+    assert!(harness.text().contains("'plimsoll.conf' already exists: choose another name."), "{}", harness.text());
+    harness.press("Back Back Back Back Back");
+    harness.write(".two");
+    harness.press("Enter");
+    assert!(harness.text().contains("Saved as /here/plimsoll.two."), "{}", harness.text());
+    assert_eq!(harness.fakes.files.lock().unwrap().len(), 2);
 
-    stage.press("s Esc");
-    assert!(matches!(&stage.app.mode, Mode::Export(page) if page.naming.is_none()), "Esc leaves the name first");
-    stage.press("Esc");
-    assert!(matches!(stage.app.mode, Mode::Plan));
+    harness.press("s Esc");
+    assert!(matches!(&harness.app.mode, Mode::Export(page) if page.naming.is_none()), "Esc leaves the name first");
+    harness.press("Esc");
+    assert!(matches!(harness.app.mode, Mode::Plan));
 }
 
 #[test]
 fn the_formats_are_those_of_the_engine() {
-    let machine = stage::one_gpu();
-    let model = stage::model("llama3.1-8b");
-    let mut stage = Stage::by(EngineId::LlamaCpp, model, machine, (120, 40), Settings::default());
-    stage.press("3 0 0 0 Enter x");
-    assert!(stage.text().contains("llama-server -m model.gguf -c 3000"), "{}", stage.text());
-    assert!(!stage.text().contains("Modelfile"), "{}", stage.text());
+    let machine = harness::one_gpu();
+    let model = harness::model("llama3.1-8b");
+    let mut harness = Harness::by(EngineId::LlamaCpp, model, machine, (120, 40), Settings::default());
+    harness.press("3 0 0 0 Enter x");
+    assert!(harness.text().contains("llama-server -m model.gguf -c 3000"), "{}", harness.text());
+    assert!(!harness.text().contains("Modelfile"), "{}", harness.text());
 }
 
 #[test]
 fn exports_name_the_source_of_an_unchanged_model() {
-    let mut stage = stage();
-    stage.props.models.insert("hf://a/b:Q8_0".to_owned(), Ok(stage::package("llama3.1-8b")));
-    stage.press("b");
-    stage.write("hf://a/b:Q8_0");
-    stage.press("Enter x");
-    assert!(stage.text().contains("FROM hf.co/a/b:Q8_0"), "{}", stage.text());
-    stage.press("Esc u x");
-    assert!(stage.text().contains("FROM ./model.gguf"), "the model before came from nowhere\n{}", stage.text());
+    let mut harness = harness();
+    harness.fakes.models.insert("hf://a/b:Q8_0".to_owned(), Ok(harness::package("llama3.1-8b")));
+    harness.press("b");
+    harness.write("hf://a/b:Q8_0");
+    harness.press("Enter x");
+    assert!(harness.text().contains("FROM hf.co/a/b:Q8_0"), "{}", harness.text());
+    harness.press("Esc u x");
+    assert!(harness.text().contains("FROM ./model.gguf"), "the model before came from nowhere\n{}", harness.text());
 
     // in another quantisation the model is not a file that exists
-    stage.press("Esc b");
-    stage.write("hf://a/b:Q8_0");
-    stage.press("Enter");
-    let as_q4 = stage.app.situation().unwrap().quantised("Q4_0".parse::<FileType>().unwrap()).unwrap();
+    harness.press("Esc b");
+    harness.write("hf://a/b:Q8_0");
+    harness.press("Enter");
+    let as_q4 = harness.app.plan_request().unwrap().quantised("Q4_0".parse::<FileType>().unwrap()).unwrap();
     assert_eq!(as_q4.model.file_type, Some("Q4_0"));
-    stage.press("W Tab Tab Enter x");
-    assert!(stage.text().contains("FROM ./model.gguf"), "{}", stage.text());
+    harness.press("W Tab Tab Enter x");
+    assert!(harness.text().contains("FROM ./model.gguf"), "{}", harness.text());
 }
 
 #[test]
 fn without_a_plan_there_is_nothing_to_export() {
-    let mut stage = Stage::with(None, stage::one_gpu(), (120, 40), Settings::default(), Look::BEST);
-    stage.press("x");
-    assert!(stage.text().contains("There is no plan to export."), "{}", stage.text());
+    let mut harness = Harness::with(None, harness::one_gpu(), (120, 40), Settings::default(), Appearance::BEST);
+    harness.press("x");
+    assert!(harness.text().contains("There is no plan to export."), "{}", harness.text());
 }

@@ -5,22 +5,22 @@ use plimsoll::plan::Verdict;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, GpuLayers, Outputs, Settings};
 
-use crate::stage::{self, Stage};
+use crate::harness::{self, Harness};
 
-fn by(engine: EngineId, model: &str, gpus: usize, size: (u16, u16)) -> Stage {
-    let machine = stage::machine(gpus, "RTX 3090", 24, 64);
-    Stage::by(engine, stage::model(model), machine, size, Settings::default())
+fn by(engine: EngineId, model: &str, gpus: usize, size: (u16, u16)) -> Harness {
+    let machine = harness::machine(gpus, "RTX 3090", 24, 64);
+    Harness::by(engine, harness::model(model), machine, size, Settings::default())
 }
 
 /// Moves to `knob` with keys.
-fn go(stage: &mut Stage, knob: Knob) {
+fn go(harness: &mut Harness, knob: Knob) {
     for _ in 0..Knob::ALL.len() {
-        stage.press("↑");
+        harness.press("↑");
     }
-    while stage.app.knobs.focus != knob {
-        let here = stage.app.knobs.focus;
-        stage.press("↓");
-        assert_ne!(stage.app.knobs.focus, here, "{knob:?} is not there");
+    while harness.app.knobs.focus != knob {
+        let here = harness.app.knobs.focus;
+        harness.press("↓");
+        assert_ne!(harness.app.knobs.focus, here, "{knob:?} is not there");
     }
 }
 
@@ -41,23 +41,23 @@ fn only_effective_knobs_are_shown() {
 
 #[test]
 fn hidden_knobs_scroll_into_view() {
-    let mut stage = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (60, 20));
-    assert!(stage.text().contains("1-6 of 13") && !stage.text().contains("GPU split"), "{}", stage.text());
-    let first = stage.app.knob_row(Knob::Parallel);
-    stage.press("↓ ↓ ↓ ↓ ↓");
-    assert_eq!(stage.app.knob_row(Knob::Parallel), first, "nothing moves while the knob is in sight");
-    stage.press("↓ ↓ ↓ ↓ ↓ ↓ ↓");
-    assert_eq!(stage.app.knobs.focus, Knob::TensorSplit);
-    assert!(stage.text().contains("8-13 of 13") && stage.text().contains("▸ GPU split"), "{}", stage.text());
-    stage.resize(140, 60);
-    assert_eq!(stage.app.knobs.first, 0, "where all have room none is hidden");
-    assert!(stage.text().contains("GPU split") && stage.text().contains("context"), "{}", stage.text());
+    let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (60, 20));
+    assert!(harness.text().contains("1-6 of 13") && !harness.text().contains("GPU split"), "{}", harness.text());
+    let first = harness.app.knob_row(Knob::Parallel);
+    harness.press("↓ ↓ ↓ ↓ ↓");
+    assert_eq!(harness.app.knob_row(Knob::Parallel), first, "nothing moves while the knob is in sight");
+    harness.press("↓ ↓ ↓ ↓ ↓ ↓ ↓");
+    assert_eq!(harness.app.knobs.focus, Knob::TensorSplit);
+    assert!(harness.text().contains("8-13 of 13") && harness.text().contains("▸ GPU split"), "{}", harness.text());
+    harness.resize(140, 60);
+    assert_eq!(harness.app.knobs.first, 0, "where all have room none is hidden");
+    assert!(harness.text().contains("GPU split") && harness.text().contains("context"), "{}", harness.text());
 }
 
 #[test]
 fn every_knob_is_turned_typed_and_reset() {
-    let mut stage = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (140, 60));
-    let fresh = stage.app.settings.clone();
+    let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (140, 60));
+    let fresh = harness.app.settings.clone();
     for (knob, typed) in [
         (Knob::CacheTypeK, "q5_1"),
         (Knob::CacheTypeV, "bf16"),
@@ -66,103 +66,103 @@ fn every_knob_is_turned_typed_and_reset() {
         (Knob::CpuMoe, "11"),
         (Knob::TensorSplit, "35"),
     ] {
-        go(&mut stage, knob);
-        let before = stage.app.settings.clone();
-        stage.press("Home →");
-        assert_ne!(stage.app.settings, before, "{knob:?}");
-        stage.press("Enter Back Back Back Back Back Back");
-        stage.write(typed);
-        stage.press("Enter");
-        assert_eq!(knob.plain(stage.app.value(knob)), typed);
-        assert!(stage.text().contains(&knob.show(stage.app.value(knob))), "{}", stage.text());
-        stage.press("r");
-        assert_eq!(knob.chosen(&stage.app.settings, &stage.app.bounds), None, "{knob:?}");
+        go(&mut harness, knob);
+        let before = harness.app.settings.clone();
+        harness.press("Home →");
+        assert_ne!(harness.app.settings, before, "{knob:?}");
+        harness.press("Enter Back Back Back Back Back Back");
+        harness.write(typed);
+        harness.press("Enter");
+        assert_eq!(knob.plain(harness.app.value(knob)), typed);
+        assert!(harness.text().contains(&knob.show(harness.app.value(knob))), "{}", harness.text());
+        harness.press("r");
+        assert_eq!(knob.chosen(&harness.app.settings, &harness.app.bounds), None, "{knob:?}");
     }
-    go(&mut stage, Knob::Outputs);
-    stage.press("Enter Back Back Back Back Back Back");
-    stage.write("ubatch");
-    stage.press("Enter");
-    assert_eq!(stage.app.settings.outputs, Outputs::Ubatch);
-    stage.press("r");
-    go(&mut stage, Knob::KvUnified);
-    stage.press("→");
-    assert!(stage.app.settings.kv_unified);
-    stage.press("r");
-    assert_eq!(stage.app.settings, fresh);
+    go(&mut harness, Knob::Outputs);
+    harness.press("Enter Back Back Back Back Back Back");
+    harness.write("ubatch");
+    harness.press("Enter");
+    assert_eq!(harness.app.settings.outputs, Outputs::Ubatch);
+    harness.press("r");
+    go(&mut harness, Knob::KvUnified);
+    harness.press("→");
+    assert!(harness.app.settings.kv_unified);
+    harness.press("r");
+    assert_eq!(harness.app.settings, fresh);
 }
 
 #[test]
 fn another_engine_keeps_shared_knobs_and_remembers_the_rest() {
-    let mut stage = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (140, 60));
+    let mut harness = by(EngineId::LlamaCpp, "gpt-oss-20b", 2, (140, 60));
     for (knob, value) in [(Knob::Ubatch, "256"), (Knob::CpuMoe, "7"), (Knob::CacheTypeK, "q8_0"), (Knob::Batch, "1024")]
     {
-        go(&mut stage, knob);
-        stage.press("Enter Back Back Back Back Back Back");
-        stage.write(value);
-        stage.press("Enter");
+        go(&mut harness, knob);
+        harness.press("Enter Back Back Back Back Back Back");
+        harness.write(value);
+        harness.press("Enter");
     }
-    let first = stage.app.settings.clone();
+    let first = harness.app.settings.clone();
     assert_eq!((first.ubatch, first.n_cpu_moe, first.cache_type_v), (Some(256), Some(7), None));
-    stage.press("e End ↑ Enter");
-    assert_eq!(stage.app.engine, EngineId::Ollama024);
-    let there = &stage.app.settings;
+    harness.press("e End ↑ Enter");
+    assert_eq!(harness.app.engine, EngineId::Ollama024);
+    let there = &harness.app.settings;
     assert_eq!((there.ubatch, there.n_cpu_moe, there.batch), (None, None, Some(1024)), "what it ignores is laid aside");
     assert_eq!((there.cache_type_k, there.cache_type_v), (Some(CacheType::Q8_0), Some(CacheType::Q8_0)));
-    assert!(stage.app.refused.is_none() && !stage.text().contains("is ignored"), "{}", stage.text());
-    stage.press("e Home ↓ ↓ Enter");
-    assert_eq!((stage.app.engine, &stage.app.settings), (EngineId::LlamaCpp, &first));
-    stage.press("u");
-    assert_eq!((stage.app.engine, stage.app.settings.ubatch), (EngineId::Ollama024, None));
-    stage.press("u");
-    assert_eq!((stage.app.engine, &stage.app.settings), (EngineId::LlamaCpp, &first));
-    assert!(stage.app.knobs.offered.contains(&Knob::Ubatch));
+    assert!(harness.app.refused.is_none() && !harness.text().contains("is ignored"), "{}", harness.text());
+    harness.press("e Home ↓ ↓ Enter");
+    assert_eq!((harness.app.engine, &harness.app.settings), (EngineId::LlamaCpp, &first));
+    harness.press("u");
+    assert_eq!((harness.app.engine, harness.app.settings.ubatch), (EngineId::Ollama024, None));
+    harness.press("u");
+    assert_eq!((harness.app.engine, &harness.app.settings), (EngineId::LlamaCpp, &first));
+    assert!(harness.app.knobs.offered.contains(&Knob::Ubatch));
 }
 
 #[test]
 fn m_finds_the_fewest_layers_of_experts_that_must_stay_in_ram() {
-    let machine = stage::machine(1, "RTX 3060", 8, 64);
-    let model = stage::model("gpt-oss-20b");
-    let mut stage = Stage::by(EngineId::LlamaCpp, model, machine, (140, 60), Settings::default());
-    stage.no_limits = false;
-    stage.press("→");
-    go(&mut stage, Knob::CpuMoe);
-    stage.press("m");
-    let fewest = stage.app.settings.n_cpu_moe.unwrap();
+    let machine = harness::machine(1, "RTX 3060", 8, 64);
+    let model = harness::model("gpt-oss-20b");
+    let mut harness = Harness::by(EngineId::LlamaCpp, model, machine, (140, 60), Settings::default());
+    harness.no_limits = false;
+    harness.press("→");
+    go(&mut harness, Knob::CpuMoe);
+    harness.press("m");
+    let fewest = harness.app.settings.n_cpu_moe.unwrap();
     assert!(fewest > 0);
-    assert_eq!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
-    stage.press("⇧←");
-    assert_eq!(stage.app.settings.n_cpu_moe, Some(fewest - 1));
-    assert_ne!(stage.app.plan.as_ref().unwrap().verdict, Verdict::Gpu, "one fewer does not fit");
+    assert_eq!(harness.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
+    harness.press("⇧←");
+    assert_eq!(harness.app.settings.n_cpu_moe, Some(fewest - 1));
+    assert_ne!(harness.app.plan.as_ref().unwrap().verdict, Verdict::Gpu, "one fewer does not fit");
 }
 
 #[test]
 fn a_split_is_dragged_from_the_engines_value() {
-    let mut stage = by(EngineId::LlamaCpp, "llama3.1-8b", 4, (140, 60));
-    go(&mut stage, Knob::TensorSplit);
-    let before = stage.app.plan.as_ref().unwrap().shares();
+    let mut harness = by(EngineId::LlamaCpp, "llama3.1-8b", 4, (140, 60));
+    go(&mut harness, Knob::TensorSplit);
+    let before = harness.app.plan.as_ref().unwrap().shares();
     assert_eq!(before.len(), 4);
-    stage.press("End ← ← ← ← ← ← ← ←");
-    let split = stage.app.settings.tensor_split.clone();
+    harness.press("End ← ← ← ← ← ← ← ←");
+    let split = harness.app.settings.tensor_split.clone();
     assert_eq!((split.len(), split[0]), (4, 60.0));
     let proportion = |shares: &[f64]| shares[1] / shares[3];
     // at 100 % the other GPUs have no shares to scale, so they split the rest evenly
     assert!((proportion(&split) - 1.0).abs() < 0.01, "{split:?}");
-    let layers = stage.app.plan.as_ref().unwrap().shares();
+    let layers = harness.app.plan.as_ref().unwrap().shares();
     assert!(layers[0] > 3.0 * layers[1], "{layers:?}");
-    stage.press("i");
-    assert!(stage.text().contains("60,13.33"), "{}", stage.text());
+    harness.press("i");
+    assert!(harness.text().contains("60,13.33"), "{}", harness.text());
 }
 
 #[test]
 fn unified_kv_follows_parallel_auto() {
-    let mut stage = by(EngineId::LlamaCpp, "llama3.1-8b", 1, (140, 60));
-    go(&mut stage, Knob::KvUnified);
-    assert_eq!(stage.app.in_effect(Knob::KvUnified), Some(1), "without -np there is one cache");
-    stage.press("i");
-    assert!(stage.text().contains("when parallel is auto"), "{}", stage.text());
-    stage.press("Esc");
-    go(&mut stage, Knob::Parallel);
-    stage.press("→");
-    assert_eq!(stage.app.in_effect(Knob::KvUnified), Some(0));
-    assert_eq!(stage.app.settings.gpu_layers, GpuLayers::Auto);
+    let mut harness = by(EngineId::LlamaCpp, "llama3.1-8b", 1, (140, 60));
+    go(&mut harness, Knob::KvUnified);
+    assert_eq!(harness.app.in_effect(Knob::KvUnified), Some(1), "without -np there is one cache");
+    harness.press("i");
+    assert!(harness.text().contains("when parallel is auto"), "{}", harness.text());
+    harness.press("Esc");
+    go(&mut harness, Knob::Parallel);
+    harness.press("→");
+    assert_eq!(harness.app.in_effect(Knob::KvUnified), Some(0));
+    assert_eq!(harness.app.settings.gpu_layers, GpuLayers::Auto);
 }

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
+use plimsoll::library::ModelOrigin;
 use plimsoll::settings::Settings;
-use plimsoll::shelf::Origin;
 use plimsoll::source::Progress;
 use plimsoll::tui::action::{Action, Command, Gesture};
-use plimsoll::tui::theme::{Glyphs, Look, Tone};
+use plimsoll::tui::theme::{Appearance, Glyphs, Tone};
 use proptest::prelude::*;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::stage::{self, Stage};
+use crate::harness::{self, Harness};
 
 const COMMANDS: [Command; 53] = [
     Command::Up,
@@ -28,11 +28,11 @@ const COMMANDS: [Command; 53] = [
     Command::Enter,
     Command::Back,
     Command::Explain,
-    Command::MostThatFits,
+    Command::MaxThatFits,
     Command::Reset,
     Command::Undo,
     Command::Engine,
-    Command::Beside,
+    Command::CompareEngines,
     Command::Notes,
     Command::Open,
     Command::Models,
@@ -46,7 +46,7 @@ const COMMANDS: [Command; 53] = [
     Command::Freeze,
     Command::Compare,
     Command::Compare,
-    Command::LetGo,
+    Command::Unpin,
     Command::NextCliff,
     Command::PreviousCliff,
     Command::Lock,
@@ -61,9 +61,9 @@ const COMMANDS: [Command; 53] = [
     Command::Add,
     Command::Remove,
     Command::Save,
-    Command::Shelf,
+    Command::SavedMachines,
     Command::Join,
-    Command::Versus,
+    Command::CompareMachines,
     Command::Export,
     Command::Together,
 ];
@@ -120,28 +120,28 @@ proptest! {
         size in (0u16..150, 0u16..50),
         mono in any::<bool>(),
     ) {
-        let look = if mono { Look { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Look::BEST } } else { Look::BEST };
-        let machine = stage::machine(gpus, "RTX 3060", 12, 32);
-        let mut stage = Stage::with(Some(stage::model(model)), machine, size, Settings::default(), look);
-        stage.no_limits = true;
-        stage.props.shelf = vec![
-            ("mamba", Origin::Recent, Ok(stage::package("mamba-2.8b"))),
-            ("broken", Origin::Recent, Err("it is broken".to_owned())),
-            ("llama", Origin::Catalogue, Ok(stage::package("llama3.2-1b"))),
+        let look = if mono { Appearance { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Appearance::BEST } } else { Appearance::BEST };
+        let machine = harness::machine(gpus, "RTX 3060", 12, 32);
+        let mut harness = Harness::with(Some(harness::model(model)), machine, size, Settings::default(), look);
+        harness.no_limits = true;
+        harness.fakes.library = vec![
+            ("mamba", ModelOrigin::Recent, Ok(harness::package("mamba-2.8b"))),
+            ("broken", ModelOrigin::Recent, Err("it is broken".to_owned())),
+            ("llama", ModelOrigin::Catalogue, Ok(harness::package("llama3.2-1b"))),
         ];
         for step in steps {
             match step {
-                Step::Do(action) => stage.act(action),
+                Step::Do(action) => harness.act(action),
                 Step::Key(letter) => {
                     let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
-                    stage.event(&ratatui::crossterm::event::Event::Key(key));
+                    harness.event(&ratatui::crossterm::event::Event::Key(key));
                 }
-                Step::Resize(columns, rows) => stage.resize(columns, rows),
+                Step::Resize(columns, rows) => harness.resize(columns, rows),
             }
         }
-        stage.assert_plan_is_current();
+        harness.assert_plan_is_current();
         if mono {
-            prop_assert!(stage.text().is_ascii(), "{}", stage.text());
+            prop_assert!(harness.text().is_ascii(), "{}", harness.text());
         }
     }
 }
@@ -154,8 +154,8 @@ proptest! {
         real in (0u16..200, 0u16..70),
         keys in prop::sample::select(vec!["", "Tab", "Tab Tab", "Tab Tab Tab", "?", "i", "o", "b ↓ ^S", "e", "Enter", "Tab Tab i", "c → c → c", "Tab Enter", "s", "w", "W"]),
     ) {
-        let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::one_gpu(), told);
-        stage.press(keys);
-        stage.draw_at(real);
+        let mut harness = Harness::new(harness::model("llama3.1-8b"), harness::one_gpu(), told);
+        harness.press(keys);
+        harness.draw_at(real);
     }
 }

@@ -2,49 +2,49 @@
 
 use plimsoll::tui::app::Mode;
 
-use crate::stage::{self, Stage};
+use crate::harness::{self, Harness};
 
-fn stage() -> Stage {
-    let mut stage = Stage::new(stage::model("llama3.1-8b"), stage::machine(1, "card", 12, 64), (120, 40));
-    stage.props.models.insert("other".to_owned(), Ok(stage::package("llama3.2-1b")));
-    stage
+fn harness() -> Harness {
+    let mut harness = Harness::new(harness::model("llama3.1-8b"), harness::machine(1, "card", 12, 64), (120, 40));
+    harness.fakes.models.insert("other".to_owned(), Ok(harness::package("llama3.2-1b")));
+    harness
 }
 
-fn open(stage: &mut Stage, name: &str) {
-    stage.press("b");
-    stage.write(name);
-    stage.press("Enter");
+fn open(harness: &mut Harness, name: &str) {
+    harness.press("b");
+    harness.write(name);
+    harness.press("Enter");
 }
 
 #[test]
 fn a_single_model_explains_how_to_add_another() {
-    let mut stage = stage();
-    stage.press("L");
-    assert!(stage.text().contains("Together: all its layers are on GPU."), "{}", stage.text());
-    assert!(stage.text().contains("Only one model: pin it with c"), "{}", stage.text());
-    stage.press("Esc");
-    assert!(matches!(stage.app.mode, Mode::Plan));
+    let mut harness = harness();
+    harness.press("L");
+    assert!(harness.text().contains("Together: all its layers are on GPU."), "{}", harness.text());
+    assert!(harness.text().contains("Only one model: pin it with c"), "{}", harness.text());
+    harness.press("Esc");
+    assert!(matches!(harness.app.mode, Mode::Plan));
 }
 
 #[test]
 fn pinned_models_load_first_and_unload_first() {
-    let mut stage = stage();
-    stage.press("c");
-    open(&mut stage, "other");
-    stage.press("L");
-    assert!(stage.text().contains("✓ Together: all layers of all models are on GPU."), "{}", stage.text());
-    assert!(stage.text().contains("AAAA") && stage.text().contains("tt"), "{}", stage.text());
-    stage.press("Esc End L");
-    assert!(stage.text().contains("✗ Do not fit together: only 1 of 2 stays loaded."), "{}", stage.text());
-    assert!(stage.text().contains("is unloaded to make room for this:"), "{}", stage.text());
+    let mut harness = harness();
+    harness.press("c");
+    open(&mut harness, "other");
+    harness.press("L");
+    assert!(harness.text().contains("✓ Together: all layers of all models are on GPU."), "{}", harness.text());
+    assert!(harness.text().contains("AAAA") && harness.text().contains("tt"), "{}", harness.text());
+    harness.press("Esc End L");
+    assert!(harness.text().contains("✗ Do not fit together: only 1 of 2 stays loaded."), "{}", harness.text());
+    assert!(harness.text().contains("is unloaded to make room for this:"), "{}", harness.text());
 }
 
 #[test]
 fn the_answer_follows_the_engine() {
-    let mut stage = stage();
-    stage.press("c");
-    open(&mut stage, "other");
-    stage.press("End e Home ↓ ↓ Enter L");
-    assert!(stage.text().contains("llama.cpp, release 2026-11 · exact"), "{}", stage.text());
-    assert!(!stage.text().contains("is unloaded"), "{}", stage.text());
+    let mut harness = harness();
+    harness.press("c");
+    open(&mut harness, "other");
+    harness.press("End e Home ↓ ↓ Enter L");
+    assert!(harness.text().contains("llama.cpp, release 2026-11 · exact"), "{}", harness.text());
+    assert!(!harness.text().contains("is unloaded"), "{}", harness.text());
 }

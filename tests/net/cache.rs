@@ -9,7 +9,7 @@ use std::time::Duration;
 use plimsoll::source::cache::Cache;
 
 use super::server::{Server, file};
-use super::{Here, put, small};
+use super::{TestNetwork, put, small};
 
 #[test]
 fn a_cached_header_is_revalidated_and_works_offline() {
@@ -18,9 +18,9 @@ fn a_cached_header_is_revalidated_and_works_offline() {
     let server = Server::start(move |seen| {
         file(seen, &if new.load(Ordering::Relaxed) { small("Second", 3 << 20) } else { small("First", 2 << 20) })
     });
-    let here = Here::new(&server.url);
+    let here = TestNetwork::new(&server.url);
     let url = server.at("/m.gguf");
-    let name = |opened: &plimsoll::source::Opened| {
+    let name = |opened: &plimsoll::source::OpenedModel| {
         opened.header.metadata.get("general.name").unwrap().as_str().unwrap().to_owned()
     };
     let first = here.load(&url).unwrap();
@@ -41,7 +41,7 @@ fn a_cached_header_is_revalidated_and_works_offline() {
 fn cached_headers_are_small_and_hold_no_weights() {
     let (bytes, header) = super::large(60_000, true, true, 4 << 20);
     let server = Server::start(move |seen| file(seen, &bytes));
-    let here = Here::new(&server.url);
+    let here = TestNetwork::new(&server.url);
     here.load(&server.at("/m.gguf")).unwrap();
     let cache = Cache::new(&here.folder.path().join("cache"));
     let entries = cache.list().unwrap();
@@ -52,7 +52,7 @@ fn cached_headers_are_small_and_hold_no_weights() {
 #[test]
 fn damaged_cache_files_are_ignored() {
     let server = Server::start(|seen| file(seen, &small("M", 0)));
-    let here = Here::new(&server.url);
+    let here = TestNetwork::new(&server.url);
     let cache = Cache::new(&here.folder.path().join("cache"));
     let whole = here.load(&server.at("/m.gguf")).unwrap();
     let path = cache.list().unwrap()[0].path.clone();
@@ -110,7 +110,7 @@ fn concurrent_readers_see_complete_files() {
 #[test]
 fn an_unwritable_cache_folder_is_no_obstacle() {
     let server = Server::start(|seen| file(seen, &small("M", 0)));
-    let mut here = Here::new(&server.url);
+    let mut here = TestNetwork::new(&server.url);
     let blocked = here.folder.path().join("a-file");
     fs::write(&blocked, "").unwrap();
     here.network().cache = Some(blocked.join("cache"));

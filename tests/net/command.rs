@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::server::{Reply, Server, file};
 use crate::support;
-use plimsoll::gguf::write::Form;
+use plimsoll::gguf::write::Encoding;
 use plimsoll::source::description;
 
 fn model() -> Vec<u8> {
-    let mut bytes = description::bytes(&support::model_json("llama3.2-1b"), Form::default()).unwrap();
+    let mut bytes = description::bytes(&support::model_json("llama3.2-1b"), Encoding::default()).unwrap();
     bytes.resize(bytes.len() + (2 << 20), 0);
     bytes
 }

@@ -12,7 +12,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::raw::{promise, raw};
 use super::server::{Reply, Server, file};
-use super::{Here, small};
+use super::{TestNetwork, small};
 
 #[rstest]
 #[case::html(Reply::ok("<!DOCTYPE html><html>log in</html>"), "a web page")]
@@ -29,17 +29,17 @@ use super::{Here, small};
 #[case::no_range(Reply::status(206), "unspecified")]
 #[case::beyond(Reply::status(206).with("Content-Range", "bytes 0-10/5"), "returned others")]
 #[case::compressed(Reply::ok("x").with("Content-Encoding", "gzip"), "returned compressed data (gzip)")]
-fn responses_that_are_no_model_are_reported(#[case] reply: Reply, #[case] says: &str) {
+fn responses_that_are_no_model_are_reported(#[case] reply: Reply, #[case] description: &str) {
     let server = Server::start(move |_| reply.clone());
-    let said = Here::new(&server.url).refused(&server.at("/m.gguf?token=secret"));
-    assert!(said.contains(says), "{said}");
+    let said = TestNetwork::new(&server.url).refused(&server.at("/m.gguf?token=secret"));
+    assert!(said.contains(description), "{said}");
     assert!(!said.contains("secret"), "{said}");
 }
 
 #[test]
 fn endless_redirects_are_given_up() {
     let server = Server::start(|seen| Reply::to(format!("{}x", seen.path)));
-    let said = Here::new(&server.url).refused(&server.at("/m.gguf"));
+    let said = TestNetwork::new(&server.url).refused(&server.at("/m.gguf"));
     assert!(said.contains("redirects more than 10 times"), "{said}");
     assert_eq!(server.seen().len(), 11);
 }
@@ -49,7 +49,7 @@ fn a_forged_header_is_refused_early() {
     let mut forged = small("forged", 4 << 20);
     forged[8..16].copy_from_slice(&(1_u64 << 60).to_le_bytes());
     let server = Server::start(move |seen| file(seen, &forged));
-    let said = Here::new(&server.url).refused(&server.at("/m.gguf"));
+    let said = TestNetwork::new(&server.url).refused(&server.at("/m.gguf"));
     assert!(said.contains("the number of tensors at byte 8 is 1152921504606846976"), "{said}");
     assert!(server.sent() < 1 << 20);
 }
@@ -57,10 +57,10 @@ fn a_forged_header_is_refused_early() {
 #[test]
 fn connections_that_keep_breaking_are_given_up() {
     let (url, _) = raw(|_, first, stream| promise(stream, &small("cut", 0), first, 0));
-    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    let said = TestNetwork::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("dropped the connection 3 times, most recently at byte 0"), "{said}");
     let (url, _) = raw(|_, _, _| {});
-    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    let said = TestNetwork::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("dropped the connection 3 times"), "{said}");
 }
 
@@ -72,7 +72,7 @@ fn a_false_content_length_is_detected() {
         drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1048576\r\n\r\n"));
         drop(stream.write_all(&bytes[..bytes.len() / 2]));
     });
-    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    let said = TestNetwork::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("dropped the connection"), "{said}");
     // a range whose total is shorter than the header
     let server = Server::start(|seen| {
@@ -80,7 +80,7 @@ fn a_false_content_length_is_detected() {
         bytes.truncate(150);
         file(seen, &bytes)
     });
-    let said = Here::new(&server.url).refused(&server.at("/m.gguf"));
+    let said = TestNetwork::new(&server.url).refused(&server.at("/m.gguf"));
     assert!(said.contains("the file ends inside"), "{said}");
 }
 
@@ -95,28 +95,28 @@ fn a_trickling_server_times_out() {
             }
         }
     });
-    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    let said = TestNetwork::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("is too slow"), "{said}");
 }
 
 #[test]
 fn a_silent_server_times_out() {
     let (url, _) = raw(|_, _, _| thread::sleep(Duration::from_secs(5)));
-    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    let said = TestNetwork::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("sent nothing for 0.7 s"), "{said}");
 }
 
 #[test]
 fn a_server_that_is_not_http_is_reported() {
     let (url, _) = raw(|_, _, stream| drop(stream.write_all(b"220 mail.example ESMTP\r\n\r\n")));
-    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    let said = TestNetwork::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("does not speak valid HTTP or HTTPS"), "{said}");
 }
 
 #[test]
 fn a_server_without_tls_is_reported() {
     let (url, _) = raw(|_, _, stream| drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
-    let said = Here::new(&url).refused(&format!("{}/m.gguf", url.replace("http://", "https://")));
+    let said = TestNetwork::new(&url).refused(&format!("{}/m.gguf", url.replace("http://", "https://")));
     assert!(said.contains("no encryption"), "{said}");
 }
 
@@ -140,14 +140,14 @@ fn an_untrusted_certificate_is_reported() {
             drop(StreamOwned::new(connection, stream.unwrap()).read(&mut [0]));
         }
     });
-    let said = Here::new("http://127.0.0.1:9").refused(&url);
+    let said = TestNetwork::new("http://127.0.0.1:9").refused(&url);
     assert!(said.contains("is not trusted"), "{said}");
 }
 
 #[test]
 fn a_refused_connection_is_reported() {
     let url = { Server::start(|_| Reply::ok("")).url.clone() };
-    let said = Here::new(&url).refused(&format!("{url}/m.gguf"));
+    let said = TestNetwork::new(&url).refused(&format!("{url}/m.gguf"));
     assert!(said.contains("cannot be reached"), "{said}");
 }
 
@@ -160,6 +160,6 @@ fn a_file_that_changes_meanwhile_is_detected() {
         reply.fields.retain(|(name, _)| *name != "ETag");
         reply.with("ETag", etag)
     });
-    let said = Here::new(&server.url).refused(&server.at("/m.gguf"));
+    let said = TestNetwork::new(&server.url).refused(&server.at("/m.gguf"));
     assert!(said.contains("changed while it was being read"), "{said}");
 }

@@ -4,11 +4,11 @@ use plimsoll::source::http::Secret;
 use rstest::rstest;
 use serde_json::json;
 
-use super::server::{Reply, Seen, Server, file};
-use super::{Here, small};
+use super::server::{RecordedRequest, Reply, Server, file};
+use super::{TestNetwork, small};
 
 /// A hub with a public repository whose files are on another host, `cdn`.
-fn hub(seen: &Seen, cdn: &str) -> Reply {
+fn hub(seen: &RecordedRequest, cdn: &str) -> Reply {
     let code = |status, code: &str| Reply::status(status).with("X-Error-Code", code);
     match seen.path.as_str() {
         "/api/models/o/r" => {
@@ -46,7 +46,7 @@ fn start() -> (Server, Server) {
 #[case("hf://o/mirror", "M-Q5_0.gguf")]
 fn a_quantisation_is_selected(#[case] reference: &str, #[case] file: &str) {
     let (hub, _cdn) = start();
-    let opened = Here::new(&hub.url).load(reference).unwrap();
+    let opened = TestNetwork::new(&hub.url).load(reference).unwrap();
     assert_eq!(opened.header.metadata.get("general.name").unwrap().as_str(), Some(file));
     // a model comes with its repository's projector, also if the file is named
     let projector = if reference.contains("o/r") { 4 * (256 + 4096) } else { 0 };
@@ -61,7 +61,7 @@ fn a_file_opens_even_if_the_listing_fails() {
         "/o/r/resolve/main/M-Q4_0.gguf" => file(seen, &small("alone", 0)),
         _ => Reply::status(500),
     });
-    let opened = Here::new(&hub.url).load("hf://o/r/M-Q4_0.gguf").unwrap();
+    let opened = TestNetwork::new(&hub.url).load("hf://o/r/M-Q4_0.gguf").unwrap();
     assert_eq!(opened.remote_projector.0, 0);
     let said = opened.header.notes.iter().any(|note| note.contains("projector") && note.contains("status 500"));
     assert!(said, "{:?}", opened.header.notes);
@@ -82,16 +82,16 @@ fn a_file_opens_even_if_the_listing_fails() {
 #[case("catalogue:none", "the catalogue has no model 'none'")]
 #[case("file:///etc/passwd", "'file://' is not a supported kind of address")]
 #[case("ftp://example.com/m.gguf", "'ftp://' is not a supported kind of address")]
-fn missing_files_and_repositories_are_reported(#[case] reference: &str, #[case] says: &str) {
+fn missing_files_and_repositories_are_reported(#[case] reference: &str, #[case] description: &str) {
     let (hub, _cdn) = start();
-    let said = Here::new(&hub.url).refused(reference);
-    assert!(said.contains(says), "{said}");
+    let said = TestNetwork::new(&hub.url).refused(reference);
+    assert!(said.contains(description), "{said}");
 }
 
 #[test]
 fn a_token_is_sent_to_its_host_only_and_never_printed() {
     let (hub, cdn) = start();
-    let mut here = Here::new(&hub.url);
+    let mut here = TestNetwork::new(&hub.url);
     here.network().hf_token = Secret::new("hf_very_secret");
     let opened = here.load("hf://o/r:Q8_0").unwrap();
     assert!(hub.seen().iter().all(|seen| seen.field("authorization") == Some("Bearer hf_very_secret")));

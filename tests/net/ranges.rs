@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use plimsoll::gguf::{HeaderAlone, Limits, read};
+use plimsoll::gguf::{HeaderLimits, HeaderOnly, read};
 use plimsoll::source::{self, SourceError};
 use rstest::rstest;
 
 use super::raw::{promise, raw};
 use super::server::{Reply, Server, file};
-use super::{Here, large, small};
+use super::{TestNetwork, large, small};
 
 const MIB: u64 = 1 << 20;
 
@@ -24,10 +24,10 @@ fn a_long_header_takes_few_requests_and_little_extra(
     #[case] merges: bool,
 ) {
     let (bytes, header) = large(tokens, scores, merges, 20 << 20);
-    let whole = read(&mut bytes.as_slice(), &Limits::default()).unwrap();
+    let whole = read(&mut bytes.as_slice(), &HeaderLimits::default()).unwrap();
     let server = Server::slow(Duration::from_millis(50), move |seen| file(seen, &bytes));
     let start = Instant::now();
-    let opened = Here::new(&server.url).load(&server.at("/m.gguf")).unwrap();
+    let opened = TestNetwork::new(&server.url).load(&server.at("/m.gguf")).unwrap();
     println!(
         "header of {header} bytes: {} requests, {} bytes, {:?}",
         server.seen().len(),
@@ -44,7 +44,7 @@ fn a_long_header_takes_few_requests_and_little_extra(
 fn a_server_that_ignores_ranges_is_read_up_to_the_header() {
     let bytes = small("whole", 4 << 20);
     let server = Server::start(move |_| Reply::ok(bytes.clone()));
-    let opened = Here::new(&server.url).load(&server.at("/m.gguf")).unwrap();
+    let opened = TestNetwork::new(&server.url).load(&server.at("/m.gguf")).unwrap();
     assert_eq!(server.seen().len(), 1);
     let said = opened.header.notes.iter().any(|note| note.contains("sends whole files only"));
     assert!(said, "{:?}", opened.header.notes);
@@ -53,9 +53,9 @@ fn a_server_that_ignores_ranges_is_read_up_to_the_header() {
 #[test]
 fn broken_connections_are_resumed_where_they_stopped() {
     let (bytes, header) = large(60_000, true, true, 0);
-    let whole = read(&mut HeaderAlone(&bytes), &Limits::default()).unwrap();
+    let whole = read(&mut HeaderOnly(&bytes), &HeaderLimits::default()).unwrap();
     let (url, count) = raw(move |_, first, stream| promise(stream, &bytes, first, 300 << 10));
-    let opened = Here::new(&url).load(&format!("{url}/m.gguf")).unwrap();
+    let opened = TestNetwork::new(&url).load(&format!("{url}/m.gguf")).unwrap();
     assert_eq!(opened.header.tensors, whole.tensors);
     // each connection delivered its part once
     let least = header.div_ceil(300 << 10) as usize;
@@ -66,16 +66,22 @@ fn broken_connections_are_resumed_where_they_stopped() {
 #[test]
 fn shards_on_a_server_are_found_by_their_names() {
     use plimsoll::gguf::GgmlType;
-    use plimsoll::gguf::write::{Draft, Draw, Form, write};
+    use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
     let shard = |index: u16| {
-        let metadata =
-            [("split.no", Draw::U16(index)), ("split.count", Draw::U16(2)), ("split.tensors.count", Draw::I32(2))];
+        let metadata = [
+            ("split.no", ValueSpec::U16(index)),
+            ("split.count", ValueSpec::U16(2)),
+            ("split.tensors.count", ValueSpec::I32(2)),
+        ];
         let metadata = metadata.map(|(key, value)| (key.to_owned(), value)).to_vec();
-        write(&Draft { metadata, tensors: vec![(format!("t{index}"), GgmlType::F32, vec![1])] }, Form::default())
+        write(
+            &HeaderSpec { metadata, tensors: vec![(format!("t{index}"), GgmlType::F32, vec![1])] },
+            Encoding::default(),
+        )
     };
     let shards = [shard(0), shard(1)];
     let server = Server::start(move |seen| file(seen, &shards[usize::from(seen.path.contains("-00002-of"))]));
-    let opened = Here::new(&server.url).load(&server.at("/a/m-00002-of-00002.gguf?download=true")).unwrap();
+    let opened = TestNetwork::new(&server.url).load(&server.at("/a/m-00002-of-00002.gguf?download=true")).unwrap();
     assert_eq!(opened.header.tensors.len(), 2);
     let paths: Vec<_> = server.seen().into_iter().map(|seen| seen.path).collect();
     assert_eq!(paths, ["/a/m-00002-of-00002.gguf?download=true", "/a/m-00001-of-00002.gguf?download=true"]);
@@ -84,13 +90,13 @@ fn shards_on_a_server_are_found_by_their_names() {
 #[test]
 fn a_load_stops_immediately() {
     let server = Server::slow(Duration::from_secs(3), |_| Reply::ok("too late"));
-    let here = Here::new(&server.url);
+    let here = TestNetwork::new(&server.url);
     let start = Instant::now();
     let mut watch = |_| {
         if start.elapsed() > Duration::from_millis(100) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let stopped = source::load(&server.at("/m.gguf"), &here.roots, &mut watch);
-    assert!(matches!(stopped, Err(SourceError::Stopped)), "{stopped:?}");
+    assert!(matches!(stopped, Err(SourceError::Cancelled)), "{stopped:?}");
     assert!(here.kept().is_empty());
 }
 
@@ -98,7 +104,7 @@ fn a_load_stops_immediately() {
 fn progress_is_reported() {
     let (bytes, header) = large(60_000, true, true, 0);
     let server = Server::start(move |seen| file(seen, &bytes));
-    let here = Here::new(&server.url);
+    let here = TestNetwork::new(&server.url);
     let mut told = Vec::new();
     let mut watch = |now: source::Progress| {
         told.push(now.done);

@@ -1,11 +1,11 @@
 //! Ollama's registry.
 
-use plimsoll::source::TagKnobs;
+use plimsoll::source::TagParameters;
 use plimsoll::units::Bytes;
 use serde_json::json;
 
-use super::server::{Reply, Seen, Server, file};
-use super::{Here, small};
+use super::server::{RecordedRequest, Reply, Server, file};
+use super::{TestNetwork, small};
 
 fn digest(letter: char) -> String {
     format!("sha256:{}", letter.to_string().repeat(64))
@@ -16,7 +16,7 @@ fn layer(kind: &str, letter: char, size: u64) -> serde_json::Value {
 }
 
 /// A registry with one model, whose blobs are behind a redirect as in the real one.
-fn registry(seen: &Seen) -> Reply {
+fn registry(seen: &RecordedRequest) -> Reply {
     let manifest = json!({ "schemaVersion": 2, "layers": [
         layer("model", 'a', 5_000_000), layer("params", 'b', 40), layer("projector", 'c', 900), layer("adapter", 'd', 400),
     ]});
@@ -44,12 +44,12 @@ fn registry(seen: &Seen) -> Reply {
 #[test]
 fn a_model_is_opened_by_its_name() {
     let server = Server::start(registry);
-    let here = Here::new(&server.url);
+    let here = TestNetwork::new(&server.url);
     for name in ["m:8b", "ollama://m:8b", "library/m:8b"] {
         let opened = here.load(name).unwrap();
         assert_eq!(opened.name, "m:8b");
         assert_eq!(opened.header.metadata.get("general.name").unwrap().as_str(), Some("From the registry"));
-        assert_eq!(opened.knobs, TagKnobs { num_ctx: Some(16_384), num_gpu: Some(12) });
+        assert_eq!(opened.knobs, TagParameters { num_ctx: Some(16_384), num_gpu: Some(12) });
         // two tensors of f32 each: 64 × 4 and 64 × 64
         let bytes = Bytes(4 * (256 + 4096));
         assert_eq!((opened.remote_projector, opened.remote_adapters), (bytes, bytes));
@@ -70,8 +70,8 @@ fn a_model_is_opened_by_its_name() {
 #[test]
 fn missing_registry_entries_are_reported() {
     let server = Server::start(registry);
-    let here = Here::new(&server.url);
-    for (name, says) in [
+    let here = TestNetwork::new(&server.url);
+    for (name, description) in [
         ("m:70b", "'m:70b' is neither a file nor an Ollama model on this machine or in its registry"),
         ("other", "neither a file"),
         ("m:safetensors", "stored as safetensors"),
@@ -80,14 +80,14 @@ fn missing_registry_entries_are_reported() {
         ("m:private", "there is no Ollama key: sign in with 'ollama signin'"),
     ] {
         let said = here.refused(name);
-        assert!(said.contains(says), "{name}: {said}");
+        assert!(said.contains(description), "{name}: {said}");
     }
 }
 
 #[test]
 fn without_a_network_the_reason_is_reported() {
     let url = { Server::start(registry).url.clone() };
-    let said = Here::new(&url).refused("m:8b");
+    let said = TestNetwork::new(&url).refused("m:8b");
     assert!(
         said.starts_with("'m:8b' was not found: it is neither a file nor a model on this machine, and '127.0.0.1:"),
         "{said}"

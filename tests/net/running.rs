@@ -1,14 +1,14 @@
 //! Models of a running Ollama.
 
 use plimsoll::gguf::{Elements, GgmlType, Value};
-use plimsoll::source::{running, unwatched};
+use plimsoll::source::{no_progress, running};
 use plimsoll::units::Bytes;
 use serde_json::json;
 
-use super::Here;
-use super::server::{Reply, Seen, Server};
+use super::TestNetwork;
+use super::server::{RecordedRequest, Reply, Server};
 
-pub fn ollama(seen: &Seen) -> Reply {
+pub fn ollama(seen: &RecordedRequest) -> Reply {
     match (seen.method.as_str(), seen.path.as_str()) {
         ("GET", "/api/tags") => Reply::ok(json!({ "models": [{ "name": "m:8b", "size": 4_900_000_000_u64 }] }).to_string()),
         ("POST", "/api/show") if seen.body.contains("\"m:8b\"") && seen.body.contains("\"verbose\":true") => Reply::ok(
@@ -33,8 +33,8 @@ pub fn ollama(seen: &Seen) -> Reply {
     }
 }
 
-fn here(server: &Server) -> Here {
-    let mut here = Here::new("http://127.0.0.1:9");
+fn here(server: &Server) -> TestNetwork {
+    let mut here = TestNetwork::new("http://127.0.0.1:9");
     here.network().ollama = Some(server.url.clone());
     here.network().ollama_is_named = true;
     here
@@ -65,8 +65,8 @@ fn a_model_of_a_running_ollama_is_planned_without_its_file() {
 #[test]
 fn the_models_of_a_running_ollama_are_listed() {
     let server = Server::start(ollama);
-    let tags = running::tags(here(&server).network(), &mut unwatched).unwrap();
-    assert_eq!(tags, [running::Tag { name: "m:8b".into(), size: Bytes(4_900_000_000) }]);
+    let tags = running::list_models(here(&server).network(), &mut no_progress).unwrap();
+    assert_eq!(tags, [running::RunningModel { name: "m:8b".into(), size: Bytes(4_900_000_000) }]);
 }
 
 #[test]

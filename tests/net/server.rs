@@ -9,14 +9,14 @@ use tiny_http::{Header, Response, StatusCode};
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct RecordedRequest {
     pub method: String,
     pub path: String,
     pub fields: Vec<(String, String)>,
     pub body: String,
 }
 
-impl Seen {
+impl RecordedRequest {
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -50,7 +50,7 @@ impl Reply {
 }
 
 /// Serves `bytes` as nginx serves a file: with ranges, an `ETag`, and 304.
-pub fn file(seen: &Seen, bytes: &[u8]) -> Reply {
+pub fn file(seen: &RecordedRequest, bytes: &[u8]) -> Reply {
     let etag =
         format!("\"{:x}-{:x}\"", bytes.len(), bytes.iter().step_by(997).map(|byte| u64::from(*byte)).sum::<u64>());
     if seen.field("if-none-match") == Some(&etag) {
@@ -75,28 +75,28 @@ pub struct Server {
     pub url: String,
     inner: Arc<tiny_http::Server>,
     thread: Option<JoinHandle<()>>,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<RecordedRequest>>>,
     sent: Arc<AtomicU64>,
 }
 
 impl Server {
     /// Starts a server that replies with `answer`.
-    pub fn start(answer: impl Fn(&Seen) -> Reply + Send + 'static) -> Self {
+    pub fn start(answer: impl Fn(&RecordedRequest) -> Reply + Send + 'static) -> Self {
         Self::slow(Duration::ZERO, answer)
     }
 
     /// The same, each answer after `latency`.
-    pub fn slow(latency: Duration, answer: impl Fn(&Seen) -> Reply + Send + 'static) -> Self {
+    pub fn slow(latency: Duration, answer: impl Fn(&RecordedRequest) -> Reply + Send + 'static) -> Self {
         let inner = Arc::new(tiny_http::Server::http("127.0.0.1:0").unwrap());
         let url = format!("http://{}", inner.server_addr().to_ip().unwrap());
-        let (seen, sent) = (Arc::<Mutex<Vec<Seen>>>::default(), Arc::<AtomicU64>::default());
+        let (seen, sent) = (Arc::<Mutex<Vec<RecordedRequest>>>::default(), Arc::<AtomicU64>::default());
         let (server, all, bytes) = (Arc::clone(&inner), Arc::clone(&seen), Arc::clone(&sent));
         let thread = thread::spawn(move || {
             for mut request in server.incoming_requests() {
                 let mut body = String::new();
                 request.as_reader().read_to_string(&mut body).unwrap();
                 let fields = request.headers().iter().map(|field| (field.field.to_string(), field.value.to_string()));
-                let one = Seen {
+                let one = RecordedRequest {
                     method: request.method().to_string(),
                     path: request.url().to_owned(),
                     fields: fields.collect(),
@@ -119,7 +119,7 @@ impl Server {
     }
 
     /// The requests so far.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<RecordedRequest> {
         self.seen.lock().unwrap().clone()
     }
 

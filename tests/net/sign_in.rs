@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde_json::json;
 
-use super::server::{Reply, Seen, Server, file};
-use super::{Here, put, small};
+use super::server::{RecordedRequest, Reply, Server, file};
+use super::{TestNetwork, put, small};
 
 const SEED: [u8; 32] = [7; 32];
 
@@ -34,7 +34,7 @@ fn key_file(cipher: &str) -> String {
 }
 
 /// Whether a token request is signed by the key, over its own URL.
-fn is_signed(seen: &Seen, url: &str) -> bool {
+fn is_signed(seen: &RecordedRequest, url: &str) -> bool {
     let pair = Ed25519KeyPair::from_seed_unchecked(&SEED).unwrap();
     let (public, signature) = seen.field("authorization").unwrap().split_once(':').unwrap();
     let nothing = STANDARD.encode("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -71,7 +71,7 @@ fn start() -> (Server, Server) {
 #[test]
 fn ollamas_key_signs_in() {
     let (registry, _tokens) = start();
-    let mut here = Here::new(&registry.url);
+    let mut here = TestNetwork::new(&registry.url);
     let path = here.folder.path().join("id_ed25519");
     put(&path, &key_file("none"));
     here.network().ollama_key = Some(path);
@@ -82,7 +82,7 @@ fn ollamas_key_signs_in() {
 #[test]
 fn unsupported_keys_are_reported() {
     let (registry, tokens) = start();
-    let mut here = Here::new(&registry.url);
+    let mut here = TestNetwork::new(&registry.url);
     let path = here.folder.path().join("id_ed25519");
     here.network().ollama_key = Some(path.clone());
     for text in [key_file("aes256-ctr"), "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n".to_owned(), String::new()] {

@@ -8,7 +8,7 @@ use plimsoll::settings::Release;
 
 use super::check_table;
 use crate::llama_cpp;
-use crate::vectors::outcome::Outcome;
+use crate::vectors::outcome::ModelOutcome;
 use crate::vectors::{ollama_011, ollama_024};
 
 /// One engine, or one release of it, compared.
@@ -21,7 +21,7 @@ struct Compared {
 }
 
 fn compared() -> [Compared; 4] {
-    let ollama = |engine: EngineId, outcomes: &[Outcome], lines| Compared {
+    let ollama = |engine: EngineId, outcomes: &[ModelOutcome], lines| Compared {
         name: format!("`{engine}`"),
         lines,
         rows: per_architecture(outcomes.iter().map(|one| (one.architecture.as_str(), Row::of(one)))),
@@ -51,7 +51,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(outcome: &Outcome) -> Self {
+    fn of(outcome: &ModelOutcome) -> Self {
         Self { lines: outcome.lines, exact: outcome.exact, worst: outcome.worst }
     }
 

@@ -7,7 +7,7 @@ use plimsoll::tui::keymap::{KEYS, Scope};
 
 /// The other keys are on the help screen.
 const FIRST: [(Scope, Command); 12] = [
-    (Scope::Knobs, Command::MostThatFits),
+    (Scope::Knobs, Command::MaxThatFits),
     (Scope::Knobs, Command::NextCliff),
     (Scope::Knobs, Command::Lock),
     (Scope::Lists, Command::Enter),
@@ -26,7 +26,7 @@ fn the_first_keys_are_current() {
     let mut table = "| key | what it does |\n| --- | --- |\n".to_owned();
     for (scope, command) in FIRST {
         let binding = KEYS.iter().find(|binding| binding.scope == scope && binding.command == command).unwrap();
-        writeln!(table, "| `{}` | {} |", binding.names(), binding.says).unwrap();
+        writeln!(table, "| `{}` | {} |", binding.names(), binding.description).unwrap();
     }
     super::check_table("README.md", "keys", &table);
 }

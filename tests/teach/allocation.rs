@@ -2,25 +2,25 @@
 
 use plimsoll::engine::EngineId;
 use plimsoll::plan::Plan;
-use plimsoll::teach::allocation::{Allocation, Timeline, Versus, Walk};
-use plimsoll::teach::{Sheet, Topic};
+use plimsoll::teach::allocation::{AllocationPage, AllocationWalk, Timeline, Variation};
+use plimsoll::teach::{PageContent, Topic};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
 use rstest::rstest;
 
 use super::{builds_a_graph, machine, settings_of, shown};
+use crate::harness;
 use crate::laws::{any_model, sane, settings};
-use crate::stage;
 
-fn allocation(sheet: Sheet) -> Allocation {
-    match sheet {
-        Sheet::Allocation(allocation) => allocation,
+fn allocation(content: PageContent) -> AllocationPage {
+    match content {
+        PageContent::Allocation(allocation) => allocation,
         other => panic!("{:?} is another page", other.page()),
     }
 }
 
-fn reserves_what_the_plan_says(walk: &Walk, plan: &Plan) -> Result<(), TestCaseError> {
+fn reserves_what_the_plan_says(walk: &AllocationWalk, plan: &Plan) -> Result<(), TestCaseError> {
     for timeline in &walk.timelines {
         prop_assert_eq!(timeline.reserved, plan.devices[timeline.device].graph, "{}", timeline.id);
         prop_assert_eq!(&timeline.id, &plan.devices[timeline.device].id);
@@ -59,21 +59,21 @@ proptest! {
     #[test]
     fn the_peak_is_the_reserved_buffer_on_every_device(
         engine in select(&EngineId::ALL[..]), model in any_model(), machine in machine(),
-        settings in prop_oneof![sane(), settings()], versus in proptest::option::of(select(&Versus::ALL[..])),
+        settings in prop_oneof![sane(), settings()], versus in proptest::option::of(select(&Variation::ALL[..])),
     ) {
-        if let Some((plan, sheet)) = shown(engine, model, &machine, &settings, Topic::Allocation(versus)) {
+        if let Some((plan, content)) = shown(engine, model, &machine, &settings, Topic::Allocation(versus)) {
             let builds = builds_a_graph(engine);
             // llama.cpp may refuse what an estimator accepts
-            let sheet = match sheet.map(allocation) {
+            let content = match content.map(allocation) {
                 Err(_) if !builds => return Ok(()),
-                sheet => sheet.map_err(TestCaseError::fail)?,
+                content => content.map_err(TestCaseError::fail)?,
             };
-            prop_assert_eq!(sheet.remark.is_none(), builds);
+            prop_assert_eq!(content.remark.is_none(), builds);
             if builds {
-                reserves_what_the_plan_says(&sheet.walk, &plan)?;
+                reserves_what_the_plan_says(&content.walk, &plan)?;
             }
-            let other = sheet.other.as_ref().and_then(|other| other.walk.as_ref().ok());
-            for walk in [&sheet.walk].into_iter().chain(other) {
+            let other = content.other.as_ref().and_then(|other| other.walk.as_ref().ok());
+            for walk in [&content.walk].into_iter().chain(other) {
                 for timeline in &walk.timelines {
                     holds_together(timeline, walk.moments.len())?;
                 }
@@ -82,53 +82,55 @@ proptest! {
     }
 }
 
-fn walked(settings: &plimsoll::settings::Settings, versus: Option<Versus>) -> (Plan, Allocation) {
-    let model = stage::model("llama3.1-8b").into();
-    let (plan, sheet) =
-        shown(EngineId::LlamaCpp, &model, &stage::one_gpu(), settings, Topic::Allocation(versus)).unwrap();
-    (plan, allocation(sheet.unwrap()))
+fn walked(settings: &plimsoll::settings::Settings, versus: Option<Variation>) -> (Plan, AllocationPage) {
+    let model = harness::model("llama3.1-8b").into();
+    let (plan, content) =
+        shown(EngineId::LlamaCpp, &model, &harness::one_gpu(), settings, Topic::Allocation(versus)).unwrap();
+    (plan, allocation(content.unwrap()))
 }
 
 /// The comparison equals the engine's plan with that one change.
 #[rstest]
-#[case::flash(Versus::FlashAttention)]
-#[case::ubatch(Versus::Ubatch)]
-#[case::layers(Versus::Layers)]
-fn the_comparison_is_another_plan(#[case] versus: Versus) {
+#[case::flash(Variation::FlashAttention)]
+#[case::ubatch(Variation::Ubatch)]
+#[case::layers(Variation::Layers)]
+fn the_comparison_is_another_plan(#[case] versus: Variation) {
     use plimsoll::settings::{FlashAttn, GpuLayers};
     let mut settings = settings_of(16_384);
-    let (_, sheet) = walked(&settings, Some(versus));
+    let (_, content) = walked(&settings, Some(versus));
     match versus {
-        Versus::FlashAttention => settings.flash_attn = FlashAttn::Off,
-        Versus::Ubatch => settings.ubatch = Some(2048),
-        Versus::Layers => settings.gpu_layers = GpuLayers::Count(32),
+        Variation::FlashAttention => settings.flash_attn = FlashAttn::Off,
+        Variation::Ubatch => settings.ubatch = Some(2048),
+        Variation::Layers => settings.gpu_layers = GpuLayers::Count(32),
     }
     let (plan, _) = walked(&settings, None);
-    let other = sheet.other.unwrap().walk.unwrap();
+    let other = content.other.unwrap().walk.unwrap();
     reserves_what_the_plan_says(&other, &plan).unwrap();
-    let reserved = |walk: &Walk| walk.timelines.iter().map(|timeline| timeline.reserved).collect::<Vec<_>>();
-    assert_ne!(reserved(&sheet.walk), reserved(&other), "{versus:?} changes nothing");
+    let reserved = |walk: &AllocationWalk| walk.timelines.iter().map(|timeline| timeline.reserved).collect::<Vec<_>>();
+    assert_ne!(reserved(&content.walk), reserved(&other), "{versus:?} changes nothing");
 }
 
 #[test]
 fn attention_scores_appear_only_without_flash_attention() {
-    use plimsoll::teach::allocation::Kind;
-    let (_, sheet) = walked(&settings_of(16_384), Some(Versus::FlashAttention));
-    let most = |walk: &Walk| walk.timelines[0].alive.iter().map(|kinds| kinds[Kind::Scores.index()]).max().unwrap();
-    assert_eq!(most(&sheet.walk), 0);
+    use plimsoll::teach::allocation::TimelineKind;
+    let (_, content) = walked(&settings_of(16_384), Some(Variation::FlashAttention));
+    let most = |walk: &AllocationWalk| {
+        walk.timelines[0].alive.iter().map(|kinds| kinds[TimelineKind::Scores.index()]).max().unwrap()
+    };
+    assert_eq!(most(&content.walk), 0);
     // 32 heads · 512 tokens · 16 384 keys · 4 bytes
-    let other = sheet.other.unwrap();
-    assert_eq!(other.called, "flash attention off");
+    let other = content.other.unwrap();
+    assert_eq!(other.label, "flash attention off");
     assert_eq!(most(&other.walk.unwrap()), 4 * 512 * 16_384 * 32);
 }
 
 #[test]
 fn an_engine_that_estimates_is_said_to_show_another_graph() {
-    let (model, machine, settings) = (stage::model("llama3.1-8b").into(), stage::one_gpu(), settings_of(8192));
+    let (model, machine, settings) = (harness::model("llama3.1-8b").into(), harness::one_gpu(), settings_of(8192));
     for engine in [EngineId::Ollama024, EngineId::Ollama011] {
-        let (plan, sheet) = shown(engine, &model, &machine, &settings, Topic::Allocation(None)).unwrap();
-        let sheet = allocation(sheet.unwrap());
-        assert!(sheet.remark.is_some_and(|remark| remark.starts_with(engine.title())));
+        let (plan, content) = shown(engine, &model, &machine, &settings, Topic::Allocation(None)).unwrap();
+        let content = allocation(content.unwrap());
+        assert!(content.remark.is_some_and(|remark| remark.starts_with(engine.title())));
         let translated = plimsoll::settings::Settings {
             batch: Some(plan.settings.batch),
             ubatch: Some(plan.settings.ubatch),
@@ -136,6 +138,6 @@ fn an_engine_that_estimates_is_said_to_show_another_graph() {
             ..settings.clone()
         };
         let (theirs, _) = shown(EngineId::LlamaCpp, &model, &machine, &translated, Topic::Allocation(None)).unwrap();
-        reserves_what_the_plan_says(&sheet.walk, &theirs).unwrap();
+        reserves_what_the_plan_says(&content.walk, &theirs).unwrap();
     }
 }

@@ -3,14 +3,14 @@
 use plimsoll::engine::EngineId;
 use plimsoll::engine::PlanRequest;
 use plimsoll::settings::{CacheType, Context, Settings};
-use plimsoll::teach::caches::{Caches, Fill, Keeps, Store, Whose};
+use plimsoll::teach::caches::{BlockMemory, CacheOwner, CachesPage, CellCache, CellFill};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
 use rstest::rstest;
 
+use crate::harness;
 use crate::laws::{any_model, machine};
-use crate::stage;
 
 fn settings() -> impl Strategy<Value = Settings> {
     let kv = select(vec![CacheType::F16, CacheType::Q8_0]);
@@ -34,7 +34,7 @@ proptest! {
     ) {
         let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
         let Ok(plan) = request.plan() else { return Ok(()) };
-        let page = Caches::of(&request, &plan).unwrap();
+        let page = CachesPage::of(&request, &plan).unwrap();
         let mut blocks: Vec<usize> = page.kinds.iter().flat_map(|kind| kind.blocks.clone()).collect();
         blocks.sort_unstable();
         prop_assert!(blocks.iter().copied().eq(0..model.block_count()));
@@ -55,13 +55,13 @@ proptest! {
                 // the plan's sizes are aligned
                 prop_assert_eq!(all, planned);
             }
-            let cells: Bytes = page.stores.iter().filter(|s| s.whose == Whose::LlamaCpp).map(|s| s.bytes).sum();
-            let states = page.kinds.iter().filter(|kind| matches!(kind.keeps, Keeps::State { .. }));
+            let cells: Bytes = page.stores.iter().filter(|s| s.whose == CacheOwner::LlamaCpp).map(|s| s.bytes).sum();
+            let states = page.kinds.iter().filter(|kind| matches!(kind.keeps, BlockMemory::State { .. }));
             let states: u64 = states.map(|kind| kind.llama_cpp.unwrap().0 * kind.blocks.len() as u64).sum();
             prop_assert_eq!(cells + Bytes(states), all);
         }
         for kind in &page.kinds {
-            if let (Keeps::Tokens { per_token, cells, .. }, Some(bytes)) = (kind.keeps, kind.llama_cpp) {
+            if let (BlockMemory::Tokens { per_token, cells, .. }, Some(bytes)) = (kind.keeps, kind.llama_cpp) {
                 prop_assert_eq!(Bytes(per_token.0 * cells), bytes);
             }
         }
@@ -75,26 +75,26 @@ proptest! {
 #[case("deepseek-v2-lite", "MLA")]
 fn attention_kinds_are_named(#[case] model: &str, #[case] name: &str) {
     let page = page(model, EngineId::LlamaCpp, 8192);
-    assert!(page.kinds.iter().any(|kind| kind.says().starts_with(name)), "{:?}", page.kinds);
+    assert!(page.kinds.iter().any(|kind| kind.description().starts_with(name)), "{:?}", page.kinds);
     assert!(page.markdown().contains(name));
 }
 
-fn page(model: &str, engine: EngineId, ctx: u64) -> Caches {
+fn page(model: &str, engine: EngineId, ctx: u64) -> CachesPage {
     let settings = Settings { ctx: Context::Tokens(ctx), parallel: Some(1), ..Settings::default() };
-    let (model, machine) = (stage::model(model), stage::one_gpu());
+    let (model, machine) = (harness::model(model), harness::one_gpu());
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().unwrap();
-    Caches::of(&request, &plan).unwrap()
+    CachesPage::of(&request, &plan).unwrap()
 }
 
 #[test]
 fn a_window_has_cells_for_itself_and_a_batch() {
     let page = page("gemma3-4b", EngineId::LlamaCpp, 32_768);
-    let windows: Vec<&Store> = page.stores.iter().filter(|store| store.window == Some(1024)).collect();
-    let sizes: Vec<(Whose, u64)> = windows.iter().map(|store| (store.whose, store.size)).collect();
-    assert_eq!(sizes, [(Whose::LlamaCpp, 1536), (Whose::OllamaEngine, 1024 + 2048)]);
-    let squares = Fill::fitting(windows[0], 24);
-    assert_eq!(Fill::new(windows[0], squares).squares, 24);
+    let windows: Vec<&CellCache> = page.stores.iter().filter(|store| store.window == Some(1024)).collect();
+    let sizes: Vec<(CacheOwner, u64)> = windows.iter().map(|store| (store.whose, store.size)).collect();
+    assert_eq!(sizes, [(CacheOwner::LlamaCpp, 1536), (CacheOwner::OllamaEngine, 1024 + 2048)]);
+    let squares = CellFill::fitting(windows[0], 24);
+    assert_eq!(CellFill::new(windows[0], squares).squares, 24);
 }
 
 #[rstest]
@@ -103,9 +103,9 @@ fn a_window_has_cells_for_itself_and_a_batch() {
 #[case::one(Some(1), "One sequence of 32 768 tokens")]
 fn engines_are_compared_at_the_same_token_count(#[case] parallel: Option<u64>, #[case] said: &str) {
     let settings = Settings { ctx: Context::Tokens(32_768), parallel, ..Settings::default() };
-    let (model, machine) = (stage::model("llama3.1-8b"), stage::one_gpu());
+    let (model, machine) = (harness::model("llama3.1-8b"), harness::one_gpu());
     let request = PlanRequest::new(EngineId::LlamaCpp, model.clone(), machine.clone(), settings.clone());
-    let page = Caches::of(&request, &request.plan().unwrap()).unwrap();
+    let page = CachesPage::of(&request, &request.plan().unwrap()).unwrap();
     let cells: Vec<u64> = page.stores.iter().map(|store| store.size * store.streams).collect();
     assert_eq!(cells, [32_768, 32_768]);
     let markdown = page.markdown().replace('\u{2009}', " ");

@@ -7,7 +7,7 @@ use plimsoll::machine::{Machine, Origin, Os, Ram};
 use plimsoll::plan::{GraphSize, GraphUse, Plan, Symbol};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
-use plimsoll::teach::formulas::{Amount, Formulas, Node, Role};
+use plimsoll::teach::formulas::{Amount, FormulaNode, FormulasPage, NodeRole};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -16,10 +16,15 @@ use crate::laws::{any_model, machine, models};
 
 const CLASSIC: [EngineId; 2] = [EngineId::Ollama024, EngineId::Ollama011];
 
-fn page(engine: EngineId, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Option<(Plan, Formulas)> {
+fn page(
+    engine: EngineId,
+    model: &PreparedModel,
+    machine: &Machine,
+    settings: &Settings,
+) -> Option<(Plan, FormulasPage)> {
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().ok()?;
-    let page = Formulas::of(&request, &plan).unwrap();
+    let page = FormulasPage::of(&request, &plan).unwrap();
     Some((plan, page))
 }
 
@@ -28,7 +33,7 @@ fn no_gpu() -> Machine {
     Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described }
 }
 
-fn part<'n>(node: &'n Node, at: usize, name: &str) -> &'n Node {
+fn part<'n>(node: &'n FormulaNode, at: usize, name: &str) -> &'n FormulaNode {
     let part = &node.parts[at];
     assert!(part.name.contains(name), "{} is not {name}", part.name);
     part
@@ -65,16 +70,16 @@ proptest! {
             (plan.totals.weights, plan.totals.cache, plan.totals.graph)
         );
         for sum in [&page.whole, weights, caches] {
-            prop_assert_eq!(sum.parts.iter().map(Node::bytes).sum::<Bytes>(), sum.bytes(), "{}", sum.name);
+            prop_assert_eq!(sum.parts.iter().map(FormulaNode::bytes).sum::<Bytes>(), sum.bytes(), "{}", sum.name);
         }
         for group in &weights.parts {
-            prop_assert_eq!(group.parts.iter().map(Node::bytes).sum::<Bytes>(), group.bytes(), "{}", group.name);
+            prop_assert_eq!(group.parts.iter().map(FormulaNode::bytes).sum::<Bytes>(), group.bytes(), "{}", group.name);
         }
         if plan.graph.legend.is_empty() {
-            prop_assert_eq!(graphs.parts.iter().map(Node::bytes).sum::<Bytes>(), plan.totals.graph);
+            prop_assert_eq!(graphs.parts.iter().map(FormulaNode::bytes).sum::<Bytes>(), plan.totals.graph);
         } else {
             let used = if plan.graph.used == GraphUse::Full { &plan.graph.full } else { &plan.graph.partial };
-            prop_assert_eq!(graphs.parts[0].role, Role::Wins);
+            prop_assert_eq!(graphs.parts[0].role, NodeRole::Wins);
             same_terms(&graphs.parts[0], used)?;
         }
     }
@@ -83,22 +88,27 @@ proptest! {
 /// llama.cpp lays out the caches before it finds out that flash attention has to be off.
 #[test]
 fn caches_keep_their_layout_when_flash_attention_is_turned_off() {
-    let machine = crate::stage::machine(1, "card", 80, 512);
+    let machine = crate::harness::machine(1, "card", 80, 512);
     let settings = Settings { ctx: Context::Tokens(8192), gpu_layers: GpuLayers::Count(5), ..Settings::default() };
     let pages = models().iter().filter_map(|model| page(EngineId::LlamaCpp, model, &machine, &settings));
     let mut turned_off = pages.filter(|(plan, _)| plan.settings.flash_attn == FlashAttn::Off).peekable();
     assert!(turned_off.peek().is_some(), "some model's attention is elsewhere than its block");
     for (plan, page) in turned_off {
         let caches = part(&page.whole, 1, "caches");
-        assert_eq!(caches.parts.iter().map(Node::bytes).sum::<Bytes>(), plan.totals.cache, "{}", plan.model.name);
+        assert_eq!(
+            caches.parts.iter().map(FormulaNode::bytes).sum::<Bytes>(),
+            plan.totals.cache,
+            "{}",
+            plan.model.name
+        );
     }
 }
 
 /// The winning branch has the plan's terms.
-fn same_terms(node: &Node, size: &GraphSize) -> Result<(), TestCaseError> {
+fn same_terms(node: &FormulaNode, size: &GraphSize) -> Result<(), TestCaseError> {
     prop_assert_eq!(node.bytes(), size.bytes);
-    let winner = node.parts.iter().find(|part| part.role == Role::Wins && size.branches.len() > 1).unwrap_or(node);
-    let mut shown: Vec<Bytes> = winner.parts.iter().map(Node::bytes).collect();
+    let winner = node.parts.iter().find(|part| part.role == NodeRole::Wins && size.branches.len() > 1).unwrap_or(node);
+    let mut shown: Vec<Bytes> = winner.parts.iter().map(FormulaNode::bytes).collect();
     shown.sort_unstable_by(|a, b| b.cmp(a));
     let terms: Vec<Bytes> = size.terms().iter().map(|term| term.bytes).collect();
     prop_assert_eq!(shown, terms);
@@ -144,7 +154,7 @@ fn evaluated(engine: EngineId, model: &PreparedModel, settings: &Settings) -> us
 }
 
 /// Evaluates `node` and its parts and returns the number of formulas.
-fn evaluate_all(node: &Node, legend: &[Symbol]) -> usize {
+fn evaluate_all(node: &FormulaNode, legend: &[Symbol]) -> usize {
     let expected = match node.amount {
         Amount::Bytes(Bytes(bytes)) => bytes as f64,
         Amount::Number(number) => number as f64,

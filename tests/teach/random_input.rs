@@ -6,11 +6,11 @@ use plimsoll::teach::Page;
 use plimsoll::tui::action::{Action, Command, Gesture};
 use plimsoll::tui::app::Mode;
 use plimsoll::tui::keymap::Scope;
-use plimsoll::tui::theme::{Glyphs, Look, Tone};
+use plimsoll::tui::theme::{Appearance, Glyphs, Tone};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::stage::{self, Stage};
+use crate::harness::{self, Harness};
 
 fn action() -> impl Strategy<Value = Action> {
     // those that leave the screen would end the test early
@@ -39,22 +39,22 @@ proptest! {
         model in select(vec!["llama3.1-8b", "gemma3-4b", "mamba-2.8b", "gpt-oss-20b"]), gpus in 0usize..3,
         actions in prop::collection::vec(action(), 0..16), size in size(), mono in any::<bool>(), real in size(),
     ) {
-        let look = if mono { Look { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Look::BEST } } else { Look::BEST };
-        let machine = stage::machine(gpus, "RTX 3060", 12, 32);
-        let mut stage = Stage::seen(engine, Some(stage::model(model)), machine, size, Settings::default(), look);
-        stage.no_limits = true;
-        stage.press("t");
+        let look = if mono { Appearance { tone: Tone::Mono, glyphs: Glyphs::Ascii, ..Appearance::BEST } } else { Appearance::BEST };
+        let machine = harness::machine(gpus, "RTX 3060", 12, 32);
+        let mut harness = Harness::seen(engine, Some(harness::model(model)), machine, size, Settings::default(), look);
+        harness.no_limits = true;
+        harness.press("t");
         for _ in Page::ALL.into_iter().take_while(|other| *other != page) {
-            stage.press("Tab");
+            harness.press("Tab");
         }
         for action in actions {
-            stage.act(action);
+            harness.act(action);
         }
-        stage.assert_plan_is_current();
-        prop_assert!(matches!(stage.app.mode, Mode::Teach(_)), "{:?}", stage.app.mode);
+        harness.assert_plan_is_current();
+        prop_assert!(matches!(harness.app.mode, Mode::Teach(_)), "{:?}", harness.app.mode);
         if mono {
-            prop_assert!(stage.text().is_ascii(), "{}", stage.text());
+            prop_assert!(harness.text().is_ascii(), "{}", harness.text());
         }
-        stage.draw_at(real);
+        harness.draw_at(real);
     }
 }

@@ -4,67 +4,67 @@ use std::collections::HashMap;
 
 use plimsoll::engine::EngineId;
 use plimsoll::engine::ggml::Op;
-use plimsoll::teach::schedule::Schedule;
-use plimsoll::teach::{Sheet, Topic};
+use plimsoll::teach::schedule::SchedulePage;
+use plimsoll::teach::{PageContent, Topic};
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 use super::{builds_a_graph, machine, settings_of, shown};
+use crate::harness;
 use crate::laws::{any_model, sane, settings};
-use crate::stage;
 
-fn schedule(sheet: Sheet) -> Schedule {
-    match sheet {
-        Sheet::Schedule(schedule) => *schedule,
+fn schedule(content: PageContent) -> SchedulePage {
+    match content {
+        PageContent::Schedule(schedule) => *schedule,
         other => panic!("{:?} is another page", other.page()),
     }
 }
 
 /// The bytes of each split's inputs are those allocated for the copies.
-fn crosses_what_is_allocated(sheet: &Schedule) -> Result<(), TestCaseError> {
-    let watched = &sheet.trace().watched;
+fn crosses_what_is_allocated(content: &SchedulePage) -> Result<(), TestCaseError> {
+    let details = &content.trace().details;
     let bytes: HashMap<u32, (u8, u64)> =
-        watched.lifetimes.iter().map(|life| (life.id.0, (life.place, life.bytes))).collect();
-    let mut given = vec![Bytes::ZERO; sheet.cuts.len()];
-    for (at, _, first) in watched.schedule.crossings() {
-        for copy in first.0..first.0 + watched.schedule.copies as u32 {
+        details.lifetimes.iter().map(|life| (life.id.0, (life.place, life.bytes))).collect();
+    let mut given = vec![Bytes::ZERO; content.cuts.len()];
+    for (at, _, first) in details.schedule.crossings() {
+        for copy in first.0..first.0 + details.schedule.copies as u32 {
             let (place, bytes) = bytes[&copy];
-            prop_assert_eq!(usize::from(place), sheet.cuts[at].home, "a copy is where it is read");
+            prop_assert_eq!(usize::from(place), content.cuts[at].home, "a copy is where it is read");
             given[at] += Bytes(bytes);
         }
     }
-    for (cut, given) in sheet.cuts.iter().zip(given) {
-        let told: u64 = cut.crossings.iter().map(|crossing| crossing.bytes.0 * crossing.copies as u64).sum();
-        prop_assert_eq!(Bytes(told), given);
+    for (cut, given) in content.cuts.iter().zip(given) {
+        let lesson: u64 = cut.crossings.iter().map(|crossing| crossing.bytes.0 * crossing.copies as u64).sum();
+        prop_assert_eq!(Bytes(lesson), given);
         prop_assert!(cut.crossings.iter().all(|crossing| crossing.from != cut.home));
     }
     Ok(())
 }
 
-fn steps_only_add(sheet: &Schedule) -> Result<(), TestCaseError> {
-    let last = sheet.steps.len() - 1;
-    let all = |step: usize| sheet.steps[step].counts.iter().map(|count| count.operations).sum::<usize>();
+fn steps_only_add(content: &SchedulePage) -> Result<(), TestCaseError> {
+    let last = content.steps.len() - 1;
+    let all = |step: usize| content.steps[step].counts.iter().map(|count| count.operations).sum::<usize>();
     for step in 1..=last {
         prop_assert_eq!(all(step), all(0), "no operation is lost");
-        for at in 0..sheet.node_count() {
-            let before = sheet.home_of(at, step - 1);
-            prop_assert!(before.is_none() || sheet.home_of(at, step) == before, "what has a device keeps it");
-            prop_assert!(step == last || sheet.is_lit(at, step) == (sheet.home_of(at, step) != before));
+        for at in 0..content.node_count() {
+            let before = content.home_of(at, step - 1);
+            prop_assert!(before.is_none() || content.home_of(at, step) == before, "what has a device keeps it");
+            prop_assert!(step == last || content.is_highlighted(at, step) == (content.home_of(at, step) != before));
         }
     }
-    prop_assert_eq!(sheet.steps[last].counts.last().map(|count| count.operations), Some(0), "all have a device");
-    prop_assert!((0..sheet.node_count()).all(|at| sheet.home_of(at, 0).is_none()));
-    let covered: usize = sheet.cuts.iter().map(|cut| cut.nodes.len()).sum();
-    prop_assert_eq!(covered, sheet.node_count(), "the splits are the whole graph");
-    prop_assert_eq!(sheet.blocks.iter().map(|block| block.nodes.len()).sum::<usize>(), covered);
-    for cut in &sheet.cuts {
-        let computing = |at: &usize| !sheet.is_view(*at);
+    prop_assert_eq!(content.steps[last].counts.last().map(|count| count.operations), Some(0), "all have a device");
+    prop_assert!((0..content.node_count()).all(|at| content.home_of(at, 0).is_none()));
+    let covered: usize = content.cuts.iter().map(|cut| cut.nodes.len()).sum();
+    prop_assert_eq!(covered, content.node_count(), "the splits are the whole graph");
+    prop_assert_eq!(content.blocks.iter().map(|block| block.nodes.len()).sum::<usize>(), covered);
+    for cut in &content.cuts {
+        let computing = |at: &usize| !content.is_view(*at);
         let mut here = cut.nodes.clone().filter(computing);
-        prop_assert!(here.all(|at| sheet.home_of(at, last) == Some(cut.home)));
+        prop_assert!(here.all(|at| content.home_of(at, last) == Some(cut.home)));
     }
-    let watched = &sheet.trace().watched;
-    prop_assert_eq!(watched.pipeline.is_on(), watched.schedule.copies > 1);
+    let details = &content.trace().details;
+    prop_assert_eq!(details.pipeline.is_on(), details.schedule.copies > 1);
     Ok(())
 }
 
@@ -76,14 +76,14 @@ proptest! {
         engine in select(&EngineId::ALL[..]), model in any_model(), machine in machine(),
         settings in prop_oneof![sane(), settings()], which in any::<Index>(),
     ) {
-        let Some((plan, sheet)) = shown(engine, model, &machine, &settings, Topic::Schedule(None)) else {
+        let Some((plan, content)) = shown(engine, model, &machine, &settings, Topic::Schedule(None)) else {
             return Ok(());
         };
         let builds = builds_a_graph(engine);
         // llama.cpp may refuse what an estimator accepts
-        let whole = match sheet.map(schedule) {
+        let whole = match content.map(schedule) {
             Err(_) if !builds => return Ok(()),
-            sheet => sheet.map_err(TestCaseError::fail)?,
+            content => content.map_err(TestCaseError::fail)?,
         };
         steps_only_add(&whole)?;
         crosses_what_is_allocated(&whole)?;
@@ -94,9 +94,9 @@ proptest! {
             return Ok(());
         }
         let (op, _) = whole.common[which.index(whole.common.len())];
-        let (_, sheet) = shown(engine, model, &machine, &settings, Topic::Schedule(Some(op))).unwrap();
+        let (_, content) = shown(engine, model, &machine, &settings, Topic::Schedule(Some(op))).unwrap();
         // llama.cpp refuses a cache that needs flash attention without it
-        let Ok(lacking) = sheet.map(schedule) else { return Ok(()) };
+        let Ok(lacking) = content.map(schedule) else { return Ok(()) };
         steps_only_add(&lacking)?;
         crosses_what_is_allocated(&lacking)?;
         prop_assert_eq!(lacking.without, Some((op, whole.crossed())));
@@ -104,21 +104,21 @@ proptest! {
     }
 }
 
-fn on_gpu(sheet: &Schedule, op: Op) -> bool {
-    let (last, cpu) = (sheet.steps.len() - 1, sheet.homes().len() - 1);
-    let here = |at: usize| sheet.node(at).is_some_and(|node| node.op == op.name());
-    (0..sheet.node_count()).any(|at| here(at) && sheet.home_of(at, last).is_some_and(|home| home < cpu))
+fn on_gpu(content: &SchedulePage, op: Op) -> bool {
+    let (last, cpu) = (content.steps.len() - 1, content.homes().len() - 1);
+    let here = |at: usize| content.node(at).is_some_and(|node| node.op == op.name());
+    (0..content.node_count()).any(|at| here(at) && content.home_of(at, last).is_some_and(|home| home < cpu))
 }
 
-fn watched(without: Option<Op>) -> Schedule {
-    let (model, machine) = (stage::model("llama3.1-8b").into(), stage::one_gpu());
+fn details(without: Option<Op>) -> SchedulePage {
+    let (model, machine) = (harness::model("llama3.1-8b").into(), harness::one_gpu());
     let shown = shown(EngineId::LlamaCpp, &model, &machine, &settings_of(8192), Topic::Schedule(without));
     schedule(shown.unwrap().1.unwrap())
 }
 
 #[test]
 fn an_unsupported_rope_runs_on_the_cpu_in_every_block() {
-    let (whole, lacking) = (watched(None), watched(Some(Op::Rope)));
+    let (whole, lacking) = (details(None), details(Some(Op::Rope)));
     assert!(whole.common.contains(&(Op::Rope, 64)), "queries and keys of 32 blocks: {:?}", whole.common);
     assert_eq!(lacking.steps.len(), whole.steps.len());
     let net = lacking.steps.iter().position(|step| step.name() == "3 upgrades").unwrap();
@@ -136,16 +136,16 @@ fn an_unsupported_rope_runs_on_the_cpu_in_every_block() {
 
 #[test]
 fn a_pipeline_keeps_four_copies_and_says_why() {
-    let (model, machine) = (stage::model("llama3.1-8b").into(), stage::machine(2, "RTX 3090", 24, 64));
-    let sheet = |settings| {
-        let (_, sheet) = shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None)).unwrap();
-        schedule(sheet.unwrap())
+    let (model, machine) = (harness::model("llama3.1-8b").into(), harness::machine(2, "RTX 3090", 24, 64));
+    let content = |settings| {
+        let (_, content) = shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None)).unwrap();
+        schedule(content.unwrap())
     };
-    let on = sheet(settings_of(8192));
-    assert!(on.trace().watched.pipeline.is_on());
+    let on = content(settings_of(8192));
+    assert!(on.trace().details.pipeline.is_on());
     assert!(on.cuts.iter().flat_map(|cut| &cut.crossings).all(|crossing| crossing.copies == 4));
     let layers = plimsoll::settings::GpuLayers::Count(20);
-    let off = sheet(plimsoll::settings::Settings { gpu_layers: layers, ..settings_of(8192) });
-    let unmet: Vec<_> = off.trace().watched.pipeline.conditions().into_iter().filter(|(_, met)| !met).collect();
+    let off = content(plimsoll::settings::Settings { gpu_layers: layers, ..settings_of(8192) });
+    let unmet: Vec<_> = off.trace().details.pipeline.conditions().into_iter().filter(|(_, met)| !met).collect();
     assert_eq!(unmet, [("all layers are on GPU", false)]);
 }

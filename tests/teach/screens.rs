@@ -5,38 +5,38 @@ use plimsoll::settings::{Context, Settings};
 use plimsoll::teach::{Page, lessons};
 use plimsoll::tui::action::{Action, Gesture};
 use plimsoll::tui::app::Mode;
-use plimsoll::tui::theme::{Look, Tone};
+use plimsoll::tui::theme::{Appearance, Tone};
 use rstest::rstest;
 
+use crate::harness::{self, Harness};
 use crate::screens::picture;
-use crate::stage::{self, Stage};
 
 /// A model that only fits in part, planned by llama.cpp, with the teach screen open.
-fn open(size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Stage {
-    let machine = stage::machine(1, "RTX 3060", 12, 32);
+fn open(size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Harness {
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
     let settings = Settings { ctx: Context::Tokens(24_576), ..Settings::default() };
-    let look = Look { tone, ..Look::BEST };
-    let model = Some(stage::model("llama3.1-8b"));
-    let stage = Stage::seen(EngineId::LlamaCpp, model, machine, size, settings, look);
-    on(stage, page, keys)
+    let look = Appearance { tone, ..Appearance::BEST };
+    let model = Some(harness::model("llama3.1-8b"));
+    let harness = Harness::seen(EngineId::LlamaCpp, model, machine, size, settings, look);
+    on(harness, page, keys)
 }
 
 /// The teach screen open on `page`.
-fn on(mut stage: Stage, page: Page, keys: &str) -> Stage {
-    stage.press("t");
-    while !matches!(&stage.app.mode, Mode::Teach(teach) if teach.page == page) {
-        stage.press("Tab");
+fn on(mut harness: Harness, page: Page, keys: &str) -> Harness {
+    harness.press("t");
+    while !matches!(&harness.app.mode, Mode::Teach(teach) if teach.page == page) {
+        harness.press("Tab");
     }
-    stage.press(keys);
-    stage
+    harness.press(keys);
+    harness
 }
 
 /// A model that only fits in part, planned by Ollama's estimator.
-fn estimated(model: &str, size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Stage {
-    let machine = stage::machine(1, "RTX 3060", 12, 32);
+fn estimated(model: &str, size: (u16, u16), tone: Tone, page: Page, keys: &str) -> Harness {
+    let machine = harness::machine(1, "RTX 3060", 12, 32);
     let settings = Settings { ctx: Context::Tokens(24_576), parallel: Some(2), ..Settings::default() };
-    let look = Look { tone, ..Look::BEST };
-    on(Stage::with(Some(stage::model(model)), machine, size, settings, look), page, keys)
+    let look = Appearance { tone, ..Appearance::BEST };
+    on(Harness::with(Some(harness::model(model)), machine, size, settings, look), page, keys)
 }
 
 #[rstest]
@@ -68,68 +68,68 @@ fn the_formulas_and_the_caches_as_pictures() {
 
 #[test]
 fn knobs_change_the_formulas() {
-    let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
-    let before = stage.text();
-    stage.press(".");
-    assert_ne!(stage.text(), before);
-    stage.press("u");
-    stage.rest();
-    assert_eq!(stage.text(), before);
+    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
+    let before = harness.text();
+    harness.press(".");
+    assert_ne!(harness.text(), before);
+    harness.press("u");
+    harness.rest();
+    assert_eq!(harness.text(), before);
 }
 
 #[test]
 fn cells_fill_automatically_until_paused() {
-    let mut stage = estimated("llama3.1-8b", (80, 24), Tone::Dark, Page::Caches, "");
-    let steps = |stage: &Stage| match &stage.app.mode {
+    let mut harness = estimated("llama3.1-8b", (80, 24), Tone::Dark, Page::Caches, "");
+    let steps = |harness: &Harness| match &harness.app.mode {
         Mode::Teach(teach) => teach.caches.steps,
         _ => panic!("the page is closed"),
     };
-    stage.press("Space");
-    assert_eq!((stage.ticks, steps(&stage)), (1, 0));
+    harness.press("Space");
+    assert_eq!((harness.ticks, steps(&harness)), (1, 0));
     for _ in 0..3 {
-        let id = stage.ticks;
-        stage.act(Action::Tick { id });
+        let id = harness.ticks;
+        harness.act(Action::Tick { id });
     }
-    assert_eq!((stage.ticks, steps(&stage)), (4, 3));
+    assert_eq!((harness.ticks, steps(&harness)), (4, 3));
     // outdated ticks, and ticks while paused, change nothing
-    stage.act(Action::Tick { id: 1 });
-    stage.press("Space");
-    stage.act(Action::Tick { id: 4 });
-    assert_eq!((stage.ticks, steps(&stage)), (4, 3));
-    stage.press("←");
-    assert_eq!(steps(&stage), 2);
+    harness.act(Action::Tick { id: 1 });
+    harness.press("Space");
+    harness.act(Action::Tick { id: 4 });
+    assert_eq!((harness.ticks, steps(&harness)), (4, 3));
+    harness.press("←");
+    assert_eq!(steps(&harness), 2);
 }
 
 #[test]
 fn a_lesson_is_applied_and_undone() {
-    let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
-    let now = |stage: &Stage| {
-        let app = &stage.app;
+    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
+    let now = |harness: &Harness| {
+        let app = &harness.app;
         (app.engine, app.settings.clone(), app.model.as_ref().unwrap().name.clone(), app.machine.clone())
     };
-    let before = now(&stage);
+    let before = now(&harness);
     for lesson in 0..lessons::all().len() {
-        stage.press("Enter");
-        let Mode::Teach(teach) = &stage.app.mode else { panic!("the page is closed") };
+        harness.press("Enter");
+        let Mode::Teach(teach) = &harness.app.mode else { panic!("the page is closed") };
         assert_eq!(teach.lessons.at, lesson);
-        assert_ne!(now(&stage), before, "lesson {lesson}");
-        assert!(stage.app.plan.is_some() && stage.app.refused.is_none(), "lesson {lesson}");
-        stage.press("u");
-        assert_eq!(now(&stage), before, "lesson {lesson}");
-        stage.press("↓");
+        assert_ne!(now(&harness), before, "lesson {lesson}");
+        assert!(harness.app.plan.is_some() && harness.app.refused.is_none(), "lesson {lesson}");
+        harness.press("u");
+        assert_eq!(now(&harness), before, "lesson {lesson}");
+        harness.press("↓");
     }
 }
 
 #[test]
 fn lines_and_lessons_can_be_clicked() {
-    let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
-    let before = stage.text();
-    stage.mouse(Gesture::Down, 10, 5);
-    stage.mouse(Gesture::Down, 10, 5);
-    assert_ne!(stage.text(), before, "the weights are open");
-    let mut stage = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
-    stage.mouse(Gesture::Down, 10, 6);
-    assert!(stage.text().contains("3 of 9"), "{}", stage.text());
+    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Formulas, "");
+    let before = harness.text();
+    harness.mouse(Gesture::Down, 10, 5);
+    harness.mouse(Gesture::Down, 10, 5);
+    assert_ne!(harness.text(), before, "the weights are open");
+    let mut harness = estimated("llama3.1-8b", (140, 45), Tone::Dark, Page::Lessons, "");
+    harness.mouse(Gesture::Down, 10, 6);
+    assert!(harness.text().contains("3 of 9"), "{}", harness.text());
 }
 
 #[rstest]
@@ -165,16 +165,16 @@ fn the_passes_as_a_picture() {
 
 #[test]
 fn a_page_follows_the_knobs_and_the_mouse() {
-    let mut stage = open((140, 45), Tone::Dark, Page::Allocation, "");
-    let before = stage.text();
-    stage.press(".");
-    assert_ne!(stage.text(), before, "more context needs larger masks");
-    stage.press(",");
-    stage.rest();
-    assert_eq!(stage.text(), before);
-    stage.mouse(Gesture::Down, 70, 12);
-    assert!(!stage.text().contains("Step 1 of"));
-    assert_ne!(stage.text(), before, "the moment under the mouse is shown");
-    stage.press("Esc");
-    assert!(stage.text().contains("Verdict"), "Esc leads back to the planner");
+    let mut harness = open((140, 45), Tone::Dark, Page::Allocation, "");
+    let before = harness.text();
+    harness.press(".");
+    assert_ne!(harness.text(), before, "more context needs larger masks");
+    harness.press(",");
+    harness.rest();
+    assert_eq!(harness.text(), before);
+    harness.mouse(Gesture::Down, 70, 12);
+    assert!(!harness.text().contains("Step 1 of"));
+    assert_ne!(harness.text(), before, "the moment under the mouse is shown");
+    harness.press("Esc");
+    assert!(harness.text().contains("Verdict"), "Esc leads back to the planner");
 }

@@ -4,14 +4,14 @@ mod compare;
 
 use std::sync::OnceLock;
 
-use super::outcome::{Outcome, assert_all_exact, compare_all};
+use super::outcome::{ModelOutcome, assert_all_exact, compare_all};
 
 /// The number of lines.
 pub const LINES: usize = 3457;
 
 /// Every line, compared once.
-pub fn outcomes() -> &'static [Outcome] {
-    static OUTCOMES: OnceLock<Vec<Outcome>> = OnceLock::new();
+pub fn outcomes() -> &'static [ModelOutcome] {
+    static OUTCOMES: OnceLock<Vec<ModelOutcome>> = OnceLock::new();
     OUTCOMES.get_or_init(|| compare_all("ollama-0.24", compare::differences))
 }
 

@@ -8,10 +8,10 @@ use flate2::read::GzDecoder;
 use plimsoll::engine::PreparedModel;
 
 use super::line::Line;
-use crate::{given, support};
+use crate::{fixtures, support};
 
 /// The comparison of one model.
-pub struct Outcome {
+pub struct ModelOutcome {
     pub architecture: String,
     pub lines: usize,
     pub exact: usize,
@@ -43,7 +43,7 @@ impl Differences {
 }
 
 /// Every line of every file in `tests/vectors/{folder}`.
-pub fn compare_all(folder: &str, differences: fn(&PreparedModel, &Line) -> Differences) -> Vec<Outcome> {
+pub fn compare_all(folder: &str, differences: fn(&PreparedModel, &Line) -> Differences) -> Vec<ModelOutcome> {
     let mut names: Vec<_> = fs::read_dir(support::tests().join("vectors").join(folder))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -53,12 +53,13 @@ pub fn compare_all(folder: &str, differences: fn(&PreparedModel, &Line) -> Diffe
     names.iter().map(|name| outcome(folder, name, differences)).collect()
 }
 
-fn outcome(folder: &str, name: &str, differences: fn(&PreparedModel, &Line) -> Differences) -> Outcome {
+fn outcome(folder: &str, name: &str, differences: fn(&PreparedModel, &Line) -> Differences) -> ModelOutcome {
     let path = support::tests().join("vectors").join(folder).join(format!("{name}.jsonl.gz"));
     let mut text = String::new();
     GzDecoder::new(fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();
-    let model = given::model(name);
-    let mut outcome = Outcome { architecture: model.architecture.clone(), lines: 0, exact: 0, worst: 0.0, first: None };
+    let model = fixtures::model(name);
+    let mut outcome =
+        ModelOutcome { architecture: model.architecture.clone(), lines: 0, exact: 0, worst: 0.0, first: None };
     for (number, text) in text.lines().enumerate() {
         let line = Line::read(text);
         let differences = differences(&model, &line);
@@ -75,7 +76,7 @@ fn outcome(folder: &str, name: &str, differences: fn(&PreparedModel, &Line) -> D
 }
 
 /// Fails with the first line that differs, or if there are not `lines` lines.
-pub fn assert_all_exact(outcomes: &[Outcome], lines: usize) {
+pub fn assert_all_exact(outcomes: &[ModelOutcome], lines: usize) {
     if let Some(first) = outcomes.iter().find_map(|outcome| outcome.first.as_ref()) {
         let wrong: usize = outcomes.iter().map(|outcome| outcome.lines - outcome.exact).sum();
         panic!("{wrong} lines disagree; the first is {first}");

@@ -9,7 +9,7 @@ use super::outcome::Differences;
 /// Compares each block's cache, and both graphs with their terms.
 pub fn sizes(all: &mut Differences, out: &Value, plan: &Plan) {
     let blocks = plan.layers.len() - 1;
-    let caches: Vec<u64> = plan.layers[..blocks].iter().map(|layer| layer.cache_from.bytes.0).collect();
+    let caches: Vec<u64> = plan.layers[..blocks].iter().map(|layer| layer.cache_term.bytes.0).collect();
     all.field("kv", list(&out["kv"]), caches.clone());
     all.field("kv_total", out["kv_total"].as_u64().unwrap(), caches.iter().fold(0, |sum, kv| sum.wrapping_add(*kv)));
     let graph = &plan.graph;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::Wish;
+use super::Objective;
 use crate::answer::change::width;
-use crate::plan::{Plan, Standing};
+use crate::plan::{FitStatus, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
 use crate::units::Tokens;
@@ -25,15 +25,15 @@ pub struct Suggestion {
 impl Suggestion {
     /// What it costs in words, and what people should know besides: that weights run from RAM although every layer counts
     /// as on GPUs.
-    pub fn price(&self) -> String {
+    pub fn cost_text(&self) -> String {
         let costs: Vec<String> = self.costs.iter().map(ToString::to_string).collect();
         let costs = if costs.is_empty() {
             "with nothing else changed".to_owned()
         } else {
             format!("in exchange for {}", costs.join(", "))
         };
-        match self.plan.standing() {
-            Standing::PartInRam(parts) => format!("{costs}; {parts} of the weights are in RAM"),
+        match self.plan.fit_status() {
+            FitStatus::PartInRam(parts) => format!("{costs}; {parts} of the weights are in RAM"),
             _ => costs,
         }
     }
@@ -162,13 +162,13 @@ impl Gain {
 }
 
 /// What is lower in `then` than it is `now`.
-pub(super) fn costs(now: &Plan, then: &Plan, wish: Wish) -> Vec<Cost> {
+pub(super) fn costs(now: &Plan, then: &Plan, objective: Objective) -> Vec<Cost> {
     let (now, then) = (&now.settings, &then.settings);
     let mut costs = Vec::new();
-    if wish != Wish::Context && then.ctx < now.ctx {
+    if objective != Objective::Context && then.ctx < now.ctx {
         costs.push(Cost::Context { from: now.ctx, to: then.ctx });
     }
-    if wish != Wish::Parallel && then.parallel < now.parallel {
+    if objective != Objective::Parallel && then.parallel < now.parallel {
         costs.push(Cost::Parallel { from: now.parallel, to: then.parallel });
     }
     if then.batch < now.batch && then.batch < then.ctx {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use super::{Search, Track};
+use super::{KnobRange, Search};
 use crate::answer::Goal;
 use crate::engine::PlanRequest;
-use crate::engine::ggml::Backend;
-use crate::engine::{Aim, Outlook};
+use crate::engine::ggml::BackendProps;
+use crate::engine::{FitGoal, Preflight};
 use crate::plan::Verdict;
 use crate::settings::knob::Knob;
 use crate::settings::{FlashAttn, InEffect};
@@ -46,7 +46,7 @@ impl RulesInEffect {
         let sequences = effect.parallel.max(1);
         // every sequence has as many tokens of a batch
         let tokens = effect.ubatch.min(effect.ctx_total).div_ceil(sequences).saturating_mul(sequences);
-        let taken_over = [tokens, sequences].map(|tokens| tokens >= Backend::CUDA.offload_batch);
+        let taken_over = [tokens, sequences].map(|tokens| tokens >= BackendProps::CUDA.offload_batch);
         // caches are rounded up to multiples of 256 tokens for each sequence, batches are not
         let rounded = effect.ctx_total.saturating_sub(effect.batch) < sequences.saturating_mul(256);
         if rounded || effect.batch == effect.ctx {
@@ -80,25 +80,25 @@ pub(in crate::answer) struct KnobSearch {
     request: PlanRequest,
     knob: Knob,
     goal: Goal,
-    pub track: Track,
+    pub track: KnobRange,
     /// What an engine must find out.
-    aim: Option<Aim>,
-    preflights: HashMap<u64, Option<Outlook>>,
+    fit_goal: Option<FitGoal>,
+    preflights: HashMap<u64, Option<Preflight>>,
     planned: HashMap<u64, Planned>,
     /// What was planned after each preflight.
-    alike: Vec<(Outlook, Planned)>,
+    alike: Vec<(Preflight, Planned)>,
 }
 
 impl KnobSearch {
     /// Only asked whether places meet `goal`: how many layers are on GPUs is not told where it is not met.
-    pub fn for_goal(request: PlanRequest, knob: Knob, goal: Goal, track: Track) -> Self {
+    pub fn for_goal(request: PlanRequest, knob: Knob, goal: Goal, track: KnobRange) -> Self {
         let (preflights, planned, alike) = Default::default();
-        Self { request, knob, goal, track, aim: None, preflights, planned, alike }
+        Self { request, knob, goal, track, fit_goal: None, preflights, planned, alike }
     }
 
     /// Asked about everything at each place.
-    pub fn for_everything(request: PlanRequest, knob: Knob, track: Track) -> Self {
-        Self { aim: Some(Aim::Most), ..Self::for_goal(request, knob, Goal::All, track) }
+    pub fn for_everything(request: PlanRequest, knob: Knob, track: KnobRange) -> Self {
+        Self { fit_goal: Some(FitGoal::Most), ..Self::for_goal(request, knob, Goal::All, track) }
     }
 
     /// What the engine makes of the value at `place`.
@@ -120,10 +120,10 @@ impl KnobSearch {
                 continue;
             }
             let preflight = self.preflight(place).cloned();
-            let is_like = |other: &Outlook| preflight.as_ref().is_some_and(|preflight| preflight.is_like(other));
+            let is_like = |other: &Preflight| preflight.as_ref().is_some_and(|preflight| preflight.is_like(other));
             if let Some((_, planned)) = self.alike.iter().find(|(other, _)| is_like(other)) {
                 self.planned.insert(place, planned.clone());
-            } else if !open.iter().any(|(_, other): &(u64, Option<Outlook>)| other.as_ref().is_some_and(is_like)) {
+            } else if !open.iter().any(|(_, other): &(u64, Option<Preflight>)| other.as_ref().is_some_and(is_like)) {
                 open.push((place, preflight));
             }
         }
@@ -141,34 +141,34 @@ impl KnobSearch {
         }
     }
 
-    fn plan(&self, place: u64, preflight: Option<&Outlook>) -> Planned {
+    fn plan(&self, place: u64, preflight: Option<&Preflight>) -> Planned {
         let goal = self.goal_at(place);
-        if let (None, Some(Outlook { settings, gpus, hope })) = (self.aim, preflight)
-            && *hope < goal.least_hope()
+        if let (None, Some(Preflight { settings, gpus, upper_bound })) = (self.fit_goal, preflight)
+            && *upper_bound < goal.required_bound()
         {
             let rules = Some(RulesInEffect::new(settings.clone(), gpus.clone(), self.knob));
             return Planned { meets: false, offloaded: 0, verdict: None, settings: Some(settings.clone()), rules };
         }
-        let aim = self.aim.unwrap_or(goal.aim());
-        let Some(gist) = self.with(place, |request| request.gist(aim).ok()) else {
-            let known = preflight.filter(|_| self.aim.is_none());
+        let fit_goal = self.fit_goal.unwrap_or(goal.fit_goal());
+        let Some(summary) = self.with(place, |request| request.summary(fit_goal).ok()) else {
+            let known = preflight.filter(|_| self.fit_goal.is_none());
             let rules = known.map(|known| RulesInEffect::new(known.settings.clone(), known.gpus.clone(), self.knob));
             return Planned { meets: false, offloaded: 0, verdict: None, settings: None, rules };
         };
         let rules = match preflight {
-            Some(known) if self.aim.is_none() => (known.settings.clone(), known.gpus.clone()),
-            _ => (gist.settings.clone(), gist.gpus().map(|gpu| gpu.asked().0 > 0).collect()),
+            Some(known) if self.fit_goal.is_none() => (known.settings.clone(), known.gpus.clone()),
+            _ => (summary.settings.clone(), summary.gpus().map(|gpu| gpu.asked().0 > 0).collect()),
         };
         Planned {
-            meets: goal.is_met_in(&gist),
-            offloaded: gist.offloaded,
-            verdict: Some(gist.verdict),
-            settings: Some(gist.settings),
+            meets: goal.is_met_in(&summary),
+            offloaded: summary.offloaded,
+            verdict: Some(summary.verdict),
+            settings: Some(summary.settings),
             rules: Some(RulesInEffect::new(rules.0, rules.1, self.knob)),
         }
     }
 
-    fn preflight(&mut self, place: u64) -> Option<&Outlook> {
+    fn preflight(&mut self, place: u64) -> Option<&Preflight> {
         if !self.preflights.contains_key(&place) {
             let preflight = self.find_preflight(place);
             self.preflights.insert(place, preflight);
@@ -176,12 +176,12 @@ impl KnobSearch {
         self.preflights[&place].as_ref()
     }
 
-    fn find_preflight(&self, place: u64) -> Option<Outlook> {
+    fn find_preflight(&self, place: u64) -> Option<Preflight> {
         // two values of these may have one preflight, and yet be planned in two ways
         if matches!(self.knob, Knob::TensorSplit | Knob::FlashAttn) {
             return None;
         }
-        self.with(place, |request| request.outlook().ok().flatten())
+        self.with(place, |request| request.preflight().ok().flatten())
     }
 
     fn with<T>(&self, place: u64, ask: impl FnOnce(&PlanRequest) -> T) -> T {
@@ -202,7 +202,7 @@ impl Search for KnobSearch {
 
     fn rules(&mut self, place: u64) -> Option<RulesInEffect> {
         let knob = self.knob;
-        if let Some(Outlook { settings, gpus, .. }) = self.preflight(place) {
+        if let Some(Preflight { settings, gpus, .. }) = self.preflight(place) {
             return Some(RulesInEffect::new(settings.clone(), gpus.clone(), knob));
         }
         self.at(place).rules.clone()

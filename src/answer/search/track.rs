@@ -6,14 +6,14 @@ use crate::settings::knob::{Bounds, Knob};
 
 /// The values of a knob, ascending, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::answer) struct Track {
+pub(in crate::answer) struct KnobRange {
     /// The first value.
     low: u64,
     /// The last value.
     high: u64,
 }
 
-impl Track {
+impl KnobRange {
     /// From the knob's smallest value that means something to the end of its range.
     pub fn of(knob: Knob, bounds: &Bounds) -> Self {
         Self::new(knob.least(), knob.stops(bounds).last())
@@ -68,13 +68,13 @@ mod tests {
     #[test]
     fn places_and_values_agree() {
         for (low, high) in [(1, 100), (0, 33), (256, 1024), (7, 7), (9, 5)] {
-            let track = Track::new(low, high);
+            let track = KnobRange::new(low, high);
             assert_eq!(track.value(track.last()), high);
             for place in 0..=track.last() {
                 assert_eq!(track.place(track.value(place)), place, "{track:?}");
             }
         }
-        let track = Track::new(256, 131_072);
+        let track = KnobRange::new(256, 131_072);
         assert_eq!((track.value(0), track.value(track.place(5000))), (256, 5000));
         assert_eq!(track.up_to(5000).map(|track| track.value(track.last())), Some(5000));
         assert_eq!(track.up_to(200_000).map(|track| track.value(track.last())), Some(200_000));

@@ -14,7 +14,7 @@ use crate::units::Bytes;
 /// The knobs of an engine. What is not given, the engine chooses.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Knobs")]
-pub(in super::super) struct Knobs {
+pub(in super::super) struct KnobArgs {
     /// The engine that places the layers.
     #[arg(long, value_name = "ENGINE", default_value_t)]
     pub(in super::super) engine: EngineId,
@@ -58,13 +58,13 @@ pub(in super::super) struct Knobs {
     #[arg(long)]
     pub(in super::super) raw_settings: bool,
     #[command(flatten)]
-    pub(in super::super) others: OtherKnobs,
+    pub(in super::super) others: OtherKnobArgs,
 }
 
 /// Knobs of engines that share one command line with the rest; an engine that does not know one says so.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "llama.cpp knobs (accepted everywhere; an engine that does not use one says so)")]
-pub(in super::super) struct OtherKnobs {
+pub(in super::super) struct OtherKnobArgs {
     /// Use one unified KV buffer shared by all sequences.
     #[arg(long)]
     pub(in super::super) kv_unified: bool,

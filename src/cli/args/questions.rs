@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::super::value;
-use super::{Knobs, MachineArgs};
-use crate::answer::best::Wish;
-use crate::export::Format;
+use super::{KnobArgs, MachineArgs};
+use crate::answer::best::Objective;
+use crate::export::ExportFormat;
 use crate::settings::knob::Knob;
 use crate::teach::Page;
 
 /// A model, and everything that a plan of it depends on.
 #[derive(Debug, Args)]
-pub(in super::super) struct Asked {
+pub(in super::super) struct QueryArgs {
     /// A .gguf file (any shard of a split model), or a model's name.
     pub(in super::super) model: PathBuf,
     #[command(flatten)]
-    pub(in super::super) knobs: Knobs,
+    pub(in super::super) knobs: KnobArgs,
     #[command(flatten)]
     pub(in super::super) machine: MachineArgs,
 }
@@ -26,10 +26,10 @@ pub(in super::super) struct Asked {
 #[derive(Debug, Args)]
 pub(in super::super) struct MaxArgs {
     #[command(flatten)]
-    pub(in super::super) asked: Asked,
+    pub(in super::super) asked: QueryArgs,
     /// The knob: ctx, parallel, batch, gpu-layers, or quant.
     #[arg(long = "for", value_name = "KNOB", value_parser = value::number_knob_or_quant, help_heading = "Question")]
-    pub(in super::super) knob: Wanted,
+    pub(in super::super) knob: KnobOrQuant,
     /// Require at least N layers on GPU, including the output layer, instead of all.
     #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
     pub(in super::super) layers: Option<u64>,
@@ -40,7 +40,7 @@ pub(in super::super) struct MaxArgs {
 
 /// What the most is wanted of.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) enum Wanted {
+pub(in super::super) enum KnobOrQuant {
     Knob(Knob),
     Quantisation,
 }
@@ -48,7 +48,7 @@ pub(in super::super) enum Wanted {
 #[derive(Debug, Args)]
 pub(in super::super) struct WhyArgs {
     #[command(flatten)]
-    pub(in super::super) asked: Asked,
+    pub(in super::super) asked: QueryArgs,
     /// Only this layer, counted from 0; the output layer comes after the last block.
     #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
     pub(in super::super) layer: Option<u64>,
@@ -60,10 +60,10 @@ pub(in super::super) struct WhyArgs {
 #[derive(Debug, Args)]
 pub(in super::super) struct BestArgs {
     #[command(flatten)]
-    pub(in super::super) asked: Asked,
+    pub(in super::super) asked: QueryArgs,
     /// What to maximise: ctx, parallel or kv-type. Without it, each of them that is not given.
-    #[arg(long = "for", value_name = "KNOB", value_parser = value::wish, help_heading = "Question")]
-    pub(in super::super) wish: Option<Wish>,
+    #[arg(long = "for", value_name = "KNOB", value_parser = value::objective, help_heading = "Question")]
+    pub(in super::super) objective: Option<Objective>,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(in super::super) json: bool,
@@ -75,7 +75,7 @@ pub(in super::super) struct TogetherArgs {
     #[arg(required = true, value_name = "MODEL[,KNOB=VALUE…]")]
     pub(in super::super) models: Vec<String>,
     #[command(flatten)]
-    pub(in super::super) knobs: Knobs,
+    pub(in super::super) knobs: KnobArgs,
     #[command(flatten)]
     pub(in super::super) machine: MachineArgs,
     /// Print one JSON object; all sizes are integers in bytes.
@@ -86,7 +86,7 @@ pub(in super::super) struct TogetherArgs {
 #[derive(Debug, Args)]
 pub(in super::super) struct ExplainArgs {
     #[command(flatten)]
-    pub(in super::super) asked: Asked,
+    pub(in super::super) asked: QueryArgs,
     /// The page.
     #[arg(long, value_name = "PAGE", value_parser = value::page, help_heading = "Question")]
     pub(in super::super) page: Page,
@@ -107,7 +107,7 @@ pub(in super::super) struct ExplainArgs {
 #[derive(Debug, Args)]
 pub(in super::super) struct SweepArgs {
     #[command(flatten)]
-    pub(in super::super) asked: Asked,
+    pub(in super::super) asked: QueryArgs,
     /// The knob: ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type, flash-attn or another with values.
     #[arg(long, value_name = "KNOB", value_parser = value::knob, default_value = "ctx", help_heading = "Question")]
     pub(in super::super) over: Knob,
@@ -124,13 +124,13 @@ pub(in super::super) struct SweepArgs {
 #[derive(Debug, Args)]
 pub(in super::super) struct MatrixArgs {
     #[command(flatten)]
-    pub(in super::super) asked: Asked,
+    pub(in super::super) asked: QueryArgs,
     /// The knob of the rows: ctx, parallel, batch, ubatch, gpu-layers, n-cpu-moe, kv-type, flash-attn, or quant.
     #[arg(long, value_name = "KNOB", value_parser = value::knob_or_quant, default_value = "ctx", help_heading = "Question")]
-    pub(in super::super) rows: Wanted,
+    pub(in super::super) rows: KnobOrQuant,
     /// The knob of the columns.
     #[arg(long, value_name = "KNOB", value_parser = value::knob_or_quant, default_value = "kv-type", help_heading = "Question")]
-    pub(in super::super) columns: Wanted,
+    pub(in super::super) columns: KnobOrQuant,
     /// Values of the rows; without them, 12 points spread over the range.
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Question")]
     pub(in super::super) row_values: Vec<String>,
@@ -144,10 +144,10 @@ pub(in super::super) struct MatrixArgs {
 #[derive(Debug, Args)]
 pub(in super::super) struct ExportArgs {
     #[command(flatten)]
-    pub(in super::super) asked: Asked,
+    pub(in super::super) asked: QueryArgs,
     /// The format: modelfile, options, env, systemd, llama-server, json, markdown or svg.
     #[arg(long = "as", value_name = "FORM", help_heading = "Output")]
-    pub(in super::super) form: Option<Format>,
+    pub(in super::super) form: Option<ExportFormat>,
     /// Write to this new file instead of printing.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(in super::super) output: Option<PathBuf>,

@@ -1,24 +1,24 @@
 //! Answers as text for people.
 
-use super::super::style::{Ink, Style};
-use super::{source, tame};
+use super::super::style::{Hue, Style};
+use super::{sanitize, source};
 use crate::answer::largest::Largest;
 use crate::answer::matrix::Matrix;
 use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{Outcome, Sweep};
-use crate::answer::why::{LayerAnswer, Taker, all_there};
+use crate::answer::why::{LayerAnswer, MemoryUser, nothing_to_move};
 use crate::answer::{Change, Goal, verdict};
-use crate::plan::{Plan, Standing, Verdict};
+use crate::plan::{FitStatus, Plan, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::Tokens;
 
 /// What `plimsoll why` found out.
-pub(in super::super) struct Explained<'a> {
+pub(in super::super) struct WhyAnswer<'a> {
     pub layers: &'a [LayerAnswer],
     /// One layer was asked about.
     pub one: bool,
     pub changes: &'a [(Change, Goal)],
-    pub takers: &'a [Taker],
+    pub memory_users: &'a [MemoryUser],
 }
 
 /// How far `knob` can go, or the least value, which is too much already; `beyond` is the plan at the next step.
@@ -30,7 +30,7 @@ pub(in super::super) fn max(
     beyond: Option<&Plan>,
     style: &Style,
 ) -> String {
-    let plan = &tame(plan.clone());
+    let plan = &sanitize(plan.clone());
     let (kept, lacks) = match goal {
         _ if knob == Knob::GpuLayers => ("all requested layers on GPU".to_owned(), "it does not fit".to_owned()),
         _ => kept_and_lacks(plan, goal),
@@ -48,7 +48,7 @@ pub(in super::super) fn max(
         Err(least) => out_of_reach(&format!("{} {}", knob.title(), Tokens(least)), &lacks, style),
     };
     out.push('\n');
-    let about = largest.map_or_else(|_| plan.clone(), |largest| tame(largest.plan.clone()));
+    let about = largest.map_or_else(|_| plan.clone(), |largest| sanitize(largest.plan.clone()));
     out += &source(&about, style);
     out
 }
@@ -60,7 +60,7 @@ pub(in super::super) fn max_quantisation(
     largest: &LargestQuantisation,
     style: &Style,
 ) -> String {
-    let plan = &tame(plan.clone());
+    let plan = &sanitize(plan.clone());
     let (kept, lacks) = kept_and_lacks(plan, goal);
     let mut out = match (&largest.found, largest.next) {
         (Some((to, found)), next) => {
@@ -72,7 +72,7 @@ pub(in super::super) fn max_quantisation(
         (None, None) => style.wrap("", "llama.cpp's quantiser has no other quantisation for this model."),
     };
     out.push('\n');
-    let about = largest.found.as_ref().map_or_else(|| plan.clone(), |(_, found)| tame(found.clone()));
+    let about = largest.found.as_ref().map_or_else(|| plan.clone(), |(_, found)| sanitize(found.clone()));
     out += &source(&about, style);
     out
 }
@@ -91,14 +91,14 @@ fn kept_and_lacks(plan: &Plan, goal: Goal) -> (String, String) {
 }
 
 fn reached(most: &str, kept: &str, next: Option<&str>, found: &Plan, option: &str, style: &Style) -> String {
-    let found = &tame(found.clone());
+    let found = &sanitize(found.clone());
     let said = style.wrap("", &format!("{most} is the largest value with {kept}."));
     let mut out = match said.strip_prefix(most) {
-        Some(rest) => style.paint(Ink::Strong, most) + rest,
+        Some(rest) => style.paint(Hue::Strong, most) + rest,
         None => said,
     };
     out += &style.wrap("", next.unwrap_or("That is the end of the range."));
-    out += &style.wrap("", &format!("{}: {}", found.standing().headline(), verdict::sentence(found, None)));
+    out += &style.wrap("", &format!("{}: {}", found.fit_status().headline(), verdict::sentence(found, None)));
     out += &format!("\n  {option}\n");
     out
 }
@@ -108,23 +108,23 @@ fn out_of_reach(least: &str, lacks: &str, style: &Style) -> String {
 }
 
 /// Why layers are where they are.
-pub(in super::super) fn why(plan: &Plan, explained: &Explained<'_>, style: &Style) -> String {
-    let plan = &tame(plan.clone());
+pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
+    let plan = &sanitize(plan.clone());
     let sentence = verdict::sentence(plan, None);
-    let mut out = style.wrap("", &format!("{}: {sentence}", plan.standing().headline()));
+    let mut out = style.wrap("", &format!("{}: {sentence}", plan.fit_status().headline()));
     out += &layers(plan, explained, style);
-    if !explained.takers.is_empty() {
-        out += &format!("\n{}\n", style.paint(Ink::Strong, "What uses the GPU memory"));
+    if !explained.memory_users.is_empty() {
+        out += &format!("\n{}\n", style.paint(Hue::Strong, "What uses the GPU memory"));
     }
-    for taker in explained.takers {
+    for taker in explained.memory_users {
         out += &format!("{:<6}{:>10}  {}\n", taker.device, taker.bytes.to_string(), taker.name);
     }
     if explained.changes.is_empty() {
-        let none = all_there(plan).unwrap_or("No single change moves all layers to GPU.");
+        let none = nothing_to_move(plan).unwrap_or("No single change moves all layers to GPU.");
         out += "\n";
         out += &style.wrap("", none);
     } else {
-        out += &format!("\n{}\n", style.paint(Ink::Strong, "Single changes that help (each was tested)"));
+        out += &format!("\n{}\n", style.paint(Hue::Strong, "Single changes that help (each was tested)"));
     }
     for (change, goal) in explained.changes {
         let brings = match goal {
@@ -141,12 +141,12 @@ pub(in super::super) fn why(plan: &Plan, explained: &Explained<'_>, style: &Styl
 }
 
 /// Layers that are where they are for one reason stand together.
-fn layers(plan: &Plan, explained: &Explained<'_>, style: &Style) -> String {
+fn layers(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
     let cpu = &plan.cpu().id;
     let mut out = String::new();
     let mut rest = explained.layers.iter().rev().filter(|layer| explained.one || layer.device == *cpu).peekable();
     if rest.peek().is_some() {
-        out += &format!("\n{}\n", style.paint(Ink::Strong, if explained.one { "The layer" } else { "Layers in RAM" }));
+        out += &format!("\n{}\n", style.paint(Hue::Strong, if explained.one { "The layer" } else { "Layers in RAM" }));
     }
     while let Some(layer) = rest.next() {
         let alike = |other: &&LayerAnswer| {
@@ -159,7 +159,7 @@ fn layers(plan: &Plan, explained: &Explained<'_>, style: &Style) -> String {
         while let Some(other) = rest.next_if(alike) {
             first = other.index;
         }
-        let reason = tame_text(&layer.reason);
+        let reason = sanitize_text(&layer.reason);
         let name = if is_output(plan, layer) { "output layer".to_owned() } else { format!("layer {}", layer.index) };
         out += &style.wrap("- ", &format!("{name}: {reason}"));
         if first == layer.index {
@@ -192,19 +192,20 @@ const AMOUNTS: [&str; 4] = ["weights", "cache", "graph", "RAM"];
 
 /// Plans along a knob as a table, and where things change.
 pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> String {
-    let plan = &tame(plan.clone());
+    let plan = &sanitize(plan.clone());
     let knob = sweep.knob;
     let mut head = format!("{:>VALUE$}  {:<14}{:>9}", knob.title(), "verdict", "on GPU");
     if !style.is_narrow() {
         head.extend(AMOUNTS.map(|name| format!("{name:>AMOUNT$}")));
     }
-    let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
+    let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
     for point in &sweep.points {
         let value = knob.show(point.value);
         match &point.outcome {
             Ok(outcome) => {
                 let totals = &outcome.totals;
-                let word = style.paint(Ink::of(outcome.standing()), &format!("{:<14}", outcome.standing().headline()));
+                let word =
+                    style.paint(Hue::of(outcome.fit_status()), &format!("{:<14}", outcome.fit_status().headline()));
                 let layers = format!("{}/{}", outcome.on_gpus(), outcome.layer_count);
                 out += &format!("{value:>VALUE$}  {word}{layers:>9}");
                 let amounts = [totals.weights, totals.cache, totals.graph, totals.cpu];
@@ -218,12 +219,12 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
                     out.push('\n');
                 }
             }
-            Err(error) => out += &style.wrap(&format!("{value:>VALUE$}  "), &tame_text(error)),
+            Err(error) => out += &style.wrap(&format!("{value:>VALUE$}  "), &sanitize_text(error)),
         }
     }
     if !sweep.cliffs.is_empty() {
-        out += &format!("\n{}\n", style.paint(Ink::Strong, "Thresholds"));
-        out.extend(sweep.cliffs.iter().map(|cliff| style.wrap("- ", &cliff.says(knob))));
+        out += &format!("\n{}\n", style.paint(Hue::Strong, "Thresholds"));
+        out.extend(sweep.cliffs.iter().map(|cliff| style.wrap("- ", &cliff.description(knob))));
     }
     out.push('\n');
     out += &source(plan, style);
@@ -234,7 +235,7 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
 pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> String {
     const HEAD: usize = 13;
     const CELL: usize = 11;
-    let plan = &tame(plan.clone());
+    let plan = &sanitize(plan.clone());
     let (rows, columns) = (matrix.rows.shown(), matrix.columns.shown());
     let mut out = String::new();
     // as many columns side by side as there is room for
@@ -246,22 +247,23 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
         if from > 0 {
             out.push('\n');
         }
-        out += &format!("{}\n", style.paint(Ink::Strong, &head));
+        out += &format!("{}\n", style.paint(Hue::Strong, &head));
         for (row, value) in rows.iter().enumerate() {
             out += &format!("{value:>HEAD$}");
             for (column, _) in part.clone() {
                 out += &match matrix.cell(row, column) {
                     Some(Ok(outcome)) => {
-                        style.paint(Ink::of(outcome.standing()), &format!("{:>CELL$}", share(outcome)))
+                        style.paint(Hue::of(outcome.fit_status()), &format!("{:>CELL$}", share(outcome)))
                     }
-                    _ => style.paint(Ink::Over, &format!("{:>CELL$}", "refused")),
+                    _ => style.paint(Hue::Over, &format!("{:>CELL$}", "refused")),
                 };
             }
             out.push('\n');
         }
     }
-    let stands = |outcome: &Result<Outcome, String>| outcome.as_ref().ok().map(Outcome::standing);
-    let in_part = matrix.cells.iter().filter_map(stands).any(|standing| matches!(standing, Standing::PartInRam(_)));
+    let stands = |outcome: &Result<Outcome, String>| outcome.as_ref().ok().map(Outcome::fit_status);
+    let in_part =
+        matrix.cells.iter().filter_map(stands).any(|fit_status| matches!(fit_status, FitStatus::PartInRam(_)));
     let part = if in_part { " part: assigned to GPU, but some weights are in RAM;" } else { "" };
     let legend = format!(
         "fits: all layers on GPU;{part} %: share of the memory on GPU; RAM: nothing on GPU; over: does not fit"
@@ -277,15 +279,15 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
 fn share(outcome: &Outcome) -> String {
     // what is shared is never all or nothing
     let share = || format!("{:.0} %", (outcome.on_gpu.0 * 100.0).clamp(1.0, 99.0));
-    match outcome.standing() {
-        Standing::Fits => "fits".to_owned(),
-        Standing::PartInRam(_) => format!("part {}", share()),
-        Standing::Split => share(),
-        Standing::InRam => "RAM".to_owned(),
-        Standing::DoesNotFit => "over".to_owned(),
+    match outcome.fit_status() {
+        FitStatus::Fits => "fits".to_owned(),
+        FitStatus::PartInRam(_) => format!("part {}", share()),
+        FitStatus::Split => share(),
+        FitStatus::InRam => "RAM".to_owned(),
+        FitStatus::DoesNotFit => "over".to_owned(),
     }
 }
 
-fn tame_text(text: &str) -> String {
+fn sanitize_text(text: &str) -> String {
     super::one_line(text)
 }

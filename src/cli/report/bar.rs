@@ -1,6 +1,6 @@
 //! A device's memory as one bar: what the plan takes, what is in use already, what is free, and where it ends.
 
-use super::super::style::{Bars, Ink, Style};
+use super::super::style::{BarGlyphs, Hue, Style};
 use crate::plan::DevicePlan;
 use crate::units::Bytes;
 
@@ -9,15 +9,15 @@ pub(super) fn bar(device: &DevicePlan, cells: usize, style: &Style) -> String {
     let asked = device.asked() + device.reserved();
     let needed = asked + device.in_use();
     let whole = device.total.max(needed);
-    let ascii = style.bars == Bars::Ascii;
+    let ascii = style.bars == BarGlyphs::Ascii;
     let glyph = |unicode, plain| if ascii { plain } else { unicode };
     let parts = [
-        (device.weights, glyph('█', '#'), Ink::Weights),
-        (device.cache, glyph('▓', '='), Ink::Cache),
-        (device.graph, glyph('▒', '+'), Ink::Graph),
-        (device.reserved(), glyph('░', ':'), Ink::Reserved),
-        (device.total - needed, glyph('·', '.'), Ink::Faint),
-        (device.in_use(), glyph('╱', '/'), Ink::Faint),
+        (device.weights, glyph('█', '#'), Hue::Weights),
+        (device.cache, glyph('▓', '='), Hue::Cache),
+        (device.graph, glyph('▒', '+'), Hue::Graph),
+        (device.reserved(), glyph('░', ':'), Hue::Reserved),
+        (device.total - needed, glyph('·', '.'), Hue::Faint),
+        (device.in_use(), glyph('╱', '/'), Hue::Faint),
     ];
     let cells = cells.saturating_sub(1);
     let column = |bytes: Bytes| (bytes.share_of(whole).0 * cells as f64).round() as usize;
@@ -31,9 +31,9 @@ pub(super) fn bar(device: &DevicePlan, cells: usize, style: &Style) -> String {
         if at <= end && end < to {
             out += &style.paint(ink, &glyph.to_string().repeat(end - at));
             out += &mark(style, ascii);
-            out += &style.paint(Ink::Over, &glyph.to_string().repeat(to - end));
+            out += &style.paint(Hue::Over, &glyph.to_string().repeat(to - end));
         } else {
-            let ink = if at > end { Ink::Over } else { ink };
+            let ink = if at > end { Hue::Over } else { ink };
             out += &style.paint(ink, &glyph.to_string().repeat(to - at));
         }
         at = to;
@@ -46,21 +46,21 @@ pub(super) fn bar(device: &DevicePlan, cells: usize, style: &Style) -> String {
 }
 
 fn mark(style: &Style, ascii: bool) -> String {
-    style.paint(Ink::Strong, if ascii { "|" } else { "┃" })
+    style.paint(Hue::Strong, if ascii { "|" } else { "┃" })
 }
 
 /// What the glyphs of a bar mean, in as many lines as it takes.
 pub(super) fn legend(indent: usize, style: &Style) -> String {
     let words = [
-        ('█', '#', "weights", Ink::Weights),
-        ('▓', '=', "cache", Ink::Cache),
-        ('▒', '+', "graph", Ink::Graph),
-        ('░', ':', "reserved", Ink::Reserved),
-        ('·', '.', "free", Ink::Faint),
-        ('╱', '/', "in use", Ink::Faint),
+        ('█', '#', "weights", Hue::Weights),
+        ('▓', '=', "cache", Hue::Cache),
+        ('▒', '+', "graph", Hue::Graph),
+        ('░', ':', "reserved", Hue::Reserved),
+        ('·', '.', "free", Hue::Faint),
+        ('╱', '/', "in use", Hue::Faint),
     ];
-    let one = |(unicode, plain, word, ink): (char, char, &str, Ink)| {
-        let glyph = if style.bars == Bars::Ascii { plain } else { unicode };
+    let one = |(unicode, plain, word, ink): (char, char, &str, Hue)| {
+        let glyph = if style.bars == BarGlyphs::Ascii { plain } else { unicode };
         format!("{} {word}", style.paint(ink, &glyph.to_string()))
     };
     let side_by_side = if style.is_narrow() { 3 } else { words.len() };
@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn drawn(device: &DevicePlan, cells: usize) -> String {
-        bar(device, cells, &Style { bars: Bars::Unicode, ..Style::PLAIN })
+        bar(device, cells, &Style { bars: BarGlyphs::Unicode, ..Style::PLAIN })
     }
 
     #[test]

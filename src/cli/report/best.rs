@@ -1,8 +1,8 @@
 //! The best settings as text for people.
 
-use super::super::style::{Ink, Style};
-use super::{source, tame};
-use crate::answer::best::{Suggestion, Wish};
+use super::super::style::{Hue, Style};
+use super::{sanitize, source};
+use crate::answer::best::{Objective, Suggestion};
 use crate::plan::{DevicePlan, Plan};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
@@ -13,15 +13,15 @@ pub(in super::super) fn text(
     plan: &Plan,
     asked: &Settings,
     held: &[Knob],
-    found: &[(Wish, Vec<Suggestion>)],
+    found: &[(Objective, Vec<Suggestion>)],
     style: &Style,
 ) -> String {
-    let plan = &tame(plan.clone());
+    let plan = &sanitize(plan.clone());
     let names: Vec<&str> = held.iter().map(|knob| knob.title()).collect();
     let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
     let mut out = style.wrap("", &format!("All suggestions keep all layers on GPU; each was tested.{held}"));
-    for (wish, ways) in found {
-        out += &format!("\n{}\n", style.paint(Ink::Strong, wish.title()));
+    for (objective, ways) in found {
+        out += &format!("\n{}\n", style.paint(Hue::Strong, objective.title()));
         for way in ways {
             out += &one(way, asked, style);
         }
@@ -38,7 +38,7 @@ pub(in super::super) fn text(
 fn one(way: &Suggestion, asked: &Settings, style: &Style) -> String {
     let used: Bytes = way.plan.gpus().iter().map(DevicePlan::asked).sum();
     let free: Bytes = way.plan.gpus().iter().map(|gpu| gpu.free).sum();
-    let mut out = style.wrap("- ", &format!("{} {}; uses {used} of {free} free", way.gain, way.price()));
+    let mut out = style.wrap("- ", &format!("{} {}; uses {used} of {free} free", way.gain, way.cost_text()));
     let options = way.options(asked);
     if !options.is_empty() {
         out += &format!("    {options}\n");

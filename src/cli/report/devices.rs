@@ -1,6 +1,6 @@
 //! The devices and what each is asked for.
 
-use super::super::style::{Bars, Ink, Style};
+use super::super::style::{BarGlyphs, Hue, Style};
 use super::{amount, bar};
 use crate::machine::{DeviceKind, short_name};
 use crate::plan::{DevicePlan, Plan};
@@ -13,7 +13,7 @@ const AMOUNT: usize = 10;
 
 pub(super) fn section(plan: &Plan, style: &Style) -> String {
     let mut out = if style.is_narrow() { list(plan, style) } else { table(plan, style) };
-    if style.bars != Bars::None {
+    if style.bars != BarGlyphs::None {
         out += &bar::legend(ID, style);
     }
     out
@@ -21,7 +21,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
 
 /// Every device with its figures below its name.
 fn list(plan: &Plan, style: &Style) -> String {
-    let mut out = format!("{}\n", style.paint(Ink::Strong, "Devices"));
+    let mut out = format!("{}\n", style.paint(Hue::Strong, "Devices"));
     let facts = |amounts: &[Bytes]| -> Vec<String> {
         COLUMNS.into_iter().zip(amounts).map(|(column, bytes)| format!("{column} {}", amount(*bytes))).collect()
     };
@@ -41,9 +41,9 @@ fn list(plan: &Plan, style: &Style) -> String {
 
 fn table(plan: &Plan, style: &Style) -> String {
     let name = style.width - ID - COLUMNS.len() * AMOUNT;
-    let mut out = style.paint(Ink::Strong, &format!("{:<width$}", "Devices", width = ID + name));
+    let mut out = style.paint(Hue::Strong, &format!("{:<width$}", "Devices", width = ID + name));
     for (column, ink) in
-        COLUMNS.into_iter().zip([Ink::Weights, Ink::Cache, Ink::Graph, Ink::Reserved, Ink::Faint, Ink::Faint])
+        COLUMNS.into_iter().zip([Hue::Weights, Hue::Cache, Hue::Graph, Hue::Reserved, Hue::Faint, Hue::Faint])
     {
         out += &style.paint(ink, &format!("{column:>AMOUNT$}"));
     }
@@ -54,7 +54,7 @@ fn table(plan: &Plan, style: &Style) -> String {
         out += &head;
         out.extend(amounts.map(column));
         let left = format!("{:>AMOUNT$}", left(device));
-        out += &if is_lacking(device) { style.paint(Ink::Over, &left) } else { left };
+        out += &if is_lacking(device) { style.paint(Hue::Over, &left) } else { left };
         out.push('\n');
         out += &format!("{:ID$}{}\n", "", below(device, plan, style));
     }
@@ -70,7 +70,7 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
     if computers.len() < 2 {
         return None;
     }
-    let mut out = format!("{}\n", style.paint(Ink::Strong, "Machines"));
+    let mut out = format!("{}\n", style.paint(Hue::Strong, "Machines"));
     for computer in &computers {
         let layers = match computer.layers {
             1 => "1 layer".to_owned(),
@@ -78,7 +78,8 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
         };
         let devices = computer.devices.join(", ");
         let (asked, free) = (amount(computer.asked), amount(computer.free));
-        out += &style.wrap("", &format!("{} ({devices}): {layers}, {asked} used of {free} free", computer.called()));
+        out +=
+            &style.wrap("", &format!("{} ({devices}): {layers}, {asked} used of {free} free", computer.display_name()));
     }
     Some(out)
 }
@@ -106,7 +107,7 @@ fn below(device: &DevicePlan, plan: &Plan, style: &Style) -> String {
     } else if device.in_use() > Bytes::ZERO {
         words += &format!(", {} in use", device.in_use());
     }
-    if style.bars == Bars::None {
+    if style.bars == BarGlyphs::None {
         return words;
     }
     let cells = style.lines.saturating_sub(ID + 2 + 34).max(8);

@@ -1,8 +1,8 @@
 //! The compute graph: full next to partial, which is in force and why, and the formula of each, term by term.
 
-use super::super::style::{Bars, Ink, Style};
+use super::super::style::{BarGlyphs, Hue, Style};
 use super::devices::cell;
-use super::{amount, hold};
+use super::{amount, no_break};
 use crate::plan::{Branch, GraphPlan, GraphSize, GraphUse, Plan, Symbol, Term};
 use crate::units::Bytes;
 
@@ -14,7 +14,7 @@ const ROOMY: usize = 96;
 
 pub(super) fn section(plan: &Plan, style: &Style) -> String {
     let graph = &plan.graph;
-    let mut out = format!("{}\n", style.paint(Ink::Strong, "Compute graph"));
+    let mut out = format!("{}\n", style.paint(Hue::Strong, "Compute graph"));
     for (name, size, when) in sizes(graph) {
         let why = if when == graph.used { format!("used: {}", graph.why) } else { String::new() };
         let line = style.wrap(&format!("  {name:<8}{:>10}   ", amount(size.bytes)), &why);
@@ -59,7 +59,7 @@ fn breakdown(name: &str, size: &GraphSize, style: &Style) -> String {
 }
 
 fn branches(size: &GraphSize) -> String {
-    let names = size.branches.iter().map(|branch| hold(&format!("{} {}", branch.name, amount(branch.bytes))));
+    let names = size.branches.iter().map(|branch| no_break(&format!("{} {}", branch.name, amount(branch.bytes))));
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -71,12 +71,12 @@ fn row(term: &Term, branch: &Branch, style: &Style) -> String {
         let mut out = format!("    {:<name$} {amounts}\n", cell(&term.name, name));
         out += &style.wrap("        ", &term.formula);
         if term.numbers != term.formula && term.bytes > Bytes::ZERO {
-            out += &style.paint(Ink::Faint, style.wrap("      = ", &term.numbers).trim_end_matches('\n'));
+            out += &style.paint(Hue::Faint, style.wrap("      = ", &term.numbers).trim_end_matches('\n'));
             out.push('\n');
         }
         return out;
     }
-    let roomy = style.bars != Bars::None && style.width >= ROOMY;
+    let roomy = style.bars != BarGlyphs::None && style.width >= ROOMY;
     let gauge = if roomy { gauge(share.0, style) } else { String::new() };
     let room = style.width.saturating_sub(4 + NAME + 1 + 17 + if roomy { 1 + GAUGE } else { 0 });
     let name = format!("    {:<NAME$} ", cell(&term.name, NAME));
@@ -88,7 +88,7 @@ fn row(term: &Term, branch: &Branch, style: &Style) -> String {
     if term.numbers != term.formula && term.bytes > Bytes::ZERO {
         let indent = " ".repeat(4 + NAME + 1);
         let numbers = style.wrap(&format!("{indent}= "), &term.numbers);
-        out += &style.paint(Ink::Faint, numbers.trim_end_matches('\n'));
+        out += &style.paint(Hue::Faint, numbers.trim_end_matches('\n'));
         out.push('\n');
     }
     out
@@ -96,7 +96,7 @@ fn row(term: &Term, branch: &Branch, style: &Style) -> String {
 
 /// A share as a short bar.
 fn gauge(share: f64, style: &Style) -> String {
-    let glyph = if style.bars == Bars::Ascii { "#" } else { "█" };
+    let glyph = if style.bars == BarGlyphs::Ascii { "#" } else { "█" };
     let cells = ((share * GAUGE as f64).round() as usize).min(GAUGE);
-    if cells == 0 { String::new() } else { format!(" {}", style.paint(Ink::Graph, &glyph.repeat(cells))) }
+    if cells == 0 { String::new() } else { format!(" {}", style.paint(Hue::Graph, &glyph.repeat(cells))) }
 }

@@ -1,6 +1,6 @@
 //! The layers, those that follow each other on one device together.
 
-use super::super::style::{Ink, Style};
+use super::super::style::{Hue, Style};
 use super::amount;
 use crate::plan::{LayerPlan, Plan, Why};
 use crate::units::Bytes;
@@ -11,7 +11,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     } else {
         format!("{:<12}{:<8}{:>22}{:>22}{:>12}", "Layers", "device", "weights each", "cache each", "total")
     };
-    let mut out = format!("{}\n", style.paint(Ink::Strong, &head));
+    let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
     for run in plan.layers.chunk_by(|one, next| together(one, next, plan)) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
         let numbers = match (first.index == last.index, is_output(first, plan)) {

@@ -1,37 +1,37 @@
 //! Several models on one machine, as text for people.
 
-use super::super::style::{Ink, Style};
+use super::super::style::{Hue, Style};
 use super::one_line;
-use crate::answer::together::{Fate, Household};
-use crate::export::answers::Source;
+use crate::answer::together::{LoadOutcome, LoadedModels};
+use crate::export::answers::AnswerSource;
 use crate::machine::Machine;
 use crate::units::Bytes;
 
 /// What becomes of each model, and what remains of the machine.
 pub(in super::super) fn text(
-    source: &Source,
+    source: &AnswerSource,
     names: &[String],
     machine: &Machine,
-    household: &Household,
+    loaded_models: &LoadedModels,
     notes: &[String],
     style: &Style,
 ) -> String {
     let names: Vec<String> = names.iter().map(|name| one_line(name)).collect();
-    let mut out = headline(household, style);
+    let mut out = headline(loaded_models, style);
     out.push('\n');
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(style.width / 2);
-    for (number, (name, fate)) in names.iter().zip(&household.fates).enumerate() {
+    for (number, (name, outcome)) in names.iter().zip(&loaded_models.outcomes).enumerate() {
         let first = format!("{} {name:<width$}  ", number + 1);
-        out += &style.wrap(&first, &one_line(&fate.sentence(&|tenant| (tenant + 1).to_string())));
+        out += &style.wrap(&first, &one_line(&outcome.sentence(&|tenant| (tenant + 1).to_string())));
     }
-    out += &format!("\n{}\n", style.paint(Ink::Strong, "Remaining free memory"));
-    for (index, (before, after)) in machine.gpus.iter().zip(&household.left.gpus).enumerate() {
+    out += &format!("\n{}\n", style.paint(Hue::Strong, "Remaining free memory"));
+    for (index, (before, after)) in machine.gpus.iter().zip(&loaded_models.left.gpus).enumerate() {
         out += &left(&format!("GPU{index}"), &one_line(&before.name), before.free, after.free, style);
     }
-    out += &left("RAM", "", machine.ram.free, household.left.ram.free, style);
+    out += &left("RAM", "", machine.ram.free, loaded_models.left.ram.free, style);
     out.push('\n');
     out += &style.wrap("", &source.to_string());
-    if household.fates.iter().any(|fate| matches!(fate, Fate::Evicted { .. })) {
+    if loaded_models.outcomes.iter().any(|outcome| matches!(outcome, LoadOutcome::Evicted { .. })) {
         let order = "all models are assumed idle. Ollama unloads the idle model whose file digest sorts first; \
                      digests are not known here, so the one loaded first is unloaded first";
         out += &style.wrap("- ", order);
@@ -40,9 +40,9 @@ pub(in super::super) fn text(
     out
 }
 
-fn headline(household: &Household, style: &Style) -> String {
-    let word = style.paint(Ink::of(household.standing()), household.headline());
-    format!("{} {}\n", style.paint(Ink::Strong, &word), household.sentence())
+fn headline(loaded_models: &LoadedModels, style: &Style) -> String {
+    let word = style.paint(Hue::of(loaded_models.fit_status()), loaded_models.headline());
+    format!("{} {}\n", style.paint(Hue::Strong, &word), loaded_models.sentence())
 }
 
 fn left(id: &str, name: &str, before: Bytes, after: Bytes, style: &Style) -> String {

@@ -1,21 +1,21 @@
 //! Finds out how many bytes each device must reserve: walks through a schedule, gives every result a place, takes it
 //! back after its last reader (`ggml_gallocr`, 0.1.161).
 
-mod blocks;
+mod dyn_alloc;
 
-use super::backend::Backend;
+use super::backend::BackendProps;
 use super::graph::Graph;
 use super::schedule::Schedule;
-use super::tensor::{Id, Op, Place};
-use blocks::{Address, Blocks};
+use super::tensor::{BackendId, Op, TensorId};
+use dyn_alloc::{Address, DynAlloc};
 
 /// How long a tensor holds its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
     /// The tensor.
-    pub id: Id,
+    pub id: TensorId,
     /// The device.
-    pub place: Place,
+    pub place: BackendId,
     /// Which of the device's buffers, where its needs are spread over several.
     pub chunk: usize,
     /// Where in it the tensor begins.
@@ -28,15 +28,15 @@ pub struct Lifetime {
     /// stays.
     pub until: usize,
     /// The operand whose bytes it took over, in place; none for bytes of its own.
-    pub takes_over: Id,
+    pub takes_over: TensorId,
 }
 
 /// Who holds a tensor's bytes, and who still needs them.
 #[derive(Clone, Copy, Default)]
-struct Holding {
+struct Allocation {
     readers: u32,
     views: u32,
-    place: Place,
+    place: BackendId,
     held: bool,
     address: Address,
     /// What was taken there.
@@ -47,9 +47,9 @@ struct Holding {
 
 struct Allocator<'a> {
     graph: &'a Graph,
-    backends: &'a [Backend],
-    blocks: Vec<Blocks>,
-    holdings: Vec<Holding>,
+    backends: &'a [BackendProps],
+    blocks: Vec<DynAlloc>,
+    holdings: Vec<Allocation>,
     lifetimes: Option<&'a mut Vec<Lifetime>>,
     moment: usize,
 }
@@ -58,19 +58,19 @@ struct Allocator<'a> {
 pub fn reserve(
     graph: &Graph,
     schedule: &Schedule,
-    backends: &[Backend],
+    backends: &[BackendProps],
     lifetimes: Option<&mut Vec<Lifetime>>,
 ) -> Vec<u64> {
     let mut allocator = Allocator {
         graph,
         backends,
-        blocks: backends.iter().map(|backend| Blocks::new(backend.alignment, backend.max_buffer)).collect(),
-        holdings: vec![Holding::default(); graph.tensors.len()],
+        blocks: backends.iter().map(|backend| DynAlloc::new(backend.alignment, backend.max_buffer)).collect(),
+        holdings: vec![Allocation::default(); graph.tensors.len()],
         lifetimes,
         moment: 0,
     };
     allocator.walk(schedule);
-    allocator.blocks.iter().map(Blocks::reserved).collect()
+    allocator.blocks.iter().map(DynAlloc::reserved).collect()
 }
 
 impl Allocator<'_> {
@@ -114,7 +114,7 @@ impl Allocator<'_> {
     }
 
     /// Gives `id` its bytes, if it has none and is no view: an operand's where possible, else new ones.
-    fn allocate(&mut self, id: Id, place: Place) {
+    fn allocate(&mut self, id: TensorId, place: BackendId) {
         if self.holdings[id.index()].held {
             return;
         }
@@ -132,11 +132,11 @@ impl Allocator<'_> {
         }
         let bytes = self.backends[usize::from(place)].allocation(tensor);
         let address = self.blocks[usize::from(place)].allocate(bytes);
-        self.hold(id, place, address, bytes, Id::NONE);
+        self.hold(id, place, address, bytes, TensorId::NONE);
     }
 
     /// Whether `id` is the last to need `parent`, whose layout is the same. (Views hold nothing, so they never qualify.)
-    fn can_take_over(&self, id: Id, parent: Id) -> bool {
+    fn can_take_over(&self, id: TensorId, parent: TensorId) -> bool {
         let holding = &self.holdings[parent.index()];
         let tensor = &self.graph[parent];
         holding.held
@@ -146,15 +146,15 @@ impl Allocator<'_> {
             && self.graph[id].same_layout(tensor)
     }
 
-    fn take_over(&mut self, id: Id, parent: Id) {
-        let Holding { place, address, .. } = self.holdings[parent.index()];
+    fn take_over(&mut self, id: TensorId, parent: TensorId) {
+        let Allocation { place, address, .. } = self.holdings[parent.index()];
         self.forget(parent);
         let bytes = self.backends[usize::from(place)].allocation(&self.graph[id]);
         self.hold(id, place, address, bytes, parent);
     }
 
     /// One reader less; whoever is not needed any more gives its bytes back.
-    fn read(&mut self, id: Id) {
+    fn read(&mut self, id: TensorId) {
         let holding = &mut self.holdings[id.index()];
         holding.readers -= 1;
         if holding.readers > 0 || holding.views > 0 {
@@ -169,14 +169,14 @@ impl Allocator<'_> {
                 return;
             }
         }
-        let Holding { held, place, address, bytes, .. } = self.holdings[owner.index()];
+        let Allocation { held, place, address, bytes, .. } = self.holdings[owner.index()];
         if held && !self.graph[owner].output {
             self.blocks[usize::from(place)].free(address, bytes);
             self.forget(owner);
         }
     }
 
-    fn hold(&mut self, id: Id, place: Place, address: Address, bytes: u64, takes_over: Id) {
+    fn hold(&mut self, id: TensorId, place: BackendId, address: Address, bytes: u64, takes_over: TensorId) {
         let holding = &mut self.holdings[id.index()];
         (holding.place, holding.address, holding.bytes) = (place, address, bytes);
         if let Some(lifetimes) = &mut self.lifetimes {
@@ -194,7 +194,7 @@ impl Allocator<'_> {
         }
     }
 
-    fn forget(&mut self, id: Id) {
+    fn forget(&mut self, id: TensorId) {
         let holding = &mut self.holdings[id.index()];
         holding.held = false;
         if let Some(lifetimes) = &mut self.lifetimes {

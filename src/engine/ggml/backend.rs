@@ -6,7 +6,7 @@ use crate::machine;
 
 /// A device as the scheduler and the allocator see it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Backend {
+pub struct BackendProps {
     /// Every allocation starts at a multiple of this many bytes, a power of two.
     pub alignment: u64,
     /// A quantised tensor whose rows are no multiple of this many elements is followed by what is missing to one.
@@ -25,7 +25,7 @@ pub struct Backend {
     pub lacks: Option<Op>,
 }
 
-impl Backend {
+impl BackendProps {
     /// A discrete CUDA card (`ggml-cuda.cu`, 0.1.161); ROCm is the same code.
     pub const CUDA: Self = Self {
         alignment: 128,
@@ -123,13 +123,13 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case(Backend::CUDA, 828, true)]
-    #[case(Backend::SYCL, 828, true)]
-    #[case(Backend::VULKAN, 720, true)]
-    #[case(Backend::METAL, 720, false)]
-    #[case(Backend::CPU, 720, false)]
+    #[case(BackendProps::CUDA, 828, true)]
+    #[case(BackendProps::SYCL, 828, true)]
+    #[case(BackendProps::VULKAN, 720, true)]
+    #[case(BackendProps::METAL, 720, false)]
+    #[case(BackendProps::CPU, 720, false)]
     fn backends_pad_rows_and_take_over_work_each_in_its_own_way(
-        #[case] backend: Backend,
+        #[case] backend: BackendProps,
         #[case] bytes: u64,
         #[case] takes_sums: bool,
     ) {
@@ -137,18 +137,18 @@ mod tests {
         assert_eq!(backend.allocation(&weight), bytes);
         let of = |op| Tensor { op, ..Tensor::new(Type::F32, [64, 32, 32, 1]) };
         assert_eq!(backend.wants(&of(Op::Add)), takes_sums);
-        assert_eq!(backend.wants(&of(Op::MulMat)), backend != Backend::CPU);
+        assert_eq!(backend.wants(&of(Op::MulMat)), backend != BackendProps::CPU);
     }
 
     #[test]
     fn metal_sorts_aside() {
         let order = Tensor { op: Op::Argsort, ..Tensor::new(Type::I32, [64, 8, 1, 1]) };
-        assert_eq!(Backend::METAL.allocation(&order), 2 * Backend::CUDA.allocation(&order));
+        assert_eq!(BackendProps::METAL.allocation(&order), 2 * BackendProps::CUDA.allocation(&order));
     }
 
     #[test]
     fn every_gpu_has_rules() {
-        let all = machine::Backend::ALL.map(Backend::of);
+        let all = machine::Backend::ALL.map(BackendProps::of);
         assert!(all.iter().all(|backend| backend.alignment.is_power_of_two() && backend.offload_batch == 32));
     }
 }

@@ -2,194 +2,194 @@
 
 use super::Type;
 use super::graph::Graph;
-use super::tensor::{Id, Op, Tensor, contiguous};
+use super::tensor::{Op, Tensor, TensorId, contiguous};
 
 /// Shapes and strides are written as in ggml: fastest dimension first.
 impl Graph {
-    fn like<const N: usize>(&mut self, op: Op, src: [Id; N]) -> Id {
+    fn like<const N: usize>(&mut self, op: Op, src: [TensorId; N]) -> TensorId {
         let Tensor { ty, ne, .. } = self[src[0]];
         self.compute(op, ty, ne, src)
     }
 
     /// `a + b`; `b` is repeated as needed.
-    pub fn add(&mut self, a: Id, b: Id) -> Id {
+    pub fn add(&mut self, a: TensorId, b: TensorId) -> TensorId {
         self.like(Op::Add, [a, b])
     }
 
     /// `a - b`.
-    pub fn sub(&mut self, a: Id, b: Id) -> Id {
+    pub fn sub(&mut self, a: TensorId, b: TensorId) -> TensorId {
         self.like(Op::Sub, [a, b])
     }
 
     /// `a · b`, element by element.
-    pub fn mul(&mut self, a: Id, b: Id) -> Id {
+    pub fn mul(&mut self, a: TensorId, b: TensorId) -> TensorId {
         self.like(Op::Mul, [a, b])
     }
 
     /// `a / b`, element by element.
-    pub fn div(&mut self, a: Id, b: Id) -> Id {
+    pub fn div(&mut self, a: TensorId, b: TensorId) -> TensorId {
         self.like(Op::Div, [a, b])
     }
 
     /// Adds to every row of `a` the row of `b` that `ids` names.
-    pub fn add_id(&mut self, a: Id, b: Id, ids: Id) -> Id {
+    pub fn add_id(&mut self, a: TensorId, b: TensorId, ids: TensorId) -> TensorId {
         self.like(Op::AddId, [a, b, ids])
     }
 
     /// `a` times a constant.
-    pub fn scale(&mut self, a: Id) -> Id {
+    pub fn scale(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Scale, [a])
     }
 
     /// `a` times a constant, written over `a`.
-    pub fn scale_in_place(&mut self, a: Id) -> Id {
+    pub fn scale_in_place(&mut self, a: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[a];
         self.look(Op::Scale, a, ne, nb, [a])
     }
 
     /// A function of every element: sigmoid, tanh, `SiLU`, exp, …
-    pub fn unary(&mut self, a: Id) -> Id {
+    pub fn unary(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Unary, [a])
     }
 
     /// Squares.
-    pub fn sqr(&mut self, a: Id) -> Id {
+    pub fn sqr(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Sqr, [a])
     }
 
     /// Limits every element to a range.
-    pub fn clamp(&mut self, a: Id) -> Id {
+    pub fn clamp(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Clamp, [a])
     }
 
     /// The same, written over `a`.
-    pub fn clamp_in_place(&mut self, a: Id) -> Id {
+    pub fn clamp_in_place(&mut self, a: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[a];
         self.look(Op::Clamp, a, ne, nb, [a])
     }
 
     /// A tensor like `a`, filled with a constant.
-    pub fn fill(&mut self, a: Id) -> Id {
+    pub fn fill(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Fill, [a])
     }
 
     /// `part`, written over a part of `a`.
-    pub fn set_in_place(&mut self, a: Id, part: Id) -> Id {
+    pub fn set_in_place(&mut self, a: TensorId, part: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[a];
         self.look(Op::Set, a, ne, nb, [a, part])
     }
 
     /// A square matrix with `a` on its diagonal.
-    pub fn diag(&mut self, a: Id) -> Id {
+    pub fn diag(&mut self, a: TensorId) -> TensorId {
         let Tensor { ty, ne, .. } = self[a];
         self.compute(Op::Diag, ty, [ne[0], ne[0], ne[2], ne[3]], [a])
     }
 
     /// A copy.
-    pub fn dup(&mut self, a: Id) -> Id {
+    pub fn dup(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Dup, [a])
     }
 
     /// Root-mean-square normalisation of rows.
-    pub fn rms_norm(&mut self, a: Id) -> Id {
+    pub fn rms_norm(&mut self, a: TensorId) -> TensorId {
         self.like(Op::RmsNorm, [a])
     }
 
     /// Normalisation of rows by mean and variance.
-    pub fn layer_norm(&mut self, a: Id) -> Id {
+    pub fn layer_norm(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Norm, [a])
     }
 
     /// Normalisation of rows by length.
-    pub fn l2_norm(&mut self, a: Id) -> Id {
+    pub fn l2_norm(&mut self, a: TensorId) -> TensorId {
         self.like(Op::L2Norm, [a])
     }
 
     /// Running sums along rows.
-    pub fn cumsum(&mut self, a: Id) -> Id {
+    pub fn cumsum(&mut self, a: TensorId) -> TensorId {
         self.like(Op::CumSum, [a])
     }
 
     /// A triangle of `a`.
-    pub fn tri(&mut self, a: Id) -> Id {
+    pub fn tri(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Tri, [a])
     }
 
     /// Solves a triangular system; the result is like `b`.
-    pub fn solve_tri(&mut self, a: Id, b: Id) -> Id {
+    pub fn solve_tri(&mut self, a: TensorId, b: TensorId) -> TensorId {
         let ne = self[b].ne;
         self.compute(Op::SolveTri, Type::F32, ne, [a, b])
     }
 
     /// Rotary positions; `factors` may be absent.
-    pub fn rope(&mut self, a: Id, positions: Id, factors: Id) -> Id {
+    pub fn rope(&mut self, a: TensorId, positions: TensorId, factors: TensorId) -> TensorId {
         self.like(Op::Rope, [a, positions, factors])
     }
 
     /// Softmax of rows; mask and sinks may be absent.
-    pub fn soft_max(&mut self, a: Id, mask: Id, sinks: Id) -> Id {
+    pub fn soft_max(&mut self, a: TensorId, mask: TensorId, sinks: TensorId) -> TensorId {
         self.like(Op::SoftMax, [a, mask, sinks])
     }
 
     /// Matrix product.
-    pub fn mul_mat(&mut self, a: Id, b: Id) -> Id {
+    pub fn mul_mat(&mut self, a: TensorId, b: TensorId) -> TensorId {
         let (x, y) = (self[a].ne, self[b].ne);
         self.compute(Op::MulMat, Type::F32, [x[1], y[1], y[2], y[3]], [a, b])
     }
 
     /// Matrix products with the experts that `ids` names.
-    pub fn mul_mat_id(&mut self, experts: Id, b: Id, ids: Id) -> Id {
+    pub fn mul_mat_id(&mut self, experts: TensorId, b: TensorId, ids: TensorId) -> TensorId {
         let ne = [self[experts].ne[1], self[ids].ne[0], self[b].ne[2], 1];
         self.compute(Op::MulMatId, Type::F32, ne, [experts, b, ids])
     }
 
     /// The rows of `a` that `rows` names.
-    pub fn get_rows(&mut self, a: Id, rows: Id) -> Id {
+    pub fn get_rows(&mut self, a: TensorId, rows: TensorId) -> TensorId {
         let (x, r) = (self[a], self[rows].ne);
         let ty = if x.ty == Type::I32 { Type::I32 } else { Type::F32 };
         self.compute(Op::GetRows, ty, [x.ne[0], r[0], r[1], r[2]], [a, rows])
     }
 
     /// Writes `values` into the rows of `into` that `rows` names.
-    pub fn set_rows(&mut self, into: Id, values: Id, rows: Id) -> Id {
+    pub fn set_rows(&mut self, into: TensorId, values: TensorId, rows: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[into];
         self.look(Op::SetRows, into, ne, nb, [values, rows, into])
     }
 
     /// Copies `a` into the bytes of `into`.
-    pub fn cpy(&mut self, a: Id, into: Id) -> Id {
+    pub fn cpy(&mut self, a: TensorId, into: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[into];
         self.look(Op::Cpy, into, ne, nb, [a, into])
     }
 
     /// `a` in another number format. In ggml the result is its own second operand.
-    pub fn cast(&mut self, a: Id, ty: Type) -> Id {
+    pub fn cast(&mut self, a: TensorId, ty: Type) -> TensorId {
         let ne = self[a].ne;
-        let itself = Id(self.tensors.len() as u32);
+        let itself = TensorId(self.tensors.len() as u32);
         self.compute(Op::Cpy, ty, ne, [a, itself])
     }
 
     /// Gated unit of two operands.
-    pub fn glu_split(&mut self, gate: Id, up: Id) -> Id {
+    pub fn glu_split(&mut self, gate: TensorId, up: TensorId) -> TensorId {
         self.like(Op::Glu, [gate, up])
     }
 
     /// Gated unit whose gate and value share rows.
-    pub fn glu(&mut self, a: Id) -> Id {
+    pub fn glu(&mut self, a: TensorId) -> TensorId {
         let Tensor { ty, mut ne, .. } = self[a];
         ne[0] /= 2;
         self.compute(Op::Glu, ty, ne, [a])
     }
 
     /// Sums of rows.
-    pub fn sum_rows(&mut self, a: Id) -> Id {
+    pub fn sum_rows(&mut self, a: TensorId) -> TensorId {
         let Tensor { ty, mut ne, .. } = self[a];
         ne[0] = 1;
         self.compute(Op::SumRows, ty, ne, [a])
     }
 
     /// Indices of the `k` largest elements of every row.
-    pub fn top_k(&mut self, a: Id, k: u64) -> Id {
+    pub fn top_k(&mut self, a: TensorId, k: u64) -> TensorId {
         let ne = self[a].ne;
         let order = self.compute(Op::Argsort, Type::I32, ne, [a]);
         let layer = self[a].layer;
@@ -200,50 +200,50 @@ impl Graph {
     }
 
     /// `a` and `b`, one after the other along `dim`.
-    pub fn concat(&mut self, a: Id, b: Id, dim: usize) -> Id {
+    pub fn concat(&mut self, a: TensorId, b: TensorId, dim: usize) -> TensorId {
         let Tensor { ty, mut ne, .. } = self[a];
         ne[dim] += self[b].ne[dim];
         self.compute(Op::Concat, ty, ne, [a, b])
     }
 
     /// `a` with `more` elements per dimension.
-    pub fn pad(&mut self, a: Id, more: [u64; 4]) -> Id {
+    pub fn pad(&mut self, a: TensorId, more: [u64; 4]) -> TensorId {
         let Tensor { ty, ne, .. } = self[a];
         let ne = std::array::from_fn(|i| ne[i] + more[i]);
         self.compute(Op::Pad, ty, ne, [a])
     }
 
     /// `a`, repeated to a larger shape.
-    pub fn repeat(&mut self, a: Id, ne: [u64; 4]) -> Id {
+    pub fn repeat(&mut self, a: TensorId, ne: [u64; 4]) -> TensorId {
         let ty = self[a].ty;
         self.compute(Op::Repeat, ty, ne, [a])
     }
 
     /// `a` without gaps.
-    pub fn cont(&mut self, a: Id) -> Id {
+    pub fn cont(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Cont, [a])
     }
 
     /// `a` without gaps in another shape.
-    pub fn cont_as(&mut self, a: Id, ne: [u64; 4]) -> Id {
+    pub fn cont_as(&mut self, a: TensorId, ne: [u64; 4]) -> TensorId {
         let ty = self[a].ty;
         self.compute(Op::Cont, ty, ne, [a])
     }
 
     /// The same bytes in another shape; `a` has no gaps.
-    pub fn reshape(&mut self, a: Id, ne: [u64; 4]) -> Id {
+    pub fn reshape(&mut self, a: TensorId, ne: [u64; 4]) -> TensorId {
         let nb = contiguous(self[a].ty, ne);
         self.look(Op::Reshape, a, ne, nb, [a])
     }
 
     /// Some of the bytes of `a` in another shape.
-    pub fn view(&mut self, a: Id, ne: [u64; 4], nb: [u64; 4]) -> Id {
+    pub fn view(&mut self, a: TensorId, ne: [u64; 4], nb: [u64; 4]) -> TensorId {
         self.look(Op::View, a, ne, nb, [a])
     }
 
     /// A view whose first dimension stays dense: strides are given from the second dimension on; where they end,
     /// dimensions follow without gaps.
-    pub fn window<const N: usize>(&mut self, a: Id, ne: [u64; 4], strides: [u64; N]) -> Id {
+    pub fn window<const N: usize>(&mut self, a: TensorId, ne: [u64; 4], strides: [u64; N]) -> TensorId {
         let mut nb = contiguous(self[a].ty, ne);
         for i in 1..4 {
             if i <= N {
@@ -256,7 +256,7 @@ impl Graph {
     }
 
     /// Dimension `i` of `a` becomes dimension `to[i]`.
-    pub fn permute(&mut self, a: Id, to: [usize; 4]) -> Id {
+    pub fn permute(&mut self, a: TensorId, to: [usize; 4]) -> TensorId {
         let t = self[a];
         let (mut ne, mut nb) = ([0; 4], [0; 4]);
         for (from, &to) in to.iter().enumerate() {
@@ -266,7 +266,7 @@ impl Graph {
     }
 
     /// The first two dimensions change places.
-    pub fn transpose(&mut self, a: Id) -> Id {
+    pub fn transpose(&mut self, a: TensorId) -> TensorId {
         let Tensor { mut ne, mut nb, .. } = self[a];
         ne.swap(0, 1);
         nb.swap(0, 1);
@@ -274,33 +274,40 @@ impl Graph {
     }
 
     /// Attention in one operation; mask and sinks may be absent.
-    pub fn flash_attention(&mut self, q: Id, k: Id, v: Id, mask: Id, sinks: Id) -> Id {
+    pub fn flash_attention(
+        &mut self,
+        q: TensorId,
+        k: TensorId,
+        v: TensorId,
+        mask: TensorId,
+        sinks: TensorId,
+    ) -> TensorId {
         let (a, c) = (self[q].ne, self[v].ne);
         self.compute(Op::FlashAttn, Type::F32, [c[0], a[2], a[1], a[3]], [q, k, v, mask, sinks])
     }
 
     /// Short convolution of a state-space model.
-    pub fn ssm_conv(&mut self, a: Id, kernel: Id) -> Id {
+    pub fn ssm_conv(&mut self, a: TensorId, kernel: TensorId) -> TensorId {
         let (x, c) = (self[a].ne, self[kernel].ne);
         self.compute(Op::SsmConv, Type::F32, [c[1], (x[0] + 1).saturating_sub(c[0]), x[2], 1], [a, kernel])
     }
 
     /// Selective scan of a state-space model: outputs, then the states that follow.
-    pub fn ssm_scan(&mut self, operands: [Id; 7]) -> Id {
+    pub fn ssm_scan(&mut self, operands: [TensorId; 7]) -> TensorId {
         let [state, x, .., ids] = operands.map(|id| self[id]);
         let states = state.ne[0] * state.ne[1] * state.ne[2] * ids.ne[0];
         self.compute(Op::SsmScan, Type::F32, [x.elements() + states, 1, 1, 1], operands)
     }
 
     /// Gated delta rule (q, k, v, gate, beta, state): outputs, then the states that follow.
-    pub fn gated_delta_net(&mut self, operands: [Id; 6]) -> Id {
+    pub fn gated_delta_net(&mut self, operands: [TensorId; 6]) -> TensorId {
         let v = self[operands[2]].ne;
         let rows = v[2] * v[3] + v[0] * v[3];
         self.compute(Op::GatedDeltaNet, Type::F32, [v[0] * v[1], rows, 1, 1], operands)
     }
 
     /// No gaps, dimensions in order (`ggml_is_contiguous`, 0.1.161).
-    pub fn is_contiguous(&self, a: Id) -> bool {
+    pub fn is_contiguous(&self, a: TensorId) -> bool {
         let t = &self[a];
         let mut next = t.ty.block_bytes();
         if t.ne[0] != t.ty.block() && t.nb[0] != next {

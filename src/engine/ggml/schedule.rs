@@ -4,9 +4,9 @@
 mod assign;
 mod split;
 
-use super::backend::Backend;
+use super::backend::BackendProps;
 use super::graph::Graph;
-use super::tensor::{Id, NOWHERE, Place, Tensor};
+use super::tensor::{BackendId, NO_BACKEND, Tensor, TensorId};
 
 /// Copies of every input while several devices work as a pipeline (`GGML_SCHED_MAX_COPIES`, 0.1.161).
 pub const PIPELINE_COPIES: usize = 4;
@@ -15,7 +15,7 @@ pub const PIPELINE_COPIES: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Scheduler<'a> {
     /// GPUs in order of preference, the CPU last.
-    pub backends: &'a [Backend],
+    pub backends: &'a [BackendProps],
     /// GPUs may take over operations whose weights are in RAM.
     pub op_offload: bool,
     /// Devices work on several batches at once.
@@ -24,12 +24,12 @@ pub struct Scheduler<'a> {
     /// (`ggml_backend_sched_reserve_size` resets the scheduler first, 0.1.161), as `--fit` does.
     pub pins: bool,
     /// What differs between releases.
-    pub rules: Rules,
+    pub rules: SchedulerRules,
 }
 
 /// What releases of ggml do differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct SchedulerRules {
     /// Attention goes where its sinks are, as any operation with weights; else these are too small to decide.
     pub sinks_decide: bool,
     /// The most copies that one split can begin with.
@@ -43,7 +43,7 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// The device.
-    pub place: Place,
+    pub place: BackendId,
     /// Its operations: indices into [`Graph::nodes`] as they were scheduled.
     pub nodes: std::ops::Range<usize>,
     /// What is copied to the device before they run: indices into [`Schedule::inputs`].
@@ -54,15 +54,15 @@ pub struct Split {
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
     /// The device of every tensor of the arena, copies included.
-    pub places: Vec<Place>,
+    pub places: Vec<BackendId>,
     /// Runs of operations on one device each.
     pub splits: Vec<Split>,
     /// What crosses into them.
-    pub inputs: Vec<Id>,
+    pub inputs: Vec<TensorId>,
     /// Operations with the copies between splits, and the device whose memory each result is in.
-    pub nodes: Vec<(Id, Place)>,
+    pub nodes: Vec<(TensorId, BackendId)>,
     /// What is allocated before anything runs.
-    pub leafs: Vec<(Id, Place)>,
+    pub leafs: Vec<(TensorId, BackendId)>,
     /// Copies of everything that crosses into a split: one, or several in a pipeline, one after the other in the arena.
     pub copies: usize,
 }
@@ -80,12 +80,12 @@ impl Schedule {
     }
 
     /// What crosses into `split`.
-    pub fn inputs(&self, split: &Split) -> &[Id] {
+    pub fn inputs(&self, split: &Split) -> &[TensorId] {
         &self.inputs[split.inputs.clone()]
     }
 
     /// What crosses: the split that it crosses into, the tensor, and the first of its copies there.
-    pub fn crossings(&self) -> impl Iterator<Item = (usize, Id, Id)> {
+    pub fn crossings(&self) -> impl Iterator<Item = (usize, TensorId, TensorId)> {
         let mut next = 0;
         self.splits.iter().enumerate().flat_map(move |(at, split)| {
             let first = next;
@@ -119,15 +119,15 @@ pub enum Pass {
 }
 
 /// Assignments after each pass, for those who want to watch.
-pub type Trace = Vec<(Pass, Vec<Place>)>;
+pub type PassTrace = Vec<(Pass, Vec<BackendId>)>;
 
 /// One of the passes that assign.
-type Step<'a> = fn(&Scheduler<'a>, &Graph, &mut [Place]);
+type AssignPass<'a> = fn(&Scheduler<'a>, &Graph, &mut [BackendId]);
 
 impl Scheduler<'_> {
     /// Schedules `graph` into `schedule`, whatever that held before. Copies are added to the graph's arena, and operations
     /// read copies where they must. `trace` receives every tensor's device after each pass.
-    pub fn run(&self, graph: &mut Graph, schedule: &mut Schedule, mut trace: Option<&mut Trace>) {
+    pub fn run(&self, graph: &mut Graph, schedule: &mut Schedule, mut trace: Option<&mut PassTrace>) {
         schedule.clear();
         self.assign(graph, &mut schedule.places, |pass, places| {
             if let Some(trace) = trace.as_deref_mut() {
@@ -141,14 +141,14 @@ impl Scheduler<'_> {
     }
 
     /// Every tensor's device, before copies are made, into `places`, which are empty.
-    pub fn assign(&self, graph: &Graph, places: &mut Vec<Place>, mut after: impl FnMut(Pass, &[Place])) {
-        places.extend(graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NOWHERE }));
-        let steps: [(Pass, Step<'_>); 7] = [
+    pub fn assign(&self, graph: &Graph, places: &mut Vec<BackendId>, mut after: impl FnMut(Pass, &[BackendId])) {
+        places.extend(graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NO_BACKEND }));
+        let steps: [(Pass, AssignPass<'_>); 7] = [
             (Pass::Anchors, Self::anchor),
             (Pass::GpusDown, |this, graph, places| this.spread_down(graph, places, this.cpu())),
             (Pass::GpusUp, |this, graph, places| this.spread_up(graph, places, this.cpu())),
-            (Pass::RestDown, |this, graph, places| this.spread_down(graph, places, NOWHERE)),
-            (Pass::RestUp, |this, graph, places| this.spread_up(graph, places, NOWHERE)),
+            (Pass::RestDown, |this, graph, places| this.spread_down(graph, places, NO_BACKEND)),
+            (Pass::RestUp, |this, graph, places| this.spread_up(graph, places, NO_BACKEND)),
             (Pass::BestFit, Self::best_fit),
             (Pass::Sources, Self::sources),
         ];
@@ -159,28 +159,28 @@ impl Scheduler<'_> {
     }
 
     /// Whether the device at `place` can do `op`.
-    fn can(&self, place: Place, op: &Tensor) -> bool {
+    fn can(&self, place: BackendId, op: &Tensor) -> bool {
         self.backends.get(usize::from(place)).is_some_and(|backend| backend.supports(op))
     }
 
     /// The CPU.
-    const fn cpu(&self) -> Place {
-        (self.backends.len() - 1) as Place
+    const fn cpu(&self) -> BackendId {
+        (self.backends.len() - 1) as BackendId
     }
 
     /// The device that holds the bytes of `tensor`, if they are allocated already.
-    fn allocated(graph: &Graph, tensor: &Tensor) -> Option<Place> {
+    fn allocated(graph: &Graph, tensor: &Tensor) -> Option<BackendId> {
         tensor.view_of.get().map_or(tensor.buffer, |of| graph[of].buffer).place()
     }
 
     /// Whether `place` can read `id` without a copy: a device reads its own memory only.
-    fn readable(graph: &Graph, places: &[Place], id: Id, place: Place) -> bool {
+    fn readable(graph: &Graph, places: &[BackendId], id: TensorId, place: BackendId) -> bool {
         let tensor = &graph[id];
         if let Some(home) = Self::allocated(graph, tensor) {
             return home == place;
         }
         let mut home = places[id.index()];
-        if home == NOWHERE && tensor.view_of.is_some() {
+        if home == NO_BACKEND && tensor.view_of.is_some() {
             home = places[tensor.view_of.index()];
         }
         home == place

@@ -4,9 +4,9 @@ use super::Type;
 
 /// A tensor's place in its graph's arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Id(pub u32);
+pub struct TensorId(pub u32);
 
-impl Id {
+impl TensorId {
     /// No tensor.
     pub const NONE: Self = Self(u32::MAX);
 
@@ -27,10 +27,10 @@ impl Id {
 }
 
 /// A device's place in a schedule: GPUs from 0, the CPU last.
-pub type Place = u8;
+pub type BackendId = u8;
 
 /// Not placed yet.
-pub const NOWHERE: Place = Place::MAX;
+pub const NO_BACKEND: BackendId = BackendId::MAX;
 
 /// Which of its graph's operands an operation reads.
 #[derive(Clone, Copy, Debug, Default)]
@@ -180,14 +180,14 @@ pub enum Buffer {
     /// Nobody: the allocator will.
     Unallocated,
     /// It is a weight.
-    Weights(Place),
+    Weights(BackendId),
     /// It is a cache.
-    Cache(Place),
+    Cache(BackendId),
 }
 
 impl Buffer {
     /// The device that holds it.
-    pub const fn place(self) -> Option<Place> {
+    pub const fn place(self) -> Option<BackendId> {
         match self {
             Self::Unallocated => None,
             Self::Weights(place) | Self::Cache(place) => Some(place),
@@ -205,7 +205,7 @@ pub struct Tensor {
     /// What it is computed from.
     pub src: Operands,
     /// The tensor whose bytes it looks at.
-    pub view_of: Id,
+    pub view_of: TensorId,
     /// Number format.
     pub ty: Type,
     /// How it is computed.
@@ -219,7 +219,7 @@ pub struct Tensor {
     /// Whether it has bytes already.
     pub buffer: Buffer,
     /// The device that the model's own code insists on.
-    pub pin: Place,
+    pub pin: BackendId,
     /// What it is: `ffn_gate`. Empty for nameless steps in between.
     pub label: &'static str,
     /// The block that it belongs to; -1 for none.
@@ -233,14 +233,14 @@ impl Tensor {
             ne,
             nb: contiguous(ty, ne),
             src: Operands::default(),
-            view_of: Id::NONE,
+            view_of: TensorId::NONE,
             ty,
             op: Op::None,
             input: false,
             output: false,
             visited: false,
             buffer: Buffer::Unallocated,
-            pin: NOWHERE,
+            pin: NO_BACKEND,
             label: "",
             layer: -1,
         }

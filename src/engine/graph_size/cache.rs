@@ -4,24 +4,24 @@
 use std::sync::Arc;
 
 use super::expr::{DivisionByZero, Expr, product, sum};
-use super::facts::Facts;
-use super::keys::Keys;
+use super::keys::OllamaKeys;
 use super::letters::{
-    B, C, D_CONV, D_INNER, D_K, D_STATE, D_V, H_KV, H_KV_LAYER, Letter, N_GROUPS, N_P, Values, WINDOW,
+    B, C, D_CONV, D_INNER, D_K, D_STATE, D_V, H_KV, H_KV_LAYER, Letter, LetterValues, N_GROUPS, N_P, WINDOW,
 };
-use super::release::Release;
+use super::model_facts::ModelFacts;
+use super::release::OllamaRelease;
 use super::rule;
 use crate::model::Model;
 use crate::plan::Term;
 
 /// Keys and values of every token of the context.
-static ATTENTION: Rule = ("KV cache", Expr::Elements(&product!(C, (sum!(D_K, D_V)), H_KV_LAYER)));
+static ATTENTION: CacheRule = ("KV cache", Expr::Elements(&product!(C, (sum!(D_K, D_V)), H_KV_LAYER)));
 
 /// The older release counts every layer as one with the most KV heads, recurrent ones too.
-static ATTENTION_MOST_HEADS: Rule = ("KV cache", Expr::Elements(&product!(C, (sum!(D_K, D_V)), H_KV)));
+static ATTENTION_MOST_HEADS: CacheRule = ("KV cache", Expr::Elements(&product!(C, (sum!(D_K, D_V)), H_KV)));
 
 /// A recurrent layer keeps its state and the tail of its convolution, in f32.
-static RECURRENT: Rule = (
+static RECURRENT: CacheRule = (
     "recurrent state",
     product!(
         (sum!(
@@ -36,28 +36,28 @@ static RECURRENT: Rule = (
 );
 
 /// The same where there is no convolution.
-static RECURRENT_BARE: Rule = ("recurrent state", product!((product!(D_STATE, D_INNER)), 4));
+static RECURRENT_BARE: CacheRule = ("recurrent state", product!((product!(D_STATE, D_INNER)), 4));
 
 /// gemma3: five of six layers look through a sliding window.
-static SLIDING: Rule =
+static SLIDING: CacheRule =
     ("KV cache, sliding window", Expr::Elements(&product!((sum!((product!(N_P, WINDOW)), B)), (sum!(D_K, D_V)), H_KV)));
 const GEMMA3_GLOBAL_EVERY: usize = 6;
 
 /// mllama: layers that look at an image keep 1601 vision tokens of 4 tiles, in f32.
-static CROSS_ATTENTION: Rule = ("vision cache", product!(H_KV, (sum!(D_K, D_V)), 4, 1601, 4));
+static CROSS_ATTENTION: CacheRule = ("vision cache", product!(H_KV, (sum!(D_K, D_V)), 4, 1601, 4));
 
 /// gpt-oss: even layers look through a window, which is taken to be 4096 tokens per sequence and one batch.
-static GPTOSS_EVEN: Rule = (
+static GPTOSS_EVEN: CacheRule = (
     "KV cache, sliding window",
     product!((Expr::Elements(&product!((sum!(D_K, D_V)), H_KV))), (sum!((product!(N_P, 4096)), B))),
 );
-static GPTOSS_ODD: Rule = ("KV cache", product!((Expr::Elements(&product!((sum!(D_K, D_V)), H_KV))), C));
+static GPTOSS_ODD: CacheRule = ("KV cache", product!((Expr::Elements(&product!((sum!(D_K, D_V)), H_KV))), C));
 
 /// A name and the bytes.
-pub(super) type Rule = (&'static str, Expr);
+pub(super) type CacheRule = (&'static str, Expr);
 
 /// The caches of all blocks.
-pub(super) struct Caches {
+pub(super) struct BlockCaches {
     /// Where each block's bytes come from.
     pub layers: Vec<Arc<Term>>,
     /// What the generic rule gives in total, before an architecture's own rule: gpt-oss's graph is a share of it.
@@ -65,31 +65,31 @@ pub(super) struct Caches {
     /// Letters that the rules use.
     pub letters: Vec<Letter>,
     /// Each rule that was used, and what it gave.
-    pub made: Vec<Made>,
+    pub made: Vec<AppliedRule>,
 }
 
 /// A rule as it was used for blocks with so many KV heads. Layers of one kind share one explanation.
-pub(super) struct Made {
-    pub rule: &'static Rule,
+pub(super) struct AppliedRule {
+    pub rule: &'static CacheRule,
     pub kv_heads: u64,
     pub term: Arc<Term>,
 }
 
-impl Caches {
-    pub fn of(model: &Model, facts: &Facts, values: &Values) -> Result<Self, DivisionByZero> {
+impl BlockCaches {
+    pub fn of(model: &Model, facts: &ModelFacts, values: &LetterValues) -> Result<Self, DivisionByZero> {
         let mut caches = Self {
             layers: Vec::with_capacity(facts.heads.len()),
             generic_total: 0,
             letters: Vec::new(),
             made: Vec::new(),
         };
-        let keys = Keys { model, release: facts.release };
+        let keys = OllamaKeys { model, release: facts.release };
         let cross_attention = keys.signed("attention.cross_attention_layers");
-        let mut shelf = Shelf { values, made: Vec::new() };
+        let mut shelf = RuleCache { values, made: Vec::new() };
         for (block, (&heads, &kv_heads)) in facts.heads.iter().zip(&facts.kv_heads).enumerate() {
             let generic = match facts.release {
-                Release::August2025 => &ATTENTION_MOST_HEADS,
-                Release::May2026 | Release::August2026 => generic(heads, kv_heads, values),
+                OllamaRelease::August2025 => &ATTENTION_MOST_HEADS,
+                OllamaRelease::May2026 | OllamaRelease::August2026 => generic(heads, kv_heads, values),
             };
             let own = match model.architecture.as_str() {
                 "gemma3" if (block + 1) % GEMMA3_GLOBAL_EVERY != 0 => &SLIDING,
@@ -118,7 +118,7 @@ impl Caches {
 }
 
 /// A layer without heads is taken for a recurrent one.
-fn generic(heads: u64, kv_heads: u64, values: &Values) -> &'static Rule {
+fn generic(heads: u64, kv_heads: u64, values: &LetterValues) -> &'static CacheRule {
     if heads > 0 && kv_heads > 0 {
         &ATTENTION
     } else if values.get(Letter::Dconv) > 0 {
@@ -129,19 +129,19 @@ fn generic(heads: u64, kv_heads: u64, values: &Values) -> &'static Rule {
 }
 
 /// The rules as they were used so far.
-struct Shelf<'v> {
-    values: &'v Values,
-    made: Vec<Made>,
+struct RuleCache<'v> {
+    values: &'v LetterValues,
+    made: Vec<AppliedRule>,
 }
 
-impl Shelf<'_> {
-    fn take(&mut self, rule: &'static Rule, kv_heads: u64) -> Result<Arc<Term>, DivisionByZero> {
+impl RuleCache<'_> {
+    fn take(&mut self, rule: &'static CacheRule, kv_heads: u64) -> Result<Arc<Term>, DivisionByZero> {
         if let Some(made) = self.made.iter().find(|made| std::ptr::eq(made.rule, rule) && made.kv_heads == kv_heads) {
             return Ok(Arc::clone(&made.term));
         }
         let values = self.values.clone().with(Letter::HkvLayer, kv_heads);
         let term = Arc::new(rule::term(rule.0, &rule.1, &values)?);
-        self.made.push(Made { rule, kv_heads, term: Arc::clone(&term) });
+        self.made.push(AppliedRule { rule, kv_heads, term: Arc::clone(&term) });
         Ok(term)
     }
 }

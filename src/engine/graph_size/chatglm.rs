@@ -3,15 +3,15 @@
 
 use super::expr::product;
 use super::letters::{B, C, D_K, E, H, S_BIAS};
-use super::rule::{Rule, choice, max, part};
+use super::rule::{GraphRule, branch, max, part};
 use super::shared::{LOGITS, LOGITS_DEQUANTISED};
 
-pub(super) static FULL: Rule = max(&[LOGITS]);
-pub(super) static PARTIAL: Rule = max(&[LOGITS_DEQUANTISED]);
+pub(super) static FULL: GraphRule = max(&[LOGITS]);
+pub(super) static PARTIAL: GraphRule = max(&[LOGITS_DEQUANTISED]);
 
-pub(super) static BIASED_FULL: Rule = max(&[
+pub(super) static BIASED_FULL: GraphRule = max(&[
     LOGITS,
-    choice(
+    branch(
         "attention",
         &[
             part("positions", product!(4, B, 2)),
@@ -24,9 +24,9 @@ pub(super) static BIASED_FULL: Rule = max(&[
     ),
 ]);
 
-pub(super) static BIASED_PARTIAL: Rule = max(&[
+pub(super) static BIASED_PARTIAL: GraphRule = max(&[
     LOGITS_DEQUANTISED,
-    choice(
+    branch(
         "attention",
         &[
             part("positions", product!(4, B)),

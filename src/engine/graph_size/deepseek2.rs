@@ -2,11 +2,11 @@
 
 use super::expr::{product, quotient};
 use super::letters::{B, C, D_K, E, H_KV, V};
-use super::rule::{Rule, choice, max, part};
+use super::rule::{GraphRule, branch, max, part};
 
-pub(super) static FULL: Rule = max(&[
-    choice("logits", &[part("activations", product!(4, B, 3, E)), part("logits", product!(4, B, V))]),
-    choice(
+pub(super) static FULL: GraphRule = max(&[
+    branch("logits", &[part("activations", product!(4, B, 3, E)), part("logits", product!(4, B, V))]),
+    branch(
         "attention",
         &[
             part("activations", product!(4, B, 3, E)),
@@ -18,8 +18,8 @@ pub(super) static FULL: Rule = max(&[
     ),
 ]);
 
-pub(super) static PARTIAL: Rule = max(&[
-    choice(
+pub(super) static PARTIAL: GraphRule = max(&[
+    branch(
         "logits",
         &[
             part("activations", product!(4, B, 3, E)),
@@ -27,7 +27,7 @@ pub(super) static PARTIAL: Rule = max(&[
             part("dequantised output weights", quotient!((product!(105, E, V)), 128)),
         ],
     ),
-    choice(
+    branch(
         "attention",
         &[
             part("activations", product!(4, B, 2, E)),

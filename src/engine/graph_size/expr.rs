@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use super::letters::{Letter, Values};
+use super::letters::{Letter, LetterValues};
 
 /// An expression over [`Letter`]s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Expr {
     ///
     /// # Errors
     /// Where it divides by zero.
-    pub fn value(&self, values: &Values) -> Result<u64, DivisionByZero> {
+    pub fn value(&self, values: &LetterValues) -> Result<u64, DivisionByZero> {
         Ok(match *self {
             Self::Number(number) => number,
             Self::Letter(letter) => values.get(letter),
@@ -55,22 +55,22 @@ impl Expr {
     }
 
     /// `4·512·8192·32`
-    pub fn numbers(&self, values: &Values) -> String {
+    pub fn numbers(&self, values: &LetterValues) -> String {
         self.text(values)
     }
 
-    fn text(&self, writer: &impl Spell) -> String {
+    fn text(&self, writer: &impl LetterFormat) -> String {
         let mut text = String::with_capacity(32);
         // writing to a String does not fail
-        let _ = self.write(&mut text, writer, Place::Alone);
+        let _ = self.write(&mut text, writer, Precedence::Alone);
         text
     }
 
-    fn write(&self, out: &mut String, spell: &impl Spell, place: Place) -> fmt::Result {
+    fn write(&self, out: &mut String, spell: &impl LetterFormat, place: Precedence) -> fmt::Result {
         let bracketed = match self {
-            Self::Sum(_) | Self::Difference(..) => place != Place::Alone,
-            Self::Quotient(..) => matches!(place, Place::Factor | Place::Divisor),
-            Self::Product(_) | Self::Elements(_) => place == Place::Divisor,
+            Self::Sum(_) | Self::Difference(..) => place != Precedence::Alone,
+            Self::Quotient(..) => matches!(place, Precedence::Factor | Precedence::Divisor),
+            Self::Product(_) | Self::Elements(_) => place == Precedence::Divisor,
             Self::Number(_) | Self::Letter(_) | Self::Max(..) => false,
         };
         if bracketed {
@@ -79,27 +79,27 @@ impl Expr {
         match *self {
             Self::Number(number) => write!(out, "{number}")?,
             Self::Letter(letter) => spell.letter(letter, out)?,
-            Self::Sum(terms) => joined(terms, " + ", out, spell, Place::Summand)?,
-            Self::Product(factors) => joined(factors, "·", out, spell, Place::Factor)?,
+            Self::Sum(terms) => joined(terms, " + ", out, spell, Precedence::Summand)?,
+            Self::Product(factors) => joined(factors, "·", out, spell, Precedence::Factor)?,
             Self::Difference(a, b) => {
-                a.write(out, spell, Place::Summand)?;
+                a.write(out, spell, Precedence::Summand)?;
                 out.push_str(" − ");
-                b.write(out, spell, Place::Factor)?;
+                b.write(out, spell, Precedence::Factor)?;
             }
             Self::Quotient(a, b) => {
-                a.write(out, spell, Place::Dividend)?;
+                a.write(out, spell, Precedence::Dividend)?;
                 out.push('/');
-                b.write(out, spell, Place::Divisor)?;
+                b.write(out, spell, Precedence::Divisor)?;
             }
             Self::Max(a, b) => {
                 out.push_str("max(");
-                a.write(out, spell, Place::Alone)?;
+                a.write(out, spell, Precedence::Alone)?;
                 out.push_str(", ");
-                b.write(out, spell, Place::Alone)?;
+                b.write(out, spell, Precedence::Alone)?;
                 out.push(')');
             }
             Self::Elements(count) => {
-                count.write(out, spell, Place::Factor)?;
+                count.write(out, spell, Precedence::Factor)?;
                 out.push('·');
                 spell.letter(Letter::P, out)?;
             }
@@ -128,11 +128,17 @@ impl Expr {
     }
 }
 
-fn fold(parts: &[Expr], values: &Values, start: u64, step: fn(u64, u64) -> u64) -> Result<u64, DivisionByZero> {
+fn fold(parts: &[Expr], values: &LetterValues, start: u64, step: fn(u64, u64) -> u64) -> Result<u64, DivisionByZero> {
     parts.iter().try_fold(start, |sum, part| Ok(step(sum, part.value(values)?)))
 }
 
-fn joined(parts: &[Expr], between: &str, out: &mut String, spell: &impl Spell, place: Place) -> fmt::Result {
+fn joined(
+    parts: &[Expr],
+    between: &str,
+    out: &mut String,
+    spell: &impl LetterFormat,
+    place: Precedence,
+) -> fmt::Result {
     for (i, part) in parts.iter().enumerate() {
         if i > 0 {
             out.push_str(between);
@@ -144,7 +150,7 @@ fn joined(parts: &[Expr], between: &str, out: &mut String, spell: &impl Spell, p
 
 /// Where an expression stands decides whether it needs brackets.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Precedence {
     Alone,
     Summand,
     Factor,
@@ -153,20 +159,20 @@ enum Place {
 }
 
 /// Letters as letters, or as their values.
-trait Spell {
+trait LetterFormat {
     fn letter(&self, letter: Letter, out: &mut String) -> fmt::Result;
 }
 
 struct Letters;
 
-impl Spell for Letters {
+impl LetterFormat for Letters {
     fn letter(&self, letter: Letter, out: &mut String) -> fmt::Result {
         out.push_str(letter.symbol());
         Ok(())
     }
 }
 
-impl Spell for Values {
+impl LetterFormat for LetterValues {
     fn letter(&self, letter: Letter, out: &mut String) -> fmt::Result {
         self.write(letter, out)
     }
@@ -219,8 +225,8 @@ mod tests {
     use super::super::letters::*;
     use super::*;
 
-    fn values() -> Values {
-        Values::default().with(Letter::B, 512).with(Letter::C, 8192).with(Letter::E, 4096).with(Letter::V, 1001)
+    fn values() -> LetterValues {
+        LetterValues::default().with(Letter::B, 512).with(Letter::C, 8192).with(Letter::E, 4096).with(Letter::V, 1001)
     }
 
     #[test]
@@ -241,7 +247,7 @@ mod tests {
 
     #[test]
     fn arithmetic_wraps_truncates_and_names_a_division_by_zero() {
-        let huge = Values::default().with(Letter::B, u64::MAX);
+        let huge = LetterValues::default().with(Letter::B, u64::MAX);
         assert_eq!(product!(2, B).value(&huge), Ok(u64::MAX - 1));
         assert_eq!(sum!(2, B).value(&huge), Ok(1));
         assert_eq!(quotient!(7, 2).value(&huge), Ok(3));
@@ -250,7 +256,7 @@ mod tests {
 
     #[test]
     fn cache_elements_go_through_a_float() {
-        let half = Values::default().with(Letter::C, 7).with_bytes_per_element(0.5);
+        let half = LetterValues::default().with(Letter::C, 7).with_bytes_per_element(0.5);
         assert_eq!(Expr::Elements(&C).value(&half), Ok(3));
         assert_eq!(Expr::Elements(&C).formula(), "C·P");
         assert_eq!(Expr::Elements(&C).numbers(&half), "7·0.5");

@@ -3,9 +3,9 @@
 
 use super::expr::{larger, product, quotient};
 use super::letters::{H, H_KV_MIN, KV};
-use super::rule::{Rule, choice, max, part};
+use super::rule::{GraphRule, branch, max, part};
 
-pub(super) static PARTIAL: Rule = max(&[choice(
+pub(super) static PARTIAL: GraphRule = max(&[branch(
     "share of the cache",
     &[part("share of the cache", quotient!((product!((quotient!(H, (larger!(H_KV_MIN, 1)))), KV)), 6))],
 )]);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Case, Facts, Knobs, division, fallback, letters_of};
+use super::{ArchitectureRules, FormulaInputs, ModelFacts, division, fallback, letters_of};
 use crate::engine::id::EngineError;
 use crate::model::Model;
 use crate::plan::{GraphSize, Plan};
@@ -12,18 +12,18 @@ use crate::settings::CacheType;
 pub use crate::engine::request::DEFAULT_BATCH;
 
 pub use super::expr::{DivisionByZero, Expr};
-pub use super::letters::{Letter, Values};
-pub use super::rule::{Choice, Part, Rule};
+pub use super::letters::{Letter, LetterValues};
+pub use super::rule::{BranchRule, GraphRule, TermRule};
 
 /// The formulas that a plan was made by.
 #[derive(Clone, Debug)]
-pub struct Formulas {
+pub struct PlanFormulas {
     /// Every letter's value.
-    pub values: Values,
+    pub values: LetterValues,
     /// The graph's size when some layer is in RAM; none where no formula gives it.
-    pub partial: Option<&'static Rule>,
+    pub partial: Option<&'static GraphRule>,
     /// The same when every layer is on GPUs.
-    pub full: Option<&'static Rule>,
+    pub full: Option<&'static GraphRule>,
     /// The formulas of the blocks' caches.
     pub caches: Vec<CacheFormula>,
     /// What the engine's rules make of the model.
@@ -54,25 +54,26 @@ pub struct CacheFormula {
     pub blocks: Vec<usize>,
 }
 
-impl Formulas {
+impl PlanFormulas {
     /// The formulas of `plan`, which is one of `model`.
     ///
     /// # Errors
     /// As for the plan itself.
     pub(in crate::engine) fn of(
-        facts: &Facts,
+        facts: &ModelFacts,
         traits: ModelTraits,
         bytes_per_element: fn(CacheType) -> f64,
         model: &Model,
         plan: &Plan,
     ) -> Result<Self, EngineError> {
-        let knobs = Knobs::of(&plan.settings, bytes_per_element);
+        let knobs = FormulaInputs::of(&plan.settings, bytes_per_element);
         let (mut values, caches) = letters_of(model, facts, knobs).map_err(|zero| division(zero, model, facts))?;
-        let case = Case::of(model, facts.release, knobs.flash, &mut values)?;
+        let case = ArchitectureRules::of(model, facts.release, knobs.flash, &mut values)?;
         let rules = [case.partial, case.full, Some(&fallback::PARTIAL)];
         // one may stand for the other, as on Metal; what counts is what the plan was made by
         let behind = |size: &GraphSize| {
-            let made_it = |rule: &&'static Rule| rule.size(&values).is_ok_and(|made| made.branches == size.branches);
+            let made_it =
+                |rule: &&'static GraphRule| rule.size(&values).is_ok_and(|made| made.branches == size.branches);
             rules.into_iter().flatten().find(made_it)
         };
         let (partial, full) = (behind(&plan.graph.partial), behind(&plan.graph.full));

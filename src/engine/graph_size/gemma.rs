@@ -2,10 +2,10 @@
 
 use super::expr::{product, quotient};
 use super::letters::{B, C, D_K, E, H};
-use super::rule::{Choice, Rule, choice, max, part};
+use super::rule::{BranchRule, GraphRule, branch, max, part};
 use super::shared::{LOGITS, LOGITS_DEQUANTISED};
 
-const ATTENTION: Choice = choice(
+const ATTENTION: BranchRule = branch(
     "attention",
     &[
         part("positions", product!(4, B, 2)),
@@ -16,7 +16,7 @@ const ATTENTION: Choice = choice(
     ],
 );
 
-const ATTENTION_PARTIAL: Choice = choice(
+const ATTENTION_PARTIAL: BranchRule = branch(
     "attention",
     &[
         part("activations", product!(4, B, 2, E)),
@@ -29,8 +29,8 @@ const ATTENTION_PARTIAL: Choice = choice(
     ],
 );
 
-pub(super) static FULL: Rule = max(&[LOGITS, ATTENTION]);
-pub(super) static PARTIAL: Rule = max(&[LOGITS_DEQUANTISED, ATTENTION_PARTIAL]);
+pub(super) static FULL: GraphRule = max(&[LOGITS, ATTENTION]);
+pub(super) static PARTIAL: GraphRule = max(&[LOGITS_DEQUANTISED, ATTENTION_PARTIAL]);
 
-pub(super) static GEMMA3N_FULL: Rule = max(&[LOGITS, ATTENTION]).times(4);
-pub(super) static GEMMA3N_PARTIAL: Rule = max(&[LOGITS_DEQUANTISED, ATTENTION_PARTIAL]).times(4);
+pub(super) static GEMMA3N_FULL: GraphRule = max(&[LOGITS, ATTENTION]).times(4);
+pub(super) static GEMMA3N_PARTIAL: GraphRule = max(&[LOGITS_DEQUANTISED, ATTENTION_PARTIAL]).times(4);

@@ -3,9 +3,9 @@
 
 use super::expr::{larger, product, quotient};
 use super::letters::{C, H, H_KV_MIN, KV_UNWINDOWED, N_P};
-use super::rule::{Rule, choice, max, part};
+use super::rule::{GraphRule, branch, max, part};
 
-pub(super) static PARTIAL: Rule = max(&[choice(
+pub(super) static PARTIAL: GraphRule = max(&[branch(
     "attention",
     &[part(
         "share of the cache",
@@ -14,7 +14,7 @@ pub(super) static PARTIAL: Rule = max(&[choice(
 )]);
 
 /// 1 MiB is 1048576 bytes.
-pub(super) static FLASH_PARTIAL: Rule = max(&[choice(
+pub(super) static FLASH_PARTIAL: GraphRule = max(&[branch(
     "flash attention",
     &[
         part("per sequence", product!(4, N_P, 1_048_576)),

@@ -1,35 +1,35 @@
 //! How Ollama's estimator looks up a key: the type must be the one expected, otherwise the key counts as absent.
 //! Source: `fs/ggml/ggml.go`, `keyValue` and its callers, Ollama, August 2025 and May 2026.
 
-use super::release::Release;
+use super::release::OllamaRelease;
 use crate::engine::id::EngineError;
 use crate::gguf::{ElementType, Elements, Value};
 use crate::model::Model;
 
 /// The longest array that Ollama reads while it looks at a model: `LoadModel(…, 1024)` in `server/sched.go`, Ollama,
 /// August 2025 and May 2026.
-const LONGEST_ARRAY: u64 = 1024;
+const MAX_ARRAY: u64 = 1024;
 
 /// Looks up keys in a model's header.
-pub(in crate::engine) struct Keys<'m> {
+pub(in crate::engine) struct OllamaKeys<'m> {
     /// The model.
     pub model: &'m Model,
     /// The release that looks.
-    pub release: Release,
+    pub release: OllamaRelease,
 }
 
 /// Numbers of heads: one for every block, or one for all of them.
-pub(in crate::engine) struct Numbers {
+pub(in crate::engine) struct HeadCounts {
     /// Negative ones have wrapped.
     pub list: Vec<u32>,
     /// They are i32 in the file.
     signed: bool,
 }
 
-impl Numbers {
+impl HeadCounts {
     /// The fewest and the most. The older release compares negative numbers before they wrap, the newer one after.
-    pub fn extent(&self, release: Release) -> (u64, u64) {
-        let by_sign = self.signed && release == Release::August2025;
+    pub fn extent(&self, release: OllamaRelease) -> (u64, u64) {
+        let by_sign = self.signed && release == OllamaRelease::August2025;
         let rank = |&number: &u32| if by_sign { i64::from(number.cast_signed()) } else { i64::from(number) };
         let or_none = |found: Option<u32>| u64::from(found.unwrap_or(0));
         let numbers = || self.list.iter().copied();
@@ -37,7 +37,7 @@ impl Numbers {
     }
 }
 
-impl<'m> Keys<'m> {
+impl<'m> OllamaKeys<'m> {
     /// A u32, else 0.
     pub fn number(&self, key: &str) -> u64 {
         self.number_or(key, 0)
@@ -55,8 +55,8 @@ impl<'m> Keys<'m> {
     ///
     /// # Errors
     /// When the array is empty or longer than the engine reads: the real program ends there.
-    pub fn numbers_or(&self, key: &str, default: u32) -> Result<Numbers, EngineError> {
-        let one = |number| Ok(Numbers { list: vec![number], signed: false });
+    pub fn numbers_or(&self, key: &str, default: u32) -> Result<HeadCounts, EngineError> {
+        let one = |number| Ok(HeadCounts { list: vec![number], signed: false });
         let array = match self.model.value(key) {
             Some(&Value::U32(number)) => return one(number),
             Some(Value::Array(array)) => array,
@@ -68,21 +68,21 @@ impl<'m> Keys<'m> {
             Elements::Unread(ElementType::U32 | ElementType::I32) => (Vec::new(), false),
             _ => return one(default),
         };
-        if list.is_empty() || array.len > LONGEST_ARRAY {
+        if list.is_empty() || array.len > MAX_ARRAY {
             return Err(EngineError::Model(format!(
-                "key '{}.{key}' holds {} numbers, and {} reads 1 to {LONGEST_ARRAY}",
+                "key '{}.{key}' holds {} numbers, and {} reads 1 to {MAX_ARRAY}",
                 self.model.architecture,
                 array.len,
                 self.release.engine()
             )));
         }
-        Ok(Numbers { list, signed })
+        Ok(HeadCounts { list, signed })
     }
 
     /// An array of i32, else nothing.
     pub fn signed(&self, key: &str) -> &'m [i32] {
         match self.model.value(key) {
-            Some(Value::Array(array)) if array.len <= LONGEST_ARRAY => match &array.elements {
+            Some(Value::Array(array)) if array.len <= MAX_ARRAY => match &array.elements {
                 Elements::I32(list) => list,
                 _ => &[],
             },
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn negative_numbers_of_heads_are_compared_before_or_after_they_wrap() {
         let wrapped = u64::from(u32::MAX);
-        let heads = |signed| Numbers { list: vec![4, u32::MAX, 8], signed };
-        assert_eq!(heads(true).extent(Release::August2025), (wrapped, 8));
-        assert_eq!(heads(true).extent(Release::May2026), (4, wrapped));
-        assert_eq!(heads(false).extent(Release::August2025), (4, wrapped));
+        let heads = |signed| HeadCounts { list: vec![4, u32::MAX, 8], signed };
+        assert_eq!(heads(true).extent(OllamaRelease::August2025), (wrapped, 8));
+        assert_eq!(heads(true).extent(OllamaRelease::May2026), (4, wrapped));
+        assert_eq!(heads(false).extent(OllamaRelease::August2025), (4, wrapped));
     }
 }

@@ -70,18 +70,18 @@ letters! {
 
 /// The value of every letter in one plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Values {
+pub struct LetterValues {
     whole: [u64; Letter::ALL.len()],
     bytes_per_element: f64,
 }
 
-impl Default for Values {
+impl Default for LetterValues {
     fn default() -> Self {
         Self { whole: [0; Letter::ALL.len()], bytes_per_element: 0.0 }
     }
 }
 
-impl Values {
+impl LetterValues {
     /// The value of `letter`; [`Letter::P`] may be a fraction, see [`Self::bytes_per_element`].
     pub fn get(&self, letter: Letter) -> u64 {
         self.whole[letter as usize]

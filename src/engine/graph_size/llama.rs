@@ -3,11 +3,11 @@
 
 use super::expr::{larger, product, quotient, sum};
 use super::letters::{B, C, D, E, FF, H, H_KV, W_DIM, W_GATE};
-use super::rule::{Part, Rule, choice, max, part};
+use super::rule::{GraphRule, TermRule, branch, max, part};
 use super::shared::{LOGITS, LOGITS_DEQUANTISED};
 
-pub(super) static FULL: Rule = max(&[
-    choice(
+pub(super) static FULL: GraphRule = max(&[
+    branch(
         "attention",
         &[
             part("positions", product!(4, B)),
@@ -19,10 +19,10 @@ pub(super) static FULL: Rule = max(&[
     LOGITS,
 ]);
 
-const INPUT: &[Part] = &[part("input embeddings", product!(4, B, E))];
+const INPUT: &[TermRule] = &[part("input embeddings", product!(4, B, E))];
 
-pub(super) static PARTIAL: Rule = max(&[
-    choice(
+pub(super) static PARTIAL: GraphRule = max(&[
+    branch(
         "attention",
         &[
             part("positions", product!(4, B)),
@@ -38,8 +38,8 @@ pub(super) static PARTIAL: Rule = max(&[
 .plus(INPUT);
 
 /// Experts in one tensor, as in Mixtral 8x22B.
-pub(super) static STACKED_EXPERTS_PARTIAL: Rule = max(&[
-    choice(
+pub(super) static STACKED_EXPERTS_PARTIAL: GraphRule = max(&[
+    branch(
         "experts",
         &[
             part("expert weights", product!(3, W_GATE)),
@@ -50,7 +50,7 @@ pub(super) static STACKED_EXPERTS_PARTIAL: Rule = max(&[
             part("keys of the batch", product!(4, B, D, H_KV)),
         ],
     ),
-    choice(
+    branch(
         "attention",
         &[
             part("attention scores", product!(4, B, C, H)),
@@ -62,7 +62,7 @@ pub(super) static STACKED_EXPERTS_PARTIAL: Rule = max(&[
 ]);
 
 /// One tensor per expert, as in Mixtral 8x7B.
-pub(super) static SINGLE_EXPERTS_FULL: Rule = max(&[choice(
+pub(super) static SINGLE_EXPERTS_FULL: GraphRule = max(&[branch(
     "experts",
     &[
         part("positions", product!(4, B, 2)),
@@ -75,8 +75,8 @@ pub(super) static SINGLE_EXPERTS_FULL: Rule = max(&[choice(
 )]);
 
 /// One tensor per expert, as in Mixtral 8x7B.
-pub(super) static SINGLE_EXPERTS_PARTIAL: Rule = max(&[
-    choice(
+pub(super) static SINGLE_EXPERTS_PARTIAL: GraphRule = max(&[
+    branch(
         "experts",
         &[
             part("positions", product!(4, B, 3)),
@@ -91,7 +91,7 @@ pub(super) static SINGLE_EXPERTS_PARTIAL: Rule = max(&[
             ),
         ],
     ),
-    choice(
+    branch(
         "attention",
         &[
             part("positions", product!(4, B)),

@@ -2,11 +2,11 @@
 
 use super::expr::product;
 use super::letters::{B, C, D_K, E, H, H_KV, R_FREQ};
-use super::rule::{Rule, choice, max, part};
+use super::rule::{GraphRule, branch, max, part};
 use super::shared::{LOGITS, LOGITS_DEQUANTISED};
 
-pub(super) static FULL: Rule = max(&[
-    choice(
+pub(super) static FULL: GraphRule = max(&[
+    branch(
         "attention",
         &[
             part("positions", product!(4, B, 2)),
@@ -19,8 +19,8 @@ pub(super) static FULL: Rule = max(&[
     LOGITS,
 ]);
 
-pub(super) static PARTIAL: Rule = max(&[
-    choice(
+pub(super) static PARTIAL: GraphRule = max(&[
+    branch(
         "attention",
         &[
             part("activations", product!(4, B, 2, E)),

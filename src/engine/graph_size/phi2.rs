@@ -2,12 +2,12 @@
 
 use super::expr::{product, quotient};
 use super::letters::{B, C, E, H, V};
-use super::rule::{Rule, choice, max, part};
+use super::rule::{GraphRule, branch, max, part};
 use super::shared::LOGITS;
 
-pub(super) static FULL: Rule = max(&[
+pub(super) static FULL: GraphRule = max(&[
     LOGITS,
-    choice(
+    branch(
         "attention",
         &[
             part("positions", product!(4, B)),
@@ -18,8 +18,8 @@ pub(super) static FULL: Rule = max(&[
     ),
 ]);
 
-pub(super) static PARTIAL: Rule = max(&[
-    choice(
+pub(super) static PARTIAL: GraphRule = max(&[
+    branch(
         "logits",
         &[
             part("activations", product!(4, B, 2, E)),
@@ -27,7 +27,7 @@ pub(super) static PARTIAL: Rule = max(&[
             part("dequantised output weights", quotient!((product!(105, E, V)), 128)),
         ],
     ),
-    choice(
+    branch(
         "attention",
         &[
             part("positions", product!(4, B, 2)),

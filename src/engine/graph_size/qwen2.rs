@@ -2,12 +2,12 @@
 
 use super::expr::product;
 use super::letters::{B, C, E, H};
-use super::rule::{Rule, choice, max, part};
+use super::rule::{GraphRule, branch, max, part};
 use super::shared::{LOGITS, LOGITS_DEQUANTISED};
 
-pub(super) static FULL: Rule = max(&[
+pub(super) static FULL: GraphRule = max(&[
     LOGITS,
-    choice(
+    branch(
         "attention",
         &[
             part("positions", product!(4, B)),
@@ -18,9 +18,9 @@ pub(super) static FULL: Rule = max(&[
     ),
 ]);
 
-pub(super) static PARTIAL: Rule = max(&[
+pub(super) static PARTIAL: GraphRule = max(&[
     LOGITS_DEQUANTISED,
-    choice(
+    branch(
         "attention",
         &[
             part("positions", product!(4, B)),

@@ -5,7 +5,7 @@ use crate::gguf::{GgmlType, Tensor};
 
 /// A release of Ollama's estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Release {
+pub(in crate::engine) enum OllamaRelease {
     /// Ollama up to 0.11: commit d5a0d8d904 of 14 August 2025.
     August2025,
     /// Ollama up to 0.24: 24 May 2026.
@@ -14,7 +14,7 @@ pub(in crate::engine) enum Release {
     August2026,
 }
 
-impl Release {
+impl OllamaRelease {
     /// The engine that estimates with it.
     pub const fn engine(self) -> EngineId {
         match self {
@@ -57,10 +57,10 @@ mod tests {
             old_mxfp4,
         };
         // 17 bytes for 32 weights, or 129 for 256
-        assert_eq!(Release::August2025.tensor_bytes(&tensor(true)), 1360);
-        assert_eq!(Release::August2025.tensor_bytes(&tensor(false)), 1290);
+        assert_eq!(OllamaRelease::August2025.tensor_bytes(&tensor(true)), 1360);
+        assert_eq!(OllamaRelease::August2025.tensor_bytes(&tensor(false)), 1290);
         for old in [true, false] {
-            assert_eq!(Release::May2026.tensor_bytes(&tensor(old)), 1360);
+            assert_eq!(OllamaRelease::May2026.tensor_bytes(&tensor(old)), 1360);
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The rule for one graph size: branches of a `max`, each a sum of named terms.
 
 use super::expr::{DivisionByZero, Expr};
-use super::letters::{Letter, Values};
+use super::letters::{Letter, LetterValues};
 use crate::plan::{Branch, GraphSize, Term};
 use crate::units::Bytes;
 
 /// A named term.
 #[derive(Debug)]
-pub struct Part {
+pub struct TermRule {
     /// `attention scores`
     pub name: &'static str,
     /// Its size.
@@ -16,40 +16,40 @@ pub struct Part {
 
 /// One branch of the `max`.
 #[derive(Debug)]
-pub struct Choice {
+pub struct BranchRule {
     /// `attention`, `logits`
     pub name: &'static str,
     /// Its terms.
-    pub parts: &'static [Part],
+    pub parts: &'static [TermRule],
 }
 
 /// `times · (always + max(choices))`
 #[derive(Debug)]
-pub struct Rule {
+pub struct GraphRule {
     /// A factor of everything.
     pub times: u64,
     /// Terms that count whichever branch wins.
-    pub always: &'static [Part],
+    pub always: &'static [TermRule],
     /// The branches.
-    pub choices: &'static [Choice],
+    pub choices: &'static [BranchRule],
 }
 
-pub(super) const fn part(name: &'static str, bytes: Expr) -> Part {
-    Part { name, bytes }
+pub(super) const fn part(name: &'static str, bytes: Expr) -> TermRule {
+    TermRule { name, bytes }
 }
 
-pub(super) const fn choice(name: &'static str, parts: &'static [Part]) -> Choice {
-    Choice { name, parts }
+pub(super) const fn branch(name: &'static str, parts: &'static [TermRule]) -> BranchRule {
+    BranchRule { name, parts }
 }
 
 /// The largest of `choices`.
-pub(super) const fn max(choices: &'static [Choice]) -> Rule {
-    Rule { times: 1, always: &[], choices }
+pub(super) const fn max(choices: &'static [BranchRule]) -> GraphRule {
+    GraphRule { times: 1, always: &[], choices }
 }
 
-impl Rule {
+impl GraphRule {
     /// The same, plus `always`.
-    pub(super) const fn plus(self, always: &'static [Part]) -> Self {
+    pub(super) const fn plus(self, always: &'static [TermRule]) -> Self {
         Self { always, ..self }
     }
 
@@ -59,7 +59,7 @@ impl Rule {
     }
 
     /// The size, branch by branch and term by term.
-    pub(super) fn size(&self, values: &Values) -> Result<GraphSize, DivisionByZero> {
+    pub(super) fn size(&self, values: &LetterValues) -> Result<GraphSize, DivisionByZero> {
         let always = total(self.always, values)?;
         let mut winner = 0;
         let mut largest = 0;
@@ -85,13 +85,13 @@ impl Rule {
     ///
     /// # Errors
     /// Where the formula divides by zero.
-    pub fn contenders(&self, values: &Values) -> Result<Vec<u64>, DivisionByZero> {
+    pub fn contenders(&self, values: &LetterValues) -> Result<Vec<u64>, DivisionByZero> {
         let always = total(self.always, values)?;
-        let size = |choice: &Choice| Ok(always.wrapping_add(total(choice.parts, values)?).wrapping_mul(self.times));
+        let size = |choice: &BranchRule| Ok(always.wrapping_add(total(choice.parts, values)?).wrapping_mul(self.times));
         self.choices.iter().map(size).collect()
     }
 
-    fn term(&self, part: &Part, values: &Values) -> Result<Term, DivisionByZero> {
+    fn term(&self, part: &TermRule, values: &LetterValues) -> Result<Term, DivisionByZero> {
         let Self { times, .. } = *self;
         let mut term = term(part.name, &part.bytes, values)?;
         if times != 1 {
@@ -117,12 +117,12 @@ impl Rule {
     }
 }
 
-fn total(parts: &[Part], values: &Values) -> Result<u64, DivisionByZero> {
+fn total(parts: &[TermRule], values: &LetterValues) -> Result<u64, DivisionByZero> {
     parts.iter().try_fold(0u64, |sum, part| Ok(sum.wrapping_add(part.bytes.value(values)?)))
 }
 
 /// `bytes` as a named term with its formula and numbers.
-pub(super) fn term(name: &str, bytes: &Expr, values: &Values) -> Result<Term, DivisionByZero> {
+pub(super) fn term(name: &str, bytes: &Expr, values: &LetterValues) -> Result<Term, DivisionByZero> {
     Ok(Term {
         name: name.to_owned(),
         formula: bytes.formula(),

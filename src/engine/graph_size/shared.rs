@@ -2,14 +2,14 @@
 
 use super::expr::{product, quotient};
 use super::letters::{B, E, V};
-use super::rule::{Choice, choice, part};
+use super::rule::{BranchRule, branch, part};
 
 /// The output layer on a GPU: `4·B·(E + V)`.
-pub(super) const LOGITS: Choice =
-    choice("logits", &[part("activations", product!(4, B, E)), part("logits", product!(4, B, V))]);
+pub(super) const LOGITS: BranchRule =
+    branch("logits", &[part("activations", product!(4, B, E)), part("logits", product!(4, B, V))]);
 
 /// The output layer whose weights are dequantised on the way: 105/128 bytes a weight, `Q6_K`'s share.
-pub(super) const LOGITS_DEQUANTISED: Choice = choice(
+pub(super) const LOGITS_DEQUANTISED: BranchRule = branch(
     "logits",
     &[
         part("activations", product!(4, B, E)),

@@ -2,9 +2,9 @@
 
 use super::expr::product;
 use super::letters::{B, C, E, H, V};
-use super::rule::{Choice, Rule, choice, max, part};
+use super::rule::{BranchRule, GraphRule, branch, max, part};
 
-const ATTENTION: Choice = choice(
+const ATTENTION: BranchRule = branch(
     "attention",
     &[
         part("attention mask", product!(4, B, C)),
@@ -14,9 +14,9 @@ const ATTENTION: Choice = choice(
     ],
 );
 
-pub(super) static FULL: Rule = max(&[ATTENTION]);
+pub(super) static FULL: GraphRule = max(&[ATTENTION]);
 
-pub(super) static PARTIAL: Rule = max(&[
-    choice("logits", &[part("logits", product!(4, B, V)), part("activations", product!(4, B, 2, E))]),
+pub(super) static PARTIAL: GraphRule = max(&[
+    branch("logits", &[part("logits", product!(4, B, V)), part("activations", product!(4, B, 2, E))]),
     ATTENTION,
 ]);

@@ -2,18 +2,20 @@
 //! Source: `fs/ggml/ggml.go`, `VisionGraphSize`, Ollama, August 2025.
 
 use super::expr::product;
-use super::facts::Facts;
-use super::keys::Keys;
-use super::letters::{CHANNELS, E_VISION, H_VISION, IMAGE, Letter, PADDED, PATCH, PATCHES, PIXELS, TILES, Values};
-use super::rule::{Rule, choice, max, part};
+use super::keys::OllamaKeys;
+use super::letters::{
+    CHANNELS, E_VISION, H_VISION, IMAGE, Letter, LetterValues, PADDED, PATCH, PATCHES, PIXELS, TILES,
+};
+use super::model_facts::ModelFacts;
+use super::rule::{GraphRule, branch, max, part};
 use super::{NOTHING, division};
 use crate::engine::id::EngineError;
-use crate::model::{Group, Model};
+use crate::model::{Model, TensorGroup};
 use crate::plan::{GraphSize, Symbol};
 use crate::units::Bytes;
 
 /// mllama: an image is cut into tiles, and every patch of every tile looks at every other.
-static MLLAMA: Rule = max(&[choice(
+static MLLAMA: GraphRule = max(&[branch(
     "vision",
     &[
         part("positions", product!(8)),
@@ -26,7 +28,7 @@ static MLLAMA: Rule = max(&[choice(
 .times(4);
 
 /// gemma3 and mistral3.
-static GEMMA3: Rule = max(&[choice(
+static GEMMA3: GraphRule = max(&[branch(
     "vision",
     &[
         part("pixels", product!(IMAGE, IMAGE, CHANNELS)),
@@ -37,7 +39,7 @@ static GEMMA3: Rule = max(&[choice(
 .times(4);
 
 /// qwen25vl: by the pixels of the largest image.
-static QWEN25VL: Rule = max(&[choice(
+static QWEN25VL: GraphRule = max(&[branch(
     "vision",
     &[
         part("pixels", product!(PIXELS, CHANNELS)),
@@ -75,14 +77,15 @@ impl Vision {
     ///
     /// # Errors
     /// Where a formula divides by zero, as for the text part.
-    pub fn of(model: &Model, facts: &Facts) -> Result<Self, EngineError> {
-        let keys = Keys { model, release: facts.release };
+    pub fn of(model: &Model, facts: &ModelFacts) -> Result<Self, EngineError> {
+        let keys = OllamaKeys { model, release: facts.release };
         let mut vision = Self::none();
         if keys.number("vision.block_count") == 0 {
             return Ok(vision);
         }
-        let own =
-            model.tensors(Group::Projector).filter(|tensor| &*tensor.name == "v" || tensor.name.starts_with("v."));
+        let own = model
+            .tensors(TensorGroup::Projector)
+            .filter(|tensor| &*tensor.name == "v" || tensor.name.starts_with("v."));
         vision.weights = own.map(|tensor| Bytes(facts.release.tensor_bytes(tensor))).sum();
         if keys.number("vision.patch_size") == 0 {
             vision.unknown_patch = true;
@@ -104,7 +107,7 @@ impl Vision {
     }
 }
 
-fn values(keys: &Keys<'_>) -> Values {
+fn values(keys: &OllamaKeys<'_>) -> LetterValues {
     let (image, patch) = (keys.number("vision.image_size"), keys.number("vision.patch_size"));
     let pixels = keys.number_or("vision.max_pixels", DEFAULT_PIXELS);
     let along = image.checked_div(patch).unwrap_or(0);
@@ -113,7 +116,7 @@ fn values(keys: &Keys<'_>) -> Values {
         "qwen25vl" => pixels.checked_div(patch.wrapping_mul(patch)).unwrap_or(0),
         _ => along.wrapping_mul(along).wrapping_add(class),
     };
-    let mut values = Values::default();
+    let mut values = LetterValues::default();
     for (letter, value) in [
         (Letter::Image, image),
         (Letter::Patch, patch),

@@ -1,7 +1,7 @@
 //! What each block keeps, and how much of it a token takes.
 //! Source: package `model/models`, Ollama, May 2026.
 
-use crate::engine::graph_size::{Facts, Keys, Letter};
+use crate::engine::graph_size::{Letter, ModelFacts, OllamaKeys};
 use crate::model::Model;
 
 /// gemma3: the last of six layers keeps everything.
@@ -16,8 +16,8 @@ const ATTENTION_EVERY: u64 = 4;
 
 /// A block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    pub keeps: Keeps,
+pub(super) struct BlockCache {
+    pub keeps: CacheKind,
     /// Elements of K per token.
     pub k: u64,
     /// Elements of V per token.
@@ -26,7 +26,7 @@ pub(super) struct Block {
 
 /// What a block keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keeps {
+pub(super) enum CacheKind {
     Nothing,
     Everything,
     Chunks,
@@ -45,54 +45,54 @@ pub(super) enum Keeps {
 }
 
 /// Every block of `model`.
-pub(super) fn blocks(model: &Model, facts: &Facts) -> Vec<Block> {
-    let reader = Reader { model, facts, keys: Keys { model, release: facts.release } };
+pub(super) fn blocks(model: &Model, facts: &ModelFacts) -> Vec<BlockCache> {
+    let reader = Reader { model, facts, keys: OllamaKeys { model, release: facts.release } };
     let shared = usize::try_from(reader.keys.number("attention.shared_kv_layers")).unwrap_or(usize::MAX);
     let owners = model.block_count().saturating_sub(shared);
     let block = |index: usize| {
-        let keeps = if index < owners { reader.keeps(index) } else { Keeps::Nothing };
-        let (k, v) = reader.heads(matches!(keeps, Keeps::Window { .. }));
+        let keeps = if index < owners { reader.keeps(index) } else { CacheKind::Nothing };
+        let (k, v) = reader.heads(matches!(keeps, CacheKind::Window { .. }));
         let heads = facts.kv_heads.get(index).copied().unwrap_or(0);
-        Block { keeps, k: k.saturating_mul(heads), v: v.saturating_mul(heads) }
+        BlockCache { keeps, k: k.saturating_mul(heads), v: v.saturating_mul(heads) }
     };
     (0..model.block_count()).map(block).collect()
 }
 
 struct Reader<'m> {
     model: &'m Model,
-    facts: &'m Facts,
-    keys: Keys<'m>,
+    facts: &'m ModelFacts,
+    keys: OllamaKeys<'m>,
 }
 
 impl Reader<'_> {
-    fn keeps(&self, index: usize) -> Keeps {
+    fn keeps(&self, index: usize) -> CacheKind {
         let kv_heads = self.facts.kv_heads.get(index).copied().unwrap_or(0);
         match self.model.architecture.as_str() {
-            "bert" | "nomic-bert" => Keeps::Nothing,
+            "bert" | "nomic-bert" => CacheKind::Nothing,
             "gemma2" => self.window(index.is_multiple_of(2), None),
             "gemma3" => self.window(!(index + 1).is_multiple_of(GEMMA3_GLOBAL_EVERY), None),
             "gemma3n" | "olmo3" => self.window(self.slides(index), None),
             "gemma4" => self.window(self.slides(index), Some(LONG_MEMORY)),
             "gptoss" | "gpt-oss" => self.window(index.is_multiple_of(2), Some(LONG_MEMORY)),
-            "llama4" if self.slides(index) => Keeps::Chunks,
-            "mllama" if self.sees_images(index) => Keeps::Image { tokens: IMAGE_TOKENS },
+            "llama4" if self.slides(index) => CacheKind::Chunks,
+            "mllama" if self.sees_images(index) => CacheKind::Image { tokens: IMAGE_TOKENS },
             "qwen35" | "qwen35moe" | "qwen3next" if self.is_recurrent(index) => self.state(),
             "lfm2" | "lfm2moe" if kv_heads == 0 => {
                 let tail = self.keys.number("shortconv.l_cache").saturating_sub(1);
-                Keeps::State { elements: self.facts.values.get(Letter::E).saturating_mul(tail) }
+                CacheKind::State { elements: self.facts.values.get(Letter::E).saturating_mul(tail) }
             }
             "nemotron_h" | "nemotron_h_moe" | "nemotron_h_omni" if kv_heads == 0 => {
                 let feeds_forward = self.model.hyper.feed_forward.get(index).is_some_and(|&width| width > 0);
-                if feeds_forward { Keeps::Nothing } else { self.state() }
+                if feeds_forward { CacheKind::Nothing } else { self.state() }
             }
-            _ => Keeps::Everything,
+            _ => CacheKind::Everything,
         }
     }
 
     /// A window where `slides`; a header without its width has none.
-    fn window(&self, slides: bool, memory: Option<u64>) -> Keeps {
+    fn window(&self, slides: bool, memory: Option<u64>) -> CacheKind {
         let window = self.facts.values.get(Letter::Window);
-        if slides && window > 0 { Keeps::Window { window, memory } } else { Keeps::Everything }
+        if slides && window > 0 { CacheKind::Window { window, memory } } else { CacheKind::Everything }
     }
 
     /// By the pattern in the header; llama4's is three of four where it has none.
@@ -118,12 +118,12 @@ impl Reader<'_> {
     }
 
     /// The tail of the convolution, and the state itself.
-    fn state(&self) -> Keeps {
+    fn state(&self) -> CacheKind {
         let of = |letter| self.facts.values.get(letter);
         let (inner, state) = (of(Letter::Dinner), of(Letter::Dstate));
         let groups = of(Letter::Ngroups).saturating_mul(state).saturating_mul(2);
         let tail = of(Letter::Dconv).saturating_sub(1).saturating_mul(inner.saturating_add(groups));
-        Keeps::State { elements: tail.saturating_add(state.saturating_mul(inner)) }
+        CacheKind::State { elements: tail.saturating_add(state.saturating_mul(inner)) }
     }
 
     /// Lengths of a key and a value head; blocks with a window may have their own.

@@ -1,15 +1,15 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::fixtures;
 use crate::engine::id::EngineId;
-use crate::engine::toy;
 use crate::gguf::{Array, Elements, Value};
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::{Context, Settings};
 
 fn plan(engine: EngineId, model: &Model, settings: &Settings) -> Plan {
-    let machine: Machine = toy::card();
+    let machine: Machine = fixtures::card();
     crate::engine::plan(engine, &model.clone().into(), &machine, settings).unwrap()
 }
 
@@ -31,10 +31,10 @@ const HEADS: (&str, Value) = ("attention.head_count_kv", Value::U32(4));
 #[test]
 fn gemma2_has_a_window_in_every_second_layer() {
     let window = ("attention.sliding_window", Value::U32(1024));
-    let model = toy::model("gemma2", &[HEADS, window]);
+    let model = fixtures::model("gemma2", &[HEADS, window]);
     let found = |settings: &Settings| {
         let effect = plan(EngineId::Ollama024, &model, settings).settings;
-        of(Release::May2026, &model, &effect).unwrap()
+        of(OllamaRelease::May2026, &model, &effect).unwrap()
     };
     let one = found(&settings(8192));
     let kinds = one.kinds();
@@ -56,7 +56,7 @@ fn gemma2_has_a_window_in_every_second_layer() {
 
 #[test]
 fn gemma3_has_a_window_in_five_layers_of_six() {
-    let model = toy::model("gemma3", &[HEADS, ("attention.sliding_window", Value::U32(1024))]);
+    let model = fixtures::model("gemma3", &[HEADS, ("attention.sliding_window", Value::U32(1024))]);
     let found = own(EngineId::Ollama024, &model, &settings(8192));
     let window = OwnCacheKind::Window { window: 1024, memory: 1024 };
     assert!(found.layers.iter().all(|layer| layer.kind == window && layer.cells == 1536));
@@ -67,7 +67,7 @@ fn gemma3_has_a_window_in_five_layers_of_six() {
 #[test]
 fn gpt_oss_remembers_more_than_its_window() {
     let window = ("attention.sliding_window", Value::U32(128));
-    let model = toy::model("gpt-oss", &[HEADS, window]);
+    let model = fixtures::model("gpt-oss", &[HEADS, window]);
     let found = own(EngineId::Ollama024, &model, &settings(16_384));
     assert_eq!(found.layers[0].kind, OwnCacheKind::Window { window: 128, memory: 4096 });
     assert_eq!((found.layers[0].cells, found.layers[1].cells), (4096 + 512, 16_384));
@@ -75,7 +75,7 @@ fn gpt_oss_remembers_more_than_its_window() {
 
 #[test]
 fn the_older_release_pads_less_without_flash_attention() {
-    let model = toy::model("llama4", &[HEADS]);
+    let model = fixtures::model("llama4", &[HEADS]);
     let padded = |engine, ctx| own(engine, &model, &settings(ctx)).layers[0].cells;
     assert_eq!((padded(EngineId::Ollama024, 1000), padded(EngineId::Ollama011, 1000)), (1024, 1024));
     assert_eq!((padded(EngineId::Ollama024, 1025), padded(EngineId::Ollama011, 1025)), (1280, 1056));
@@ -83,7 +83,7 @@ fn the_older_release_pads_less_without_flash_attention() {
 
 #[test]
 fn quantised_caches_have_whole_blocks() {
-    let model = toy::model("qwen3", &[HEADS]);
+    let model = fixtures::model("qwen3", &[HEADS]);
     let asked = Settings {
         cache_type_k: Some(CacheType::Q8_0),
         cache_type_v: Some(CacheType::Q8_0),
@@ -92,7 +92,7 @@ fn quantised_caches_have_whole_blocks() {
     };
     let found = plan(EngineId::Ollama024, &model, &asked);
     // the estimate counts a byte an element, the engine 34 for 32
-    assert_eq!(found.layers[0].cache_from.bytes, Bytes(2 * 4 * 64 * 4096));
+    assert_eq!(found.layers[0].cache_term.bytes, Bytes(2 * 4 * 64 * 4096));
     assert_eq!(found.own_caches.unwrap().layers[0].bytes(), Bytes(2 * 4 * 64 * 4096 / 32 * 34));
 }
 
@@ -105,12 +105,12 @@ fn recurrent_layers_keep_a_state_and_checkpoints_of_it() {
         ("ssm.state_size", Value::U32(128)),
         ("ssm.group_count", Value::U32(2)),
     ];
-    let found = own(EngineId::Ollama024, &toy::model("qwen3next", &keys), &settings(4096));
+    let found = own(EngineId::Ollama024, &fixtures::model("qwen3next", &keys), &settings(4096));
     let state = Bytes((3 * (256 + 2 * 2 * 128) + 128 * 256) * 4);
     assert_eq!((found.layers[0].kind, found.layers[0].state), (OwnCacheKind::Recurrent, state));
     assert_eq!(found.layers[0].checkpoints, Bytes(24 * state.0));
     assert_eq!((found.layers[3].kind, found.layers[3].cells), (OwnCacheKind::Causal, 4096));
-    let more = own(EngineId::Ollama024, &toy::model("qwen3next", &keys), &settings(65_536));
+    let more = own(EngineId::Ollama024, &fixtures::model("qwen3next", &keys), &settings(65_536));
     assert_eq!(more.layers[0].state, state);
 }
 
@@ -126,7 +126,7 @@ fn layers_that_share_a_cache_have_none() {
         ("attention.key_length", Value::U32(512)),
         ("attention.key_length_swa", Value::U32(256)),
     ];
-    let found = own(EngineId::Ollama024, &toy::model("gemma4", &keys), &settings(8192));
+    let found = own(EngineId::Ollama024, &fixtures::model("gemma4", &keys), &settings(8192));
     assert_eq!(found.layers[3], OwnCache::default());
     assert_eq!(found.layers[0].k, Bytes(256 * 4 * (4096 + 512) * 2));
     assert_eq!(found.layers[2].k, Bytes(512 * 4 * 8192 * 2));
@@ -134,12 +134,12 @@ fn layers_that_share_a_cache_have_none() {
 
 #[test]
 fn what_another_engine_runs_has_no_caches_of_this_one() {
-    let model = toy::model("llama", &[HEADS]);
+    let model = fixtures::model("llama", &[HEADS]);
     assert_eq!(plan(EngineId::Ollama024, &model, &settings(4096)).own_caches, None);
     let effect = plan(EngineId::Ollama024, &model, &settings(4096)).settings;
-    assert_eq!(of(Release::May2026, &model, &effect).unwrap().layers.len(), 4);
+    assert_eq!(of(OllamaRelease::May2026, &model, &effect).unwrap().layers.len(), 4);
     assert!(
-        plan(EngineId::Ollama024, &toy::model("gemma3", &[]), &settings(4096))
+        plan(EngineId::Ollama024, &fixtures::model("gemma3", &[]), &settings(4096))
             .notes
             .iter()
             .any(|note| note.contains("Ollama's own engine allocates"))

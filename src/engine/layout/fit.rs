@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// A GPU with what it has left for layers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Device {
+pub(super) struct GpuCapacity {
     /// Index in the machine.
     pub gpu: usize,
     /// Bytes for layers.
@@ -16,12 +16,12 @@ pub(super) struct Device {
 
 /// A GPU that was tried, and the layers that it got.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct GpuAssignment {
     pub gpu: usize,
     pub layers: Range<usize>,
 }
 
-impl Entry {
+impl GpuAssignment {
     pub fn len(&self) -> usize {
         self.layers.len()
     }
@@ -34,7 +34,12 @@ const PRECISION: f32 = 1e-6;
 
 /// The most layers that fit on `devices`, class by class, with as even a load as still holds that many. `requested`
 /// limits their number; `force` then makes room that is not there. Entries are in the order of their layers.
-pub(super) fn best(layers: &[u64], devices: &[Device], requested: Option<usize>, force: bool) -> Vec<Entry> {
+pub(super) fn best(
+    layers: &[u64],
+    devices: &[GpuCapacity],
+    requested: Option<usize>,
+    force: bool,
+) -> Vec<GpuAssignment> {
     let mut end = layers.len();
     let mut requested = requested;
     let mut entries = Vec::new();
@@ -42,7 +47,7 @@ pub(super) fn best(layers: &[u64], devices: &[Device], requested: Option<usize>,
         let layers = layers.get(..end).unwrap_or_default();
         let high = if requested.is_some() && force { FORCED } else { 1.0 };
         let class_entries = balanced(layers, &class, requested.unwrap_or(usize::MAX), high);
-        let count: usize = class_entries.iter().map(Entry::len).sum();
+        let count: usize = class_entries.iter().map(GpuAssignment::len).sum();
         end -= count;
         requested = requested.map(|requested| requested - count);
         entries.splice(0..0, class_entries);
@@ -51,7 +56,7 @@ pub(super) fn best(layers: &[u64], devices: &[Device], requested: Option<usize>,
 }
 
 /// Groups of GPUs that are alike in speed, in the order in which each kind first appears.
-fn classes(devices: &[Device]) -> impl Iterator<Item = Vec<Device>> {
+fn classes(devices: &[GpuCapacity]) -> impl Iterator<Item = Vec<GpuCapacity>> {
     let first = devices.first().is_some_and(|device| device.integrated);
     [first, !first]
         .map(|kind| devices.iter().copied().filter(|device| device.integrated == kind).collect::<Vec<_>>())
@@ -60,7 +65,7 @@ fn classes(devices: &[Device]) -> impl Iterator<Item = Vec<Device>> {
 }
 
 /// The smallest share of every GPU's free memory, up to `high`, that holds as many layers as `high` does.
-fn balanced(layers: &[u64], devices: &[Device], limit: usize, high: f32) -> Vec<Entry> {
+fn balanced(layers: &[u64], devices: &[GpuCapacity], limit: usize, high: f32) -> Vec<GpuAssignment> {
     let (mut low, mut high) = (0.0f32, high);
     let most = count(layers, devices, limit, high);
     while high - low > PRECISION {
@@ -76,12 +81,12 @@ fn balanced(layers: &[u64], devices: &[Device], limit: usize, high: f32) -> Vec<
         }
     }
     let mut entries = Vec::new();
-    greedy(layers, devices, limit, high, |gpu, layers| entries.push(Entry { gpu, layers }));
+    greedy(layers, devices, limit, high, |gpu, layers| entries.push(GpuAssignment { gpu, layers }));
     entries.reverse();
     entries
 }
 
-fn count(layers: &[u64], devices: &[Device], limit: usize, capacity: f32) -> usize {
+fn count(layers: &[u64], devices: &[GpuCapacity], limit: usize, capacity: f32) -> usize {
     let mut placed = 0;
     greedy(layers, devices, limit, capacity, |_, layers| placed += layers.len());
     placed
@@ -91,7 +96,7 @@ fn count(layers: &[u64], devices: &[Device], limit: usize, capacity: f32) -> usi
 /// not fit. Reports every GPU that was tried with its layers.
 fn greedy(
     layers: &[u64],
-    devices: &[Device],
+    devices: &[GpuCapacity],
     limit: usize,
     capacity: f32,
     mut report: impl FnMut(usize, Range<usize>),
@@ -119,11 +124,11 @@ fn greedy(
 mod tests {
     use super::*;
 
-    fn devices(free: &[u64]) -> Vec<Device> {
-        free.iter().enumerate().map(|(gpu, &free)| Device { gpu, free, integrated: false }).collect()
+    fn devices(free: &[u64]) -> Vec<GpuCapacity> {
+        free.iter().enumerate().map(|(gpu, &free)| GpuCapacity { gpu, free, integrated: false }).collect()
     }
 
-    fn counts(entries: &[Entry]) -> Vec<(usize, usize)> {
+    fn counts(entries: &[GpuAssignment]) -> Vec<(usize, usize)> {
         entries.iter().map(|entry| (entry.gpu, entry.len())).collect()
     }
 

@@ -26,9 +26,9 @@ fn machine(gpus: Vec<Gpu>, ram: u64) -> Machine {
 }
 
 /// Ten layers of 10 MiB; a graph of 25 MiB.
-fn task(machine: &Machine) -> Task<'_> {
+fn task(machine: &Machine) -> LayoutTask<'_> {
     const LAYER: u64 = 10 << 20;
-    Task {
+    LayoutTask {
         machine,
         layers: &[LAYER; 10],
         taken: &[],
@@ -72,7 +72,7 @@ fn as_few_gpus_as_will_do_are_used_the_freest_first() {
 #[test]
 fn spread_uses_them_all() {
     let machine = machine(vec![cuda(200), cuda(200)], 1000);
-    let layout = place(&Task { spread: true, ..task(&machine) });
+    let layout = place(&LayoutTask { spread: true, ..task(&machine) });
     assert_eq!(counts(&layout, 2), [5, 5]);
 }
 
@@ -93,7 +93,7 @@ fn integrated_gpus_come_after_discrete_ones_unless_a_number_is_asked_for() {
     let machine = machine(vec![shared, cuda(65)], 1000);
     let layout = place(&task(&machine));
     assert_eq!(counts(&layout, 2), [6, 4], "the discrete one is filled, the other takes the rest");
-    let layout = place(&Task { requested: Some(10), ..task(&machine) });
+    let layout = place(&LayoutTask { requested: Some(10), ..task(&machine) });
     assert_eq!(layout.offloaded(), 10);
     assert!(counts(&layout, 2)[0] > 6, "both fill in proportion to their memory");
 }
@@ -101,20 +101,20 @@ fn integrated_gpus_come_after_discrete_ones_unless_a_number_is_asked_for() {
 #[test]
 fn a_request_is_forced_unless_a_full_fit_is_required() {
     let machine = machine(vec![cuda(55)], 1000);
-    let layout = place(&Task { requested: Some(8), ..task(&machine) });
+    let layout = place(&LayoutTask { requested: Some(8), ..task(&machine) });
     assert_eq!((layout.offloaded(), layout.gpu_of.last()), (8, Some(&None)));
-    let layout = place(&Task { requested: Some(8), require_full: true, ..task(&machine) });
-    assert_eq!(layout.refusal, Some(Refusal::NotFull { placed: 5, all: 10 }));
-    let layout = place(&Task { requested: Some(0), ..task(&machine) });
+    let layout = place(&LayoutTask { requested: Some(8), require_full: true, ..task(&machine) });
+    assert_eq!(layout.refusal, Some(LayoutRefusal::NotFull { placed: 5, all: 10 }));
+    let layout = place(&LayoutTask { requested: Some(0), ..task(&machine) });
     assert_eq!((layout.offloaded(), layout.tried.len()), (0, 0));
 }
 
 #[test]
 fn what_is_taken_and_kept_free_is_not_used() {
     let machine = machine(vec![cuda(125)], 1000);
-    let layout = place(&Task { taken: &[20 << 20], overhead: 10 << 20, ..task(&machine) });
+    let layout = place(&LayoutTask { taken: &[20 << 20], overhead: 10 << 20, ..task(&machine) });
     assert_eq!(layout.offloaded(), 7);
-    let layout = place(&Task { taken: &[u64::MAX], ..task(&machine) });
+    let layout = place(&LayoutTask { taken: &[u64::MAX], ..task(&machine) });
     assert_eq!(layout.offloaded(), 0);
 }
 
@@ -126,7 +126,7 @@ fn layouts_that_ram_cannot_hold_are_refused() {
     // the first round places eight layers, the second, with the graph, six
     machine.ram.free = Bytes::mib(35);
     let layout = place(&task(&machine));
-    assert_eq!(layout.refusal, Some(Refusal::TooLargeForRam { needed: mib(40), free: mib(35), swap: mib(4) }));
+    assert_eq!(layout.refusal, Some(LayoutRefusal::TooLargeForRam { needed: mib(40), free: mib(35), swap: mib(4) }));
     assert_eq!(layout.offloaded(), 6, "what was tried last is shown");
     machine.os = Os::MacOs;
     assert_eq!(place(&task(&machine)).refusal, None);
@@ -134,8 +134,8 @@ fn layouts_that_ram_cannot_hold_are_refused() {
     machine.ram.free = Bytes::mib(36);
     assert_eq!(place(&task(&machine)).refusal, None);
     machine.gpus.clear();
-    let full = Task { require_full: true, ..task(&machine) };
-    assert_eq!(place(&full).refusal, Some(Refusal::NotFullNorInRam { needed: mib(100), free: mib(36) }));
+    let full = LayoutTask { require_full: true, ..task(&machine) };
+    assert_eq!(place(&full).refusal, Some(LayoutRefusal::NotFullNorInRam { needed: mib(100), free: mib(36) }));
 }
 
 #[test]
@@ -154,13 +154,13 @@ fn on_macos_a_model_larger_than_all_memory_gets_no_gpu() {
 fn refusals_name_their_numbers() {
     let gib = |n: u64| n << 30;
     for (refusal, words) in [
-        (Refusal::NotFull { placed: 3, all: 33 }, "all layers are required on GPU, but only 3 of 33 fit"),
+        (LayoutRefusal::NotFull { placed: 3, all: 33 }, "all layers are required on GPU, but only 3 of 33 fit"),
         (
-            Refusal::TooLargeForRam { needed: gib(60), free: gib(50), swap: 0 },
+            LayoutRefusal::TooLargeForRam { needed: gib(60), free: gib(50), swap: 0 },
             "60.0 GiB would have to go to RAM, where 50.0 GiB is free",
         ),
         (
-            Refusal::TooLargeForRam { needed: gib(60), free: gib(50), swap: gib(2) },
+            LayoutRefusal::TooLargeForRam { needed: gib(60), free: gib(50), swap: gib(2) },
             "60.0 GiB would have to go to RAM, where 52.0 GiB is free, including 2.0 GiB of swap",
         ),
     ] {

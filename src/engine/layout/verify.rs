@@ -3,13 +3,13 @@
 
 use std::fmt;
 
-use super::{Layout, Task};
+use super::{Layout, LayoutTask};
 use crate::machine::Os;
 use crate::units::Bytes;
 
 /// Why the real program would not load a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::engine) enum Refusal {
+pub(in crate::engine) enum LayoutRefusal {
     /// Every layer was required on GPUs.
     NotFull { placed: usize, all: usize },
     /// Every layer was required on GPUs, and what is left does not even fit in RAM.
@@ -18,7 +18,7 @@ pub(in crate::engine) enum Refusal {
     TooLargeForRam { needed: u64, free: u64, swap: u64 },
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for LayoutRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NotFull { placed, all } => {
@@ -45,14 +45,14 @@ impl fmt::Display for Refusal {
 }
 
 /// Bytes on either side, as this round sees them.
-pub(super) struct Sums {
+pub(super) struct MemorySums {
     cpu: u64,
     gpu: u64,
 }
 
-impl Sums {
+impl MemorySums {
     /// `graphs`: how many of the tried GPUs carry a graph already.
-    pub fn of(task: &Task<'_>, layout: &Layout, graphs: u64) -> Self {
+    pub fn of(task: &LayoutTask<'_>, layout: &Layout, graphs: u64) -> Self {
         let mut sums = Self { cpu: 0, gpu: graphs.wrapping_mul(task.graph) };
         for (&layer, place) in task.layers.iter().zip(&layout.gpu_of) {
             let side = if place.is_some() { &mut sums.gpu } else { &mut sums.cpu };
@@ -62,24 +62,29 @@ impl Sums {
     }
 }
 
-pub(super) fn refusal(task: &Task<'_>, layout: &Layout, sums: &Sums, requested: Option<usize>) -> Option<Refusal> {
+pub(super) fn refusal(
+    task: &LayoutTask<'_>,
+    layout: &Layout,
+    sums: &MemorySums,
+    requested: Option<usize>,
+) -> Option<LayoutRefusal> {
     let ram = task.machine.ram;
     let (placed, all) = (layout.offloaded(), task.layers.len());
     if task.require_full {
         let short = placed < all && requested.is_none_or(|requested| placed < requested);
         if short && !task.machine.gpus.is_empty() {
-            return Some(Refusal::NotFull { placed, all });
+            return Some(LayoutRefusal::NotFull { placed, all });
         }
         if sums.cpu > ram.free.0 {
-            return Some(Refusal::NotFullNorInRam { needed: sums.cpu, free: ram.free.0 });
+            return Some(LayoutRefusal::NotFullNorInRam { needed: sums.cpu, free: ram.free.0 });
         }
     }
     let (free, swap) = (ram.free.0, ram.swap_free.0);
     let too_large = task.machine.os != Os::MacOs && sums.cpu > free.wrapping_add(swap);
-    too_large.then_some(Refusal::TooLargeForRam { needed: sums.cpu, free, swap })
+    too_large.then_some(LayoutRefusal::TooLargeForRam { needed: sums.cpu, free, swap })
 }
 
 /// macOS shares its memory with the GPU: a model larger than all of it gets no GPU in the next round.
-pub(super) fn exceeds_unified_memory(task: &Task<'_>, sums: &Sums) -> bool {
+pub(super) fn exceeds_unified_memory(task: &LayoutTask<'_>, sums: &MemorySums) -> bool {
     task.machine.os == Os::MacOs && sums.gpu > task.machine.ram.total.0
 }

@@ -164,14 +164,14 @@ architectures! {
 
 /// An architecture's graph, and whether it is its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct GraphFamily {
     /// Whose graph is used.
     pub architecture: Architecture,
     /// It is the model's own; else the nearest by what the file holds.
     pub exact: bool,
 }
 
-impl Family {
+impl GraphFamily {
     /// The family of a header.
     pub fn of(header: &Header) -> Self {
         let name = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();

@@ -1,11 +1,11 @@
 //! KV caches and recurrent states: sizes, shapes and homes (`llama-kv-cache*.cpp`, `llama-memory-*.cpp`, 0.1.161).
 
 use super::architecture::Architecture;
-use super::context::Context;
+use super::context::Cparams;
 use super::hparams::Hparams;
 use super::placement::Placement;
-use crate::engine::ggml::tensor::{Place, Tensor, row};
-use crate::engine::ggml::{Backend, Type};
+use crate::engine::ggml::tensor::{BackendId, Tensor, row};
+use crate::engine::ggml::{BackendProps, Type};
 
 /// The KV cache of some blocks.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct KvLayer {
     /// The block that owns it: another one where caches are shared.
     pub owner: usize,
     /// Its home.
-    pub place: Place,
+    pub place: BackendId,
     /// Format of K.
     pub ty_k: Type,
     /// Format of V.
@@ -51,7 +51,7 @@ pub struct Recurrent {
     /// Elements of the recurrent state.
     pub s: u64,
     /// Per block, the home of its states.
-    pub layers: Vec<Option<Place>>,
+    pub layers: Vec<Option<BackendId>>,
 }
 
 /// Everything that a model remembers.
@@ -69,7 +69,7 @@ pub struct Memory {
 
 impl Memory {
     /// Lays out what `context` needs.
-    pub fn new(hparams: &Hparams, architecture: Architecture, context: &Context, placement: &Placement) -> Self {
+    pub fn new(hparams: &Hparams, architecture: Architecture, context: &Cparams, placement: &Placement) -> Self {
         let recurrent = (architecture.is_recurrent() || architecture.is_hybrid() || hparams.is_recr.contains(&true))
             .then(|| Recurrent::new(hparams, context, placement));
         if architecture.is_recurrent() || hparams.reads_only {
@@ -116,7 +116,7 @@ impl Memory {
     }
 
     /// Bytes per device, the CPU last.
-    pub fn bytes(&self, backends: &[Backend]) -> Vec<u64> {
+    pub fn bytes(&self, backends: &[BackendProps]) -> Vec<u64> {
         let mut bytes = vec![0; backends.len()];
         self.tensors(|place, tensor| {
             let backend = &backends[usize::from(place)];
@@ -126,7 +126,7 @@ impl Memory {
     }
 
     /// Every tensor that is allocated, with its home.
-    fn tensors(&self, mut see: impl FnMut(Place, &Tensor)) {
+    fn tensors(&self, mut see: impl FnMut(BackendId, &Tensor)) {
         for cache in self.full.iter().chain(&self.window) {
             for (il, layer) in cache.layers.iter().enumerate() {
                 let Some(layer) = layer.filter(|layer| layer.owner == il) else { continue };
@@ -146,7 +146,7 @@ impl Memory {
 }
 
 impl Recurrent {
-    fn new(hparams: &Hparams, context: &Context, placement: &Placement) -> Self {
+    fn new(hparams: &Hparams, context: &Cparams, placement: &Placement) -> Self {
         let home = |il: usize| if context.offload_kqv { placement.layers[il] } else { placement.cpu };
         Self {
             rows: context.n_seq_max.max(1),
@@ -161,7 +161,7 @@ impl KvCache {
     fn new(
         hparams: &Hparams,
         architecture: Architecture,
-        context: &Context,
+        context: &Cparams,
         placement: &Placement,
         size: u64,
         holds: &dyn Fn(usize) -> bool,

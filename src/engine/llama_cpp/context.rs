@@ -1,16 +1,16 @@
 //! What llama.cpp makes of the numbers that it is given: context, batches, outputs, flash attention
 //! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
 
-use super::error::Refusal;
+use super::error::LoadError;
 use super::hparams::Hparams;
-use super::release::Traits;
+use super::release::ReleaseTraits;
 use crate::engine::ggml::Type;
 use crate::settings::FlashAttn;
 
 /// llama.cpp's own parameters, before its rules.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-pub struct Options {
+pub struct ContextParams {
     /// Tokens of context over all sequences; 0 for what the model was trained for.
     pub n_ctx: u64,
     /// Tokens of a logical batch.
@@ -37,7 +37,7 @@ pub struct Options {
     pub swa_full: bool,
 }
 
-impl Default for Options {
+impl Default for ContextParams {
     /// `llama_context_default_params`, 0.1.161, with the batches of llama-server.
     fn default() -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-pub struct Context {
+pub struct Cparams {
     /// Tokens over all sequences.
     pub n_ctx: u64,
     /// Tokens per sequence.
@@ -102,14 +102,14 @@ impl Batch {
 /// `LLAMA_MAX_SEQ` (`llama-cparams.h`, 0.1.161).
 const MAX_SEQUENCES: u64 = 256;
 /// What its options, numbers of 32 bits with a sign, can hold.
-const MOST_TOKENS: u64 = i32::MAX as u64;
+const MAX_TOKENS: u64 = i32::MAX as u64;
 
-impl Context {
+impl Cparams {
     /// Applies llama.cpp's rules.
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
-    pub fn new(options: &Options, hparams: &Hparams, release: &Traits) -> Result<Self, Refusal> {
+    pub fn new(options: &ContextParams, hparams: &Hparams, release: &ReleaseTraits) -> Result<Self, LoadError> {
         check(options, hparams, release)?;
         let n_seq_max = options.n_seq_max.max(1);
         let asked = if options.n_ctx == 0 { hparams.n_ctx_train } else { options.n_ctx };
@@ -122,7 +122,7 @@ impl Context {
             n_ctx = n_ctx_seq * n_seq_max;
         }
         if n_ctx_seq == 0 {
-            return Err(Refusal::settings(format!(
+            return Err(LoadError::settings(format!(
                 "a context of {asked} tokens is too small for {n_seq_max} sequences: raise it"
             )));
         }
@@ -158,16 +158,14 @@ impl Context {
     }
 }
 
-fn check(options: &Options, hparams: &Hparams, release: &Traits) -> Result<(), Refusal> {
-    let refuse = |why: String| Err(Refusal::settings(why));
+fn check(options: &ContextParams, hparams: &Hparams, release: &ReleaseTraits) -> Result<(), LoadError> {
+    let refuse = |why: String| Err(LoadError::settings(why));
     if options.n_batch == 0 && options.n_ubatch == 0 {
         return refuse("batch and ubatch are both 0: set one of them".to_owned());
     }
     for (name, tokens) in [("context", options.n_ctx), ("batch", options.n_batch), ("ubatch", options.n_ubatch)] {
-        if tokens > MOST_TOKENS {
-            return refuse(format!(
-                "a {name} of {tokens} tokens is too large for llama.cpp: use at most {MOST_TOKENS}"
-            ));
+        if tokens > MAX_TOKENS {
+            return refuse(format!("a {name} of {tokens} tokens is too large for llama.cpp: use at most {MAX_TOKENS}"));
         }
     }
     if options.n_ctx == 0 && hparams.n_ctx_train == 0 {

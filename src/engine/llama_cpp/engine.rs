@@ -1,15 +1,15 @@
 //! This engine among the others.
 
 use super::facts::FACTS;
-use super::settled::Settled;
-use crate::engine::company::Reception;
+use super::resolved::ResolvedRequest;
+use crate::engine::admission::Admission;
 use crate::engine::facts::EngineFacts;
-use crate::engine::id::{Aim, EngineError, Launch};
-use crate::engine::outlook::Outlook;
+use crate::engine::id::{EngineError, FitGoal, Launch};
+use crate::engine::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
 use crate::engine::{Engine, llama_cpp};
 use crate::machine::Machine;
-use crate::plan::{Gist, Plan};
+use crate::plan::{Plan, PlanSummary};
 use crate::settings::Settings;
 
 /// llama-server itself.
@@ -30,36 +30,36 @@ impl Engine for LlamaCpp {
         model: &PreparedModel,
         machine: &Machine,
         settings: &Settings,
-        aim: Aim,
-    ) -> Result<Gist, EngineError> {
-        llama_cpp::gist(model, machine, settings, aim)
+        fit_goal: FitGoal,
+    ) -> Result<PlanSummary, EngineError> {
+        llama_cpp::summary(model, machine, settings, fit_goal)
     }
 
-    fn outlook(
+    fn preflight(
         &self,
         model: &PreparedModel,
         machine: &Machine,
         settings: &Settings,
-    ) -> Result<Option<Outlook>, EngineError> {
-        llama_cpp::outlook(model, machine, settings).map(Some)
+    ) -> Result<Option<Preflight>, EngineError> {
+        llama_cpp::preflight(model, machine, settings).map(Some)
     }
 
     fn launch(&self, _: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Option<Launch>, EngineError> {
         Ok(Some(Launch { options: settings.clone(), gpus: llama_cpp::visible(machine) }))
     }
 
-    fn settled(
+    fn resolve(
         &self,
         model: &PreparedModel,
         machine: &Machine,
         settings: &Settings,
-    ) -> Result<Option<Settled>, EngineError> {
-        llama_cpp::settled(model, machine, settings).map(Some)
+    ) -> Result<Option<ResolvedRequest>, EngineError> {
+        llama_cpp::resolve(model, machine, settings).map(Some)
     }
 
     /// As a server that knows nothing of the others.
-    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
+    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
         let plan = self.plan(model, machine, settings)?;
-        Ok(plan.refusal.clone().map_or_else(|| Reception::welcome(plan), Reception::Refused))
+        Ok(plan.refusal.clone().map_or_else(|| Admission::welcome(plan), Admission::Refused))
     }
 }

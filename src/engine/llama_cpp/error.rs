@@ -4,7 +4,7 @@ use crate::engine::id::EngineError;
 
 /// A refusal, and whose fault it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum LoadError {
     /// The header lacks what llama.cpp needs.
     #[error("{0}")]
     Model(String),
@@ -13,7 +13,7 @@ pub enum Refusal {
     Settings(String),
 }
 
-impl Refusal {
+impl LoadError {
     /// The header is at fault.
     pub const fn model(why: String) -> Self {
         Self::Model(why)
@@ -25,11 +25,11 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for EngineError {
-    fn from(refusal: Refusal) -> Self {
+impl From<LoadError> for EngineError {
+    fn from(refusal: LoadError) -> Self {
         match refusal {
-            Refusal::Model(why) => Self::Model(why),
-            Refusal::Settings(why) => Self::Settings(why),
+            LoadError::Model(why) => Self::Model(why),
+            LoadError::Settings(why) => Self::Settings(why),
         }
     }
 }

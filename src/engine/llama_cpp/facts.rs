@@ -1,30 +1,30 @@
 //! Facts about this engine.
 
-use crate::engine::facts::{EngineFacts, KeepsFree};
-use crate::engine::knobs::When;
+use crate::engine::facts::{EngineFacts, ReserveSetting};
+use crate::engine::knobs::KnobCondition;
 use crate::settings::knob::Knob;
 use crate::settings::{Flag, Release};
 
 /// Facts about it.
 pub const FACTS: EngineFacts = EngineFacts {
     releases: &Release::ALL,
-    offers: &[
-        (Knob::Context, When::Always),
-        (Knob::Parallel, When::Always),
-        (Knob::Quant, When::Always),
-        (Knob::KvUnified, When::KvCache),
-        (Knob::CacheTypeK, When::KvCache),
-        (Knob::CacheTypeV, When::KvCache),
-        (Knob::FlashAttn, When::KvCache),
-        (Knob::Batch, When::Always),
-        (Knob::Ubatch, When::Always),
-        (Knob::Outputs, When::Always),
-        (Knob::GpuLayers, When::Always),
-        (Knob::CpuMoe, When::Experts),
-        (Knob::TensorSplit, When::SeveralGpus),
+    offered_knobs: &[
+        (Knob::Context, KnobCondition::Always),
+        (Knob::Parallel, KnobCondition::Always),
+        (Knob::Quant, KnobCondition::Always),
+        (Knob::KvUnified, KnobCondition::KvCache),
+        (Knob::CacheTypeK, KnobCondition::KvCache),
+        (Knob::CacheTypeV, KnobCondition::KvCache),
+        (Knob::FlashAttn, KnobCondition::KvCache),
+        (Knob::Batch, KnobCondition::Always),
+        (Knob::Ubatch, KnobCondition::Always),
+        (Knob::Outputs, KnobCondition::Always),
+        (Knob::GpuLayers, KnobCondition::Always),
+        (Knob::CpuMoe, KnobCondition::Experts),
+        (Knob::TensorSplit, KnobCondition::SeveralGpus),
     ],
     ignores: &[Flag::GpuOverhead, Flag::Adapters, Flag::Spread, Flag::RequireFull],
-    keeps_free: KeepsFree::FitTarget,
+    reserve_setting: ReserveSetting::FitTarget,
     is_ollama: false,
     starts_llama_server: false,
     estimates: false,
@@ -33,5 +33,5 @@ pub const FACTS: EngineFacts = EngineFacts {
     places_output_last: false,
     uses_other_computers: true,
     evicts: false,
-    most_loaded_per_gpu: None,
+    max_loaded_per_gpu: None,
 };

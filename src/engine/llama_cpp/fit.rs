@@ -6,18 +6,18 @@ mod layers;
 
 use std::rc::Rc;
 
-use super::context::{Context, Options};
-use super::error::Refusal;
+use super::context::{ContextParams, Cparams};
+use super::error::LoadError;
 use super::measure::Measurer;
 use super::placement::Placement;
-use super::{Device, Loaded, Measured, Spread};
-use crate::engine::id::Aim;
+use super::{Device, LayerSplit, LoadedModel, MemoryBreakdown};
+use crate::engine::id::FitGoal;
 use crate::settings::FlashAttn;
-use layers::Filling;
+use layers::LayerFill;
 
 /// What a fit must heed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct FitLimits {
     /// Bytes to leave free, per GPU; without GPUs the first is for RAM.
     pub margins: Vec<u64>,
     /// The smallest context that it may choose per sequence, in tokens.
@@ -28,22 +28,22 @@ pub struct Limits {
 
 /// What a fit chose.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fitted {
+pub struct FitResult {
     /// Tokens of context over all sequences.
     pub n_ctx: u64,
     /// Layers per device and what overflows; as asked where nothing had to change.
-    pub spread: Spread,
+    pub spread: LayerSplit,
     /// Why it gave up, in one sentence, where it did.
     pub failure: Option<&'static str>,
     /// The layer that the GPU filled last had no room for, where there was one.
-    pub refused: Option<Refused>,
+    pub refused: Option<NoRoom>,
     /// What that takes.
-    pub measured: Rc<Measured>,
+    pub measured: Rc<MemoryBreakdown>,
 }
 
 /// One more layer on a GPU, had there been room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct NoRoom {
     /// Index of the GPU.
     pub gpu: usize,
     /// Bytes by which the layer would have let its use grow: weights, cache, and what the graph grows by.
@@ -53,19 +53,19 @@ pub struct Refused {
 }
 
 /// What was measured before: a context, a placement, and what they take.
-type Known = (u64, Placement, Rc<Measured>);
+type Known = (u64, Placement, Rc<MemoryBreakdown>);
 
 /// A model with everything that its measurements depend on.
 struct Fitter<'f, 'a> {
     measurer: &'f mut Measurer<'a>,
-    limits: &'f Limits,
-    options: Options,
-    aim: Aim,
+    limits: &'f FitLimits,
+    options: ContextParams,
+    fit_goal: FitGoal,
     known: Vec<Known>,
 }
 
 /// Bytes per device, RAM last.
-fn totals(measured: &Measured) -> Vec<i64> {
+fn totals(measured: &MemoryBreakdown) -> Vec<i64> {
     (0..measured.model.len()).map(|device| measured.total(device) as i64).collect()
 }
 
@@ -74,13 +74,13 @@ fn totals(measured: &Measured) -> Vec<i64> {
 /// # Errors
 /// When llama.cpp refuses the options themselves, or its fit would never end.
 pub fn fit(
-    model: &Loaded,
+    model: &LoadedModel,
     devices: &[Device],
-    spread: &Spread,
-    options: &Options,
-    limits: &Limits,
-) -> Result<Fitted, Refusal> {
-    fit_for(Aim::Most, &mut Measurer::new(model, devices), spread, options, limits)
+    spread: &LayerSplit,
+    options: &ContextParams,
+    limits: &FitLimits,
+) -> Result<FitResult, LoadError> {
+    fit_for(FitGoal::Most, &mut Measurer::new(model, devices), spread, options, limits)
 }
 
 /// The same for those who want every layer on GPUs or nothing: where that cannot be had, the fit may end before it has
@@ -89,33 +89,33 @@ pub fn fit(
 /// # Errors
 /// As [`fit`].
 pub(super) fn fit_for(
-    aim: Aim,
+    fit_goal: FitGoal,
     measurer: &mut Measurer<'_>,
-    spread: &Spread,
-    options: &Options,
-    limits: &Limits,
-) -> Result<Fitted, Refusal> {
+    spread: &LayerSplit,
+    options: &ContextParams,
+    limits: &FitLimits,
+) -> Result<FitResult, LoadError> {
     let devices = measurer.devices;
-    let mut fitter = Fitter { measurer, limits, options: options.clone(), aim, known: Vec::new() };
+    let mut fitter = Fitter { measurer, limits, options: options.clone(), fit_goal, known: Vec::new() };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
     }
     let failure = if devices.is_empty() {
         Some("the model does not fit into RAM even with the smallest context")
     } else {
-        spread.by_hand(devices.len())
+        spread.set_by_user(devices.len())
     };
     if failure.is_some() {
         return fitter.end(spread.clone(), failure, None);
     }
     let targets = devices.iter().zip(fitter.margins()).map(|(device, margin)| device.free as i64 - margin).collect();
-    let (spread, refused) = Filling::new(&mut fitter, targets)?.run()?;
+    let (spread, refused) = LayerFill::new(&mut fitter, targets)?.run()?;
     fitter.end(spread, None, refused)
 }
 
-impl Spread {
+impl LayerSplit {
     /// What was set by hand, so that a fit over so many GPUs must leave it alone.
-    pub(super) fn by_hand(&self, gpus: usize) -> Option<&'static str> {
+    pub(super) fn set_by_user(&self, gpus: usize) -> Option<&'static str> {
         if self.gpu_layers.is_some() {
             Some("it does not fit, and the number of GPU layers was set by the user")
         } else if !self.overrides.is_empty() {
@@ -128,25 +128,25 @@ impl Spread {
     }
 }
 
-impl Limits {
+impl FitLimits {
     /// The smallest context that a fit may choose, in tokens over all sequences.
-    pub(super) fn least_context(&self, model: &Loaded, options: &Options) -> u64 {
+    pub(super) fn least_context(&self, model: &LoadedModel, options: &ContextParams) -> u64 {
         over_all(model.hparams.n_ctx_train, options).min(over_all(self.min_ctx, options))
     }
 }
 
 /// Sequences with a cache of their own.
-fn streams(options: &Options) -> u64 {
+fn streams(options: &ContextParams) -> u64 {
     if options.kv_unified { 1 } else { options.n_seq_max.max(1) }
 }
 
 /// So many tokens for each of them.
-fn over_all(tokens: u64, options: &Options) -> u64 {
+fn over_all(tokens: u64, options: &ContextParams) -> u64 {
     tokens.saturating_mul(streams(options)).min(u64::from(u32::MAX))
 }
 
 impl Fitter<'_, '_> {
-    const fn model(&self) -> &Loaded {
+    const fn model(&self) -> &LoadedModel {
         self.measurer.model
     }
 
@@ -156,7 +156,7 @@ impl Fitter<'_, '_> {
     }
 
     /// What `spread` takes; each placement is measured once, by whatever spread it comes about.
-    fn measure(&mut self, spread: &Spread) -> Result<Rc<Measured>, Refusal> {
+    fn measure(&mut self, spread: &LayerSplit) -> Result<Rc<MemoryBreakdown>, LoadError> {
         let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, spread));
         if let Some((.., measured)) = self.known.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
             return Ok(Rc::clone(measured));
@@ -167,26 +167,26 @@ impl Fitter<'_, '_> {
     }
 
     /// Bytes of weights and caches that `spread` asks for at least on each device, whatever its graph.
-    fn without_graph(&self, spread: &Spread) -> Result<Vec<i64>, Refusal> {
+    fn without_graph(&self, spread: &LayerSplit) -> Result<Vec<i64>, LoadError> {
         let (model, devices) = (self.model(), self.measurer.devices);
-        let context = Context::new(&self.options, &model.hparams, model.release)?;
+        let context = Cparams::new(&self.options, &model.hparams, model.release)?;
         let bytes = model.without_graph(&model.place(devices, spread), &context, &super::backends(devices));
         Ok(bytes.into_iter().map(|bytes| bytes as i64).collect())
     }
 
     /// Whether llama.cpp takes these options for one placement and not for another.
     fn may_be_refused(&self) -> bool {
-        let Options { flash_attn, type_v, .. } = self.options;
+        let ContextParams { flash_attn, type_v, .. } = self.options;
         flash_attn == FlashAttn::Auto && type_v.block() > 1 && !self.model().release.packed_v_needs_no_trial
     }
 
     fn end(
         &mut self,
-        spread: Spread,
+        spread: LayerSplit,
         failure: Option<&'static str>,
-        refused: Option<Refused>,
-    ) -> Result<Fitted, Refusal> {
-        Ok(Fitted { n_ctx: self.options.n_ctx, measured: self.measure(&spread)?, spread, failure, refused })
+        refused: Option<NoRoom>,
+    ) -> Result<FitResult, LoadError> {
+        Ok(FitResult { n_ctx: self.options.n_ctx, measured: self.measure(&spread)?, spread, failure, refused })
     }
 
     /// Layers that can go to GPUs, the output layer not counted.
@@ -200,7 +200,7 @@ impl Fitter<'_, '_> {
 
     /// The first two steps: nothing, if everything fits; else a smaller context, if none was asked for. Says whether
     /// that was enough.
-    fn shrink_context(&mut self, spread: &Spread) -> Result<bool, Refusal> {
+    fn shrink_context(&mut self, spread: &LayerSplit) -> Result<bool, LoadError> {
         let streams = streams(&self.options);
         let automatic = self.options.n_ctx == 0;
         let most = over_all(self.model().hparams.n_ctx_train, &self.options);

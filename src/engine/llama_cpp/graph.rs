@@ -6,56 +6,56 @@
 #![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
 
 mod attention;
-mod delta;
+mod delta_net;
 mod experts;
 mod feed_forward;
 mod gemma4;
 mod hybrid;
 mod input;
-mod latent;
 mod mamba;
+mod mla;
 mod recurrent;
 mod sparse;
 mod transformer;
 mod weight;
 
 use crate::engine::ggml::graph::Graph;
-use crate::engine::ggml::tensor::Id;
-use crate::engine::llama_cpp::Loaded;
+use crate::engine::ggml::tensor::TensorId;
+use crate::engine::llama_cpp::LoadedModel;
 use crate::engine::llama_cpp::architecture::Architecture as A;
 use crate::engine::llama_cpp::cache::Memory;
-use crate::engine::llama_cpp::context::{Batch, Context};
-use crate::engine::llama_cpp::error::Refusal;
+use crate::engine::llama_cpp::context::{Batch, Cparams};
+use crate::engine::llama_cpp::error::LoadError;
 use crate::engine::llama_cpp::hparams::Hparams;
 use crate::engine::llama_cpp::placement::Placement;
-use crate::engine::llama_cpp::release::Traits;
-use crate::engine::llama_cpp::weights::{Slot, Weights};
+use crate::engine::llama_cpp::release::ReleaseTraits;
+use crate::engine::llama_cpp::weights::{LlmTensor, Weights};
 use attention::AttentionInput;
 use transformer::Transformer;
 
 /// A graph under construction and everything that it is made of.
-struct Build<'a> {
+struct GraphBuilder<'a> {
     g: &'a mut Graph,
-    release: &'static Traits,
+    release: &'static ReleaseTraits,
     architecture: A,
     hp: &'a Hparams,
     weights: &'a Weights,
     placement: &'a Placement,
     memory: &'a Memory,
-    cx: &'a Context,
+    cx: &'a Cparams,
     batch: Batch,
     /// Tensors of the file that the graph has already: per weight and device.
-    known: Vec<Id>,
+    known: Vec<TensorId>,
     /// Caches that the graph has already: per block, K and V.
-    caches: Vec<[Id; 2]>,
+    caches: Vec<[TensorId; 2]>,
     /// The same of recurrent blocks: rolling and recurrent states.
-    states: Vec<[Id; 2]>,
+    states: Vec<[TensorId; 2]>,
     full: Option<AttentionInput>,
     window: Option<AttentionInput>,
     /// The first tensor that the architecture needs and the file lacks.
     missing: Option<String>,
     /// The embeddings as they came in, further vision levels included.
-    inp_embd: Id,
+    inp_embd: TensorId,
 }
 
 /// Builds the graph of `model` in `graph`, whatever that held before.
@@ -63,18 +63,18 @@ struct Build<'a> {
 /// # Errors
 /// When the file lacks a tensor that its architecture needs.
 pub fn build(
-    model: &Loaded,
-    context: &Context,
+    model: &LoadedModel,
+    context: &Cparams,
     batch: Batch,
     placement: &Placement,
     memory: &Memory,
     graph: &mut Graph,
-) -> Result<(), Refusal> {
+) -> Result<(), LoadError> {
     let hp = &model.hparams;
     let devices = usize::from(placement.cpu) + 1;
     graph.clear();
     graph.reserve(hp.n_layer_all * 128);
-    let mut build = Build {
+    let mut build = GraphBuilder {
         g: graph,
         release: model.release,
         architecture: model.family.architecture,
@@ -84,13 +84,13 @@ pub fn build(
         memory,
         cx: context,
         batch,
-        known: vec![Id::NONE; model.weights.all.len() * devices],
-        caches: vec![[Id::NONE; 2]; hp.n_layer_all],
-        states: vec![[Id::NONE; 2]; hp.n_layer_all],
+        known: vec![TensorId::NONE; model.weights.all.len() * devices],
+        caches: vec![[TensorId::NONE; 2]; hp.n_layer_all],
+        states: vec![[TensorId::NONE; 2]; hp.n_layer_all],
         full: None,
         window: None,
         missing: None,
-        inp_embd: Id::NONE,
+        inp_embd: TensorId::NONE,
     };
     match build.architecture {
         A::Llama4 => build.llama4(),
@@ -106,7 +106,7 @@ pub fn build(
         }
     }
     match build.missing {
-        Some(name) => Err(Refusal::model(format!(
+        Some(name) => Err(LoadError::model(format!(
             "the file has no tensor {name}, which its architecture requires: \
                                                   convert the model again"
         ))),
@@ -121,22 +121,22 @@ enum Norm {
     Layer,
 }
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// Normalises `x` and applies the weights of `slot`.
-    fn norm(&mut self, x: Id, slot: Slot, kind: Norm, il: usize) -> Id {
+    fn norm(&mut self, x: TensorId, slot: LlmTensor, kind: Norm, il: usize) -> TensorId {
         let weight = self.need(il, slot);
         let bias = self.bias(il, slot);
         self.norm_with(x, weight, bias, kind, Some(il))
     }
 
     /// Root-mean-square normalisation with the weights of `slot`.
-    fn rms(&mut self, x: Id, slot: Slot, il: usize) -> Id {
+    fn rms(&mut self, x: TensorId, slot: LlmTensor, il: usize) -> TensorId {
         let weight = self.need(il, slot);
-        self.norm_with(x, weight, Id::NONE, Norm::Rms, Some(il))
+        self.norm_with(x, weight, TensorId::NONE, Norm::Rms, Some(il))
     }
 
     /// Normalises `x`, then weights and bias as far as they exist. In a block, the first step stays on the block's device.
-    fn norm_with(&mut self, x: Id, weight: Id, bias: Id, kind: Norm, il: Option<usize>) -> Id {
+    fn norm_with(&mut self, x: TensorId, weight: TensorId, bias: TensorId, kind: Norm, il: Option<usize>) -> TensorId {
         let mut y = match kind {
             Norm::Rms => self.g.rms_norm(x),
             Norm::Layer => self.g.layer_norm(x),
@@ -158,23 +158,23 @@ impl Build<'_> {
 
     /// Keeps `x` on the device of block `il`, where llama.cpp's own code does: when all layers are offloaded, or for few
     /// tokens.
-    fn pin(&mut self, x: Id, il: usize) {
+    fn pin(&mut self, x: TensorId, il: usize) {
         if self.batch.has_few_tokens() || self.placement.full_offload {
             self.g[x].pin = self.placement.layers[il];
         }
     }
 
     /// Limits every element to a range.
-    fn clamp(&mut self, x: Id) -> Id {
+    fn clamp(&mut self, x: TensorId) -> TensorId {
         if self.release.clamps_in_place { self.g.clamp_in_place(x) } else { self.g.clamp(x) }
     }
 
-    fn label(&mut self, x: Id, label: &'static str, il: Option<usize>) -> Id {
+    fn label(&mut self, x: TensorId, label: &'static str, il: Option<usize>) -> TensorId {
         self.g.name(x, label, il.map_or(-1, |il| il as i16))
     }
 
     /// In the last block only the rows go on whose logits are wanted.
-    fn keep_outputs<const N: usize>(&mut self, il: usize, out_ids: Id, of: [Id; N]) -> [Id; N] {
+    fn keep_outputs<const N: usize>(&mut self, il: usize, out_ids: TensorId, of: [TensorId; N]) -> [TensorId; N] {
         let last = il + 1 == self.hp.n_layer();
         if !last || self.keeps_last_rows() {
             return of;
@@ -188,23 +188,23 @@ impl Build<'_> {
     }
 
     /// The end of every graph: normalisation and logits.
-    fn finish(&mut self, x: Id, kind: Norm) -> Id {
+    fn finish(&mut self, x: TensorId, kind: Norm) -> TensorId {
         let x = self.final_norm(x, kind);
         self.logits(x)
     }
 
-    fn final_norm(&mut self, x: Id, kind: Norm) -> Id {
-        let weight = self.need_global(Slot::OutputNorm);
-        let bias = self.global_bias(Slot::OutputNorm);
+    fn final_norm(&mut self, x: TensorId, kind: Norm) -> TensorId {
+        let weight = self.need_global(LlmTensor::OutputNorm);
+        let bias = self.global_bias(LlmTensor::OutputNorm);
         let x = self.norm_with(x, weight, bias, kind, None);
         self.g[x].output = true;
         self.label(x, "result_norm", None)
     }
 
-    fn logits(&mut self, x: Id) -> Id {
+    fn logits(&mut self, x: TensorId) -> TensorId {
         let output = self.output_weight();
         let mut x = self.g.mul_mat(output, x);
-        let scale = self.global_scale(Slot::Output);
+        let scale = self.global_scale(LlmTensor::Output);
         if scale.is_some() {
             x = self.g.mul(x, scale);
         }
@@ -212,19 +212,19 @@ impl Build<'_> {
     }
 
     /// Normalises without insisting on the block's device.
-    fn free_rms(&mut self, x: Id, slot: Slot, il: usize) -> Id {
+    fn free_rms(&mut self, x: TensorId, slot: LlmTensor, il: usize) -> TensorId {
         let weight = self.need(il, slot);
-        self.norm_with(x, weight, Id::NONE, Norm::Rms, None)
+        self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None)
     }
 
     /// Logits and their bias, as far as there is one.
-    fn output_bias(&mut self, logits: Id) -> Id {
-        let bias = self.global_bias(Slot::Output);
+    fn output_bias(&mut self, logits: TensorId) -> TensorId {
+        let bias = self.global_bias(LlmTensor::Output);
         if bias.is_some() { self.g.add(logits, bias) } else { logits }
     }
 
     /// Logits, kept within bounds where the model says so.
-    fn capped(&mut self, logits: Id) -> Id {
+    fn capped(&mut self, logits: TensorId) -> TensorId {
         if !self.hp.final_soft_cap {
             return logits;
         }
@@ -234,7 +234,7 @@ impl Build<'_> {
     }
 
     /// Adds the logits, and all that leads to them, to the graph.
-    fn close(&mut self, logits: Id) {
+    fn close(&mut self, logits: TensorId) {
         self.g[logits].output = true;
         self.g.expand(logits);
     }

@@ -1,46 +1,46 @@
 //! What a compute buffer is made of: everything that is alive when it is fullest.
 
-use super::Watched;
+use super::AllocationDetails;
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::allocate::Lifetime;
-use crate::engine::ggml::tensor::{Buffer, Op, Place, Tensor};
-use crate::plan::{Alive, Branch, Held, Kind, Peak, Term};
+use crate::engine::ggml::tensor::{BackendId, Buffer, Op, Tensor};
+use crate::plan::{AliveKind, AliveTensors, Branch, BufferKind, Peak, Term};
 use crate::units::Bytes;
 
 /// Operands that are looked at for a label.
 const NEAR: usize = 6;
 
 /// The fullest moment of the buffer of `bytes` bytes at `place`, which stands for the plan's `device`.
-pub(super) fn peak(device: usize, place: Place, bytes: u64, watched: &Watched) -> Peak {
-    let here = || watched.lifetimes.iter().filter(|life| life.place == place);
+pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &AllocationDetails) -> Peak {
+    let here = || details.lifetimes.iter().filter(|life| life.place == place);
     // the buffer is as large as the farthest end of any tensor
     let farthest = here().max_by_key(|life| (life.offset.saturating_add(life.bytes), std::cmp::Reverse(life.from)));
     let moment = farthest.map_or(0, |life| life.from);
-    let streamed = Streamed::of(place, watched);
-    let mut alive: Vec<Alive> = Vec::new();
+    let streamed = CopiedSources::of(place, details);
+    let mut alive: Vec<AliveKind> = Vec::new();
     for life in here().filter(|life| life.from <= moment && moment <= life.until && life.bytes > 0) {
-        add(&mut alive, life, &watched.graph, &streamed);
+        add(&mut alive, life, &details.graph, &streamed);
     }
     let held: u64 = alive.iter().map(|alive| alive.bytes.0).sum();
     if let Some(rest) = bytes.checked_sub(held).filter(|rest| *rest > 0) {
-        alive.push(Alive { kind: Kind::Gaps, bytes: Bytes(rest), tensors: Vec::new() });
+        alive.push(AliveKind { kind: BufferKind::Fragmentation, bytes: Bytes(rest), tensors: Vec::new() });
     }
     alive.sort_by_key(|alive| std::cmp::Reverse(alive.bytes));
     for kind in &mut alive {
         kind.tensors.sort_by_key(|held| std::cmp::Reverse(held.bytes));
     }
-    let node = watched
+    let node = details
         .schedule
         .nodes
         .get(moment)
-        .map_or_else(String::new, |(id, _)| name(&watched.graph[*id], &watched.graph));
-    let steps = watched.schedule.nodes.len();
+        .map_or_else(String::new, |(id, _)| name(&details.graph[*id], &details.graph));
+    let steps = details.schedule.nodes.len();
     Peak { device, bytes: Bytes(bytes), node, step: (moment + 1).min(steps), steps, alive }
 }
 
 /// The same as terms of a sum.
 pub(super) fn branch(name: String, peak: &Peak) -> Branch {
-    let term = |alive: &Alive| {
+    let term = |alive: &AliveKind| {
         let formula = match alive.tensors.as_slice() {
             [] => "the rest of the buffer".to_owned(),
             [one] if one.count == 1 => format!("{}: {}", one.name, one.shape),
@@ -51,12 +51,12 @@ pub(super) fn branch(name: String, peak: &Peak) -> Branch {
     Branch { name, bytes: peak.bytes, terms: peak.alive.iter().map(term).collect() }
 }
 
-fn add(alive: &mut Vec<Alive>, life: &Lifetime, graph: &Graph, streamed: &Streamed) {
+fn add(alive: &mut Vec<AliveKind>, life: &Lifetime, graph: &Graph, streamed: &CopiedSources) {
     let tensor = &graph[life.id];
     let (kind, bytes) = (kind(tensor, graph, streamed), Bytes(life.bytes));
-    let held = Held { name: name(tensor, graph), shape: shape(tensor), count: 1, bytes };
+    let held = AliveTensors { name: name(tensor, graph), shape: shape(tensor), count: 1, bytes };
     let Some(known) = alive.iter_mut().find(|known| known.kind == kind) else {
-        alive.push(Alive { kind, bytes, tensors: vec![held] });
+        alive.push(AliveKind { kind, bytes, tensors: vec![held] });
         return;
     };
     known.bytes += bytes;
@@ -96,61 +96,61 @@ fn shape(tensor: &Tensor) -> String {
 }
 
 /// Weights and caches that a device has copies of, by label and block.
-struct Streamed(Vec<(Buffer, &'static str, i16)>);
+struct CopiedSources(Vec<(Buffer, &'static str, i16)>);
 
-impl Streamed {
-    fn of(place: Place, watched: &Watched) -> Self {
-        let splits = watched.schedule.splits.iter().filter(|split| split.place == place);
-        let inputs = splits.flat_map(|split| watched.schedule.inputs(split)).map(|id| &watched.graph[*id]);
+impl CopiedSources {
+    fn of(place: BackendId, details: &AllocationDetails) -> Self {
+        let splits = details.schedule.splits.iter().filter(|split| split.place == place);
+        let inputs = splits.flat_map(|split| details.schedule.inputs(split)).map(|id| &details.graph[*id]);
         let original = |tensor: &Tensor| {
-            let owner = tensor.view_of.get().map_or(tensor.buffer, |id| watched.graph[id].buffer);
+            let owner = tensor.view_of.get().map_or(tensor.buffer, |id| details.graph[id].buffer);
             (owner != Buffer::Unallocated).then_some((owner, tensor.label, tensor.layer))
         };
         Self(inputs.filter_map(original).collect())
     }
 
-    fn kind(&self, copy: &Tensor) -> Option<Kind> {
+    fn kind(&self, copy: &Tensor) -> Option<BufferKind> {
         let (buffer, ..) = self.0.iter().find(|(_, label, block)| (*label, *block) == (copy.label, copy.layer))?;
         match buffer {
-            Buffer::Weights(_) => Some(Kind::StreamedWeights),
-            Buffer::Cache(_) => Some(Kind::StreamedCaches),
+            Buffer::Weights(_) => Some(BufferKind::CopiedWeights),
+            Buffer::Cache(_) => Some(BufferKind::CopiedCaches),
             Buffer::Unallocated => None,
         }
     }
 }
 
 /// Kinds by the beginning of a label; the first that fits counts.
-const LABELS: [(&str, Kind); 19] = [
-    ("result_output", Kind::Logits),
-    ("kq_soft_max", Kind::Scores),
-    ("kqv", Kind::Attention),
-    ("kq", Kind::Scores),
-    ("fattn", Kind::Attention),
-    ("wqkv", Kind::Attention),
-    ("ffn_moe_logits", Kind::Routing),
-    ("ffn_moe_probs", Kind::Routing),
-    ("ffn_moe_topk", Kind::Routing),
-    ("ffn_moe_weights", Kind::Routing),
-    ("ffn_moe_argsort", Kind::Routing),
-    ("ffn_moe_out", Kind::Hidden),
-    ("ffn_moe", Kind::Experts),
-    ("ffn_inp", Kind::Hidden),
-    ("ffn_out", Kind::Hidden),
-    ("ffn", Kind::FeedForward),
-    ("delta_net", Kind::States),
-    ("embd", Kind::Hidden),
-    ("l_out", Kind::Hidden),
+const LABELS: [(&str, BufferKind); 19] = [
+    ("result_output", BufferKind::Logits),
+    ("kq_soft_max", BufferKind::Scores),
+    ("kqv", BufferKind::Attention),
+    ("kq", BufferKind::Scores),
+    ("fattn", BufferKind::Attention),
+    ("wqkv", BufferKind::Attention),
+    ("ffn_moe_logits", BufferKind::Routing),
+    ("ffn_moe_probs", BufferKind::Routing),
+    ("ffn_moe_topk", BufferKind::Routing),
+    ("ffn_moe_weights", BufferKind::Routing),
+    ("ffn_moe_argsort", BufferKind::Routing),
+    ("ffn_moe_out", BufferKind::Hidden),
+    ("ffn_moe", BufferKind::Experts),
+    ("ffn_inp", BufferKind::Hidden),
+    ("ffn_out", BufferKind::Hidden),
+    ("ffn", BufferKind::FeedForward),
+    ("delta_net", BufferKind::States),
+    ("embd", BufferKind::Hidden),
+    ("l_out", BufferKind::Hidden),
 ];
 
 /// What labels of inputs hold.
 const INPUTS: [&str; 3] = ["inp_", "out_ids", "rs_s_copy"];
 
-fn kind(tensor: &Tensor, graph: &Graph, streamed: &Streamed) -> Kind {
+fn kind(tensor: &Tensor, graph: &Graph, streamed: &CopiedSources) -> BufferKind {
     if tensor.op == Op::None {
         return match tensor.label {
-            label if label.contains("mask") => Kind::Masks,
-            label if INPUTS.iter().any(|part| label.contains(part)) => Kind::Inputs,
-            _ => streamed.kind(tensor).unwrap_or(Kind::Crossings),
+            label if label.contains("mask") => BufferKind::Masks,
+            label if INPUTS.iter().any(|part| label.contains(part)) => BufferKind::Inputs,
+            _ => streamed.kind(tensor).unwrap_or(BufferKind::SplitInputs),
         };
     }
     // a product is something new; other steps are still about what they began with
@@ -158,14 +158,14 @@ fn kind(tensor: &Tensor, graph: &Graph, streamed: &Streamed) -> Kind {
     let label = about.map_or("", |tensor| tensor.label);
     let labelled = LABELS.iter().find(|(start, _)| label.starts_with(start)).map(|(_, kind)| *kind);
     labelled.unwrap_or(match tensor.op {
-        Op::MulMatId | Op::AddId => Kind::Experts,
-        Op::SoftMax => Kind::Scores,
-        Op::Rope | Op::FlashAttn => Kind::Attention,
-        Op::Argsort => Kind::Routing,
-        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => Kind::States,
-        Op::Norm | Op::RmsNorm => Kind::Hidden,
-        Op::Glu => Kind::FeedForward,
-        _ => Kind::Steps,
+        Op::MulMatId | Op::AddId => BufferKind::Experts,
+        Op::SoftMax => BufferKind::Scores,
+        Op::Rope | Op::FlashAttn => BufferKind::Attention,
+        Op::Argsort => BufferKind::Routing,
+        Op::SsmConv | Op::SsmScan | Op::GatedDeltaNet => BufferKind::States,
+        Op::Norm | Op::RmsNorm => BufferKind::Hidden,
+        Op::Glu => BufferKind::FeedForward,
+        _ => BufferKind::Intermediates,
     })
 }
 

@@ -7,10 +7,10 @@ mod keys;
 mod per_architecture;
 
 use super::architecture::Architecture;
-use super::error::Refusal;
-use super::release::Traits;
+use super::error::LoadError;
+use super::release::ReleaseTraits;
 use crate::gguf::Header;
-use keys::Keys;
+use keys::HeaderKeys;
 
 /// What llama.cpp knows of a model before it looks at tensors. Lists have one entry per block.
 #[derive(Clone, Debug, Default)]
@@ -113,13 +113,15 @@ impl Hparams {
     ///
     /// # Errors
     /// When a key is missing that llama.cpp of that release cannot do without, or lists are shorter than the number of blocks.
-    pub fn read(header: &Header, architecture: Architecture, release: &Traits) -> Result<Self, Refusal> {
-        let keys = Keys::of(header);
+    pub fn read(header: &Header, architecture: Architecture, release: &ReleaseTraits) -> Result<Self, LoadError> {
+        let keys = HeaderKeys::of(header);
         let n_layer_all = usize::try_from(keys.need("block_count")?).unwrap_or(usize::MAX);
         let n_embd = keys.need("embedding_length")?;
         let n_ctx_train = keys.need("context_length")?;
         if n_layer_all == 0 || n_layer_all > MAX_LAYERS {
-            return Err(Refusal::model(format!("block_count is {n_layer_all}: llama.cpp supports 1 to {MAX_LAYERS}")));
+            return Err(LoadError::model(format!(
+                "block_count is {n_layer_all}: llama.cpp supports 1 to {MAX_LAYERS}"
+            )));
         }
         let n_head = keys.each("attention.head_count", n_layer_all)?.unwrap_or_else(|| vec![0; n_layer_all]);
         let n_head_kv = keys.each("attention.head_count_kv", n_layer_all)?.unwrap_or_else(|| n_head.clone());
@@ -156,7 +158,9 @@ impl Hparams {
             ..Self::default()
         };
         if hparams.n_layer_nextn >= n_layer_all {
-            return Err(Refusal::model("nextn_predict_layers leaves no block: block_count must be larger".to_owned()));
+            return Err(LoadError::model(
+                "nextn_predict_layers leaves no block: block_count must be larger".to_owned(),
+            ));
         }
         hparams.read_architecture(&keys, architecture, release)?;
         hparams.attends = hparams.is_recr.iter().map(|recurrent| !recurrent).collect();

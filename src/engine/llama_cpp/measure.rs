@@ -2,41 +2,41 @@
 //! and allocating it.
 
 use super::cache::Memory;
-use super::context::{Context, Options};
-use super::error::Refusal;
+use super::context::{ContextParams, Cparams};
+use super::error::LoadError;
 use super::graph;
 use super::pipeline::Pipeline;
 use super::placement::Placement;
 use super::probe::Probe;
-use super::{Device, Loaded, Measured, Watched};
+use super::{AllocationDetails, Device, LoadedModel, MemoryBreakdown};
 use crate::engine::ggml::allocate;
-use crate::engine::ggml::schedule::{Schedule, Scheduler, Trace};
-use crate::engine::ggml::{Backend, Graph};
+use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler};
+use crate::engine::ggml::{BackendProps, Graph};
 
 /// Measures one model on the same devices again and again, in the same memory.
 #[derive(Debug)]
 pub struct Measurer<'a> {
-    pub model: &'a Loaded,
+    pub model: &'a LoadedModel,
     pub devices: &'a [Device],
     /// What the devices' buffers and operations are like, RAM last.
-    backends: Vec<Backend>,
+    backends: Vec<BackendProps>,
     /// The graph measured last, with the scheduler's copies.
     graph: Graph,
     schedule: Schedule,
-    latest: Option<(Options, Layout)>,
+    latest: Option<(ContextParams, MeasureLayout)>,
 }
 
 /// Where weights and caches are, by which parameters.
 #[derive(Debug)]
-struct Layout {
-    context: Context,
+struct MeasureLayout {
+    context: Cparams,
     placement: Placement,
     memory: Memory,
     pipeline: Pipeline,
 }
 
 impl<'a> Measurer<'a> {
-    pub fn new(model: &'a Loaded, devices: &'a [Device]) -> Self {
+    pub fn new(model: &'a LoadedModel, devices: &'a [Device]) -> Self {
         let (graph, schedule, latest) = Default::default();
         Self { model, devices, backends: super::backends(devices), graph, schedule, latest }
     }
@@ -45,7 +45,7 @@ impl<'a> Measurer<'a> {
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
-    pub fn measure(&mut self, placement: &Placement, options: &Options) -> Result<Measured, Refusal> {
+    pub fn measure(&mut self, placement: &Placement, options: &ContextParams) -> Result<MemoryBreakdown, LoadError> {
         let layout = self.schedule(placement, options, None)?;
         let compute = allocate::reserve(&self.graph, &self.schedule, &self.backends, None);
         let measured = self.measured(&layout, compute);
@@ -58,14 +58,15 @@ impl<'a> Measurer<'a> {
     ///
     /// # Errors
     /// As [`Self::measure`].
-    pub fn watch(
+    pub fn measure_traced(
         mut self,
         placement: &Placement,
-        options: &Options,
-        passes: Option<&mut Trace>,
-    ) -> Result<(Measured, Watched), Refusal> {
-        let is_it =
-            |latest: &(Options, Layout)| passes.is_none() && latest.0 == *options && latest.1.placement == *placement;
+        options: &ContextParams,
+        passes: Option<&mut PassTrace>,
+    ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
+        let is_it = |latest: &(ContextParams, MeasureLayout)| {
+            passes.is_none() && latest.0 == *options && latest.1.placement == *placement
+        };
         let layout = match self.latest.take().filter(is_it) {
             Some((_, layout)) => layout,
             None => self.schedule(placement, options, passes)?,
@@ -74,40 +75,40 @@ impl<'a> Measurer<'a> {
         let compute = allocate::reserve(&self.graph, &self.schedule, &self.backends, Some(&mut lifetimes));
         let measured = self.measured(&layout, compute);
         let Self { graph, schedule, .. } = self;
-        let Layout { memory, pipeline, .. } = layout;
-        Ok((measured, Watched { memory, graph, schedule, lifetimes, pipeline }))
+        let MeasureLayout { memory, pipeline, .. } = layout;
+        Ok((measured, AllocationDetails { memory, graph, schedule, lifetimes, pipeline }))
     }
 
     /// What caches there are, and in what shapes.
     ///
     /// # Errors
     /// As [`Self::measure`].
-    pub fn memory(&mut self, placement: &Placement, options: &Options) -> Result<Memory, Refusal> {
+    pub fn memory(&mut self, placement: &Placement, options: &ContextParams) -> Result<Memory, LoadError> {
         Ok(self.lay_out(placement, options)?.memory)
     }
 
     /// Everything but the graph.
-    fn lay_out(&mut self, placement: &Placement, options: &Options) -> Result<Layout, Refusal> {
-        let Loaded { release, family, hparams, .. } = self.model;
-        let mut context = Context::new(options, hparams, release)?;
+    fn lay_out(&mut self, placement: &Placement, options: &ContextParams) -> Result<MeasureLayout, LoadError> {
+        let LoadedModel { release, family, hparams, .. } = self.model;
+        let mut context = Cparams::new(options, hparams, release)?;
         let memory = Memory::new(hparams, family.architecture, &context, placement);
         let probe = Probe { model: self.model, placement, memory: &memory, backends: &self.backends };
         probe.resolve(&mut context, options, &mut self.graph)?;
         let pipeline = Pipeline::of(self.devices, placement, &context);
-        Ok(Layout { context, placement: placement.clone(), memory, pipeline })
+        Ok(MeasureLayout { context, placement: placement.clone(), memory, pipeline })
     }
 
     /// Builds the worst-case graph and spreads it over the devices.
     fn schedule(
         &mut self,
         placement: &Placement,
-        options: &Options,
-        passes: Option<&mut Trace>,
-    ) -> Result<Layout, Refusal> {
+        options: &ContextParams,
+        passes: Option<&mut PassTrace>,
+    ) -> Result<MeasureLayout, LoadError> {
         self.latest = None;
         let layout = self.lay_out(placement, options)?;
         let Self { model, backends, graph, schedule, .. } = self;
-        let Layout { context, memory, pipeline, .. } = &layout;
+        let MeasureLayout { context, memory, pipeline, .. } = &layout;
         graph::build(model, context, context.reserved(), placement, memory, graph)?;
         let scheduler = Scheduler {
             backends,
@@ -120,9 +121,9 @@ impl<'a> Measurer<'a> {
         Ok(layout)
     }
 
-    fn measured(&self, layout: &Layout, compute: Vec<u64>) -> Measured {
-        let Layout { context, placement, memory, .. } = layout;
-        Measured {
+    fn measured(&self, layout: &MeasureLayout, compute: Vec<u64>) -> MemoryBreakdown {
+        let MeasureLayout { context, placement, memory, .. } = layout;
+        MemoryBreakdown {
             model: placement.weights(self.model, &self.backends),
             context: memory.bytes(&self.backends),
             compute,

@@ -1,7 +1,7 @@
 //! When several devices work as a pipeline (`llama_context`, 0.1.161).
 
 use super::Device;
-use super::context::Context;
+use super::context::Cparams;
 use super::placement::Placement;
 
 /// What it takes.
@@ -21,7 +21,7 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn of(devices: &[Device], placement: &Placement, context: &Context) -> Self {
+    pub(super) fn of(devices: &[Device], placement: &Placement, context: &Cparams) -> Self {
         Self {
             several_gpus: devices.len() > 1,
             all_layers: placement.full_offload,

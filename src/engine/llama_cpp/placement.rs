@@ -1,16 +1,16 @@
 //! Which device holds which tensor (`load_tensors` in `llama-model.cpp`, `create_tensor` in `llama-model-loader.cpp`,
 //! 0.1.161).
 
-use super::Loaded;
+use super::LoadedModel;
 use super::architecture::Architecture;
 use super::hparams::Hparams;
-use super::weights::{self, Slot, Weight, Weights};
-use crate::engine::ggml::Backend;
-use crate::engine::ggml::tensor::Place;
+use super::weights::{self, LlmTensor, Weight, Weights};
+use crate::engine::ggml::BackendProps;
+use crate::engine::ggml::tensor::BackendId;
 
 /// Which of a block's tensors go elsewhere than the block (the patterns of `common/fit.cpp`, 0.1.161).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum OverrideGroup {
     /// Its experts.
     Experts,
     /// Its feed-forward part, router included: all matrices.
@@ -23,18 +23,18 @@ pub enum Part {
 
 /// Tensors of a block that go elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overflow {
+pub struct TensorOverride {
     /// The block.
     pub block: usize,
     /// Which of its tensors.
-    pub part: Part,
+    pub part: OverrideGroup,
     /// The GPU that takes them; none for RAM.
-    pub gpu: Option<Place>,
+    pub gpu: Option<BackendId>,
 }
 
 /// How layers are to be spread.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct SplitRequest<'a> {
     /// Layers on GPUs, the output layer counted; none for all.
     pub gpu_layers: Option<u64>,
     /// Share of the layers per GPU; all zero or empty for the share of free memory.
@@ -42,34 +42,34 @@ pub struct Request<'a> {
     /// Free bytes per GPU.
     pub free: &'a [u64],
     /// What goes elsewhere than its layer; of several for one tensor the first counts.
-    pub overrides: &'a [Overflow],
+    pub overrides: &'a [TensorOverride],
 }
 
 /// The home of every layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Per block.
-    pub layers: Vec<Place>,
+    pub layers: Vec<BackendId>,
     /// Of the output layer.
-    pub output: Place,
+    pub output: BackendId,
     /// The CPU.
-    pub cpu: Place,
+    pub cpu: BackendId,
     /// Every layer is on a GPU, the output layer too.
     pub full_offload: bool,
     /// By block; those of one block in the order in which they were given.
-    overrides: Vec<Overflow>,
+    overrides: Vec<TensorOverride>,
 }
 
 impl Placement {
     /// Spreads the layers.
-    pub fn new(hparams: &Hparams, request: &Request<'_>) -> Self {
+    pub fn new(hparams: &Hparams, request: &SplitRequest<'_>) -> Self {
         let gpus = request.free.len();
         let blocks = hparams.n_layer_all as u64;
         let asked = request.gpu_layers.unwrap_or(blocks + 1);
         let first = (blocks + 1).saturating_sub(asked);
         let count = if gpus == 0 { 0 } else { asked.min(blocks + 1) };
         let bounds = bounds(request);
-        let cpu = gpus as Place;
+        let cpu = gpus as BackendId;
         let mut overrides = request.overrides.to_vec();
         overrides.sort_by_key(|to| to.block);
         let place = |il: u64| {
@@ -78,7 +78,7 @@ impl Placement {
             }
             let at = (il - first) as f32 / count as f32;
             // rounding can leave the last bound below 1; the last GPU takes what lies beyond
-            bounds.partition_point(|bound| *bound <= at).min(gpus - 1) as Place
+            bounds.partition_point(|bound| *bound <= at).min(gpus - 1) as BackendId
         };
         Self {
             layers: (0..blocks).map(place).collect(),
@@ -95,12 +95,12 @@ impl Placement {
     }
 
     /// The device of every block, then that of the output layer.
-    pub fn homes(&self) -> Vec<Place> {
+    pub fn homes(&self) -> Vec<BackendId> {
         self.layers.iter().copied().chain([self.output]).collect()
     }
 
     /// The home of a tensor of block `il` that is for this; what lies beyond the blocks is with the output layer.
-    pub fn in_block(&self, il: usize, slot: Option<Slot>) -> Place {
+    pub fn in_block(&self, il: usize, slot: Option<LlmTensor>) -> BackendId {
         let home = self.layers.get(il).copied().unwrap_or(self.output);
         let own = self.overrides.partition_point(|to| to.block < il);
         let mut own = self.overrides[own..].iter().take_while(|to| to.block == il);
@@ -109,37 +109,38 @@ impl Placement {
     }
 
     /// The home of a tensor of the whole model that is for this; block 0 computes what belongs to no block.
-    pub fn of_model(&self, slot: Option<Slot>, architecture: Architecture) -> Place {
+    pub fn of_model(&self, slot: Option<LlmTensor>, architecture: Architecture) -> BackendId {
         match slot {
-            Some(slot) if Slot::LOOKED_UP.contains(&slot) => self.cpu,
-            Some(Slot::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
-            Some(Slot::Output | Slot::OutputNorm) | None => self.output,
+            Some(slot) if LlmTensor::LOOKED_UP.contains(&slot) => self.cpu,
+            Some(LlmTensor::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
+            Some(LlmTensor::Output | LlmTensor::OutputNorm) | None => self.output,
             Some(_) => self.layers[0],
         }
     }
 
     /// Bytes of weights per device, the CPU last. (What the graph never asks for is not loaded.)
-    pub fn weights(&self, model: &Loaded, backends: &[Backend]) -> Vec<u64> {
-        let Loaded { release, hparams, weights: tensors, .. } = model;
+    pub fn weights(&self, model: &LoadedModel, backends: &[BackendProps]) -> Vec<u64> {
+        let LoadedModel { release, hparams, weights: tensors, .. } = model;
         let architecture = model.family.architecture;
         let blocks = if release.loads_drafts.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
         let mut bytes = vec![0; backends.len()];
         let mut put =
-            |weight: &Weight, place: Place| bytes[usize::from(place)] += weight.on(&backends[usize::from(place)]);
+            |weight: &Weight, place: BackendId| bytes[usize::from(place)] += weight.on(&backends[usize::from(place)]);
         for weight in &tensors.all {
             let slot = weight.role.map(|(slot, _)| slot);
             match (weight.block, slot) {
                 // blocks that predict further tokens
                 (Some(il), _) if il >= blocks && il < hparams.n_layer_all => {}
                 (Some(il), _) => put(weight, self.in_block(il, slot)),
-                (None, Some(Slot::RopeFreqs | Slot::RopeLong | Slot::RopeShort)) => {
+                (None, Some(LlmTensor::RopeFreqs | LlmTensor::RopeLong | LlmTensor::RopeShort)) => {
                     self.rope_homes(hparams, architecture).into_iter().for_each(|place| put(weight, place));
                 }
                 (None, _) => put(weight, self.of_model(slot, architecture)),
             }
         }
-        let tied = architecture.loads_output() && tensors.find_global(Slot::Output, weights::Part::Weight).is_none();
-        if let (true, Some(index)) = (tied, tensors.find_global(Slot::TokenEmbd, weights::Part::Weight)) {
+        let tied = architecture.loads_output()
+            && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
+        if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
             // Gemma 4 makes the output's copy before the embeddings, and so has both even in RAM
             if self.output != self.cpu || architecture == Architecture::Gemma4 {
                 put(&tensors.all[index], self.output);
@@ -149,7 +150,7 @@ impl Placement {
     }
 
     /// Every device whose blocks rotate by factors has these of its own.
-    fn rope_homes(&self, hparams: &Hparams, architecture: Architecture) -> Vec<Place> {
+    fn rope_homes(&self, hparams: &Hparams, architecture: Architecture) -> Vec<BackendId> {
         let uses = |il: &usize| architecture != Architecture::Gemma4 || !hparams.is_swa[*il];
         let mut homes: Vec<_> = (0..hparams.n_layer()).filter(uses).map(|il| self.layers[il]).collect();
         homes.sort_unstable();
@@ -159,36 +160,41 @@ impl Placement {
 
     /// Bytes of the weights that are in RAM wherever the layers are.
     pub fn looked_up(tensors: &Weights) -> u64 {
-        let parts = |slot| [weights::Part::Weight, weights::Part::Bias, weights::Part::Scale].map(|part| (slot, part));
+        let parts = |slot| {
+            [weights::TensorSuffix::Weight, weights::TensorSuffix::Bias, weights::TensorSuffix::Scale]
+                .map(|part| (slot, part))
+        };
         let found =
-            Slot::LOOKED_UP.into_iter().flat_map(parts).filter_map(|(slot, part)| tensors.find_global(slot, part));
-        found.map(|index| tensors.all[index].on(&Backend::CPU)).sum()
+            LlmTensor::LOOKED_UP.into_iter().flat_map(parts).filter_map(|(slot, part)| tensors.find_global(slot, part));
+        found.map(|index| tensors.all[index].on(&BackendProps::CPU)).sum()
     }
 
     /// Bytes of the weights of every block and of the output layer, wherever they are.
-    pub fn weights_by_layer(model: &Loaded) -> Vec<u64> {
-        let Loaded { family, hparams, weights: tensors, .. } = model;
+    pub fn weights_by_layer(model: &LoadedModel) -> Vec<u64> {
+        let LoadedModel { family, hparams, weights: tensors, .. } = model;
         let blocks = hparams.n_layer();
         let mut bytes = vec![0; blocks + 1];
         let mut has_output = !family.architecture.loads_output();
         for weight in &tensors.all {
             match (weight.block, weight.role.map(|role| role.0)) {
                 (Some(il), _) if il < blocks => bytes[il] += weight.bytes,
-                (None, Some(Slot::Output | Slot::OutputNorm)) => {
-                    has_output |= weight.role == Some((Slot::Output, weights::Part::Weight));
+                (None, Some(LlmTensor::Output | LlmTensor::OutputNorm)) => {
+                    has_output |= weight.role == Some((LlmTensor::Output, weights::TensorSuffix::Weight));
                     bytes[blocks] += weight.bytes;
                 }
                 _ => {}
             }
         }
-        if let (false, Some(index)) = (has_output, tensors.find_global(Slot::TokenEmbd, weights::Part::Weight)) {
+        if let (false, Some(index)) =
+            (has_output, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight))
+        {
             bytes[blocks] += tensors.all[index].bytes;
         }
         bytes
     }
 
     /// Bytes of the weights of every block that are on another device than the block.
-    pub fn weights_elsewhere(&self, model: &Loaded) -> Vec<u64> {
+    pub fn weights_elsewhere(&self, model: &LoadedModel) -> Vec<u64> {
         let mut bytes = vec![0; self.layers.len()];
         if self.has_overrides() {
             for weight in &model.weights.all {
@@ -202,35 +208,39 @@ impl Placement {
     }
 }
 
-impl Part {
+impl OverrideGroup {
     /// Whether it holds tensors of this role.
-    const fn covers(self, slot: Slot) -> bool {
+    const fn covers(self, slot: LlmTensor) -> bool {
         // written out, not told by names: it is asked for every tensor of every graph
         match self {
             Self::Experts => {
-                matches!(slot, Slot::FfnGateExps | Slot::FfnUpExps | Slot::FfnGateUpExps | Slot::FfnDownExps)
+                matches!(
+                    slot,
+                    LlmTensor::FfnGateExps | LlmTensor::FfnUpExps | LlmTensor::FfnGateUpExps | LlmTensor::FfnDownExps
+                )
             }
             Self::FeedForward => {
-                matches!(slot, Slot::FfnUp | Slot::FfnUpExps | Slot::FfnUpShexp) || Self::GateAndDown.covers(slot)
+                matches!(slot, LlmTensor::FfnUp | LlmTensor::FfnUpExps | LlmTensor::FfnUpShexp)
+                    || Self::GateAndDown.covers(slot)
             }
             Self::GateAndDown => {
                 matches!(
                     slot,
-                    Slot::FfnGate
-                        | Slot::FfnGateInp
-                        | Slot::FfnGateInpShexp
-                        | Slot::FfnGateExps
-                        | Slot::FfnGateUpExps
-                        | Slot::FfnGateShexp
+                    LlmTensor::FfnGate
+                        | LlmTensor::FfnGateInp
+                        | LlmTensor::FfnGateInpShexp
+                        | LlmTensor::FfnGateExps
+                        | LlmTensor::FfnGateUpExps
+                        | LlmTensor::FfnGateShexp
                 ) || Self::Down.covers(slot)
             }
-            Self::Down => matches!(slot, Slot::FfnDown | Slot::FfnDownExps | Slot::FfnDownShexp),
+            Self::Down => matches!(slot, LlmTensor::FfnDown | LlmTensor::FfnDownExps | LlmTensor::FfnDownShexp),
         }
     }
 }
 
 /// Upper bounds of the GPUs' shares, as fractions of all layers that go to GPUs.
-fn bounds(request: &Request<'_>) -> Vec<f32> {
+fn bounds(request: &SplitRequest<'_>) -> Vec<f32> {
     let given = request.tensor_split.iter().any(|share| *share != 0.0);
     let share = |i: usize| {
         if given { request.tensor_split.get(i).copied().unwrap_or(0.0) } else { request.free[i] as f32 }
@@ -252,12 +262,12 @@ mod tests {
 
     /// As llama.cpp's patterns have them (`common/fit.cpp`, 0.1.161).
     #[rstest]
-    #[case(Part::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps"])]
-    #[case(Part::FeedForward, &["ffn_gate", "ffn_up", "ffn_down"])]
-    #[case(Part::GateAndDown, &["ffn_gate", "ffn_down"])]
-    #[case(Part::Down, &["ffn_down"])]
-    fn parts_hold_what_begins_like_their_patterns(#[case] part: Part, #[case] patterns: &[&str]) {
-        for slot in Slot::ALL {
+    #[case(OverrideGroup::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps"])]
+    #[case(OverrideGroup::FeedForward, &["ffn_gate", "ffn_up", "ffn_down"])]
+    #[case(OverrideGroup::GateAndDown, &["ffn_gate", "ffn_down"])]
+    #[case(OverrideGroup::Down, &["ffn_down"])]
+    fn parts_hold_what_begins_like_their_patterns(#[case] part: OverrideGroup, #[case] patterns: &[&str]) {
+        for slot in LlmTensor::ALL {
             let begins = patterns.iter().any(|pattern| slot.name().starts_with(pattern));
             assert_eq!(part.covers(slot), begins, "{}", slot.name());
         }

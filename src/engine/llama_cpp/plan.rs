@@ -1,29 +1,30 @@
 //! A plan as llama-server would carry it out.
 
-mod ask;
-mod outlook;
+mod params;
 mod placed;
+mod preflight;
 
 use std::sync::Arc;
 
-use super::fit::Refused;
+use super::fit::NoRoom;
 use super::measure::Measurer;
 use super::placement::Placement;
-use super::settled::Settled;
-use super::{Watched, graph_plan};
-use crate::engine::id::{Aim, EngineError, EngineId};
-use crate::engine::outlook::Outlook;
+use super::resolved::ResolvedRequest;
+use super::{AllocationDetails, graph_plan};
+use crate::engine::id::{EngineError, EngineId, FitGoal};
+use crate::engine::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
-use crate::machine::{Backend, Machine, joined};
+use crate::machine::{Backend, Machine, rpc};
 use crate::plan::{
-    Confidence, DevicePlan, Gist, GraphPlan, GraphSize, GraphUse, LayerPlan, Peak, Plan, Term, Totals, Verdict, Why,
+    Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, LayerPlan, Peak, Plan, PlanSummary, Term, Totals, Verdict,
+    Why,
 };
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
-use ask::Ask;
-use placed::Placed;
+use params::ServerParams;
+use placed::PlacedModel;
 
-pub use ask::gpus as visible;
+pub use params::gpus as visible;
 
 /// Plans `model` on `machine`.
 ///
@@ -31,63 +32,68 @@ pub use ask::gpus as visible;
 /// When llama.cpp cannot read the model or refuses the settings.
 pub fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let ask = Ask::new(loaded, machine, settings);
-    let devices = ask.devices.clone();
+    let params = ServerParams::new(loaded, machine, settings);
+    let devices = params.devices.clone();
     let mut measurer = Measurer::new(loaded, &devices);
-    let placed = Placed::new(&mut measurer, ask, machine, settings, Aim::Most)?;
-    let (_, watched) = measurer.watch(&placed.placement(), &placed.ask.options, None)?;
-    Ok(Parts { model, placed, watched }.plan())
+    let placed = PlacedModel::new(&mut measurer, params, machine, settings, FitGoal::Most)?;
+    let (_, details) = measurer.measure_traced(&placed.placement(), &placed.params.options, None)?;
+    Ok(PlanBuilder { model, placed, details }.plan())
 }
 
 /// What the plan comes to.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn gist(model: &PreparedModel, machine: &Machine, settings: &Settings, aim: Aim) -> Result<Gist, EngineError> {
+pub fn summary(
+    model: &PreparedModel,
+    machine: &Machine,
+    settings: &Settings,
+    fit_goal: FitGoal,
+) -> Result<PlanSummary, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let ask = Ask::new(loaded, machine, settings);
-    let devices = ask.devices.clone();
-    Ok(Placed::new(&mut Measurer::new(loaded, &devices), ask, machine, settings, aim)?.gist())
+    let params = ServerParams::new(loaded, machine, settings);
+    let devices = params.devices.clone();
+    Ok(PlacedModel::new(&mut Measurer::new(loaded, &devices), params, machine, settings, fit_goal)?.summary())
 }
 
 /// What is certain of it beforehand.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn outlook(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Outlook, EngineError> {
+pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Preflight, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    Ok(outlook::outlook(loaded, machine, settings)?)
+    Ok(preflight::preflight(loaded, machine, settings)?)
 }
 
 /// What is asked of llama.cpp, once its fit has chosen.
 ///
 /// # Errors
 /// As [`plan`].
-pub fn settled(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Settled, EngineError> {
+pub fn resolve(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<ResolvedRequest, EngineError> {
     let loaded = model.llama_cpp(settings.release.unwrap_or_default())?;
-    let ask = Ask::new(loaded, machine, settings);
-    let devices = ask.devices.clone();
-    let placed = Placed::new(&mut Measurer::new(loaded, &devices), ask, machine, settings, Aim::Most)?;
-    let Ask { gpus, devices, spread, options, .. } = placed.ask;
-    Ok(Settled { loaded: loaded.clone(), gpus, devices, spread, options })
+    let params = ServerParams::new(loaded, machine, settings);
+    let devices = params.devices.clone();
+    let placed = PlacedModel::new(&mut Measurer::new(loaded, &devices), params, machine, settings, FitGoal::Most)?;
+    let ServerParams { gpus, devices, spread, options, .. } = placed.params;
+    Ok(ResolvedRequest { loaded: loaded.clone(), gpus, devices, spread, options })
 }
 
 /// What a device has for layers.
 #[derive(Clone, Copy, Debug, Default)]
-struct Room {
+struct DeviceRoom {
     /// Bytes that neither the graph nor the layers placed so far take.
     left: Bytes,
     /// Of those, what the fit would leave free.
     margin: Bytes,
 }
 
-struct Parts<'a> {
+struct PlanBuilder<'a> {
     model: &'a PreparedModel,
-    placed: Placed<'a>,
-    watched: Watched,
+    placed: PlacedModel<'a>,
+    details: AllocationDetails,
 }
 
-impl Parts<'_> {
+impl PlanBuilder<'_> {
     fn plan(self) -> Plan {
         let devices = self.placed.devices();
         let layers = self.layers(&devices);
@@ -109,17 +115,17 @@ impl Parts<'_> {
             totals,
             estimate: None,
             own_caches: None,
-            v_transposed: self.watched.memory.v_transposed(),
+            v_transposed: self.details.memory.v_transposed(),
             verdict,
             refusal: None,
-            listing: None,
+            ollama_ps: None,
         }
     }
 
     /// Devices of other computers are used.
     fn is_joined(&self) -> bool {
         self.placed
-            .ask
+            .params
             .gpus
             .iter()
             .any(|gpu| self.placed.machine.gpus.get(*gpu).is_some_and(|gpu| gpu.computer.is_some()))
@@ -129,7 +135,7 @@ impl Parts<'_> {
         let known = |gpu: &usize| {
             self.placed.machine.gpus.get(*gpu).is_some_and(|gpu| matches!(gpu.backend, Backend::Cuda | Backend::Rocm))
         };
-        if !self.placed.ask.gpus.iter().all(known) {
+        if !self.placed.params.gpus.iter().all(known) {
             Confidence::Assumed
         } else if self.placed.loaded.family.exact && !self.is_joined() {
             Confidence::Exact
@@ -142,14 +148,16 @@ impl Parts<'_> {
         let weights = Placement::weights_by_layer(self.placed.loaded);
         let elsewhere = self.placed.placement().weights_elsewhere(self.placed.loaded);
         let outputs = weights.len().saturating_sub(1);
-        let mut room: Vec<Room> =
-            devices.iter().map(|device| Room { left: device.free - device.graph, margin: device.reserved() }).collect();
+        let mut room: Vec<DeviceRoom> = devices
+            .iter()
+            .map(|device| DeviceRoom { left: device.free - device.graph, margin: device.reserved() })
+            .collect();
         // GPUs are filled from the last layer on
         let mut layers: Vec<LayerPlan> = (0..weights.len())
             .rev()
             .map(|index| {
                 let device = self.placed.home(index);
-                let cache = Bytes(if index < outputs { self.watched.memory.of_block(index) } else { 0 });
+                let cache = Bytes(if index < outputs { self.details.memory.of_block(index) } else { 0 });
                 let weights = Bytes(weights[index]);
                 let elsewhere = Bytes(elsewhere.get(index).copied().unwrap_or(0));
                 let needed = weights + cache - elsewhere;
@@ -157,13 +165,13 @@ impl Parts<'_> {
                 if let Some(room) = room.get_mut(device) {
                     room.left = room.left - needed;
                 }
-                let cache_from = Arc::new(Term {
+                let cache_term = Arc::new(Term {
                     name: "cache".to_owned(),
                     formula: "as allocated".to_owned(),
                     numbers: cache.0.to_string(),
                     bytes: cache,
                 });
-                LayerPlan { index, device, weights, cache, cache_from, why }
+                LayerPlan { index, device, weights, cache, cache_term, why }
             })
             .collect();
         layers.reverse();
@@ -172,26 +180,26 @@ impl Parts<'_> {
 
     /// `needed` is what the layer takes where it is, `elsewhere` its weights on other devices, `room` what every device
     /// has left after the layers behind it.
-    fn why(&self, device: usize, needed: Bytes, elsewhere: Bytes, room: &[Room]) -> Why {
+    fn why(&self, device: usize, needed: Bytes, elsewhere: Bytes, room: &[DeviceRoom]) -> Why {
         let on_gpu = device < self.placed.machine.gpus.len();
         let room = |device: usize| room.get(device).copied().unwrap_or_default();
         let left = |device: usize| room(device).left - room(device).margin;
         match (on_gpu, self.placed.settings.gpu_layers) {
-            _ if self.placed.ask.gpus.is_empty() => Why::NoGpu,
+            _ if self.placed.params.gpus.is_empty() => Why::NoGpu,
             (true, _) if elsewhere > Bytes::ZERO => Why::InPart { needed, elsewhere },
             // where the GPUs have room enough together, one may be filled into its margin
             (true, GpuLayers::Auto) if needed > left(device) => Why::Fits { needed, room: room(device).left },
             (true, GpuLayers::Auto) => Why::Fits { needed, room: left(device) },
             (true, _) => Why::AskedFor,
             (false, GpuLayers::Auto) => {
-                if let Some(Refused { gpu, needed, room }) = self.placed.fitted.refused {
+                if let Some(NoRoom { gpu, needed, room }) = self.placed.fitted.refused {
                     return Why::NoRoom {
                         needed: Bytes(needed),
                         room: Bytes(room),
                         device: self.placed.device_of(gpu),
                     };
                 }
-                let roomiest = self.placed.ask.gpus.iter().copied().max_by_key(|gpu| left(*gpu)).unwrap_or(0);
+                let roomiest = self.placed.params.gpus.iter().copied().max_by_key(|gpu| left(*gpu)).unwrap_or(0);
                 Why::NoRoom { needed, room: left(roomiest), device: roomiest }
             }
             (false, _) => Why::NotAskedFor,
@@ -201,7 +209,7 @@ impl Parts<'_> {
     fn graph(&self, layer_count: usize, devices: &[DevicePlan]) -> GraphPlan {
         let compute = &self.placed.measured().compute;
         let peak = |(place, bytes): (u8, &u64)| {
-            graph_plan::peak(self.placed.device_of(usize::from(place)), place, *bytes, &self.watched)
+            graph_plan::peak(self.placed.device_of(usize::from(place)), place, *bytes, &self.details)
         };
         let peaks: Vec<Peak> = (0_u8..).zip(compute).map(peak).collect();
         let name = |device: usize| devices.get(device).map(|device| device.id.clone()).unwrap_or_default();
@@ -235,7 +243,7 @@ impl Parts<'_> {
             );
         }
         if self.is_joined() {
-            let others = joined::names(&self.placed.machine.gpus).join(", ");
+            let others = rpc::names(&self.placed.machine.gpus).join(", ");
             notes.push(format!(
                 "over RPC the first layers are on {others}, the rest is local; sizes there are modelled, and \
                  network time is not included"

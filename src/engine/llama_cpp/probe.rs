@@ -1,25 +1,25 @@
 //! What llama.cpp tries before it reserves memory: whether fused operations would run on their block's device
 //! (`llama_context::resolve_fused_ops`, 0.1.161; `llama_context::sched_reserve`, 0.1.150).
 
-use super::Loaded;
+use super::LoadedModel;
 use super::cache::Memory;
-use super::context::{Batch, Context, Options};
-use super::error::Refusal;
+use super::context::{Batch, ContextParams, Cparams};
+use super::error::LoadError;
 use super::graph;
 use super::placement::Placement;
-use super::weights::Slot;
+use super::weights::LlmTensor;
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
-use crate::engine::ggml::{Backend, Graph, Type};
+use crate::engine::ggml::{BackendProps, Graph, Type};
 use crate::settings::FlashAttn;
 
 /// Everything that a trial needs.
 #[derive(Clone, Copy)]
 pub struct Probe<'a> {
-    pub model: &'a Loaded,
+    pub model: &'a LoadedModel,
     pub placement: &'a Placement,
     pub memory: &'a Memory,
-    pub backends: &'a [Backend],
+    pub backends: &'a [BackendProps],
 }
 
 impl Probe<'_> {
@@ -27,8 +27,8 @@ impl Probe<'_> {
     ///
     /// # Errors
     /// When the model's file lacks a tensor, or flash attention turns out to be needed and not to be had.
-    pub fn resolve(&self, context: &mut Context, options: &Options, graph: &mut Graph) -> Result<(), Refusal> {
-        let Loaded { release, hparams, .. } = self.model;
+    pub fn resolve(&self, context: &mut Cparams, options: &ContextParams, graph: &mut Graph) -> Result<(), LoadError> {
+        let LoadedModel { release, hparams, .. } = self.model;
         let packed = options.type_v.block() > 1;
         if options.flash_attn == FlashAttn::Auto && !(packed && release.packed_v_needs_no_trial) {
             context.flash_attn = self.attention_follows_caches(context)
@@ -49,7 +49,7 @@ impl Probe<'_> {
     /// are its own, and it stays with them as long as what follows stays too: a matrix of the block, which no GPU takes
     /// over for few tokens. Where some blocks are recurrent, the next block's state may come first, and that may be on a
     /// GPU; where all are, there is no attention.
-    fn attention_follows_caches(&self, context: &Context) -> bool {
+    fn attention_follows_caches(&self, context: &Cparams) -> bool {
         let Self { model, placement, memory, backends } = self;
         let caches = || memory.full.iter().chain(&memory.window);
         let mut recurrent = model.hparams.is_recr.iter().take(model.hparams.n_layer());
@@ -61,14 +61,14 @@ impl Probe<'_> {
             let mut layers = cache.layers.iter().enumerate();
             layers.all(|(il, layer)| layer.is_none_or(|layer| layer.owner == il) || !in_ram(il))
         });
-        let sinks = model.release.rules.sinks_decide && model.weights.has(Slot::AttnSinks);
+        let sinks = model.release.rules.sinks_decide && model.weights.has(LlmTensor::AttnSinks);
         let few = backends.iter().all(|backend| context.probe(1).n_tokens < backend.offload_batch);
         let stays = few || !placement.layers.contains(&placement.cpu);
         context.offload_kqv && own && !sinks && stays && !recurrent.any(|is| *is)
     }
 
     /// Whether every `op` of a graph for `batch` is computed where its block is.
-    fn stays_home(&self, context: &Context, batch: Batch, op: Op, graph: &mut Graph) -> Result<bool, Refusal> {
+    fn stays_home(&self, context: &Cparams, batch: Batch, op: Op, graph: &mut Graph) -> Result<bool, LoadError> {
         let Self { model, placement, memory, backends } = *self;
         if backends.len() == 1 {
             return Ok(true);
@@ -89,8 +89,8 @@ impl Probe<'_> {
     }
 }
 
-fn needs_flash_attention(ty: Type) -> Refusal {
-    Refusal::settings(format!(
+fn needs_flash_attention(ty: Type) -> LoadError {
+    LoadError::settings(format!(
         "a V cache of {ty} needs flash attention, which is not supported on the device of the layers: use f16"
     ))
 }
@@ -100,19 +100,20 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::engine::llama_cpp::{Device, Spread};
+    use crate::engine::llama_cpp::{Device, LayerSplit};
     use crate::gguf::FileType;
     use crate::settings::Release;
     use crate::source::catalogue;
 
     /// One model of each architecture, by both releases, with few and with many layers on two GPUs.
-    fn in_each_case(mut look: impl FnMut(&Probe<'_>, &Context)) {
+    fn in_each_case(mut look: impl FnMut(&Probe<'_>, &Cparams)) {
         let mut seen = HashSet::new();
         for entry in catalogue::all() {
             let Ok(model) = entry.model(FileType::Q4KM) else { continue };
-            let shares = Loaded::new(&model.header, Release::default()).is_ok_and(|Loaded { hparams, .. }| {
-                hparams.n_layer_kv_from_start.is_some_and(|own| own < hparams.n_layer())
-            });
+            let shares =
+                LoadedModel::new(&model.header, Release::default()).is_ok_and(|LoadedModel { hparams, .. }| {
+                    hparams.n_layer_kv_from_start.is_some_and(|own| own < hparams.n_layer())
+                });
             if !seen.insert((model.architecture.clone(), shares)) {
                 continue;
             }
@@ -129,13 +130,14 @@ mod tests {
                 ]
                 .map(|(n, layers)| (release, n, layers))
             }) {
-                let Ok(loaded) = Loaded::new(&model.header, release) else { continue };
-                let options = Options { n_ctx: 8192, n_seq_max: sequences, kv_unified: true, ..Options::default() };
-                let devices = vec![Device { backend: Backend::CUDA, free: 1 << 34 }; 2];
-                let placement = loaded.place(&devices, &Spread { gpu_layers: layers, ..Spread::default() });
-                let Ok(context) = Context::new(&options, &loaded.hparams, loaded.release) else { continue };
+                let Ok(loaded) = LoadedModel::new(&model.header, release) else { continue };
+                let options =
+                    ContextParams { n_ctx: 8192, n_seq_max: sequences, kv_unified: true, ..ContextParams::default() };
+                let devices = vec![Device { backend: BackendProps::CUDA, free: 1 << 34 }; 2];
+                let placement = loaded.place(&devices, &LayerSplit { gpu_layers: layers, ..LayerSplit::default() });
+                let Ok(context) = Cparams::new(&options, &loaded.hparams, loaded.release) else { continue };
                 let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, &placement);
-                let backends = [Backend::CUDA, Backend::CUDA, Backend::CPU];
+                let backends = [BackendProps::CUDA, BackendProps::CUDA, BackendProps::CPU];
                 look(&Probe { model: &loaded, placement: &placement, memory: &memory, backends: &backends }, &context);
             }
         }

@@ -7,19 +7,19 @@
 
 use super::architecture::Architecture;
 use super::architecture::Architecture as A;
-use crate::engine::ggml::schedule::Rules;
+use crate::engine::ggml::schedule::SchedulerRules;
 use crate::settings::Release;
 
 /// A release's traits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
-pub struct Traits {
+pub struct ReleaseTraits {
     /// Whose traits these are.
     pub name: Release,
     /// The package that its source was read in: `llama-cpp-sys-2 0.1.161`.
     pub package: &'static str,
     /// How graphs are scheduled.
-    pub rules: Rules,
+    pub rules: SchedulerRules,
     /// A batch may mix tokens and embeddings; the graph holds that third way in.
     pub mixed_batches: bool,
     /// A limit on values is written over them.
@@ -51,11 +51,11 @@ pub struct Traits {
 }
 
 /// Every release's traits, in the order of [`Release::ALL`].
-pub const TABLE: [Traits; Release::ALL.len()] = [
-    Traits {
+pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
+    ReleaseTraits {
         name: Release::November2026,
         package: "llama-cpp-sys-2 0.1.161",
-        rules: Rules { sinks_decide: false, most_inputs: None, multiplies_unread_inputs: true },
+        rules: SchedulerRules { sinks_decide: false, most_inputs: None, multiplies_unread_inputs: true },
         mixed_batches: true,
         clamps_in_place: false,
         keeps_last_rows: &[A::Gemma4, A::GptOss, A::NemotronH, A::Qwen3Next, A::Qwen35, A::Qwen35Moe],
@@ -70,10 +70,10 @@ pub const TABLE: [Traits; Release::ALL.len()] = [
         mla_one_type: true,
         mamba2_needs_heads: false,
     },
-    Traits {
+    ReleaseTraits {
         name: Release::August2026,
         package: "llama-cpp-sys-2 0.1.150",
-        rules: Rules { sinks_decide: true, most_inputs: Some(30), multiplies_unread_inputs: false },
+        rules: SchedulerRules { sinks_decide: true, most_inputs: Some(30), multiplies_unread_inputs: false },
         mixed_batches: false,
         clamps_in_place: true,
         keeps_last_rows: &[A::Gemma4, A::Qwen35, A::Qwen35Moe],
@@ -90,7 +90,7 @@ pub const TABLE: [Traits; Release::ALL.len()] = [
     },
 ];
 
-impl Traits {
+impl ReleaseTraits {
     /// Those of `release`.
     pub fn of(release: Release) -> &'static Self {
         &TABLE[release as usize]
@@ -104,6 +104,6 @@ mod tests {
     #[test]
     fn every_release_has_its_row() {
         assert_eq!(TABLE.map(|traits| traits.name), Release::ALL);
-        assert!(Release::ALL.iter().all(|&release| Traits::of(release).name == release));
+        assert!(Release::ALL.iter().all(|&release| ReleaseTraits::of(release).name == release));
     }
 }

@@ -1,13 +1,13 @@
 //! A model's tensors by what they are for, so that a graph can ask for them by block and role.
 
-use super::error::Refusal;
-use crate::engine::ggml::{Backend, Tensor, Type};
+use super::error::LoadError;
+use crate::engine::ggml::{BackendProps, Tensor, Type};
 use crate::gguf::Header;
 
 /// What of a tensor's role: the matrix, what is added after it, or what its result is scaled by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Part {
+pub enum TensorSuffix {
     Weight,
     Bias,
     Scale,
@@ -18,9 +18,9 @@ macro_rules! slots {
         /// What a tensor is for. Names are those of GGUF files (`llama-arch.cpp`, 0.1.161).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "the names say it")]
-        pub enum Slot { $($variant,)* }
+        pub enum LlmTensor { $($variant,)* }
 
-        impl Slot {
+        impl LlmTensor {
             const COUNT: usize = [$($name,)*].len();
 
             /// Each of them.
@@ -118,7 +118,7 @@ slots! {
     ShortConvOut = "shortconv.out_proj",
 }
 
-impl Slot {
+impl LlmTensor {
     /// What llama.cpp only looks rows up in, and keeps in RAM whatever else goes to GPUs (`load_tensors` in
     /// `llama-model.cpp`, 0.1.161).
     pub const LOOKED_UP: [Self; 4] = [Self::TokenEmbd, Self::PerLayerTokenEmbd, Self::PositionEmbd, Self::TokenTypes];
@@ -130,7 +130,7 @@ pub struct Weight {
     /// Its block; none for tensors of the whole model.
     pub block: Option<usize>,
     /// What it is for, where that is known.
-    pub role: Option<(Slot, Part)>,
+    pub role: Option<(LlmTensor, TensorSuffix)>,
     /// Its name, index into [`Header::tensors`].
     pub index: usize,
     /// Number format.
@@ -143,12 +143,12 @@ pub struct Weight {
 
 impl Weight {
     /// Bytes that it takes on a device of this kind.
-    pub fn on(&self, backend: &Backend) -> u64 {
+    pub fn on(&self, backend: &BackendProps) -> u64 {
         backend.align(backend.padded(self.bytes, self.ty, self.ne[0]))
     }
 }
 
-type Row = [[u32; 3]; Slot::COUNT];
+type TensorTable = [[u32; 3]; LlmTensor::COUNT];
 
 /// All tensors of a file.
 #[derive(Clone, Debug)]
@@ -156,7 +156,7 @@ pub struct Weights {
     /// In file order.
     pub all: Vec<Weight>,
     /// Blocks, then the whole model.
-    table: Vec<Row>,
+    table: Vec<TensorTable>,
 }
 
 impl Weights {
@@ -164,17 +164,17 @@ impl Weights {
     ///
     /// # Errors
     /// When a tensor has more than four dimensions or an empty one.
-    pub fn read(header: &Header, blocks: usize) -> Result<Self, Refusal> {
+    pub fn read(header: &Header, blocks: usize) -> Result<Self, LoadError> {
         let mut weights = Self {
             all: Vec::with_capacity(header.tensors.len()),
-            table: vec![[[u32::MAX; 3]; Slot::COUNT]; blocks + 1],
+            table: vec![[[u32::MAX; 3]; LlmTensor::COUNT]; blocks + 1],
         };
         for (index, tensor) in header.tensors.iter().enumerate() {
             let (block, rest) = split_block(&tensor.name);
             let role = role(rest);
             let mut ne = [1; 4];
             if tensor.dims.len() > 4 || tensor.dims.contains(&0) {
-                return Err(Refusal::model(format!("tensor {} has a shape that ggml does not support", tensor.name)));
+                return Err(LoadError::model(format!("tensor {} has a shape that ggml does not support", tensor.name)));
             }
             ne[..tensor.dims.len()].copy_from_slice(&tensor.dims);
             let row = block.unwrap_or(blocks);
@@ -188,18 +188,18 @@ impl Weights {
     }
 
     /// The tensor of block `il` with this role: an index into [`Self::all`].
-    pub fn find(&self, il: usize, slot: Slot, part: Part) -> Option<usize> {
+    pub fn find(&self, il: usize, slot: LlmTensor, part: TensorSuffix) -> Option<usize> {
         let index = self.table.get(il)?[slot as usize][part as usize];
         (index != u32::MAX).then_some(index as usize)
     }
 
     /// Whether any block has a weight with this role.
-    pub fn has(&self, slot: Slot) -> bool {
-        self.table.iter().any(|row| row[slot as usize][Part::Weight as usize] != u32::MAX)
+    pub fn has(&self, slot: LlmTensor) -> bool {
+        self.table.iter().any(|row| row[slot as usize][TensorSuffix::Weight as usize] != u32::MAX)
     }
 
     /// The tensor of the whole model with this role: an index into [`Self::all`].
-    pub fn find_global(&self, slot: Slot, part: Part) -> Option<usize> {
+    pub fn find_global(&self, slot: LlmTensor, part: TensorSuffix) -> Option<usize> {
         self.find(self.table.len() - 1, slot, part)
     }
 }
@@ -214,10 +214,10 @@ fn split_block(name: &str) -> (Option<usize>, &str) {
 }
 
 /// The role of a tensor by its name without block.
-fn role(name: &str) -> Option<(Slot, Part)> {
-    let parts = [(".weight", Part::Weight), (".bias", Part::Bias), (".scale", Part::Scale)];
+fn role(name: &str) -> Option<(LlmTensor, TensorSuffix)> {
+    let parts = [(".weight", TensorSuffix::Weight), (".bias", TensorSuffix::Bias), (".scale", TensorSuffix::Scale)];
     parts
         .into_iter()
-        .find_map(|(suffix, part)| Some((Slot::named(name.strip_suffix(suffix)?)?, part)))
-        .or_else(|| Some((Slot::named(name)?, Part::Weight)))
+        .find_map(|(suffix, part)| Some((LlmTensor::named(name.strip_suffix(suffix)?)?, part)))
+        .or_else(|| Some((LlmTensor::named(name)?, TensorSuffix::Weight)))
 }

@@ -2,7 +2,7 @@
 //! Source: `automaticGenerationBatch`, `server/sched.go`, and `embeddingBatchSize`, `llm/llama_server.go`, Ollama,
 //! August 2026.
 
-use super::choice::share;
+use super::gpu_selection::share;
 use crate::machine::{Backend, Gpu};
 use crate::settings::FlashAttn;
 use crate::units::{Bytes, Tokens};
@@ -12,7 +12,7 @@ const CONSTRAINED: u64 = 256;
 const EMBEDDING: u64 = 2048;
 
 /// A batch larger than the default, and what it asks for.
-struct Step {
+struct BatchStep {
     batch: u64,
     /// From more tokens of context than this it is tried.
     above: u64,
@@ -21,9 +21,9 @@ struct Step {
     surcharge: Bytes,
 }
 
-const STEPS: [Step; 2] = [
-    Step { batch: 2048, above: 32_768, percent: 60, surcharge: Bytes::gib(2) },
-    Step { batch: 1024, above: 4096, percent: 75, surcharge: Bytes::mib(768) },
+const STEPS: [BatchStep; 2] = [
+    BatchStep { batch: 2048, above: 32_768, percent: 60, surcharge: Bytes::gib(2) },
+    BatchStep { batch: 1024, above: 4096, percent: 75, surcharge: Bytes::mib(768) },
 ];
 
 /// Bytes that a batch of so many tokens is expected to add to the prediction.
@@ -38,7 +38,7 @@ pub(super) fn thresholds() -> impl Iterator<Item = u64> {
 }
 
 /// What the batch of a model that completes text depends on.
-pub(super) struct Load<'g> {
+pub(super) struct BatchInputs<'g> {
     /// Tokens of context over all sequences.
     pub tokens: u64,
     /// Bytes that the model is expected to need.
@@ -51,7 +51,7 @@ pub(super) struct Load<'g> {
 }
 
 /// The batch that Ollama chooses, and why, where it is not the 512 that people expect of it.
-pub(super) fn automatic(load: &Load<'_>) -> (u64, Option<String>) {
+pub(super) fn automatic(load: &BatchInputs<'_>) -> (u64, Option<String>) {
     let is_cuda = |gpu: &&Gpu| gpu.backend == Backend::Cuda;
     if load.flash_attn == FlashAttn::Off && load.gpus.iter().any(|gpu| is_cuda(&gpu)) {
         let small = load.gpus.iter().filter(is_cuda).find(|gpu| (1..=8 << 30).contains(&memory(gpu).0));
@@ -86,8 +86,8 @@ pub(super) fn automatic(load: &Load<'_>) -> (u64, Option<String>) {
     (batch.unwrap_or(DEFAULT), Some(note))
 }
 
-impl Step {
-    fn fits(&self, load: &Load<'_>) -> bool {
+impl BatchStep {
+    fn fits(&self, load: &BatchInputs<'_>) -> bool {
         if load.predicted == 0 || load.available == 0 {
             return true;
         }

@@ -1,16 +1,16 @@
 //! This engine among the others.
 
 use super::facts::FACTS;
-use crate::engine::company::Reception;
+use crate::engine::admission::Admission;
 use crate::engine::facts::EngineFacts;
-use crate::engine::id::{Aim, EngineError, Launch};
-use crate::engine::llama_cpp::settled::Settled;
-use crate::engine::outlook::Outlook;
+use crate::engine::id::{EngineError, FitGoal, Launch};
+use crate::engine::llama_cpp::resolved::ResolvedRequest;
+use crate::engine::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
-use crate::engine::request::{of_one_computer, one_computer};
+use crate::engine::request::{local_gpus_only, on_local_gpus};
 use crate::engine::{Engine, ollama};
 use crate::machine::Machine;
-use crate::plan::{Gist, Plan};
+use crate::plan::{Plan, PlanSummary};
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
 
@@ -24,7 +24,7 @@ impl Engine for Ollama {
     }
 
     fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-        of_one_computer(ollama::plan, model, machine, settings)
+        on_local_gpus(ollama::plan, model, machine, settings)
     }
 
     fn summary(
@@ -32,18 +32,18 @@ impl Engine for Ollama {
         model: &PreparedModel,
         machine: &Machine,
         settings: &Settings,
-        aim: Aim,
-    ) -> Result<Gist, EngineError> {
-        ollama::gist(model, &one_computer(machine), settings, aim)
+        fit_goal: FitGoal,
+    ) -> Result<PlanSummary, EngineError> {
+        ollama::summary(model, &local_gpus_only(machine), settings, fit_goal)
     }
 
-    fn outlook(
+    fn preflight(
         &self,
         model: &PreparedModel,
         machine: &Machine,
         settings: &Settings,
-    ) -> Result<Option<Outlook>, EngineError> {
-        ollama::outlook(model, &one_computer(machine), settings).map(Some)
+    ) -> Result<Option<Preflight>, EngineError> {
+        ollama::preflight(model, &local_gpus_only(machine), settings).map(Some)
     }
 
     fn launch(
@@ -52,24 +52,24 @@ impl Engine for Ollama {
         machine: &Machine,
         settings: &Settings,
     ) -> Result<Option<Launch>, EngineError> {
-        ollama::launch(model, &one_computer(machine), settings).map(Some)
+        ollama::launch(model, &local_gpus_only(machine), settings).map(Some)
     }
 
-    fn settled(
+    fn resolve(
         &self,
         model: &PreparedModel,
         machine: &Machine,
         settings: &Settings,
-    ) -> Result<Option<Settled>, EngineError> {
-        ollama::settled(model, &one_computer(machine), settings).map(Some)
+    ) -> Result<Option<ResolvedRequest>, EngineError> {
+        ollama::resolve(model, &local_gpus_only(machine), settings).map(Some)
     }
 
-    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
-        let objection = ollama::objection(model, &one_computer(machine), settings)?;
-        objection.map_or_else(|| self.plan(model, machine, settings).map(Reception::welcome), Ok)
+    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
+        let objection = ollama::eviction_reason(model, &local_gpus_only(machine), settings)?;
+        objection.map_or_else(|| self.plan(model, machine, settings).map(Admission::welcome), Ok)
     }
 
     fn rule_edges(&self, knob: Knob, settings: &Settings) -> Vec<u64> {
-        ollama::edges(knob, settings)
+        ollama::rule_edges(knob, settings)
     }
 }

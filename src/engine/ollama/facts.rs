@@ -1,7 +1,7 @@
 //! Facts about this engine.
 
-use crate::engine::facts::{EngineFacts, KeepsFree};
-use crate::engine::knobs::When;
+use crate::engine::facts::{EngineFacts, ReserveSetting};
+use crate::engine::knobs::KnobCondition;
 use crate::settings::knob::Knob;
 use crate::settings::{Flag, Release};
 
@@ -10,23 +10,23 @@ pub const FACTS: EngineFacts = EngineFacts {
     releases: &Release::ALL,
     // its batch is llama-server's ubatch too, and it has no option for outputs; the rest reaches llama-server through the
     // environment
-    offers: &[
-        (Knob::Context, When::Always),
-        (Knob::Parallel, When::Always),
-        (Knob::Quant, When::Always),
-        (Knob::KvUnified, When::KvCache),
-        (Knob::CacheTypeK, When::KvCache),
-        (Knob::CacheTypeV, When::KvCache),
-        (Knob::FlashAttn, When::KvCache),
-        (Knob::Batch, When::Always),
-        (Knob::Ubatch, When::Raw),
-        (Knob::Outputs, When::Raw),
-        (Knob::GpuLayers, When::Always),
-        (Knob::CpuMoe, When::Experts),
-        (Knob::TensorSplit, When::SeveralGpus),
+    offered_knobs: &[
+        (Knob::Context, KnobCondition::Always),
+        (Knob::Parallel, KnobCondition::Always),
+        (Knob::Quant, KnobCondition::Always),
+        (Knob::KvUnified, KnobCondition::KvCache),
+        (Knob::CacheTypeK, KnobCondition::KvCache),
+        (Knob::CacheTypeV, KnobCondition::KvCache),
+        (Knob::FlashAttn, KnobCondition::KvCache),
+        (Knob::Batch, KnobCondition::Always),
+        (Knob::Ubatch, KnobCondition::Raw),
+        (Knob::Outputs, KnobCondition::Raw),
+        (Knob::GpuLayers, KnobCondition::Always),
+        (Knob::CpuMoe, KnobCondition::Experts),
+        (Knob::TensorSplit, KnobCondition::SeveralGpus),
     ],
     ignores: &[Flag::Ubatch, Flag::NoOpOffload, Flag::Outputs, Flag::FitCtx, Flag::RequireFull],
-    keeps_free: KeepsFree::Overhead,
+    reserve_setting: ReserveSetting::Overhead,
     is_ollama: true,
     starts_llama_server: true,
     estimates: false,
@@ -35,5 +35,5 @@ pub const FACTS: EngineFacts = EngineFacts {
     places_output_last: false,
     uses_other_computers: false,
     evicts: true,
-    most_loaded_per_gpu: Some(3),
+    max_loaded_per_gpu: Some(3),
 };

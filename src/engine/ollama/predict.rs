@@ -1,7 +1,7 @@
 //! The quick prediction: what Ollama expects a model to need before llama-server measures it. It only serves to choose
 //! GPUs and the batch; nothing is allocated by it.
 
-use crate::engine::graph_size::{Keys, Release};
+use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
 use crate::engine::id::EngineError;
 use crate::model::Model;
 
@@ -12,8 +12,8 @@ use crate::model::Model;
 /// # Errors
 /// When a list of heads is empty or too long to be read: the real program ends there.
 pub(super) fn predicted(model: &Model, tokens: u64) -> Result<u64, EngineError> {
-    let keys = Keys { model, release: Release::August2026 };
-    let heads = |key: &str| Ok::<_, EngineError>(keys.numbers_or(key, 1)?.extent(Release::August2026));
+    let keys = OllamaKeys { model, release: OllamaRelease::August2026 };
+    let heads = |key: &str| Ok::<_, EngineError>(keys.numbers_or(key, 1)?.extent(OllamaRelease::August2026));
     let kv_heads = heads("attention.head_count_kv")?.0.max(1);
     let (_, most_heads) = heads("attention.head_count")?;
     let head_size = keys.number("embedding_length").checked_div(most_heads).unwrap_or(0);

@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 
+use super::super::fixtures::{card, gpu, machine, model};
 use super::super::ollama_024;
-use super::super::toy::{card, gpu, machine, model};
 use super::*;
 use crate::gguf::{GgmlType, Header, Tensor, Value};
 use crate::machine::{Backend, Gpu};
@@ -17,15 +17,15 @@ fn ctx(tokens: u64) -> Settings {
     Settings { ctx: Context::Tokens(tokens), ..Settings::default() }
 }
 
-fn started(model: &Model, machine: &Machine, settings: &Settings) -> Start {
-    decide::start(model, machine, settings, None).unwrap()
+fn started(model: &Model, machine: &Machine, settings: &Settings) -> ServerLaunch {
+    server_launch::decide(model, machine, settings, None).unwrap()
 }
 
-fn has_note(start: &Start, words: &str) -> bool {
+fn has_note(start: &ServerLaunch, words: &str) -> bool {
     start.notes.iter().any(|note| note.contains(words))
 }
 
-fn batch(start: &Start) -> u64 {
+fn batch(start: &ServerLaunch) -> u64 {
     assert_eq!(start.options.batch, start.options.ubatch);
     start.options.batch.unwrap()
 }
@@ -366,7 +366,7 @@ fn raw_settings_are_taken_as_given() {
 
 #[test]
 fn numbers_that_llama_server_cannot_read_are_refused() {
-    let refused = |settings: &Settings| decide::start(&large(1), &card(), settings, None).unwrap_err();
+    let refused = |settings: &Settings| server_launch::decide(&large(1), &card(), settings, None).unwrap_err();
     for settings in [
         Settings { parallel: Some(2), ..ctx(1 << 30) },
         Settings { parallel: Some(0), ..ctx(1) },
@@ -386,8 +386,8 @@ fn numbers_that_llama_server_cannot_read_are_refused() {
 #[case(Context::Max, 131_072, None)]
 fn an_automatic_context_can_be_lowered(#[case] asked: Context, #[case] ctx: u64, #[case] lower: Option<u64>) {
     let settings = Settings { ctx: asked, ..Settings::default() };
-    assert_eq!(decide::lower_context(&settings, ctx), lower);
-    assert_eq!(decide::lower_context(&Settings { raw: true, ..settings }, ctx), None);
+    assert_eq!(server_launch::lower_context(&settings, ctx), lower);
+    assert_eq!(server_launch::lower_context(&Settings { raw: true, ..settings }, ctx), None);
 }
 
 /// A plan by another engine's layout, with the graph of the first GPU as large as `graph` says for a context.
@@ -425,6 +425,6 @@ fn gpus_that_were_not_chosen_are_listed_with_nothing_on_them() {
         assert_eq!((plan.devices[unused].asked(), plan.devices[unused].reserved()), (Bytes::ZERO, Bytes::ZERO));
     }
     assert_eq!(plan.totals.gpu, plan.devices[1].asked());
-    let listing = plan.listing.unwrap();
-    assert_eq!(listing.processor_column(), "100% GPU");
+    let ollama_ps = plan.ollama_ps.unwrap();
+    assert_eq!(ollama_ps.processor_column(), "100% GPU");
 }

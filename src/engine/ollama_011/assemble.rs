@@ -4,13 +4,13 @@ mod notes;
 
 use std::sync::Arc;
 
-use super::estimate::{Slot, Task};
-use super::pick::Picked;
-use super::traits::Traits;
+use super::estimate::{DeviceSlot, EstimateTask};
+use super::pick::PickedGpus;
+use super::traits::ArchitectureTraits;
 use crate::engine::graph_size::{Sizes, Vision};
 use crate::engine::id::EngineId;
-use crate::engine::layout::Refusal;
-use crate::engine::request::Effect;
+use crate::engine::layout::LayoutRefusal;
+use crate::engine::request::ResolvedSettings;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::Model;
 use crate::plan::{
@@ -20,20 +20,20 @@ use crate::plan::{
 use crate::settings::Settings;
 use crate::units::Bytes;
 
-pub(super) struct Parts<'a> {
+pub(super) struct PlanInputs<'a> {
     pub model: &'a Model,
     pub machine: &'a Machine,
     pub settings: &'a Settings,
-    pub traits: Traits,
-    pub effect: Effect,
+    pub traits: ArchitectureTraits,
+    pub effect: ResolvedSettings,
     pub sizes: Sizes,
     pub vision: Vision,
     pub own_caches: Option<OwnCaches>,
-    pub task: Task,
-    pub picked: Picked,
+    pub task: EstimateTask,
+    pub picked: PickedGpus,
 }
 
-pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
+pub(super) fn plan(mut parts: PlanInputs<'_>) -> Plan {
     let layers = parts.layers();
     let offloaded = if parts.loads_on_gpus() { parts.picked.estimate.placed } else { 0 };
     let devices = parts.devices(&layers);
@@ -58,13 +58,13 @@ pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
         offloaded,
         verdict,
         refusal,
-        listing: None,
+        ollama_ps: None,
         notes,
         decided: Vec::new(),
     }
 }
 
-impl Parts<'_> {
+impl PlanInputs<'_> {
     fn cpu(&self) -> usize {
         self.machine.gpus.len()
     }
@@ -94,14 +94,14 @@ impl Parts<'_> {
             (block.weights.unwrap_or(0), own_cache, Arc::clone(cache))
         });
         let all = blocks.chain([(self.task.output, 0, no_cache)]).enumerate();
-        all.map(|(index, (weights, cache, cache_from))| {
+        all.map(|(index, (weights, cache, cache_term))| {
             let why = if self.exceeds_unified_memory() { None } else { self.picked.estimate.whys.get(index) };
             LayerPlan {
                 index,
                 device: self.home(index),
                 weights: Bytes(weights),
                 cache: Bytes(cache),
-                cache_from,
+                cache_term,
                 why: why.cloned().filter(|why| self.is_fitting(why)).unwrap_or(Why::NoGpu),
             }
         })
@@ -156,7 +156,7 @@ impl Parts<'_> {
     }
 
     /// What is counted in a slot beside its layers and the graph.
-    fn reserves(&self, index: Option<usize>, slot: &Slot) -> Vec<Reserve> {
+    fn reserves(&self, index: Option<usize>, slot: &DeviceSlot) -> Vec<Reserve> {
         let (task, found) = (&self.task, &self.picked.estimate);
         let kept = if slot.usable { (slot.device.minimum, task.buffer()) } else { (0, 0) };
         let with_output = found.homes.last().copied().flatten() == index;
@@ -197,8 +197,9 @@ impl Parts<'_> {
 
     fn estimate(&self, devices: &[DevicePlan]) -> Estimate {
         let found = &self.picked.estimate;
-        let id =
-            |slot: &Slot| devices.get(slot.device.gpu.unwrap_or_else(|| self.cpu())).map(|device| device.id.clone());
+        let id = |slot: &DeviceSlot| {
+            devices.get(slot.device.gpu.unwrap_or_else(|| self.cpu())).map(|device| device.id.clone())
+        };
         let loaded = if found.layers() > 0 { found.slots.as_slice() } else { &[] };
         Estimate {
             devices: found.slots.iter().filter_map(id).collect(),
@@ -215,15 +216,15 @@ impl Parts<'_> {
     }
 
     /// `llm/server.go`, `llamaServer.Load`, Ollama, August 2025.
-    fn refusal(&self) -> Option<Refusal> {
+    fn refusal(&self) -> Option<LayoutRefusal> {
         let found = &self.picked.estimate;
         if self.picked.refused {
-            return Some(Refusal::NotFull { placed: found.layers(), all: self.task.layer_count() });
+            return Some(LayoutRefusal::NotFull { placed: found.layers(), all: self.task.layer_count() });
         }
         let ram = self.machine.ram;
         let needed = found.total().wrapping_sub(found.vram());
         let too_large = self.machine.os != Os::MacOs && needed > ram.free.0.wrapping_add(ram.swap_free.0);
-        too_large.then_some(Refusal::TooLargeForRam { needed, free: ram.free.0, swap: ram.swap_free.0 })
+        too_large.then_some(LayoutRefusal::TooLargeForRam { needed, free: ram.free.0, swap: ram.swap_free.0 })
     }
 }
 

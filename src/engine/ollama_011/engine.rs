@@ -1,14 +1,14 @@
 //! This engine among the others.
 
 use super::facts::FACTS;
-use super::{RELEASE, Traits, bytes_per_element};
-use crate::engine::company::{Reception, whole};
+use super::{ArchitectureTraits, RELEASE, bytes_per_element};
+use crate::engine::admission::{Admission, whole};
 use crate::engine::facts::EngineFacts;
-use crate::engine::graph_size::Facts;
-use crate::engine::graph_size::formulas::{Formulas, ModelTraits};
+use crate::engine::graph_size::ModelFacts;
+use crate::engine::graph_size::formulas::{ModelTraits, PlanFormulas};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
-use crate::engine::request::{of_one_computer, one_computer};
+use crate::engine::request::{local_gpus_only, on_local_gpus};
 use crate::engine::{Engine, kvcache, ollama_011};
 use crate::gguf::Tensor;
 use crate::machine::Machine;
@@ -26,20 +26,20 @@ impl Engine for Ollama011 {
     }
 
     fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError> {
-        of_one_computer(|model, machine, settings| ollama_011::plan(model, machine, settings), model, machine, settings)
+        on_local_gpus(|model, machine, settings| ollama_011::plan(model, machine, settings), model, machine, settings)
     }
 
-    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Reception, EngineError> {
+    fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
         let plan = self.plan(model, machine, &whole(settings))?;
-        let objection = ollama_011::objection(model, &one_computer(machine), settings, &plan)?;
-        Ok(objection.unwrap_or_else(|| Reception::welcome(plan)))
+        let objection = ollama_011::eviction_reason(model, &local_gpus_only(machine), settings, &plan)?;
+        Ok(objection.unwrap_or_else(|| Admission::welcome(plan)))
     }
 
-    fn formulas(&self, model: &Model, plan: &Plan) -> Result<Option<Formulas>, EngineError> {
-        let facts = Facts::of(model, RELEASE)?;
-        let Traits { embedding, vision, one_sequence, .. } = Traits::of(model, &facts);
+    fn formulas(&self, model: &Model, plan: &Plan) -> Result<Option<PlanFormulas>, EngineError> {
+        let facts = ModelFacts::of(model, RELEASE)?;
+        let ArchitectureTraits { embedding, vision, one_sequence, .. } = ArchitectureTraits::of(model, &facts);
         let traits = ModelTraits { embedding, vision, one_sequence };
-        Formulas::of(&facts, traits, bytes_per_element, model, plan).map(Some)
+        PlanFormulas::of(&facts, traits, bytes_per_element, model, plan).map(Some)
     }
 
     fn tensor_bytes(&self, tensor: &Tensor) -> u64 {

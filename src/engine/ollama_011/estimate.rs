@@ -9,15 +9,15 @@ use crate::units::Bytes;
 
 /// A block's bytes; none where it has no tensors.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block {
+pub(super) struct BlockBytes {
     pub weights: Option<u64>,
     pub cache: u64,
 }
 
 /// What is to be placed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Task {
-    pub blocks: Vec<Block>,
+pub(super) struct EstimateTask {
+    pub blocks: Vec<BlockBytes>,
     /// Weights of the output layer.
     pub output: u64,
     /// Weights of the vision part, which go where the output layer goes.
@@ -36,7 +36,7 @@ pub(super) struct Task {
     pub requested: Option<usize>,
 }
 
-impl Task {
+impl EstimateTask {
     /// One layer kept free as a buffer: the first block, or its cache alone where it has no tensors.
     pub fn buffer(&self) -> u64 {
         self.blocks.first().map_or(0, |block| block.weights.unwrap_or(0).wrapping_add(block.cache))
@@ -55,7 +55,7 @@ impl Task {
 
 /// A GPU, or RAM where there is none: it is counted in the same way.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Device {
+pub(super) struct EstimateDevice {
     /// Its index in the machine; none for RAM.
     pub gpu: Option<usize>,
     /// The library behind it; none for RAM.
@@ -65,7 +65,7 @@ pub(super) struct Device {
     pub minimum: u64,
 }
 
-impl Device {
+impl EstimateDevice {
     /// The GPUs of `machine`, or RAM where it has none.
     pub fn all_of(machine: &Machine) -> Vec<Self> {
         if machine.gpus.is_empty() {
@@ -83,8 +83,8 @@ impl Device {
 
 /// One device, filled.
 #[derive(Clone, Debug)]
-pub(super) struct Slot {
-    pub device: Device,
+pub(super) struct DeviceSlot {
+    pub device: EstimateDevice,
     /// It has room for what is kept back and two layers at least.
     pub usable: bool,
     /// Layers on it.
@@ -95,8 +95,8 @@ pub(super) struct Slot {
 
 /// Where the layers went.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Estimate {
-    pub slots: Vec<Slot>,
+pub(super) struct MemoryEstimate {
+    pub slots: Vec<DeviceSlot>,
     /// Index into `slots` for each block, then the output layer.
     pub homes: Vec<Option<usize>>,
     /// Why each is there.
@@ -117,7 +117,7 @@ pub(super) struct Estimate {
     pub overflow: u64,
 }
 
-impl Estimate {
+impl MemoryEstimate {
     /// Layers on GPUs; RAM does not count.
     pub fn layers(&self) -> usize {
         if self.slots.iter().any(|slot| slot.device.gpu.is_none()) { 0 } else { self.placed }
@@ -135,14 +135,14 @@ impl Estimate {
 }
 
 /// The estimate for `devices`, which share one library.
-pub(super) fn estimate(task: &Task, devices: &[Device]) -> Estimate {
+pub(super) fn estimate(task: &EstimateTask, devices: &[EstimateDevice]) -> MemoryEstimate {
     let (partial, full) = graphs(task, devices);
-    let mut filling = Filling {
+    let mut filling = EstimateRun {
         task,
         graph: partial.max(full),
         open: Vec::with_capacity(devices.len()),
         given_up: None,
-        found: Estimate::default(),
+        found: MemoryEstimate::default(),
     };
     filling.prepare(devices);
     filling.blocks();
@@ -151,7 +151,7 @@ pub(super) fn estimate(task: &Task, devices: &[Device]) -> Estimate {
 }
 
 /// Metal splits at no cost; several GPUs always take the partial size.
-fn graphs(task: &Task, devices: &[Device]) -> (u64, u64) {
+fn graphs(task: &EstimateTask, devices: &[EstimateDevice]) -> (u64, u64) {
     if devices.first().is_some_and(|device| device.backend.is_some_and(|backend| backend::of(backend).partial_is_full))
     {
         (task.full, task.full)
@@ -162,20 +162,20 @@ fn graphs(task: &Task, devices: &[Device]) -> (u64, u64) {
     }
 }
 
-struct Filling<'t> {
-    task: &'t Task,
+struct EstimateRun<'t> {
+    task: &'t EstimateTask,
     /// The larger graph, for which room is kept.
     graph: u64,
     /// Slots that are still being filled.
     open: Vec<usize>,
     /// The slot that was given up last, and the block that had no room there.
     given_up: Option<(usize, usize)>,
-    found: Estimate,
+    found: MemoryEstimate,
 }
 
-impl Filling<'_> {
+impl EstimateRun<'_> {
     /// A device without room for two layers beside all that is kept back is left out.
-    fn prepare(&mut self, devices: &[Device]) {
+    fn prepare(&mut self, devices: &[EstimateDevice]) {
         let buffer = self.task.buffer();
         for (index, &device) in devices.iter().enumerate() {
             let projector = if self.open.is_empty() { self.task.projector } else { 0 };
@@ -188,7 +188,7 @@ impl Filling<'_> {
                 size = device.minimum.wrapping_add(buffer).wrapping_add(projector);
                 self.open.push(index);
             }
-            self.found.slots.push(Slot { device, usable, layers: 0, size });
+            self.found.slots.push(DeviceSlot { device, usable, layers: 0, size });
         }
         self.found.first_usable = self.open.first().copied();
         if self.found.first_usable.is_none() {
@@ -275,7 +275,7 @@ impl Filling<'_> {
         self.set(at, home, why);
     }
 
-    fn finish(mut self, partial: u64, full: u64) -> Estimate {
+    fn finish(mut self, partial: u64, full: u64) -> MemoryEstimate {
         self.found.graph = if self.found.full_graph { full } else { partial };
         for slot in &mut self.found.slots {
             if slot.layers > 0 {
@@ -328,7 +328,7 @@ impl Filling<'_> {
             return gpu(index).map_or(Why::NoGpu, |device| Why::GivenUp { device, layer });
         }
         // none was usable: the roomiest lacks room for a buffer and a layer as large as the first
-        let left = |slot: &Slot| {
+        let left = |slot: &DeviceSlot| {
             let kept = [self.graph, slot.device.minimum, self.task.buffer(), self.task.projector]
                 .into_iter()
                 .fold(self.task.overhead, u64::saturating_add);

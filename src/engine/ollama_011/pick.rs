@@ -2,17 +2,17 @@
 //! Source: `llm/memory.go`, `pickBestFullFitByLibrary`, `pickBestPartialFitByLibrary` and `PredictServerFit`, Ollama,
 //! August 2025.
 
-use super::estimate::{Device, Estimate, Task, estimate};
+use super::estimate::{EstimateDevice, EstimateTask, MemoryEstimate, estimate};
 
 /// The estimate that counts.
-pub(super) struct Picked {
-    pub estimate: Estimate,
+pub(super) struct PickedGpus {
+    pub estimate: MemoryEstimate,
     /// Not everything that was asked for is on GPUs, and anything less is refused.
     pub refused: bool,
 }
 
 /// Picks among `devices`, of which there is at least one.
-pub(super) fn pick(task: &Task, devices: &[Device], spread: bool, require_full: bool) -> Picked {
+pub(super) fn pick(task: &EstimateTask, devices: &[EstimateDevice], spread: bool, require_full: bool) -> PickedGpus {
     let mut last_tried = None;
     for mut group in by_library(devices) {
         // most free first; equals stay in the machine's order
@@ -21,20 +21,20 @@ pub(super) fn pick(task: &Task, devices: &[Device], spread: bool, require_full: 
         for count in first..=group.len() {
             let found = estimate(task, group.get(..count).unwrap_or_default());
             if is_enough(task, &found) {
-                return Picked { estimate: found, refused: false };
+                return PickedGpus { estimate: found, refused: false };
             }
             last_tried = Some(found);
         }
     }
     if require_full {
-        return Picked { estimate: last_tried.unwrap_or_default(), refused: true };
+        return PickedGpus { estimate: last_tried.unwrap_or_default(), refused: true };
     }
-    Picked { estimate: most(task, devices), refused: false }
+    PickedGpus { estimate: most(task, devices), refused: false }
 }
 
 /// The library whose GPUs together take most bytes; the first where none takes any.
-fn most(task: &Task, devices: &[Device]) -> Estimate {
-    let mut best: Option<Estimate> = None;
+fn most(task: &EstimateTask, devices: &[EstimateDevice]) -> MemoryEstimate {
+    let mut best: Option<MemoryEstimate> = None;
     for group in by_library(devices) {
         let found = estimate(task, &group);
         if best.as_ref().is_none_or(|best| found.vram() > best.vram()) {
@@ -45,7 +45,7 @@ fn most(task: &Task, devices: &[Device]) -> Estimate {
 }
 
 /// Whether everything that was asked for fits on the GPUs of one library, and what it or the last library takes.
-pub(super) fn predict(task: &Task, devices: &[Device]) -> (bool, u64) {
+pub(super) fn predict(task: &EstimateTask, devices: &[EstimateDevice]) -> (bool, u64) {
     let mut vram = 0;
     for group in by_library(devices) {
         let found = estimate(task, &group);
@@ -57,16 +57,17 @@ pub(super) fn predict(task: &Task, devices: &[Device]) -> (bool, u64) {
     (false, vram)
 }
 
-fn is_enough(task: &Task, found: &Estimate) -> bool {
+fn is_enough(task: &EstimateTask, found: &MemoryEstimate) -> bool {
     let layers = found.layers();
     layers > 0 && layers >= task.requested.unwrap_or(task.layer_count())
 }
 
 /// Groups by library, in the order in which each first appears.
-fn by_library(devices: &[Device]) -> Vec<Vec<Device>> {
-    let mut groups: Vec<Vec<Device>> = Vec::new();
+fn by_library(devices: &[EstimateDevice]) -> Vec<Vec<EstimateDevice>> {
+    let mut groups: Vec<Vec<EstimateDevice>> = Vec::new();
     for &device in devices {
-        let same = |group: &&mut Vec<Device>| group.first().is_some_and(|first| first.backend == device.backend);
+        let same =
+            |group: &&mut Vec<EstimateDevice>| group.first().is_some_and(|first| first.backend == device.backend);
         match groups.iter_mut().find(same) {
             Some(group) => group.push(device),
             None => groups.push(vec![device]),

@@ -2,32 +2,32 @@
 //! Source: `server/routes.go`, `server/sched.go`, `llm/server.go` and `llm/memory.go`, Ollama, August 2025.
 
 use super::super::backend;
-use super::super::graph_size::Release;
+use super::super::graph_size::OllamaRelease;
 use super::super::id::{EngineError, EngineId};
-use super::super::request::{self, Effect, Wanted};
-use super::traits::Traits;
+use super::super::request::{self, RequestedSizes, ResolvedSettings};
+use super::traits::ArchitectureTraits;
 use crate::machine::{Gpu, Machine};
 use crate::model::Model;
 use crate::settings::{CacheType, FlashAttn, Settings};
 use crate::units::{Bytes, Tokens};
 
-const RELEASE: Release = Release::August2025;
+const RELEASE: OllamaRelease = OllamaRelease::August2025;
 
 /// `envconfig.ContextLength`
 const DEFAULT_CONTEXT: u64 = 4096;
-/// The least context of gpt-oss, on machines with [`MUCH_VRAM`].
+/// The least context of gpt-oss, on machines with [`HIGH_VRAM`].
 const GPT_OSS_CONTEXT: u64 = 8192;
 /// `lowVRAMThreshold`
-const MUCH_VRAM: Bytes = Bytes::gib(20);
+const HIGH_VRAM: Bytes = Bytes::gib(20);
 
-pub(super) fn effect(
+pub(super) fn resolve_settings(
     model: &Model,
-    traits: Traits,
+    traits: ArchitectureTraits,
     machine: &Machine,
     settings: &Settings,
-) -> Result<Effect, EngineError> {
+) -> Result<ResolvedSettings, EngineError> {
     let mut notes = Vec::new();
-    let mut wanted = Wanted::of(settings, model, RELEASE, || DEFAULT_CONTEXT)?;
+    let mut wanted = RequestedSizes::of(settings, model, RELEASE, || DEFAULT_CONTEXT)?;
     if !settings.raw {
         wanted.ctx = more_for_gpt_oss(wanted.ctx, model, machine, settings.gpu_overhead, &mut notes);
         let vision = traits.vision || settings.projector > Bytes::ZERO;
@@ -46,13 +46,13 @@ pub(super) fn effect(
         (flash, request::cache_in_effect(asked_cache, flash, &mut notes))
     };
     let settings = wanted.in_effect(cache, flash_attn, requested);
-    Ok(Effect { settings, requested, gpus, notes })
+    Ok(ResolvedSettings { settings, requested, gpus, notes })
 }
 
 /// gpt-oss gets a larger context than was asked for where all GPUs together have much memory.
 fn more_for_gpt_oss(ctx: u64, model: &Model, machine: &Machine, overhead: Bytes, notes: &mut Vec<String>) -> u64 {
     let gpt_oss = matches!(model.architecture.as_str(), "gptoss" | "gpt-oss");
-    if !gpt_oss || request::total_vram(machine, overhead) < MUCH_VRAM || ctx >= GPT_OSS_CONTEXT {
+    if !gpt_oss || request::total_vram(machine, overhead) < HIGH_VRAM || ctx >= GPT_OSS_CONTEXT {
         return ctx;
     }
     notes.push(format!(
@@ -63,7 +63,7 @@ fn more_for_gpt_oss(ctx: u64, model: &Model, machine: &Machine, overhead: Bytes,
 }
 
 /// Off unless asked for; every GPU of the machine and the model must support it.
-fn flash_attention(traits: Traits, gpus: &[Gpu], asked: FlashAttn, notes: &mut Vec<String>) -> FlashAttn {
+fn flash_attention(traits: ArchitectureTraits, gpus: &[Gpu], asked: FlashAttn, notes: &mut Vec<String>) -> FlashAttn {
     if asked != FlashAttn::On {
         return FlashAttn::Off;
     }

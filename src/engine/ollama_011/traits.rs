@@ -1,7 +1,7 @@
 //! What Ollama up to 0.11 knows of architectures.
 //! Source: `fs/ggml/ggml.go` and `server/sched.go`, Ollama, August 2025.
 
-use super::super::graph_size::{Facts, Keys, Letter};
+use super::super::graph_size::{Letter, ModelFacts, OllamaKeys};
 use crate::model::Model;
 use crate::settings::CacheType;
 
@@ -11,7 +11,7 @@ const OWN_ENGINE: [&str; 8] = ["gemma3", "gemma3n", "gpt-oss", "gptoss", "llama4
 /// What the engine's rules ask of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "answers to independent questions")]
-pub struct Traits {
+pub struct ArchitectureTraits {
     /// It turns text into embeddings and completes nothing.
     pub embedding: bool,
     /// It sees images by itself, without a separate projector.
@@ -24,9 +24,9 @@ pub struct Traits {
     pub one_sequence: bool,
 }
 
-impl Traits {
-    pub(super) fn of(model: &Model, facts: &Facts) -> Self {
-        let keys = Keys { model, release: facts.release };
+impl ArchitectureTraits {
+    pub(super) fn of(model: &Model, facts: &ModelFacts) -> Self {
+        let keys = OllamaKeys { model, release: facts.release };
         let architecture = model.architecture.as_str();
         let embedding = keys.has("pooling_type");
         let (key, value) = (facts.values.get(Letter::Dk), facts.values.get(Letter::Dv));

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::Layers;
-use super::traits::Traits;
+use super::LayerBytes;
+use super::traits::ArchitectureTraits;
 use crate::engine::graph_size::Sizes;
 use crate::engine::id::EngineId;
 use crate::engine::layout::{Layout, minimum_memory};
-use crate::engine::request::Effect;
+use crate::engine::request::ResolvedSettings;
 use crate::machine::{Backend, Machine, Os};
 use crate::model::Model;
 use crate::plan::{
@@ -16,21 +16,21 @@ use crate::plan::{
 use crate::settings::Settings;
 use crate::units::Bytes;
 
-pub(super) struct Parts<'a> {
+pub(super) struct PlanInputs<'a> {
     pub model: &'a Model,
     pub machine: &'a Machine,
     pub settings: &'a Settings,
-    pub traits: Traits,
-    pub effect: Effect,
+    pub traits: ArchitectureTraits,
+    pub effect: ResolvedSettings,
     pub sizes: Sizes,
-    pub layers: Layers,
+    pub layers: LayerBytes,
     pub layout: Layout,
     pub buffer: u64,
     pub adapter_gpu: Option<usize>,
     pub own_caches: Option<OwnCaches>,
 }
 
-pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
+pub(super) fn plan(mut parts: PlanInputs<'_>) -> Plan {
     let offloaded = parts.layout.offloaded();
     let layers = parts.layers();
     let graph = parts.graph(offloaded);
@@ -56,13 +56,13 @@ pub(super) fn plan(mut parts: Parts<'_>) -> Plan {
         offloaded,
         verdict,
         refusal,
-        listing: None,
+        ollama_ps: None,
         notes,
         decided: Vec::new(),
     }
 }
 
-impl Parts<'_> {
+impl PlanInputs<'_> {
     fn cpu(&self) -> usize {
         self.machine.gpus.len()
     }
@@ -97,7 +97,7 @@ impl Parts<'_> {
                 device: gpu.unwrap_or_else(|| self.cpu()),
                 weights: Bytes(at(&self.layers.weights)),
                 cache: Bytes(at(&self.layers.caches)),
-                cache_from: Arc::clone(self.sizes.caches.get(index).unwrap_or(&no_cache)),
+                cache_term: Arc::clone(self.sizes.caches.get(index).unwrap_or(&no_cache)),
                 why,
             });
         }

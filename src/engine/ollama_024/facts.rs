@@ -1,21 +1,21 @@
 //! Facts about this engine.
 
-use crate::engine::facts::{EngineFacts, KeepsFree};
-use crate::engine::knobs::When;
+use crate::engine::facts::{EngineFacts, ReserveSetting};
+use crate::engine::knobs::KnobCondition;
 use crate::settings::Flag;
 use crate::settings::knob::Knob;
 
 /// Facts about it. Most models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
 pub const FACTS: EngineFacts = EngineFacts {
     releases: &[],
-    offers: &[
-        (Knob::Context, When::Always),
-        (Knob::Parallel, When::Always),
-        (Knob::Quant, When::Always),
-        (Knob::CacheType, When::Always),
-        (Knob::FlashAttn, When::Always),
-        (Knob::Batch, When::Always),
-        (Knob::GpuLayers, When::Always),
+    offered_knobs: &[
+        (Knob::Context, KnobCondition::Always),
+        (Knob::Parallel, KnobCondition::Always),
+        (Knob::Quant, KnobCondition::Always),
+        (Knob::CacheType, KnobCondition::Always),
+        (Knob::FlashAttn, KnobCondition::Always),
+        (Knob::Batch, KnobCondition::Always),
+        (Knob::GpuLayers, KnobCondition::Always),
     ],
     ignores: &[
         Flag::Ubatch,
@@ -30,7 +30,7 @@ pub const FACTS: EngineFacts = EngineFacts {
         Flag::CpuMoe,
         Flag::Release,
     ],
-    keeps_free: KeepsFree::Overhead,
+    reserve_setting: ReserveSetting::Overhead,
     is_ollama: true,
     starts_llama_server: false,
     estimates: true,
@@ -39,5 +39,5 @@ pub const FACTS: EngineFacts = EngineFacts {
     places_output_last: false,
     uses_other_computers: false,
     evicts: true,
-    most_loaded_per_gpu: Some(3),
+    max_loaded_per_gpu: Some(3),
 };

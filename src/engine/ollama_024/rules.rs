@@ -2,26 +2,26 @@
 //! Source: `server/routes.go`, `server/sched.go` and `llm/server.go`, Ollama, May 2026.
 
 use super::super::backend;
-use super::super::graph_size::Release;
+use super::super::graph_size::OllamaRelease;
 use super::super::id::{EngineError, EngineId};
-use super::super::request::{self, Effect, Wanted};
-use super::traits::Traits;
+use super::super::request::{self, RequestedSizes, ResolvedSettings};
+use super::traits::ArchitectureTraits;
 use crate::machine::{Backend, Gpu, Machine};
 use crate::model::Model;
 use crate::settings::{CacheType, FlashAttn, Settings};
 use crate::units::Tokens;
 
-pub(super) fn effect(
+pub(super) fn resolve_settings(
     model: &Model,
-    traits: Traits,
+    traits: ArchitectureTraits,
     machine: &Machine,
     settings: &Settings,
-) -> Result<Effect, EngineError> {
+) -> Result<ResolvedSettings, EngineError> {
     let mut notes = Vec::new();
     let default_context = || request::default_context(machine, settings.gpu_overhead);
-    let mut wanted = Wanted::of(settings, model, Release::May2026, default_context)?;
+    let mut wanted = RequestedSizes::of(settings, model, OllamaRelease::May2026, default_context)?;
     if !settings.raw {
-        wanted.ctx = request::context_in_bounds(wanted.ctx, model, Release::May2026, traits.vision, &mut notes);
+        wanted.ctx = request::context_in_bounds(wanted.ctx, model, OllamaRelease::May2026, traits.vision, &mut notes);
         wanted.batch = request::batch_within(wanted.batch, wanted.ctx, &mut notes);
         wanted.parallel = request::sequences(wanted.parallel, traits.one_sequence, traits.embedding, &mut notes);
     }
@@ -43,13 +43,13 @@ pub(super) fn effect(
         (flash, request::cache_in_effect(asked_cache, flash, &mut notes))
     };
     let settings = wanted.in_effect(cache, flash_attn, requested);
-    Ok(Effect { settings, requested, gpus, notes })
+    Ok(ResolvedSettings { settings, requested, gpus, notes })
 }
 
 /// Flash attention as the engine sets it. Its own engine knows on and off; the other also leaves it open.
 fn flash_attention(
     model: &Model,
-    traits: Traits,
+    traits: ArchitectureTraits,
     gpus: &[Gpu],
     asked: FlashAttn,
     notes: &mut Vec<String>,

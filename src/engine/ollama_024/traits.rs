@@ -1,7 +1,7 @@
 //! What Ollama up to 0.24 knows of architectures.
 //! Source: `fs/ggml/ggml.go` and `server/sched.go`, Ollama, May 2026.
 
-use super::super::graph_size::{Facts, Keys, Letter};
+use super::super::graph_size::{Letter, ModelFacts, OllamaKeys};
 use super::super::request::ONE_SEQUENCE;
 use crate::model::Model;
 use crate::settings::CacheType;
@@ -67,7 +67,7 @@ const FLASH_BY_DEFAULT: [&str; 21] = [
 /// What the engine's rules ask of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "answers to independent questions")]
-pub struct Traits {
+pub struct ArchitectureTraits {
     /// It turns text into embeddings and completes nothing.
     pub embedding: bool,
     /// It sees images.
@@ -82,9 +82,9 @@ pub struct Traits {
     pub one_sequence: bool,
 }
 
-impl Traits {
-    pub(in crate::engine) fn of(model: &Model, facts: &Facts) -> Self {
-        let keys = Keys { model, release: facts.release };
+impl ArchitectureTraits {
+    pub(in crate::engine) fn of(model: &Model, facts: &ModelFacts) -> Self {
+        let keys = OllamaKeys { model, release: facts.release };
         let architecture = model.architecture.as_str();
         let embedding = keys.has("pooling_type");
         let (key, value) = (facts.values.get(Letter::Dk), facts.values.get(Letter::Dv));
@@ -116,6 +116,6 @@ pub const fn bytes_per_element(ty: CacheType) -> f64 {
 }
 
 #[cfg(test)]
-pub(super) fn facts(model: &Model) -> Facts {
-    Facts::of(model, super::super::graph_size::Release::May2026).unwrap()
+pub(super) fn facts(model: &Model) -> ModelFacts {
+    ModelFacts::of(model, super::super::graph_size::OllamaRelease::May2026).unwrap()
 }

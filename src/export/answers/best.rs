@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Source;
-use crate::answer::best::{Suggestion, Wish};
+use super::AnswerSource;
+use crate::answer::best::{Objective, Suggestion};
 use crate::answer::sweep::Outcome;
 use crate::plan::Plan;
 use crate::settings::Settings;
@@ -12,28 +12,28 @@ use crate::settings::knob::Knob;
 #[derive(Serialize)]
 struct Object {
     #[serde(flatten)]
-    source: Source,
+    source: AnswerSource,
     held: Vec<&'static str>,
-    wishes: Vec<Wished>,
+    wishes: Vec<ObjectiveRecord>,
 }
 
 #[derive(Serialize)]
-struct Wished {
+struct ObjectiveRecord {
     knob: &'static str,
-    suggestions: Vec<Suggested>,
+    suggestions: Vec<SuggestionRecord>,
 }
 
 #[derive(Serialize)]
-struct Suggested {
-    value: super::Value,
-    costs: Vec<Cost>,
+struct SuggestionRecord {
+    value: super::JsonValue,
+    costs: Vec<CostRecord>,
     says: String,
     options: String,
     plan: Outcome,
 }
 
 #[derive(Serialize)]
-struct Cost {
+struct CostRecord {
     knob: &'static str,
     says: String,
 }
@@ -47,20 +47,21 @@ pub fn json(
     plan: &Plan,
     asked: &Settings,
     held: &[Knob],
-    found: &[(Wish, Vec<Suggestion>)],
+    found: &[(Objective, Vec<Suggestion>)],
 ) -> serde_json::Result<String> {
-    let suggested = |one: &Suggestion| Suggested {
-        value: super::Value::of_gain(one.gain),
-        costs: one.costs.iter().map(|cost| Cost { knob: cost.knob().name(), says: cost.to_string() }).collect(),
+    let suggested = |one: &Suggestion| SuggestionRecord {
+        value: super::JsonValue::of_gain(one.gain),
+        costs: one.costs.iter().map(|cost| CostRecord { knob: cost.knob().name(), says: cost.to_string() }).collect(),
         says: one.gain.to_string(),
         options: one.options(asked),
         plan: Outcome::of(&one.plan),
     };
-    let wishes = found
-        .iter()
-        .map(|(wish, found)| Wished { knob: wish.knob().name(), suggestions: found.iter().map(suggested).collect() });
+    let wishes = found.iter().map(|(wish, found)| ObjectiveRecord {
+        knob: wish.knob().name(),
+        suggestions: found.iter().map(suggested).collect(),
+    });
     serde_json::to_string_pretty(&Object {
-        source: Source::of(plan),
+        source: AnswerSource::of(plan),
         held: held.iter().map(|knob| knob.name()).collect(),
         wishes: wishes.collect(),
     })

@@ -5,13 +5,13 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::engine::PlanRequest;
-use crate::engine::{Choice, EngineId};
+use crate::engine::{EngineId, EngineVersion};
 use crate::plan::{Confidence, Plan};
 use crate::settings::{Release, Settings};
 
 /// The engine, its release, and how sure its figures are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Source {
+pub struct AnswerSource {
     engine: &'static str,
     #[serde(skip)]
     title: &'static str,
@@ -20,7 +20,7 @@ pub struct Source {
 }
 
 /// `Ollama ≥ 0.30, release 2026-11 · exact`
-impl fmt::Display for Source {
+impl fmt::Display for AnswerSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.title)?;
         if let Some(release) = self.release {
@@ -33,7 +33,7 @@ impl fmt::Display for Source {
     }
 }
 
-impl Source {
+impl AnswerSource {
     /// Of `plan`.
     pub const fn of(plan: &Plan) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Source {
 
     /// Of `engine` as `settings` mean it.
     pub fn of_engine(engine: EngineId, settings: &Settings, confidence: Option<Confidence>) -> Self {
-        let release = Choice::of(engine, settings).release;
+        let release = EngineVersion::of(engine, settings).release;
         Self { engine: engine.name(), title: engine.title(), release, confidence }
     }
 }

@@ -2,23 +2,23 @@
 
 use serde::Serialize;
 
-use super::Source;
+use super::AnswerSource;
 use crate::answer::sweep::Outcome;
-use crate::answer::together::{Fate, Household};
+use crate::answer::together::{LoadOutcome, LoadedModels};
 use crate::machine::Machine;
 use crate::units::Bytes;
 
 #[derive(Serialize)]
 struct Object<'a> {
     #[serde(flatten)]
-    source: Source,
+    source: AnswerSource,
     together: bool,
-    models: Vec<Told<'a>>,
-    devices: Vec<Device<'a>>,
+    models: Vec<LoadRecord<'a>>,
+    devices: Vec<DeviceRecord<'a>>,
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct LoadRecord<'a> {
     model: &'a str,
     fate: &'static str,
     by: Option<usize>,
@@ -26,20 +26,20 @@ struct Told<'a> {
     plan: Option<Outcome>,
 }
 
-impl<'a> Told<'a> {
-    fn of(model: &'a str, fate: &'a Fate) -> Self {
+impl<'a> LoadRecord<'a> {
+    fn of(model: &'a str, fate: &'a LoadOutcome) -> Self {
         let (by, why, plan) = (None, None, None);
         match fate {
-            Fate::Loaded(plan) => Self { model, fate: "loaded", by, why, plan: Some(Outcome::of(plan)) },
-            Fate::Shares(host) => Self { model, fate: "shares", by: Some(*host), why, plan },
-            Fate::Evicted { by, why } => Self { model, fate: "evicted", by: Some(*by), why: Some(why), plan },
-            Fate::Refused(why) => Self { model, fate: "refused", by, why: Some(why), plan },
+            LoadOutcome::Loaded(plan) => Self { model, fate: "loaded", by, why, plan: Some(Outcome::of(plan)) },
+            LoadOutcome::Shares(host) => Self { model, fate: "shares", by: Some(*host), why, plan },
+            LoadOutcome::Evicted { by, why } => Self { model, fate: "evicted", by: Some(*by), why: Some(why), plan },
+            LoadOutcome::Refused(why) => Self { model, fate: "refused", by, why: Some(why), plan },
         }
     }
 }
 
 #[derive(Serialize)]
-struct Device<'a> {
+struct DeviceRecord<'a> {
     id: String,
     name: &'a str,
     total: Bytes,
@@ -52,21 +52,27 @@ struct Device<'a> {
 ///
 /// # Errors
 /// None that an answer can cause.
-pub fn json(source: Source, names: &[String], machine: &Machine, household: &Household) -> serde_json::Result<String> {
-    let gpus = machine.gpus.iter().zip(&household.left.gpus).enumerate();
-    let gpus = gpus.map(|(index, (before, after))| Device {
+pub fn json(
+    source: AnswerSource,
+    names: &[String],
+    machine: &Machine,
+    loaded_models: &LoadedModels,
+) -> serde_json::Result<String> {
+    let gpus = machine.gpus.iter().zip(&loaded_models.left.gpus).enumerate();
+    let gpus = gpus.map(|(index, (before, after))| DeviceRecord {
         id: format!("GPU{index}"),
         name: &before.name,
         total: before.total,
         free: before.free,
         left: after.free,
     });
-    let (before, after) = (machine.ram, household.left.ram);
-    let ram = Device { id: "CPU".to_owned(), name: "RAM", total: before.total, free: before.free, left: after.free };
+    let (before, after) = (machine.ram, loaded_models.left.ram);
+    let ram =
+        DeviceRecord { id: "CPU".to_owned(), name: "RAM", total: before.total, free: before.free, left: after.free };
     serde_json::to_string_pretty(&Object {
         source,
-        together: household.all_live_together(),
-        models: names.iter().zip(&household.fates).map(|(name, fate)| Told::of(name, fate)).collect(),
+        together: loaded_models.all_loaded(),
+        models: names.iter().zip(&loaded_models.outcomes).map(|(name, fate)| LoadRecord::of(name, fate)).collect(),
         devices: gpus.chain(std::iter::once(ram)).collect(),
     })
 }

@@ -1,10 +1,10 @@
 //! What the pictures share: an engine's name in words, and shares of memory side by side.
 
-use super::paper::Ink;
+use super::canvas::Hue;
 use crate::plan::Plan;
 
 /// What a device is asked for, and in which colour.
-pub(super) const PARTS: [(Ink, &str); 3] = [(Ink::Weights, "weights"), (Ink::Cache, "cache"), (Ink::Graph, "graph")];
+pub(super) const PARTS: [(Hue, &str); 3] = [(Hue::Weights, "weights"), (Hue::Cache, "cache"), (Hue::Graph, "graph")];
 
 /// `Ollama ≥ 0.30, release 2026-11 · exact`
 pub(super) fn who(plan: &Plan) -> String {

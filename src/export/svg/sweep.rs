@@ -1,7 +1,7 @@
 //! Memory along a knob: for each device what it is asked for, stacked, below the line of what it has.
 
+use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
 use super::charts::{PARTS, what, who};
-use super::paper::{Anchor, Ink, MARGIN, Paper, WIDTH};
 use crate::answer::sweep::{DeviceSums, Outcome, Sweep};
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
@@ -13,7 +13,7 @@ const HIGH: f64 = 150.0;
 
 /// The picture of `sweep`; `plan` is the one that it starts from.
 pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
-    let mut paper = Paper::new();
+    let mut paper = SvgCanvas::new();
     paper.heading(&what(plan), &format!("memory by {} · {}", sweep.knob.title(), who(plan)));
     let planned: Vec<(f64, &Outcome)> = sweep
         .points
@@ -24,7 +24,7 @@ pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
     for device in 0..devices {
         chart(&mut paper, sweep, &planned, device);
     }
-    let words: Vec<_> = PARTS.into_iter().chain([(Ink::Over, "free memory"), (Ink::Quiet, "threshold")]).collect();
+    let words: Vec<_> = PARTS.into_iter().chain([(Hue::Over, "free memory"), (Hue::Quiet, "threshold")]).collect();
     paper.legend(&words);
     let refused = sweep.points.len() - planned.len();
     if refused > 0 {
@@ -46,7 +46,7 @@ const fn logarithmic(knob: Knob) -> bool {
     !matches!(knob, Knob::GpuLayers | Knob::CacheType | Knob::FlashAttn)
 }
 
-fn chart(paper: &mut Paper, sweep: &Sweep, planned: &[(f64, &Outcome)], at: usize) {
+fn chart(paper: &mut SvgCanvas, sweep: &Sweep, planned: &[(f64, &Outcome)], at: usize) {
     let sums: Vec<(f64, &DeviceSums)> =
         planned.iter().filter_map(|(x, outcome)| Some((*x, outcome.devices.get(at)?))).collect();
     let Some((_, first)) = sums.first() else { return };
@@ -59,7 +59,7 @@ fn chart(paper: &mut Paper, sweep: &Sweep, planned: &[(f64, &Outcome)], at: usiz
     let scale = Bytes((highest.0 as f64 * 1.06) as u64 + 1);
     let high = |bytes: Bytes| floor - bytes.share_of(scale).0 * HIGH;
 
-    paper.rect(LEFT, top, RIGHT - LEFT, HIGH, Ink::Faint);
+    paper.rect(LEFT, top, RIGHT - LEFT, HIGH, Hue::Faint);
     let mut base: Vec<(f64, f64)> = sums.iter().map(|(x, _)| (*x, floor)).collect();
     let stacked: [fn(&DeviceSums) -> Bytes; 3] =
         [|d| d.weights, |d| d.weights + d.cache, |d| d.weights + d.cache + d.graph];
@@ -72,18 +72,18 @@ fn chart(paper: &mut Paper, sweep: &Sweep, planned: &[(f64, &Outcome)], at: usiz
         let x = across(sweep, cliff.last);
         // the first layer lost and what the engine's own rules change stand out; then layers go one by one
         let marked = nth == 0 || !cliff.jumps.is_empty();
-        paper.line((x, top), (x, if marked { floor } else { top + 8.0 }), Ink::Quiet, marked);
+        paper.line((x, top), (x, if marked { floor } else { top + 8.0 }), Hue::Quiet, marked);
     }
     if first.free <= scale {
-        paper.line((LEFT, high(first.free)), (RIGHT, high(first.free)), Ink::Over, false);
+        paper.line((LEFT, high(first.free)), (RIGHT, high(first.free)), Hue::Over, false);
     }
-    paper.text(MARGIN - 8.0, top + HIGH / 2.0, 14, Anchor::Start, Ink::Text, &first.id);
-    paper.text(LEFT - 8.0, high(highest) + 5.0, 12, Anchor::End, Ink::Quiet, &highest.to_string());
-    paper.text(LEFT - 8.0, floor, 12, Anchor::End, Ink::Quiet, "0");
+    paper.text(MARGIN - 8.0, top + HIGH / 2.0, 14, Anchor::Start, Hue::Text, &first.id);
+    paper.text(LEFT - 8.0, high(highest) + 5.0, 12, Anchor::End, Hue::Quiet, &highest.to_string());
+    paper.text(LEFT - 8.0, floor, 12, Anchor::End, Hue::Quiet, "0");
     let every = sums.len().div_ceil(8).max(1);
     for point in sweep.points.iter().step_by(every) {
         let x = across(sweep, point.value);
-        paper.text(x, floor + 18.0, 12, Anchor::Middle, Ink::Quiet, &sweep.knob.show(point.value));
+        paper.text(x, floor + 18.0, 12, Anchor::Middle, Hue::Quiet, &sweep.knob.show(point.value));
     }
     paper.y = floor + 36.0;
 }

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use super::super::sysfs::Card;
+use super::super::sysfs::DrmCard;
 
 /// A GPU that is known by its PCI number.
-pub(super) struct Known {
+pub(super) struct AmdGpu {
     pub name: String,
     /// Whether it is part of a processor, where that is known.
     pub integrated: Option<bool>,
@@ -52,7 +52,7 @@ const CARDS: [(u32, u32, &str); 12] = [
 ];
 
 /// What is known of `card`: by what it says of itself, then by its PCI number.
-pub(super) fn of(card: &Card) -> Option<Known> {
+pub(super) fn of(card: &DrmCard) -> Option<AmdGpu> {
     let device = card.device;
     let processor = device.and_then(|device| INTEGRATED.iter().find(|&&(id, _)| id == device));
     let revision = card.hex("revision").unwrap_or(0);
@@ -64,8 +64,8 @@ pub(super) fn of(card: &Card) -> Option<Known> {
         .or_else(|| processor.map(|&(_, name)| format!("AMD {name}")))
         .or_else(|| in_list(&fs::read_to_string(IDS).ok()?, device?, revision));
     match name {
-        Some(name) => Some(Known { name, integrated }),
-        None => device.map(|device| Known { name: format!("AMD GPU {device:04x}"), integrated }),
+        Some(name) => Some(AmdGpu { name, integrated }),
+        None => device.map(|device| AmdGpu { name: format!("AMD GPU {device:04x}"), integrated }),
     }
 }
 

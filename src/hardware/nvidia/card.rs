@@ -11,7 +11,7 @@ use crate::units::Bytes;
 
 /// A GPU as the driver lists it; one that does not answer keeps its number.
 #[derive(Debug)]
-pub(super) struct Card {
+pub(super) struct NvmlGpu {
     pub uuid: String,
     pub gpu: Result<Gpu, String>,
     pub facts: Vec<(&'static str, String)>,
@@ -19,7 +19,7 @@ pub(super) struct Card {
     /// Its memory is the computer's: the driver does not tell of it.
     pub shares_ram: bool,
     /// It is divided (MIG); what is not in an instance is of no use to a program.
-    pub divided: bool,
+    pub mig_enabled: bool,
     /// Its MIG instances, with their numbers.
     pub instances: Vec<(u32, Self)>,
 }
@@ -34,17 +34,17 @@ const MIG_ON: u32 = 1;
 const NAME: usize = 256;
 
 /// Asks for the GPU of this number. `cuda`: the newest CUDA that the driver knows, as NVML writes it.
-pub(super) fn card(nvml: &Nvml, index: u32, cuda: Option<i32>, ram: Ram) -> Card {
+pub(super) fn nvml_gpu(nvml: &Nvml, index: u32, cuda: Option<i32>, ram: Ram) -> NvmlGpu {
     let device = match nvml.device_by_index(index) {
         Ok(device) => device,
-        Err(error) => return Card::silent(error.to_string()),
+        Err(error) => return NvmlGpu::unresponsive(error.to_string()),
     };
     let mut card = described(&device, cuda, ram, None);
     card.facts.extend(device.pci_info().ok().map(|pci| ("PCI", pci.bus_id)));
     card.facts.extend(nvml.sys_driver_version().ok().map(|version| ("driver", version)));
     card.processes = processes(nvml, &device);
-    card.divided = device.mig_mode().is_ok_and(|mode| mode.current == MIG_ON);
-    if card.divided {
+    card.mig_enabled = device.mig_mode().is_ok_and(|mode| mode.current == MIG_ON);
+    if card.mig_enabled {
         let parent = card.gpu.as_ref().ok().cloned();
         // places without an instance answer that nothing is found
         let most = device.mig_device_count().unwrap_or(0);
@@ -62,22 +62,22 @@ pub(super) fn card(nvml: &Nvml, index: u32, cuda: Option<i32>, ram: Ram) -> Card
     card
 }
 
-impl Card {
-    fn silent(reason: String) -> Self {
+impl NvmlGpu {
+    fn unresponsive(reason: String) -> Self {
         Self {
             uuid: String::new(),
             gpu: Err(reason),
             facts: Vec::new(),
             processes: Vec::new(),
             shares_ram: false,
-            divided: false,
+            mig_enabled: false,
             instances: Vec::new(),
         }
     }
 }
 
 /// What a GPU, or an instance of `parent`, says of itself.
-fn described(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gpu>) -> Card {
+fn described(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gpu>) -> NvmlGpu {
     let uuid = device.uuid().unwrap_or_default();
     let compute = device.cuda_compute_capability().ok();
     let compute = compute.and_then(|found| Some((found.major.try_into().ok()?, found.minor.try_into().ok()?)));
@@ -104,7 +104,7 @@ fn described(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&G
         driver_major: cuda.and_then(|version| (version / 1000).try_into().ok()),
         computer: None,
     });
-    Card { uuid, gpu, facts, shares_ram, ..Card::silent(String::new()) }
+    NvmlGpu { uuid, gpu, facts, shares_ram, ..NvmlGpu::unresponsive(String::new()) }
 }
 
 /// Programs that compute or draw on the GPU, each once, those that hold most first. A driver that does not tell of

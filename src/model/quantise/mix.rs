@@ -5,15 +5,15 @@
 
 #![allow(clippy::enum_glob_use, reason = "a table of formats is read by their names alone")]
 
-use super::role::Role;
-use super::traits::{Family, Traits};
+use super::category::TensorCategory;
+use super::traits::{QuantFamily, QuantTraits};
 use crate::gguf::FileType;
 use crate::gguf::GgmlType::{self, *};
-use When::*;
+use PositionRule::*;
 
 /// A place where a mix spends something else than its base. `i` is a tensor's place among `n`, as `Place` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum PositionRule {
     Always,
     /// `i` is one of the first so many.
     First(u64),
@@ -30,7 +30,7 @@ pub(super) enum When {
 }
 
 /// The format of the first place that applies, else the mix's base.
-pub(super) type Rule = &'static [(When, GgmlType)];
+pub(super) type FormatRule = &'static [(PositionRule, GgmlType)];
 
 /// How a mix tells where in the model a tensor stands, and which of the later adjustments speak of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,20 +48,20 @@ pub(super) struct Mix {
     pub scheme: Scheme,
     pub base: GgmlType,
     pub output: GgmlType,
-    pub embedding: Rule,
-    pub value: Rule,
-    pub key: Rule,
-    pub query: Rule,
-    pub attn_output: Rule,
-    pub ffn_down: Rule,
-    pub ffn_gate_and_up: Rule,
+    pub embedding: FormatRule,
+    pub value: FormatRule,
+    pub key: FormatRule,
+    pub query: FormatRule,
+    pub attn_output: FormatRule,
+    pub ffn_down: FormatRule,
+    pub ffn_gate_and_up: FormatRule,
 }
 
 impl Mix {
     /// The mix of `to` for a model of these traits; none where the quantiser has none.
-    pub(super) fn of(to: FileType, traits: &Traits) -> Option<Self> {
+    pub(super) fn of(to: FileType, traits: &QuantTraits) -> Option<Self> {
         let mut mix = mix(to)?;
-        if traits.family == Family::Falcon {
+        if traits.family == QuantFamily::Falcon {
             mix.adjust_to_falcon(to);
         }
         if traits.experts == 8 {
@@ -70,16 +70,16 @@ impl Mix {
         Some(mix)
     }
 
-    pub(super) const fn rule(&self, role: Role) -> Rule {
+    pub(super) const fn rule(&self, role: TensorCategory) -> FormatRule {
         match role {
-            Role::Output | Role::Other => &[],
-            Role::Embedding => self.embedding,
-            Role::Value => self.value,
-            Role::Key => self.key,
-            Role::Query => self.query,
-            Role::AttnOutput => self.attn_output,
-            Role::FfnUp | Role::FfnGate => self.ffn_gate_and_up,
-            Role::FfnDown => self.ffn_down,
+            TensorCategory::Output | TensorCategory::Other => &[],
+            TensorCategory::Embedding => self.embedding,
+            TensorCategory::Value => self.value,
+            TensorCategory::Key => self.key,
+            TensorCategory::Query => self.query,
+            TensorCategory::AttnOutput => self.attn_output,
+            TensorCategory::FfnUp | TensorCategory::FfnGate => self.ffn_gate_and_up,
+            TensorCategory::FfnDown => self.ffn_down,
         }
     }
 
@@ -99,7 +99,7 @@ impl Mix {
     }
 
     /// With eight experts, attention is so small a part of the model that it may have more bits.
-    fn adjust_to_eight_experts(&mut self, to: FileType, family: Family) {
+    fn adjust_to_eight_experts(&mut self, to: FileType, family: QuantFamily) {
         match self.scheme {
             Scheme::Usual => {
                 self.value = &[(Always, Q8_0)];
@@ -107,7 +107,7 @@ impl Mix {
                 if to == FileType::Iq3M {
                     self.ffn_down = &[(FirstPart(8), Q4K), (MoreBits, Q4K)];
                 }
-                if family != Family::Falcon {
+                if family != QuantFamily::Falcon {
                     self.attn_output = if gives_attn_output_more(to) { &[(Always, Q5K)] } else { &[] };
                 }
             }

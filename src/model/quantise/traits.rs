@@ -5,7 +5,7 @@ use crate::model::Model;
 
 /// Architectures that the rules make an exception of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
+pub(super) enum QuantFamily {
     /// A few mixes treat it differently.
     Falcon,
     /// Other tensors than experts have three dimensions too, so that experts are told by their names.
@@ -15,7 +15,7 @@ pub(super) enum Family {
     Any,
 }
 
-impl Family {
+impl QuantFamily {
     pub(super) fn of(architecture: &str) -> Self {
         match architecture {
             "falcon" => Self::Falcon,
@@ -28,9 +28,9 @@ impl Family {
 
 /// What the mixes ask of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Traits {
+pub(super) struct QuantTraits {
     /// The architecture, where the rules make an exception of it.
-    pub family: Family,
+    pub family: QuantFamily,
     /// Blocks, as llama.cpp counts them.
     pub blocks: u64,
     /// Experts; zero where there are none.
@@ -48,14 +48,14 @@ pub(super) struct Traits {
 const SIZE_70B: [(&str, u64); 6] =
     [("llama", 80), ("llama-embed", 80), ("qwen2", 80), ("deci", 80), ("olmo", 80), ("jais2", 68)];
 
-impl Traits {
+impl QuantTraits {
     pub(super) fn of(model: &Model) -> Self {
         let hyper = &model.hyper;
         let heads = hyper.heads.first().copied().unwrap_or(0);
         let kv_heads = hyper.kv_heads.first().copied().unwrap_or(0);
         let experts = hyper.experts.map_or(0, |experts| experts.count);
         Self {
-            family: Family::of(&model.architecture),
+            family: QuantFamily::of(&model.architecture),
             blocks: blocks(model),
             experts,
             shared_heads: heads.checked_div(kv_heads).is_some_and(|sharing| sharing >= 4),

@@ -1,6 +1,6 @@
 //! A knob's value as it is shown and as it is typed.
 
-use super::{Bounds, Knob, LARGEST};
+use super::{Bounds, Knob, MAX_VALUE};
 use crate::settings::{Outputs, Settings};
 use crate::units::grouped;
 
@@ -84,7 +84,7 @@ impl Knob {
         }
         // a number of digits that no knob goes up to is out of range too
         let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).unwrap_or(u64::MAX);
-        let (least, most) = (self.least(), if self == Self::TensorSplit { 100 } else { LARGEST });
+        let (least, most) = (self.least(), if self == Self::TensorSplit { 100 } else { MAX_VALUE });
         if value < least || value > most {
             return Err(format!("{text} is out of range for {}: use {least} to {most}", self.title()));
         }

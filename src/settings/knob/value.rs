@@ -1,6 +1,6 @@
 //! A knob's value in the settings.
 
-use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, LARGEST, QUANTISATIONS};
+use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, MAX_VALUE, QUANTISATIONS};
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Settings};
 
 impl Knob {
@@ -39,7 +39,7 @@ impl Knob {
 
     /// Sets it to `value`, exactly.
     pub fn set(self, settings: &mut Settings, value: u64) {
-        let value = value.clamp(self.least(), LARGEST);
+        let value = value.clamp(self.least(), MAX_VALUE);
         let at = value as usize;
         match self {
             Self::Context => settings.ctx = Context::Tokens(value),

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::words::{Facts, Word};
-use super::{CatalogueError, Entry};
+use super::words::{TemplateValues, Word};
+use super::{CatalogueEntry, CatalogueError};
 
 /// The lines of every section, by its name.
-type Sections = BTreeMap<&'static str, Vec<Line>>;
+type Sections = BTreeMap<&'static str, Vec<TemplateLine>>;
 
-struct Line {
-    what: What,
+struct TemplateLine {
+    what: TemplateAction,
     conditions: Vec<Condition>,
 }
 
-enum What {
+enum TemplateAction {
     /// Another section's lines.
     Use(&'static str),
     Tensor {
@@ -41,14 +41,14 @@ struct Product {
 }
 
 /// The tensors of a model: names and dimensions, what is outside of blocks first.
-pub(super) fn tensors(entry: &Entry) -> Result<Vec<(String, Vec<u64>)>, CatalogueError> {
+pub(super) fn tensors(entry: &CatalogueEntry) -> Result<Vec<(String, Vec<u64>)>, CatalogueError> {
     static SECTIONS: LazyLock<Sections> = LazyLock::new(|| sections(include_str!("../../../assets/architectures.txt")));
     if !SECTIONS.contains_key(entry.architecture.as_str()) {
         return Err(CatalogueError::Architecture(entry.architecture.clone()));
     }
     let mut tensors = Vec::new();
     for block in std::iter::once(None).chain((0..entry.blocks()).map(Some)) {
-        let facts = Facts::new(entry, block.unwrap_or(0));
+        let facts = TemplateValues::new(entry, block.unwrap_or(0));
         Expansion { sections: &SECTIONS, facts, block, tensors: &mut tensors }.section(&entry.architecture)?;
     }
     Ok(tensors)
@@ -57,7 +57,7 @@ pub(super) fn tensors(entry: &Entry) -> Result<Vec<(String, Vec<u64>)>, Catalogu
 /// One block of one model, or what it has outside of blocks.
 struct Expansion<'e> {
     sections: &'e Sections,
-    facts: Facts<'e>,
+    facts: TemplateValues<'e>,
     block: Option<u64>,
     tensors: &'e mut Vec<(String, Vec<u64>)>,
 }
@@ -72,13 +72,13 @@ impl Expansion<'_> {
                 continue;
             }
             match &line.what {
-                What::Use(other) => self.section(other)?,
-                What::Tensor { in_blocks, name, dims } if *in_blocks == self.block.is_some() => {
+                TemplateAction::Use(other) => self.section(other)?,
+                TemplateAction::Tensor { in_blocks, name, dims } if *in_blocks == self.block.is_some() => {
                     let name = self.block.map_or_else(|| (*name).to_owned(), |block| format!("blk.{block}.{name}"));
                     let dims = dims.iter().map(|dim| self.number(dim, &name)).collect::<Result<_, _>>()?;
                     self.tensors.push((name, dims));
                 }
-                What::Tensor { .. } => {}
+                TemplateAction::Tensor { .. } => {}
             }
         }
         Ok(())
@@ -109,13 +109,13 @@ fn sections(text: &'static str) -> Sections {
     {
         match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             Some(name) => current = name,
-            None => sections.entry(current).or_default().push(Line::read(line)),
+            None => sections.entry(current).or_default().push(TemplateLine::read(line)),
         }
     }
     sections
 }
 
-impl Line {
+impl TemplateLine {
     fn read(line: &'static str) -> Self {
         let (what, conditions) = line.split_once(" if ").unwrap_or((line, ""));
         let condition = |text: &'static str| match text.strip_prefix('!') {
@@ -124,12 +124,12 @@ impl Line {
         };
         let conditions = conditions.split_whitespace().map(condition).collect();
         if let Some(section) = what.strip_prefix("use ") {
-            return Self { what: What::Use(section.trim()), conditions };
+            return Self { what: TemplateAction::Use(section.trim()), conditions };
         }
         let (name, dims) = what.split_once(' ').unwrap_or((what, ""));
         let dims = dims.split_whitespace().map(Sum::read).collect();
         let (in_blocks, name) = name.strip_prefix("*.").map_or((false, name), |name| (true, name));
-        Self { what: What::Tensor { in_blocks, name, dims }, conditions }
+        Self { what: TemplateAction::Tensor { in_blocks, name, dims }, conditions }
     }
 }
 

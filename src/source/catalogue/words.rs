@@ -2,9 +2,9 @@
 
 use serde_json::Value as Json;
 
-use super::Entry;
+use super::CatalogueEntry;
 
-/// The short words, in the order of [`Facts`].
+/// The short words, in the order of [`TemplateValues`].
 const SHORT: [&str; 19] = [
     "embd",
     "vocab",
@@ -49,13 +49,13 @@ impl Word {
 }
 
 /// The numbers behind [`SHORT`] in one block; outside of blocks they are those of the first.
-pub(super) struct Facts<'e> {
-    entry: &'e Entry,
+pub(super) struct TemplateValues<'e> {
+    entry: &'e CatalogueEntry,
     short: [Option<u64>; SHORT.len()],
 }
 
-impl<'e> Facts<'e> {
-    pub(super) fn new(entry: &'e Entry, block: u64) -> Self {
+impl<'e> TemplateValues<'e> {
+    pub(super) fn new(entry: &'e CatalogueEntry, block: u64) -> Self {
         let number = |key: &str| entry.number(key, block);
         let or_one = |key: &str| number(key).unwrap_or(1);
         let or_none = |key: &str| number(key).unwrap_or(0);
@@ -118,7 +118,7 @@ impl<'e> Facts<'e> {
     }
 }
 
-impl Entry {
+impl CatalogueEntry {
     /// The hyperparameter `key` of `block`: lists have one for each. Truths are 1, fractions are cut off.
     fn number(&self, key: &str, block: u64) -> Option<u64> {
         let value = match self.keys.get(key)? {

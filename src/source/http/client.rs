@@ -8,9 +8,9 @@ use ureq::http::{HeaderMap, Response};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
 
-use super::attend::Line;
+use super::cancel::CancelHandle;
 use super::error::WireError;
-use super::retry::{Patience, Retry};
+use super::retry::{Retry, Timeouts};
 use super::url::Url;
 use crate::source::network::Network;
 
@@ -37,7 +37,7 @@ impl fmt::Debug for Secret {
 
 /// What is asked of a server.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct HttpRequest {
     /// Where.
     pub url: Url,
     /// What proves who asks; it goes to this URL's scheme, host and port, and to no other that a redirect names.
@@ -48,7 +48,7 @@ pub struct Ask {
     pub json: Option<String>,
 }
 
-impl Ask {
+impl HttpRequest {
     /// A plain GET.
     pub fn get(url: Url) -> Self {
         Self { url, bearer: None, fields: Vec::new(), json: None }
@@ -57,7 +57,7 @@ impl Ask {
 
 /// The beginning of an answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     /// Where it came from, after all redirects.
     pub url: Url,
     /// Its status.
@@ -66,7 +66,7 @@ pub struct Answer {
     pub(super) body: Body,
 }
 
-impl Answer {
+impl HttpResponse {
     /// The value of a header field, where it is there and text.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name)?.to_str().ok()
@@ -100,14 +100,14 @@ pub struct Client {
     agent: Agent,
     /// Without a proxy, for this very machine.
     direct: Agent,
-    patience: Patience,
+    timeouts: Timeouts,
     offline: bool,
 }
 
 impl Client {
     /// A client with the manners of `network`.
     pub fn of(network: &Network) -> Self {
-        let patience = network.patience.clone();
+        let timeouts = network.timeouts.clone();
         let agent = |proxy: Option<Proxy>| -> Agent {
             Agent::config_builder()
                 .http_status_as_error(false)
@@ -116,34 +116,34 @@ impl Client {
                 .accept_encoding("identity")
                 .user_agent(concat!("plimsoll/", env!("CARGO_PKG_VERSION")))
                 .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
-                .timeout_resolve(Some(patience.connect))
-                .timeout_connect(Some(patience.connect))
-                .timeout_recv_response(Some(patience.answer))
-                .timeout_per_read(Some(patience.silence.max(patience.answer)))
+                .timeout_resolve(Some(timeouts.connect))
+                .timeout_connect(Some(timeouts.connect))
+                .timeout_recv_response(Some(timeouts.answer))
+                .timeout_per_read(Some(timeouts.silence.max(timeouts.answer)))
                 .proxy(proxy)
                 .build()
                 .into()
         };
         let direct = agent(None);
         let agent = if network.proxies { agent(Proxy::try_from_env()) } else { direct.clone() };
-        Self { agent, direct, patience, offline: network.offline }
+        Self { agent, direct, timeouts, offline: network.offline }
     }
 
     /// How patient it is.
-    pub fn patience(&self) -> &Patience {
-        &self.patience
+    pub fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
     }
 
     /// Sends `ask` and follows redirects; whatever the status then is, apart from those that mean: later.
     ///
     /// # Errors
     /// When no answer comes, it redirects without end or off the web, or the server is busy.
-    pub fn send(&self, ask: &Ask) -> Result<Answer, WireError> {
+    pub fn send(&self, ask: &HttpRequest) -> Result<HttpResponse, WireError> {
         let mut url = ask.url.clone();
         let mut trusted = true;
         for _ in 0..=REDIRECTS {
             let (parts, body) = self.once(ask, &url, trusted)?.into_parts();
-            let answer = Answer { url, status: parts.status.as_u16(), fields: parts.headers, body };
+            let answer = HttpResponse { url, status: parts.status.as_u16(), fields: parts.headers, body };
             if is_busy(answer.status) {
                 return Err(busy(&answer));
             }
@@ -164,7 +164,7 @@ impl Client {
         Err(WireError::Redirects { url: ask.url.clone(), limit: REDIRECTS })
     }
 
-    fn once(&self, ask: &Ask, url: &Url, trusted: bool) -> Result<Response<Body>, WireError> {
+    fn once(&self, ask: &HttpRequest, url: &Url, trusted: bool) -> Result<Response<Body>, WireError> {
         if self.offline {
             return Err(WireError::NotAsked { host: url.host().to_owned() });
         }
@@ -188,8 +188,8 @@ impl Client {
     ///
     /// # Errors
     /// When it does not come, or is longer than `limit` bytes.
-    pub fn document(&self, ask: &Ask, limit: u64, line: &Line) -> Result<Document, WireError> {
-        let mut retry = Retry::new(&self.patience);
+    pub fn document(&self, ask: &HttpRequest, limit: u64, line: &CancelHandle) -> Result<Document, WireError> {
+        let mut retry = Retry::new(&self.timeouts);
         loop {
             let error = match self.send(ask).and_then(|answer| self.read_whole(answer, limit, line)) {
                 Ok(document) => return Ok(document),
@@ -199,13 +199,13 @@ impl Client {
         }
     }
 
-    fn read_whole(&self, answer: Answer, limit: u64, line: &Line) -> Result<Document, WireError> {
+    fn read_whole(&self, answer: HttpResponse, limit: u64, line: &CancelHandle) -> Result<Document, WireError> {
         let text = |name: &str| answer.field(name).map(str::to_owned);
         let (code, challenge) = (text("x-error-code"), text("www-authenticate"));
-        let Answer { url, status, body, .. } = answer;
+        let HttpResponse { url, status, body, .. } = answer;
         let mut bytes = Vec::new();
         let mut body = body.into_reader();
-        super::piece::read_up_to(&mut body, limit + 1, &mut bytes, &self.patience, &url, line)
+        super::piece::read_up_to(&mut body, limit + 1, &mut bytes, &self.timeouts, &url, line)
             .map_err(|error| self.timed(error))?;
         if bytes.len() as u64 > limit {
             return Err(WireError::TooLong { url, limit });
@@ -216,7 +216,7 @@ impl Client {
     /// Says how long a silence was.
     pub(super) fn timed(&self, error: WireError) -> WireError {
         match error {
-            WireError::Silent { host, .. } => WireError::Silent { host, after: self.patience.answer },
+            WireError::Silent { host, .. } => WireError::Silent { host, after: self.timeouts.answer },
             other => other,
         }
     }
@@ -228,7 +228,7 @@ fn is_busy(status: u16) -> bool {
 }
 
 /// What a busy server says, with the wait that it asks for.
-fn busy(answer: &Answer) -> WireError {
+fn busy(answer: &HttpResponse) -> WireError {
     let seconds = answer.field("retry-after").and_then(|seconds| seconds.trim().parse().ok());
     let (host, status) = (answer.url.host().to_owned(), answer.status);
     WireError::Busy { host, status, tries: 1, wait: seconds.map(Duration::from_secs) }

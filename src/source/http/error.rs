@@ -52,7 +52,7 @@ pub enum WireError {
     #[error("the header extends beyond byte {limit}, the limit: it is damaged or forged")]
     LongHeader { limit: u64 },
     #[error("stopped by the user")]
-    Stopped,
+    Cancelled,
 }
 
 fn advice(status: u16) -> &'static str {
@@ -125,7 +125,7 @@ impl WireError {
     }
 
     /// Whether the server could not be asked at all, so that what was kept of it earlier is the best there is.
-    pub fn is_away(&self) -> bool {
+    pub fn is_unreachable(&self) -> bool {
         matches!(
             self,
             Self::NoHost { .. }
@@ -144,7 +144,7 @@ impl WireError {
 impl From<WireError> for io::Error {
     fn from(error: WireError) -> Self {
         match error {
-            WireError::Stopped => io::ErrorKind::Interrupted.into(),
+            WireError::Cancelled => io::ErrorKind::Interrupted.into(),
             error => io::Error::other(error),
         }
     }

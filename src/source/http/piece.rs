@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use ureq::BodyReader;
 
-use super::attend::Line;
-use super::client::{Answer, Ask, Client};
+use super::cancel::CancelHandle;
+use super::client::{Client, HttpRequest, HttpResponse};
 use super::error::WireError;
-use super::retry::{Patience, Retry};
+use super::retry::{Retry, Timeouts};
 use super::url::Url;
 
 /// What is known of a file on a server.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct RemoteFileInfo {
     /// Its length, where the server tells.
     pub total: Option<u64>,
     /// Its `ETag`, else the date of its last change.
@@ -24,7 +24,7 @@ pub(super) struct Known {
 }
 
 /// An answer that brings the whole file, because the server does not know ranges.
-pub(super) struct Whole {
+pub(super) struct FullResponse {
     reader: BodyReader<'static>,
     at: u64,
 }
@@ -32,15 +32,15 @@ pub(super) struct Whole {
 /// What came of asking for a piece.
 pub(super) struct Piece {
     pub bytes: Vec<u8>,
-    pub known: Known,
+    pub known: RemoteFileInfo,
     /// Where the server ignores ranges: the rest of its answer.
-    pub whole: Option<Whole>,
+    pub whole: Option<FullResponse>,
     /// The file ends here.
     pub ended: bool,
 }
 
 /// How a piece can end before its bytes.
-pub(super) enum Outcome {
+pub(super) enum FetchResult {
     Bytes(Box<Piece>),
     /// The server says that what was kept is still right.
     Unchanged,
@@ -52,20 +52,20 @@ pub(super) enum Outcome {
 /// When they cannot be had, or others come.
 pub(super) fn fetch(
     client: &Client,
-    ask: &Ask,
+    ask: &HttpRequest,
     range: Range<u64>,
-    known: Known,
-    whole: Option<Whole>,
+    known: RemoteFileInfo,
+    whole: Option<FullResponse>,
     kept: Option<&str>,
-    line: &Line,
-) -> Result<Outcome, WireError> {
+    line: &CancelHandle,
+) -> Result<FetchResult, WireError> {
     let mut piece = Piece { bytes: Vec::new(), known, whole, ended: false };
-    let mut retry = Retry::new(client.patience());
+    let mut retry = Retry::new(client.timeouts());
     loop {
         let before = piece.bytes.len();
         match step(client, ask, &range, &mut piece, kept, line) {
-            Ok(Step::Done) => return Ok(Outcome::Bytes(Box::new(piece))),
-            Ok(Step::Unchanged) => return Ok(Outcome::Unchanged),
+            Ok(PieceState::Done) => return Ok(FetchResult::Bytes(Box::new(piece))),
+            Ok(PieceState::Unchanged) => return Ok(FetchResult::Unchanged),
             Err(error) => {
                 piece.whole = None;
                 // a signed address may have run out: the next try goes by the first one
@@ -80,24 +80,24 @@ pub(super) fn fetch(
     }
 }
 
-enum Step {
+enum PieceState {
     Done,
     Unchanged,
 }
 
 fn step(
     client: &Client,
-    ask: &Ask,
+    ask: &HttpRequest,
     range: &Range<u64>,
     piece: &mut Piece,
     kept: Option<&str>,
-    line: &Line,
-) -> Result<Step, WireError> {
+    line: &CancelHandle,
+) -> Result<PieceState, WireError> {
     let start = range.start + piece.bytes.len() as u64;
     if let Some(whole) = piece.whole.as_mut().filter(|whole| whole.at == start) {
         let url = piece.known.place.as_ref().unwrap_or(&ask.url);
         let before = piece.bytes.len();
-        let read = read_up_to(&mut whole.reader, range.end - start, &mut piece.bytes, client.patience(), url, line);
+        let read = read_up_to(&mut whole.reader, range.end - start, &mut piece.bytes, client.timeouts(), url, line);
         let read_now = (piece.bytes.len() - before) as u64;
         whole.at += read_now;
         read?;
@@ -125,9 +125,9 @@ fn step(
         return Err(WireError::Changed { url: answer.url });
     }
     match answer.status {
-        304 => Ok(Step::Unchanged),
-        206 => partial(client.patience(), answer, validator, range, piece, line),
-        200 => all(client.patience(), answer, validator, range, piece, line),
+        304 => Ok(PieceState::Unchanged),
+        206 => partial(client.timeouts(), answer, validator, range, piece, line),
+        200 => all(client.timeouts(), answer, validator, range, piece, line),
         416 => {
             let field = answer.field("content-range").unwrap_or_default();
             let total = field.strip_prefix("bytes */").and_then(|total| total.parse::<u64>().ok());
@@ -136,7 +136,7 @@ fn step(
                 total if total <= start => {
                     piece.known.total = Some(total);
                     piece.ended = true;
-                    Ok(Step::Done)
+                    Ok(PieceState::Done)
                 }
                 _ => Err(answer.refusal()),
             }
@@ -147,13 +147,13 @@ fn step(
 
 /// A 206: the range that was asked for, or the beginning of it.
 fn partial(
-    patience: &Patience,
-    answer: Answer,
+    timeouts: &Timeouts,
+    answer: HttpResponse,
     validator: Option<String>,
     range: &Range<u64>,
     piece: &mut Piece,
-    line: &Line,
-) -> Result<Step, WireError> {
+    line: &CancelHandle,
+) -> Result<PieceState, WireError> {
     let start = range.start + piece.bytes.len() as u64;
     let field = answer.field("content-range").unwrap_or_default().to_owned();
     let other = |url: Url| WireError::OtherBytes { url, asked: start, found: found(&field) };
@@ -168,14 +168,14 @@ fn partial(
     }
     let promised = (last + 1).min(range.end) - start;
     let url = answer.url.clone();
-    piece.known = Known {
+    piece.known = RemoteFileInfo {
         total: total.or(piece.known.total),
         validator: validator.or(piece.known.validator.take()),
         place: Some(url.clone()),
     };
     let mut reader = answer.body.into_reader();
     let before = piece.bytes.len() as u64;
-    read_up_to(&mut reader, promised, &mut piece.bytes, patience, &url, line)?;
+    read_up_to(&mut reader, promised, &mut piece.bytes, timeouts, &url, line)?;
     let got = piece.bytes.len() as u64 - before;
     if got < promised {
         return Err(WireError::Broken { host: url.host().to_owned(), tries: 1, at: start + got });
@@ -189,41 +189,42 @@ fn partial(
     if last + 1 < range.end && !piece.ended && got > 0 {
         return Err(WireError::Broken { host: url.host().to_owned(), tries: 1, at: start + got });
     }
-    Ok(Step::Done)
+    Ok(PieceState::Done)
 }
 
 /// A 200: the whole file from its beginning, of which only the piece is read.
 fn all(
-    patience: &Patience,
-    answer: Answer,
+    timeouts: &Timeouts,
+    answer: HttpResponse,
     validator: Option<String>,
     range: &Range<u64>,
     piece: &mut Piece,
-    line: &Line,
-) -> Result<Step, WireError> {
+    line: &CancelHandle,
+) -> Result<PieceState, WireError> {
     let start = range.start + piece.bytes.len() as u64;
     let total = answer.field("content-length").and_then(|total| total.parse().ok());
     let url = answer.url.clone();
-    piece.known = Known { total, validator: validator.or(piece.known.validator.take()), place: Some(url.clone()) };
+    piece.known =
+        RemoteFileInfo { total, validator: validator.or(piece.known.validator.take()), place: Some(url.clone()) };
     let mut reader = answer.body.into_reader();
     let mut passed = Vec::new();
-    read_up_to(&mut reader, start, &mut passed, patience, &url, line)?;
+    read_up_to(&mut reader, start, &mut passed, timeouts, &url, line)?;
     let before = piece.bytes.len() as u64;
     if passed.len() as u64 == start {
-        read_up_to(&mut reader, range.end - start, &mut piece.bytes, patience, &url, line)?;
+        read_up_to(&mut reader, range.end - start, &mut piece.bytes, timeouts, &url, line)?;
     }
     let at = start + piece.bytes.len() as u64 - before;
     piece.ended = at < range.end;
-    piece.whole = Some(Whole { reader, at });
+    piece.whole = Some(FullResponse { reader, at });
     cut_short(piece, range, &url)
 }
 
 /// An end before the promised length is a broken connection.
-fn cut_short(piece: &Piece, range: &Range<u64>, url: &Url) -> Result<Step, WireError> {
+fn cut_short(piece: &Piece, range: &Range<u64>, url: &Url) -> Result<PieceState, WireError> {
     let at = range.start + piece.bytes.len() as u64;
     match piece.known.total.filter(|total| piece.ended && at < *total) {
         Some(_) => Err(WireError::Broken { host: url.host().to_owned(), tries: 1, at }),
-        None => Ok(Step::Done),
+        None => Ok(PieceState::Done),
     }
 }
 
@@ -240,7 +241,7 @@ fn found(field: &str) -> String {
     if text.is_empty() { "unspecified".to_owned() } else { text }
 }
 
-fn check_encoding(answer: &Answer) -> Result<(), WireError> {
+fn check_encoding(answer: &HttpResponse) -> Result<(), WireError> {
     match answer.field("content-encoding").filter(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
         Some(encoding) => Err(WireError::Compressed { url: answer.url.clone(), encoding: found(encoding) }),
         None => Ok(()),
@@ -255,16 +256,16 @@ pub(super) fn read_up_to(
     body: &mut BodyReader<'static>,
     count: u64,
     bytes: &mut Vec<u8>,
-    patience: &Patience,
+    timeouts: &Timeouts,
     url: &Url,
-    line: &Line,
+    line: &CancelHandle,
 ) -> Result<(), WireError> {
     let mut left = count;
     let mut buffer = vec![0; 64 << 10];
     let (mut since, mut fresh) = (Instant::now(), 0);
     while left > 0 {
-        if line.is_dead() {
-            return Err(WireError::Stopped);
+        if line.is_cancelled() {
+            return Err(WireError::Cancelled);
         }
         let room = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let at = bytes.len() as u64;
@@ -273,12 +274,12 @@ pub(super) fn read_up_to(
             return Ok(());
         }
         bytes.extend_from_slice(&buffer[..n]);
-        line.heard(n);
+        line.add_received(n);
         left -= n as u64;
         fresh += n as u64;
         let took = since.elapsed();
-        if took >= patience.slow && left > 0 {
-            if fresh < patience.slowest {
+        if took >= timeouts.slow && left > 0 {
+            if fresh < timeouts.slowest {
                 return Err(WireError::Slow { host: url.host().to_owned(), bytes: fresh, after: took });
             }
             (since, fresh) = (Instant::now(), 0);

@@ -2,52 +2,52 @@
 
 use std::io;
 
-use super::attend::{Line, attend};
-use super::client::{Ask, Client};
+use super::cancel::{CancelHandle, cancellable};
+use super::client::{Client, HttpRequest};
 use super::error::WireError;
-use super::piece::{Known, Outcome, Whole, fetch};
-use crate::gguf::Source;
-use crate::source::watch::{Progress, Watch};
+use super::piece::{FetchResult, FullResponse, RemoteFileInfo, fetch};
+use crate::gguf::ByteSource;
+use crate::source::progress::{Progress, ProgressCallback};
 
 /// Bytes that are asked for beyond what the parser expects: with them, few requests do, and what is read in vain stays
 /// under a mebibyte.
 const AHEAD: u64 = 768 << 10;
 /// The longest header that is fetched; the longest published ones have some 30 MB.
-const LONGEST: u64 = 256 << 20;
+const MAX_HEADER: u64 = 256 << 20;
 /// The most that is asked for at once: a forged header may claim much.
-const LARGEST: u64 = 8 << 20;
+const MAX_PIECE: u64 = 8 << 20;
 
 /// A file on a server, of which only the beginning is fetched.
 pub struct RemoteFile<'w> {
     client: Client,
-    ask: Ask,
+    ask: HttpRequest,
     bytes: Vec<u8>,
-    known: Known,
+    known: RemoteFileInfo,
     /// How far the header goes, as far as the parser knows.
     expected: u64,
     ended: bool,
-    whole: Option<Whole>,
+    whole: Option<FullResponse>,
     ignores_ranges: bool,
-    watch: &'w mut Watch<'w>,
+    watch: &'w mut ProgressCallback<'w>,
     before: Progress,
-    line: Line,
+    line: CancelHandle,
 }
 
 impl<'w> RemoteFile<'w> {
     /// A file that `ask` names; nothing is fetched yet.
-    pub fn new(client: &Client, ask: Ask, watch: &'w mut Watch<'w>, before: Progress) -> Self {
+    pub fn new(client: &Client, ask: HttpRequest, watch: &'w mut ProgressCallback<'w>, before: Progress) -> Self {
         Self {
             client: client.clone(),
             ask,
             bytes: Vec::new(),
-            known: Known::default(),
+            known: RemoteFileInfo::default(),
             expected: 0,
             ended: false,
             whole: None,
             ignores_ranges: false,
             watch,
             before,
-            line: Line::default(),
+            line: CancelHandle::default(),
         }
     }
 
@@ -84,20 +84,20 @@ impl<'w> RemoteFile<'w> {
     /// Fetches at least up to byte `at`, unless the file ends before; true where the copy with validator `kept` is right.
     fn more(&mut self, at: u64, kept: Option<&str>) -> Result<bool, WireError> {
         let start = self.bytes.len() as u64;
-        if at >= LONGEST {
-            return Err(WireError::LongHeader { limit: LONGEST });
+        if at >= MAX_HEADER {
+            return Err(WireError::LongHeader { limit: MAX_HEADER });
         }
-        let ahead = at.max(self.expected.min(start + LARGEST)).max(start).saturating_add(AHEAD);
+        let ahead = at.max(self.expected.min(start + MAX_PIECE)).max(start).saturating_add(AHEAD);
         let end = self.known.total.map_or(ahead, |total| ahead.min(total)).max(start + 1);
         let (client, ask, known) = (self.client.clone(), self.ask.clone(), self.known.clone());
         let (whole, line, kept) = (self.whole.take(), self.line.clone(), kept.map(str::to_owned));
         let before = Progress { done: self.before.done.saturating_add(start), ..self.before };
-        let outcome = attend(self.watch, before, &self.line, move || {
+        let outcome = cancellable(self.watch, before, &self.line, move || {
             fetch(&client, &ask, start..end, known, whole, kept.as_deref(), &line)
         })??;
         match outcome {
-            Outcome::Unchanged => Ok(true),
-            Outcome::Bytes(piece) => {
+            FetchResult::Unchanged => Ok(true),
+            FetchResult::Bytes(piece) => {
                 self.bytes.extend_from_slice(&piece.bytes);
                 self.ended = piece.ended || piece.bytes.is_empty();
                 self.known = piece.known;
@@ -109,7 +109,7 @@ impl<'w> RemoteFile<'w> {
     }
 }
 
-impl Source for RemoteFile<'_> {
+impl ByteSource for RemoteFile<'_> {
     fn size(&self) -> Option<u64> {
         // a whole answer without a length ends where it ends
         self.known.total.or(self.ended.then_some(self.bytes.len() as u64))

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use super::attend::Line;
+use super::cancel::CancelHandle;
 use super::error::WireError;
 
 /// How long to wait for what. Tests are less patient than people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// For a connection.
     pub connect: Duration,
     /// For the beginning of an answer.
     pub answer: Duration,
     /// For the next bytes of one.
     pub silence: Duration,
-    /// Fewer than [`Patience::slowest`] bytes in this time are given up.
+    /// Fewer than [`Timeouts::slowest`] bytes in this time are given up.
     pub slow: Duration,
-    /// See [`Patience::slow`].
+    /// See [`Timeouts::slow`].
     pub slowest: u64,
     /// Tries in a row that bring nothing.
     pub tries: u32,
@@ -24,7 +24,7 @@ pub struct Patience {
     pub back_off: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
@@ -39,51 +39,51 @@ impl Default for Patience {
 }
 
 /// The longest wait that a server may ask for; one that asks for more is called busy.
-const LONGEST: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 /// Tries in all, however much each of them brings.
-const MOST: u32 = 40;
+const MAX_TRIES: u32 = 40;
 
 /// Counts the tries of one thing that is wanted.
 #[derive(Debug)]
 pub struct Retry<'p> {
-    patience: &'p Patience,
+    timeouts: &'p Timeouts,
     all: u32,
     in_vain: u32,
 }
 
 impl<'p> Retry<'p> {
     /// No try yet.
-    pub fn new(patience: &'p Patience) -> Self {
-        Self { patience, all: 0, in_vain: 0 }
+    pub fn new(timeouts: &'p Timeouts) -> Self {
+        Self { timeouts, all: 0, in_vain: 0 }
     }
 
     /// Hears that a try failed with `error`, and whether it brought anything; waits until the next.
     ///
     /// # Errors
     /// `error` when there is to be no next one.
-    pub fn after(&mut self, error: WireError, progress: bool, line: &Line) -> Result<(), WireError> {
+    pub fn after(&mut self, error: WireError, progress: bool, line: &CancelHandle) -> Result<(), WireError> {
         self.all += 1;
         self.in_vain = if progress { 0 } else { self.in_vain + 1 };
-        let patience = self.patience;
+        let timeouts = self.timeouts;
         // who was silent for long may be asked once more, not four times
-        let tries = if matches!(error, WireError::Silent { .. }) { patience.tries.min(2) } else { patience.tries };
-        let over = self.in_vain >= tries || self.all >= MOST;
-        let mut wait = patience.back_off.saturating_mul(1 << self.in_vain.saturating_sub(1).min(8));
+        let tries = if matches!(error, WireError::Silent { .. }) { timeouts.tries.min(2) } else { timeouts.tries };
+        let over = self.in_vain >= tries || self.all >= MAX_TRIES;
+        let mut wait = timeouts.back_off.saturating_mul(1 << self.in_vain.saturating_sub(1).min(8));
         let (error, again) = match error {
             WireError::Broken { host, at, .. } => (WireError::Broken { host, tries: self.all, at }, true),
             WireError::Busy { host, status, wait: asked, .. } => {
                 wait = wait.max(asked.unwrap_or_default());
-                (WireError::Busy { host, status, tries: self.all, wait: asked }, wait <= LONGEST)
+                (WireError::Busy { host, status, tries: self.all, wait: asked }, wait <= MAX_WAIT)
             }
             silent @ WireError::Silent { .. } => (silent, true),
             other => (other, false),
         };
-        if over || !again || line.is_dead() {
+        if over || !again || line.is_cancelled() {
             return Err(error);
         }
         if self.in_vain > 0 {
             line.sleep(wait);
         }
-        if line.is_dead() { Err(WireError::Stopped) } else { Ok(()) }
+        if line.is_cancelled() { Err(WireError::Cancelled) } else { Ok(()) }
     }
 }

@@ -171,8 +171,8 @@ mod tests {
     #[case("https://a:99999/", "65535")]
     #[case("https:///x", "no host")]
     #[case("a.b/c", "neither http://")]
-    fn what_is_wrong_is_said(#[case] text: &str, #[case] says: &str) {
-        assert!(Url::parse(text).unwrap_err().contains(says));
+    fn what_is_wrong_is_said(#[case] text: &str, #[case] description: &str) {
+        assert!(Url::parse(text).unwrap_err().contains(description));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::gguf::split::ShardName;
 
 /// A model of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct RepoModel {
     /// `Q4_K_M`, or the file's name where it says no quantisation.
     pub label: String,
     /// Its files in order.
@@ -19,7 +19,7 @@ pub(super) struct Group {
 }
 
 /// The models among `files`, of those in `folder` where one is named.
-pub(super) fn groups(files: &[String], folder: Option<&str>) -> Vec<Group> {
+pub(super) fn groups(files: &[String], folder: Option<&str>) -> Vec<RepoModel> {
     let inside = |file: &&String| folder.is_none_or(|folder| file.starts_with(&format!("{folder}/")));
     let is_model = |file: &&String| {
         let name = file.rsplit('/').next().unwrap_or(file).to_lowercase();
@@ -41,22 +41,23 @@ pub(super) fn groups(files: &[String], folder: Option<&str>) -> Vec<Group> {
             |number: u64| files.iter().any(|file| ShardName::parse(file).is_some_and(|name| name.index + 1 == number));
         let missing =
             (count > 1).then(|| (1..=count.min(files.len() as u64 + 1)).find(|number| !there(*number))).flatten();
-        Group { label: label(&stem), files, shards: count, missing, stem }
+        RepoModel { label: label(&stem), files, shards: count, missing, stem }
     };
     shards.into_iter().map(group).collect()
 }
 
 /// The group that a person means by `quant`, in any letter case.
-pub(super) fn named<'g>(groups: &'g [Group], quant: &str) -> Option<&'g Group> {
+pub(super) fn named<'g>(groups: &'g [RepoModel], quant: &str) -> Option<&'g RepoModel> {
     let wanted = quant.to_lowercase();
     let exact = groups.iter().find(|group| group.label.to_lowercase() == wanted);
-    let ends = |group: &&Group| {
+    let ends = |group: &&RepoModel| {
         let stem = group.stem.to_lowercase();
         stem.strip_suffix(&wanted).is_some_and(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_', '/']))
     };
     // `q4_k_m` also means `UD-Q4_K_M`, where there is no plain one
     let file = format!("{}.gguf", wanted.trim_end_matches(".gguf"));
-    let by_file = |group: &&Group| group.files.iter().any(|name| name.to_lowercase().rsplit('/').next() == Some(&file));
+    let by_file =
+        |group: &&RepoModel| group.files.iter().any(|name| name.to_lowercase().rsplit('/').next() == Some(&file));
     exact.or_else(|| groups.iter().find(ends)).or_else(|| groups.iter().find(by_file))
 }
 
@@ -110,8 +111,8 @@ mod tests {
     #[case("UD-IQ1_S/model", "UD-IQ1_S")]
     #[case("Qwen3-8B", "Qwen3-8B")]
     #[case("llama-2-7b.Q4_0", "Q4_0")]
-    fn labels_are_quantisations(#[case] stem: &str, #[case] says: &str) {
-        assert_eq!(label(stem), says);
+    fn labels_are_quantisations(#[case] stem: &str, #[case] description: &str) {
+        assert_eq!(label(stem), description);
     }
 
     #[test]

@@ -10,12 +10,12 @@ use ring::signature::Ed25519KeyPair;
 const KIND: &[u8] = b"ssh-ed25519";
 
 /// A private key that can sign.
-pub(super) struct Key {
+pub(super) struct SigningKey {
     pair: Ed25519KeyPair,
     public: String,
 }
 
-impl Key {
+impl SigningKey {
     /// Reads the key in the file at `path`.
     ///
     /// # Errors

@@ -5,24 +5,24 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Entry, State, Store};
+use super::{EntryState, Store, StoreEntry};
 use crate::gguf::split::ShardName;
 use crate::gguf::{GgufError, check};
 use crate::source::file::LocalFile;
-use crate::source::tag::TagKnobs;
+use crate::source::tag::TagParameters;
 use crate::units::Bytes;
 
 /// Folders inside folders that are looked into; LM Studio and snapshots need three.
-const DEPTH: usize = 5;
+const MAX_DEPTH: usize = 5;
 /// Files and folders that are looked at below one root.
-const MOST: usize = 50_000;
+const MAX_FILES: usize = 50_000;
 
 /// Lists the GGUF files below `root`; a root that does not exist has none.
-pub(super) fn list(root: &Path, store: Store, entries: &mut Vec<Entry>) {
-    let mut walk = Walk { left: MOST, folders: Vec::new(), failed: Vec::new() };
-    walk.folder(root, DEPTH);
+pub(super) fn list(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
+    let mut walk = FolderWalk { left: MAX_FILES, folders: Vec::new(), failed: Vec::new() };
+    walk.folder(root, MAX_DEPTH);
     for (path, error) in walk.failed {
-        entries.push(Entry::broken(
+        entries.push(StoreEntry::broken(
             name_below(root, &path),
             store,
             path,
@@ -42,21 +42,21 @@ fn name_below(root: &Path, path: &Path) -> String {
 }
 
 /// Finds GGUF files, folder by folder.
-struct Walk {
+struct FolderWalk {
     left: usize,
     folders: Vec<(PathBuf, Vec<String>)>,
     failed: Vec<(PathBuf, io::Error)>,
 }
 
-impl Walk {
+impl FolderWalk {
     fn folder(&mut self, folder: &Path, depth: usize) {
-        let listing = match fs::read_dir(folder) {
-            Ok(listing) => listing,
+        let ollama_ps = match fs::read_dir(folder) {
+            Ok(ollama_ps) => ollama_ps,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.failed.push((folder.to_owned(), error)),
         };
         let mut files = Vec::new();
-        for entry in listing {
+        for entry in ollama_ps {
             if self.left == 0 {
                 break;
             }
@@ -82,7 +82,7 @@ pub(super) fn models(
     named: impl Fn(&str) -> String,
     store: Store,
     folder: &Path,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<StoreEntry>,
 ) {
     let (projectors, models): (Vec<_>, Vec<_>) = files.iter().partition(|file| mmproj(file).is_some());
     let mut grouped: BTreeMap<(String, u64), Vec<&String>> = BTreeMap::new();
@@ -94,17 +94,17 @@ pub(super) fn models(
         let Some(first) = shards.first() else { continue };
         let name = if count == 0 { named(first) } else { named(&format!("{stem}.gguf")) };
         let projector = projector_of(&stem, &projectors).map(|file| folder.join(file));
-        entries.push(Entry {
+        entries.push(StoreEntry {
             name,
             store,
             path: folder.join(first),
-            state: state(folder, &shards, count, projector).unwrap_or_else(State::Broken),
+            state: state(folder, &shards, count, projector).unwrap_or_else(EntryState::Broken),
         });
     }
 }
 
 /// Looks at a model's files: the reason why it is broken, or their size.
-fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBuf>) -> Result<State, String> {
+fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBuf>) -> Result<EntryState, String> {
     for number in 1..=count.min(shards.len() as u64 + 1) {
         let there = |shard: &&&String| ShardName::parse(shard).is_some_and(|name| name.index + 1 == number);
         if !shards.iter().any(|shard| there(&shard)) {
@@ -118,7 +118,7 @@ fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBu
     if let Some(projector) = &projector {
         size += size_of(projector)?;
     }
-    Ok(State::Whole { size, projector, adapters: Vec::new(), knobs: TagKnobs::default() })
+    Ok(EntryState::Whole { size, projector, adapters: Vec::new(), knobs: TagParameters::default() })
 }
 
 /// The size of a GGUF file; the reason why it is none where its first bytes say so.

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Entry, Store, files};
+use super::{Store, StoreEntry, files};
 
 /// Lists the GGUF files of all repositories in the cache `root`. Of several revisions, the one that `refs/main` names
 /// goes by the plain name.
-pub(super) fn list(root: &Path, store: Store, entries: &mut Vec<Entry>) {
+pub(super) fn list(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
     let Ok(folders) = fs::read_dir(root) else { return };
     for folder in folders.flatten() {
         let folder_name = folder.file_name().to_string_lossy().into_owned();
@@ -15,7 +15,7 @@ pub(super) fn list(root: &Path, store: Store, entries: &mut Vec<Entry>) {
             continue;
         };
         let main = fs::read_to_string(folder.path().join("refs/main")).unwrap_or_default();
-        let mut found: Vec<(String, Vec<Entry>)> = Vec::new();
+        let mut found: Vec<(String, Vec<StoreEntry>)> = Vec::new();
         for snapshot in fs::read_dir(folder.path().join("snapshots")).into_iter().flatten().flatten() {
             let revision = snapshot.file_name().to_string_lossy().into_owned();
             let mut files = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn list(root: &Path, store: Store, entries: &mut Vec<Entry>) {
             found.push((revision, files));
         }
         found.sort_by_key(|(revision, _)| (revision != main.trim(), revision.clone()));
-        let mut seen: Vec<Entry> = Vec::new();
+        let mut seen: Vec<StoreEntry> = Vec::new();
         for (revision, files) in found {
             for mut entry in files {
                 entry.name = format!("{repository}/{}", entry.name);

@@ -7,9 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::files::size_of;
-use super::{Entry, State, Store};
-use crate::source::manifest::{Layer, Manifest};
-use crate::source::tag::TagKnobs;
+use super::{EntryState, Store, StoreEntry};
+use crate::source::manifest::{Manifest, ManifestLayer};
+use crate::source::tag::TagParameters;
 use crate::units::Bytes;
 
 /// Where manifests lie: Ollama's own folder, and the one that it is moving to.
@@ -19,19 +19,19 @@ pub(in crate::source) const HOSTS: [&str; 2] = ["registry.ollama.ai", "ollama.co
 const NAMESPACE: &str = "library";
 const TAG: &str = "latest";
 /// A manifest has some ten layers; one beyond this size is not read.
-const LONGEST_MANIFEST: u64 = 1 << 20;
+const MAX_MANIFEST: u64 = 1 << 20;
 
 /// A model's full name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Name {
+pub struct OllamaName {
     pub host: String,
     pub namespace: String,
     pub model: String,
     pub tag: String,
 }
 
-impl Name {
+impl OllamaName {
     /// Completes what a person writes: `llama3.1`, `llama3.1:8b`, `owner/model:tag`, `host/owner/model:tag`, each also
     /// after `ollama://`. None where it cannot be such a name.
     pub fn parse(text: &str) -> Option<Self> {
@@ -65,7 +65,7 @@ impl Name {
 }
 
 /// Finds the model called `name` in the store `root`; none where the store has no such manifest.
-pub fn find(root: &Path, name: &Name) -> Option<Entry> {
+pub fn find(root: &Path, name: &OllamaName) -> Option<StoreEntry> {
     let hosts = if HOSTS.contains(&name.host.as_str()) { HOSTS.to_vec() } else { vec![name.host.as_str()] };
     let places = MANIFESTS.iter().flat_map(|folder| hosts.iter().map(move |host| root.join(folder).join(host)));
     places
@@ -75,18 +75,23 @@ pub fn find(root: &Path, name: &Name) -> Option<Entry> {
 }
 
 /// Lists the models of the store `root`; a root that does not exist has none.
-pub(super) fn list(root: &Path, entries: &mut Vec<Entry>) {
+pub(super) fn list(root: &Path, entries: &mut Vec<StoreEntry>) {
     for manifests in MANIFESTS.map(|folder| root.join(folder)) {
         let mut paths = Vec::new();
         if let Err((folder, error)) = tags(&manifests, 4, &mut paths) {
             let name = folder.display().to_string();
-            entries.push(Entry::broken(name, Store::Ollama, folder, format!("the folder cannot be read: {error}")));
+            entries.push(StoreEntry::broken(
+                name,
+                Store::Ollama,
+                folder,
+                format!("the folder cannot be read: {error}"),
+            ));
         }
         for path in paths {
             let parts: Vec<_> =
                 path.strip_prefix(&manifests).into_iter().flatten().map(|part| part.to_string_lossy()).collect();
             let [host, namespace, model, tag] = parts.as_slice() else { continue };
-            let name = Name {
+            let name = OllamaName {
                 host: host.to_string(),
                 namespace: namespace.to_string(),
                 model: model.to_string(),
@@ -101,12 +106,12 @@ pub(super) fn list(root: &Path, entries: &mut Vec<Entry>) {
 
 /// Collects the files that lie `depth` levels down: host, namespace, model, tag.
 fn tags(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Error)> {
-    let listing = match fs::read_dir(folder) {
-        Ok(listing) => listing,
+    let ollama_ps = match fs::read_dir(folder) {
+        Ok(ollama_ps) => ollama_ps,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err((folder.to_owned(), error)),
     };
-    for entry in listing.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
+    for entry in ollama_ps.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
         let path = entry.path();
         match (depth, path.is_dir()) {
             (1, false) => paths.push(path),
@@ -117,24 +122,25 @@ fn tags(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), (Pa
     Ok(())
 }
 
-fn entry(root: &Path, name: &Name, manifest: PathBuf) -> Entry {
+fn entry(root: &Path, name: &OllamaName, manifest: PathBuf) -> StoreEntry {
     let short = name.short();
     match open_manifest(root, &short, &manifest) {
-        Ok((path, state)) => Entry { name: short, store: Store::Ollama, path, state },
-        Err(reason) => Entry::broken(short, Store::Ollama, manifest, reason),
+        Ok((path, state)) => StoreEntry { name: short, store: Store::Ollama, path, state },
+        Err(reason) => StoreEntry::broken(short, Store::Ollama, manifest, reason),
     }
 }
 
-fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, State), String> {
+fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, EntryState), String> {
     let again = format!("run 'ollama pull {name}' to fetch it again");
     let size = fs::metadata(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?.len();
-    if size > LONGEST_MANIFEST {
+    if size > MAX_MANIFEST {
         return Err(format!("its manifest has an implausible size of {}: {again}", Bytes(size)));
     }
     let json = fs::read(manifest).map_err(|error| format!("its manifest cannot be read: {error}"))?;
     let manifest: Manifest =
         serde_json::from_slice(&json).map_err(|error| format!("its manifest is damaged ({error}): {again}"))?;
-    let path = |layer: &Layer| blob(root, layer).ok_or_else(|| format!("its manifest has an invalid digest: {again}"));
+    let path =
+        |layer: &ManifestLayer| blob(root, layer).ok_or_else(|| format!("its manifest has an invalid digest: {again}"));
     let of_kind = |kind: &str| manifest.of_kind(kind).map(path).collect::<Result<Vec<_>, _>>();
     let model = path(manifest.model()?)?;
     let (models, projectors, adapters) = (of_kind("model")?, of_kind("projector")?, of_kind("adapter")?);
@@ -149,19 +155,19 @@ fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, S
         size += if is_gguf { size_of(path)? } else { Bytes(fs::metadata(path).map_or(0, |about| about.len())) };
     }
     let knobs = of_kind("params")?.first().map(|path| params(path)).transpose()?.unwrap_or_default();
-    Ok((model, State::Whole { size, projector: projectors.into_iter().next(), adapters, knobs }))
+    Ok((model, EntryState::Whole { size, projector: projectors.into_iter().next(), adapters, knobs }))
 }
 
 /// What the params layer at `path` sets.
-fn params(path: &Path) -> Result<TagKnobs, String> {
+fn params(path: &Path) -> Result<TagParameters, String> {
     let failed = |error: io::Error| format!("its parameters in '{}' cannot be read: {error}", path.display());
-    if fs::metadata(path).map_err(failed)?.len() > LONGEST_MANIFEST {
-        return Ok(TagKnobs::default());
+    if fs::metadata(path).map_err(failed)?.len() > MAX_MANIFEST {
+        return Ok(TagParameters::default());
     }
-    Ok(TagKnobs::of_json(&fs::read(path).map_err(failed)?))
+    Ok(TagParameters::of_json(&fs::read(path).map_err(failed)?))
 }
 
 /// The file of a layer.
-fn blob(root: &Path, layer: &Layer) -> Option<PathBuf> {
+fn blob(root: &Path, layer: &ManifestLayer) -> Option<PathBuf> {
     layer.sha256().map(|hex| root.join("blobs").join(format!("sha256-{hex}")))
 }

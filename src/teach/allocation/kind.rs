@@ -1,12 +1,12 @@
 //! What the bytes of a compute buffer are for.
 
 use crate::engine::ggml::Graph;
-use crate::engine::ggml::tensor::{Buffer, Id, Op, Tensor};
-use crate::engine::llama_cpp::Watched;
+use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
+use crate::engine::llama_cpp::AllocationDetails;
 
 /// A kind of tensor, by what it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum TimelineKind {
     /// Rows of the batch on their way through the blocks, and everything without a name of its own.
     Activations,
     /// Queries against keys.
@@ -23,7 +23,7 @@ pub enum Kind {
     Caches,
 }
 
-impl Kind {
+impl TimelineKind {
     /// Every kind, from the bottom of the stack to its top.
     pub const ALL: [Self; 7] =
         [Self::Weights, Self::Caches, Self::Activations, Self::Experts, Self::Scores, Self::Masks, Self::Logits];
@@ -48,10 +48,10 @@ impl Kind {
 }
 
 /// The kind of every tensor of the arena, copies included.
-pub fn kinds(watched: &Watched) -> Vec<Kind> {
-    let (graph, schedule) = (&watched.graph, &watched.schedule);
+pub fn kinds(details: &AllocationDetails) -> Vec<TimelineKind> {
+    let (graph, schedule) = (&details.graph, &details.schedule);
     // copies of inputs carry the input's name; the other copies follow what they are copied from
-    let mut kinds: Vec<Kind> = graph.tensors.iter().map(by_name).collect();
+    let mut kinds: Vec<TimelineKind> = graph.tensors.iter().map(by_name).collect();
     for &id in &graph.nodes {
         kinds[id.index()] = of_node(graph, &kinds, id);
     }
@@ -64,22 +64,22 @@ pub fn kinds(watched: &Watched) -> Vec<Kind> {
     kinds
 }
 
-fn by_name(tensor: &Tensor) -> Kind {
+fn by_name(tensor: &Tensor) -> TimelineKind {
     match (tensor.buffer, tensor.label) {
-        (Buffer::Weights(_), _) => Kind::Weights,
-        (Buffer::Cache(_), _) => Kind::Caches,
-        (Buffer::Unallocated, "kq" | "kq_soft_max") => Kind::Scores,
-        (Buffer::Unallocated, label) if label.ends_with("mask") => Kind::Masks,
-        (Buffer::Unallocated, label) if label.starts_with("ffn_moe") => Kind::Experts,
-        (Buffer::Unallocated, _) => Kind::Activations,
+        (Buffer::Weights(_), _) => TimelineKind::Weights,
+        (Buffer::Cache(_), _) => TimelineKind::Caches,
+        (Buffer::Unallocated, "kq" | "kq_soft_max") => TimelineKind::Scores,
+        (Buffer::Unallocated, label) if label.ends_with("mask") => TimelineKind::Masks,
+        (Buffer::Unallocated, label) if label.starts_with("ffn_moe") => TimelineKind::Experts,
+        (Buffer::Unallocated, _) => TimelineKind::Activations,
     }
 }
 
-fn of_node(graph: &Graph, kinds: &[Kind], id: Id) -> Kind {
+fn of_node(graph: &Graph, kinds: &[TimelineKind], id: TensorId) -> TimelineKind {
     let tensor = &graph[id];
     let named = by_name(tensor);
-    if named != Kind::Activations || matches!(tensor.op, Op::MulMatId | Op::AddId) {
-        return if named == Kind::Activations { Kind::Experts } else { named };
+    if named != TimelineKind::Activations || matches!(tensor.op, Op::MulMatId | Op::AddId) {
+        return if named == TimelineKind::Activations { TimelineKind::Experts } else { named };
     }
     if let Some(below) = tensor.view_of.get() {
         return kinds[below.index()];
@@ -88,7 +88,7 @@ fn of_node(graph: &Graph, kinds: &[Kind], id: Id) -> Kind {
     let weight = &graph[first];
     let vocabulary = matches!(weight.buffer, Buffer::Weights(_)) && matches!(weight.label, "output" | "token_embd");
     if tensor.op == Op::MulMat && vocabulary {
-        return Kind::Logits;
+        return TimelineKind::Logits;
     }
     // the same numbers, scaled, masked or laid out in another way
     if keeps_kind(tensor.op) && weight.elements() == tensor.elements() { kinds[first.index()] } else { named }

@@ -1,6 +1,6 @@
 //! One walk of the allocator through a schedule: the moments, and what is alive in them on each device.
 
-use super::kind::{self, Kind};
+use super::kind::{self, TimelineKind};
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::tensor::Op;
 use crate::machine::DeviceKind;
@@ -10,7 +10,7 @@ use crate::units::Bytes;
 
 /// A walk.
 #[derive(Clone, Debug)]
-pub struct Walk {
+pub struct AllocationWalk {
     /// Its steps, in order: an operation, or a copy between devices.
     pub moments: Vec<Moment>,
     /// One for each device that takes part; RAM is the last.
@@ -46,22 +46,22 @@ pub struct Timeline {
     /// The first moment in which the buffer is as large as it gets.
     pub peak: usize,
     /// What holds bytes when, in the order of allocation.
-    pub lives: Vec<Life>,
-    /// Bytes alive in each moment, by kind as in [`Kind::ALL`].
-    pub alive: Vec<[u64; Kind::ALL.len()]>,
+    pub lives: Vec<TensorLife>,
+    /// Bytes alive in each moment, by kind as in [`TimelineKind::ALL`].
+    pub alive: Vec<[u64; TimelineKind::ALL.len()]>,
     /// Bytes that the buffer has grown to by each moment.
     pub grown: Vec<u64>,
 }
 
 /// A tensor that holds bytes for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Life {
+pub struct TensorLife {
     /// `kq-3`.
     pub name: String,
     /// `f32 4096×512`.
     pub shape: String,
     /// What it is for.
-    pub kind: Kind,
+    pub kind: TimelineKind,
     /// Where it begins; a device's several buffers lie one after the other.
     pub offset: u64,
     /// Bytes, rounded up to the device's alignment.
@@ -74,11 +74,11 @@ pub struct Life {
     pub takes_over: Option<String>,
 }
 
-impl Walk {
+impl AllocationWalk {
     /// Reads off what llama.cpp's allocator did.
     pub fn of(trace: &Trace) -> Self {
-        let watched = &trace.watched;
-        let (graph, schedule) = (&watched.graph, &watched.schedule);
+        let details = &trace.details;
+        let (graph, schedule) = (&details.graph, &details.schedule);
         let copies: std::collections::HashMap<_, _> =
             schedule.crossings().map(|(_, original, copy)| (copy, original)).collect();
         let moments: Vec<Moment> = schedule
@@ -95,17 +95,17 @@ impl Walk {
                 Moment { name: names::name(graph, of), op, home: usize::from(place), layer }
             })
             .collect();
-        let kinds = kind::kinds(watched);
+        let kinds = kind::kinds(details);
         let timelines = (0..trace.homes.len()).map(|home| Timeline::of(trace, home, moments.len(), &kinds)).collect();
         Self { moments, timelines }
     }
 }
 
 impl Timeline {
-    fn of(trace: &Trace, at: usize, moments: usize, kinds: &[Kind]) -> Self {
-        let (watched, home) = (&trace.watched, &trace.homes[at]);
-        let graph = &watched.graph;
-        let here = watched.lifetimes.iter().filter(|life| usize::from(life.place) == at);
+    fn of(trace: &Trace, at: usize, moments: usize, kinds: &[TimelineKind]) -> Self {
+        let (details, home) = (&trace.details, &trace.homes[at]);
+        let graph = &details.graph;
+        let here = details.lifetimes.iter().filter(|life| usize::from(life.place) == at);
         // who is taken over is gone in that moment; who is freed lives until its end
         let heirs: std::collections::HashSet<(u32, usize)> =
             here.clone().filter_map(|life| Some((life.takes_over.get()?.0, life.from))).collect();
@@ -118,8 +118,8 @@ impl Timeline {
         // several buffers are shown one after the other, each as long as it gets
         let starts = starts(here.clone().map(|life| (life.chunk, life.offset + size(life))));
         let start = |chunk: usize| starts.get(chunk).copied().unwrap_or(0);
-        let lives: Vec<Life> = here
-            .map(|life| Life {
+        let lives: Vec<TensorLife> = here
+            .map(|life| TensorLife {
                 name: names::name(graph, life.id),
                 shape: names::shape(&graph[life.id]),
                 kind: kinds[life.id.index()],
@@ -145,9 +145,9 @@ impl Timeline {
     }
 
     /// What holds bytes in `moment`, from the beginning of the buffer to its end.
-    pub fn alive_at(&self, moment: usize) -> Vec<&Life> {
-        let there = |life: &&Life| life.from <= moment && moment < life.end && life.bytes > 0;
-        let mut lives: Vec<&Life> = self.lives.iter().filter(there).collect();
+    pub fn alive_at(&self, moment: usize) -> Vec<&TensorLife> {
+        let there = |life: &&TensorLife| life.from <= moment && moment < life.end && life.bytes > 0;
+        let mut lives: Vec<&TensorLife> = self.lives.iter().filter(there).collect();
         lives.sort_by_key(|life| life.offset);
         lives
     }
@@ -158,14 +158,14 @@ impl Timeline {
     }
 }
 
-fn alive(lives: &[Life], moments: usize) -> Vec<[u64; Kind::ALL.len()]> {
-    let mut changes = vec![[0i128; Kind::ALL.len()]; moments + 1];
+fn alive(lives: &[TensorLife], moments: usize) -> Vec<[u64; TimelineKind::ALL.len()]> {
+    let mut changes = vec![[0i128; TimelineKind::ALL.len()]; moments + 1];
     for life in lives {
         let kind = life.kind.index();
         changes[life.from.min(moments)][kind] += i128::from(life.bytes);
         changes[life.end.min(moments)][kind] -= i128::from(life.bytes);
     }
-    let mut now = [0i128; Kind::ALL.len()];
+    let mut now = [0i128; TimelineKind::ALL.len()];
     let mut steps = Vec::with_capacity(moments);
     for change in &changes[..moments] {
         for (now, change) in now.iter_mut().zip(change) {

@@ -2,11 +2,11 @@
 //!
 //! Every step is a pure function of how many squares were filled, so that it can be stepped through in both directions.
 
-use super::Store;
+use super::CellCache;
 
 /// A store drawn as squares of several cells each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fill {
+pub struct CellFill {
     /// Cells of a square.
     pub cells: u64,
     /// Squares of one stream.
@@ -20,7 +20,7 @@ pub struct Fill {
 
 /// What is in a square.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Square {
+pub enum CellState {
     /// Nothing yet.
     Empty,
     /// Tokens of this sequence that its newest token looks at.
@@ -31,9 +31,9 @@ pub enum Square {
     Newest(u64),
 }
 
-impl Fill {
+impl CellFill {
     /// `store` with so many cells to a square.
-    pub fn new(store: &Store, cells: u64) -> Self {
+    pub fn new(store: &CellCache, cells: u64) -> Self {
         let cells = cells.max(1);
         let squares = store.size.div_ceil(cells).max(1);
         let window = store.window.map(|window| window.div_ceil(cells).max(1));
@@ -42,7 +42,7 @@ impl Fill {
     }
 
     /// So few cells to a square that `store` is drawn with at most `most` squares per stream.
-    pub fn fitting(store: &Store, most: u64) -> u64 {
+    pub fn fitting(store: &CellCache, most: u64) -> u64 {
         store.size.div_ceil(most.max(1)).checked_next_power_of_two().unwrap_or(u64::MAX)
     }
 
@@ -55,10 +55,10 @@ impl Fill {
     }
 
     /// What is in `square` of `stream` after `steps` squares were filled. Sequences take turns.
-    pub fn at(&self, stream: u64, square: u64, steps: u64) -> Square {
+    pub fn at(&self, stream: u64, square: u64, steps: u64) -> CellState {
         let steps = self.steps().map_or(steps, |most| steps.min(most));
         if steps == 0 || square >= self.squares || stream >= self.streams {
-            return Square::Empty;
+            return CellState::Empty;
         }
         let newest = steps - 1;
         let latest = if self.streams > 1 {
@@ -66,18 +66,18 @@ impl Fill {
         } else {
             latest(square, newest, self.squares)
         };
-        let Some(step) = latest else { return Square::Empty };
+        let Some(step) = latest else { return CellState::Empty };
         let (sequence, position) = (step % self.sequences, step / self.sequences);
         if step == newest {
-            return Square::Newest(sequence);
+            return CellState::Newest(sequence);
         }
         // the last step in which this sequence had its turn
         let last = newest - (newest + self.sequences - sequence) % self.sequences;
         let looks_back = last / self.sequences - position;
         if self.window.is_some_and(|window| looks_back >= window) {
-            Square::Passed(sequence)
+            CellState::Passed(sequence)
         } else {
-            Square::Seen(sequence)
+            CellState::Seen(sequence)
         }
     }
 
@@ -90,7 +90,8 @@ impl Fill {
     /// Squares that hold tokens which are still looked at, of all streams, after `steps`.
     pub fn seen(&self, steps: u64) -> u64 {
         let squares = (0..self.streams).flat_map(|stream| (0..self.squares).map(move |square| (stream, square)));
-        squares.filter(|&(a, b)| matches!(self.at(a, b, steps), Square::Seen(_) | Square::Newest(_))).count() as u64
+        squares.filter(|&(a, b)| matches!(self.at(a, b, steps), CellState::Seen(_) | CellState::Newest(_))).count()
+            as u64
     }
 }
 
@@ -104,23 +105,23 @@ fn latest(square: u64, newest: u64, squares: u64) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::Whose;
+    use super::super::CacheOwner;
     use super::*;
     use crate::units::Bytes;
 
-    fn store(size: u64, streams: u64, sequences: u64, window: Option<u64>) -> Store {
-        Store { whose: Whose::LlamaCpp, blocks: 1, size, streams, sequences, window, bytes: Bytes::ZERO }
+    fn store(size: u64, streams: u64, sequences: u64, window: Option<u64>) -> CellCache {
+        CellCache { whose: CacheOwner::LlamaCpp, blocks: 1, size, streams, sequences, window, bytes: Bytes::ZERO }
     }
 
-    fn squares(fill: &Fill, steps: u64) -> Vec<Square> {
+    fn squares(fill: &CellFill, steps: u64) -> Vec<CellState> {
         let all = (0..fill.streams).flat_map(|stream| (0..fill.squares).map(move |square| (stream, square)));
         all.map(|(stream, square)| fill.at(stream, square, steps)).collect()
     }
 
     #[test]
     fn sequences_take_turns_in_cells_that_they_share() {
-        use Square::{Empty, Newest, Seen};
-        let fill = Fill::new(&store(4, 1, 2, None), 1);
+        use CellState::{Empty, Newest, Seen};
+        let fill = CellFill::new(&store(4, 1, 2, None), 1);
         assert_eq!(squares(&fill, 0), [Empty; 4]);
         assert_eq!(squares(&fill, 3), [Seen(0), Seen(1), Newest(0), Empty]);
         // a full cache takes no more
@@ -129,15 +130,15 @@ mod tests {
 
     #[test]
     fn sequences_with_cells_of_their_own_fill_them_alone() {
-        use Square::{Empty, Newest, Seen};
-        let fill = Fill::new(&store(2, 2, 2, None), 1);
+        use CellState::{Empty, Newest, Seen};
+        let fill = CellFill::new(&store(2, 2, 2, None), 1);
         assert_eq!(squares(&fill, 3), [Seen(0), Newest(0), Seen(1), Empty]);
     }
 
     #[test]
     fn a_window_moves_past_tokens_and_takes_their_cells() {
-        use Square::{Newest, Passed, Seen};
-        let fill = Fill::new(&store(4, 1, 1, Some(2)), 1);
+        use CellState::{Newest, Passed, Seen};
+        let fill = CellFill::new(&store(4, 1, 1, Some(2)), 1);
         assert_eq!(squares(&fill, 4), [Passed(0), Passed(0), Seen(0), Newest(0)]);
         assert_eq!(squares(&fill, 5), [Newest(0), Passed(0), Passed(0), Seen(0)]);
         assert_eq!(fill.steps(), None);
@@ -150,9 +151,9 @@ mod tests {
             steps in 0..2000_u64,
         ) {
             let streams = if unified { 1 } else { sequences };
-            let fill = Fill::new(&store(size, streams, sequences, Some(window)), cells);
+            let fill = CellFill::new(&store(size, streams, sequences, Some(window)), cells);
             prop_assert!(fill.seen(steps) <= window.div_ceil(cells) * sequences);
-            let newest = squares(&fill, steps).into_iter().filter(|square| matches!(square, Square::Newest(_))).count();
+            let newest = squares(&fill, steps).into_iter().filter(|square| matches!(square, CellState::Newest(_))).count();
             prop_assert_eq!(newest, usize::from(steps > 0));
         }
 
@@ -161,9 +162,9 @@ mod tests {
             size in 1..200_u64, sequences in 1..6_u64, unified: bool, cells in 1..9_u64, steps in 0..2000_u64,
         ) {
             let streams = if unified { 1 } else { sequences };
-            let fill = Fill::new(&store(size, streams, sequences, None), cells);
+            let fill = CellFill::new(&store(size, streams, sequences, None), cells);
             prop_assert_eq!(fill.seen(steps), steps.min(fill.steps().unwrap()));
-            let filled = |steps| squares(&fill, steps).into_iter().map(|square| square != Square::Empty).collect::<Vec<_>>();
+            let filled = |steps| squares(&fill, steps).into_iter().map(|square| square != CellState::Empty).collect::<Vec<_>>();
             let changed = filled(steps).into_iter().zip(filled(steps + 1)).filter(|(before, after)| before != after);
             prop_assert_eq!(changed.count(), usize::from(steps < fill.steps().unwrap()));
         }

@@ -10,11 +10,11 @@ use crate::units::Bytes;
 
 /// Blocks that remember alike.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Kind {
+pub struct BlockKind {
     /// Their numbers, ascending.
     pub blocks: Vec<usize>,
     /// What one of them keeps.
-    pub keeps: Keeps,
+    pub keeps: BlockMemory,
     /// What the plan counts for one of them.
     pub planned: Bytes,
     /// What llama.cpp would allocate for one.
@@ -26,7 +26,7 @@ pub struct Kind {
 /// What a block keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Keeps {
+pub enum BlockMemory {
     /// Keys and values of every token.
     Tokens {
         /// How heads share them.
@@ -86,7 +86,7 @@ impl Attention {
     }
 
     /// Its name, and what it says of the cache.
-    pub const fn says(self) -> &'static str {
+    pub const fn description(self) -> &'static str {
         match self {
             Self::MHA => "multi-head attention: each query head has its own key and value",
             Self::GQA => "grouped-query attention: several query heads share one key and value",
@@ -102,11 +102,11 @@ pub(super) const fn row(ty: Type, elements: u64) -> u64 {
 }
 
 /// The kinds of blocks; by llama.cpp's reading of the model where there is one.
-pub(super) fn kinds(model: &Model, plan: &Plan, memory: Option<&Memory>, own: Option<&OwnCaches>) -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = Vec::new();
+pub(super) fn kinds(model: &Model, plan: &Plan, memory: Option<&Memory>, own: Option<&OwnCaches>) -> Vec<BlockKind> {
+    let mut kinds: Vec<BlockKind> = Vec::new();
     for block in 0..model.block_count() {
         let own_cache = own.and_then(|own| own.layers.get(block).copied());
-        let kind = Kind {
+        let kind = BlockKind {
             blocks: vec![block],
             keeps: memory.map_or_else(|| unread(plan, own_cache), |memory| keeps(model, memory, block)),
             planned: plan.layers.get(block).map_or(Bytes::ZERO, |layer| layer.cache),
@@ -121,7 +121,7 @@ pub(super) fn kinds(model: &Model, plan: &Plan, memory: Option<&Memory>, own: Op
     kinds
 }
 
-impl Kind {
+impl BlockKind {
     fn is_like(&self, other: &Self) -> bool {
         self.keeps == other.keeps
             && (self.planned, self.llama_cpp, self.ollama_engine)
@@ -130,7 +130,7 @@ impl Kind {
 }
 
 /// By what llama.cpp keeps of block `il`.
-fn keeps(model: &Model, memory: &Memory, il: usize) -> Keeps {
+fn keeps(model: &Model, memory: &Memory, il: usize) -> BlockMemory {
     let found = |cache: &Option<KvCache>| {
         let cache = cache.as_ref()?;
         Some((cache.layers.get(il).copied().flatten()?, cache.size.saturating_mul(cache.streams)))
@@ -138,23 +138,23 @@ fn keeps(model: &Model, memory: &Memory, il: usize) -> Keeps {
     let (full, window) = (found(&memory.full), found(&memory.window));
     if let Some((layer, cells)) = full.or(window) {
         if layer.owner != il {
-            return Keeps::Shared { owner: layer.owner };
+            return BlockMemory::Shared { owner: layer.owner };
         }
         return tokens(model, il, layer, cells, full.is_none());
     }
     match &memory.recurrent {
         Some(states) if states.layers.get(il).copied().flatten().is_some() => {
-            Keeps::State { bytes: Bytes(row(Type::F32, states.r) + row(Type::F32, states.s)) }
+            BlockMemory::State { bytes: Bytes(row(Type::F32, states.r) + row(Type::F32, states.s)) }
         }
-        _ => Keeps::Nothing,
+        _ => BlockMemory::Nothing,
     }
 }
 
-fn tokens(model: &Model, il: usize, layer: KvLayer, cells: u64, window: bool) -> Keeps {
+fn tokens(model: &Model, il: usize, layer: KvLayer, cells: u64, window: bool) -> BlockMemory {
     let at = |list: &[u64]| list.get(il).copied().unwrap_or(0);
     let (heads, kv_heads) = (at(&model.hyper.heads), at(&model.hyper.kv_heads));
     let v = layer.v.map_or(0, |v| row(layer.ty_v, v));
-    Keeps::Tokens {
+    BlockMemory::Tokens {
         attention: Attention::of(heads, kv_heads, layer.v.is_none()),
         heads,
         kv_heads,
@@ -167,14 +167,14 @@ fn tokens(model: &Model, il: usize, layer: KvLayer, cells: u64, window: bool) ->
 }
 
 /// By what the Ollama engine keeps, where llama.cpp does not know the model.
-fn unread(plan: &Plan, own: Option<OwnCache>) -> Keeps {
+fn unread(plan: &Plan, own: Option<OwnCache>) -> BlockMemory {
     match own {
         Some(own) if own.cells > 0 => {
             let elements = |bytes: Bytes| {
                 let format = plan.settings.cache_type_k.format();
                 bytes.0 / own.cells / format.block_bytes() * format.block()
             };
-            Keeps::Tokens {
+            BlockMemory::Tokens {
                 attention: Attention::GQA,
                 heads: 0,
                 kv_heads: 0,
@@ -186,8 +186,8 @@ fn unread(plan: &Plan, own: Option<OwnCache>) -> Keeps {
             }
         }
         Some(own) if own.state > Bytes::ZERO => {
-            Keeps::State { bytes: Bytes(own.state.0 / plan.settings.parallel.max(1)) }
+            BlockMemory::State { bytes: Bytes(own.state.0 / plan.settings.parallel.max(1)) }
         }
-        _ => Keeps::Nothing,
+        _ => BlockMemory::Nothing,
     }
 }

@@ -1,6 +1,6 @@
 //! The engines that run llama.cpp: caches by their shapes, and what fills each compute buffer when it is fullest.
 
-use super::{Amount, Node};
+use super::{Amount, FormulaNode};
 use crate::engine::EngineError;
 use crate::engine::PreparedModel;
 use crate::engine::ggml::Type;
@@ -15,8 +15,8 @@ pub(super) fn caches(
     model: &PreparedModel,
     plan: &Plan,
     settings: &Settings,
-) -> Result<(Node, Vec<Symbol>), EngineError> {
-    let memory = llama_cpp::remembered(model, plan, settings)?;
+) -> Result<(FormulaNode, Vec<Symbol>), EngineError> {
+    let memory = llama_cpp::cache_layout(model, plan, settings)?;
     let mut parts = Vec::new();
     let mut legend = Vec::new();
     let mut say = |letter, meaning, value: u64| legend.push(Symbol { letter, meaning, value: value.to_string() });
@@ -42,7 +42,7 @@ pub(super) fn caches(
             say("S", "elements of a block's recurrent state", states.s);
             say("N_p", "sequences, each with its own state", states.rows);
             let bytes = states.r.saturating_add(states.s).saturating_mul(states.rows).saturating_mul(4 * count);
-            parts.push(Node::leaf(
+            parts.push(FormulaNode::leaf(
                 format!("recurrent states of {count} blocks"),
                 "n·(R + S)·4·N_p",
                 format!("{count}·({} + {})·4·{}", states.r, states.s, states.rows),
@@ -50,12 +50,12 @@ pub(super) fn caches(
             ));
         }
     }
-    let known: Bytes = parts.iter().map(Node::bytes).sum();
+    let known: Bytes = parts.iter().map(FormulaNode::bytes).sum();
     let rest = plan.totals.cache - known;
     if rest > Bytes::ZERO {
-        parts.push(Node::leaf("alignment", "remainder", rest.0.to_string(), rest));
+        parts.push(FormulaNode::leaf("alignment", "remainder", rest.0.to_string(), rest));
     }
-    Ok((Node::sum("caches", plan.totals.cache, parts), legend))
+    Ok((FormulaNode::sum("caches", plan.totals.cache, parts), legend))
 }
 
 fn cells(cache: &KvCache) -> u64 {
@@ -75,7 +75,7 @@ fn kinds(cache: &KvCache) -> Vec<(KvLayer, u64)> {
     kinds
 }
 
-fn kv(name: &str, letter: &str, cache: &KvCache, layer: &KvLayer, count: u64) -> Node {
+fn kv(name: &str, letter: &str, cache: &KvCache, layer: &KvLayer, count: u64) -> FormulaNode {
     let cells = cells(cache);
     let half = |what: &str, ty: Type, elements: u64| {
         let row = (elements / ty.block()).saturating_mul(ty.block_bytes());
@@ -85,7 +85,7 @@ fn kv(name: &str, letter: &str, cache: &KvCache, layer: &KvLayer, count: u64) ->
         };
         let bytes = Bytes(row.saturating_mul(cells).saturating_mul(count));
         let formula = format!("n·{}·{letter}", packed("elements".to_owned()));
-        Node::leaf(
+        FormulaNode::leaf(
             format!("{what} ({})", ty.name()),
             formula,
             format!("{count}·{}·{cells}", packed(elements.to_string())),
@@ -95,21 +95,21 @@ fn kv(name: &str, letter: &str, cache: &KvCache, layer: &KvLayer, count: u64) ->
     let mut parts = vec![half("K", layer.ty_k, layer.k)];
     match layer.v {
         Some(v) => parts.push(half("V", layer.ty_v, v)),
-        None => parts.push(Node {
+        None => parts.push(FormulaNode {
             amount: Amount::Bytes(Bytes::ZERO),
-            ..Node::leaf("V", "a part of K (MLA's compressed cache)", "0", Bytes::ZERO)
+            ..FormulaNode::leaf("V", "a part of K (MLA's compressed cache)", "0", Bytes::ZERO)
         }),
     }
-    let bytes = parts.iter().map(Node::bytes).sum();
-    Node::sum(format!("{name} of {count} blocks"), bytes, parts)
+    let bytes = parts.iter().map(FormulaNode::bytes).sum();
+    FormulaNode::sum(format!("{name} of {count} blocks"), bytes, parts)
 }
 
 /// Each device's compute buffer, and what is alive when it is fullest.
-pub(super) fn graphs(plan: &Plan) -> Node {
+pub(super) fn graphs(plan: &Plan) -> FormulaNode {
     let buffers = plan.graph.in_force().branches.iter().filter(|branch| branch.bytes > Bytes::ZERO);
     let parts = buffers.map(|branch| {
-        let buffer = Node::of_branch(branch);
-        Node { name: format!("{}, at its peak", branch.name), ..buffer }
+        let buffer = FormulaNode::of_branch(branch);
+        FormulaNode { name: format!("{}, at its peak", branch.name), ..buffer }
     });
-    Node::sum("compute buffers", plan.totals.graph, parts.collect())
+    FormulaNode::sum("compute buffers", plan.totals.graph, parts.collect())
 }

@@ -1,35 +1,35 @@
 //! A formula that is data becomes a tree.
 
-use super::{Amount, Node, Role};
-use crate::engine::formulas::{Expr, Letter, Part, Rule, Values};
+use super::{Amount, FormulaNode, NodeRole};
+use crate::engine::formulas::{Expr, GraphRule, Letter, LetterValues, TermRule};
 use crate::plan::GraphSize;
 use crate::units::Bytes;
 
 /// `expr` as memory, named, with all that it is made of.
-pub(super) fn node(name: &str, expr: &Expr, values: &Values) -> Node {
+pub(super) fn node(name: &str, expr: &Expr, values: &LetterValues) -> FormulaNode {
     let node = open(expr, values);
     let bytes = if let Amount::Number(number) = node.amount { number } else { 0 };
-    Node { name: name.to_owned(), amount: Amount::Bytes(Bytes(bytes)), ..node }
+    FormulaNode { name: name.to_owned(), amount: Amount::Bytes(Bytes(bytes)), ..node }
 }
 
 /// A graph's size: its branches, and in each of them its terms.
-pub(super) fn rule(name: &str, rule: &Rule, size: &GraphSize, values: &Values) -> Node {
-    let term = |part: &Part| {
+pub(super) fn rule(name: &str, rule: &GraphRule, size: &GraphSize, values: &LetterValues) -> FormulaNode {
+    let term = |part: &TermRule| {
         let one = node(part.name, &part.bytes, values);
         if rule.times == 1 {
             return one;
         }
         let bytes = Bytes(one.bytes().0.wrapping_mul(rule.times));
         let times = |text: &str| format!("{}·({text})", rule.times);
-        Node { formula: times(&one.formula), numbers: times(&one.numbers), amount: Amount::Bytes(bytes), ..one }
+        FormulaNode { formula: times(&one.formula), numbers: times(&one.numbers), amount: Amount::Bytes(bytes), ..one }
     };
-    let branch = |(at, choice): (usize, &crate::engine::formulas::Choice)| {
-        let role = if at == size.winner { Role::Wins } else { Role::Loses };
+    let branch = |(at, choice): (usize, &crate::engine::formulas::BranchRule)| {
+        let role = if at == size.winner { NodeRole::Wins } else { NodeRole::Loses };
         let bytes = size.branches.get(at).map_or(Bytes::ZERO, |branch| branch.bytes);
         let terms = rule.always.iter().chain(choice.parts).map(term).collect();
-        written_out(Node::sum(choice.name, bytes, terms)).with(role)
+        written_out(FormulaNode::sum(choice.name, bytes, terms)).with(role)
     };
-    let branches: Vec<Node> = rule.choices.iter().enumerate().map(branch).collect();
+    let branches: Vec<FormulaNode> = rule.choices.iter().enumerate().map(branch).collect();
     let formulas: Vec<&str> = branches.iter().map(|branch| branch.formula.as_str()).collect();
     let amounts: Vec<String> = branches.iter().map(|branch| branch.bytes().0.to_string()).collect();
     let of = |texts: String| if branches.len() == 1 { texts } else { format!("max({texts})") };
@@ -39,30 +39,30 @@ pub(super) fn rule(name: &str, rule: &Rule, size: &GraphSize, values: &Values) -
         _ => name.to_owned(),
     };
     let parts = if let [one] = branches.as_slice() { one.parts.clone() } else { branches };
-    Node { parts, ..Node::leaf(name, formula, numbers, size.bytes) }
+    FormulaNode { parts, ..FormulaNode::leaf(name, formula, numbers, size.bytes) }
 }
 
 /// A sum whose formula is that of its parts, not their names.
-fn written_out(sum: Node) -> Node {
-    let joined = |text: fn(&Node) -> &str| sum.parts.iter().map(text).collect::<Vec<_>>().join(" + ");
+fn written_out(sum: FormulaNode) -> FormulaNode {
+    let joined = |text: fn(&FormulaNode) -> &str| sum.parts.iter().map(text).collect::<Vec<_>>().join(" + ");
     let (formula, numbers) = (joined(|part| &part.formula), joined(|part| &part.numbers));
-    Node { formula, numbers, ..sum }
+    FormulaNode { formula, numbers, ..sum }
 }
 
 /// `expr` and all that it is made of, down to the letters; plain numbers speak for themselves.
-fn open(expr: &Expr, values: &Values) -> Node {
+fn open(expr: &Expr, values: &LetterValues) -> FormulaNode {
     let value = expr.value(values).unwrap_or(0);
     let opened = |parts: &[Expr]| {
         parts.iter().filter(|part| !matches!(part, Expr::Number(_))).map(|part| open(part, values)).collect()
     };
     let both = |a: &Expr, b: &Expr| opened(&[*a, *b]);
-    let parts: Vec<Node> = match *expr {
+    let parts: Vec<FormulaNode> = match *expr {
         Expr::Number(_) | Expr::Letter(_) => Vec::new(),
         Expr::Sum(parts) | Expr::Product(parts) => opened(parts),
         Expr::Difference(a, b) | Expr::Quotient(a, b) => both(a, b),
         Expr::Max(a, b) => {
             let first = a.value(values).unwrap_or(0) >= b.value(values).unwrap_or(0);
-            let role = |wins| if wins { Role::Wins } else { Role::Loses };
+            let role = |wins| if wins { NodeRole::Wins } else { NodeRole::Loses };
             vec![open(a, values).with(role(first)), open(b, values).with(role(!first))]
         }
         Expr::Elements(count) => vec![open(count, values), open(&Expr::Letter(Letter::P), values)],
@@ -78,12 +78,12 @@ fn open(expr: &Expr, values: &Values) -> Node {
         Expr::Elements(_) => ("elements and their size", Amount::Number(value)),
         Expr::Number(_) => ("number", Amount::Number(value)),
     };
-    Node {
+    FormulaNode {
         name: name.to_owned(),
         formula: expr.formula(),
         numbers: expr.numbers(values),
         amount,
-        role: Role::Part,
+        role: NodeRole::Part,
         parts,
     }
 }

@@ -1,14 +1,14 @@
 //! Where the weights' bytes come from: every kind of tensor, its format's blocks, and how many there are.
 
-use super::Node;
+use super::FormulaNode;
 use crate::engine;
 use crate::gguf::{GgmlType, Tensor};
-use crate::model::{Group, Model};
+use crate::model::{Model, TensorGroup};
 use crate::plan::Plan;
 use crate::units::Bytes;
 
 /// Tensors of one name, shape and format.
-struct Kind<'m> {
+struct TensorClass<'m> {
     name: &'m str,
     ty: GgmlType,
     elements: u64,
@@ -17,12 +17,12 @@ struct Kind<'m> {
 }
 
 /// The weights of `plan`, which is one of `model`.
-pub(super) fn node(model: &Model, plan: &Plan) -> Node {
+pub(super) fn node(model: &Model, plan: &Plan) -> FormulaNode {
     let last = plan.layers.len().saturating_sub(1);
     let in_layers = |blocks: bool| -> Bytes {
         plan.layers.iter().filter(|layer| (layer.index < last) == blocks).map(|layer| layer.weights).sum()
     };
-    let blocks = kinds(plan, (0..last).flat_map(|block| model.tensors(Group::Block(block))));
+    let blocks = kinds(plan, (0..last).flat_map(|block| model.tensors(TensorGroup::Block(block))));
     let output = kinds(plan, model.output_tensors());
     let (in_blocks, in_output) = (in_layers(true), in_layers(false));
     let mut parts =
@@ -31,40 +31,41 @@ pub(super) fn node(model: &Model, plan: &Plan) -> Node {
     if rest > Bytes::ZERO {
         parts.push(beside(model, plan, rest));
     }
-    Node::sum("weights", plan.totals.weights, parts)
+    FormulaNode::sum("weights", plan.totals.weights, parts)
 }
 
 /// What is allocated beside the layers: embeddings that are looked up, copies, and what alignment adds.
-fn beside(model: &Model, plan: &Plan, rest: Bytes) -> Node {
-    let all = kinds(plan, model.tensors(Group::Input));
+fn beside(model: &Model, plan: &Plan, rest: Bytes) -> FormulaNode {
+    let all = kinds(plan, model.tensors(TensorGroup::Input));
     // embeddings that are the output matrix as well are counted with that layer, unless each has a copy of its own
     let is_output = |tensor: &&Tensor| model.output_tensors().any(|output| output.name == tensor.name);
     let fits = sum(&all) <= rest;
-    let input = if fits { all } else { kinds(plan, model.tensors(Group::Input).filter(|tensor| !is_output(tensor))) };
+    let input =
+        if fits { all } else { kinds(plan, model.tensors(TensorGroup::Input).filter(|tensor| !is_output(tensor))) };
     group("outside the layers".to_owned(), rest, &input)
 }
 
-fn sum(kinds: &[Kind<'_>]) -> Bytes {
+fn sum(kinds: &[TensorClass<'_>]) -> Bytes {
     kinds.iter().map(|kind| kind.bytes).sum()
 }
 
-fn group(name: String, bytes: Bytes, kinds: &[Kind<'_>]) -> Node {
-    let mut parts: Vec<Node> = kinds.iter().map(Kind::node).collect();
+fn group(name: String, bytes: Bytes, kinds: &[TensorClass<'_>]) -> FormulaNode {
+    let mut parts: Vec<FormulaNode> = kinds.iter().map(TensorClass::node).collect();
     parts.sort_by_key(|part| std::cmp::Reverse(part.bytes()));
     let known = sum(kinds);
     if known > bytes {
         // some are not loaded
-        parts = vec![Node::leaf("as counted by the engine", "loaded", bytes.0.to_string(), bytes)];
+        parts = vec![FormulaNode::leaf("as counted by the engine", "loaded", bytes.0.to_string(), bytes)];
     }
     let rest = bytes - known;
     if rest > Bytes::ZERO {
-        parts.push(Node::leaf("copies and alignment", "remainder", rest.0.to_string(), rest));
+        parts.push(FormulaNode::leaf("copies and alignment", "remainder", rest.0.to_string(), rest));
     }
-    Node::sum(name, bytes, parts)
+    FormulaNode::sum(name, bytes, parts)
 }
 
-fn kinds<'m>(plan: &Plan, tensors: impl Iterator<Item = &'m Tensor>) -> Vec<Kind<'m>> {
-    let mut kinds: Vec<Kind<'m>> = Vec::new();
+fn kinds<'m>(plan: &Plan, tensors: impl Iterator<Item = &'m Tensor>) -> Vec<TensorClass<'m>> {
+    let mut kinds: Vec<TensorClass<'m>> = Vec::new();
     let engine = engine::of(plan.engine);
     for tensor in tensors {
         let name = role(&tensor.name);
@@ -75,7 +76,7 @@ fn kinds<'m>(plan: &Plan, tensors: impl Iterator<Item = &'m Tensor>) -> Vec<Kind
                 kind.count += 1;
                 kind.bytes += bytes;
             }
-            None => kinds.push(Kind { name, ty: tensor.ty, elements, count: 1, bytes }),
+            None => kinds.push(TensorClass { name, ty: tensor.ty, elements, count: 1, bytes }),
         }
     }
     kinds
@@ -87,8 +88,8 @@ fn role(name: &str) -> &str {
     in_block.map_or(name, |(_, role)| role)
 }
 
-impl Kind<'_> {
-    fn node(&self) -> Node {
+impl TensorClass<'_> {
+    fn node(&self) -> FormulaNode {
         let Self { ty, elements, count, .. } = *self;
         let (block, size) = (ty.block(), ty.block_bytes());
         let (formula, numbers) = if block == 1 {
@@ -96,6 +97,6 @@ impl Kind<'_> {
         } else {
             (format!("n·elements/{block}·bytes"), format!("{count}·{elements}/{block}·{size}"))
         };
-        Node::leaf(format!("{} ({ty})", self.name), formula, numbers, self.bytes)
+        FormulaNode::leaf(format!("{} ({ty})", self.name), formula, numbers, self.bytes)
     }
 }

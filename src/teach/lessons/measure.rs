@@ -39,7 +39,7 @@ impl Needs {
 
 /// A figure of a plan.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) enum Measure {
+pub(super) enum PlanFigure {
     #[serde(rename = "graph full")]
     GraphFull,
     #[serde(rename = "graph partial")]
@@ -88,9 +88,9 @@ pub(super) enum Measure {
     Layers,
 }
 
-impl Measure {
+impl PlanFigure {
     /// Its value in `plan`, which is one of `model`; none where the plan has no such thing.
-    pub(super) fn value(self, plan: &Plan, model: &Model, finely: bool) -> Option<Value> {
+    pub(super) fn value(self, plan: &Plan, model: &Model, finely: bool) -> Option<FigureValue> {
         let effect = &plan.settings;
         let bytes = match self {
             Self::GraphFull => plan.graph.full.bytes,
@@ -108,16 +108,16 @@ impl Measure {
             Self::Card => plan.gpus().first()?.total,
             Self::Model => plan.model.bytes,
             Self::Experts => model.header.tensors.iter().filter(|t| t.name.contains("_exps.")).map(|t| t.bytes).sum(),
-            Self::ExpertsUsed => return Some(Value::Number(model.hyper.experts?.used)),
-            Self::ExpertsCounted => return Some(Value::Number(model.hyper.experts?.count)),
-            Self::Window => return Some(Value::Number(model.hyper.sliding_window?)),
-            Self::Sequences => return Some(Value::Number(effect.parallel)),
-            Self::ContextInAll => return Some(Value::Number(effect.ctx_total)),
-            Self::PhysicalBatch => return Some(Value::Number(effect.ubatch)),
-            Self::LayersOnGpus => return Some(Value::Number(plan.offloaded as u64)),
-            Self::Layers => return Some(Value::Number(plan.layers.len() as u64)),
+            Self::ExpertsUsed => return Some(FigureValue::Number(model.hyper.experts?.used)),
+            Self::ExpertsCounted => return Some(FigureValue::Number(model.hyper.experts?.count)),
+            Self::Window => return Some(FigureValue::Number(model.hyper.sliding_window?)),
+            Self::Sequences => return Some(FigureValue::Number(effect.parallel)),
+            Self::ContextInAll => return Some(FigureValue::Number(effect.ctx_total)),
+            Self::PhysicalBatch => return Some(FigureValue::Number(effect.ubatch)),
+            Self::LayersOnGpus => return Some(FigureValue::Number(plan.offloaded as u64)),
+            Self::Layers => return Some(FigureValue::Number(plan.layers.len() as u64)),
         };
-        Some(if finely { Value::Finely(bytes) } else { Value::Bytes(bytes) })
+        Some(if finely { FigureValue::Finely(bytes) } else { FigureValue::Bytes(bytes) })
     }
 }
 
@@ -128,7 +128,7 @@ fn reserve(plan: &Plan, name: &str) -> Option<Bytes> {
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum FigureValue {
     /// Memory.
     Bytes(Bytes),
     /// Memory, told with two decimals.
@@ -143,7 +143,7 @@ pub enum Value {
     Quoted(String),
 }
 
-impl Value {
+impl FigureValue {
     /// There is nothing of it.
     pub fn is_nothing(&self) -> bool {
         match self {
@@ -177,7 +177,7 @@ impl Value {
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for FigureValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => bytes.fmt(f),

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, de::Error};
 
-use super::measure::{Measure, Value};
+use super::measure::{FigureValue, PlanFigure};
 use crate::engine::EngineId;
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 
 /// Figures made of figures, at most so deep.
-const DEEPEST: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Knobs that are set; the others stay.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Recipe {
+pub(super) struct KnobOverrides {
     #[serde(deserialize_with = "some_engine")]
     pub engine: Option<EngineId>,
     ctx: Option<u64>,
@@ -57,7 +57,7 @@ fn cache_type<'de, D: Deserializer<'de>>(from: D) -> Result<Option<CacheType>, D
     String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
 }
 
-impl Recipe {
+impl KnobOverrides {
     /// Sets what it names.
     pub(super) fn apply(&self, settings: &mut Settings, model: &Model) {
         if let Some(tokens) = self.ctx {
@@ -88,10 +88,10 @@ impl Recipe {
 /// Where a figure comes from.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-pub(super) enum Figure {
+pub(super) enum FigureSource {
     /// Of a plan.
     Of {
-        of: Measure,
+        of: PlanFigure,
         /// The case.
         r#in: String,
         /// With two decimals.
@@ -108,7 +108,7 @@ pub(super) enum Figure {
     Quoted { quoted: String },
 }
 
-impl Figure {
+impl FigureSource {
     /// It is made of `name`.
     pub(super) fn rests_on(&self, name: &str) -> bool {
         match self {
@@ -125,8 +125,8 @@ impl Figure {
         figures: &BTreeMap<String, Self>,
         plans: &BTreeMap<&str, Plan>,
         model: &Model,
-    ) -> Option<Value> {
-        self.within(figures, plans, model, DEEPEST)
+    ) -> Option<FigureValue> {
+        self.within(figures, plans, model, MAX_DEPTH)
     }
 
     fn within(
@@ -135,7 +135,7 @@ impl Figure {
         plans: &BTreeMap<&str, Plan>,
         model: &Model,
         deepest: usize,
-    ) -> Option<Value> {
+    ) -> Option<FigureValue> {
         let deepest = deepest.checked_sub(1)?;
         let both = |[a, b]: &[String; 2]| {
             let one = |name: &String| figures.get(name)?.within(figures, plans, model, deepest);
@@ -155,7 +155,7 @@ impl Figure {
                 let (a, b) = both(times)?;
                 a.times(&b)
             }
-            Self::Quoted { quoted } => Some(Value::Quoted(quoted.clone())),
+            Self::Quoted { quoted } => Some(FigureValue::Quoted(quoted.clone())),
         }
     }
 }

@@ -6,14 +6,14 @@ use crate::engine::ggml::Graph;
 
 /// Operations in a row that belong to one block, or to none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct GraphBlock {
     /// The block; none for what comes before the first and after the last.
     pub layer: Option<usize>,
     /// Places in the graph's order.
     pub nodes: Range<usize>,
 }
 
-impl Block {
+impl GraphBlock {
     /// `block 3`; `input` and `output` for what comes before and after.
     pub fn name(&self) -> String {
         match self.layer {
@@ -25,7 +25,7 @@ impl Block {
 }
 
 /// Cuts `graph`'s order. A nameless operation belongs to the next that has a name: names stand at the end of a step.
-pub fn blocks(graph: &Graph) -> Vec<Block> {
+pub fn blocks(graph: &Graph) -> Vec<GraphBlock> {
     let named = |at: usize| {
         let tensor = &graph[graph.nodes[at]];
         let told = !tensor.op.is_view() && !tensor.label.is_empty();
@@ -37,11 +37,11 @@ pub fn blocks(graph: &Graph) -> Vec<Block> {
         next = named(at).unwrap_or(next);
         layers[at] = next;
     }
-    let mut blocks: Vec<Block> = Vec::new();
+    let mut blocks: Vec<GraphBlock> = Vec::new();
     for (at, layer) in layers.into_iter().enumerate() {
         match blocks.last_mut().filter(|block| block.layer == layer) {
             Some(block) => block.nodes.end = at + 1,
-            None => blocks.push(Block { layer, nodes: at..at + 1 }),
+            None => blocks.push(GraphBlock { layer, nodes: at..at + 1 }),
         }
     }
     blocks

@@ -1,27 +1,27 @@
 //! What each pass leaves behind.
 
 use crate::engine::ggml::schedule::Pass;
-use crate::engine::ggml::tensor::{Id, NOWHERE, Place};
+use crate::engine::ggml::tensor::{BackendId, NO_BACKEND, TensorId};
 use crate::teach::trace::Trace;
 
 /// A step: the assignments after a pass.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct ScheduleStep {
     /// The pass; none before the first.
     pub pass: Option<Pass>,
     /// The device of every operation of the graph, in its order.
-    pub places: Vec<Place>,
+    pub places: Vec<BackendId>,
     /// Whether this step did something to it.
-    pub lit: Vec<bool>,
+    pub highlighted: Vec<bool>,
     /// What is where, for each device, and at last for what has none yet.
-    pub counts: Vec<Count>,
+    pub counts: Vec<DeviceCount>,
     /// Tensors that this step assigned, and in the last one copies that it made.
     pub changed: usize,
 }
 
 /// How many tensors are on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct DeviceCount {
     /// Operations.
     pub operations: usize,
     /// Views, weights, caches and inputs; in the last step copies too.
@@ -29,11 +29,11 @@ pub struct Count {
 }
 
 /// Index of the device, if there is one.
-pub fn home(place: Place) -> Option<usize> {
-    (place != NOWHERE).then_some(usize::from(place))
+pub fn home(place: BackendId) -> Option<usize> {
+    (place != NO_BACKEND).then_some(usize::from(place))
 }
 
-impl Step {
+impl ScheduleStep {
     /// Its number and name, as the pages write them: `1 homes`.
     pub const fn name(&self) -> &'static str {
         match self.pass {
@@ -50,7 +50,7 @@ impl Step {
     }
 
     /// What it does, in a sentence.
-    pub const fn says(&self) -> &'static str {
+    pub const fn description(&self) -> &'static str {
         match self.pass {
             None => {
                 "The graph is built, and no operation has a device yet. Weights and caches are where they were loaded."
@@ -81,18 +81,18 @@ impl Step {
 }
 
 /// The steps of `trace`, from nothing to the splits.
-pub fn steps(trace: &Trace) -> Vec<Step> {
-    let watched = &trace.watched;
-    let graph = &watched.graph;
+pub fn steps(trace: &Trace) -> Vec<ScheduleStep> {
+    let details = &trace.details;
+    let graph = &details.graph;
     let devices = trace.homes.len();
     // copies come last in the arena: what was there before the last pass is what a pass could assign
     let arena = trace.passes.first().map_or(0, |(_, places)| places.len());
-    let nothing = vec![NOWHERE; arena];
+    let nothing = vec![NO_BACKEND; arena];
     let befores = std::iter::once(&nothing).chain(trace.passes.iter().map(|(_, places)| places));
-    let shown: Vec<Id> = graph.leafs.iter().chain(&graph.nodes).copied().collect();
-    let place = |places: &[Place], id: Id| places.get(id.index()).copied().unwrap_or(NOWHERE);
-    let count = |places: &[Place]| {
-        let mut counts = vec![Count::default(); devices + 1];
+    let shown: Vec<TensorId> = graph.leafs.iter().chain(&graph.nodes).copied().collect();
+    let place = |places: &[BackendId], id: TensorId| places.get(id.index()).copied().unwrap_or(NO_BACKEND);
+    let count = |places: &[BackendId]| {
+        let mut counts = vec![DeviceCount::default(); devices + 1];
         for &id in &shown {
             let at = home(place(places, id)).unwrap_or(devices);
             if let Some(count) = counts.get_mut(at) {
@@ -102,24 +102,24 @@ pub fn steps(trace: &Trace) -> Vec<Step> {
         }
         counts
     };
-    let of_nodes = |places: &[Place]| graph.nodes.iter().map(|id| place(places, *id)).collect::<Vec<_>>();
-    let mut steps = vec![Step {
+    let of_nodes = |places: &[BackendId]| graph.nodes.iter().map(|id| place(places, *id)).collect::<Vec<_>>();
+    let mut steps = vec![ScheduleStep {
         pass: None,
         places: of_nodes(&nothing),
-        lit: vec![false; graph.nodes.len()],
+        highlighted: vec![false; graph.nodes.len()],
         counts: count(&nothing),
         changed: 0,
     }];
     for ((pass, places), before) in trace.passes.iter().zip(befores) {
-        let reads_copy = |id: Id| graph.sources(&graph[id]).any(|source| source.index() >= arena);
-        let is_new = |id: Id| place(places, id) != place(before, id);
+        let reads_copy = |id: TensorId| graph.sources(&graph[id]).any(|source| source.index() >= arena);
+        let is_new = |id: TensorId| place(places, id) != place(before, id);
         let split = *pass == Pass::Split;
-        let lit = |id: &Id| if split { reads_copy(*id) } else { is_new(*id) };
+        let highlighted = |id: &TensorId| if split { reads_copy(*id) } else { is_new(*id) };
         let mut counts = count(places);
         let mut changed = shown.iter().filter(|id| is_new(**id)).count();
         if split {
-            let copies = watched.schedule.copies;
-            for split in &watched.schedule.splits {
+            let copies = details.schedule.copies;
+            for split in &details.schedule.splits {
                 let made = copies * split.inputs.len();
                 if let Some(count) = counts.get_mut(usize::from(split.place)) {
                     count.others += made;
@@ -127,10 +127,10 @@ pub fn steps(trace: &Trace) -> Vec<Step> {
                 changed += made;
             }
         }
-        steps.push(Step {
+        steps.push(ScheduleStep {
             pass: Some(*pass),
             places: of_nodes(places),
-            lit: graph.nodes.iter().map(lit).collect(),
+            highlighted: graph.nodes.iter().map(highlighted).collect(),
             counts,
             changed,
         });

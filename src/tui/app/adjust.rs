@@ -1,8 +1,8 @@
 //! Turning knobs and moving the cursors of the other panels.
 
 use super::live::Stale;
-use super::{App, Entry, Mode, Panel};
-use crate::answer::Limits;
+use super::{App, Mode, Panel, TextEntry};
+use crate::answer::KnobLimits;
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 
@@ -26,10 +26,10 @@ impl App {
             Command::Last => self.set_knob(knob, stops.last()),
             Command::Enter if knob.words().is_none() => {
                 let text = knob.typed(&self.settings, value);
-                self.mode = Mode::Entry(Entry::offering(text));
+                self.mode = Mode::Entry(TextEntry::offering(text));
             }
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
-            Command::MostThatFits => self.seek_limit(),
+            Command::MaxThatFits => self.seek_limit(),
             Command::NextCliff => self.step_to_cliff(true),
             Command::PreviousCliff => self.step_to_cliff(false),
             Command::Lock => self.lock(),
@@ -44,17 +44,17 @@ impl App {
 
     /// Goes to the knob's limit; where memory has moved since that was found, once it is found anew.
     fn seek_limit(&mut self) {
-        if self.limits.found.is_none() || self.is_fathomed() {
+        if self.limits.found.is_none() || self.limits_are_current() {
             self.go_to_limit();
         } else {
-            (self.limits.seeking, self.stale) = (Some(self.knobs.focus), Stale::ByHand);
+            (self.limits.pending_limit, self.stale) = (Some(self.knobs.focus), Stale::ByHand);
         }
     }
 
     /// Takes the limits; a knob that waited for its own goes there.
-    pub(super) fn learn_limits(&mut self, limits: Limits) {
+    pub(super) fn learn_limits(&mut self, limits: KnobLimits) {
         self.limits.found = Some(limits);
-        if self.limits.seeking.take() == Some(self.knobs.focus) {
+        if self.limits.pending_limit.take() == Some(self.knobs.focus) {
             self.go_to_limit();
         }
     }
@@ -69,7 +69,7 @@ impl App {
                 self.change_settings(settings);
                 self.notice = Some("Set to auto: the engine puts as many layers on GPU as fit.".to_owned());
             }
-            None if !Limits::ASKED.contains(&knob) => {
+            None if !KnobLimits::ASKED.contains(&knob) => {
                 self.notice = Some(format!("{} has no maximum: change it with ← and →.", knob.title()));
             }
             None if self.machine.gpus.is_empty() => {

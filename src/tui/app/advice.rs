@@ -1,16 +1,16 @@
 //! Pages with suggestions that can be taken: why a layer is where it is and what would change that, and the best
 //! settings while some knobs are held.
 
-use super::{App, Live, Mode};
-use crate::answer::Offer;
-use crate::answer::best::{Suggestion, Wish};
+use super::{App, LiveMemory, Mode};
+use crate::answer::Remedy;
+use crate::answer::best::{Objective, Suggestion};
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
 
 /// Whether an answer is whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Progress {
+pub enum AnswerState {
     /// More of it comes.
     #[default]
     Working,
@@ -20,13 +20,13 @@ pub enum Progress {
 
 /// The page on one layer.
 #[derive(Clone, Debug, Default)]
-pub struct Because {
+pub struct WhyPage {
     /// Its index into the plan's layers.
     pub layer: usize,
     /// Changes that bring it, or all of them, onto GPUs.
-    pub offers: Vec<Offer>,
+    pub remedies: Vec<Remedy>,
     /// Whether these are all.
-    pub progress: Progress,
+    pub progress: AnswerState,
     /// The offer that is chosen.
     pub chosen: usize,
     /// Lines that are scrolled away above.
@@ -35,18 +35,18 @@ pub struct Because {
 
 /// The page on the best settings.
 #[derive(Clone, Debug, Default)]
-pub struct Best {
+pub struct BestPage {
     /// What was found for each wish.
-    pub found: Vec<(Wish, Vec<Suggestion>)>,
+    pub found: Vec<(Objective, Vec<Suggestion>)>,
     /// Whether these are all.
-    pub progress: Progress,
+    pub progress: AnswerState,
     /// The suggestion that is chosen, counted over all wishes.
     pub chosen: usize,
     /// Lines that are scrolled away above.
     pub scroll: u16,
 }
 
-impl Best {
+impl BestPage {
     /// All suggestions, in the order of the page.
     pub fn suggestions(&self) -> impl Iterator<Item = &Suggestion> {
         self.found.iter().flat_map(|(_, found)| found)
@@ -60,7 +60,7 @@ impl App {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
-        self.mode = Mode::Because(Box::new(Because { layer: self.panels.cursors.layer, ..Because::default() }));
+        self.mode = Mode::Why(Box::new(WhyPage { layer: self.panels.cursors.layer, ..WhyPage::default() }));
         self.ask_for_page()
     }
 
@@ -74,7 +74,7 @@ impl App {
         self.ask_for_page()
     }
 
-    pub(super) fn press_on_layer(&mut self, mut page: Box<Because>, command: Command) -> Vec<Effect> {
+    pub(super) fn press_on_layer(&mut self, mut page: Box<WhyPage>, command: Command) -> Vec<Effect> {
         match command {
             Command::Back => return Vec::new(),
             Command::Help => {
@@ -86,20 +86,20 @@ impl App {
                 return self.ask_why();
             }
             Command::Enter => {
-                if let Some(offer) = page.offers.get(page.chosen) {
+                if let Some(offer) = page.remedies.get(page.chosen) {
                     let freed = offer.then.machine != self.machine;
                     self.take(offer.then.clone());
                     // memory that is only thought of as free would be taken back with the next look at the machine
-                    return if freed && self.found_machine.live == Live::On { self.freeze() } else { Vec::new() };
+                    return if freed && self.found_machine.live == LiveMemory::On { self.freeze() } else { Vec::new() };
                 }
             }
-            _ => page.chosen = moved(page.chosen, page.offers.len(), &mut page.scroll, command),
+            _ => page.chosen = moved(page.chosen, page.remedies.len(), &mut page.scroll, command),
         }
-        self.mode = Mode::Because(page);
+        self.mode = Mode::Why(page);
         Vec::new()
     }
 
-    pub(super) fn press_on_best(&mut self, mut page: Box<Best>, command: Command) {
+    pub(super) fn press_on_best(&mut self, mut page: Box<BestPage>, command: Command) {
         match command {
             Command::Back => return,
             Command::Help => {
@@ -108,8 +108,9 @@ impl App {
             }
             Command::Enter => {
                 let settings = page.suggestions().nth(page.chosen).map(|chosen| chosen.settings.clone());
-                if let Some(situation) = settings.zip(self.situation()).map(|(settings, now)| now.with(settings)) {
-                    self.take(situation);
+                if let Some(plan_request) = settings.zip(self.plan_request()).map(|(settings, now)| now.with(settings))
+                {
+                    self.take(plan_request);
                     return;
                 }
             }
@@ -134,7 +135,7 @@ impl App {
     }
 
     /// Whether suggestions leave `knob` as it is.
-    pub fn is_held(&self, knob: Knob) -> bool {
+    pub fn is_locked(&self, knob: Knob) -> bool {
         self.knobs.held.contains(&knob)
     }
 }

@@ -7,36 +7,36 @@ use std::sync::Arc;
 
 use tui_input::Input;
 
-use super::shelf::{Gathered, Row, Shelf};
-use crate::shelf::Item;
+use super::library::{Gathering, Library, ModelRow};
+use crate::library::Item;
 use crate::tui::action::Command;
 
-pub use order::{Only, Sort};
+pub use order::{BrowseFilter, SortOrder};
 pub use words::Filter;
 
 /// A line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum BrowseLine {
     /// What is typed, as a reference.
     Typed,
-    /// What could follow the path that is typed: an index into [`Browse::paths`].
+    /// What could follow the path that is typed: an index into [`ModelBrowser::paths`].
     Path(usize),
-    /// A model: an index into [`Shelf::rows`].
+    /// A model: an index into [`Library::rows`].
     Model(usize),
 }
 
 /// The state of the page.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Browse {
+pub struct ModelBrowser {
     pub input: Input,
     /// What could follow the path.
     pub paths: Vec<String>,
-    pub sort: Sort,
+    pub sort: SortOrder,
     pub reversed: bool,
-    pub only: Only,
+    pub only: BrowseFilter,
     /// What is listed.
-    pub lines: Vec<Line>,
+    pub lines: Vec<BrowseLine>,
     /// Index into `lines`.
     pub at: usize,
     /// Models that the search finds among those that a filter hides.
@@ -47,12 +47,12 @@ pub struct Browse {
     pub none_here: bool,
     /// The model under the cursor, once the cursor was moved: it stays there, wherever the list puts it.
     held: Option<Arc<Item>>,
-    due: Due,
+    due: Pending,
 }
 
 /// What is to be done about the list before it is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum Pending {
     #[default]
     Nothing,
     /// More is known of its models.
@@ -62,12 +62,12 @@ enum Due {
 }
 
 /// What Enter opens: a name for people, and the reference.
-pub(super) type Choice = (String, String);
+pub(super) type OpenTarget = (String, String);
 
-impl Browse {
+impl ModelBrowser {
     /// The page as it opens, with the models of this computer alone where `here`.
     pub(super) fn new(here: bool) -> Self {
-        Self { only: Only { here, ..Only::default() }, due: Due::List, ..Self::default() }
+        Self { only: BrowseFilter { here, ..BrowseFilter::default() }, due: Pending::List, ..Self::default() }
     }
 
     /// The text is more likely a reference than a search.
@@ -78,54 +78,55 @@ impl Browse {
 
     /// Other models are to be listed.
     pub(super) const fn touch(&mut self) {
-        self.due = Due::List;
+        self.due = Pending::List;
     }
 
     /// More is known of a model.
     pub(super) fn learn(&mut self) {
-        self.due = self.due.max(Due::Order);
+        self.due = self.due.max(Pending::Order);
     }
 
     /// Makes the list anew if anything that it rests on changed; whether models are to be looked at in its order.
-    pub(super) fn arrange(&mut self, shelf: &Shelf) -> bool {
+    pub(super) fn arrange(&mut self, library: &Library) -> bool {
         let due = std::mem::take(&mut self.due);
-        if due == Due::Nothing {
+        if due == Pending::Nothing {
             return false;
         }
-        self.show_all_where_nothing_is_here(shelf);
+        self.show_all_where_nothing_is_here(library);
         let text = self.input.value().trim();
-        let models = order::arranged(&shelf.rows, text, self.sort, self.reversed, &self.only);
+        let models = order::arranged(&library.rows, text, self.sort, self.reversed, &self.only);
         self.hidden = if self.only.any() {
-            order::arranged(&shelf.rows, text, self.sort, false, &Only::default()).len() - models.len()
+            order::arranged(&library.rows, text, self.sort, false, &BrowseFilter::default()).len() - models.len()
         } else {
             0
         };
-        self.lines = (0..self.paths.len()).map(Line::Path).chain(models.into_iter().map(Line::Model)).collect();
+        self.lines =
+            (0..self.paths.len()).map(BrowseLine::Path).chain(models.into_iter().map(BrowseLine::Model)).collect();
         match (text.is_empty(), self.is_reference() && self.paths.is_empty()) {
             (true, _) => {}
-            (_, true) => self.lines.insert(0, Line::Typed),
-            _ => self.lines.push(Line::Typed),
+            (_, true) => self.lines.insert(0, BrowseLine::Typed),
+            _ => self.lines.push(BrowseLine::Typed),
         }
         let held = self.held.as_ref().and_then(|held| {
-            let is_held = |row: &Row| Arc::ptr_eq(&row.item, held);
-            let at = |line: &Line| matches!(line, Line::Model(index) if shelf.rows.get(*index).is_some_and(is_held));
+            let is_locked = |row: &ModelRow| Arc::ptr_eq(&row.item, held);
+            let at = |line: &BrowseLine| matches!(line, BrowseLine::Model(index) if library.rows.get(*index).is_some_and(is_locked));
             self.lines.iter().position(at)
         });
         self.at = held.unwrap_or(self.at).min(self.lines.len().saturating_sub(1));
-        due == Due::List
+        due == Pending::List
     }
 
     /// A computer without models has nothing to hide the others for.
-    fn show_all_where_nothing_is_here(&mut self, shelf: &Shelf) {
-        let none = shelf.gathered != Gathered::Nothing && !shelf.rows.iter().any(order::is_here);
+    fn show_all_where_nothing_is_here(&mut self, library: &Library) {
+        let none = library.gathered != Gathering::Nothing && !library.rows.iter().any(order::is_here);
         self.none_here = none && (self.none_here || self.only.here);
         self.only.here &= !none;
     }
 
     /// The model under the cursor, and what is known of it.
-    pub fn chosen<'s>(&self, shelf: &'s Shelf) -> Option<&'s Row> {
+    pub fn chosen<'s>(&self, library: &'s Library) -> Option<&'s ModelRow> {
         match self.lines.get(self.at) {
-            Some(Line::Model(index)) => shelf.rows.get(*index),
+            Some(BrowseLine::Model(index)) => library.rows.get(*index),
             _ => None,
         }
     }
@@ -157,7 +158,7 @@ impl Browse {
     }
 
     /// Moves the cursor, sorts, filters.
-    pub(super) fn turn(&mut self, command: Command, shelf: &Shelf) {
+    pub(super) fn turn(&mut self, command: Command, library: &Library) {
         const PAGE: usize = 8;
         self.wrong = None;
         let last = self.lines.len().saturating_sub(1);
@@ -168,25 +169,25 @@ impl Browse {
             Command::PageDown => (self.at + PAGE).min(last),
             Command::First => 0,
             Command::Last => last,
-            _ => return self.filter(command, shelf),
+            _ => return self.filter(command, library),
         };
-        self.point_at(at, shelf);
+        self.point_at(at, library);
     }
 
     /// Puts the cursor on line `at`.
-    pub(super) fn point_at(&mut self, at: usize, shelf: &Shelf) {
+    pub(super) fn point_at(&mut self, at: usize, library: &Library) {
         self.at = at.min(self.lines.len().saturating_sub(1));
-        self.held = self.chosen(shelf).map(|row| Arc::clone(&row.item));
+        self.held = self.chosen(library).map(|row| Arc::clone(&row.item));
     }
 
-    fn filter(&mut self, command: Command, shelf: &Shelf) {
+    fn filter(&mut self, command: Command, library: &Library) {
         match command {
             Command::Sort => self.sort_by(self.sort.next()),
             Command::Reverse => self.reversed = !self.reversed,
             Command::OnlyFitting => self.only.fitting = !self.only.fitting,
             Command::OnlyHere => self.only.here = !self.only.here,
             Command::OnlyFamily => {
-                let family = self.chosen(shelf).map(|row| row.item.family()).filter(|_| self.only.family.is_none());
+                let family = self.chosen(library).map(|row| row.item.family()).filter(|_| self.only.family.is_none());
                 self.only.family = family;
             }
             _ => return,
@@ -195,7 +196,7 @@ impl Browse {
     }
 
     /// Sorts by `sort`; where that is so already, the other way round.
-    pub(super) fn sort_by(&mut self, sort: Sort) {
+    pub(super) fn sort_by(&mut self, sort: SortOrder) {
         (self.reversed, self.sort) = (self.sort == sort && !self.reversed, sort);
         self.touch();
     }
@@ -204,30 +205,30 @@ impl Browse {
     ///
     /// # Errors
     /// Why there is nothing to open.
-    pub(super) fn choice(&mut self, shelf: &Shelf) -> Result<Choice, String> {
+    pub(super) fn choice(&mut self, library: &Library) -> Result<OpenTarget, String> {
         let text = self.input.value().trim().to_owned();
         match self.lines.get(self.at) {
-            Some(Line::Model(index)) => {
-                let Some(row) = shelf.rows.get(*index) else { return Err("It no longer exists.".to_owned()) };
+            Some(BrowseLine::Model(index)) => {
+                let Some(row) = library.rows.get(*index) else { return Err("It no longer exists.".to_owned()) };
                 let item = &row.item;
                 match item.on_disk() {
                     Some(Err(why)) => Err(format!("{} cannot be opened: {why}", item.name)),
                     _ => Ok((item.name.clone(), item.reference.clone())),
                 }
             }
-            Some(Line::Path(index)) => {
+            Some(BrowseLine::Path(index)) => {
                 let path = self.paths.get(*index).cloned().unwrap_or(text);
                 self.input = Input::new(path.clone());
                 self.edited();
                 by_reference(path)
             }
-            Some(Line::Typed) => by_reference(text),
+            Some(BrowseLine::Typed) => by_reference(text),
             None => Err("Type a name, a path or an address.".to_owned()),
         }
     }
 }
 
-fn by_reference(text: String) -> Result<Choice, String> {
+fn by_reference(text: String) -> Result<OpenTarget, String> {
     if text.ends_with('/') && !text.contains("://") {
         return Err(format!("{text} is a folder: press Tab to see what is in it."));
     }
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn references_are_told_from_searches() {
-        let page = |text: &str| Browse { input: Input::new(text.to_owned()), ..Browse::default() };
+        let page = |text: &str| ModelBrowser { input: Input::new(text.to_owned()), ..ModelBrowser::default() };
         for text in ["llama3.1:8b", "hf://o/r", "./x", "~/x", "x.GGUF", "qwen3-8b@q8_0", "https://h/x", "o/m"] {
             assert!(page(text).is_reference(), "{text}");
         }

@@ -5,18 +5,18 @@ use crate::answer::cliffs::Cliff;
 use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
 use crate::tui::effect::Effect;
-use crate::tui::inquiry::{About, Inquiry};
+use crate::tui::query::{Query, QueryKind};
 
 /// What is known, and what was asked.
 #[derive(Debug, Default)]
 pub struct Cliffs {
     id: u64,
     asked: Option<PlanRequest>,
-    known: Vec<Known>,
+    known: Vec<KnobCliffs>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnobCliffs {
     knob: Knob,
     /// The situation, this knob left to the engine: where the knob itself stands does not matter.
     others: PlanRequest,
@@ -32,10 +32,10 @@ impl Cliffs {
         self.known.iter().find(|known| known.knob == knob).map_or(&[], |known| &known.cliffs)
     }
 
-    /// Where things change along `knob` in `situation`; none as long as that is not known.
-    pub fn of(&self, knob: Knob, situation: &PlanRequest) -> Option<&[Cliff]> {
+    /// Where things change along `knob` in `plan_request`; none as long as that is not known.
+    pub fn of(&self, knob: Knob, plan_request: &PlanRequest) -> Option<&[Cliff]> {
         let known = self.known.iter().find(|known| known.knob == knob)?;
-        (known.others == without(situation, knob)).then_some(&known.cliffs)
+        (known.others == without(plan_request, knob)).then_some(&known.cliffs)
     }
 
     /// Nothing of it means anything any more.
@@ -47,27 +47,27 @@ impl Cliffs {
         let Some(asked) = self.asked.as_ref().filter(|_| id == self.id) else { return };
         let others = without(asked, knob);
         self.known.retain(|known| known.knob != knob);
-        self.known.push(Known { knob, others, cliffs });
+        self.known.push(KnobCliffs { knob, others, cliffs });
     }
 
-    /// Asks for what is not known of `situation` along the knobs that are offered, `first` before the others.
-    pub(super) fn ask(&mut self, situation: PlanRequest, offered: &[Knob], first: Knob) -> Option<Effect> {
-        let is_unknown = |knob: &Knob| offered.contains(knob) && self.of(*knob, &situation).is_none();
+    /// Asks for what is not known of `plan_request` along the knobs that are offered, `first` before the others.
+    pub(super) fn ask(&mut self, plan_request: PlanRequest, offered: &[Knob], first: Knob) -> Option<Effect> {
+        let is_unknown = |knob: &Knob| offered.contains(knob) && self.of(*knob, &plan_request).is_none();
         let mut knobs: Vec<Knob> = Self::ASKED.into_iter().filter(is_unknown).collect();
         knobs.sort_by_key(|&knob| knob != first);
         self.id += 1;
-        if knobs.is_empty() || situation.machine.gpus.is_empty() {
+        if knobs.is_empty() || plan_request.machine.gpus.is_empty() {
             return None;
         }
-        self.asked = Some(situation.clone());
-        Some(Effect::Ask(Box::new(Inquiry { id: self.id, of: situation, about: About::Cliffs(knobs) })))
+        self.asked = Some(plan_request.clone());
+        Some(Effect::Ask(Box::new(Query { id: self.id, of: plan_request, about: QueryKind::Cliffs(knobs) })))
     }
 }
 
-fn without(situation: &PlanRequest, knob: Knob) -> PlanRequest {
-    let mut settings = situation.settings.clone();
+fn without(plan_request: &PlanRequest, knob: Knob) -> PlanRequest {
+    let mut settings = plan_request.settings.clone();
     knob.reset(&mut settings);
-    situation.with(settings)
+    plan_request.with(settings)
 }
 
 /// The value to stop at beside a cliff: the last before a loss, the first after a gain.
@@ -96,8 +96,8 @@ impl App {
             self.notice = Some("There are no thresholds without a GPU.".to_owned());
             return;
         }
-        let Some(situation) = self.fathomed_situation() else { return };
-        let Some(cliffs) = self.cliffs.of(knob, &situation) else {
+        let Some(plan_request) = self.limits_request() else { return };
+        let Some(cliffs) = self.cliffs.of(knob, &plan_request) else {
             self.notice = Some("Still computing the thresholds; press again in a moment.".to_owned());
             return;
         };
@@ -106,7 +106,7 @@ impl App {
             self.notice = Some(format!("No threshold further {way}."));
             return;
         };
-        let (target, text) = (edge(cliff), format!("{}.", cliff.says(knob)));
+        let (target, text) = (edge(cliff), format!("{}.", cliff.description(knob)));
         self.set_knob(knob, target);
         self.notice = Some(text);
     }

@@ -7,7 +7,7 @@ use crate::plan::Plan;
 use crate::tui::action::Command;
 
 /// As many plans as stand side by side.
-pub const MOST: usize = 4;
+pub const MAX_PLANS: usize = 4;
 
 /// A plan that is kept.
 #[derive(Clone, Debug)]
@@ -15,14 +15,14 @@ pub struct Pin {
     /// `A` to `D`; it stays while others go.
     pub letter: char,
     /// What it rests on.
-    pub situation: PlanRequest,
+    pub plan_request: PlanRequest,
     /// The plan.
     pub plan: Box<Plan>,
 }
 
 /// The state of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Comparing {
+pub struct ComparePage {
     /// The plan that is chosen, by its column.
     pub chosen: usize,
     /// Lines that are scrolled away above.
@@ -31,7 +31,7 @@ pub struct Comparing {
 
 /// A column of the page.
 #[derive(Clone, Copy, Debug)]
-pub enum Compared<'a> {
+pub enum ComparedPlan<'a> {
     /// A plan that is kept, and whether it is the present one too.
     Pinned(&'a Pin, bool),
     /// The present plan, which is not kept.
@@ -40,34 +40,34 @@ pub enum Compared<'a> {
 
 impl App {
     /// The plans that are compared: those that are kept, and the present one where it is none of them and has room.
-    pub fn compared(&self) -> Vec<Compared<'_>> {
-        let now = self.situation();
-        let is_now = |pin: &Pin| now.as_ref() == Some(&pin.situation);
-        let mut columns: Vec<_> = self.pins.iter().map(|pin| Compared::Pinned(pin, is_now(pin))).collect();
-        let kept = columns.iter().any(|column| matches!(column, Compared::Pinned(_, true)));
-        if columns.len() < MOST && !kept && self.refused.is_none() {
-            columns.extend(self.plan.as_deref().map(Compared::Now));
+    pub fn compared(&self) -> Vec<ComparedPlan<'_>> {
+        let now = self.plan_request();
+        let is_now = |pin: &Pin| now.as_ref() == Some(&pin.plan_request);
+        let mut columns: Vec<_> = self.pins.iter().map(|pin| ComparedPlan::Pinned(pin, is_now(pin))).collect();
+        let kept = columns.iter().any(|column| matches!(column, ComparedPlan::Pinned(_, true)));
+        if columns.len() < MAX_PLANS && !kept && self.refused.is_none() {
+            columns.extend(self.plan.as_deref().map(ComparedPlan::Now));
         }
         columns
     }
 
     /// Keeps the present plan; where that leaves something to compare it with, shows them side by side.
     pub(super) fn pin(&mut self) {
-        let Some(situation) = self.situation() else {
+        let Some(plan_request) = self.plan_request() else {
             self.notice = Some("There is no plan to pin yet: open a model with o.".to_owned());
             return;
         };
         // the plan on the screen may be older than the last key
-        let Ok(plan) = situation.plan().map(Box::new) else {
+        let Ok(plan) = plan_request.plan().map(Box::new) else {
             self.notice = Some("The engine refuses these settings: there is no plan to pin.".to_owned());
             return;
         };
-        let mut chosen = self.pins.iter().position(|pin| pin.situation == situation);
+        let mut chosen = self.pins.iter().position(|pin| pin.plan_request == plan_request);
         if chosen.is_none() {
             let free = ('A'..='D').find(|letter| self.pins.iter().all(|pin| pin.letter != *letter));
             if let Some(letter) = free {
                 chosen = Some(self.pins.len());
-                self.pins.push(Pin { letter, situation, plan });
+                self.pins.push(Pin { letter, plan_request, plan });
                 if self.pins.len() == 1 {
                     self.notice = Some(format!("Pinned as {letter}. Change something, then press c to compare."));
                     return;
@@ -76,24 +76,24 @@ impl App {
                 self.notice = Some("Four plans are pinned: unpin one with x first.".to_owned());
             }
         }
-        self.mode = Mode::Compare(Comparing { chosen: chosen.unwrap_or(0), scroll: 0 });
+        self.mode = Mode::Compare(ComparePage { chosen: chosen.unwrap_or(0), scroll: 0 });
     }
 
-    pub(super) fn press_on_comparison(&mut self, page: Comparing, command: Command) {
-        let Comparing { chosen, scroll } = page;
+    pub(super) fn press_on_comparison(&mut self, page: ComparePage, command: Command) {
+        let ComparePage { chosen, scroll } = page;
         let last = self.compared().len().saturating_sub(1);
-        let to = |chosen: usize| Mode::Compare(Comparing { chosen, scroll });
+        let to = |chosen: usize| Mode::Compare(ComparePage { chosen, scroll });
         match command {
             Command::Back => {}
             Command::Help => self.mode = Mode::Help(0),
             Command::Less => self.mode = to(chosen.saturating_sub(1)),
             Command::More => self.mode = to((chosen + 1).min(last)),
             Command::Enter => {
-                if let Some(situation) = self.pins.get(chosen).map(|pin| pin.situation.clone()) {
-                    self.take(situation);
+                if let Some(plan_request) = self.pins.get(chosen).map(|pin| pin.plan_request.clone()) {
+                    self.take(plan_request);
                 }
             }
-            Command::LetGo => {
+            Command::Unpin => {
                 if chosen < self.pins.len() {
                     self.pins.remove(chosen);
                 } else {
@@ -103,7 +103,7 @@ impl App {
                     self.mode = to(chosen.min(self.compared().len().saturating_sub(1)));
                 }
             }
-            _ => self.mode = Mode::Compare(Comparing { chosen, scroll: scrolled(scroll, command) }),
+            _ => self.mode = Mode::Compare(ComparePage { chosen, scroll: scrolled(scroll, command) }),
         }
     }
 }

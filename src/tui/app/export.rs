@@ -6,16 +6,16 @@ use std::sync::Arc;
 use tui_input::Input;
 
 use super::update::scrolled;
-use super::{App, Entry, Mode};
-use crate::export::{Format, Found};
+use super::{App, Mode, TextEntry};
+use crate::export::{ExportFormat, ModelLocation};
 use crate::tui::action::Command;
-use crate::tui::effect::{Effect, Writing};
+use crate::tui::effect::{Effect, ExportJob};
 
 /// The page.
 #[derive(Clone, Debug)]
-pub struct Export {
+pub struct ExportPage {
     /// The forms that this plan has.
-    pub forms: Vec<Format>,
+    pub formats: Vec<ExportFormat>,
     /// Place of the one that is shown.
     pub at: usize,
     /// Lines of it that are scrolled away.
@@ -23,13 +23,13 @@ pub struct Export {
     /// It, or the sentence on why it cannot be had; none while it is being written.
     pub text: Option<Result<String, String>>,
     /// The name of a file that is being typed.
-    pub naming: Option<Entry>,
+    pub naming: Option<TextEntry>,
 }
 
-impl Export {
+impl ExportPage {
     /// The form that is shown.
-    pub fn form(&self) -> Format {
-        self.forms.get(self.at).copied().unwrap_or(Format::Json)
+    pub fn format(&self) -> ExportFormat {
+        self.formats.get(self.at).copied().unwrap_or(ExportFormat::Json)
     }
 
     /// Why the file was not written.
@@ -41,47 +41,47 @@ impl Export {
 impl App {
     /// Opens the page, on the form that users of this engine mostly want.
     pub(super) fn open_export(&mut self) -> Vec<Effect> {
-        let page = Export { forms: Format::of(self.engine), at: 0, scroll: 0, text: None, naming: None };
-        self.show_form(Box::new(page))
+        let page = ExportPage { formats: ExportFormat::of(self.engine), at: 0, scroll: 0, text: None, naming: None };
+        self.show_format(Box::new(page))
     }
 
     /// Shows the chosen form of `page`, once it is written.
-    fn show_form(&mut self, mut page: Box<Export>) -> Vec<Effect> {
+    fn show_format(&mut self, mut page: Box<ExportPage>) -> Vec<Effect> {
         let plan = self.plan.as_deref().filter(|_| self.refused.is_none());
-        let Some((of, plan)) = self.situation().zip(plan.cloned()) else {
+        let Some((of, plan)) = self.plan_request().zip(plan.cloned()) else {
             self.notice = Some("There is no plan to export.".to_owned());
             return Vec::new();
         };
         (page.scroll, page.text, page.naming) = (0, None, None);
         self.writing_id += 1;
-        let found = match of.settings.quant {
+        let location = match of.settings.quant {
             // which nobody has made yet, as far as is known here
             Some(quant) if !Arc::ptr_eq(&of.model, &of.opened) => {
-                Found::Nowhere(format!("{} as {quant}", of.model.name))
+                ModelLocation::Unknown(format!("{} as {quant}", of.model.name))
             }
-            _ => self.whereabouts.of(&of.opened),
+            _ => self.locations.of(&of.opened),
         };
-        let writing = Writing { id: self.writing_id, form: page.form(), of, plan, found };
+        let writing = ExportJob { id: self.writing_id, format: page.format(), of, plan, location };
         self.mode = Mode::Export(page);
         vec![Effect::Write(Box::new(writing))]
     }
 
     /// What is shown follows the plan; a name that is being typed stays.
-    pub(super) fn renew_form(&mut self) -> Vec<Effect> {
+    pub(super) fn renew_format(&mut self) -> Vec<Effect> {
         let Mode::Export(page) = &self.mode else { return Vec::new() };
         let (page, scroll, naming) = (page.clone(), page.scroll, page.naming.clone());
-        let effects = self.show_form(page);
+        let effects = self.show_format(page);
         if let Mode::Export(page) = &mut self.mode {
             (page.scroll, page.naming) = (scroll, naming);
         }
         effects
     }
 
-    pub(super) fn press_on_export(&mut self, mut page: Box<Export>, command: Command) -> Vec<Effect> {
+    pub(super) fn press_on_export(&mut self, mut page: Box<ExportPage>, command: Command) -> Vec<Effect> {
         if let Some(entry) = page.naming.take() {
             return self.press_on_file_name(page, entry, command);
         }
-        let last = page.forms.len().saturating_sub(1);
+        let last = page.formats.len().saturating_sub(1);
         match command {
             Command::Back => return Vec::new(),
             Command::Help => {
@@ -92,12 +92,12 @@ impl App {
                 let to = if command == Command::More { (page.at + 1).min(last) } else { page.at.saturating_sub(1) };
                 if to != page.at {
                     page.at = to;
-                    return self.show_form(page);
+                    return self.show_format(page);
                 }
             }
             Command::Enter => {
                 if let Some(Ok(text)) = &page.text {
-                    let said = format!("{} copied.", page.form().title());
+                    let said = format!("{} copied.", page.format().title());
                     self.notice = Some(said);
                     let copy = Effect::Copy(text.clone());
                     self.mode = Mode::Export(page);
@@ -105,9 +105,12 @@ impl App {
                 }
             }
             Command::Save => {
-                let name = Input::new(page.form().file_name().to_owned());
-                page.naming =
-                    page.text.as_ref().is_some_and(Result::is_ok).then_some(Entry { input: name, ..Entry::default() });
+                let name = Input::new(page.format().file_name().to_owned());
+                page.naming = page
+                    .text
+                    .as_ref()
+                    .is_some_and(Result::is_ok)
+                    .then_some(TextEntry { input: name, ..TextEntry::default() });
             }
             _ => page.scroll = scrolled(page.scroll, command),
         }
@@ -115,7 +118,7 @@ impl App {
         Vec::new()
     }
 
-    fn press_on_file_name(&mut self, mut page: Box<Export>, entry: Entry, command: Command) -> Vec<Effect> {
+    fn press_on_file_name(&mut self, mut page: Box<ExportPage>, entry: TextEntry, command: Command) -> Vec<Effect> {
         let mut effects = Vec::new();
         if command == Command::Enter {
             let path = entry.input.value().trim().to_owned();

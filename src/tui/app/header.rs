@@ -1,6 +1,6 @@
 //! What is written in the first line of the engine and the machine.
 
-use super::{App, Known, Live};
+use super::{App, Known, LiveMemory};
 use crate::machine::{Origin, short_name};
 use crate::plan::Confidence;
 use crate::tui::regions::header::Header;
@@ -26,7 +26,7 @@ impl App {
     pub fn machine_written(&self) -> String {
         let gpus = &self.machine.gpus;
         let cards = match gpus.as_slice() {
-            _ if self.found_machine.known == Known::Asking && self.what_if.instead.is_none() => {
+            _ if self.found_machine.known == Known::Asking && self.what_if.replacement.is_none() => {
                 "detecting GPUs…".to_owned()
             }
             [] => "no GPU".to_owned(),
@@ -38,12 +38,12 @@ impl App {
         };
         let simulated = if self.machine.origin == Origin::Described { " · simulated" } else { "" };
         let live = match self.found_machine.live {
-            Live::Off => "",
+            LiveMemory::Off => "",
             // another one stands in its place
-            _ if self.what_if.instead.is_some() => "",
+            _ if self.what_if.replacement.is_some() => "",
             // as wide as what it changes to
-            Live::On => " · live  ",
-            Live::Frozen => " · frozen",
+            LiveMemory::On => " · live  ",
+            LiveMemory::Frozen => " · frozen",
         };
         let ram =
             if self.regions.screen.width < 80 { String::new() } else { format!(" · {}", self.machine.ram.total) };

@@ -7,19 +7,19 @@ use super::tag::capital;
 use super::{App, Cursors, Knob};
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
-use crate::machine::what_if::{Named, WhatIf};
-use crate::settings::{Aside, Settings};
+use crate::machine::what_if::{NamedMachine, WhatIf};
+use crate::settings::{Settings, StashedKnobs};
 
 /// Situations that can be gone back to.
-const REMEMBERED: usize = 200;
+const MAX_UNDO: usize = 200;
 
 /// What undo goes back to.
 #[derive(Debug)]
-pub(super) struct Step {
-    situation: PlanRequest,
+pub(super) struct UndoStep {
+    plan_request: PlanRequest,
     /// The knobs that were offered, and what was laid aside of the others.
     knobs: Vec<Knob>,
-    aside: Aside,
+    stashed: StashedKnobs,
     what_if: WhatIf,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Drag {
 
 impl App {
     /// Engine, model, machine and knobs as they are; none without a model.
-    pub fn situation(&self) -> Option<PlanRequest> {
+    pub fn plan_request(&self) -> Option<PlanRequest> {
         Some(PlanRequest {
             engine: self.engine,
             opened: Arc::clone(self.opened.as_ref()?),
@@ -44,53 +44,53 @@ impl App {
     }
 
     /// What is so now can be gone back to.
-    pub(super) fn remember(&mut self) {
-        let Some(situation) = self.situation() else { return };
-        if self.past.len() == REMEMBERED {
+    pub(super) fn push_undo(&mut self) {
+        let Some(plan_request) = self.plan_request() else { return };
+        if self.past.len() == MAX_UNDO {
             self.past.remove(0);
         }
-        let (knobs, aside, what_if) = (self.knobs.offered.clone(), self.knobs.aside.clone(), self.what_if.clone());
-        self.past.push(Step { situation, knobs, aside, what_if });
+        let (knobs, stashed, what_if) = (self.knobs.offered.clone(), self.knobs.stashed.clone(), self.what_if.clone());
+        self.past.push(UndoStep { plan_request, knobs, stashed, what_if });
     }
 
     pub(super) fn undo(&mut self) {
         match self.past.pop() {
-            Some(Step { situation, knobs, aside, what_if }) => {
-                (self.knobs.aside, self.what_if) = (aside, what_if);
-                self.become_of(situation, knobs);
+            Some(UndoStep { plan_request, knobs, stashed, what_if }) => {
+                (self.knobs.stashed, self.what_if) = (stashed, what_if);
+                self.restore_request(plan_request, knobs);
             }
             None => self.notice = Some("Nothing to undo.".to_owned()),
         }
     }
 
     /// The machine is known better now: what was remembered of the one that was in front of us means it too.
-    pub(super) fn know_machine(&mut self, machine: Arc<Machine>) {
+    pub(super) fn set_machine(&mut self, machine: Arc<Machine>) {
         let old = std::mem::replace(&mut self.machine, machine);
-        let same = self.past.iter_mut().filter(|step| Arc::ptr_eq(&step.situation.machine, &old));
-        same.for_each(|step| step.situation.machine = Arc::clone(&self.machine));
+        let same = self.past.iter_mut().filter(|step| Arc::ptr_eq(&step.plan_request.machine, &old));
+        same.for_each(|step| step.plan_request.machine = Arc::clone(&self.machine));
     }
 
-    /// Makes `situation` the present one, as one step that can be undone.
-    pub(super) fn take(&mut self, situation: PlanRequest) {
-        self.take_with(situation, "pinned machine");
+    /// Makes `plan_request` the present one, as one step that can be undone.
+    pub(super) fn take(&mut self, plan_request: PlanRequest) {
+        self.take_with(plan_request, "pinned machine");
     }
 
     /// The same where its machine, if it is another than the present one, is called `machine`.
-    pub(super) fn take_with(&mut self, situation: PlanRequest, machine: &str) {
-        if self.situation().as_ref() != Some(&situation) {
-            self.remember();
+    pub(super) fn take_with(&mut self, plan_request: PlanRequest, machine: &str) {
+        if self.plan_request().as_ref() != Some(&plan_request) {
+            self.push_undo();
             // its settings were made for its own knobs: there is nothing to lay aside or to bring back
-            let knobs = situation.knobs();
-            if situation.machine != self.machine {
-                let named = Named { name: machine.to_owned(), machine: Arc::clone(&situation.machine) };
-                self.what_if = WhatIf::instead(Some(named));
+            let knobs = plan_request.knobs();
+            if plan_request.machine != self.machine {
+                let named = NamedMachine { name: machine.to_owned(), machine: Arc::clone(&plan_request.machine) };
+                self.what_if = WhatIf::replacement(Some(named));
             }
-            self.become_of(situation, knobs);
+            self.restore_request(plan_request, knobs);
         }
     }
 
-    fn become_of(&mut self, situation: PlanRequest, knobs: Vec<Knob>) {
-        let PlanRequest { engine, opened, model, machine, settings } = situation;
+    fn restore_request(&mut self, plan_request: PlanRequest, knobs: Vec<Knob>) {
+        let PlanRequest { engine, opened, model, machine, settings } = plan_request;
         let same_model = self.model.as_ref().is_some_and(|now| Arc::ptr_eq(now, &model));
         let same_machine = Arc::ptr_eq(&self.machine, &machine);
         let same = same_model && same_machine && engine == self.engine;
@@ -118,7 +118,7 @@ impl App {
         };
         // a drag is one step, however far it goes
         if !self.knobs.drag.is_some_and(|drag| drag.moved) {
-            self.remember();
+            self.push_undo();
         }
         if let Some(drag) = &mut self.knobs.drag {
             drag.moved = true;
@@ -128,9 +128,9 @@ impl App {
     }
 
     /// Ends a drag; one that came back to where it began was no step.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn end_drag(&mut self) {
         let moved = self.knobs.drag.take().is_some_and(|drag| drag.moved);
-        if moved && self.past.last().is_some_and(|step| step.situation.settings == self.settings) {
+        if moved && self.past.last().is_some_and(|step| step.plan_request.settings == self.settings) {
             self.past.pop();
         }
     }

@@ -2,8 +2,8 @@
 
 use super::App;
 use super::history::Drag;
-use crate::engine::{Choice, Scene};
-use crate::settings::Aside;
+use crate::engine::{EngineVersion, KnobContext};
+use crate::settings::StashedKnobs;
 use crate::settings::knob::Knob;
 use crate::tui::regions::{KnobRow, Regions};
 
@@ -19,14 +19,14 @@ pub struct KnobList {
     /// Those that suggestions leave as they are.
     pub held: Vec<Knob>,
     /// What was set on those that are not offered now.
-    pub(super) aside: Aside,
+    pub(super) stashed: StashedKnobs,
     pub(super) drag: Option<Drag>,
 }
 
 impl KnobList {
     /// The list at its start.
     pub(super) fn of(offered: Vec<Knob>) -> Self {
-        Self { offered, focus: Knob::Context, first: 0, held: Vec::new(), aside: Aside::default(), drag: None }
+        Self { offered, focus: Knob::Context, first: 0, held: Vec::new(), stashed: StashedKnobs::default(), drag: None }
     }
 }
 
@@ -36,14 +36,18 @@ impl App {
     pub(super) fn offer(&mut self) {
         let knobs = self.engine.facts().knobs(&self.scene());
         if knobs != self.knobs.offered {
-            self.knobs.aside.hand_over(&mut self.settings, &self.knobs.offered, &knobs);
+            self.knobs.stashed.switch_knobs(&mut self.settings, &self.knobs.offered, &knobs);
             self.take_knobs(knobs);
         }
     }
 
     /// What decides which knobs an engine offers.
-    pub(super) fn scene(&self) -> Scene<'_> {
-        Scene { model: self.model.as_deref().map(|model| &**model), machine: &self.machine, raw: self.settings.raw }
+    pub(super) fn scene(&self) -> KnobContext<'_> {
+        KnobContext {
+            model: self.model.as_deref().map(|model| &**model),
+            machine: &self.machine,
+            raw: self.settings.raw,
+        }
     }
 
     /// Shows `knobs`; the focus stays where it is, or goes to the nearest.
@@ -63,16 +67,16 @@ impl App {
     }
 
     /// The engine in force, and its release.
-    pub fn choice(&self) -> Choice {
-        Choice::of(self.engine, &self.settings)
+    pub fn choice(&self) -> EngineVersion {
+        EngineVersion::of(self.engine, &self.settings)
     }
 
     /// Takes another engine or release, as one step that can be undone.
-    pub(super) fn choose(&mut self, choice: Choice) {
+    pub(super) fn choose(&mut self, choice: EngineVersion) {
         if choice == self.choice() {
             return;
         }
-        self.remember();
+        self.push_undo();
         self.engine = choice.engine;
         choice.apply(&mut self.settings);
         self.replan_from_scratch();

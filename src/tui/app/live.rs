@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{App, Mode};
 use crate::hardware::Detected;
-use crate::hardware::watch::Moved;
+use crate::hardware::watch::MemoryUpdate;
 use crate::machine::Machine;
 use crate::tui::effect::Effect;
 
@@ -25,7 +25,7 @@ pub struct FoundMachine {
     /// Whether more of it will become known.
     pub known: Known,
     /// Whether its free memory is followed.
-    pub live: Live,
+    pub live: LiveMemory,
     /// How it was found, once it was looked for.
     pub detected: Option<Box<Detected>>,
     /// What the devices say at present, one sentence each.
@@ -34,7 +34,7 @@ pub struct FoundMachine {
 
 /// Whether the free memory on the screen follows the machine's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Live {
+pub enum LiveMemory {
     /// It does not: the machine is described, or nobody wants it.
     #[default]
     Off,
@@ -61,13 +61,13 @@ impl App {
         self.found_machine.machine = Arc::new(detected.machine.clone());
         self.found_machine.detected = Some(detected);
         self.found_machine.known = Known::All;
-        self.know_machine(Arc::new(self.what_if.over(&self.found_machine.machine)));
+        self.set_machine(Arc::new(self.what_if.over(&self.found_machine.machine)));
         self.replan_from_scratch();
     }
 
-    pub(super) fn moved(&mut self, Moved { machine, notes }: Moved) {
+    pub(super) fn moved(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {
         // what was on its way when the picture was held comes too late
-        if self.found_machine.live != Live::On {
+        if self.found_machine.live != LiveMemory::On {
             return;
         }
         if self.notice.as_ref().is_some_and(|said| self.found_machine.reports.contains(said) && !notes.contains(said)) {
@@ -82,9 +82,9 @@ impl App {
         self.found_machine.machine = Arc::new(machine);
         let machine = self.what_if.over(&self.found_machine.machine);
         if machine != *self.machine {
-            self.know_machine(Arc::new(machine));
+            self.set_machine(Arc::new(machine));
             if let Mode::Browse(browse) = &mut self.mode
-                && Arc::ptr_eq(&self.shelf.machine(&self.machine), &self.machine)
+                && Arc::ptr_eq(&self.library.machine(&self.machine), &self.machine)
             {
                 browse.touch();
             }
@@ -96,9 +96,9 @@ impl App {
 
     pub(super) fn freeze(&mut self) -> Vec<Effect> {
         let (live, said) = match self.found_machine.live {
-            Live::On => (Live::Frozen, "Live memory frozen; f resumes it."),
-            Live::Frozen => (Live::On, "Live memory resumed."),
-            Live::Off => {
+            LiveMemory::On => (LiveMemory::Frozen, "Live memory frozen; f resumes it."),
+            LiveMemory::Frozen => (LiveMemory::On, "Live memory resumed."),
+            LiveMemory::Off => {
                 let why = "Live memory is not available here: free memory stays as detected or specified.";
                 self.notice = Some(why.to_owned());
                 return Vec::new();
@@ -106,6 +106,6 @@ impl App {
         };
         self.found_machine.live = live;
         self.notice = Some(said.to_owned());
-        vec![Effect::Freeze(live == Live::Frozen)]
+        vec![Effect::Freeze(live == LiveMemory::Frozen)]
     }
 }

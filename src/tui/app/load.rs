@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::App;
-use crate::export::Found;
+use crate::export::ModelLocation;
 use crate::source::{Package, Progress};
 use crate::tui::effect::Effect;
 
@@ -83,8 +83,8 @@ impl App {
             Ok(package) => {
                 self.loading.state = Load::Ready;
                 let lasting = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
-                self.open(package, Some(Found::by_reference(&self.loading.reference)));
-                vec![Effect::Remember(lasting)]
+                self.open(package, Some(ModelLocation::by_reference(&self.loading.reference)));
+                vec![Effect::AddRecent(lasting)]
             }
             Err(why) => {
                 self.loading.state = Load::Failed { name: self.loading.name.clone(), why };

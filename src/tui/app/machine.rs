@@ -1,9 +1,9 @@
 //! The machine screen: devices on one side, what can be changed of the chosen one on the other.
 
 pub mod cards;
-pub mod lines;
-pub mod shelf;
-pub mod versus;
+pub mod compare;
+pub mod rows;
+pub mod saved;
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::tui::action::Command;
 use crate::tui::effect::Effect;
 use crate::units::Bytes;
 
-use cards::Cards;
-pub use lines::{Line, Row};
-use shelf::Shelf;
-use versus::Versus;
+use cards::CardPicker;
+use compare::MachineComparison;
+pub use rows::{DeviceSetting, MachineRow};
+use saved::SavedPage;
 
 /// Sizes go by these steps, and finely by those.
 const STEP: Bytes = Bytes::gib(1);
@@ -28,17 +28,17 @@ const FINE: Bytes = Bytes::mib(128);
 
 /// The state of the screen.
 #[derive(Clone, Debug, Default)]
-pub struct Bench {
+pub struct MachineScreen {
     /// Where the cursor is.
     pub pane: Pane,
     /// The chosen device: index into [`App::machine_rows`].
     pub row: usize,
-    /// The chosen line of it: index into its [`Row::lines`].
+    /// The chosen line of it: index into its [`MachineRow::lines`].
     pub line: usize,
     /// Lines by which what is said of it is scrolled.
     pub scroll: u16,
     /// What is being asked.
-    pub asking: Asking,
+    pub asking: MachinePrompt,
     /// Why the last thing was not done.
     pub wrong: Option<String>,
 }
@@ -55,26 +55,26 @@ pub enum Pane {
 
 /// What stands in front of the screen.
 #[derive(Clone, Debug, Default)]
-pub enum Asking {
+pub enum MachinePrompt {
     /// Nothing.
     #[default]
     Nothing,
     /// A size for the chosen line.
     Size(Input),
     /// A card.
-    Card(Cards),
+    Card(CardPicker),
     /// A name to save the machine under.
     Name(Input),
     /// Which of the saved machines.
-    Shelf(Shelf),
+    Saved(SavedPage),
     /// Nothing: several machines stand side by side.
-    Versus(Versus),
+    Compare(MachineComparison),
 }
 
-impl Bench {
+impl MachineScreen {
     /// A letter typed now belongs to a text.
     pub const fn takes_text(&self) -> bool {
-        matches!(self.asking, Asking::Size(_) | Asking::Name(_) | Asking::Card(_))
+        matches!(self.asking, MachinePrompt::Size(_) | MachinePrompt::Name(_) | MachinePrompt::Card(_))
     }
 
     fn back_to_the_devices(&mut self) {
@@ -84,104 +84,108 @@ impl Bench {
 
 impl App {
     /// The rows of the screen: the GPUs, a place for another one, main memory, and what holds for every GPU.
-    pub fn machine_rows(&self) -> Vec<Row> {
-        let seats = self.what_if.seats(&self.found_machine.machine).len();
-        (0..seats).map(Row::Gpu).chain([Row::Add, Row::Ram, Row::Every]).collect()
+    pub fn machine_rows(&self) -> Vec<MachineRow> {
+        let slots = self.what_if.slots(&self.found_machine.machine).len();
+        (0..slots).map(MachineRow::Gpu).chain([MachineRow::Add, MachineRow::Ram, MachineRow::Every]).collect()
     }
 
     /// The chosen row.
-    pub fn machine_row(&self, bench: &Bench) -> Row {
+    pub fn machine_row(&self, screen: &MachineScreen) -> MachineRow {
         let rows = self.machine_rows();
-        rows.get(bench.row.min(rows.len() - 1)).copied().unwrap_or(Row::Ram)
+        rows.get(screen.row.min(rows.len() - 1)).copied().unwrap_or(MachineRow::Ram)
     }
 
-    pub(super) fn press_on_machine(&mut self, mut bench: Box<Bench>, command: Command) -> Vec<Effect> {
-        bench.wrong = None;
-        let effects = match std::mem::take(&mut bench.asking) {
-            Asking::Nothing if command == Command::Back && bench.pane == Pane::Devices => return Vec::new(),
-            Asking::Nothing if command == Command::Help => {
+    pub(super) fn press_on_machine(&mut self, mut screen: Box<MachineScreen>, command: Command) -> Vec<Effect> {
+        screen.wrong = None;
+        let effects = match std::mem::take(&mut screen.asking) {
+            MachinePrompt::Nothing if command == Command::Back && screen.pane == Pane::Devices => return Vec::new(),
+            MachinePrompt::Nothing if command == Command::Help => {
                 self.mode = Mode::Help(0);
                 return Vec::new();
             }
-            Asking::Nothing => self.press_on_bench(&mut bench, command),
-            Asking::Size(input) => {
-                self.press_on_size(&mut bench, input, command);
+            MachinePrompt::Nothing => self.press_on_devices(&mut screen, command),
+            MachinePrompt::Size(input) => {
+                self.press_on_size(&mut screen, input, command);
                 Vec::new()
             }
-            Asking::Card(cards) => {
-                self.press_on_cards(&mut bench, cards, command);
+            MachinePrompt::Card(cards) => {
+                self.press_on_cards(&mut screen, cards, command);
                 Vec::new()
             }
-            Asking::Name(input) => self.press_on_name(&mut bench, input, command),
-            Asking::Shelf(shelf) => self.press_on_shelf(&mut bench, shelf, command),
-            Asking::Versus(versus) => {
+            MachinePrompt::Name(input) => self.press_on_name(&mut screen, input, command),
+            MachinePrompt::Saved(library) => self.press_on_saved(&mut screen, library, command),
+            MachinePrompt::Compare(compare) => {
                 if !matches!(command, Command::Back | Command::Enter) {
-                    bench.asking = Asking::Versus(versus);
+                    screen.asking = MachinePrompt::Compare(compare);
                 }
                 Vec::new()
             }
         };
-        self.hold(&mut bench);
-        self.mode = Mode::Machine(bench);
+        self.hold(&mut screen);
+        self.mode = Mode::Machine(screen);
         effects
     }
 
     /// Keeps the cursor on what is there.
-    fn hold(&self, bench: &mut Bench) {
-        bench.row = bench.row.min(self.machine_rows().len() - 1);
-        let lines = self.machine_row(bench).lines(self.engine).len();
-        bench.line = bench.line.min(lines.saturating_sub(1));
+    fn hold(&self, screen: &mut MachineScreen) {
+        screen.row = screen.row.min(self.machine_rows().len() - 1);
+        let lines = self.machine_row(screen).lines(self.engine).len();
+        screen.line = screen.line.min(lines.saturating_sub(1));
         if lines == 0 {
-            bench.pane = Pane::Devices;
+            screen.pane = Pane::Devices;
         }
     }
 
-    fn press_on_bench(&mut self, bench: &mut Bench, command: Command) -> Vec<Effect> {
-        let row = self.machine_row(bench);
-        match (command, bench.pane) {
+    fn press_on_devices(&mut self, screen: &mut MachineScreen, command: Command) -> Vec<Effect> {
+        let row = self.machine_row(screen);
+        match (command, screen.pane) {
             (Command::Undo, _) => self.undo(),
             (Command::Freeze, _) => return self.freeze(),
             (Command::Theme, _) => self.theme = self.theme.next_tone(),
-            (Command::Save, _) => bench.asking = Asking::Name(Input::default()),
-            (Command::Shelf, _) => {
-                bench.asking = Asking::Shelf(Shelf::default());
-                return vec![Effect::Shelf];
+            (Command::Save, _) => screen.asking = MachinePrompt::Name(Input::default()),
+            (Command::SavedMachines, _) => {
+                screen.asking = MachinePrompt::Saved(SavedPage::default());
+                return vec![Effect::ListMachines];
             }
             (Command::Toggle, _) => self.toggle(row),
             (Command::Remove, _) => self.remove(row),
             (Command::Reset, _) => self.restore(row),
-            (Command::PageUp, _) => bench.scroll = bench.scroll.saturating_sub(4),
-            (Command::PageDown, _) => bench.scroll = bench.scroll.saturating_add(4),
-            (Command::Back | Command::NextPanel | Command::PreviousPanel, Pane::Details) => bench.back_to_the_devices(),
-            (Command::NextPanel | Command::PreviousPanel | Command::Enter | Command::More, Pane::Devices)
-                if row != Row::Add =>
-            {
-                (bench.pane, bench.line) = (Pane::Details, 0);
+            (Command::PageUp, _) => screen.scroll = screen.scroll.saturating_sub(4),
+            (Command::PageDown, _) => screen.scroll = screen.scroll.saturating_add(4),
+            (Command::Back | Command::NextPanel | Command::PreviousPanel, Pane::Details) => {
+                screen.back_to_the_devices()
             }
-            (Command::Add, _) | (Command::Enter, Pane::Devices) => bench.asking = Asking::Card(Cards::new(None)),
+            (Command::NextPanel | Command::PreviousPanel | Command::Enter | Command::More, Pane::Devices)
+                if row != MachineRow::Add =>
+            {
+                (screen.pane, screen.line) = (Pane::Details, 0);
+            }
+            (Command::Add, _) | (Command::Enter, Pane::Devices) => {
+                screen.asking = MachinePrompt::Card(CardPicker::new(None))
+            }
             (_, Pane::Devices) => {
                 let last = self.machine_rows().len() - 1;
-                bench.row = moved(bench.row, last, command);
-                bench.scroll = 0;
+                screen.row = moved(screen.row, last, command);
+                screen.scroll = 0;
             }
             (Command::Up | Command::Down | Command::First | Command::Last, Pane::Details) => {
                 let last = row.lines(self.engine).len().saturating_sub(1);
-                (bench.line, bench.scroll) = (moved(bench.line, last, command), 0);
+                (screen.line, screen.scroll) = (moved(screen.line, last, command), 0);
             }
-            (_, Pane::Details) => self.turn_line(bench, row, command),
+            (_, Pane::Details) => self.turn_line(screen, row, command),
         }
         Vec::new()
     }
 
-    fn turn_line(&mut self, bench: &mut Bench, row: Row, command: Command) {
-        let Some(&line) = row.lines(self.engine).get(bench.line) else { return };
+    fn turn_line(&mut self, screen: &mut MachineScreen, row: MachineRow, command: Command) {
+        let Some(&line) = row.lines(self.engine).get(screen.line) else { return };
         match (line, command) {
-            (Line::Used, Command::Enter | Command::Less | Command::More) => self.toggle(row),
-            (Line::Card, Command::Enter) => {
-                let Row::Gpu(seat) = row else { return };
-                bench.asking = Asking::Card(Cards::new(Some(seat)));
+            (DeviceSetting::Used, Command::Enter | Command::Less | Command::More) => self.toggle(row),
+            (DeviceSetting::Card, Command::Enter) => {
+                let MachineRow::Gpu(slot) = row else { return };
+                screen.asking = MachinePrompt::Card(CardPicker::new(Some(slot)));
             }
-            (_, Command::Enter) => bench.asking = Asking::Size(Input::default()),
+            (_, Command::Enter) => screen.asking = MachinePrompt::Size(Input::default()),
             _ => {
                 let Some(now) = self.machine_size(row, line) else { return };
                 let size = match command {
@@ -197,39 +201,39 @@ impl App {
         }
     }
 
-    fn press_on_size(&mut self, bench: &mut Bench, input: Input, command: Command) {
-        let row = self.machine_row(bench);
-        let Some(&line) = row.lines(self.engine).get(bench.line) else { return };
+    fn press_on_size(&mut self, screen: &mut MachineScreen, input: Input, command: Command) {
+        let row = self.machine_row(screen);
+        let Some(&line) = row.lines(self.engine).get(screen.line) else { return };
         if command != Command::Enter {
             return;
         }
         match what_if::size(line.title(), input.value(), self.machine_most(row, line)) {
             Ok(size) => self.set_machine_size(row, line, size),
             Err(wrong) => {
-                bench.wrong = Some(wrong);
-                bench.asking = Asking::Size(input);
+                screen.wrong = Some(wrong);
+                screen.asking = MachinePrompt::Size(input);
             }
         }
     }
 
-    fn toggle(&mut self, row: Row) {
-        self.change_seat(row, |change| change.off = !change.off);
+    fn toggle(&mut self, row: MachineRow) {
+        self.change_slot(row, |change| change.off = !change.off);
     }
 
-    fn remove(&mut self, row: Row) {
-        let Row::Gpu(seat) = row else { return };
-        self.change_machine(|what_if, here| what_if.remove(seat, here));
+    fn remove(&mut self, row: MachineRow) {
+        let MachineRow::Gpu(slot) = row else { return };
+        self.change_machine(|what_if, here| what_if.remove(slot, here));
     }
 
-    fn restore(&mut self, row: Row) {
+    fn restore(&mut self, row: MachineRow) {
         match row {
-            Row::Gpu(seat) => self.change_machine(|what_if, here| what_if.restore(seat, here)),
-            Row::Ram => self.change_machine(|what_if, _| what_if.ram = what_if::RamChange::default()),
-            Row::Every => {
+            MachineRow::Gpu(slot) => self.change_machine(|what_if, here| what_if.restore(slot, here)),
+            MachineRow::Ram => self.change_machine(|what_if, _| what_if.ram = what_if::RamChange::default()),
+            MachineRow::Every => {
                 let settings = Settings { gpu_overhead: Bytes::ZERO, fit_target: None, ..self.settings.clone() };
                 self.change_settings(settings);
             }
-            Row::Add => {}
+            MachineRow::Add => {}
         }
     }
 
@@ -237,9 +241,9 @@ impl App {
     pub(super) fn change_machine(&mut self, change: impl FnOnce(&mut WhatIf, &Machine)) {
         let mut what_if = self.what_if.clone();
         change(&mut what_if, &self.found_machine.machine);
-        what_if.tidy();
+        what_if.drop_no_ops();
         if what_if != self.what_if {
-            self.remember();
+            self.push_undo();
             self.what_if = what_if;
             self.rebuild_machine();
         }

@@ -1,14 +1,14 @@
 //! What fits where over two axes: the cells that are known, and the one that is chosen.
 
-use super::advice::Progress;
+use super::advice::AnswerState;
 use super::{App, Mode};
 use crate::answer::matrix::Axis;
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
-use crate::tui::inquiry::{Cell, Side};
+use crate::tui::query::{AxisKind, MatrixCell};
 
-impl Side {
+impl AxisKind {
     /// The one after it, among the knobs that are `offered` and the quantisation, that is not `other`.
     fn next(self, other: Self, offered: &[Knob]) -> Self {
         // the quantisation is a side of its own, which shows those that people use most
@@ -21,30 +21,30 @@ impl Side {
 }
 
 /// Pairs that people ask for: rows and columns.
-const USUAL: [(Side, Side); 3] = [
-    (Side::Knob(Knob::Context), Side::Knob(Knob::CacheType)),
-    (Side::Knob(Knob::Context), Side::Knob(Knob::Parallel)),
-    (Side::Knob(Knob::Context), Side::Quantisation),
+const USUAL: [(AxisKind, AxisKind); 3] = [
+    (AxisKind::Knob(Knob::Context), AxisKind::Knob(Knob::CacheType)),
+    (AxisKind::Knob(Knob::Context), AxisKind::Knob(Knob::Parallel)),
+    (AxisKind::Knob(Knob::Context), AxisKind::Quantisation),
 ];
 
 /// The state of the page.
 #[derive(Clone, Debug)]
-pub struct Grid {
+pub struct MatrixPage {
     /// What changes from row to row, and from column to column.
-    pub sides: (Side, Side),
+    pub sides: (AxisKind, AxisKind),
     /// Their values, once they are known.
     pub axes: Option<(Axis, Axis)>,
     /// Row after row, as far as they are known.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<MatrixCell>,
     /// Whether these are all.
-    pub progress: Progress,
+    pub progress: AnswerState,
     /// The row and the column that are chosen.
     pub chosen: (usize, usize),
 }
 
-impl Grid {
-    pub(super) const fn new(sides: (Side, Side)) -> Self {
-        Self { sides, axes: None, cells: Vec::new(), progress: Progress::Working, chosen: (0, 0) }
+impl MatrixPage {
+    pub(super) const fn new(sides: (AxisKind, AxisKind)) -> Self {
+        Self { sides, axes: None, cells: Vec::new(), progress: AnswerState::Working, chosen: (0, 0) }
     }
 
     /// The number of rows and of columns.
@@ -53,7 +53,7 @@ impl Grid {
     }
 
     /// The cell in this row and column, once it is known.
-    pub fn cell(&self, row: usize, column: usize) -> Option<&Cell> {
+    pub fn cell(&self, row: usize, column: usize) -> Option<&MatrixCell> {
         let (_, columns) = self.size();
         if column < columns { self.cells.get(row * columns + column) } else { None }
     }
@@ -66,11 +66,11 @@ impl App {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
-        self.mode = Mode::Matrix(Box::new(Grid::new(USUAL[0])));
+        self.mode = Mode::Matrix(Box::new(MatrixPage::new(USUAL[0])));
         self.ask_for_page()
     }
 
-    pub(super) fn press_on_matrix(&mut self, mut page: Box<Grid>, command: Command) -> Vec<Effect> {
+    pub(super) fn press_on_matrix(&mut self, mut page: Box<MatrixPage>, command: Command) -> Vec<Effect> {
         let (rows, columns) = page.size();
         let (row, column) = page.chosen;
         page.chosen = match command {
@@ -111,8 +111,8 @@ impl App {
         Vec::new()
     }
 
-    fn begin_matrix(&mut self, sides: (Side, Side)) -> Vec<Effect> {
-        self.mode = Mode::Matrix(Box::new(Grid::new(sides)));
+    fn begin_matrix(&mut self, sides: (AxisKind, AxisKind)) -> Vec<Effect> {
+        self.mode = Mode::Matrix(Box::new(MatrixPage::new(sides)));
         self.ask_for_page()
     }
 

@@ -4,17 +4,17 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
-use super::advice::{Because, Best};
-use super::beside::Beside;
-use super::browse::Browse;
-use super::compare::Comparing;
-use super::export::Export;
-use super::machine::{Asking, Bench};
-use super::matrix::Grid;
-use super::sweep::Sweeping;
-use super::teach::Teach;
-use super::together::Together;
-use super::{App, Panel, Subject};
+use super::advice::{BestPage, WhyPage};
+use super::browse::ModelBrowser;
+use super::compare::ComparePage;
+use super::engine_compare::EngineComparison;
+use super::export::ExportPage;
+use super::machine::{MachinePrompt, MachineScreen};
+use super::matrix::MatrixPage;
+use super::sweep::SweepPage;
+use super::teach::TeachScreen;
+use super::together::TogetherPage;
+use super::{App, ExplainTarget, Panel};
 use crate::tui::keymap::Scope;
 
 /// What stands in front.
@@ -23,81 +23,81 @@ pub enum Mode {
     /// The planner alone.
     Plan,
     /// A value is typed for the knob that has the focus.
-    Entry(Entry),
+    Entry(TextEntry),
     /// A model is chosen.
-    Browse(Box<Browse>),
+    Browse(Box<ModelBrowser>),
     /// The machine: what is there, and what if.
-    Machine(Box<Bench>),
+    Machine(Box<MachineScreen>),
     /// Where a number comes from; scrolled by so many lines.
-    Explain(Subject, u16),
+    Explain(ExplainTarget, u16),
     /// An engine is chosen: the one at this place.
     Engines(usize),
     /// Another engine beside this one.
-    Beside(Box<Beside>),
+    EngineCompare(Box<EngineComparison>),
     /// All that the engine says; scrolled by so many lines.
     Notes(u16),
     /// Why a layer is where it is, and what would change that.
-    Because(Box<Because>),
+    Why(Box<WhyPage>),
     /// The best settings while some knobs are held.
-    Best(Box<Best>),
+    Best(Box<BestPage>),
     /// Memory along a knob's range.
-    Sweep(Box<Sweeping>),
+    Sweep(Box<SweepPage>),
     /// What fits where over two axes.
-    Matrix(Box<Grid>),
+    Matrix(Box<MatrixPage>),
     /// Plans side by side.
-    Compare(Comparing),
+    Compare(ComparePage),
     /// Several models on the machine at once.
-    Together(Box<Together>),
+    Together(Box<TogetherPage>),
     /// The plan is taken away.
-    Export(Box<Export>),
+    Export(Box<ExportPage>),
     /// The memory model is taught.
-    Teach(Box<Teach>),
+    Teach(Box<TeachScreen>),
     /// The key table; scrolled by so many lines.
     Help(u16),
 }
 
 /// A value being typed.
 #[derive(Clone, Debug, Default)]
-pub struct Entry {
+pub struct TextEntry {
     /// The text so far.
     pub input: Input,
     /// Whose text it is.
-    pub text: Text,
+    pub text: TextOrigin,
     /// Why it was not taken.
     pub wrong: Option<String>,
 }
 
 /// Whose text stands in a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Text {
+pub enum TextOrigin {
     /// It was put there, and goes as a whole when a letter is typed or taken away.
-    Offered,
+    Suggested,
     /// A person wrote or kept it.
     #[default]
-    Own,
+    Typed,
 }
 
-impl Entry {
+impl TextEntry {
     /// A field with `text` in it, which is only offered.
     pub fn offering(text: String) -> Self {
-        Self { input: Input::new(text), text: Text::Offered, wrong: None }
+        Self { input: Input::new(text), text: TextOrigin::Suggested, wrong: None }
     }
 
     /// Takes a key.
     pub fn typed(&mut self, key: KeyEvent) {
         let writes = matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete);
-        if self.text == Text::Offered && writes {
+        if self.text == TextOrigin::Suggested && writes {
             self.input = Input::default();
         }
-        (self.text, self.wrong) = (Text::Own, None);
+        (self.text, self.wrong) = (TextOrigin::Typed, None);
         let _changed = self.input.handle_event(&Event::Key(key));
     }
 
     /// Takes `line` as it was pasted.
     pub fn pasted(&mut self, line: &str) {
-        let before = if self.text == Text::Offered { "" } else { self.input.value() };
+        let before = if self.text == TextOrigin::Suggested { "" } else { self.input.value() };
         self.input = Input::new(format!("{before}{line}"));
-        self.text = Text::Own;
+        self.text = TextOrigin::Typed;
     }
 }
 
@@ -110,14 +110,14 @@ impl App {
             (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],
             (Mode::Browse(_), _) => &[Scope::Models, Scope::Everywhere],
             (Mode::Machine(bench), _) => match bench.asking {
-                Asking::Nothing => &[Scope::Machine, Scope::Everywhere],
-                Asking::Size(_) | Asking::Name(_) => &[Scope::Field, Scope::Everywhere],
-                Asking::Card(_) => &[Scope::Choice, Scope::Everywhere],
-                Asking::Shelf(_) => &[Scope::Shelf, Scope::Everywhere],
-                Asking::Versus(_) => &[Scope::Page, Scope::Everywhere],
+                MachinePrompt::Nothing => &[Scope::Machine, Scope::Everywhere],
+                MachinePrompt::Size(_) | MachinePrompt::Name(_) => &[Scope::Field, Scope::Everywhere],
+                MachinePrompt::Card(_) => &[Scope::CardPicker, Scope::Everywhere],
+                MachinePrompt::Saved(_) => &[Scope::SavedMachines, Scope::Everywhere],
+                MachinePrompt::Compare(_) => &[Scope::Page, Scope::Everywhere],
             },
-            (Mode::Because(_) | Mode::Best(_) | Mode::Engines(_), _) => {
-                &[Scope::Choices, Scope::Page, Scope::Everywhere]
+            (Mode::Why(_) | Mode::Best(_) | Mode::Engines(_), _) => {
+                &[Scope::Suggestions, Scope::Page, Scope::Everywhere]
             }
             (Mode::Sweep(_), _) => &[Scope::Sweep, Scope::Everywhere],
             (Mode::Matrix(_), _) => &[Scope::Matrix, Scope::Everywhere],
@@ -128,7 +128,7 @@ impl App {
             (
                 Mode::Teach(_)
                 | Mode::Explain(..)
-                | Mode::Beside(_)
+                | Mode::EngineCompare(_)
                 | Mode::Notes(_)
                 | Mode::Together(_)
                 | Mode::Help(_),

@@ -3,14 +3,14 @@
 use ratatui::layout::Rect;
 
 use super::history::Drag;
-use super::machine::{Asking, Bench, Pane};
+use super::machine::{MachinePrompt, MachineScreen, Pane};
 use super::{App, Mode, Panel};
 use crate::settings::knob::Knob;
 use crate::tui::action::{Action, Command, Gesture};
-use crate::tui::app::browse::{Filter, Sort};
+use crate::tui::app::browse::{Filter, SortOrder};
 use crate::tui::effect::Effect;
-use crate::tui::regions::machine::Places;
-use crate::tui::regions::models::{self, Page};
+use crate::tui::regions::machine::MachineRegions;
+use crate::tui::regions::models::{self, ModelsRegions};
 use crate::tui::regions::{self, KnobRow};
 use crate::tui::widget::slider;
 
@@ -42,21 +42,21 @@ impl App {
                     self.drag_to(drag.knob, x);
                 }
             }
-            Gesture::Up => self.let_go(),
+            Gesture::Up => self.end_drag(),
             Gesture::WheelUp | Gesture::WheelDown => self.wheel(gesture == Gesture::WheelUp, x, y),
         }
         Vec::new()
     }
 
     /// Chooses the device or the line under the pointer.
-    fn point_at_machine(&mut self, bench: &mut Bench, x: u16, y: u16) {
-        self.let_go();
-        if !matches!(bench.asking, Asking::Nothing) {
+    fn point_at_machine(&mut self, bench: &mut MachineScreen, x: u16, y: u16) {
+        self.end_drag();
+        if !matches!(bench.asking, MachinePrompt::Nothing) {
             return;
         }
         self.notice = None;
         let rows = self.machine_rows().len();
-        let places = Places::of(&self.regions, rows);
+        let places = MachineRegions::of(&self.regions, rows);
         let lines = self.machine_row(bench).lines(self.engine).len();
         if let Some(row) = places.row_at(bench.row, rows, x, y) {
             (bench.pane, bench.row, bench.line, bench.scroll) = (Pane::Devices, row, 0, 0);
@@ -66,7 +66,7 @@ impl App {
     }
 
     fn mouse_on_page(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
-        self.let_go();
+        self.end_drag();
         match gesture {
             Gesture::Down => self.press_among_models(x, y),
             Gesture::WheelUp => self.update(Action::Press(Command::Up)),
@@ -79,19 +79,19 @@ impl App {
     /// turns it on or off.
     fn press_among_models(&mut self, x: u16, y: u16) -> Vec<Effect> {
         let Mode::Browse(browse) = &mut self.mode else { return Vec::new() };
-        let page = Page::of(&self.regions);
+        let page = ModelsRegions::of(&self.regions);
         let holds = |place: Rect| place.contains((x, y).into());
         if let Some((column, _)) = page.columns(page.head.y).into_iter().find(|(_, place)| holds(*place)) {
-            browse.sort_by(Sort::by(column));
+            browse.sort_by(SortOrder::by(column));
             return Vec::new();
         }
         let filters = browse.filters();
         let places = models::filters(page.filters, filters.iter().map(Filter::cells));
         if let Some((filter, _)) = filters.iter().zip(places).find(|(_, place)| holds(*place)) {
-            browse.turn(filter.command, &self.shelf);
+            browse.turn(filter.command, &self.library);
             return Vec::new();
         }
-        let page = page.below(browse.said(&self.shelf, page.list).len());
+        let page = page.below(browse.said(&self.library, page.list).len());
         if !holds(page.list) {
             return Vec::new();
         }
@@ -100,7 +100,7 @@ impl App {
             return self.update(Action::Press(Command::Enter));
         }
         if at < browse.lines.len() {
-            browse.point_at(at, &self.shelf);
+            browse.point_at(at, &self.library);
         }
         Vec::new()
     }
@@ -114,7 +114,7 @@ impl App {
         let Some(panel) = self.regions.at(x, y, self.panels.lower) else { return };
         self.turn_to(panel);
         match panel {
-            Panel::Knobs => self.grasp_knob(x, y),
+            Panel::Knobs => self.start_drag(x, y),
             Panel::Layers => {
                 let Some(plan) = &self.plan else { return };
                 let blocks = plan.layers.len().saturating_sub(1);
@@ -124,8 +124,11 @@ impl App {
             }
             Panel::Memory => {
                 let Some(plan) = &self.plan else { return };
-                let rows =
-                    regions::memory::Rows::new(self.regions.memory, plan.devices.len(), self.panels.cursors.device);
+                let rows = regions::memory::DeviceRows::new(
+                    self.regions.memory,
+                    plan.devices.len(),
+                    self.panels.cursors.device,
+                );
                 if let Some(device) = rows.device_at(y) {
                     self.panels.cursors.device = device;
                 }
@@ -140,7 +143,7 @@ impl App {
         }
     }
 
-    fn grasp_knob(&mut self, x: u16, y: u16) {
+    fn start_drag(&mut self, x: u16, y: u16) {
         let Some(knob) = self.knob_at(y) else { return };
         self.knobs.focus = knob;
         let Some(row) = self.knob_row(knob) else { return };

@@ -7,7 +7,7 @@ use crate::tui::action::Command;
 
 /// What is explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum ExplainTarget {
     /// A knob: its range, what was asked, what is in effect.
     Knob(Knob),
     /// A layer, by its index into the plan's: its tensors, its cache, its home and why.
@@ -22,10 +22,10 @@ impl App {
     /// Opens the page on what has the focus.
     pub(super) fn explain(&mut self) {
         let subject = match self.panels.focus {
-            Panel::Knobs => Subject::Knob(self.knobs.focus),
-            Panel::Layers => Subject::Layer(self.panels.cursors.layer),
-            Panel::Memory => Subject::Device(self.panels.cursors.device),
-            Panel::Graph => Subject::Graph(self.panels.cursors.term),
+            Panel::Knobs => ExplainTarget::Knob(self.knobs.focus),
+            Panel::Layers => ExplainTarget::Layer(self.panels.cursors.layer),
+            Panel::Memory => ExplainTarget::Device(self.panels.cursors.device),
+            Panel::Graph => ExplainTarget::Graph(self.panels.cursors.term),
         };
         if self.plan.is_some() {
             self.mode = Mode::Explain(subject, 0);
@@ -34,14 +34,14 @@ impl App {
         }
     }
 
-    pub(super) fn press_on_explanation(&mut self, subject: Subject, scroll: u16, command: Command) {
+    pub(super) fn press_on_explanation(&mut self, subject: ExplainTarget, scroll: u16, command: Command) {
         match command {
             Command::Back | Command::Enter => {}
             Command::Help => self.mode = Mode::Help(0),
             Command::Less | Command::More => {
                 // the neighbours of the same kind, without closing the page
                 match subject {
-                    Subject::Knob(_) => {
+                    ExplainTarget::Knob(_) => {
                         self.turn_knob(if command == Command::Less { Command::Up } else { Command::Down });
                     }
                     _ => self.move_cursor(command),

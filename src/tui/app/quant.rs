@@ -10,12 +10,12 @@ use crate::settings::Settings;
 
 /// What was made of a model so far.
 #[derive(Debug, Default)]
-pub(super) struct Made {
+pub(super) struct QuantisedModels {
     of: Option<Arc<PreparedModel>>,
     models: Vec<(FileType, Arc<PreparedModel>)>,
 }
 
-impl Made {
+impl QuantisedModels {
     fn get(&mut self, opened: &Arc<PreparedModel>, to: FileType) -> Result<Arc<PreparedModel>, QuantiseError> {
         if !self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, opened)) {
             *self = Self { of: Some(Arc::clone(opened)), models: Vec::new() };

@@ -8,15 +8,15 @@ use crate::answer::sweep::Outcome;
 use crate::settings::knob::{Bounds, Knob};
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
-use crate::tui::inquiry::{About, Inquiry};
+use crate::tui::query::{Query, QueryKind};
 use crate::tui::regions;
 
 /// The knobs that are swept.
-pub const SWEPT: [Knob; 3] = [Knob::Context, Knob::Parallel, Knob::Batch];
+pub const SWEEP_KNOBS: [Knob; 3] = [Knob::Context, Knob::Parallel, Knob::Batch];
 
 /// The state of the page.
 #[derive(Clone, Debug)]
-pub struct Sweeping {
+pub struct SweepPage {
     /// What is swept.
     pub knob: Knob,
     /// What each value comes to; the sentence that the engine refused with where it made no plan.
@@ -27,7 +27,7 @@ pub struct Sweeping {
     pub device: usize,
 }
 
-impl Sweeping {
+impl SweepPage {
     /// What is known nearest to `value`: there, or below, or else above.
     pub fn near(&self, value: u64) -> Option<&Result<Outcome, String>> {
         let below = self.points.range(..=value).next_back();
@@ -37,13 +37,13 @@ impl Sweeping {
 
 /// A knob's range on a logarithmic axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Axis {
+pub struct LogAxis {
     first: u64,
     last: u64,
     columns: u16,
 }
 
-impl Axis {
+impl LogAxis {
     /// The whole range of `knob` over so many columns.
     pub fn new(knob: Knob, bounds: &Bounds, columns: u16) -> Self {
         let stops = knob.stops(bounds);
@@ -88,8 +88,8 @@ impl Axis {
 
 impl App {
     /// The axis of the page for `knob` on this screen.
-    pub fn axis(&self, knob: Knob) -> Axis {
-        Axis::new(knob, &self.bounds, regions::sweep::columns(&self.regions))
+    pub fn axis(&self, knob: Knob) -> LogAxis {
+        LogAxis::new(knob, &self.bounds, regions::sweep::columns(&self.regions))
     }
 
     /// Opens the page, on the knob that has the focus where it can be swept.
@@ -98,32 +98,32 @@ impl App {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
-        let knob = SWEPT.into_iter().find(|&knob| knob == self.knobs.focus).unwrap_or(Knob::Context);
+        let knob = SWEEP_KNOBS.into_iter().find(|&knob| knob == self.knobs.focus).unwrap_or(Knob::Context);
         self.begin_sweep(knob, 0)
     }
 
     fn begin_sweep(&mut self, knob: Knob, device: usize) -> Vec<Effect> {
         let cursor = self.value(knob);
-        self.mode = Mode::Sweep(Box::new(Sweeping { knob, points: BTreeMap::new(), cursor, device }));
+        self.mode = Mode::Sweep(Box::new(SweepPage { knob, points: BTreeMap::new(), cursor, device }));
         self.ask_for_page()
     }
 
     /// What the page does not know yet: the value under the cursor before all others.
-    pub(super) fn unknown_points(&self, page: &Sweeping) -> Option<About> {
+    pub(super) fn unknown_points(&self, page: &SweepPage) -> Option<QueryKind> {
         let mut values: Vec<u64> = std::iter::once(page.cursor).chain(self.axis(page.knob).values()).collect();
         values.retain(|value| !page.points.contains_key(value));
-        (!values.is_empty()).then_some(About::Points(page.knob, values))
+        (!values.is_empty()).then_some(QueryKind::Points(page.knob, values))
     }
 
     /// Asks for what is missing without forgetting what is known.
     pub(super) fn ask_for_points(&mut self) -> Vec<Effect> {
         let Mode::Sweep(page) = &self.mode else { return Vec::new() };
-        let (Some(about), Some(of)) = (self.unknown_points(page), self.situation()) else { return Vec::new() };
-        self.inquiry_id += 1;
-        vec![Effect::Ask(Box::new(Inquiry { id: self.inquiry_id, of, about }))]
+        let (Some(about), Some(of)) = (self.unknown_points(page), self.plan_request()) else { return Vec::new() };
+        self.query_id += 1;
+        vec![Effect::Ask(Box::new(Query { id: self.query_id, of, about }))]
     }
 
-    pub(super) fn press_on_sweep(&mut self, mut page: Box<Sweeping>, command: Command) -> Vec<Effect> {
+    pub(super) fn press_on_sweep(&mut self, mut page: Box<SweepPage>, command: Command) -> Vec<Effect> {
         let axis = self.axis(page.knob);
         let at = axis.column(page.cursor);
         let devices = self.plan.as_ref().map_or(1, |plan| plan.devices.len());
@@ -139,9 +139,9 @@ impl App {
                 return Vec::new();
             }
             Command::NextPanel | Command::PreviousPanel => {
-                let now = SWEPT.iter().position(|&knob| knob == page.knob).unwrap_or(0);
-                let by = if command == Command::NextPanel { 1 } else { SWEPT.len() - 1 };
-                return self.begin_sweep(SWEPT[(now + by) % SWEPT.len()], page.device);
+                let now = SWEEP_KNOBS.iter().position(|&knob| knob == page.knob).unwrap_or(0);
+                let by = if command == Command::NextPanel { 1 } else { SWEEP_KNOBS.len() - 1 };
+                return self.begin_sweep(SWEEP_KNOBS[(now + by) % SWEEP_KNOBS.len()], page.device);
             }
             Command::Less => page.cursor = below(&axis, page.cursor, at),
             Command::More => page.cursor = above(&axis, page.cursor, at),
@@ -160,8 +160,8 @@ impl App {
         self.ask_for_points()
     }
 
-    fn move_to_cliff(&mut self, page: &mut Sweeping, up: bool) {
-        let cliffs = self.fathomed_situation().and_then(|now| self.cliffs.of(page.knob, &now).map(<[_]>::to_vec));
+    fn move_to_cliff(&mut self, page: &mut SweepPage, up: bool) {
+        let cliffs = self.limits_request().and_then(|now| self.cliffs.of(page.knob, &now).map(<[_]>::to_vec));
         let Some(cliffs) = cliffs else {
             self.notice = Some("Still computing the thresholds; press again in a moment.".to_owned());
             return;
@@ -169,7 +169,7 @@ impl App {
         match next(&cliffs, page.cursor, up) {
             Some(cliff) => {
                 page.cursor = edge(cliff);
-                self.notice = Some(format!("{}.", cliff.says(page.knob)));
+                self.notice = Some(format!("{}.", cliff.description(page.knob)));
             }
             None => self.notice = Some("No threshold further on.".to_owned()),
         }
@@ -177,12 +177,12 @@ impl App {
 }
 
 /// The value of the next column to the left that stands for less.
-fn below(axis: &Axis, value: u64, at: u16) -> u64 {
+fn below(axis: &LogAxis, value: u64, at: u16) -> u64 {
     (0..=at).rev().map(|column| axis.value(column)).find(|&other| other < value).unwrap_or(value)
 }
 
 /// The value of the next column to the right that stands for more.
-fn above(axis: &Axis, value: u64, at: u16) -> u64 {
+fn above(axis: &LogAxis, value: u64, at: u16) -> u64 {
     (at..axis.columns).map(|column| axis.value(column)).find(|&other| other > value).unwrap_or(value)
 }
 
@@ -194,7 +194,7 @@ mod tests {
     proptest! {
         #[test]
         fn columns_and_values_agree(first in 1u64..5000, factor in 1u64..4096, columns in 1u16..300) {
-            let axis = Axis { first, last: first * factor, columns };
+            let axis = LogAxis { first, last: first * factor, columns };
             for column in 0..columns {
                 let value = axis.value(column);
                 prop_assert!((first..=first * factor).contains(&value));
@@ -208,7 +208,7 @@ mod tests {
 
         #[test]
         fn the_cursor_passes_every_value(columns in 2u16..200) {
-            let axis = Axis { first: 1, last: 64, columns };
+            let axis = LogAxis { first: 1, last: 64, columns };
             let (mut value, mut seen) = (1, vec![1]);
             while value < 64 {
                 value = above(&axis, value, axis.column(value));

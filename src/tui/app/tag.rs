@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::App;
-use crate::export::Found;
+use crate::export::ModelLocation;
 use crate::settings::{Context, GpuLayers, Settings};
-use crate::source::{Held, Package};
+use crate::source::{ExplicitKnobs, Package};
 
 /// The knobs that the present model's tag set, and what they were before.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lent {
+pub(super) struct TagDefaults {
     ctx: Option<(Context, Context)>,
     gpu_layers: Option<(GpuLayers, GpuLayers)>,
 }
@@ -18,11 +18,11 @@ pub(super) struct Lent {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tag {
     /// The knobs that it leaves alone.
-    pub held: Held,
-    pub lent: Lent,
+    pub held: ExplicitKnobs,
+    pub tag_defaults: TagDefaults,
 }
 
-impl Lent {
+impl TagDefaults {
     /// What was set between `before` and `after`.
     fn of(before: &Settings, after: &Settings) -> Self {
         Self {
@@ -48,23 +48,23 @@ impl Lent {
 impl App {
     /// Opens `package` in place of the model before, with the knobs that its tag sets: two steps, `u` takes back first
     /// the one, then the other. `found`: where the programs that run the model find it, where that is known.
-    pub fn open(&mut self, mut package: Package, found: Option<Found>) {
-        let before = self.tag.lent.without(&self.settings);
+    pub fn open(&mut self, mut package: Package, found: Option<ModelLocation>) {
+        let before = self.tag.tag_defaults.without(&self.settings);
         let mut after = before.clone();
-        let said = package.settle(&mut after, self.tag.held);
-        self.remember();
-        self.tag.lent = Lent::of(&before, &after);
+        let said = package.apply_to(&mut after, self.tag.held);
+        self.push_undo();
+        self.tag.tag_defaults = TagDefaults::of(&before, &after);
         if !said.is_empty() {
             Arc::make_mut(&mut package.model).add_notes(&said);
         }
         // a projector that was named was meant for the first model
-        self.tag.held = Held { projector: false, ..self.tag.held };
-        self.whereabouts.learn(&package.model, found);
+        self.tag.held = ExplicitKnobs { projector: false, ..self.tag.held };
+        self.locations.learn(&package.model, found);
         self.opened = Some(Arc::clone(&package.model));
         self.model = Some(package.model);
         self.settings = Settings { ctx: before.ctx, gpu_layers: before.gpu_layers, ..after.clone() };
         if after != self.settings {
-            self.remember();
+            self.push_undo();
             self.settings = after;
             self.notice = Some(format!("{}; u undoes it.", capital(&said.join(", and "))));
         }

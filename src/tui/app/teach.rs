@@ -15,19 +15,19 @@ use super::{App, Mode};
 use crate::engine::PlanRequest;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
-use crate::teach::lessons::Stage;
-use crate::teach::{Page, Sheet, Topic};
+use crate::teach::lessons::LessonSetup;
+use crate::teach::{Page, PageContent, Topic};
 use crate::tui::action::{Command, Gesture};
-use crate::tui::effect::{Effect, Lesson, Question};
+use crate::tui::effect::{Effect, LimitsRequest, TeachRequest};
 use crate::tui::regions;
 
 /// The state of the screen.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Teach {
+pub struct TeachScreen {
     pub page: Page,
     /// The newest page that was worked out; it stays until there is a newer one.
-    pub sheet: Option<Arc<Sheet>>,
+    pub content: Option<Arc<PageContent>>,
     /// Why there is no newer one.
     pub refused: Option<String>,
     /// The key table stands in front, scrolled by so many lines.
@@ -39,13 +39,13 @@ pub struct Teach {
     pub lessons: lessons::Cursor,
 }
 
-impl Teach {
+impl TeachScreen {
     /// The screen with the page of `topic` open and nothing on it yet.
     pub fn on(topic: Topic) -> Self {
         let lesson = if let Topic::Lessons(at) = topic { at } else { 0 };
         Self {
             page: topic.page(),
-            sheet: None,
+            content: None,
             refused: None,
             help: None,
             schedule: schedule::Cursor::default(),
@@ -57,8 +57,8 @@ impl Teach {
     }
 
     /// What the open page shows.
-    pub fn sheet(&self) -> Option<&Sheet> {
-        self.sheet.as_deref().filter(|sheet| sheet.page() == self.page)
+    pub fn content(&self) -> Option<&PageContent> {
+        self.content.as_deref().filter(|content| content.page() == self.page)
     }
 
     /// Whether `command` means something on the open page.
@@ -66,7 +66,7 @@ impl Teach {
         match command {
             Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
             Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
-            Command::TakeAway => matches!(self.page, Page::Schedule),
+            Command::RemoveOp => matches!(self.page, Page::Schedule),
             Command::Peak => matches!(self.page, Page::Allocation),
             Command::Play => matches!(self.page, Page::Caches),
             Command::Answer => matches!(self.page, Page::Lessons),
@@ -86,7 +86,7 @@ impl Teach {
 }
 
 /// What a page makes of a command.
-pub(super) enum Made {
+pub(super) enum PageResponse {
     /// It moved its cursors, or nothing.
     Drawing,
     /// It asks for something else to be shown.
@@ -106,35 +106,35 @@ impl App {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
-        self.mode = Mode::Teach(Box::new(Teach::on(topic)));
+        self.mode = Mode::Teach(Box::new(TeachScreen::on(topic)));
         self.ask_to_teach()
     }
 
     /// Asks for what the teach screen shows of the present plan, if it is open.
     pub(super) fn ask_to_teach(&mut self) -> Vec<Effect> {
         let Mode::Teach(teach) = &self.mode else { return Vec::new() };
-        let (Some(of), Some(plan)) = (self.situation(), &self.plan) else { return Vec::new() };
+        let (Some(of), Some(plan)) = (self.plan_request(), &self.plan) else { return Vec::new() };
         self.lesson_id += 1;
-        let about = Question { id: self.lesson_id, of, plan: (**plan).clone() };
-        vec![Effect::Teach(Box::new(Lesson { topic: teach.topic(), about }))]
+        let about = LimitsRequest { id: self.lesson_id, of, plan: (**plan).clone() };
+        vec![Effect::Teach(Box::new(TeachRequest { topic: teach.topic(), about }))]
     }
 
-    pub(super) fn taught(&mut self, result: Result<Arc<Sheet>, String>) {
+    pub(super) fn page_ready(&mut self, result: Result<Arc<PageContent>, String>) {
         let Mode::Teach(teach) = &mut self.mode else { return };
         match result {
-            Ok(sheet) => (teach.sheet, teach.refused) = (Some(sheet), None),
-            Err(why) => (teach.sheet, teach.refused) = (None, Some(why)),
+            Ok(content) => (teach.content, teach.refused) = (Some(content), None),
+            Err(why) => (teach.content, teach.refused) = (None, Some(why)),
         }
     }
 
-    pub(super) fn press_on_teach(&mut self, mut teach: Box<Teach>, command: Command) -> Vec<Effect> {
+    pub(super) fn press_on_teach(&mut self, mut teach: Box<TeachScreen>, command: Command) -> Vec<Effect> {
         if let Some(scroll) = teach.help {
             let closes = matches!(command, Command::Help | Command::Back | Command::Enter);
             teach.help = (!closes).then(|| scrolled(scroll, command));
             self.mode = Mode::Teach(teach);
             return Vec::new();
         }
-        let mut made = Made::Drawing;
+        let mut made = PageResponse::Drawing;
         match command {
             Command::Back if teach.page == Page::Schedule && teach.schedule.open.is_some() => {
                 teach.schedule.open = None;
@@ -150,25 +150,25 @@ impl App {
             }
             Command::KnobLess => self.nudge(-1),
             Command::KnobMore => self.nudge(1),
-            Command::NextPanel => (teach.page, made) = (teach.page.turn(1), Made::Question),
+            Command::NextPanel => (teach.page, made) = (teach.page.turn(1), PageResponse::Question),
             Command::PreviousPanel => {
-                (teach.page, made) = (teach.page.turn(Page::ALL.len() - 1), Made::Question);
+                (teach.page, made) = (teach.page.turn(Page::ALL.len() - 1), PageResponse::Question);
             }
-            Command::Enter if teach.page == Page::Lessons => self.take_up_lesson(&teach),
+            Command::Enter if teach.page == Page::Lessons => self.apply_lesson(&teach),
             _ => made = teach.press(command),
         }
         self.mode = Mode::Teach(teach);
         match made {
-            Made::Drawing => Vec::new(),
-            Made::Question => self.ask_to_teach(),
-            Made::Tick => self.beat(),
+            PageResponse::Drawing => Vec::new(),
+            PageResponse::Question => self.ask_to_teach(),
+            PageResponse::Tick => self.schedule_tick(),
         }
     }
 
     /// Sets what the open lesson is about, as one step that can be undone.
-    fn take_up_lesson(&mut self, teach: &Teach) {
-        let Some(Sheet::Lessons(lesson)) = teach.sheet() else { return };
-        let Stage { engine, settings, machine } = lesson.told.stage.clone();
+    fn apply_lesson(&mut self, teach: &TeachScreen) {
+        let Some(PageContent::Lessons(lesson)) = teach.content() else { return };
+        let LessonSetup { engine, settings, machine } = lesson.lesson.setup.clone();
         let machine = if machine == *self.machine { Arc::clone(&self.machine) } else { Arc::new(machine) };
         let (opened, model, quant) = match (&lesson.stand_in, &self.opened, &self.model) {
             (Some(stand_in), ..) => (Arc::clone(stand_in), Arc::clone(stand_in), None),
@@ -181,16 +181,16 @@ impl App {
     }
 
     /// Asks for a moment to pass.
-    fn beat(&mut self) -> Vec<Effect> {
-        self.beat += 1;
-        vec![Effect::Tick { id: self.beat }]
+    fn schedule_tick(&mut self) -> Vec<Effect> {
+        self.tick_id += 1;
+        vec![Effect::Tick { id: self.tick_id }]
     }
 
     /// A moment has passed: what plays goes on, if its page is still open.
     pub(super) fn tick(&mut self) -> Vec<Effect> {
         let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
-        let made = if teach.page == Page::Caches { teach.caches.tick() } else { Made::Drawing };
-        if matches!(made, Made::Tick) { self.beat() } else { Vec::new() }
+        let made = if teach.page == Page::Caches { teach.caches.tick() } else { PageResponse::Drawing };
+        if matches!(made, PageResponse::Tick) { self.schedule_tick() } else { Vec::new() }
     }
 
     /// Each knob that is offered, and what is written of it.
@@ -230,44 +230,44 @@ impl App {
         }
         let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
         match teach.point(regions.page, gesture, x, y) {
-            Made::Question => self.ask_to_teach(),
-            Made::Drawing | Made::Tick => Vec::new(),
+            PageResponse::Question => self.ask_to_teach(),
+            PageResponse::Drawing | PageResponse::Tick => Vec::new(),
         }
     }
 }
 
-impl Teach {
-    fn press(&mut self, command: Command) -> Made {
-        match self.sheet.clone().as_deref().filter(|sheet| sheet.page() == self.page) {
-            Some(Sheet::Schedule(sheet)) => self.schedule.press(sheet, command),
-            Some(Sheet::Formulas(sheet)) => self.formulas.press(sheet, command),
-            Some(Sheet::Caches(sheet)) => self.caches.press(sheet, command),
-            Some(Sheet::Lessons(_)) => self.lessons.press(command),
-            Some(Sheet::Allocation(sheet)) => self.allocation.press(sheet, command),
-            None => Made::Drawing,
+impl TeachScreen {
+    fn press(&mut self, command: Command) -> PageResponse {
+        match self.content.clone().as_deref().filter(|content| content.page() == self.page) {
+            Some(PageContent::Schedule(content)) => self.schedule.press(content, command),
+            Some(PageContent::Formulas(content)) => self.formulas.press(content, command),
+            Some(PageContent::Caches(content)) => self.caches.press(content, command),
+            Some(PageContent::Lessons(_)) => self.lessons.press(command),
+            Some(PageContent::Allocation(content)) => self.allocation.press(content, command),
+            None => PageResponse::Drawing,
         }
     }
 
     /// Something on the open page is pointed at.
-    fn point(&mut self, area: Rect, gesture: Gesture, x: u16, y: u16) -> Made {
+    fn point(&mut self, area: Rect, gesture: Gesture, x: u16, y: u16) -> PageResponse {
         let pressed = gesture == Gesture::Down;
-        match self.sheet.clone().as_deref().filter(|sheet| sheet.page() == self.page) {
-            Some(Sheet::Schedule(sheet)) => self.schedule.point(sheet, area, x, y),
-            Some(Sheet::Allocation(sheet)) => self.allocation.point(sheet, area, x, y),
-            Some(Sheet::Formulas(sheet)) if pressed => {
-                let count = self.formulas.lines(sheet).len();
-                let places = regions::teach::formulas::Places::new(area, sheet);
+        match self.content.clone().as_deref().filter(|content| content.page() == self.page) {
+            Some(PageContent::Schedule(content)) => self.schedule.point(content, area, x, y),
+            Some(PageContent::Allocation(content)) => self.allocation.point(content, area, x, y),
+            Some(PageContent::Formulas(content)) if pressed => {
+                let count = self.formulas.lines(content).len();
+                let places = regions::teach::formulas::PageAreas::new(area, content);
                 if let Some(line) = places.line_at(self.formulas.line(count), count, x, y) {
-                    self.formulas.point(sheet, line);
+                    self.formulas.point(content, line);
                 }
             }
-            Some(Sheet::Lessons(_)) if pressed => {
-                if let Some(at) = regions::teach::lessons::Places::new(area).lesson_at(x, y) {
+            Some(PageContent::Lessons(_)) if pressed => {
+                if let Some(at) = regions::teach::lessons::PageAreas::new(area).lesson_at(x, y) {
                     return self.lessons.open(at);
                 }
             }
-            Some(Sheet::Formulas(_) | Sheet::Lessons(_) | Sheet::Caches(_)) | None => {}
+            Some(PageContent::Formulas(_) | PageContent::Lessons(_) | PageContent::Caches(_)) | None => {}
         }
-        Made::Drawing
+        PageResponse::Drawing
     }
 }

@@ -2,35 +2,35 @@
 
 use super::update::scrolled;
 use super::{App, Mode};
-use crate::answer::together::Household;
+use crate::answer::together::LoadedModels;
 use crate::engine::PlanRequest;
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
 
 /// The state of the page.
 #[derive(Clone, Debug, Default)]
-pub struct Together {
+pub struct TogetherPage {
     /// Who comes, in this order.
-    pub guests: Vec<Guest>,
+    pub models: Vec<PinnedModel>,
     /// What becomes of them, or why there is no plan of one; none while it is worked out.
-    pub answer: Option<Result<Box<Household>, String>>,
+    pub answer: Option<Result<Box<LoadedModels>, String>>,
     /// Lines that are scrolled away above.
     pub scroll: u16,
 }
 
 /// A model that is loaded beside others.
 #[derive(Clone, Debug)]
-pub struct Guest {
+pub struct PinnedModel {
     /// What it is called on the page: the letter of its pin, or `now`.
     pub label: String,
     /// Its model and knobs; its machine and engine do not count here.
-    pub situation: PlanRequest,
+    pub plan_request: PlanRequest,
 }
 
 impl App {
     /// Opens the page.
     pub(super) fn open_together(&mut self) -> Vec<Effect> {
-        if self.situation().is_none() {
+        if self.plan_request().is_none() {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
@@ -39,20 +39,20 @@ impl App {
     }
 
     /// Who comes: what is pinned, in its order, and the present plan where it is none of that.
-    pub(super) fn household(&self) -> Together {
-        let pinned = |situation: &PlanRequest| {
+    pub(super) fn loaded_models(&self) -> TogetherPage {
+        let pinned = |plan_request: &PlanRequest| {
             self.pins.iter().any(|pin| {
-                std::sync::Arc::ptr_eq(&pin.situation.model, &situation.model)
-                    && pin.situation.settings == situation.settings
+                std::sync::Arc::ptr_eq(&pin.plan_request.model, &plan_request.model)
+                    && pin.plan_request.settings == plan_request.settings
             })
         };
-        let pins = self.pins.iter().map(|pin| (pin.letter.to_string(), pin.situation.clone()));
-        let now = self.situation().filter(|now| !pinned(now)).map(|now| ("this".to_owned(), now));
-        let guests = pins.chain(now).map(|(label, situation)| Guest { label, situation }).collect();
-        Together { guests, ..Together::default() }
+        let pins = self.pins.iter().map(|pin| (pin.letter.to_string(), pin.plan_request.clone()));
+        let now = self.plan_request().filter(|now| !pinned(now)).map(|now| ("this".to_owned(), now));
+        let models = pins.chain(now).map(|(label, plan_request)| PinnedModel { label, plan_request }).collect();
+        TogetherPage { models, ..TogetherPage::default() }
     }
 
-    pub(super) fn press_on_household(&mut self, mut page: Box<Together>, command: Command) {
+    pub(super) fn press_on_together(&mut self, mut page: Box<TogetherPage>, command: Command) {
         match command {
             Command::Back | Command::Enter => {}
             Command::Help => self.mode = Mode::Help(0),

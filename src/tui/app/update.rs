@@ -4,12 +4,12 @@ use ratatui::crossterm::event::{Event, KeyEvent};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler;
 
-use super::browse::Browse;
-use super::machine::Asking;
-use super::machine::cards::Cards;
-use super::{App, Entry, Mode, Panel};
-use crate::engine::Choice;
-use crate::tui::action::{Action, Command, Leave};
+use super::browse::ModelBrowser;
+use super::machine::MachinePrompt;
+use super::machine::cards::CardPicker;
+use super::{App, Mode, Panel, TextEntry};
+use crate::engine::EngineVersion;
+use crate::tui::action::{Action, Command, ExitReason};
 use crate::tui::effect::Effect;
 use crate::tui::regions::Regions;
 
@@ -18,7 +18,7 @@ impl App {
     pub fn update(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Press(command) => {
-                (self.notice, self.limits.seeking) = (None, None);
+                (self.notice, self.limits.pending_limit) = (None, None);
                 return self.press(command);
             }
             Action::Type(key) => return self.typed(key),
@@ -31,25 +31,25 @@ impl App {
                 return self.ask_for_points();
             }
             Action::Detected(detected) => self.found(detected),
-            Action::Moved(moved) => self.moved(moved),
+            Action::MemoryChanged(moved) => self.moved(moved),
             Action::MachinesListed(entries) => self.machines_listed(entries),
-            Action::Versed(answers) => self.versed(answers),
+            Action::MachinesCompared(answers) => self.machines_compared(answers),
             Action::MachineSaved(result) => self.machine_saved(result),
             Action::Progress { id, now, took } => self.progress(id, now, took),
             Action::Loaded { id, result } if id == self.loading.id => return self.loaded(result),
-            Action::Shelved(items) => {
-                self.shelf.shelved(items);
+            Action::ModelsListed(items) => {
+                self.library.models_listed(items);
                 self.touch_browse();
             }
             Action::Running(told) => {
-                self.shelf.running(told);
+                self.library.running(told);
                 self.touch_browse();
             }
-            Action::Looked { id, item, look } => {
+            Action::ModelPlanned { id, item, look } => {
                 if let Mode::Browse(browse) = &mut self.mode {
                     browse.learn();
                 }
-                self.shelf.looked(id, &item, look);
+                self.library.model_planned(id, &item, look);
             }
             Action::Completed { typed, paths } => {
                 if let Mode::Browse(browse) = &mut self.mode {
@@ -57,19 +57,19 @@ impl App {
                 }
             }
             Action::Limits { id, limits } if id == self.limits.id => self.learn_limits(*limits),
-            Action::Taught { id, result } if id == self.lesson_id => self.taught(result),
-            Action::Tick { id } if id == self.beat => return self.tick(),
+            Action::PageReady { id, result } if id == self.lesson_id => self.page_ready(result),
+            Action::Tick { id } if id == self.tick_id => return self.tick(),
             Action::Fade { id } if id == self.change.id => self.change.before = None,
-            Action::Answered { id, part } => self.answered(id, part),
+            Action::QueryAnswered { id, part } => self.query_answered(id, part),
             // overtaken by something newer
             Action::Loaded { .. }
             | Action::Limits { .. }
-            | Action::Taught { .. }
+            | Action::PageReady { .. }
             | Action::Tick { .. }
             | Action::Fade { .. } => {}
             Action::Written { id, text } => self.written(id, text),
             Action::Saved(result) => self.saved(result),
-            Action::Broke(what) => self.notice = Some(what),
+            Action::TaskPanicked(what) => self.notice = Some(what),
             Action::Leave(leave) => self.leave = Some(leave),
         }
         Vec::new()
@@ -78,7 +78,7 @@ impl App {
     fn press(&mut self, command: Command) -> Vec<Effect> {
         match command {
             Command::Quit => {
-                self.leave = Some(Leave::Quit);
+                self.leave = Some(ExitReason::Quit);
                 return Vec::new();
             }
             Command::Suspend => return vec![Effect::Suspend],
@@ -103,8 +103,8 @@ impl App {
                 };
                 Vec::new()
             }
-            Mode::Beside(page) => {
-                self.press_on_beside(page, command);
+            Mode::EngineCompare(page) => {
+                self.press_on_engine_compare(page, command);
                 Vec::new()
             }
             Mode::Notes(scroll) => {
@@ -115,7 +115,7 @@ impl App {
                 };
                 Vec::new()
             }
-            Mode::Because(page) => self.press_on_layer(page, command),
+            Mode::Why(page) => self.press_on_layer(page, command),
             Mode::Best(page) => {
                 self.press_on_best(page, command);
                 Vec::new()
@@ -127,7 +127,7 @@ impl App {
                 Vec::new()
             }
             Mode::Together(page) => {
-                self.press_on_household(page, command);
+                self.press_on_together(page, command);
                 Vec::new()
             }
             Mode::Export(page) => self.press_on_export(page, command),
@@ -148,13 +148,13 @@ impl App {
             Command::Undo => self.undo(),
             Command::Engine => {
                 let now = self.choice();
-                self.mode = Mode::Engines(Choice::all().iter().position(|&choice| choice == now).unwrap_or(0));
+                self.mode = Mode::Engines(EngineVersion::all().iter().position(|&choice| choice == now).unwrap_or(0));
             }
-            Command::Beside => self.open_beside(),
+            Command::CompareEngines => self.open_engine_compare(),
             Command::Notes => self.mode = Mode::Notes(0),
             Command::Open | Command::Models => {
-                self.mode = Mode::Browse(Box::new(Browse::new(command == Command::Open)));
-                return vec![Effect::Shelve];
+                self.mode = Mode::Browse(Box::new(ModelBrowser::new(command == Command::Open)));
+                return vec![Effect::ListModels];
             }
             Command::Machine => self.mode = Mode::Machine(Box::default()),
             Command::Together => return self.open_together(),
@@ -175,7 +175,7 @@ impl App {
         Vec::new()
     }
 
-    fn press_on_entry(&mut self, mut entry: Entry, command: Command) {
+    fn press_on_entry(&mut self, mut entry: TextEntry, command: Command) {
         if command != Command::Enter {
             return;
         }
@@ -186,7 +186,7 @@ impl App {
     }
 
     fn press_on_engines(&mut self, at: usize, command: Command) {
-        let choices = Choice::all();
+        let choices = EngineVersion::all();
         let last = choices.len().saturating_sub(1);
         match command {
             Command::Up | Command::Less => self.mode = Mode::Engines(at.saturating_sub(1)),
@@ -204,7 +204,7 @@ impl App {
         }
     }
 
-    fn press_on_browse(&mut self, mut browse: Box<Browse>, command: Command) -> Vec<Effect> {
+    fn press_on_browse(&mut self, mut browse: Box<ModelBrowser>, command: Command) -> Vec<Effect> {
         match command {
             Command::Back => return Vec::new(),
             Command::Complete => {
@@ -212,11 +212,11 @@ impl App {
                 self.mode = Mode::Browse(browse);
                 return vec![Effect::Complete { typed }];
             }
-            Command::Enter => match browse.choice(&self.shelf) {
+            Command::Enter => match browse.choice(&self.library) {
                 Ok((name, reference)) => return self.begin_load(name, reference),
                 Err(wrong) => browse.wrong = Some(wrong),
             },
-            _ => browse.turn(command, &self.shelf),
+            _ => browse.turn(command, &self.library),
         }
         self.mode = Mode::Browse(browse);
         Vec::new()
@@ -240,14 +240,14 @@ impl App {
             Mode::Machine(bench) => {
                 bench.wrong = None;
                 match &mut bench.asking {
-                    Asking::Size(input) | Asking::Name(input) => {
+                    MachinePrompt::Size(input) | MachinePrompt::Name(input) => {
                         let _changed = input.handle_event(&event);
                     }
-                    Asking::Card(cards) => {
+                    MachinePrompt::Card(cards) => {
                         let _changed = cards.input.handle_event(&event);
                         cards.at = 0;
                     }
-                    Asking::Nothing | Asking::Shelf(_) | Asking::Versus(_) => {}
+                    MachinePrompt::Nothing | MachinePrompt::Saved(_) | MachinePrompt::Compare(_) => {}
                 }
             }
             Mode::Export(page) => {
@@ -256,7 +256,7 @@ impl App {
                 }
             }
             Mode::Plan if begins => {
-                let mut entry = Entry::default();
+                let mut entry = TextEntry::default();
                 entry.typed(key);
                 self.mode = Mode::Entry(entry);
             }
@@ -275,7 +275,9 @@ impl App {
                 }
             }
             Mode::Machine(bench) => {
-                if let Asking::Size(input) | Asking::Name(input) | Asking::Card(Cards { input, .. }) = &mut bench.asking
+                if let MachinePrompt::Size(input)
+                | MachinePrompt::Name(input)
+                | MachinePrompt::Card(CardPicker { input, .. }) = &mut bench.asking
                 {
                     *input = Input::new(format!("{}{line}", input.value()));
                 }

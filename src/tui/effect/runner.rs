@@ -8,39 +8,39 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Effect, Lesson, Question, Survey, World, lanes};
-use crate::hardware::watch::Watch;
-use crate::shelf::Look;
+use super::{Effect, LimitsRequest, Services, SurveyJob, TeachRequest, workers};
+use crate::hardware::watch::MemoryWatch;
+use crate::library::ModelStatus;
 use crate::tui::action::Action;
-use crate::tui::inquiry::{Inquiry, Lane};
-use crate::tui::lookout::Lookout;
+use crate::tui::device_monitor::DeviceMonitor;
+use crate::tui::query::{Query, Worker};
 
 /// How long a step takes of what plays by itself.
-const BEAT: Duration = Duration::from_millis(120);
+const TICK: Duration = Duration::from_millis(120);
 
 /// Does what effects ask, on threads, and sends the answers as actions.
 pub struct Runner {
     answers: Sender<Action>,
-    world: Arc<dyn World>,
-    questions: Sender<Box<Question>>,
-    for_planner: Sender<Box<Inquiry>>,
-    for_page: Sender<Box<Inquiry>>,
-    lessons: Sender<Box<Lesson>>,
+    world: Arc<dyn Services>,
+    questions: Sender<Box<LimitsRequest>>,
+    for_planner: Sender<Box<Query>>,
+    for_page: Sender<Box<Query>>,
+    lessons: Sender<Box<TeachRequest>>,
     changes: Sender<u64>,
     wanted_load: Arc<AtomicU64>,
-    watch: Option<Watch>,
+    watch: Option<MemoryWatch>,
     surveys: Arc<AtomicU64>,
 }
 
 impl Runner {
     /// A runner that answers into `answers`.
-    pub fn new(world: Arc<dyn World>, answers: Sender<Action>) -> Self {
+    pub fn new(world: Arc<dyn Services>, answers: Sender<Action>) -> Self {
         Self {
-            questions: lanes::newest(Question::answer, &answers),
-            for_planner: lanes::in_parts(&answers),
-            for_page: lanes::in_parts(&answers),
-            lessons: lanes::newest(Lesson::answer, &answers),
-            changes: lanes::fading(&answers),
+            questions: workers::newest(LimitsRequest::answer, &answers),
+            for_planner: workers::streaming(&answers),
+            for_page: workers::streaming(&answers),
+            lessons: workers::newest(TeachRequest::answer, &answers),
+            changes: workers::fading(&answers),
             wanted_load: Arc::default(),
             watch: None,
             surveys: Arc::default(),
@@ -53,8 +53,8 @@ impl Runner {
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub fn watch(&mut self, lookout: Lookout) -> io::Result<()> {
-        self.watch = Some(lookout.start(self.answers.clone())?);
+    pub fn watch(&mut self, monitor: DeviceMonitor) -> io::Result<()> {
+        self.watch = Some(monitor.start(self.answers.clone())?);
         Ok(())
     }
 
@@ -65,16 +65,16 @@ impl Runner {
         match effect {
             Effect::CancelLoad => self.wanted_load.store(u64::MAX, Ordering::Relaxed),
             Effect::Load { id, reference } => self.load(id, reference),
-            Effect::Remember(reference) => drop(thread::spawn(move || {
-                if let Err(why) = world.remember(&reference) {
-                    drop(answers.send(Action::Broke(why)));
+            Effect::AddRecent(reference) => drop(thread::spawn(move || {
+                if let Err(why) = world.add_recent(&reference) {
+                    drop(answers.send(Action::TaskPanicked(why)));
                 }
             })),
-            Effect::Shelve => self.spawn(move || {
-                let items: Vec<_> = world.shelve().into_iter().map(Arc::new).collect();
+            Effect::ListModels => self.spawn(move || {
+                let items: Vec<_> = world.list_models().into_iter().map(Arc::new).collect();
                 let here = items.iter().filter(|item| item.origin.is_here());
                 let known: Vec<_> = here.map(|item| item.name.clone()).collect();
-                drop(answers.send(Action::Shelved(items)));
+                drop(answers.send(Action::ModelsListed(items)));
                 Action::Running(world.running(&known).map(|items| items.into_iter().map(Arc::new).collect()))
             }),
             Effect::Survey(survey) => self.survey(*survey),
@@ -83,18 +83,18 @@ impl Runner {
                 Action::Completed { typed, paths }
             }),
             Effect::Limits(question) => drop(self.questions.send(question)),
-            Effect::Ask(inquiry) => drop(match inquiry.lane() {
-                Lane::Planner => self.for_planner.send(inquiry),
-                Lane::Page => self.for_page.send(inquiry),
+            Effect::Ask(query) => drop(match query.lane() {
+                Worker::Planner => self.for_planner.send(query),
+                Worker::Page => self.for_page.send(query),
             }),
             Effect::Teach(lesson) => drop(self.lessons.send(lesson)),
             Effect::Tick { id } => self.spawn(move || {
-                thread::sleep(BEAT);
+                thread::sleep(TICK);
                 Action::Tick { id }
             }),
             Effect::Fade { id } => drop(self.changes.send(id)),
-            Effect::Shelf => self.spawn(move || Action::MachinesListed(world.machines())),
-            Effect::Versus(contest) => self.spawn(move || contest.answer()),
+            Effect::ListMachines => self.spawn(move || Action::MachinesListed(world.machines())),
+            Effect::CompareMachines(contest) => self.spawn(move || contest.answer()),
             Effect::SaveMachine { name, machine } => {
                 self.spawn(move || Action::MachineSaved(world.save_machine(&name, &machine)));
             }
@@ -122,20 +122,20 @@ impl Runner {
     }
 
     /// Begins a survey, which ends those before it.
-    fn survey(&self, survey: Survey) {
+    fn survey(&self, survey: SurveyJob) {
         let (answers, world, surveys) = (self.answers.clone(), Arc::clone(&self.world), Arc::clone(&self.surveys));
         let turn = surveys.fetch_add(1, Ordering::Relaxed) + 1;
         thread::spawn(move || {
-            let Survey { id, items, question } = survey;
-            let tell = |index: usize, look: Look| {
+            let SurveyJob { id, items, question } = survey;
+            let tell = |index: usize, look: ModelStatus| {
                 let Some(item) = items.get(index).map(Arc::clone) else { return false };
                 // what was found is told, also by one that was overtaken
-                let told = answers.send(Action::Looked { id, item, look }).is_ok();
+                let told = answers.send(Action::ModelPlanned { id, item, look }).is_ok();
                 told && surveys.load(Ordering::Relaxed) == turn
             };
             let survey = std::panic::AssertUnwindSafe(|| world.survey(&items, &question, &tell));
             if let Err(cause) = std::panic::catch_unwind(survey) {
-                drop(answers.send(lanes::broke(&*cause)));
+                drop(answers.send(workers::panicked(&*cause)));
             }
         });
     }
@@ -143,7 +143,7 @@ impl Runner {
     /// Runs `job` on a thread and sends its answer; a job that panics is reported, not fatal.
     pub fn spawn(&self, job: impl FnOnce() -> Action + Send + 'static) {
         let answers = self.answers.clone();
-        thread::spawn(move || drop(answers.send(lanes::guarded(job))));
+        thread::spawn(move || drop(answers.send(workers::guarded(job))));
     }
 }
 

@@ -18,13 +18,13 @@ pub enum Scope {
     /// On the machine screen.
     Machine,
     /// While a card is chosen.
-    Choice,
+    CardPicker,
     /// Among the saved machines.
-    Shelf,
+    SavedMachines,
     /// While a model is chosen.
     Models,
     /// Where one of several suggestions can be taken.
-    Choices,
+    Suggestions,
     /// On memory along a knob's range.
     Sweep,
     /// On what fits where.
@@ -54,10 +54,10 @@ impl Scope {
             Self::Lists => "Layers, memory, graph",
             Self::Field => "Text input",
             Self::Machine => "Machine",
-            Self::Choice => "Choosing a card",
-            Self::Shelf => "Saved machines",
+            Self::CardPicker => "Choosing a card",
+            Self::SavedMachines => "Saved machines",
             Self::Models => "Models",
-            Self::Choices => "Suggestions, engines",
+            Self::Suggestions => "Suggestions, engines",
             Self::Sweep => "Sweep",
             Self::Matrix => "Matrix",
             Self::Compare => "Compare",
@@ -72,14 +72,14 @@ impl Scope {
         Self::Knobs,
         Self::Lists,
         Self::Plan,
-        Self::Choices,
+        Self::Suggestions,
         Self::Sweep,
         Self::Matrix,
         Self::Compare,
         Self::Export,
         Self::Machine,
-        Self::Choice,
-        Self::Shelf,
+        Self::CardPicker,
+        Self::SavedMachines,
         Self::Teach,
         Self::Models,
         Self::Field,

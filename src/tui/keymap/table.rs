@@ -7,12 +7,12 @@ use super::{Binding, Hint, Scope};
 use crate::tui::action::Command;
 
 macro_rules! table {
-    ($($scope:ident: $command:ident = [$($key:expr),+] $says:literal $(, footer $rank:literal $footer:literal)?;)+) => {
+    ($($scope:ident: $command:ident = [$($key:expr),+] $description:literal $(, footer $rank:literal $footer:literal)?;)+) => {
         &[$(Binding {
             keys: &[$($key),+],
             command: Command::$command,
             scope: Scope::$scope,
-            says: $says,
+            description: $description,
             footer: table!(@footer $($rank $footer)?),
         }),+]
     };
@@ -33,7 +33,7 @@ pub const KEYS: &[Binding] = table! {
     Knobs: First = [key(KeyCode::Home), letter('0')] "smallest value";
     Knobs: Last = [key(KeyCode::End)] "largest value";
     Knobs: Enter = [key(KeyCode::Enter)] "type a value, or just start typing";
-    Knobs: MostThatFits = [letter('m')] "largest value with all layers on GPU", footer 2 "max that fits";
+    Knobs: MaxThatFits = [letter('m')] "largest value with all layers on GPU", footer 2 "max that fits";
     Knobs: NextCliff = [letter(']')] "next threshold";
     Knobs: PreviousCliff = [letter('[')] "previous threshold";
     Knobs: Lock = [letter('l')] "lock / unlock";
@@ -60,7 +60,7 @@ pub const KEYS: &[Binding] = table! {
     Plan: Together = [letter('L')] "check whether the pinned models fit together";
     Plan: Export = [letter('x')] "export: Modelfile, environment, command, picture", footer 3 "export";
     Plan: Engine = [letter('e')] "choose the engine and its release";
-    Plan: Beside = [letter('E')] "compare with another engine";
+    Plan: CompareEngines = [letter('E')] "compare with another engine";
     Plan: Notes = [letter('n')] "engine notes", footer 3 "notes";
     Plan: Models = [letter('b')] "browse models and see how each would fit", footer 2 "models";
     Plan: Machine = [letter('g')] "edit machine", footer 3 "machine";
@@ -85,9 +85,9 @@ pub const KEYS: &[Binding] = table! {
     Models: Sort = [ctrl('s')] "sort by the next column", footer 3 "sort";
     Models: Reverse = [ctrl('r')] "reverse the order", footer 3 "reverse";
     Models: Back = [key(KeyCode::Esc)] "back to the planner", footer 0 "back";
-    Choices: Up = [key(KeyCode::Up), letter('k')] "previous item", footer 1 "select";
-    Choices: Down = [key(KeyCode::Down), letter('j')] "next item", footer 1 "select";
-    Choices: Enter = [key(KeyCode::Enter)] "apply", footer 1 "apply";
+    Suggestions: Up = [key(KeyCode::Up), letter('k')] "previous item", footer 1 "select";
+    Suggestions: Down = [key(KeyCode::Down), letter('j')] "next item", footer 1 "select";
+    Suggestions: Enter = [key(KeyCode::Enter)] "apply", footer 1 "apply";
 
     Sweep: Less = [key(KeyCode::Left)] "cursor left", footer 1 "cursor";
     Sweep: More = [key(KeyCode::Right)] "cursor right", footer 1 "cursor";
@@ -121,7 +121,7 @@ pub const KEYS: &[Binding] = table! {
     Compare: Less = [key(KeyCode::Left)] "previous plan", footer 1 "plan";
     Compare: More = [key(KeyCode::Right)] "next plan", footer 1 "plan";
     Compare: Enter = [key(KeyCode::Enter)] "continue with this plan", footer 1 "use plan";
-    Compare: LetGo = [letter('x'), key(KeyCode::Delete)] "unpin this plan", footer 2 "unpin";
+    Compare: Unpin = [letter('x'), key(KeyCode::Delete)] "unpin this plan", footer 2 "unpin";
 
     Export: Less = [key(KeyCode::Left)] "previous format", footer 1 "format";
     Export: More = [key(KeyCode::Right), key(KeyCode::Tab)] "next format", footer 1 "format";
@@ -152,7 +152,7 @@ pub const KEYS: &[Binding] = table! {
     Machine: Reset = [letter('r')] "reset", footer 4 "reset";
     Machine: Undo = [letter('u')] "undo", footer 2 "undo";
     Machine: Save = [letter('s')] "save this machine under a name", footer 2 "save";
-    Machine: Shelf = [letter('m')] "open a saved machine", footer 2 "saved";
+    Machine: SavedMachines = [letter('m')] "open a saved machine", footer 2 "saved";
     Machine: Freeze = [letter('f')] "freeze / resume live memory";
     Machine: PageUp = [key(KeyCode::PageUp)] "scroll up";
     Machine: PageDown = [key(KeyCode::PageDown)] "scroll down";
@@ -162,22 +162,22 @@ pub const KEYS: &[Binding] = table! {
     Machine: Help = [letter('?')] "all keys", footer 0 "help";
     Machine: Back = [key(KeyCode::Esc), letter('q'), letter('g')] "back to the planner", footer 0 "back";
 
-    Choice: Up = [key(KeyCode::Up)] "previous card", footer 1 "select";
-    Choice: Down = [key(KeyCode::Down)] "next card", footer 1 "select";
-    Choice: PageUp = [key(KeyCode::PageUp)] "page up";
-    Choice: PageDown = [key(KeyCode::PageDown)] "page down";
-    Choice: Enter = [key(KeyCode::Enter)] "use this card", footer 1 "apply";
-    Choice: Back = [key(KeyCode::Esc)] "cancel", footer 0 "back";
+    CardPicker: Up = [key(KeyCode::Up)] "previous card", footer 1 "select";
+    CardPicker: Down = [key(KeyCode::Down)] "next card", footer 1 "select";
+    CardPicker: PageUp = [key(KeyCode::PageUp)] "page up";
+    CardPicker: PageDown = [key(KeyCode::PageDown)] "page down";
+    CardPicker: Enter = [key(KeyCode::Enter)] "use this card", footer 1 "apply";
+    CardPicker: Back = [key(KeyCode::Esc)] "cancel", footer 0 "back";
 
-    Shelf: Up = [key(KeyCode::Up)] "previous machine", footer 1 "select";
-    Shelf: Down = [key(KeyCode::Down)] "next machine", footer 1 "select";
-    Shelf: PageUp = [key(KeyCode::PageUp)] "page up";
-    Shelf: PageDown = [key(KeyCode::PageDown)] "page down";
-    Shelf: Enter = [key(KeyCode::Enter)] "plan for this machine", footer 1 "open";
-    Shelf: Join = [letter('j')] "add its GPUs over RPC", footer 1 "join";
-    Shelf: Toggle = [letter(' ')] "mark for comparison", footer 2 "mark";
-    Shelf: Versus = [letter('c')] "compare with the current machine", footer 1 "compare";
-    Shelf: Back = [key(KeyCode::Esc), letter('q'), letter('m')] "back to the machine", footer 0 "back";
+    SavedMachines: Up = [key(KeyCode::Up)] "previous machine", footer 1 "select";
+    SavedMachines: Down = [key(KeyCode::Down)] "next machine", footer 1 "select";
+    SavedMachines: PageUp = [key(KeyCode::PageUp)] "page up";
+    SavedMachines: PageDown = [key(KeyCode::PageDown)] "page down";
+    SavedMachines: Enter = [key(KeyCode::Enter)] "plan for this machine", footer 1 "open";
+    SavedMachines: Join = [letter('j')] "add its GPUs over RPC", footer 1 "join";
+    SavedMachines: Toggle = [letter(' ')] "mark for comparison", footer 2 "mark";
+    SavedMachines: CompareMachines = [letter('c')] "compare with the current machine", footer 1 "compare";
+    SavedMachines: Back = [key(KeyCode::Esc), letter('q'), letter('m')] "back to the machine", footer 0 "back";
     Teach: NextPanel = [key(KeyCode::Tab)] "next page", footer 1 "page";
     Teach: PreviousPanel = [key(KeyCode::BackTab)] "previous page";
     Teach: Less = [key(KeyCode::Left)] "previous step", footer 1 "step";
@@ -193,7 +193,7 @@ pub const KEYS: &[Binding] = table! {
     Teach: Answer = [letter('a')] "show the answer of a lesson", footer 3 "answer";
     Teach: Peak = [letter('p')] "jump to the peak of a buffer", footer 2 "peak";
     Teach: Compare = [letter('c')] "compare with one setting changed", footer 2 "compare";
-    Teach: TakeAway = [letter('x')] "disable an operation on GPUs", footer 2 "disable op";
+    Teach: RemoveOp = [letter('x')] "disable an operation on GPUs", footer 2 "disable op";
     Teach: NextKnob = [letter('v')] "next knob", footer 3 "knob";
     Teach: KnobLess = [letter(','), letter('-')] "decrease this knob", footer 3 "adjust";
     Teach: KnobMore = [letter('.'), letter('+')] "increase this knob", footer 3 "adjust";

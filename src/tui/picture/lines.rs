@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{CELL, Painted, left, number, rect};
+use super::{CELL, PaintedCell, left, number, rect};
 
 /// Strokes of a light and of a heavy line, in pixels.
 const LIGHT: f64 = 1.1;
@@ -23,10 +23,10 @@ pub fn is_shape(symbol: &str) -> bool {
 }
 
 /// Draws the shapes among `cells`, whose upper edge is `top`.
-pub fn draw(out: &mut String, cells: &[Painted], top: f64) {
+pub fn draw(out: &mut String, cells: &[PaintedCell], top: f64) {
     let mut at = 0;
     while let Some(cell) = cells.get(at) {
-        let same = |other: &&Painted| other.symbol == cell.symbol && other.ink == cell.ink;
+        let same = |other: &&PaintedCell| other.symbol == cell.symbol && other.ink == cell.ink;
         let run = cells[at..].iter().take_while(same).count();
         if let Some((x, y, width, height, opacity)) = block(cell.symbol) {
             // neighbours that fill their cells from side to side are one shape

@@ -4,11 +4,11 @@ use ratatui::layout::Rect;
 
 use super::{Cursors, inside, peaks};
 use crate::plan::{GraphUse, Plan};
-use crate::tui::widget::pen::wrap;
+use crate::tui::widget::row_writer::wrap;
 
 /// A line that can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum GraphLine {
     /// One of the two sizes.
     Size(GraphUse),
     /// A term of the winning branch of the size in force.
@@ -18,11 +18,11 @@ pub enum Line {
 }
 
 /// The lines of `plan`, from the top.
-pub fn lines(plan: &Plan) -> Vec<Line> {
+pub fn lines(plan: &Plan) -> Vec<GraphLine> {
     let used = plan.graph.in_force();
     let losing = (0..used.branches.len()).filter(|&branch| branch != used.winner);
-    let sizes = [Line::Size(GraphUse::Full), Line::Size(GraphUse::Partial)];
-    sizes.into_iter().chain((0..used.terms().len()).map(Line::Term)).chain(losing.map(Line::Branch)).collect()
+    let sizes = [GraphLine::Size(GraphUse::Full), GraphLine::Size(GraphUse::Partial)];
+    sizes.into_iter().chain((0..used.terms().len()).map(GraphLine::Term)).chain(losing.map(GraphLine::Branch)).collect()
 }
 
 /// How many lines `plan` has.
@@ -36,9 +36,9 @@ pub fn line_count(plan: &Plan, cursors: &Cursors) -> usize {
 
 /// Where each line that is shown stands; its first row is the row of the name.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct PanelAreas {
     /// Lines with their indices.
-    pub rows: Vec<(usize, Line, Rect)>,
+    pub rows: Vec<(usize, GraphLine, Rect)>,
     /// Terms have a second row with the formula.
     pub roomy: bool,
     /// First row of the sentence on why, if there is room.
@@ -48,11 +48,11 @@ pub struct Places {
 }
 
 /// Where they stand in `panel`, where line `cursor` is seen.
-pub fn places(panel: Rect, plan: &Plan, cursor: usize) -> Places {
+pub fn places(panel: Rect, plan: &Plan, cursor: usize) -> PanelAreas {
     let inner = inside(panel);
     let area = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let lines = lines(plan);
-    let terms = lines.iter().filter(|line| matches!(line, Line::Term(_))).count();
+    let terms = lines.iter().filter(|line| matches!(line, GraphLine::Term(_))).count();
     let rows = usize::from(area.height);
     let roomy = lines.len() + terms + 2 <= rows;
     let needed = lines.len() + if roomy { terms } else { 0 };
@@ -63,7 +63,7 @@ pub fn places(panel: Rect, plan: &Plan, cursor: usize) -> Places {
     let (mut y, mut placed, mut why) = (area.y, Vec::with_capacity(lines.len()), None);
     let mut last_was_size = false;
     for (index, line) in lines.into_iter().enumerate().skip(first) {
-        let is_size = matches!(line, Line::Size(_));
+        let is_size = matches!(line, GraphLine::Size(_));
         if last_was_size && !is_size {
             if why_rows > 0 {
                 why = Some(Rect { y, height: why_rows - 1, ..area });
@@ -73,7 +73,7 @@ pub fn places(panel: Rect, plan: &Plan, cursor: usize) -> Places {
             }
         }
         last_was_size = is_size;
-        let height = if roomy && matches!(line, Line::Term(_)) { 2 } else { 1 };
+        let height = if roomy && matches!(line, GraphLine::Term(_)) { 2 } else { 1 };
         if y + height > area.bottom() {
             break;
         }
@@ -81,7 +81,7 @@ pub fn places(panel: Rect, plan: &Plan, cursor: usize) -> Places {
         y += height;
     }
     let letters = Rect { y: (y + 1).min(area.bottom()), height: area.bottom().saturating_sub(y + 1), ..area };
-    Places { rows: placed, roomy, why, letters }
+    PanelAreas { rows: placed, roomy, why, letters }
 }
 
 /// The line at row `y` of the screen.

@@ -3,7 +3,7 @@
 use ratatui::layout::Rect;
 
 use crate::tui::action::Command;
-use crate::tui::widget::pen::width;
+use crate::tui::widget::row_writer::width;
 
 /// What stands at its right end.
 pub const HELP: &str = "? help ";

@@ -2,14 +2,14 @@
 
 use ratatui::layout::Rect;
 
-use super::{LEAST, Regions, cut_left, cut_top};
+use super::{MIN_SCREEN, Regions, cut_left, cut_top};
 
 /// Rows of the devices' frame beside their own: the frame itself and a line of heads.
 pub const AROUND: u16 = 3;
 
 /// The machine screen, cut into its parts. A part without room is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct MachineRegions {
     /// The devices, one row each.
     pub devices: Rect,
     /// The chosen one.
@@ -20,12 +20,12 @@ pub struct Places {
     pub verdict: Rect,
 }
 
-impl Places {
+impl MachineRegions {
     /// Cuts the screen of `regions` for so many rows of devices.
     pub fn of(regions: &Regions, rows: usize) -> Self {
         let screen = regions.screen;
         let none = Rect::ZERO;
-        if screen.width < LEAST.0 || screen.height < LEAST.1 {
+        if screen.width < MIN_SCREEN.0 || screen.height < MIN_SCREEN.1 {
             return Self { devices: none, details: none, memory: none, verdict: none };
         }
         let body = Rect { y: 1, height: screen.height - 2, ..screen };
@@ -75,7 +75,7 @@ mod tests {
         #[test]
         fn parts_fill_the_screen_and_stay_apart(columns in 60u16..300, rows in 20u16..100, devices in 1usize..300) {
             let regions = Regions::of(columns, rows, 6);
-            let places = Places::of(&regions, devices);
+            let places = MachineRegions::of(&regions, devices);
             let parts = [places.devices, places.details, places.memory, places.verdict];
             for (i, a) in parts.iter().enumerate() {
                 prop_assert_eq!(a.intersection(regions.screen), *a);

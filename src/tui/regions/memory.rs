@@ -7,19 +7,19 @@ use super::inside;
 /// Which devices stand where: a pure function of the place, their number and the one that must be seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Rows {
+pub struct DeviceRows {
     pub area: Rect,
     /// The first device that is shown, and how many are.
     pub first: usize,
     pub shown: usize,
     pub count: usize,
-    pub shape: Shape,
+    pub shape: RowShape,
 }
 
 /// The rows of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Shape {
+pub struct RowShape {
     /// Name and figure have a row of their own above the bar.
     pub head: u16,
     pub bar: u16,
@@ -27,7 +27,7 @@ pub struct Shape {
     pub gap: u16,
 }
 
-impl Shape {
+impl RowShape {
     /// From the most generous to one row for everything.
     fn all(area: Rect) -> [Self; 6] {
         let head = u16::from(!is_wide(area));
@@ -72,7 +72,7 @@ pub const fn legend_width(names: bool) -> u16 {
 /// Cells of a legend's entry without its name: `■ 1023 MiB▲ `.
 pub const ENTRY: u16 = 12;
 
-impl Rows {
+impl DeviceRows {
     /// Rows for `count` devices in `panel`, of which `cursor` must be seen.
     pub fn new(panel: Rect, count: usize, cursor: usize) -> Self {
         let inner = inside(panel);
@@ -86,9 +86,9 @@ impl Rows {
     /// The same in all of `area`.
     pub fn within(area: Rect, count: usize, cursor: usize) -> Self {
         let rows = usize::from(area.height);
-        let shapes = Shape::all(area);
+        let shapes = RowShape::all(area);
         // the last device needs no blank row after it
-        let fits = |shape: &Shape| count * usize::from(shape.rows()) <= rows + usize::from(shape.gap);
+        let fits = |shape: &RowShape| count * usize::from(shape.rows()) <= rows + usize::from(shape.gap);
         let least = shapes[shapes.len() - 1];
         let shape = shapes.into_iter().find(fits).unwrap_or(least);
         let shown = if fits(&shape) { count } else { rows.min(count) };
@@ -126,7 +126,7 @@ mod tests {
             width in 0u16..200, height in 3u16..60, count in 1usize..70, cursor in 0usize..70,
         ) {
             let cursor = cursor % count;
-            let rows = Rows::new(Rect::new(0, 0, width, height), count, cursor);
+            let rows = DeviceRows::new(Rect::new(0, 0, width, height), count, cursor);
             let places: Vec<_> = rows.places().collect();
             if rows.shown > 0 {
                 prop_assert!(places.iter().any(|(device, _)| *device == cursor), "{rows:?}");

@@ -7,7 +7,7 @@ use super::{Regions, cut_top, inside};
 /// The page, cut into its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Page {
+pub struct ModelsRegions {
     pub frame: Rect,
     pub field: Rect,
     pub filters: Rect,
@@ -20,7 +20,7 @@ pub struct Page {
 /// A column of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Column {
+pub enum ListColumn {
     Name,
     Origin,
     Parameters,
@@ -31,7 +31,7 @@ pub enum Column {
     Fits,
 }
 
-impl Column {
+impl ListColumn {
     /// What stands above it.
     pub const fn title(self) -> &'static str {
         match self {
@@ -62,18 +62,18 @@ impl Column {
 }
 
 /// Every column, from left to right.
-const COLUMNS: [Column; 8] = [
-    Column::Name,
-    Column::Origin,
-    Column::Parameters,
-    Column::Quantisation,
-    Column::Size,
-    Column::Trained,
-    Column::Verdict,
-    Column::Fits,
+const COLUMNS: [ListColumn; 8] = [
+    ListColumn::Name,
+    ListColumn::Origin,
+    ListColumn::Parameters,
+    ListColumn::Quantisation,
+    ListColumn::Size,
+    ListColumn::Trained,
+    ListColumn::Verdict,
+    ListColumn::Fits,
 ];
 
-impl Page {
+impl ModelsRegions {
     /// Cuts the screen of `regions`.
     pub fn of(regions: &Regions) -> Self {
         let frame =
@@ -98,12 +98,13 @@ impl Page {
     }
 
     /// The columns that there is room for, each with its place in the row at `y`.
-    pub fn columns(&self, y: u16) -> Vec<(Column, Rect)> {
-        let shown: Vec<Column> = COLUMNS.into_iter().filter(|column| column.cells().1 <= self.list.width).collect();
+    pub fn columns(&self, y: u16) -> Vec<(ListColumn, Rect)> {
+        let shown: Vec<ListColumn> = COLUMNS.into_iter().filter(|column| column.cells().1 <= self.list.width).collect();
         let others: u16 = shown.iter().map(|column| column.cells().0).sum();
         let mut x = self.list.x;
-        let place = |column: &Column| {
-            let width = if *column == Column::Name { self.list.width.saturating_sub(others) } else { column.cells().0 };
+        let place = |column: &ListColumn| {
+            let width =
+                if *column == ListColumn::Name { self.list.width.saturating_sub(others) } else { column.cells().0 };
             let place = Rect { x, y, width, height: 1 };
             x += width;
             (*column, place)
@@ -137,7 +138,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_part_has_room_and_a_name_can_be_read(columns in 60u16..300, rows in 20u16..100) {
-            let page = Page::of(&Regions::of(columns, rows, 6));
+            let page = ModelsRegions::of(&Regions::of(columns, rows, 6));
             prop_assert!(page.list.height >= 6 && page.preview.height >= 4 && page.head.height == 1);
             let places = page.columns(3);
             prop_assert!(places[0].1.width >= 20, "{places:?}");
@@ -146,7 +147,7 @@ mod tests {
 
         #[test]
         fn the_line_under_the_cursor_is_seen(rows in 20u16..60, count in 1usize..300, at in 0usize..300) {
-            let page = Page::of(&Regions::of(80, rows, 6));
+            let page = ModelsRegions::of(&Regions::of(80, rows, 6));
             let at = at.min(count - 1);
             let first = page.first(at, count);
             prop_assert!(first <= at && at < first + usize::from(page.list.height));

@@ -4,12 +4,12 @@ use ratatui::layout::Rect;
 
 use super::{Cursors, inside};
 use crate::plan::{Peak, Plan};
-use crate::tui::widget::pen::wrap;
+use crate::tui::widget::row_writer::wrap;
 use crate::units::grouped;
 
 /// A line that can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum PeakLine {
     /// A device, by its place among the peaks.
     Device(usize),
     /// A kind of tensors that is alive on the device that is shown.
@@ -24,23 +24,23 @@ pub fn shown(plan: &Plan, cursors: &Cursors) -> usize {
 }
 
 /// The lines, from the top: devices first.
-pub fn lines(plan: &Plan, cursors: &Cursors) -> Vec<Line> {
+pub fn lines(plan: &Plan, cursors: &Cursors) -> Vec<PeakLine> {
     let peaks = &plan.graph.peaks;
     let alive = peaks.get(shown(plan, cursors)).map_or(0, |peak| peak.alive.len());
-    (0..peaks.len()).map(Line::Device).chain((0..alive).map(Line::Alive)).collect()
+    (0..peaks.len()).map(PeakLine::Device).chain((0..alive).map(PeakLine::Alive)).collect()
 }
 
 /// Where things stand in the panel.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct PanelAreas {
     /// Lines with their indices; a kind of tensors has a second row for its largest where there is room.
-    pub rows: Vec<(usize, Line, Rect)>,
+    pub rows: Vec<(usize, PeakLine, Rect)>,
     /// Where the sentence on the moment stands, if there is room.
     pub moment: Option<Rect>,
 }
 
 /// Where they stand in `panel`.
-pub fn places(panel: Rect, plan: &Plan, cursors: &Cursors) -> Places {
+pub fn places(panel: Rect, plan: &Plan, cursors: &Cursors) -> PanelAreas {
     let inner = inside(panel);
     let area = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let (lines, rows) = (lines(plan, cursors), usize::from(area.height));
@@ -48,16 +48,16 @@ pub fn places(panel: Rect, plan: &Plan, cursors: &Cursors) -> Places {
     let sentence = peak.map_or(0, |peak| wrap(&moment(peak), area.width).len());
     // a blank row on either side
     let aside = if lines.len() + sentence + 2 <= rows { sentence + 2 } else { 0 };
-    let tensors = |line: &Line| match *line {
-        Line::Device(_) => false,
-        Line::Alive(at) => peak.and_then(|peak| peak.alive.get(at)).is_some_and(|alive| !alive.tensors.is_empty()),
+    let tensors = |line: &PeakLine| match *line {
+        PeakLine::Device(_) => false,
+        PeakLine::Alive(at) => peak.and_then(|peak| peak.alive.get(at)).is_some_and(|alive| !alive.tensors.is_empty()),
     };
     let tall = lines.len() + lines.iter().filter(|line| tensors(line)).count() + aside <= rows;
     let first = if lines.len() <= rows { 0 } else { (cursors.term + 1).saturating_sub(rows) };
     let mut y = area.y;
-    let mut places = Places { rows: Vec::with_capacity(lines.len()), moment: None };
+    let mut places = PanelAreas { rows: Vec::with_capacity(lines.len()), moment: None };
     for (index, line) in lines.into_iter().enumerate().skip(first) {
-        if line == Line::Alive(0) && aside > 0 {
+        if line == PeakLine::Alive(0) && aside > 0 {
             places.moment = Some(Rect { y: y + 1, height: sentence as u16, ..area });
             y += aside as u16;
         }

@@ -10,7 +10,7 @@ use ratatui::layout::Rect;
 use super::{Regions, cut_top};
 use crate::settings::knob::Knob;
 use crate::teach::Page;
-use crate::tui::widget::pen::width;
+use crate::tui::widget::row_writer::width;
 
 /// The teach screen below the header: tabs, knobs, and the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

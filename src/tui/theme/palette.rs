@@ -16,7 +16,7 @@ pub enum Tone {
 
 /// How many colours the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Depth {
+pub enum ColourDepth {
     /// 16.7 million.
     True,
     /// xterm's 256.
@@ -102,31 +102,31 @@ impl Hue {
 }
 
 /// The colour of `hue` on paper of `tone` with `depth` colours.
-pub fn colour(hue: Hue, tone: Tone, depth: Depth) -> Color {
+pub fn colour(hue: Hue, tone: Tone, depth: ColourDepth) -> Color {
     if tone == Tone::Mono || matches!(hue, Hue::Text) {
         return Color::Reset;
     }
     let (r, g, b) = hue.rgb(tone);
     match depth {
-        Depth::True => Color::Rgb(r, g, b),
-        Depth::Indexed => Color::Indexed(nearest_indexed((r, g, b))),
-        Depth::Sixteen => hue.swatch().2,
+        ColourDepth::True => Color::Rgb(r, g, b),
+        ColourDepth::Indexed => Color::Indexed(nearest_indexed((r, g, b))),
+        ColourDepth::Sixteen => hue.swatch().2,
     }
 }
 
 /// Black or white, whichever reads better on a ground of `hue`.
-pub fn ink_on(hue: Hue, tone: Tone, depth: Depth) -> Color {
+pub fn ink_on(hue: Hue, tone: Tone, depth: ColourDepth) -> Color {
     let (r, g, b) = hue.rgb(tone);
     let linear = |part: u8| (f64::from(part) / 255.0).powf(2.2);
     // where black on it has the higher contrast than white has
     let light = 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179;
     match (depth, light) {
-        (Depth::True, true) => Color::Rgb(0x0B, 0x10, 0x16),
-        (Depth::True, false) => Color::Rgb(0xFF, 0xFF, 0xFF),
-        (Depth::Indexed, true) => Color::Indexed(16),
-        (Depth::Indexed, false) => Color::Indexed(231),
-        (Depth::Sixteen, true) => Color::Black,
-        (Depth::Sixteen, false) => Color::White,
+        (ColourDepth::True, true) => Color::Rgb(0x0B, 0x10, 0x16),
+        (ColourDepth::True, false) => Color::Rgb(0xFF, 0xFF, 0xFF),
+        (ColourDepth::Indexed, true) => Color::Indexed(16),
+        (ColourDepth::Indexed, false) => Color::Indexed(231),
+        (ColourDepth::Sixteen, true) => Color::Black,
+        (ColourDepth::Sixteen, false) => Color::White,
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn meanings_stay_apart_at_every_depth() {
         for tone in [Tone::Dark, Tone::Light] {
-            for depth in [Depth::True, Depth::Indexed, Depth::Sixteen] {
+            for depth in [ColourDepth::True, ColourDepth::Indexed, ColourDepth::Sixteen] {
                 let colours: std::collections::HashSet<_> =
                     MEANINGS.iter().map(|&hue| format!("{:?}", colour(hue, tone, depth))).collect();
                 assert_eq!(colours.len(), MEANINGS.len(), "{tone:?} {depth:?}: {colours:?}");
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn mono_has_no_colour() {
         for hue in Hue::ALL {
-            assert_eq!(colour(hue, Tone::Mono, Depth::True), Color::Reset);
+            assert_eq!(colour(hue, Tone::Mono, ColourDepth::True), Color::Reset);
         }
     }
 
@@ -193,7 +193,7 @@ mod tests {
         };
         for tone in [Tone::Dark, Tone::Light] {
             for hue in MEANINGS.into_iter().chain([Hue::InUse]) {
-                let Color::Rgb(r, g, b) = ink_on(hue, tone, Depth::True) else { unreachable!() };
+                let Color::Rgb(r, g, b) = ink_on(hue, tone, ColourDepth::True) else { unreachable!() };
                 let (ink, ground) = (luminance((r, g, b)), luminance(hue.rgb(tone)));
                 let contrast = (ink.max(ground) + 0.05) / (ink.min(ground) + 0.05);
                 assert!(contrast >= 4.5, "{hue:?} {tone:?}: {contrast:.1}");

@@ -4,18 +4,18 @@ use ratatui::buffer::Buffer;
 use ratatui::text::Span;
 
 use super::figure;
-use super::page::Page;
-use crate::answer::best::{Suggestion, Wish};
+use super::page::TextPage;
+use crate::answer::best::{Objective, Suggestion};
 use crate::plan::DevicePlan;
 use crate::tui::app::App;
-use crate::tui::app::advice::{Best, Progress};
+use crate::tui::app::advice::{AnswerState, BestPage};
 use crate::tui::theme::Hue;
 use crate::units::Bytes;
 
 /// Draws the page.
-pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
+pub fn draw(app: &App, best: &BestPage, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
-    let mut page = Page::new(app);
+    let mut page = TextPage::new(app);
     page.text(
         "All suggestions keep all layers on GPU; figures are the GPU memory used of what is free. Enter applies the \
          selected one, u undoes it.",
@@ -23,17 +23,17 @@ pub fn draw(app: &App, best: &Best, buffer: &mut Buffer) {
     );
     page.text(&held(app), Hue::Dim);
     let mut at = 0;
-    for (wish, found) in &best.found {
-        page.heading(wish.title());
+    for (objective, found) in &best.found {
+        page.heading(objective.title());
         for one in found {
             suggestion(app, one, at == best.chosen, &mut page);
             at += 1;
         }
         if found.is_empty() {
-            page.text_indented(&nothing(app, *wish), 2, Hue::Dim);
+            page.text_indented(&nothing(app, *objective), 2, Hue::Dim);
         }
     }
-    if best.progress == Progress::Working {
+    if best.progress == AnswerState::Working {
         page.blank();
         page.text("Testing settings…", Hue::Dim);
     }
@@ -51,9 +51,9 @@ fn held(app: &App) -> String {
     }
 }
 
-fn nothing(app: &App, wish: Wish) -> String {
-    if app.is_held(wish.knob()) {
-        return format!("{} is locked.", wish.knob().title());
+fn nothing(app: &App, objective: Objective) -> String {
+    if app.is_locked(objective.knob()) {
+        return format!("{} is locked.", objective.knob().title());
     }
     if app.machine.gpus.is_empty() {
         return "There is no GPU.".to_owned();
@@ -61,7 +61,7 @@ fn nothing(app: &App, wish: Wish) -> String {
     "No settings were found that keep all layers on GPU.".to_owned()
 }
 
-fn suggestion(app: &App, one: &Suggestion, chosen: bool, page: &mut Page) {
+fn suggestion(app: &App, one: &Suggestion, chosen: bool, page: &mut TextPage) {
     let theme = app.theme;
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
     let gain = one.gain.to_string();
@@ -70,5 +70,5 @@ fn suggestion(app: &App, one: &Suggestion, chosen: bool, page: &mut Page) {
     let figure = figure::of(used, free);
     let room = usize::from(page.columns()).saturating_sub(4 + figure.chars().count());
     page.choice(chosen, vec![Span::styled(format!("{gain:<room$}  "), ink), Span::styled(figure, theme.ink(Hue::Dim))]);
-    page.text_indented(&one.price(), 4, Hue::Dim);
+    page.text_indented(&one.cost_text(), 4, Hue::Dim);
 }

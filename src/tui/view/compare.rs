@@ -15,21 +15,21 @@ use ratatui::layout::Rect;
 use super::figure;
 use super::memory;
 use super::verdict::sign;
-use crate::answer::compare::{Against, Figure, Group, Row, compare};
+use crate::answer::compare::{ComparedValue, ComparisonGroup, ComparisonRow, Difference, compare};
 use crate::model::ModelSummary;
 use crate::plan::{DevicePlan, Plan};
 use crate::tui::app::App;
-use crate::tui::app::compare::{Compared, Comparing};
+use crate::tui::app::compare::{ComparePage, ComparedPlan};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{self, Pen, named, shortened};
+use crate::tui::widget::row_writer::{self, RowWriter, named, shortened};
 use crate::units::Bytes;
 
 /// Cells for the rows' names.
 const NAMES: u16 = 17;
 /// Fewest and most cells of a column, and of the gap behind it.
-const LEAST: u16 = 19;
-const MOST: u16 = 42;
+const MIN_COLUMN: u16 = 19;
+const MAX_COLUMN: u16 = 42;
 const GAP: u16 = 2;
 /// Rows above those that scroll: titles, models, verdicts, and a blank one; one more where a model's quantisation has no
 /// room behind its name.
@@ -37,7 +37,7 @@ const HEAD: u16 = 4;
 
 /// A plan under a title of its own.
 #[derive(Clone, Debug)]
-pub struct Column<'a> {
+pub struct PlanColumn<'a> {
     /// What it is called here: `A`, `llama.cpp`.
     pub title: String,
     /// The plan, or the sentence that the engine refuses with.
@@ -46,7 +46,7 @@ pub struct Column<'a> {
 
 /// How the columns are looked at.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct View {
+pub struct CompareView {
     /// The column that is chosen; none where there is nothing to choose.
     pub chosen: Option<usize>,
     /// Lines that are scrolled away above; drawing holds it to the end.
@@ -54,29 +54,29 @@ pub struct View {
 }
 
 /// Draws the plans that are kept and the present one.
-pub fn pinned(app: &App, page: Comparing, buffer: &mut Buffer) {
-    let columns: Vec<Column> = app.compared().iter().map(column).collect();
+pub fn pinned(app: &App, page: ComparePage, buffer: &mut Buffer) {
+    let columns: Vec<PlanColumn> = app.compared().iter().map(column).collect();
     let place = app.regions.overlay(u16::MAX, height(&columns, app.regions.screen.width).saturating_add(2));
-    let aside = match columns.len() {
+    let right_title = match columns.len() {
         0 | 1 => "change something, then press c to compare".to_owned(),
         _ => format!("≠ differs from {}", columns.first().map_or("", |first| first.title.as_str())),
     };
-    let inner = panel::overlay(buffer, place, "Compare", &aside, app.theme);
-    draw(&columns, View { chosen: Some(page.chosen), scroll: page.scroll }, inner, app.theme, buffer);
+    let inner = panel::overlay(buffer, place, "Compare", &right_title, app.theme);
+    draw(&columns, CompareView { chosen: Some(page.chosen), scroll: page.scroll }, inner, app.theme, buffer);
 }
 
-fn column<'a>(compared: &Compared<'a>) -> Column<'a> {
+fn column<'a>(compared: &ComparedPlan<'a>) -> PlanColumn<'a> {
     match *compared {
-        Compared::Pinned(pin, true) => Column { title: format!("{} · now", pin.letter), plan: Ok(&pin.plan) },
-        Compared::Pinned(pin, false) => Column { title: pin.letter.to_string(), plan: Ok(&pin.plan) },
-        Compared::Now(plan) => Column { title: "now".to_owned(), plan: Ok(plan) },
+        ComparedPlan::Pinned(pin, true) => PlanColumn { title: format!("{} · now", pin.letter), plan: Ok(&pin.plan) },
+        ComparedPlan::Pinned(pin, false) => PlanColumn { title: pin.letter.to_string(), plan: Ok(&pin.plan) },
+        ComparedPlan::Now(plan) => PlanColumn { title: "now".to_owned(), plan: Ok(plan) },
     }
 }
 
 /// A line of the part that scrolls.
-enum Line<'a> {
+enum CompareLine<'a> {
     Title(&'a str),
-    Figures(&'a Row),
+    Figures(&'a ComparisonRow),
     /// The bar of a GPU by its index, or of RAM, and the figure below it.
     Bar(Option<usize>),
     Figure(Option<usize>),
@@ -84,30 +84,30 @@ enum Line<'a> {
 }
 
 /// Rows that all of the columns' figures take on a screen of this width.
-pub fn height(columns: &[Column<'_>], screen: u16) -> u16 {
+pub fn height(columns: &[PlanColumn<'_>], screen: u16) -> u16 {
     let plans = plans(columns);
     // the frame and a blank on either side
-    lines(&compare(&plans), &plans).len() as u16 + Layout::of(columns, None, screen.saturating_sub(4)).head
+    lines(&compare(&plans), &plans).len() as u16 + ColumnLayout::of(columns, None, screen.saturating_sub(4)).head
 }
 
 /// Which columns are shown, how wide each is with the gap behind it, and the rows of their heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
+struct ColumnLayout {
     first: usize,
     fit: usize,
     wide: u16,
     head: u16,
 }
 
-impl Layout {
+impl ColumnLayout {
     /// As many of `columns` as have room in `width` cells, the chosen one among them.
-    fn of(columns: &[Column<'_>], chosen: Option<usize>, width: u16) -> Self {
+    fn of(columns: &[PlanColumn<'_>], chosen: Option<usize>, width: u16) -> Self {
         let room = width.saturating_sub(NAMES);
-        let fit = usize::from(room / LEAST).clamp(1, columns.len().max(1));
+        let fit = usize::from(room / MIN_COLUMN).clamp(1, columns.len().max(1));
         let first = chosen.unwrap_or(0).saturating_sub(fit - 1).min(columns.len().saturating_sub(fit));
-        let wide = (room / fit as u16).min(MOST);
+        let wide = (room / fit as u16).min(MAX_COLUMN);
         let models = columns.iter().filter_map(|column| column.plan.as_ref().ok()).map(|plan| &plan.model);
-        let cells = |model: &ModelSummary| pen::width(&model.name) + pen::width(&quantisation(model));
+        let cells = |model: &ModelSummary| row_writer::width(&model.name) + row_writer::width(&quantisation(model));
         let apart = models.map(cells).any(|cells| cells > wide.saturating_sub(GAP));
         Self { first, fit, wide, head: HEAD + u16::from(apart) }
     }
@@ -118,18 +118,18 @@ fn quantisation(model: &ModelSummary) -> String {
     model.file_type.as_ref().map_or_else(String::new, |fact| format!(" · {fact}"))
 }
 
-fn plans<'a>(columns: &[Column<'a>]) -> Vec<Option<&'a Plan>> {
+fn plans<'a>(columns: &[PlanColumn<'a>]) -> Vec<Option<&'a Plan>> {
     columns.iter().map(|column| column.plan.as_ref().ok().copied()).collect()
 }
 
 /// Draws `columns` into `area`, as many as have room, the chosen one among them.
-pub fn draw(columns: &[Column<'_>], view: View, area: Rect, theme: Theme, buffer: &mut Buffer) {
+pub fn draw(columns: &[PlanColumn<'_>], view: CompareView, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let area = area.intersection(buffer.area);
     let plans = plans(columns);
     let groups = compare(&plans);
     let lines = lines(&groups, &plans);
 
-    let Layout { first, fit, wide, head: rows } = Layout::of(columns, view.chosen, area.width);
+    let ColumnLayout { first, fit, wide, head: rows } = ColumnLayout::of(columns, view.chosen, area.width);
     let place = |at: usize| {
         let x = area.x.saturating_add(NAMES).saturating_add(wide.saturating_mul((at - first) as u16));
         Rect { x, width: wide.saturating_sub(GAP), ..area }.intersection(area)
@@ -139,7 +139,7 @@ pub fn draw(columns: &[Column<'_>], view: View, area: Rect, theme: Theme, buffer
     }
     if fit < columns.len() {
         let text = format!("{} to {} of {}", first + 1, first + fit, columns.len());
-        Pen::new(buffer, Rect { width: NAMES, ..area }, 0).put(&text, theme.ink(Hue::Dim));
+        RowWriter::new(buffer, Rect { width: NAMES, ..area }, 0).put(&text, theme.ink(Hue::Dim));
     }
 
     let body = area.height.saturating_sub(rows);
@@ -152,35 +152,35 @@ pub fn draw(columns: &[Column<'_>], view: View, area: Rect, theme: Theme, buffer
         for at in first..first + fit {
             let place = Rect { y, height: 1, ..place(at) };
             match line {
-                Line::Figures(row) => figures(row, at, place, theme, buffer),
-                Line::Bar(gpu) => bar(&plans, at, *gpu, place, theme, buffer),
-                Line::Figure(gpu) => asked(&plans, at, *gpu, place, theme, buffer),
-                Line::Title(_) | Line::Blank => {}
+                CompareLine::Figures(row) => figures(row, at, place, theme, buffer),
+                CompareLine::Bar(gpu) => bar(&plans, at, *gpu, place, theme, buffer),
+                CompareLine::Figure(gpu) => asked(&plans, at, *gpu, place, theme, buffer),
+                CompareLine::Title(_) | CompareLine::Blank => {}
             }
         }
     }
     let below = lines.len().saturating_sub(usize::from(scroll + body));
     if below > 0 && body > 0 {
         let last = Rect { y: area.y + rows + body, height: 1, ..area };
-        Pen::new(buffer, last, 0).right(&format!("{below} more ↓"), theme.ink(Hue::Dim));
+        RowWriter::new(buffer, last, 0).right(&format!("{below} more ↓"), theme.ink(Hue::Dim));
     }
 }
 
-fn lines<'a>(groups: &'a [Group], plans: &[Option<&Plan>]) -> Vec<Line<'a>> {
+fn lines<'a>(groups: &'a [ComparisonGroup], plans: &[Option<&Plan>]) -> Vec<CompareLine<'a>> {
     let gpus = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
     let mut lines = Vec::new();
     for device in (0..gpus).map(Some).chain([None]) {
-        lines.extend([Line::Bar(device), Line::Figure(device)]);
+        lines.extend([CompareLine::Bar(device), CompareLine::Figure(device)]);
     }
     for group in groups {
-        lines.extend([Line::Blank, Line::Title(group.title)]);
-        lines.extend(group.rows.iter().map(Line::Figures));
+        lines.extend([CompareLine::Blank, CompareLine::Title(group.title)]);
+        lines.extend(group.rows.iter().map(CompareLine::Figures));
     }
     lines
 }
 
 /// The head of a column, `rows` high with the blank one.
-fn head(column: &Column<'_>, rows: u16, chosen: bool, place: Rect, theme: Theme, buffer: &mut Buffer) {
+fn head(column: &PlanColumn<'_>, rows: u16, chosen: bool, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.bold(Hue::Text) };
     if chosen {
         buffer.set_style(Rect { height: 1, ..place }, theme.selected());
@@ -189,70 +189,71 @@ fn head(column: &Column<'_>, rows: u16, chosen: bool, place: Rect, theme: Theme,
     // an engine's release is what may tell it from the one beside it
     let (name, fact) = column.title.split_at(column.title.rfind(" · ").unwrap_or(column.title.len()));
     let title = named(name, fact, place.width);
-    Pen::new(buffer, before, 0).put(if chosen { "▸" } else { " " }, ink).put(&title, ink);
+    RowWriter::new(buffer, before, 0).put(if chosen { "▸" } else { " " }, ink).put(&title, ink);
     match &column.plan {
         Ok(plan) => {
-            let (mark, hue) = sign(plan.standing());
+            let (mark, hue) = sign(plan.fit_status());
             let fact = quantisation(&plan.model);
-            let mut pen = Pen::new(buffer, place, 1);
+            let mut writer = RowWriter::new(buffer, place, 1);
             if rows == HEAD {
-                pen.put(&plan.model.name, theme.ink(Hue::Text)).put(&fact, theme.ink(Hue::Dim));
+                writer.put(&plan.model.name, theme.ink(Hue::Text)).put(&fact, theme.ink(Hue::Dim));
             } else {
-                pen.put(&shortened(&plan.model.name, place.width), theme.ink(Hue::Text));
-                Pen::new(buffer, place, 2).put(fact.trim_start_matches(" · "), theme.ink(Hue::Dim));
+                writer.put(&shortened(&plan.model.name, place.width), theme.ink(Hue::Text));
+                RowWriter::new(buffer, place, 2).put(fact.trim_start_matches(" · "), theme.ink(Hue::Dim));
             }
-            Pen::new(buffer, place, rows - 2).put(&format!("{mark} {}", plan.standing().headline()), theme.bold(hue));
+            RowWriter::new(buffer, place, rows - 2)
+                .put(&format!("{mark} {}", plan.fit_status().headline()), theme.bold(hue));
         }
         Err(why) => {
-            Pen::new(buffer, place, 1).put("✗ No plan", theme.bold(Hue::Over));
-            Pen::new(buffer, place, 2).put(why, theme.ink(Hue::Over));
+            RowWriter::new(buffer, place, 1).put("✗ No plan", theme.bold(Hue::Over));
+            RowWriter::new(buffer, place, 2).put(why, theme.ink(Hue::Over));
         }
     }
 }
 
-fn name(line: &Line<'_>, plans: &[Option<&Plan>], place: Rect, theme: Theme, buffer: &mut Buffer) {
-    let mut pen = Pen::new(buffer, place, 0);
+fn name(line: &CompareLine<'_>, plans: &[Option<&Plan>], place: Rect, theme: Theme, buffer: &mut Buffer) {
+    let mut writer = RowWriter::new(buffer, place, 0);
     match line {
-        Line::Title(title) => drop(pen.put(title, theme.bold(Hue::Focus))),
-        Line::Figures(row) if row.differs() => {
-            pen.put("≠ ", theme.bold(Hue::Focus)).put(&row.name, theme.bold(Hue::Text));
+        CompareLine::Title(title) => drop(writer.put(title, theme.bold(Hue::Focus))),
+        CompareLine::Figures(row) if row.differs() => {
+            writer.put("≠ ", theme.bold(Hue::Focus)).put(&row.name, theme.bold(Hue::Text));
         }
-        Line::Figures(row) => drop(pen.skip(2).put(&row.name, theme.ink(Hue::Dim))),
-        Line::Bar(device) => {
+        CompareLine::Figures(row) => drop(writer.skip(2).put(&row.name, theme.ink(Hue::Dim))),
+        CompareLine::Bar(device) => {
             let most = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
             let ink = theme.device(device.unwrap_or(most), most + 1);
             let id = (0..plans.len()).find_map(|at| self::device(plans, at, *device)).map(|device| device.id.as_str());
-            pen.skip(2).put(id.filter(|_| device.is_some()).unwrap_or("RAM"), ink);
+            writer.skip(2).put(id.filter(|_| device.is_some()).unwrap_or("RAM"), ink);
         }
-        Line::Figure(_) => drop(pen.skip(2).put("used of free", theme.ink(Hue::Dim))),
-        Line::Blank => {}
+        CompareLine::Figure(_) => drop(writer.skip(2).put("used of free", theme.ink(Hue::Dim))),
+        CompareLine::Blank => {}
     }
 }
 
-fn figures(row: &Row, at: usize, place: Rect, theme: Theme, buffer: &mut Buffer) {
+fn figures(row: &ComparisonRow, at: usize, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let (Some(figure), Some(first)) = (row.figures.get(at), row.figures.first()) else { return };
     let against = figure.against(first);
     let ink = match against {
         _ if !row.differs() => theme.ink(Hue::Dim),
-        Against::Same => theme.ink(Hue::Text),
+        Difference::Same => theme.ink(Hue::Text),
         _ => theme.bold(Hue::Focus),
     };
-    let mut pen = Pen::new(buffer, place, 0);
-    pen.put(&figure.to_string(), ink);
-    if *figure == Figure::Nothing {
+    let mut writer = RowWriter::new(buffer, place, 0);
+    writer.put(&figure.to_string(), ink);
+    if *figure == ComparedValue::Nothing {
         return;
     }
     let (direction, by) = match against {
-        Against::More(by) => (" ▲", format!(" {by}")),
-        Against::Less(by) => (" ▼", format!(" {by}")),
-        Against::Higher => (" ▲", String::new()),
-        Against::Lower => (" ▼", String::new()),
-        Against::Same | Against::Other => return,
+        Difference::More(by) => (" ▲", format!(" {by}")),
+        Difference::Less(by) => (" ▼", format!(" {by}")),
+        Difference::Higher => (" ▲", String::new()),
+        Difference::Lower => (" ▼", String::new()),
+        Difference::Same | Difference::Other => return,
     };
-    pen.put(direction, theme.ink(Hue::Cache));
+    writer.put(direction, theme.ink(Hue::Cache));
     // whole or not at all
-    if pen::width(&by) <= pen.room() {
-        pen.put(&by, theme.ink(Hue::Cache));
+    if row_writer::width(&by) <= writer.room() {
+        writer.put(&by, theme.ink(Hue::Cache));
     }
 }
 
@@ -276,5 +277,5 @@ fn asked(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, th
     let ink = if own.is_over() { theme.bold(Hue::Over) } else { theme.ink(Hue::Dim) };
     let over = if own.is_over() { " ✗ over" } else { "" };
     let [long, short] = [figure::of, figure::of_in_short].map(|of| format!("{}{over}", of(own.asked(), own.free)));
-    Pen::new(buffer, place, 0).put(if pen::width(&long) <= place.width { &long } else { &short }, ink);
+    RowWriter::new(buffer, place, 0).put(if row_writer::width(&long) <= place.width { &long } else { &short }, ink);
 }

@@ -3,18 +3,18 @@
 use ratatui::buffer::Buffer;
 use ratatui::text::{Line, Span};
 
-use super::page::Page;
-use crate::engine::Choice;
+use super::page::TextPage;
+use crate::engine::EngineVersion;
 use crate::tui::app::App;
 use crate::tui::theme::Hue;
 
 /// Draws the page with the choice at place `at` chosen.
 pub fn draw(app: &App, at: usize, buffer: &mut Buffer) {
     let theme = app.theme;
-    let mut page = Page::new(app);
+    let mut page = TextPage::new(app);
     page.text("The program that places the layers, and its release. Enter applies, Esc cancels.", Hue::Dim);
     page.blank();
-    for (place, choice) in Choice::all().into_iter().enumerate() {
+    for (place, choice) in EngineVersion::all().into_iter().enumerate() {
         let chosen = place == at;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
         let now = if choice == app.choice() { "  in use" } else { "" };
@@ -24,7 +24,7 @@ pub fn draw(app: &App, at: usize, buffer: &mut Buffer) {
         ]));
     }
     page.blank();
-    if let Some(choice) = Choice::all().get(at) {
+    if let Some(choice) = EngineVersion::all().get(at) {
         page.text(&format!("plimsoll {}", choice.options()), Hue::Dim);
     }
     page.draw(app, "Engine", 0, buffer);

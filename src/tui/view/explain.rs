@@ -6,16 +6,16 @@ use ratatui::text::{Line, Span};
 use super::figure::exactly;
 use super::graph;
 use super::layers::{device_name, layer_name};
-use super::page::Page;
+use super::page::TextPage;
 use super::peaks;
 use crate::gguf::Tensor;
-use crate::model::{Group, Model};
+use crate::model::{Model, TensorGroup};
 use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, OwnCache, Plan, Term, Why};
 use crate::settings::knob::Knob;
-use crate::tui::app::{App, Subject};
+use crate::tui::app::{App, ExplainTarget};
 use crate::tui::regions;
 use crate::tui::theme::Hue;
-use crate::tui::widget::pen::shortened;
+use crate::tui::widget::row_writer::shortened;
 use crate::units::{Bytes, grouped};
 
 /// Cells for a name.
@@ -26,23 +26,23 @@ const SHAPES: u16 = 20;
 const SIZES: u16 = 9;
 
 /// Draws the page on `subject`.
-pub fn draw(app: &App, subject: Subject, scroll: u16, buffer: &mut Buffer) {
+pub fn draw(app: &App, subject: ExplainTarget, scroll: u16, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
-    let mut page = Page::new(app);
+    let mut page = TextPage::new(app);
     let title = match subject {
-        Subject::Knob(knob) => {
+        ExplainTarget::Knob(knob) => {
             on_knob(app, plan, knob, &mut page);
             knob.title().to_owned()
         }
-        Subject::Layer(layer) => {
+        ExplainTarget::Layer(layer) => {
             on_layer(app, plan, layer, &mut page);
             layer_name(plan, layer)
         }
-        Subject::Device(device) => {
+        ExplainTarget::Device(device) => {
             on_device(app, plan, device, &mut page);
             device_name(plan, device).to_owned()
         }
-        Subject::Graph(line) => on_graph(app, plan, line, &mut page),
+        ExplainTarget::Graph(line) => on_graph(app, plan, line, &mut page),
     };
     page.heading("Confidence");
     let sure = match plan.confidence {
@@ -60,9 +60,9 @@ pub(super) fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut Page) {
+fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
-    page.text(knob.says(), Hue::Text);
+    page.text(knob.description(), Hue::Text);
     page.blank();
     let chosen = knob.chosen(&app.settings, &app.bounds);
     page.pair("set to", NAMES, &chosen.map_or_else(|| on_auto(knob).to_owned(), |value| knob.show(value)), text);
@@ -95,7 +95,7 @@ const fn on_auto(knob: Knob) -> &'static str {
     }
 }
 
-fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
+fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
     let Some(layer) = plan.layers.get(index) else { return };
     page.pair("device", NAMES, &home(plan, layer.device), text);
@@ -103,13 +103,13 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut Page) {
     page.pair("weights", NAMES, &exactly(layer.weights), text);
     page.pair("cache", NAMES, &exactly(layer.cache), text);
     if layer.cache > Bytes::ZERO {
-        term(&layer.cache_from, page);
-        legend(plan, &[&layer.cache_from.formula], page, app);
+        term(&layer.cache_term, page);
+        legend(plan, &[&layer.cache_term.formula], page, app);
     }
     if let Some(own) = plan.own_caches.as_ref().and_then(|own| own.layers.get(index)) {
         page.heading("Allocated by Ollama's own engine");
         page.pair("cache", NAMES, &exactly(own.bytes()), text);
-        page.pair("holds", NAMES, &own.says(), text);
+        page.pair("holds", NAMES, &own.description(), text);
         if own.checkpoints > Bytes::ZERO {
             page.pair("checkpoints", NAMES, &format!("up to {}", exactly(own.checkpoints)), text);
         }
@@ -138,7 +138,7 @@ fn tensors_of<'a>(model: &'a Model, plan: &Plan, index: usize) -> Vec<&'a Tensor
     if index + 1 == plan.layers.len() {
         model.output_tensors().collect()
     } else {
-        model.tensors(Group::Block(index)).collect()
+        model.tensors(TensorGroup::Block(index)).collect()
     }
 }
 
@@ -170,7 +170,7 @@ fn because(plan: &Plan, why: &Why) -> String {
     }
 }
 
-fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
+fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
     let Some(device) = plan.devices.get(index) else { return };
     page.pair("device", NAMES, &home(plan, index), text);
@@ -214,7 +214,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut Page) {
 }
 
 /// What the engine itself would write into its log.
-fn on_estimate(app: &App, estimate: &Estimate, device: &DevicePlan, page: &mut Page) {
+fn on_estimate(app: &App, estimate: &Estimate, device: &DevicePlan, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
     page.heading("As the engine logs it, including its reserves");
     let here = estimate.devices.iter().position(|id| *id == device.id);
@@ -247,14 +247,14 @@ fn layers(device: &DevicePlan, plan: &Plan) -> String {
     }
 }
 
-fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
+fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> String {
     if !plan.graph.peaks.is_empty() {
         return peaks::explain(app, plan, line, page);
     }
     let graph = &plan.graph;
     let used = graph.in_force();
     match regions::graph::lines(plan).get(line) {
-        Some(regions::graph::Line::Term(index)) => {
+        Some(regions::graph::GraphLine::Term(index)) => {
             let Some(found) = used.terms().get(*index) else { return String::new() };
             page.pair("size", NAMES, &exactly(found.bytes), app.theme.ink(Hue::Text));
             page.pair(
@@ -267,7 +267,7 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
             legend(plan, &[&found.formula], page, app);
             found.name.clone()
         }
-        Some(regions::graph::Line::Branch(index)) => {
+        Some(regions::graph::GraphLine::Branch(index)) => {
             let Some(branch) = used.branches.get(*index) else { return String::new() };
             let won = used.branches.get(used.winner).map(|winner| format!("{}, {}", winner.name, winner.bytes));
             page.text(&format!("The largest branch is used: {}.", won.unwrap_or_default()), Hue::Text);
@@ -275,7 +275,7 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
             branch.name.clone()
         }
         found => {
-            let which = if let Some(regions::graph::Line::Size(which)) = found { *which } else { graph.used };
+            let which = if let Some(regions::graph::GraphLine::Size(which)) = found { *which } else { graph.used };
             page.text(&format!("{}.", capital(graph.why.trim_end_matches('.'))), Hue::Text);
             on_size(graph::size(graph, which), page, app);
             let formulas: Vec<&str> =
@@ -289,7 +289,7 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
     }
 }
 
-fn on_size(size: &GraphSize, page: &mut Page, app: &App) {
+fn on_size(size: &GraphSize, page: &mut TextPage, app: &App) {
     page.blank();
     page.pair("size", NAMES, &exactly(size.bytes), app.theme.bold(Hue::Text));
     if size.branches.len() > 1 {
@@ -306,7 +306,7 @@ fn on_size(size: &GraphSize, page: &mut Page, app: &App) {
     }
 }
 
-fn on_branch(branch: &Branch, sign: &str, page: &mut Page, app: &App) {
+fn on_branch(branch: &Branch, sign: &str, page: &mut TextPage, app: &App) {
     page.heading(&format!("{sign}{}   {}", branch.name, branch.bytes));
     for found in &branch.terms {
         page.pair(&found.name, 28, &found.bytes.to_string(), app.theme.ink(Hue::Graph));
@@ -314,7 +314,7 @@ fn on_branch(branch: &Branch, sign: &str, page: &mut Page, app: &App) {
     }
 }
 
-fn term(found: &Term, page: &mut Page) {
+fn term(found: &Term, page: &mut TextPage) {
     page.heading("Formula");
     page.text(&found.formula, Hue::Text);
     // of what is allocated as it is, the numbers are the result
@@ -325,7 +325,7 @@ fn term(found: &Term, page: &mut Page) {
 }
 
 /// The letters that occur in `formulas`.
-fn legend<'a>(plan: &'a Plan, formulas: &[&'a str], page: &mut Page, app: &App) {
+fn legend<'a>(plan: &'a Plan, formulas: &[&'a str], page: &mut TextPage, app: &App) {
     let used = graph::letters(plan, formulas);
     if used.is_empty() {
         return;

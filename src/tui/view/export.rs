@@ -5,18 +5,18 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use tui_input::Input;
 
-use super::page::{self, Page};
+use super::page::{self, TextPage};
 use crate::tui::app::App;
-use crate::tui::app::export::Export;
+use crate::tui::app::export::ExportPage;
 use crate::tui::theme::Hue;
-use crate::tui::widget::pen::width;
+use crate::tui::widget::row_writer::width;
 use crate::tui::widget::{field, panel};
 
 /// Draws the page.
-pub fn draw(app: &App, export: &Export, buffer: &mut Buffer) {
-    let mut page = Page::new(app);
-    forms(app, export, &mut page);
-    page.text(export.form().purpose(), Hue::Dim);
+pub fn draw(app: &App, export: &ExportPage, buffer: &mut Buffer) {
+    let mut page = TextPage::new(app);
+    formats(app, export, &mut page);
+    page.text(export.format().purpose(), Hue::Dim);
     page.blank();
     match &export.text {
         None => page.text("…", Hue::Dim),
@@ -39,13 +39,13 @@ pub fn draw(app: &App, export: &Export, buffer: &mut Buffer) {
 }
 
 /// The forms side by side, on as many lines as they take.
-fn forms(app: &App, export: &Export, page: &mut Page) {
+fn formats(app: &App, export: &ExportPage, page: &mut TextPage) {
     const GAP: u16 = 2;
     let (mut line, mut filled) = (Line::default(), 0);
-    for (place, form) in export.forms.iter().enumerate() {
+    for (place, format) in export.formats.iter().enumerate() {
         let shown = place == export.at;
         let ink = if shown { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
-        let word = format!("{}{}", if shown { "▸" } else { " " }, form.title());
+        let word = format!("{}{}", if shown { "▸" } else { " " }, format.title());
         if filled + width(&word) > page.columns() {
             page.line(std::mem::take(&mut line));
             filled = 0;

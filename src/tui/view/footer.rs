@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use crate::tui::app::{App, Mode};
 use crate::tui::keymap::{self, Hint};
 use crate::tui::theme::Hue;
-use crate::tui::widget::pen::{Pen, width};
+use crate::tui::widget::row_writer::{RowWriter, width};
 
 /// Cells between two of them.
 const GAP: u16 = 2;
@@ -13,8 +13,8 @@ const GAP: u16 = 2;
 /// Draws it.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.footer);
-    let mut pen = Pen::new(buffer, area, 0);
-    pen.skip(1);
+    let mut writer = RowWriter::new(buffer, area, 0);
+    writer.skip(1);
     let said = match &app.mode {
         Mode::Entry(entry) => entry.wrong.as_deref(),
         Mode::Export(page) if page.wrong().is_some() => page.wrong(),
@@ -22,15 +22,15 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         _ => app.notice.as_deref(),
     };
     if let Some(text) = said {
-        pen.put(text, theme.bold(Hue::Cache));
+        writer.put(text, theme.bold(Hue::Cache));
         return;
     }
     let mean = |command| match &app.mode {
         Mode::Teach(teach) if teach.help.is_none() => teach.page_knows(command),
         _ => true,
     };
-    for (key, word) in fitting(keymap::footer(app.scopes(), mean), pen.room()) {
-        pen.put(&key, theme.bold(Hue::Text)).skip(1).put(word, theme.ink(Hue::Dim)).skip(GAP);
+    for (key, word) in fitting(keymap::footer(app.scopes(), mean), writer.room()) {
+        writer.put(&key, theme.bold(Hue::Text)).skip(1).put(word, theme.ink(Hue::Dim)).skip(GAP);
     }
 }
 

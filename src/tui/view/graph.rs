@@ -7,12 +7,12 @@ use super::{figure, peaks};
 use crate::plan::{Branch, GraphPlan, GraphSize, GraphUse, Plan, Symbol, Term};
 use crate::tui::app::App;
 use crate::tui::regions::Panel;
-use crate::tui::regions::graph::{Line, places};
+use crate::tui::regions::graph::{GraphLine, places};
 use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::bar::{self, Part};
+use crate::tui::widget::bar::{self, BarPart};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::Bytes;
 
 /// The size that `which` names.
@@ -36,8 +36,8 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         return;
     }
     let graph = &plan.graph;
-    let aside = format!("{}, {}", graph.in_force().bytes, use_name(graph.used));
-    panel::frame(buffer, area, Panel::Graph.title(), &aside, focused, theme);
+    let right_title = format!("{}, {}", graph.in_force().bytes, use_name(graph.used));
+    panel::frame(buffer, area, Panel::Graph.title(), &right_title, focused, theme);
     let places = places(area, plan, app.panels.cursors.term);
     for (index, line, place) in &places.rows {
         let chosen = focused && *index == app.panels.cursors.term;
@@ -49,7 +49,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     }
     if let Some(why) = places.why {
         for (row, text) in (0..why.height).zip(wrap(&graph.why, why.width)) {
-            Pen::new(buffer, why, row).put(&text, theme.ink(Hue::Dim));
+            RowWriter::new(buffer, why, row).put(&text, theme.ink(Hue::Dim));
         }
     }
     draw_letters(plan, places.letters, theme, buffer);
@@ -68,15 +68,15 @@ fn draw_letters(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
     if symbols.is_empty() || usize::from(place.height) < rows + 1 {
         return;
     }
-    Pen::new(buffer, place, 0).skip(2).put("where", theme.ink(Hue::Dim));
+    RowWriter::new(buffer, place, 0).skip(2).put("where", theme.ink(Hue::Dim));
     let mut row = 1;
     for (symbol, lines) in lines {
-        let mut pen = Pen::new(buffer, place, row);
-        pen.skip(4).put(symbol.letter, theme.ink(Hue::Text)).to(place.x + 4 + letter);
-        pen.put(" = ", theme.ink(Hue::Dim)).put(&symbol.value, theme.ink(Hue::Text));
+        let mut writer = RowWriter::new(buffer, place, row);
+        writer.skip(4).put(symbol.letter, theme.ink(Hue::Text)).to(place.x + 4 + letter);
+        writer.put(" = ", theme.ink(Hue::Dim)).put(&symbol.value, theme.ink(Hue::Text));
         for line in lines {
             let start = place.x + 4 + letter + 3 + value + 1;
-            Pen::new(buffer, place, row).to(start).put(&line, theme.ink(Hue::Dim));
+            RowWriter::new(buffer, place, row).to(start).put(&line, theme.ink(Hue::Dim));
             row += 1;
         }
     }
@@ -96,41 +96,41 @@ const fn use_name(which: GraphUse) -> &'static str {
     }
 }
 
-fn draw_line(app: &App, plan: &Plan, line: Line, place: Rect, chosen: bool, roomy: bool, buffer: &mut Buffer) {
+fn draw_line(app: &App, plan: &Plan, line: GraphLine, place: Rect, chosen: bool, roomy: bool, buffer: &mut Buffer) {
     let theme = app.theme;
     let graph = &plan.graph;
     let used = graph.in_force();
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
     match line {
-        Line::Size(which) => {
+        GraphLine::Size(which) => {
             let bytes = size(graph, which).bytes;
             let was = app.before().map(|before| size(&before.graph, which).bytes);
             let in_force = which == graph.used;
             let sign = if in_force { "● " } else { "○ " };
             let ink = if in_force || chosen { ink } else { theme.ink(Hue::Dim) };
             let most = graph.full.bytes.max(graph.partial.bytes);
-            let row = Row { name: use_name(which), sign, bytes, was, most, ink };
-            row.draw(place, if in_force { Part::Graph } else { Part::InUse }, theme, buffer);
+            let row = TermRow { name: use_name(which), sign, bytes, was, most, ink };
+            row.draw(place, if in_force { BarPart::Graph } else { BarPart::InUse }, theme, buffer);
         }
-        Line::Term(index) => {
+        GraphLine::Term(index) => {
             let Some(term) = used.terms().get(index) else { return };
             let was = app.before().and_then(|before| term_before(before, term));
             let most = used.terms().first().map_or(Bytes::ZERO, |term| term.bytes);
-            let row = Row { name: &term.name, sign: "  ", bytes: term.bytes, was, most, ink };
-            row.draw(place, Part::Graph, theme, buffer);
+            let row = TermRow { name: &term.name, sign: "  ", bytes: term.bytes, was, most, ink };
+            row.draw(place, BarPart::Graph, theme, buffer);
             if roomy {
                 let room = place.width.saturating_sub(4);
                 let whole = format!("{} = {}", term.formula, term.numbers);
                 let text = if width(&whole) <= room { whole } else { term.formula.clone() };
-                Pen::new(buffer, place, 1).skip(4).put(&text, theme.ink(Hue::Dim));
+                RowWriter::new(buffer, place, 1).skip(4).put(&text, theme.ink(Hue::Dim));
             }
         }
-        Line::Branch(index) => {
+        GraphLine::Branch(index) => {
             let Some(Branch { name, bytes, .. }) = used.branches.get(index) else { return };
             let ink = if chosen { ink } else { theme.ink(Hue::Dim) };
             let most = used.branches.iter().map(|branch| branch.bytes).max().unwrap_or_default();
-            let row = Row { name, sign: "○ ", bytes: *bytes, was: None, most, ink };
-            row.draw(place, Part::InUse, theme, buffer);
+            let row = TermRow { name, sign: "○ ", bytes: *bytes, was: None, most, ink };
+            row.draw(place, BarPart::InUse, theme, buffer);
         }
     }
 }
@@ -142,10 +142,10 @@ fn term_before(before: &Plan, term: &Term) -> Option<Bytes> {
 /// Cells of the longest names, `attention mask or activations`, with a sign, a size, its mark and a gap.
 const NAMED: u16 = 42;
 /// Fewest cells of a bar that lies; where there are less, it stands in the one before the name.
-const LEAST_BAR: u16 = 3;
+const MIN_BAR: u16 = 3;
 
 /// A name, its bytes, and a bar of them.
-pub(super) struct Row<'a> {
+pub(super) struct TermRow<'a> {
     pub name: &'a str,
     pub sign: &'a str,
     pub bytes: Bytes,
@@ -154,23 +154,23 @@ pub(super) struct Row<'a> {
     pub ink: ratatui::style::Style,
 }
 
-impl Row<'_> {
+impl TermRow<'_> {
     /// `attention scores      512 MiB  ████████`
-    pub(super) fn draw(&self, place: Rect, part: Part, theme: Theme, buffer: &mut Buffer) {
+    pub(super) fn draw(&self, place: Rect, part: BarPart, theme: Theme, buffer: &mut Buffer) {
         let beside_names = place.width.saturating_sub(NAMED);
-        let bar_width = if beside_names < LEAST_BAR { 0 } else { (place.width / 5).min(beside_names).min(20) };
+        let bar_width = if beside_names < MIN_BAR { 0 } else { (place.width / 5).min(beside_names).min(20) };
         let bar_place = Rect { x: place.right().saturating_sub(bar_width), width: bar_width, height: 1, ..place };
         bar::plain(buffer, bar_place, self.most, part, self.bytes, theme);
         let gap = u16::from(bar_width > 0);
         let text = Rect { width: place.width.saturating_sub(bar_width + gap), ..place };
         let style = figure::style(&self.bytes, self.was.as_ref(), theme, Hue::Text);
-        let mut pen = Pen::new(buffer, text, 0);
-        pen.right(figure::mark(&self.bytes, self.was.as_ref()), style).right(&self.bytes.to_string(), style);
-        pen.right(" ", self.ink).put(self.sign, self.ink).put(self.name, self.ink);
+        let mut writer = RowWriter::new(buffer, text, 0);
+        writer.right(figure::mark(&self.bytes, self.was.as_ref()), style).right(&self.bytes.to_string(), style);
+        writer.right(" ", self.ink).put(self.sign, self.ink).put(self.name, self.ink);
         if bar_width == 0 && self.sign.trim().is_empty() {
             let eighths = (self.bytes.share_of(self.most).0 * 8.0).ceil() as usize;
-            let standing = eighths.checked_sub(1).and_then(|eighths| LOWER.get(eighths.min(LOWER.len() - 1)));
-            Pen::new(buffer, place, 0).put(standing.copied().unwrap_or(" "), theme.ink(Hue::Graph));
+            let fit_status = eighths.checked_sub(1).and_then(|eighths| LOWER.get(eighths.min(LOWER.len() - 1)));
+            RowWriter::new(buffer, place, 0).put(fit_status.copied().unwrap_or(" "), theme.ink(Hue::Graph));
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::model::ModelSummary;
 use crate::tui::app::{App, Load};
 use crate::tui::regions::header::HELP;
 use crate::tui::theme::Hue;
-use crate::tui::widget::pen::{Pen, width};
+use crate::tui::widget::row_writer::{RowWriter, width};
 
 /// Draws it.
 pub fn draw(app: &App, buffer: &mut Buffer) {
@@ -15,31 +15,31 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     let (engine, machine) = (app.engine_written(), app.machine_written());
     let area = app.regions.header;
 
-    let mut pen = Pen::new(buffer, area, 0);
-    pen.put(" plimsoll", theme.bold(Hue::Weights)).skip(2);
-    pen.right(HELP, theme.ink(Hue::Dim)).right("  ", theme.ink(Hue::Dim));
+    let mut writer = RowWriter::new(buffer, area, 0);
+    writer.put(" plimsoll", theme.bold(Hue::Weights)).skip(2);
+    writer.right(HELP, theme.ink(Hue::Dim)).right("  ", theme.ink(Hue::Dim));
     if app.header().names_engine() {
-        pen.right(&machine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
-        pen.right(&engine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
+        writer.right(&machine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
+        writer.right(&engine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
     } else {
-        pen.right(&machine, theme.ink(Hue::Text)).right("  ", theme.ink(Hue::Dim));
+        writer.right(&machine, theme.ink(Hue::Text)).right("  ", theme.ink(Hue::Dim));
     }
     match (&app.loading.state, app.plan.as_ref().map(|plan| &plan.model)) {
         (Load::Running { name, .. }, _) => {
-            pen.put(&format!("reading {name}…"), theme.bold(Hue::Cache));
-            pen.put("  Esc stops", theme.ink(Hue::Dim));
+            writer.put(&format!("reading {name}…"), theme.bold(Hue::Cache));
+            writer.put("  Esc stops", theme.ink(Hue::Dim));
         }
         (_, Some(model)) => {
-            pen.put(&model.name, theme.bold(Hue::Text));
+            writer.put(&model.name, theme.bold(Hue::Text));
             for fact in facts(model) {
                 // whole or not at all
-                if width(&fact) <= pen.room() {
-                    pen.put(&fact, theme.ink(Hue::Dim));
+                if width(&fact) <= writer.room() {
+                    writer.put(&fact, theme.ink(Hue::Dim));
                 }
             }
         }
         (_, None) => {
-            pen.put("no model yet", theme.ink(Hue::Dim));
+            writer.put("no model yet", theme.ink(Hue::Dim));
         }
     }
 }

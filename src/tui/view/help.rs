@@ -2,7 +2,7 @@
 
 use ratatui::buffer::Buffer;
 
-use super::page::{Page, WIDTH};
+use super::page::{TextPage, WIDTH};
 use crate::tui::app::App;
 use crate::tui::keymap::Scope;
 use crate::tui::theme::Hue;
@@ -10,15 +10,15 @@ use crate::tui::theme::Hue;
 /// Draws the page, in two columns where there is room.
 pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
     let page = if app.regions.screen.width >= WIDTH {
-        let (mut left, mut right) = (Page::half(app), Page::half(app));
+        let (mut left, mut right) = (TextPage::half(app), TextPage::half(app));
         rest(&mut right);
         for scope in Scope::ALL {
             let shorter = if left.height() <= right.height() { &mut left } else { &mut right };
             keys(app, scope, shorter);
         }
-        Page::beside(left, right)
+        TextPage::beside(left, right)
     } else {
-        let mut page = Page::new(app);
+        let mut page = TextPage::new(app);
         for scope in Scope::ALL {
             keys(app, scope, &mut page);
             // the planner's keys are its last; those of other pages can wait
@@ -31,14 +31,14 @@ pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
     page.draw(app, "Keys", scroll, buffer);
 }
 
-fn keys(app: &App, scope: Scope, page: &mut Page) {
+fn keys(app: &App, scope: Scope, page: &mut TextPage) {
     page.heading(scope.heading());
     for binding in scope.bindings() {
-        page.pair(&binding.names(), 9, binding.says, app.theme.ink(Hue::Text));
+        page.pair(&binding.names(), 9, binding.description, app.theme.ink(Hue::Text));
     }
 }
 
-fn rest(page: &mut Page) {
+fn rest(page: &mut TextPage) {
     page.heading("Mouse");
     page.text(
         "Drag sliders, click anything to open it, scroll over a knob to change it. The top line opens the \

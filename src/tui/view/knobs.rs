@@ -8,19 +8,19 @@ use super::figure;
 use crate::answer::cliffs::Cliff;
 use crate::settings::knob::{Knob, Stops};
 use crate::tui::app::cliffs::edge;
-use crate::tui::app::{App, Entry, Mode, Text};
+use crate::tui::app::{App, Mode, TextEntry, TextOrigin};
 use crate::tui::regions::{KnobRow, Panel};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width};
-use crate::tui::widget::slider::{Limit, Slider, Tick};
+use crate::tui::widget::row_writer::{RowWriter, width};
+use crate::tui::widget::slider::{Slider, SliderLimit, Tick};
 
 /// Draws them.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let focused = app.panels.focus == Panel::Knobs;
-    let (area, title, asides) = (app.regions.knobs, Panel::Knobs.title(), asides(app));
-    let aside = panel::fitting(area, title, asides.iter().map(String::as_str));
-    panel::frame(buffer, area, title, aside, focused, app.theme);
+    let (area, title, right_titles) = (app.regions.knobs, Panel::Knobs.title(), right_titles(app));
+    let right_title = panel::fitting(area, title, right_titles.iter().map(String::as_str));
+    panel::frame(buffer, area, title, right_title, focused, app.theme);
     for &knob in &app.knobs.offered {
         if let Some(places) = app.knob_row(knob) {
             draw_knob(app, knob, places, focused && knob == app.knobs.focus, buffer);
@@ -29,7 +29,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
 }
 
 /// Which knobs are seen where not all have room, and what the mark on a slider means; the longest first.
-fn asides(app: &App) -> Vec<String> {
+fn right_titles(app: &App) -> Vec<String> {
     let (seen, count) = (app.regions.knobs_at_once(), app.knobs.offered.len());
     let marks = app.limits.found.is_some() && !app.machine.gpus.is_empty();
     let range = format!("{}-{} of {count} ↑↓", app.knobs.first + 1, app.knobs.first + seen);
@@ -47,9 +47,9 @@ fn draw_knob(app: &App, knob: Knob, places: KnobRow, focused: bool, buffer: &mut
         buffer.set_style(places.row.intersection(buffer.area), theme.selected());
     }
     let ink = if focused { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-    let held = if app.is_held(knob) { "◆" } else { " " };
-    let mut pen = Pen::new(buffer, places.title, 0);
-    pen.put(held, theme.bold(Hue::Cache)).put(if focused { "▸ " } else { "  " }, ink).put(knob.title(), ink);
+    let held = if app.is_locked(knob) { "◆" } else { " " };
+    let mut writer = RowWriter::new(buffer, places.title, 0);
+    writer.put(held, theme.bold(Hue::Cache)).put(if focused { "▸ " } else { "  " }, ink).put(knob.title(), ink);
     if let Some(words) = knob.words() {
         draw_words(app, knob, focused, &words, places, buffer);
         return;
@@ -69,7 +69,7 @@ fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &m
         Knob::CpuMoe => app.limit(knob).filter(|&least| least > stops.first()),
         _ => app.limit(knob).filter(|&most| most < stops.last()),
     };
-    let side = if knob == Knob::CpuMoe { Limit::Least } else { Limit::Most };
+    let side = if knob == Knob::CpuMoe { SliderLimit::Least } else { SliderLimit::Most };
     let slider = Slider {
         at: stops.fraction(app.value(knob)),
         limit: limit.map(|value| side(stops.fraction(value))),
@@ -102,15 +102,15 @@ fn draw_value(app: &App, knob: Knob, place: Rect, buffer: &mut Buffer) {
         _ => figure::style(&value, changed.as_ref(), theme, Hue::Text),
     };
     let text = knob.show(value);
-    let mut pen = Pen::new(buffer, place, 0);
-    pen.right(" ", style).right(&text, style);
-    let aside = match (chosen, effect) {
+    let mut writer = RowWriter::new(buffer, place, 0);
+    writer.right(" ", style).right(&text, style);
+    let right_title = match (chosen, effect) {
         (None, _) => "auto".to_owned(),
         (Some(chosen), Some(effect)) if chosen != effect => format!("→{}", knob.show(effect)),
         _ => String::new(),
     };
-    if !aside.is_empty() && width(&aside) + 1 < pen.room() {
-        pen.skip(1).put(&aside, theme.ink(if chosen.is_none() { Hue::Dim } else { Hue::Over }));
+    if !right_title.is_empty() && width(&right_title) + 1 < writer.room() {
+        writer.skip(1).put(&right_title, theme.ink(if chosen.is_none() { Hue::Dim } else { Hue::Over }));
     }
 }
 
@@ -126,37 +126,37 @@ fn draw_words(app: &App, knob: Knob, focused: bool, words: &[&str], places: Knob
             true => theme.ink(Hue::Text).add_modifier(Modifier::BOLD),
             false => theme.ink(Hue::Dim),
         };
-        let mut pen = Pen::new(buffer, *place, 0);
+        let mut writer = RowWriter::new(buffer, *place, 0);
         if at == value {
-            pen.put("▸", style).put(word, style).put("◂", style);
+            writer.put("▸", style).put(word, style).put("◂", style);
         } else {
-            pen.skip(1).put(word, style);
+            writer.skip(1).put(word, style);
         }
     }
     let used = cells.last().map_or(places.track.x, |last| last.right());
     let rest = Rect { x: used, width: places.row.right().saturating_sub(used), ..places.row };
-    let mut pen = Pen::new(buffer, rest, 0);
+    let mut writer = RowWriter::new(buffer, rest, 0);
     match effect {
         Some(effect) if chosen && effect != value => {
             let text = words.get(effect).map(|word| format!("→{word} ")).unwrap_or_default();
-            pen.right(&text, theme.bold(Hue::Over));
+            writer.right(&text, theme.bold(Hue::Over));
         }
         _ if !chosen => {
-            pen.right("auto ", theme.ink(Hue::Dim));
+            writer.right("auto ", theme.ink(Hue::Dim));
         }
         _ => {}
     }
 }
 
-fn draw_entry(entry: &Entry, place: Rect, theme: Theme, buffer: &mut Buffer) {
+fn draw_entry(entry: &TextEntry, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let ink = if entry.wrong.is_some() { theme.bold(Hue::Over) } else { theme.bold(Hue::Focus) };
     buffer.set_style(place.intersection(buffer.area), theme.selected());
     let room = place.width.saturating_sub(2);
     let scroll = entry.input.visual_scroll(usize::from(room));
     let shown: String = entry.input.value().chars().skip(scroll).take(usize::from(room)).collect();
     // what goes with the next letter is marked as a whole
-    let ink = if entry.text == Text::Offered { ink.add_modifier(Modifier::REVERSED) } else { ink };
-    Pen::new(buffer, place, 0).skip(1).put(&shown, ink);
+    let ink = if entry.text == TextOrigin::Suggested { ink.add_modifier(Modifier::REVERSED) } else { ink };
+    RowWriter::new(buffer, place, 0).skip(1).put(&shown, ink);
     let cursor = place.x + 1 + (entry.input.visual_cursor().saturating_sub(scroll) as u16).min(room);
     if let Some(cell) = buffer.cell_mut((cursor, place.y)) {
         cell.modifier.insert(Modifier::REVERSED);

@@ -5,15 +5,15 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use crate::machine::DeviceKind;
-use crate::plan::{LayerPlan, Plan, Standing};
+use crate::plan::{FitStatus, LayerPlan, Plan};
 use crate::tui::app::{App, Known};
 use crate::tui::regions::Panel;
 use crate::tui::regions::layers::{AXIS, columns};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::bar::Part;
-use crate::tui::widget::columns::{self, Columns, ELSEWHERE, Stack};
+use crate::tui::widget::bar::BarPart;
+use crate::tui::widget::columns::{self, ColumnHeights, Columns, ELSEWHERE};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::Bytes;
 
 /// How much taller than the blocks the output layer may make the picture before it is cut.
@@ -40,14 +40,14 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     };
     let blocks = plan.layers.len().saturating_sub(1);
     let columns = columns(area, blocks);
-    let mut aside = format!("{} of {} on GPU", plan.on_gpus(), plan.layers.len());
+    let mut right_title = format!("{} of {} on GPU", plan.on_gpus(), plan.layers.len());
     if columns.per_column > 1 {
-        aside = format!("{aside}, {} per col", columns.per_column);
+        right_title = format!("{right_title}, {} per col", columns.per_column);
     }
-    if matches!(plan.standing(), Standing::PartInRam(_)) {
-        aside = format!("{aside}, part in RAM");
+    if matches!(plan.fit_status(), FitStatus::PartInRam(_)) {
+        right_title = format!("{right_title}, part in RAM");
     }
-    panel::frame(buffer, area, Panel::Layers.title(), &aside, focused, theme);
+    panel::frame(buffer, area, Panel::Layers.title(), &right_title, focused, theme);
     let key = key(&columns);
     match key {
         Some(place) => draw_key(app, plan, place, buffer),
@@ -61,14 +61,14 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
 /// more; returns what the full height stands for.
 pub fn picture(plan: &Plan, columns: &Columns, cursor: Option<usize>, theme: Theme, buffer: &mut Buffer) -> Bytes {
     let blocks = plan.layers.len().saturating_sub(1);
-    let groups: Vec<Group> = groups(plan, columns);
-    let tallest = groups.iter().filter(|group| group.first < blocks).map(Group::all).max().unwrap_or_default();
-    let output = groups.last().map(Group::all).unwrap_or_default();
+    let groups: Vec<LayerColumn> = groups(plan, columns);
+    let tallest = groups.iter().filter(|group| group.first < blocks).map(LayerColumn::all).max().unwrap_or_default();
+    let output = groups.last().map(LayerColumn::all).unwrap_or_default();
     let scale = if output.share_of(tallest).0 <= TALLEST_OUTPUT { tallest.max(output) } else { tallest };
     let scale = if scale == Bytes::ZERO { output } else { scale };
     for group in &groups {
         let (x, cells) = columns.place(group.first);
-        let stack = Stack {
+        let stack = ColumnHeights {
             weights: group.weights.share_of(scale).0,
             elsewhere: group.elsewhere.share_of(scale).0,
             cache: group.cache.share_of(scale).0,
@@ -95,8 +95,8 @@ fn axis(buffer: &mut Buffer, panel: Rect, columns: &Columns, scale: Bytes, theme
             _ => String::new(),
         };
         let sign = if text.is_empty() { "│" } else { "┤" };
-        let mut pen = Pen::new(buffer, place, row);
-        pen.right(sign, theme.ink(Hue::Border)).right(&text, theme.ink(Hue::Dim));
+        let mut writer = RowWriter::new(buffer, place, row);
+        writer.right(sign, theme.ink(Hue::Border)).right(&text, theme.ink(Hue::Dim));
     }
 }
 
@@ -104,23 +104,26 @@ fn axis(buffer: &mut Buffer, panel: Rect, columns: &Columns, scale: Bytes, theme
 fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let Some(layer) = plan.layers.get(app.panels.cursors.layer) else { return };
-    let mut pen = Pen::new(buffer, place, 1);
-    pen.put(&layer_name(plan, app.panels.cursors.layer), theme.bold(Hue::Text)).put(" → ", theme.ink(Hue::Dim));
-    pen.put(device_name(plan, layer.device), theme.device(layer.device, plan.devices.len()));
-    for (row, (part, bytes)) in (2..).zip([(Part::Cache, layer.cache), (Part::Weights, layer.weights)]) {
+    let mut writer = RowWriter::new(buffer, place, 1);
+    writer.put(&layer_name(plan, app.panels.cursors.layer), theme.bold(Hue::Text)).put(" → ", theme.ink(Hue::Dim));
+    writer.put(device_name(plan, layer.device), theme.device(layer.device, plan.devices.len()));
+    for (row, (part, bytes)) in (2..).zip([(BarPart::Cache, layer.cache), (BarPart::Weights, layer.weights)]) {
         let (sample, ink) = part.sample(theme);
-        let mut pen = Pen::new(buffer, place, row);
-        pen.put(sample, ink).skip(1).put(&format!("{:<8}{:>8}", part.word(), bytes.to_string()), theme.ink(Hue::Text));
+        let mut writer = RowWriter::new(buffer, place, row);
+        writer
+            .put(sample, ink)
+            .skip(1)
+            .put(&format!("{:<8}{:>8}", part.word(), bytes.to_string()), theme.ink(Hue::Text));
     }
     if layer.elsewhere() > Bytes::ZERO {
         let ((sample, ink), word) = away(theme);
         let text = format!("{word:<9}{:>7}", layer.elsewhere().to_string());
-        Pen::new(buffer, place, 4).put(sample, ink).skip(1).put(&text, theme.ink(Hue::Text));
+        RowWriter::new(buffer, place, 4).put(sample, ink).skip(1).put(&text, theme.ink(Hue::Text));
     }
 }
 
 /// The layers that share a column.
-struct Group {
+struct LayerColumn {
     first: usize,
     last: usize,
     weights: Bytes,
@@ -131,7 +134,7 @@ struct Group {
     mixed: bool,
 }
 
-impl Group {
+impl LayerColumn {
     /// The mean of `layers`, so that columns of different numbers of layers can be compared.
     fn of(first: usize, layers: &[LayerPlan]) -> Self {
         let count = layers.len().max(1) as u64;
@@ -157,11 +160,13 @@ impl Group {
     }
 }
 
-fn groups(plan: &Plan, columns: &Columns) -> Vec<Group> {
+fn groups(plan: &Plan, columns: &Columns) -> Vec<LayerColumn> {
     let (blocks, output) = plan.layers.split_at(plan.layers.len().saturating_sub(1));
-    let shared =
-        blocks.chunks(columns.per_column).enumerate().map(|(i, layers)| Group::of(i * columns.per_column, layers));
-    shared.chain((!output.is_empty()).then(|| Group::of(blocks.len(), output))).collect()
+    let shared = blocks
+        .chunks(columns.per_column)
+        .enumerate()
+        .map(|(i, layers)| LayerColumn::of(i * columns.per_column, layers));
+    shared.chain((!output.is_empty()).then(|| LayerColumn::of(blocks.len(), output))).collect()
 }
 
 /// The glyph that stands for a device under its layers.
@@ -180,7 +185,7 @@ pub fn device_name(plan: &Plan, device: usize) -> &str {
     }
 }
 
-fn homes(buffer: &mut Buffer, columns: &Columns, group: &Group, plan: &Plan, chosen: bool, theme: Theme) {
+fn homes(buffer: &mut Buffer, columns: &Columns, group: &LayerColumn, plan: &Plan, chosen: bool, theme: Theme) {
     let (x, cells) = columns.place(group.first);
     let y = columns.area.bottom();
     let symbol = if group.mixed { '/' } else { glyph(plan, group.device) };
@@ -197,12 +202,12 @@ fn homes(buffer: &mut Buffer, columns: &Columns, group: &Group, plan: &Plan, cho
 }
 
 /// `└── RAM ──┘└──── GPU0 ────┘ out` below the columns.
-fn brackets(buffer: &mut Buffer, columns: &Columns, groups: &[Group], plan: &Plan, theme: Theme) {
+fn brackets(buffer: &mut Buffer, columns: &Columns, groups: &[LayerColumn], plan: &Plan, theme: Theme) {
     let y = columns.area.bottom().saturating_add(1);
     let Some((output, blocks)) = groups.split_last() else { return };
     let mut from = 0;
     while let Some(first) = blocks.get(from) {
-        let same = |group: &&Group| group.device == first.device && !group.mixed && !first.mixed;
+        let same = |group: &&LayerColumn| group.device == first.device && !group.mixed && !first.mixed;
         let count = blocks[from..].iter().take_while(same).count().max(1);
         let start = columns.x(from);
         let end = columns.x(from + count - 1) + columns.thickness();
@@ -212,22 +217,22 @@ fn brackets(buffer: &mut Buffer, columns: &Columns, groups: &[Group], plan: &Pla
     }
     let word = if columns.output_width >= 3 { "out" } else { "o" };
     let place = Rect::new(columns.output_x, y, columns.output_width, 1);
-    Pen::new(buffer, place, 0).put(word, theme.device(output.device, plan.devices.len()));
+    RowWriter::new(buffer, place, 0).put(word, theme.device(output.device, plan.devices.len()));
 }
 
 fn bracket(buffer: &mut Buffer, place: Rect, name: &str, style: Style) {
     let label = format!(" {name} ");
-    let mut pen = Pen::new(buffer, place, 0);
+    let mut writer = RowWriter::new(buffer, place, 0);
     match place.width {
         0 => {}
-        1 => drop(pen.put("│", style)),
+        1 => drop(writer.put("│", style)),
         cells if cells >= width(&label) + 2 => {
             let dashes = cells - 2 - width(&label);
             let line = |n: u16| "─".repeat(usize::from(n));
-            pen.put("└", style).put(&line(dashes / 2), style).put(&label, style);
-            pen.put(&line(dashes - dashes / 2), style).put("┘", style);
+            writer.put("└", style).put(&line(dashes / 2), style).put(&label, style);
+            writer.put(&line(dashes - dashes / 2), style).put("┘", style);
         }
-        cells => drop(pen.put("└", style).put(&"─".repeat(usize::from(cells - 2)), style).put("┘", style)),
+        cells => drop(writer.put("└", style).put(&"─".repeat(usize::from(cells - 2)), style).put("┘", style)),
     }
 }
 
@@ -240,25 +245,25 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
         width: area.width.saturating_sub(4),
         height: 1,
     };
-    let mut pen = Pen::new(buffer, row, 0);
+    let mut writer = RowWriter::new(buffer, row, 0);
     if let Some(layer) = plan.layers.get(app.panels.cursors.layer).filter(|_| focused) {
         let name = layer_name(plan, app.panels.cursors.layer);
-        pen.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
+        writer.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
         let away = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
         // a figure is told whole or not at all
         for (word, bytes) in [("weights", layer.weights), ("cache", layer.cache)].into_iter().chain(away) {
             let text = format!(" {word} {bytes} ");
-            if width(&text) > pen.room() {
+            if width(&text) > writer.room() {
                 break;
             }
-            pen.put(&text, theme.ink(Hue::Text));
+            writer.put(&text, theme.ink(Hue::Text));
         }
         return;
     }
-    let parts = [Part::Weights, Part::Cache].map(|part| (part.sample(theme), part.word()));
+    let parts = [BarPart::Weights, BarPart::Cache].map(|part| (part.sample(theme), part.word()));
     let elsewhere = plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO);
     for ((sample, ink), word) in parts.into_iter().chain(elsewhere.then(|| away(theme))) {
-        pen.put(" ", ink).put(sample, ink).put(" ", ink).put(word, theme.ink(Hue::Dim)).put(" ", ink);
+        writer.put(" ", ink).put(sample, ink).put(" ", ink).put(word, theme.ink(Hue::Dim)).put(" ", ink);
     }
 }
 
@@ -281,6 +286,6 @@ fn empty(app: &App, inner: Rect, buffer: &mut Buffer) {
         (None, false) => String::new(),
     };
     for (row, line) in (1..).zip(wrap(&text, inner.width.saturating_sub(2))) {
-        Pen::new(buffer, inner, row).skip(1).put(&line, app.theme.ink(Hue::Dim));
+        RowWriter::new(buffer, inner, row).skip(1).put(&line, app.theme.ink(Hue::Dim));
     }
 }

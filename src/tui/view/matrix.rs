@@ -5,31 +5,31 @@ use ratatui::layout::Rect;
 
 use super::verdict::sign;
 use crate::answer::sweep::Outcome;
-use crate::plan::Standing;
+use crate::plan::FitStatus;
 use crate::tui::app::App;
-use crate::tui::app::advice::Progress;
-use crate::tui::app::matrix::Grid;
-use crate::tui::inquiry::Cell;
+use crate::tui::app::advice::AnswerState;
+use crate::tui::app::matrix::MatrixPage;
+use crate::tui::query::MatrixCell;
 use crate::tui::theme::glyphs::LEFT;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 
 /// Cells for the rows' values, and fewest and most of a column.
 const NAMES: u16 = 14;
-const LEAST: u16 = 8;
-const MOST: u16 = 18;
+const MIN_COLUMN: u16 = 8;
+const MAX_COLUMN: u16 = 18;
 /// Rows below the cells: a blank one and the reading.
 const BELOW: u16 = 4;
 
 /// Draws the page.
-pub fn draw(app: &App, page: &Grid, buffer: &mut Buffer) {
+pub fn draw(app: &App, page: &MatrixPage, buffer: &mut Buffer) {
     let theme = app.theme;
     let Some(plan) = &app.plan else { return };
-    let place = app.regions.overlay(NAMES + 6 * MOST + 4, u16::MAX);
+    let place = app.regions.overlay(NAMES + 6 * MAX_COLUMN + 4, u16::MAX);
     let Some((rows, columns)) = &page.axes else {
         let inner = panel::overlay(buffer, place, "What fits", &plan.source(), theme);
-        Pen::new(buffer, inner, 0).put("planning…", theme.ink(Hue::Dim));
+        RowWriter::new(buffer, inner, 0).put("planning…", theme.ink(Hue::Dim));
         return;
     };
     let (down, across) = page.size();
@@ -42,16 +42,16 @@ pub fn draw(app: &App, page: &Grid, buffer: &mut Buffer) {
     let inner = panel::overlay(buffer, place, &title, &plan.source(), theme);
 
     let room = inner.width.saturating_sub(NAMES);
-    let fit = usize::from(room / LEAST).clamp(1, across.max(1));
+    let fit = usize::from(room / MIN_COLUMN).clamp(1, across.max(1));
     let first = (page.chosen.1 + 1).saturating_sub(fit).min(across.saturating_sub(fit));
-    let wide = (room / fit as u16).min(MOST);
+    let wide = (room / fit as u16).min(MAX_COLUMN);
     let x = |column: usize| inner.x.saturating_add(NAMES).saturating_add(wide.saturating_mul((column - first) as u16));
     for (column, name) in columns.shown().iter().enumerate().skip(first).take(fit) {
         let chosen = column == page.chosen.1;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
         let place = Rect { x: x(column), width: wide.saturating_sub(1), height: 1, ..inner }.intersection(inner);
         let blank = place.width.saturating_sub(width(name)) / 2;
-        Pen::new(buffer, place, 0).skip(blank).put(name, ink);
+        RowWriter::new(buffer, place, 0).skip(blank).put(name, ink);
     }
 
     let rows_fit = usize::from(inner.height.saturating_sub(2 + BELOW) / tall).max(1);
@@ -62,7 +62,7 @@ pub fn draw(app: &App, page: &Grid, buffer: &mut Buffer) {
         let chosen = row == page.chosen.0;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
         let names = Rect { width: NAMES.saturating_sub(2).min(line.width), ..line };
-        Pen::new(buffer, names, 0).right(" ", ink).right(name, ink);
+        RowWriter::new(buffer, names, 0).right(" ", ink).right(name, ink);
         for column in first..first + fit {
             let place = Rect { x: x(column), width: wide.saturating_sub(1), ..line }.intersection(inner);
             cell(page.cell(row, column), (row, column) == page.chosen, place, theme, buffer);
@@ -74,27 +74,27 @@ pub fn draw(app: &App, page: &Grid, buffer: &mut Buffer) {
 /// The sign, the colour and the words of a plan.
 fn words(outcome: &Result<Outcome, String>) -> (&'static str, Hue, String) {
     let Ok(outcome) = outcome else { return ("✗", Hue::Over, "refused".to_owned()) };
-    let (mark, hue) = sign(outcome.standing());
-    let text = match outcome.standing() {
-        Standing::Fits => "fits".to_owned(),
+    let (mark, hue) = sign(outcome.fit_status());
+    let text = match outcome.fit_status() {
+        FitStatus::Fits => "fits".to_owned(),
         // what is shared is never all or nothing
-        Standing::PartInRam(_) | Standing::Split => format!("{:.0} %", share(outcome) * 100.0),
-        Standing::InRam => "RAM".to_owned(),
-        Standing::DoesNotFit => "over".to_owned(),
+        FitStatus::PartInRam(_) | FitStatus::Split => format!("{:.0} %", share(outcome) * 100.0),
+        FitStatus::InRam => "RAM".to_owned(),
+        FitStatus::DoesNotFit => "over".to_owned(),
     };
     (mark, hue, text)
 }
 
 fn share(outcome: &Outcome) -> f64 {
-    match outcome.standing() {
-        Standing::Fits => 1.0,
+    match outcome.fit_status() {
+        FitStatus::Fits => 1.0,
         _ => outcome.on_gpu.0.clamp(0.01, 0.99),
     }
 }
 
-fn cell(known: Option<&Cell>, chosen: bool, place: Rect, theme: Theme, buffer: &mut Buffer) {
+fn cell(known: Option<&MatrixCell>, chosen: bool, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let Some(known) = known else {
-        Pen::new(buffer, place, 0).skip(place.width / 2).put("·", theme.ink(Hue::Dim));
+        RowWriter::new(buffer, place, 0).skip(place.width / 2).put("·", theme.ink(Hue::Dim));
         return;
     };
     let (mark, hue, text) = words(&known.outcome);
@@ -103,10 +103,10 @@ fn cell(known: Option<&Cell>, chosen: bool, place: Rect, theme: Theme, buffer: &
     if chosen {
         buffer.set_style(place.intersection(buffer.area), theme.selected());
         let ends = Rect { x: place.x.saturating_sub(1), width: place.width + 2, height: 1, ..place };
-        Pen::new(buffer, ends, 0).put("▸", theme.bold(Hue::Focus));
+        RowWriter::new(buffer, ends, 0).put("▸", theme.bold(Hue::Focus));
     }
     let ink = if chosen { theme.bold(hue) } else { theme.ink(hue) };
-    Pen::new(buffer, place, 0).skip(blank).put(&text, ink);
+    RowWriter::new(buffer, place, 0).skip(blank).put(&text, ink);
     if place.height > 1 {
         let share = known.outcome.as_ref().map_or(0.0, share);
         bar(share, hue, Rect { y: place.y + 1, height: 1, ..place }, theme, buffer);
@@ -131,7 +131,7 @@ fn bar(share: f64, hue: Hue, place: Rect, theme: Theme, buffer: &mut Buffer) {
 }
 
 /// What the chosen cell comes to.
-fn reading(page: &Grid, inner: Rect, theme: Theme, buffer: &mut Buffer) {
+fn reading(page: &MatrixPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
     let (row, column) = page.chosen;
     let Some((rows, columns)) = &page.axes else { return };
     let name = |shown: Vec<String>, at: usize| shown.into_iter().nth(at).unwrap_or_default();
@@ -143,8 +143,8 @@ fn reading(page: &Grid, inner: Rect, theme: Theme, buffer: &mut Buffer) {
         name(columns.shown(), column)
     );
     let (headline, hue, text) = match page.cell(row, column) {
-        Some(Cell { outcome: Ok(outcome), note, .. }) => {
-            let (_, hue) = sign(outcome.standing());
+        Some(MatrixCell { outcome: Ok(outcome), note, .. }) => {
+            let (_, hue) = sign(outcome.fit_status());
             let but = note.as_ref().map(|note| format!(" Note: {note}.")).unwrap_or_default();
             let text = format!(
                 ", {} of {} layers on GPU; GPU {}, RAM {}.{but}",
@@ -153,10 +153,10 @@ fn reading(page: &Grid, inner: Rect, theme: Theme, buffer: &mut Buffer) {
                 outcome.totals.gpu,
                 outcome.totals.cpu
             );
-            (outcome.standing().headline(), hue, text)
+            (outcome.fit_status().headline(), hue, text)
         }
-        Some(Cell { outcome: Err(why), .. }) => ("Refused", Hue::Over, format!(": {why}")),
-        None if page.progress == Progress::Done => ("No result", Hue::Dim, String::new()),
+        Some(MatrixCell { outcome: Err(why), .. }) => ("Refused", Hue::Over, format!(": {why}")),
+        None if page.progress == AnswerState::Done => ("No result", Hue::Dim, String::new()),
         None => ("planning…", Hue::Dim, String::new()),
     };
     let below = Rect {
@@ -165,12 +165,12 @@ fn reading(page: &Grid, inner: Rect, theme: Theme, buffer: &mut Buffer) {
         ..inner
     };
     for (at, line) in wrap(&format!("{pair}{headline}{text}"), below.width).iter().enumerate() {
-        let mut pen = Pen::new(buffer, below, at as u16);
+        let mut writer = RowWriter::new(buffer, below, at as u16);
         match line.strip_prefix(&pair).and_then(|rest| rest.strip_prefix(headline)).filter(|_| at == 0) {
             Some(rest) => {
-                pen.put(&pair, theme.ink(Hue::Dim)).put(headline, theme.bold(hue)).put(rest, theme.ink(Hue::Text));
+                writer.put(&pair, theme.ink(Hue::Dim)).put(headline, theme.bold(hue)).put(rest, theme.ink(Hue::Text));
             }
-            None => drop(pen.put(line, theme.ink(Hue::Text))),
+            None => drop(writer.put(line, theme.ink(Hue::Text))),
         }
     }
 }

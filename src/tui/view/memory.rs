@@ -8,18 +8,18 @@ use crate::machine::{DeviceKind, short_name};
 use crate::plan::{DevicePlan, Plan};
 use crate::tui::app::{App, Known};
 use crate::tui::regions::Panel;
-use crate::tui::regions::memory::{ENTRY, Rows, Shape, indent, legend_width, name_width};
+use crate::tui::regions::memory::{DeviceRows, ENTRY, RowShape, indent, legend_width, name_width};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::bar::{self, Part};
+use crate::tui::widget::bar::{self, BarPart};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, shortened, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::units::Bytes;
 
 /// Widest figure: `1023 MiB of 999.9 GiB`, and the mark of a change.
 const FIGURE: u16 = 20;
 
 /// Fewest cells of a bar that stands beside its name and figure.
-const LEAST_BAR: u16 = 5;
+const MIN_BAR: u16 = 5;
 
 /// Cells of a short legend's columns, a name and a size each: in one row, and in two.
 const COLUMNS: [[u16; 3]; 2] = [[13, 11, 11], [13, 12, 11]];
@@ -36,30 +36,30 @@ pub fn draw_in(app: &App, area: Rect, focused: bool, buffer: &mut Buffer) {
         panel::frame(buffer, area, Panel::Memory.title(), "", focused, theme);
         return;
     };
-    let rows = Rows::new(area, plan.devices.len(), app.panels.cursors.device);
+    let rows = DeviceRows::new(area, plan.devices.len(), app.panels.cursors.device);
     let hidden = rows.count - rows.shown;
-    let aside = match hidden {
-        0 => aside(app, plan),
+    let right_title = match hidden {
+        0 => right_title(app, plan),
         n => format!("{} to {} of {}, ↑↓ for {n} more", rows.first + 1, rows.first + rows.shown, rows.count),
     };
-    panel::frame(buffer, area, Panel::Memory.title(), &aside, focused, theme);
+    panel::frame(buffer, area, Panel::Memory.title(), &right_title, focused, theme);
     for (index, place) in rows.places() {
         let before = app.before().and_then(|before| before.devices.get(index));
         let chosen = focused && index == app.panels.cursors.device;
         draw_device(plan, index, before, place, rows.shape, chosen, theme, buffer);
     }
-    speak_of_no_gpu(app, plan, &rows, buffer);
+    draw_no_gpu(app, plan, &rows, buffer);
 }
 
 /// Draws the devices of `plan`, as many as there is room for in `place`.
 pub fn bars(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
-    let rows = Rows::within(place, plan.devices.len(), 0);
+    let rows = DeviceRows::within(place, plan.devices.len(), 0);
     for (index, place) in rows.places() {
         draw_device(plan, index, None, place, rows.shape, false, theme, buffer);
     }
 }
 
-fn aside(app: &App, plan: &Plan) -> String {
+fn right_title(app: &App, plan: &Plan) -> String {
     if app.found_machine.known == Known::Asking {
         return "detecting GPUs…".to_owned();
     }
@@ -73,7 +73,7 @@ fn draw_device(
     index: usize,
     before: Option<&DevicePlan>,
     place: Rect,
-    shape: Shape,
+    shape: RowShape,
     chosen: bool,
     theme: Theme,
     buffer: &mut Buffer,
@@ -86,7 +86,7 @@ fn draw_device(
     }
     let taken = taken(device);
     let was = before.map(self::taken);
-    let beside = shape.head == 0 && place.width >= name_width(place) + 1 + LEAST_BAR + 2 + FIGURE;
+    let beside = shape.head == 0 && place.width >= name_width(place) + 1 + MIN_BAR + 2 + FIGURE;
     // where there is little room, both sizes in one unit leave some for the name
     let of = if place.width < 2 * FIGURE { figure::of_in_short } else { figure::of };
     let figure = of(taken, device.total);
@@ -102,13 +102,13 @@ fn draw_device(
         // its mark, and a blank before it
         place.width.saturating_sub(width(&figure).max(width(&of(device.total, device.total))) + 2)
     };
-    let mut pen = Pen::new(buffer, Rect { width: place.width.min(name), ..place }, 0);
-    pen.put(&format!("{} ", if chosen { '▸' } else { ' ' }), ink);
-    pen.put(super::layers::device_name(plan, index), ink).skip(1);
-    let label = shortened(short_name(&label), pen.room());
-    pen.put(&label, theme.ink(Hue::Dim));
-    let mut pen = Pen::new(buffer, place, 0);
-    pen.right(figure::mark(&taken, was.as_ref()), figure_style).right(&figure, figure_style);
+    let mut writer = RowWriter::new(buffer, Rect { width: place.width.min(name), ..place }, 0);
+    writer.put(&format!("{} ", if chosen { '▸' } else { ' ' }), ink);
+    writer.put(super::layers::device_name(plan, index), ink).skip(1);
+    let label = shortened(short_name(&label), writer.room());
+    writer.put(&label, theme.ink(Hue::Dim));
+    let mut writer = RowWriter::new(buffer, place, 0);
+    writer.right(figure::mark(&taken, was.as_ref()), figure_style).right(&figure, figure_style);
 
     let bar = if shape.head > 0 {
         Rect { y: place.y + shape.head, height: shape.bar, ..place }
@@ -140,29 +140,29 @@ fn kept(device: &DevicePlan) -> Bytes {
 pub(super) fn draw_bar(device: &DevicePlan, row: Rect, theme: Theme, buffer: &mut Buffer) {
     let beyond = device.asked() - device.free;
     let mut parts = vec![
-        (Part::Weights, device.weights),
-        (Part::Cache, device.cache),
-        (Part::Graph, device.graph),
-        (Part::Reserved, kept(device)),
-        (Part::InUse, device.in_use()),
+        (BarPart::Weights, device.weights),
+        (BarPart::Cache, device.cache),
+        (BarPart::Graph, device.graph),
+        (BarPart::Reserved, kept(device)),
+        (BarPart::InUse, device.in_use()),
     ];
     if beyond > Bytes::ZERO {
         // what does not fit is taken from the parts' end, so that the bar still tells what there would be
         let mut left = device.free;
         for (part, bytes) in &mut parts {
-            if *part != Part::InUse {
+            if *part != BarPart::InUse {
                 *bytes = (*bytes).min(left);
                 left = left - *bytes;
             }
         }
-        parts.push((if device.is_over() { Part::Over } else { Part::Swap }, beyond));
+        parts.push((if device.is_over() { BarPart::Over } else { BarPart::Swap }, beyond));
         let whole = device.total + beyond;
         let room = row.width.saturating_sub(1);
         bar::draw(buffer, Rect { width: room, ..row }, whole, &parts, theme);
         return;
     }
     let free = device.total - taken(device);
-    parts.push((Part::Free, free));
+    parts.push((BarPart::Free, free));
     bar::draw(buffer, row, device.total, &parts, theme);
 }
 
@@ -170,17 +170,17 @@ pub(super) fn draw_bar(device: &DevicePlan, row: Rect, theme: Theme, buffer: &mu
 fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let beyond = device.asked() - device.free;
     let last = match beyond {
-        Bytes::ZERO => (Part::Free, device.total - taken(device)),
-        _ if device.is_over() => (Part::Over, beyond),
-        _ => (Part::Swap, beyond),
+        Bytes::ZERO => (BarPart::Free, device.total - taken(device)),
+        _ if device.is_over() => (BarPart::Over, beyond),
+        _ => (BarPart::Swap, beyond),
     };
     let was = |part: fn(&DevicePlan) -> Bytes| before.map(part);
     let entries = [
-        (Part::Weights, device.weights, was(|device| device.weights)),
-        (Part::Cache, device.cache, was(|device| device.cache)),
-        (Part::Graph, device.graph, was(|device| device.graph)),
-        (Part::Reserved, kept(device), None),
-        (Part::InUse, device.in_use(), None),
+        (BarPart::Weights, device.weights, was(|device| device.weights)),
+        (BarPart::Cache, device.cache, was(|device| device.cache)),
+        (BarPart::Graph, device.graph, was(|device| device.graph)),
+        (BarPart::Reserved, kept(device), None),
+        (BarPart::InUse, device.in_use(), None),
         (last.0, last.1, None),
     ];
     if place.width < legend_width(false) {
@@ -190,60 +190,60 @@ fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: 
     let names = place.height > 1 || place.width >= legend_width(true);
     let per_row = if place.height > 1 { 3 } else { entries.len() };
     for (row, entries) in (0..place.height).zip(entries.chunks(per_row)) {
-        let mut pen = Pen::new(buffer, place, row);
+        let mut writer = RowWriter::new(buffer, place, row);
         for (at, (part, bytes, was)) in entries.iter().enumerate() {
-            if pen.room() < ENTRY - 1 {
+            if writer.room() < ENTRY - 1 {
                 break;
             }
             let (sample, ink) = part.sample(theme);
-            let start = pen.x();
-            pen.put(sample, ink).skip(1);
+            let start = writer.x();
+            writer.put(sample, ink).skip(1);
             let mut cells = ENTRY;
             if names {
-                pen.put(part.word(), theme.ink(Hue::Dim)).skip(1);
+                writer.put(part.word(), theme.ink(Hue::Dim)).skip(1);
                 // in two rows the entries stand under one another
                 cells += if per_row == 3 { [8, 7, 6][at % 3] } else { width(part.word()) + 1 };
-                pen.to(start + cells - ENTRY + 2);
+                writer.to(start + cells - ENTRY + 2);
             }
             let style = match part {
-                Part::Over => theme.bold(Hue::Over),
+                BarPart::Over => theme.bold(Hue::Over),
                 _ if *bytes == Bytes::ZERO => theme.ink(Hue::Dim),
                 _ => figure::style(bytes, was.as_ref(), theme, Hue::Text),
             };
-            pen.put(&bytes.to_string(), style).put(figure::mark(bytes, was.as_ref()), style).to(start + cells);
+            writer.put(&bytes.to_string(), style).put(figure::mark(bytes, was.as_ref()), style).to(start + cells);
         }
     }
 }
 
 /// Where there is little room: what is asked for in GiB, and below it what becomes of the rest.
-fn short_legend(entries: [(Part, Bytes, Option<Bytes>); 6], place: Rect, theme: Theme, buffer: &mut Buffer) {
+fn short_legend(entries: [(BarPart, Bytes, Option<Bytes>); 6], place: Rect, theme: Theme, buffer: &mut Buffer) {
     // a figure stands nearer to its own name than to the next, where there is room
     let gap = if place.width >= 44 { 3 } else { 1 };
     let columns = COLUMNS[usize::from(place.height > 1)];
     for (row, entries) in (0..place.height).zip(entries.chunks(columns.len())) {
-        let mut pen = Pen::new(buffer, place, row);
+        let mut writer = RowWriter::new(buffer, place, row);
         for ((part, now, was), (at, cells)) in entries.iter().zip((1..).zip(columns)) {
             let gap = if at < columns.len() { gap } else { 1 };
-            let start = pen.x();
+            let start = writer.x();
             let ink = match part {
-                Part::Weights | Part::Cache | Part::Graph if !theme.textured() => theme.ink(part.hue()),
-                Part::Over => theme.bold(Hue::Over),
+                BarPart::Weights | BarPart::Cache | BarPart::Graph if !theme.textured() => theme.ink(part.hue()),
+                BarPart::Over => theme.bold(Hue::Over),
                 _ => theme.ink(Hue::Dim),
             };
             let hue = if row == 0 { Hue::Text } else { Hue::Dim };
             let style = figure::style(now, was.as_ref(), theme, hue);
             let gib = now.share_of(Bytes::gib(1)).0;
             let room = usize::from(cells - width(part.word()));
-            pen.put(part.word(), ink).put(&format!("{gib:>room$.1}"), style).to(start + cells + gap);
+            writer.put(part.word(), ink).put(&format!("{gib:>room$.1}"), style).to(start + cells + gap);
         }
-        if row == 0 && pen.room() >= 3 {
-            pen.put("GiB", theme.ink(Hue::Dim));
+        if row == 0 && writer.room() >= 3 {
+            writer.put("GiB", theme.ink(Hue::Dim));
         }
     }
 }
 
 /// Without a GPU the space below says what was tried.
-fn speak_of_no_gpu(app: &App, plan: &Plan, rows: &Rows, buffer: &mut Buffer) {
+fn draw_no_gpu(app: &App, plan: &Plan, rows: &DeviceRows, buffer: &mut Buffer) {
     if !plan.gpus().is_empty() || app.found_machine.known == Known::Asking {
         return;
     }
@@ -255,6 +255,6 @@ fn speak_of_no_gpu(app: &App, plan: &Plan, rows: &Rows, buffer: &mut Buffer) {
     // a blank row before them, where there is one to spare
     let top = rows.area.height - free + u16::from(usize::from(free) > lines.len());
     for (row, line) in (top..rows.area.height).zip(&lines) {
-        Pen::new(buffer, rows.area, row).put(line, app.theme.ink(Hue::Dim));
+        RowWriter::new(buffer, rows.area, row).put(line, app.theme.ink(Hue::Dim));
     }
 }

@@ -20,30 +20,30 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use crate::tui::app::App;
-use crate::tui::app::browse::{Browse, Filter, Line};
-use crate::tui::app::shelf::Gathered;
-use crate::tui::regions::models::{self as page, Page};
+use crate::tui::app::browse::{BrowseLine, Filter, ModelBrowser};
+use crate::tui::app::library::Gathering;
+use crate::tui::regions::models::{self as page, ModelsRegions};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 
 /// Draws the page.
-pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
+pub fn draw(app: &App, browse: &ModelBrowser, buffer: &mut Buffer) {
     let theme = app.theme;
-    let page = Page::of(&app.regions);
-    panel::overlay(buffer, page.frame, "Models", &aside(app, browse), theme);
+    let page = ModelsRegions::of(&app.regions);
+    panel::overlay(buffer, page.frame, "Models", &right_title(app, browse), theme);
     draw_field(browse, page.field, theme, buffer);
     draw_filters(browse, page.filters, theme, buffer);
     row::head(browse, &page, theme, buffer);
-    let said = browse.said(&app.shelf, page.list);
+    let said = browse.said(&app.library, page.list);
     let ink = if browse.wrong.is_some() { theme.bold(Hue::Over) } else { theme.ink(Hue::Cache) };
     for (row, line) in (0..).zip(&said) {
-        Pen::new(buffer, page.list, row).put(line, ink);
+        RowWriter::new(buffer, page.list, row).put(line, ink);
     }
     let page = page.below(said.len());
     let list = page.list;
     if browse.lines.is_empty() {
-        speak(app, browse, list, buffer);
+        draw_empty(app, browse, list, buffer);
     }
     let first = page.first(browse.at, browse.lines.len());
     for (y, at) in (list.top()..list.bottom()).zip(first..browse.lines.len()) {
@@ -54,16 +54,16 @@ pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
             buffer.set_style(place.intersection(buffer.area), theme.selected());
         }
         match line {
-            Line::Model(index) => {
-                if let Some(row) = app.shelf.rows.get(index) {
-                    row::draw(row, app.shelf.is_old(row), &page, place, chosen, theme, buffer);
+            BrowseLine::Model(index) => {
+                if let Some(row) = app.library.rows.get(index) {
+                    row::draw(row, app.library.is_old(row), &page, place, chosen, theme, buffer);
                 }
             }
-            Line::Path(index) => {
+            BrowseLine::Path(index) => {
                 let path = browse.paths.get(index).map(String::as_str).unwrap_or_default();
                 draw_text(place, chosen, path, "", theme, buffer);
             }
-            Line::Typed => {
+            BrowseLine::Typed => {
                 let said = "open: locally, else from a server";
                 draw_text(place, chosen, browse.input.value().trim(), said, theme, buffer);
             }
@@ -73,30 +73,30 @@ pub fn draw(app: &App, browse: &Browse, buffer: &mut Buffer) {
 }
 
 /// How many are listed, how many there are, and what is still awaited.
-fn aside(app: &App, browse: &Browse) -> String {
-    let models = browse.lines.iter().filter(|line| matches!(line, Line::Model(_))).count();
-    let count = format!("{models} of {}", app.shelf.rows.len());
-    match (&app.shelf.gathered, app.shelf.open()) {
-        (Gathered::Nothing, _) => "searching…".to_owned(),
+fn right_title(app: &App, browse: &ModelBrowser) -> String {
+    let models = browse.lines.iter().filter(|line| matches!(line, BrowseLine::Model(_))).count();
+    let count = format!("{models} of {}", app.library.rows.len());
+    match (&app.library.gathered, app.library.open()) {
+        (Gathering::Nothing, _) => "searching…".to_owned(),
         (_, open @ 1..) => format!("{count}, planning {open}"),
-        (Gathered::Here, 0) => format!("{count}, asking Ollama"),
+        (Gathering::Here, 0) => format!("{count}, asking Ollama"),
         (_, 0) => count,
     }
 }
 
-fn draw_field(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
-    let mut pen = Pen::new(buffer, row, 0);
-    pen.put("› ", theme.bold(Hue::Focus));
-    let (start, room) = (pen.x(), pen.room().saturating_sub(1));
+fn draw_field(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buffer) {
+    let mut writer = RowWriter::new(buffer, row, 0);
+    writer.put("› ", theme.bold(Hue::Focus));
+    let (start, room) = (writer.x(), writer.room().saturating_sub(1));
     if browse.input.value().is_empty() {
         let hints = ["type or paste a name, a path, hf://owner/repo or a URL", "type a name, a path or a URL"];
         let hint = hints.into_iter().find(|hint| width(hint) < room).unwrap_or_default();
-        pen.skip(1).put(hint, theme.ink(Hue::Dim));
+        writer.skip(1).put(hint, theme.ink(Hue::Dim));
     }
     let scroll = browse.input.visual_scroll(usize::from(room));
     let shown: String = browse.input.value().chars().skip(scroll).collect();
-    let mut pen = Pen::new(buffer, Rect { x: start, width: room, ..row }, 0);
-    pen.put(&shown, theme.ink(Hue::Text));
+    let mut writer = RowWriter::new(buffer, Rect { x: start, width: room, ..row }, 0);
+    writer.put(&shown, theme.ink(Hue::Text));
     let cursor = start + (browse.input.visual_cursor().saturating_sub(scroll) as u16).min(room);
     if let Some(cell) = buffer.cell_mut((cursor, row.y)) {
         cell.modifier.insert(Modifier::REVERSED);
@@ -104,43 +104,43 @@ fn draw_field(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
 }
 
 /// The filters with their keys; those that are on stand out, by a sign too.
-fn draw_filters(browse: &Browse, row: Rect, theme: Theme, buffer: &mut Buffer) {
+fn draw_filters(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buffer) {
     let filters = browse.filters();
     let places = page::filters(row, filters.iter().map(Filter::cells));
     for (Filter { key, word, on, .. }, &place) in filters.iter().zip(&places) {
         let ink = if *on == Some(true) { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
         let sign = on.map_or("", |on| if on { "● " } else { "○ " });
-        Pen::new(buffer, place, 0).put(key, theme.ink(Hue::Text)).skip(1).put(sign, ink).put(word, ink);
+        RowWriter::new(buffer, place, 0).put(key, theme.ink(Hue::Text)).skip(1).put(sign, ink).put(word, ink);
     }
     let end = places.last().map_or(row.x, |last| last.right().saturating_add(2));
     let rest = Rect { x: end, width: row.right().saturating_sub(end), ..row };
     if browse.hidden > 0 {
-        Pen::new(buffer, rest, 0).right(&format!("{} hidden", browse.hidden), theme.ink(Hue::Cache));
+        RowWriter::new(buffer, rest, 0).right(&format!("{} hidden", browse.hidden), theme.ink(Hue::Cache));
         return;
     }
-    let says = ["context: max on GPU, (max with layers in RAM)", "(in brackets: with RAM)"];
-    if let Some(says) = says.into_iter().find(|says| width(says) <= rest.width) {
-        Pen::new(buffer, rest, 0).right(says, theme.ink(Hue::Dim));
+    let description = ["context: max on GPU, (max with layers in RAM)", "(in brackets: with RAM)"];
+    if let Some(description) = description.into_iter().find(|description| width(description) <= rest.width) {
+        RowWriter::new(buffer, rest, 0).right(description, theme.ink(Hue::Dim));
     }
 }
 
 fn draw_text(place: Rect, chosen: bool, text: &str, said: &str, theme: Theme, buffer: &mut Buffer) {
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-    let mut pen = Pen::new(buffer, place, 0);
-    pen.put(if chosen { "▸ " } else { "  " }, ink).put(text, ink);
+    let mut writer = RowWriter::new(buffer, place, 0);
+    writer.put(if chosen { "▸ " } else { "  " }, ink).put(text, ink);
     if !said.is_empty() {
-        pen.put("  ↵ ", theme.ink(Hue::Text)).put(said, theme.ink(Hue::Dim));
+        writer.put("  ↵ ", theme.ink(Hue::Text)).put(said, theme.ink(Hue::Dim));
     }
 }
 
 /// Why nothing is listed.
-fn speak(app: &App, browse: &Browse, list: Rect, buffer: &mut Buffer) {
-    let text = match (&app.shelf.gathered, browse.hidden) {
-        (Gathered::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
+fn draw_empty(app: &App, browse: &ModelBrowser, list: Rect, buffer: &mut Buffer) {
+    let text = match (&app.library.gathered, browse.hidden) {
+        (Gathering::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
         (_, 1..) => "All models are hidden by the filters: ^F, ^L and ^G switch them off.",
         _ => "No models: type a name, a path or a URL.",
     };
     for (row, line) in (0..).zip(wrap(text, list.width)) {
-        Pen::new(buffer, list, row).put(&line, app.theme.ink(Hue::Dim));
+        RowWriter::new(buffer, list, row).put(&line, app.theme.ink(Hue::Dim));
     }
 }

@@ -2,9 +2,9 @@
 
 use ratatui::buffer::Buffer;
 
-use super::page::Page;
+use super::page::TextPage;
 use super::verdict;
-use crate::plan::{Listing, Plan};
+use crate::plan::{OllamaPs, Plan};
 use crate::tui::app::App;
 use crate::tui::theme::Hue;
 
@@ -13,7 +13,7 @@ const NAMES: u16 = 12;
 
 /// Draws the page.
 pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
-    let mut page = Page::new(app);
+    let mut page = TextPage::new(app);
     match &app.plan {
         Some(plan) => on_plan(app, plan, &mut page),
         None => page.text("There is no plan yet: open a model with o.", Hue::Text),
@@ -21,15 +21,15 @@ pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
     page.draw(app, "Engine notes", scroll, buffer);
 }
 
-fn on_plan(app: &App, plan: &Plan, page: &mut Page) {
+fn on_plan(app: &App, plan: &Plan, page: &mut TextPage) {
     page.pair("engine", NAMES, &app.choice().to_string(), app.theme.ink(Hue::Text));
     let (headline, hue, text) = verdict::words(app);
     page.pair("verdict", NAMES, &format!("{headline} {text}"), app.theme.ink(hue));
     if let Some(refusal) = &plan.refusal {
         page.pair("refused", NAMES, refusal, app.theme.ink(Hue::Over));
     }
-    if let Some(listing) = plan.listing {
-        on_listing(app, listing, page);
+    if let Some(ollama_ps) = plan.ollama_ps {
+        on_listing(app, ollama_ps, page);
     }
     if !plan.decided.is_empty() {
         page.heading("Chosen by the engine");
@@ -53,12 +53,12 @@ fn on_plan(app: &App, plan: &Plan, page: &mut Page) {
 }
 
 /// What `ollama ps` would print, in its own columns.
-fn on_listing(app: &App, listing: Listing, page: &mut Page) {
+fn on_listing(app: &App, ollama_ps: OllamaPs, page: &mut TextPage) {
     page.heading("Output of ollama ps");
     page.pair("SIZE", NAMES, "PROCESSOR", app.theme.ink(Hue::Dim));
-    page.pair(&listing.size_column(), NAMES, &listing.processor_column(), app.theme.bold(Hue::Text));
+    page.pair(&ollama_ps.size_column(), NAMES, &ollama_ps.processor_column(), app.theme.bold(Hue::Text));
 }
 
-fn item(note: &str, app: &App, page: &mut Page) {
+fn item(note: &str, app: &App, page: &mut TextPage) {
     page.pair("·", 1, note, app.theme.ink(Hue::Text));
 }

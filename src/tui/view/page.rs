@@ -7,13 +7,13 @@ use ratatui::text::{Line, Span};
 use crate::tui::app::App;
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 
 /// Cells that a page is wide, at most.
 pub const WIDTH: u16 = 92;
 
 /// Lines being written.
-pub struct Page {
+pub struct TextPage {
     theme: Theme,
     lines: Vec<Line<'static>>,
     columns: u16,
@@ -21,7 +21,7 @@ pub struct Page {
     kept: Option<u16>,
 }
 
-impl Page {
+impl TextPage {
     /// An empty page for the screen of `app`.
     pub fn new(app: &App) -> Self {
         let columns = app.regions.screen.width.min(WIDTH).saturating_sub(4);
@@ -143,16 +143,16 @@ impl Page {
         let visible = place.height.saturating_sub(2);
         let scroll = scroll.max(self.kept.map_or(0, |line| (line + 1).saturating_sub(visible)));
         let scroll = scroll.min(count.saturating_sub(visible));
-        let aside = if count > visible {
+        let right_title = if count > visible {
             format!("{} to {} of {count}, ↑↓", scroll + 1, scroll + visible)
         } else {
             "Esc back".to_owned()
         };
-        let inner = panel::overlay(buffer, place, title, &aside, self.theme);
+        let inner = panel::overlay(buffer, place, title, &right_title, self.theme);
         for (row, line) in self.lines.iter().skip(usize::from(scroll)).take(usize::from(visible)).enumerate() {
-            let mut pen = Pen::new(buffer, inner, row as u16);
+            let mut writer = RowWriter::new(buffer, inner, row as u16);
             for span in &line.spans {
-                pen.put(&span.content, line.style.patch(span.style));
+                writer.put(&span.content, line.style.patch(span.style));
             }
         }
     }

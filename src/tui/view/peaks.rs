@@ -4,17 +4,17 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::figure;
-use super::graph::Row;
+use super::graph::TermRow;
 use super::layers::device_name;
-use super::page::Page;
-use crate::plan::{Alive, Held, Peak, Plan};
+use super::page::TextPage;
+use crate::plan::{AliveKind, AliveTensors, Peak, Plan};
 use crate::tui::app::App;
 use crate::tui::regions::Panel;
-use crate::tui::regions::peaks::{Line, lines, moment, places, shown};
+use crate::tui::regions::peaks::{PeakLine, lines, moment, places, shown};
 use crate::tui::theme::Hue;
-use crate::tui::widget::bar::Part;
+use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, named, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, named, width, wrap};
 use crate::units::{Bytes, grouped};
 
 /// Cells for a name on the page.
@@ -26,8 +26,8 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
     let focused = app.panels.focus == Panel::Graph;
     let now = shown(plan, &app.panels.cursors);
     let Some(peak) = plan.graph.peaks.get(now) else { return };
-    let aside = format!("{} on {}", peak.bytes, device_name(plan, peak.device));
-    panel::frame(buffer, area, Panel::Graph.title(), &aside, focused, theme);
+    let right_title = format!("{} on {}", peak.bytes, device_name(plan, peak.device));
+    panel::frame(buffer, area, Panel::Graph.title(), &right_title, focused, theme);
     let places = places(area, plan, &app.panels.cursors);
     let before = app.before().filter(|before| before.graph.peaks.len() == plan.graph.peaks.len());
     let most = plan.graph.peaks.iter().map(|peak| peak.bytes).max().unwrap_or_default();
@@ -38,41 +38,41 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
         }
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
         match line {
-            Line::Device(at) => {
+            PeakLine::Device(at) => {
                 let Some(peak) = plan.graph.peaks.get(at) else { continue };
                 let was = before.and_then(|before| before.graph.peaks.get(at)).map(|peak| peak.bytes);
-                let (sign, part) = if at == now { ("● ", Part::Graph) } else { ("○ ", Part::InUse) };
+                let (sign, part) = if at == now { ("● ", BarPart::Graph) } else { ("○ ", BarPart::InUse) };
                 let ink = if at == now || chosen { ink } else { theme.ink(Hue::Dim) };
                 let name = device_name(plan, peak.device);
-                Row { name, sign, bytes: peak.bytes, was, most, ink }.draw(place, part, theme, buffer);
+                TermRow { name, sign, bytes: peak.bytes, was, most, ink }.draw(place, part, theme, buffer);
             }
-            Line::Alive(at) => {
+            PeakLine::Alive(at) => {
                 let Some(alive) = peak.alive.get(at) else { continue };
                 let was = before.and_then(|before| before.graph.peaks.get(now)).map(|peak| of_kind(peak, alive));
                 let most = peak.alive.first().map_or(Bytes::ZERO, |alive| alive.bytes);
-                let row = Row { name: alive.kind.name(), sign: "  ", bytes: alive.bytes, was, most, ink };
-                row.draw(place, Part::Graph, theme, buffer);
+                let row = TermRow { name: alive.kind.name(), sign: "  ", bytes: alive.bytes, was, most, ink };
+                row.draw(place, BarPart::Graph, theme, buffer);
                 if let (2, Some(largest)) = (place.height, alive.tensors.first()) {
                     let text = in_short(alive, largest, place.width.saturating_sub(4));
-                    Pen::new(buffer, place, 1).skip(4).put(&text, theme.ink(Hue::Dim));
+                    RowWriter::new(buffer, place, 1).skip(4).put(&text, theme.ink(Hue::Dim));
                 }
             }
         }
     }
     if let Some(place) = places.moment {
         for (row, text) in (0..place.height).zip(wrap(&moment(peak), place.width)) {
-            Pen::new(buffer, place, row).put(&text, theme.ink(Hue::Dim));
+            RowWriter::new(buffer, place, row).put(&text, theme.ink(Hue::Dim));
         }
     }
 }
 
 /// What `peak` has of the kind of `alive`.
-fn of_kind(peak: &Peak, alive: &Alive) -> Bytes {
+fn of_kind(peak: &Peak, alive: &AliveKind) -> Bytes {
     peak.alive.iter().find(|other| other.kind == alive.kind).map_or(Bytes::ZERO, |other| other.bytes)
 }
 
 /// The largest of the tensors and, where `cells` have room, how many more there are. What gives way is its name.
-fn in_short(alive: &Alive, largest: &Held, cells: u16) -> String {
+fn in_short(alive: &AliveKind, largest: &AliveTensors, cells: u16) -> String {
     let more = alive.tensors.iter().map(|held| held.count).sum::<usize>().saturating_sub(largest.count);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
     let (name, shape) = (format!("{}{}", times(largest), largest.name), format!(" · {}", largest.shape));
@@ -80,21 +80,21 @@ fn in_short(alive: &Alive, largest: &Held, cells: u16) -> String {
     if width(&whole) <= cells { whole } else { named(&name, &shape, cells) }
 }
 
-fn times(held: &Held) -> String {
+fn times(held: &AliveTensors) -> String {
     if held.count > 1 { format!("{} × ", held.count) } else { String::new() }
 }
 
 /// Writes the page on line `line`; its title.
-pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
+pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> String {
     let text = app.theme.ink(Hue::Text);
     let now = shown(plan, &app.panels.cursors);
     match lines(plan, &app.panels.cursors).get(line) {
-        Some(Line::Alive(at)) => {
+        Some(PeakLine::Alive(at)) => {
             let Some((peak, alive)) = plan.graph.peaks.get(now).and_then(|peak| Some((peak, peak.alive.get(*at)?)))
             else {
                 return String::new();
             };
-            page.text(alive.kind.says(), Hue::Text);
+            page.text(alive.kind.description(), Hue::Text);
             page.blank();
             page.pair("size", NAMES, &figure::exactly(alive.bytes), text);
             let share = format!("{} of {}'s buffer", alive.bytes.share_of(peak.bytes), device_name(plan, peak.device));
@@ -104,7 +104,7 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
             alive.kind.name().to_owned()
         }
         found => {
-            let at = if let Some(Line::Device(at)) = found { *at } else { now };
+            let at = if let Some(PeakLine::Device(at)) = found { *at } else { now };
             let Some(peak) = plan.graph.peaks.get(at) else { return String::new() };
             let sentence = "Each device reserves one compute buffer, as large as its peak. These tensors are live \
                             at the peak.";
@@ -114,7 +114,7 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
             on_moment(app, peak, page);
             for alive in &peak.alive {
                 page.heading(&format!("{}   {}", alive.kind.name(), alive.bytes));
-                page.text(alive.kind.says(), Hue::Dim);
+                page.text(alive.kind.description(), Hue::Dim);
                 tensors(app, alive, page);
             }
             format!("graph on {}", device_name(plan, peak.device))
@@ -122,12 +122,12 @@ pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut Page) -> String {
     }
 }
 
-fn on_moment(app: &App, peak: &Peak, page: &mut Page) {
+fn on_moment(app: &App, peak: &Peak, page: &mut TextPage) {
     let (step, steps) = (grouped(peak.step as u64, '\u{2009}'), grouped(peak.steps as u64, '\u{2009}'));
     page.pair("peak", NAMES, &format!("{}, step {step} of {steps}", peak.node), app.theme.ink(Hue::Text));
 }
 
-fn tensors(app: &App, alive: &Alive, page: &mut Page) {
+fn tensors(app: &App, alive: &AliveKind, page: &mut TextPage) {
     if alive.tensors.is_empty() {
         return;
     }

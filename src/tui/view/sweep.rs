@@ -19,27 +19,27 @@ use super::layers::device_name;
 use super::verdict::sign;
 use crate::answer::sweep::{DeviceSums, Outcome};
 use crate::machine::short_name;
-use crate::plan::{DevicePlan, Plan, Standing};
+use crate::plan::{DevicePlan, FitStatus, Plan};
 use crate::settings::knob::Knob;
 use crate::tui::app::App;
 use crate::tui::app::cliffs::edge;
-use crate::tui::app::sweep::{Axis, Sweeping};
+use crate::tui::app::sweep::{LogAxis, SweepPage};
 use crate::tui::regions::sweep::{AMOUNTS, place};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::area::{self, Scale};
-use crate::tui::widget::bar::Part;
+use crate::tui::widget::area::{self, ChartScale};
+use crate::tui::widget::bar::BarPart;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width};
+use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::units::Bytes;
 
 /// Rows of the readings above the charts, and of the scale below them.
 const ABOVE: u16 = 2;
 const BELOW: u16 = 3;
 /// Fewest rows of a chart, its title among them.
-const LEAST: u16 = 5;
+const MIN_CHART_ROWS: u16 = 5;
 
 /// Draws the page.
-pub fn draw(app: &App, page: &Sweeping, buffer: &mut Buffer) {
+pub fn draw(app: &App, page: &SweepPage, buffer: &mut Buffer) {
     let (theme, inner) = (app.theme, place(&app.regions));
     let Some(plan) = &app.plan else { return };
     let title = format!("Memory by {}", page.knob.title());
@@ -63,7 +63,7 @@ pub fn draw(app: &App, page: &Sweeping, buffer: &mut Buffer) {
 
 /// The devices that have room, the chosen one among them, each with its place.
 fn shown(count: usize, chosen: usize, area: Rect) -> Vec<(usize, Rect)> {
-    let fit = usize::from(area.height / LEAST).clamp(1, count.max(1));
+    let fit = usize::from(area.height / MIN_CHART_ROWS).clamp(1, count.max(1));
     let first = (chosen + 1).saturating_sub(fit).min(count - fit);
     let each = area.height / fit as u16;
     let place = |at: usize| Rect { y: area.y + each * at as u16, height: each, ..area };
@@ -71,36 +71,36 @@ fn shown(count: usize, chosen: usize, area: Rect) -> Vec<(usize, Rect)> {
 }
 
 /// What the cursor reads, and what the colours mean.
-fn readings(page: &Sweeping, inner: Rect, theme: Theme, buffer: &mut Buffer) {
-    let mut pen = Pen::new(buffer, inner, 0);
-    pen.put(page.knob.title(), theme.ink(Hue::Dim)).skip(1);
-    pen.put(&page.knob.show(page.cursor), theme.bold(Hue::Focus)).skip(3);
+fn readings(page: &SweepPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
+    let mut writer = RowWriter::new(buffer, inner, 0);
+    writer.put(page.knob.title(), theme.ink(Hue::Dim)).skip(1);
+    writer.put(&page.knob.show(page.cursor), theme.bold(Hue::Focus)).skip(3);
     match page.points.get(&page.cursor) {
         Some(Ok(outcome)) => {
-            let (mark, hue) = sign(outcome.standing());
-            pen.put(&format!("{mark} {}", outcome.standing().headline()), theme.bold(hue));
+            let (mark, hue) = sign(outcome.fit_status());
+            writer.put(&format!("{mark} {}", outcome.fit_status().headline()), theme.bold(hue));
             let layers = format!(", {} of {} layers on GPU", outcome.on_gpus(), outcome.layer_count);
-            pen.put(&layers, theme.ink(Hue::Text));
+            writer.put(&layers, theme.ink(Hue::Text));
             let sums = format!("   GPU {}, RAM {}", outcome.totals.gpu, outcome.totals.cpu);
-            if width(&sums) <= pen.room() {
-                pen.put(&sums, theme.ink(Hue::Dim));
+            if width(&sums) <= writer.room() {
+                writer.put(&sums, theme.ink(Hue::Dim));
             }
         }
-        Some(Err(why)) => drop(pen.put("✗ ", theme.bold(Hue::Over)).put(why, theme.ink(Hue::Over))),
-        None => drop(pen.put("planning…", theme.ink(Hue::Dim))),
+        Some(Err(why)) => drop(writer.put("✗ ", theme.bold(Hue::Over)).put(why, theme.ink(Hue::Over))),
+        None => drop(writer.put("planning…", theme.ink(Hue::Dim))),
     }
-    let parts = [Part::Weights, Part::Cache, Part::Graph, Part::Reserved, Part::Over];
+    let parts = [BarPart::Weights, BarPart::Cache, BarPart::Graph, BarPart::Reserved, BarPart::Over];
     let parts = parts.map(|part| (part.sample(theme), part.word()));
     let lines = [("╌", theme.ink(Hue::Fine)), ("╵", theme.ink(Hue::Over)), ("◇", theme.ink(Hue::Text))];
     let legend = |words: [&'static str; 3]| parts.into_iter().chain(lines.into_iter().zip(words)).collect::<Vec<_>>();
     let [long, short] =
         [["free", "layer moves to RAM", "engine changes a setting"], ["free", "to RAM", "engine"]].map(legend);
     let cells: u16 = long.iter().map(|((sample, _), word)| width(sample) + 1 + width(word) + 2).sum();
-    let mut pen = Pen::new(buffer, inner, 1);
+    let mut writer = RowWriter::new(buffer, inner, 1);
     // the last word needs no gap after it
     for ((sample, ink), word) in if cells <= inner.width + 2 { long } else { short } {
-        if width(sample) + 1 + width(word) <= pen.room() {
-            pen.put(sample, ink).skip(1).put(word, theme.ink(Hue::Dim)).skip(2);
+        if width(sample) + 1 + width(word) <= writer.room() {
+            writer.put(sample, ink).skip(1).put(word, theme.ink(Hue::Dim)).skip(2);
         }
     }
 }
@@ -114,7 +114,7 @@ fn asked(sums: &DeviceSums) -> Bytes {
     sums.weights + sums.cache + sums.graph
 }
 
-fn chart(app: &App, page: &Sweeping, plan: &Plan, index: usize, place: Rect, buffer: &mut Buffer) {
+fn chart(app: &App, page: &SweepPage, plan: &Plan, index: usize, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let Some(device) = plan.devices.get(index) else { return };
     let sums = |outcome: &'_ Outcome| outcome.devices.get(index).cloned();
@@ -122,18 +122,18 @@ fn chart(app: &App, page: &Sweeping, plan: &Plan, index: usize, place: Rect, buf
     let room = room(device);
     // beyond one and a half times what there is, more is only more
     let whole = room.max(most.min(Bytes(room.0.saturating_add(room.0 / 2)).max(Bytes::mib(1))));
-    let scale = Scale { whole: Bytes(whole.0.saturating_add(whole.0 / 24)), room };
+    let scale = ChartScale { whole: Bytes(whole.0.saturating_add(whole.0 / 24)), room };
 
     let chosen = index == page.device;
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.device(index, plan.devices.len()) };
-    let mut pen = Pen::new(buffer, place, 0);
-    pen.put(if chosen { "▸" } else { " " }, ink).put(device_name(plan, index), ink).skip(1);
+    let mut writer = RowWriter::new(buffer, place, 0);
+    writer.put(if chosen { "▸" } else { " " }, ink).put(device_name(plan, index), ink).skip(1);
     if index + 1 < plan.devices.len() {
-        pen.put(short_name(&device.name), theme.ink(Hue::Dim)).skip(1);
+        writer.put(short_name(&device.name), theme.ink(Hue::Dim)).skip(1);
     }
     let read = page.points.get(&page.cursor).and_then(|outcome| outcome.as_ref().ok()).and_then(sums);
     if let Some(sums) = read {
-        reading(&sums, room, &mut pen, theme);
+        reading(&sums, room, &mut writer, theme);
     }
 
     let body = Rect {
@@ -144,7 +144,7 @@ fn chart(app: &App, page: &Sweeping, plan: &Plan, index: usize, place: Rect, buf
     };
     let line = scale.line(body);
     let amount = Rect { y: line, height: 1, width: AMOUNTS.saturating_sub(1), ..place };
-    Pen::new(buffer, amount, 0).put(&format!("{:>8}", room.to_string()), theme.ink(Hue::Fine));
+    RowWriter::new(buffer, amount, 0).put(&format!("{:>8}", room.to_string()), theme.ink(Hue::Fine));
     let axis = app.axis(page.knob);
     for column in 0..body.width {
         let parts = match page.points.get(&axis.value(column)) {
@@ -162,37 +162,37 @@ fn chart(app: &App, page: &Sweeping, plan: &Plan, index: usize, place: Rect, buf
 }
 
 /// What is asked for, and what the engine keeps back of the rest.
-fn parts(sums: &DeviceSums) -> Vec<(Part, Bytes)> {
+fn parts(sums: &DeviceSums) -> Vec<(BarPart, Bytes)> {
     let kept = sums.reserved.min(sums.free - asked(sums));
-    let asked = [(Part::Weights, sums.weights), (Part::Cache, sums.cache), (Part::Graph, sums.graph)];
-    asked.into_iter().chain([(Part::Reserved, kept)]).collect()
+    let asked = [(BarPart::Weights, sums.weights), (BarPart::Cache, sums.cache), (BarPart::Graph, sums.graph)];
+    asked.into_iter().chain([(BarPart::Reserved, kept)]).collect()
 }
 
 /// A device's figures at the cursor.
-fn reading(sums: &DeviceSums, room: Bytes, pen: &mut Pen<'_>, theme: Theme) {
+fn reading(sums: &DeviceSums, room: Bytes, writer: &mut RowWriter<'_>, theme: Theme) {
     let asked = asked(sums);
     let over = asked > room;
     let ink = if over { theme.bold(Hue::Over) } else { theme.bold(Hue::Text) };
-    pen.put("needs", theme.ink(Hue::Dim)).skip(1);
-    pen.put(&format!("{}{}", figure::of(asked, room), if over { ", over" } else { "" }), ink).skip(2);
+    writer.put("needs", theme.ink(Hue::Dim)).skip(1);
+    writer.put(&format!("{}{}", figure::of(asked, room), if over { ", over" } else { "" }), ink).skip(2);
     for (part, bytes) in parts(sums) {
         let text = format!("{} {bytes}  ", part.word());
-        if width(&text) <= pen.room() {
-            pen.put(&text, theme.ink(Hue::Dim));
+        if width(&text) <= writer.room() {
+            writer.put(&text, theme.ink(Hue::Dim));
         }
     }
 }
 
 /// A row of verdicts, column by column.
-fn verdicts(page: &Sweeping, axis: &Axis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
+fn verdicts(page: &SweepPage, axis: &LogAxis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
     for column in 0..scale.width {
         let (symbol, hue) = match page.points.get(&axis.value(column)) {
-            Some(Ok(outcome)) => match outcome.standing() {
-                Standing::Fits => ("━", Hue::Fine),
-                Standing::PartInRam(_) => ("◐", Hue::Part),
-                Standing::Split => ("╍", Hue::Cache),
-                Standing::InRam => ("·", Hue::Ram),
-                Standing::DoesNotFit => ("✗", Hue::Over),
+            Some(Ok(outcome)) => match outcome.fit_status() {
+                FitStatus::Fits => ("━", Hue::Fine),
+                FitStatus::PartInRam(_) => ("◐", Hue::Part),
+                FitStatus::Split => ("╍", Hue::Cache),
+                FitStatus::InRam => ("·", Hue::Ram),
+                FitStatus::DoesNotFit => ("✗", Hue::Over),
             },
             Some(Err(_)) => ("✗", Hue::Over),
             None => (" ", Hue::Dim),
@@ -204,7 +204,7 @@ fn verdicts(page: &Sweeping, axis: &Axis, scale: Rect, theme: Theme, buffer: &mu
 }
 
 /// Where things change, and the cursor.
-fn changes(app: &App, page: &Sweeping, axis: &Axis, scale: Rect, buffer: &mut Buffer) {
+fn changes(app: &App, page: &SweepPage, axis: &LogAxis, scale: Rect, buffer: &mut Buffer) {
     let y = scale.y.saturating_add(1);
     let mut put = |value: u64, symbol: &str, style| {
         if let Some(cell) = buffer.cell_mut((scale.x.saturating_add(axis.column(value)), y)) {
@@ -221,7 +221,7 @@ fn changes(app: &App, page: &Sweeping, axis: &Axis, scale: Rect, buffer: &mut Bu
 }
 
 /// Powers of two below the charts, as many as have room.
-fn labels(knob: Knob, axis: &Axis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
+fn labels(knob: Knob, axis: &LogAxis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
     let (first, last) = (axis.value(0), axis.value(u16::MAX));
     let mut free = 0;
     let powers = (0..u64::BITS).map(|power| 1u64 << power).filter(|value| (first..=last).contains(value));
@@ -240,7 +240,7 @@ fn labels(knob: Knob, axis: &Axis, scale: Rect, theme: Theme, buffer: &mut Buffe
             continue;
         }
         let place = Rect { x: scale.x.saturating_add(at), y: scale.y.saturating_add(2), width: cells, height: 1 };
-        Pen::new(buffer, place, 0).put(&text, theme.ink(Hue::Dim));
+        RowWriter::new(buffer, place, 0).put(&text, theme.ink(Hue::Dim));
         free = at + cells + 1;
     }
 }

@@ -20,41 +20,41 @@ mod schedule;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::{footer, header, help, veil};
-use crate::teach::Sheet;
-use crate::tui::app::{App, Teach};
+use super::{backdrop, footer, header, help};
+use crate::teach::PageContent;
+use crate::tui::app::{App, TeachScreen};
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::row_writer::{RowWriter, wrap};
 
 /// Draws it.
-pub fn draw(app: &App, teach: &Teach, buffer: &mut Buffer) {
+pub fn draw(app: &App, teach: &TeachScreen, buffer: &mut Buffer) {
     let regions = app.regions.teach();
     header::draw(app, buffer);
     for (page, place) in regions.tab() {
         let open = page == teach.page;
         let ink = if open { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
-        Pen::new(buffer, place, 0).put(if open { " ▸" } else { "  " }, ink).put(page.title(), ink);
+        RowWriter::new(buffer, place, 0).put(if open { " ▸" } else { "  " }, ink).put(page.title(), ink);
     }
     knobs(app, buffer);
     page(app, teach, regions.page, buffer);
     if let Some(scroll) = teach.help {
-        veil::dim(buffer, app.theme);
+        backdrop::dim(buffer, app.theme);
         help::draw(app, scroll, buffer);
     }
     footer::draw(app, buffer);
 }
 
 /// Draws the open page into `area`, or why there is nothing on it.
-pub fn page(app: &App, teach: &Teach, area: Rect, buffer: &mut Buffer) {
-    match (teach.sheet(), &teach.refused, &app.refused) {
+pub fn page(app: &App, teach: &TeachScreen, area: Rect, buffer: &mut Buffer) {
+    match (teach.content(), &teach.refused, &app.refused) {
         (_, Some(why), _) => sentence(app, why, Hue::Over, area, buffer),
         (_, None, Some(error)) => sentence(app, &error.to_string(), Hue::Over, area, buffer),
-        (Some(Sheet::Schedule(sheet)), ..) => schedule::draw(app, teach.schedule, sheet, area, buffer),
-        (Some(Sheet::Formulas(sheet)), ..) => formulas::draw(app, &teach.formulas, sheet, area, buffer),
-        (Some(Sheet::Caches(sheet)), ..) => caches::draw(app, teach.caches, sheet, area, buffer),
-        (Some(Sheet::Lessons(sheet)), ..) => lessons::draw(app, teach.lessons, sheet, area, buffer),
-        (Some(Sheet::Allocation(sheet)), ..) => allocation::draw(app, teach.allocation, sheet, area, buffer),
+        (Some(PageContent::Schedule(content)), ..) => schedule::draw(app, teach.schedule, content, area, buffer),
+        (Some(PageContent::Formulas(content)), ..) => formulas::draw(app, &teach.formulas, content, area, buffer),
+        (Some(PageContent::Caches(content)), ..) => caches::draw(app, teach.caches, content, area, buffer),
+        (Some(PageContent::Lessons(content)), ..) => lessons::draw(app, teach.lessons, content, area, buffer),
+        (Some(PageContent::Allocation(content)), ..) => allocation::draw(app, teach.allocation, content, area, buffer),
         (None, ..) => sentence(app, "Computing…", Hue::Dim, area, buffer),
     }
 }
@@ -65,13 +65,13 @@ fn knobs(app: &App, buffer: &mut Buffer) {
         let Some((_, text)) = written.iter().find(|(other, _)| *other == knob) else { continue };
         let chosen = knob == app.knobs.focus;
         let ink = if chosen { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
-        Pen::new(buffer, place, 0).put(if chosen { " ▸" } else { "  " }, ink).put(text, ink);
+        RowWriter::new(buffer, place, 0).put(if chosen { " ▸" } else { "  " }, ink).put(text, ink);
     }
 }
 
 fn sentence(app: &App, text: &str, hue: Hue, area: Rect, buffer: &mut Buffer) {
     let inner = panel::frame(buffer, area, "", "", false, app.theme);
     for (row, line) in (1..).zip(wrap(text, inner.width.saturating_sub(4))) {
-        Pen::new(buffer, inner, row).skip(2).put(&line, app.theme.ink(hue));
+        RowWriter::new(buffer, inner, row).skip(2).put(&line, app.theme.ink(hue));
     }
 }

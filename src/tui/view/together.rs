@@ -14,13 +14,13 @@
 use ratatui::buffer::Buffer;
 use ratatui::text::{Line, Span};
 
-use super::page::Page;
+use super::page::TextPage;
 use super::verdict::sign;
-use crate::answer::together::{Fate, Household};
-use crate::export::answers::Source;
+use crate::answer::together::{LoadOutcome, LoadedModels};
+use crate::export::answers::AnswerSource;
 use crate::plan::{DevicePlan, Verdict};
 use crate::tui::app::App;
-use crate::tui::app::together::{Guest, Together};
+use crate::tui::app::together::{PinnedModel, TogetherPage};
 use crate::tui::theme::Hue;
 use crate::units::{Bytes, Tokens};
 
@@ -30,26 +30,26 @@ const NAMES: u16 = 5;
 const FREE: usize = 16;
 
 /// Draws the page.
-pub fn draw(app: &App, together: &Together, buffer: &mut Buffer) {
-    let mut page = Page::new(app);
+pub fn draw(app: &App, together: &TogetherPage, buffer: &mut Buffer) {
+    let mut page = TextPage::new(app);
     match &together.answer {
         None => page.text("Loading the models in order…", Hue::Dim),
         Some(Err(why)) => page.text(why, Hue::Over),
-        Some(Ok(household)) => headline(app, household, &mut page),
+        Some(Ok(loaded_models)) => headline(app, loaded_models, &mut page),
     }
     page.blank();
-    for (place, guest) in together.guests.iter().enumerate() {
-        let fate = together.answer.as_ref().and_then(|answer| answer.as_ref().ok()?.fates.get(place));
-        one(app, guest, fate, &together.guests, &mut page);
+    for (place, model) in together.models.iter().enumerate() {
+        let outcome = together.answer.as_ref().and_then(|answer| answer.as_ref().ok()?.outcomes.get(place));
+        one(app, model, outcome, &together.models, &mut page);
     }
-    if let Some(Ok(household)) = &together.answer {
+    if let Some(Ok(loaded_models)) = &together.answer {
         page.heading("Memory per model");
-        devices(app, together, household, &mut page);
+        devices(app, together, loaded_models, &mut page);
         page.blank();
-        let source = Source::of_engine(app.engine, &app.settings, household.confidence());
+        let source = AnswerSource::of_engine(app.engine, &app.settings, loaded_models.confidence());
         page.text(&source.to_string(), Hue::Dim);
     }
-    if together.guests.len() == 1 {
+    if together.models.len() == 1 {
         page.text("Only one model: pin it with c, open another with b, then press L again.", Hue::Text);
     }
     if app.engine.facts().evicts {
@@ -60,44 +60,44 @@ pub fn draw(app: &App, together: &Together, buffer: &mut Buffer) {
     page.draw(app, "Load together", together.scroll, buffer);
 }
 
-fn headline(app: &App, household: &Household, page: &mut Page) {
-    let (sign, hue) = sign(household.standing());
+fn headline(app: &App, loaded_models: &LoadedModels, page: &mut TextPage) {
+    let (sign, hue) = sign(loaded_models.fit_status());
     page.line(Line::from(vec![
-        Span::styled(format!("{sign} {}", household.headline()), app.theme.bold(hue)),
-        Span::styled(format!(" {}", household.sentence()), app.theme.ink(Hue::Text)),
+        Span::styled(format!("{sign} {}", loaded_models.headline()), app.theme.bold(hue)),
+        Span::styled(format!(" {}", loaded_models.sentence()), app.theme.ink(Hue::Text)),
     ]));
 }
 
 /// A guest, and what becomes of it.
-fn one(app: &App, guest: &Guest, fate: Option<&Fate>, guests: &[Guest], page: &mut Page) {
-    let of = &guest.situation;
+fn one(app: &App, model: &PinnedModel, outcome: Option<&LoadOutcome>, models: &[PinnedModel], page: &mut TextPage) {
+    let of = &model.plan_request;
     let mut facts = vec![of.model.name.clone()];
     facts.extend(of.model.file_type.map(str::to_owned));
-    if let Some(Fate::Loaded(plan)) = fate {
+    if let Some(LoadOutcome::Loaded(plan)) = outcome {
         facts.push(format!("context {}", Tokens(plan.settings.ctx)));
     }
-    page.pair(&guest.label, NAMES, &facts.join(" · "), app.theme.bold(Hue::Text));
-    let Some(fate) = fate else { return };
-    let name = |tenant: usize| guests.get(tenant).map_or_else(String::new, |guest| guest.label.clone());
-    let hue = match fate {
-        Fate::Loaded(plan) if plan.verdict == Verdict::DoesNotFit => Hue::Over,
-        Fate::Loaded(_) | Fate::Shares(_) => Hue::Dim,
-        Fate::Evicted { .. } | Fate::Refused(_) => Hue::Over,
+    page.pair(&model.label, NAMES, &facts.join(" · "), app.theme.bold(Hue::Text));
+    let Some(outcome) = outcome else { return };
+    let name = |tenant: usize| models.get(tenant).map_or_else(String::new, |model| model.label.clone());
+    let hue = match outcome {
+        LoadOutcome::Loaded(plan) if plan.verdict == Verdict::DoesNotFit => Hue::Over,
+        LoadOutcome::Loaded(_) | LoadOutcome::Shares(_) => Hue::Dim,
+        LoadOutcome::Evicted { .. } | LoadOutcome::Refused(_) => Hue::Over,
     };
-    page.text_indented(&fate.sentence(&name), NAMES + 1, hue);
+    page.text_indented(&outcome.sentence(&name), NAMES + 1, hue);
 }
 
 /// A bar for each device: what was in use before, each guest by its letter, and what is free.
-fn devices(app: &App, together: &Together, household: &Household, page: &mut Page) {
+fn devices(app: &App, together: &TogetherPage, loaded_models: &LoadedModels, page: &mut TextPage) {
     const HUES: [Hue; 2] = [Hue::EvenGpu, Hue::OddGpu];
     let theme = app.theme;
     let room = usize::from(page.columns()).saturating_sub(usize::from(NAMES) + 1 + FREE).max(8);
-    let ram = household.left.ram;
-    let gpus = household.left.gpus.iter().zip(&app.machine.gpus).enumerate();
+    let ram = loaded_models.left.ram;
+    let gpus = loaded_models.left.gpus.iter().zip(&app.machine.gpus).enumerate();
     let gpus = gpus.map(|(index, (left, before))| (format!("GPU{index}"), before.total, before.free, left.free));
     let all = gpus.chain(std::iter::once(("RAM".to_owned(), ram.total, app.machine.ram.free, ram.free)));
     for (index, (id, total, free, left)) in all.enumerate() {
-        let is_ram = index == household.left.gpus.len();
+        let is_ram = index == loaded_models.left.gpus.len();
         let mut spans = vec![Span::styled(format!("{id:<width$} ", width = usize::from(NAMES)), theme.ink(Hue::Dim))];
         let mut end = Bytes::ZERO;
         let mut filled = 0;
@@ -109,9 +109,9 @@ fn devices(app: &App, together: &Together, household: &Household, page: &mut Pag
             filled = filled.max(to);
         };
         part(total - free, "░", Hue::InUse, &mut spans);
-        for (tenant, plan) in household.residents() {
+        for (tenant, plan) in loaded_models.loaded() {
             let device = if is_ram { Some(plan.cpu()) } else { plan.gpus().get(index) };
-            let letter = together.guests.get(tenant).and_then(|guest| guest.label.get(..1)).unwrap_or("?");
+            let letter = together.models.get(tenant).and_then(|model| model.label.get(..1)).unwrap_or("?");
             let hue = HUES[tenant % HUES.len()];
             part(device.map_or(Bytes::ZERO, DevicePlan::asked), letter, hue, &mut spans);
         }

@@ -6,16 +6,16 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::verdict;
-use crate::plan::Standing;
+use crate::plan::FitStatus;
 use crate::tui::action::Command;
 use crate::tui::app::{App, Known, Load};
 use crate::tui::keymap;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, shortened, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 
 /// Behind the key that shows all of what is cut here.
-const READS_ON: &str = " for more";
+const MORE_HINT: &str = " for more";
 
 /// Draws it.
 pub fn draw(app: &App, buffer: &mut Buffer) {
@@ -41,28 +41,28 @@ pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
     let rows = rows(app, &format!("{headline} {text}"), inner.width);
     let room = usize::from(inner.height);
     for (at, row) in rows.iter().take(room).enumerate() {
-        let mut pen = Pen::new(buffer, inner, at as u16);
-        pen.skip(row.indent);
+        let mut writer = RowWriter::new(buffer, inner, at as u16);
+        writer.skip(row.indent);
         let next = rows.get(room).filter(|next| at + 1 == room && (next.matters || !next.begins));
         let key = next.and_then(|_| keymap::key_for(Command::Notes, app.scopes()));
-        let room = pen.room().saturating_sub(key.as_ref().map_or(0, |key| width(key) + width(READS_ON) + 2));
+        let room = writer.room().saturating_sub(key.as_ref().map_or(0, |key| width(key) + width(MORE_HINT) + 2));
         let text = match next {
             Some(next) if !next.begins => shortened(&format!("{} {}", row.text, next.text), room),
             Some(_) => shortened(&row.text, room),
             None => row.text.clone(),
         };
         match text.strip_prefix(&headline).filter(|_| at == 0) {
-            Some(rest) => drop(pen.put(&headline, theme.bold(hue)).put(rest, theme.ink(row.hue))),
-            None => drop(pen.put(&text, theme.ink(row.hue))),
+            Some(rest) => drop(writer.put(&headline, theme.bold(hue)).put(rest, theme.ink(row.hue))),
+            None => drop(writer.put(&text, theme.ink(row.hue))),
         }
         if let Some(key) = key {
-            pen.skip(2).put(&key, theme.bold(Hue::Text)).put(READS_ON, theme.ink(Hue::Dim));
+            writer.skip(2).put(&key, theme.bold(Hue::Text)).put(MORE_HINT, theme.ink(Hue::Dim));
         }
     }
 }
 
 /// A row of the panel.
-struct Row {
+struct VerdictRow {
     indent: u16,
     text: String,
     hue: Hue,
@@ -74,14 +74,14 @@ struct Row {
 
 /// The verdict, then which devices answer no longer, what nobody asked for, and all other notes, in lines of at most `cells`
 /// cells.
-fn rows(app: &App, verdict: &str, cells: u16) -> Vec<Row> {
+fn rows(app: &App, verdict: &str, cells: u16) -> Vec<VerdictRow> {
     let plan = app.plan.as_ref();
     let surprise = plan.and_then(|plan| plan.decided.first()).filter(|_| app.refused.is_none());
     let notes = plan.map(|plan| plan.notes.as_slice()).unwrap_or_default();
     let notes = notes.iter().filter(|note| surprise != Some(note));
     let sentence = |text: &str, indent, hue, matters| {
         let lines = wrap(text, cells.saturating_sub(indent)).into_iter().enumerate();
-        lines.map(|(at, text)| Row { indent, text, hue, begins: at == 0, matters }).collect::<Vec<_>>()
+        lines.map(|(at, text)| VerdictRow { indent, text, hue, begins: at == 0, matters }).collect::<Vec<_>>()
     };
     let mut rows = sentence(verdict, 0, Hue::Text, true);
     rows.extend(app.found_machine.reports.iter().flat_map(|report| sentence(report, 2, Hue::Over, true)));
@@ -113,22 +113,22 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
             "Press b to choose a model: local, from a server, or from the catalogue.".to_owned(),
         );
     };
-    let headline = plan.standing().headline();
+    let headline = plan.fit_status().headline();
     if app.found_machine.known == Known::Asking {
         let text = "Still detecting GPUs; until then everything is planned in RAM.";
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
-    let (sign, hue) = sign(plan.standing());
+    let (sign, hue) = sign(plan.fit_status());
     (format!("{sign} {headline}:"), hue, verdict::sentence(plan, app.limits.found.as_ref()))
 }
 
 /// The sign and the colour of how a plan stands.
-pub const fn sign(standing: Standing) -> (&'static str, Hue) {
-    match standing {
-        Standing::Fits => ("✓", Hue::Fine),
-        Standing::PartInRam(_) => ("◐", Hue::Part),
-        Standing::Split | Standing::InRam => ("▲", Hue::Cache),
-        Standing::DoesNotFit => ("✗", Hue::Over),
+pub const fn sign(fit_status: FitStatus) -> (&'static str, Hue) {
+    match fit_status {
+        FitStatus::Fits => ("✓", Hue::Fine),
+        FitStatus::PartInRam(_) => ("◐", Hue::Part),
+        FitStatus::Split | FitStatus::InRam => ("▲", Hue::Cache),
+        FitStatus::DoesNotFit => ("✗", Hue::Over),
     }
 }
 
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn what_fits_but_in_part_has_a_sign_a_word_and_a_colour_of_its_own() {
-        let part = Standing::PartInRam(Bytes::gib(1));
-        for other in [Standing::Fits, Standing::Split, Standing::InRam, Standing::DoesNotFit] {
+        let part = FitStatus::PartInRam(Bytes::gib(1));
+        for other in [FitStatus::Fits, FitStatus::Split, FitStatus::InRam, FitStatus::DoesNotFit] {
             let ((mark, hue), (own, own_hue)) = (sign(other), sign(part));
             assert!(mark != own && ascii(mark) != ascii(own) && hue != own_hue, "{other:?}");
             assert_ne!(other.headline(), part.headline());

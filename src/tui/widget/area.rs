@@ -4,21 +4,21 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::bar::Part;
+use super::bar::BarPart;
 use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 use crate::units::Bytes;
 
 /// The scale of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scale {
+pub struct ChartScale {
     /// What the full height stands for.
     pub whole: Bytes,
     /// What there is room for: a line, and what stands above it is too much.
     pub room: Bytes,
 }
 
-impl Scale {
+impl ChartScale {
     /// Eighths of a cell, over `rows` rows, that `bytes` reach.
     fn eighths(&self, bytes: Bytes, rows: u16) -> u32 {
         let whole = f64::from(rows) * 8.0;
@@ -33,7 +33,7 @@ impl Scale {
 }
 
 /// Draws one column at `x`: `parts` from below.
-pub fn column(buffer: &mut Buffer, area: Rect, x: u16, scale: Scale, parts: &[(Part, Bytes)], theme: Theme) {
+pub fn column(buffer: &mut Buffer, area: Rect, x: u16, scale: ChartScale, parts: &[(BarPart, Bytes)], theme: Theme) {
     let area = area.intersection(buffer.area);
     let room = scale.eighths(scale.room, area.height);
     let (mut spans, mut sum, mut from) = (Vec::with_capacity(parts.len() + 1), Bytes::ZERO, 0);
@@ -42,7 +42,7 @@ pub fn column(buffer: &mut Buffer, area: Rect, x: u16, scale: Scale, parts: &[(P
         let to = scale.eighths(sum, area.height).max(from + 1);
         if sum > scale.room {
             spans.push((part, from, to.min(room)));
-            spans.push((Part::Over, from.max(room), to.max(room + 1)));
+            spans.push((BarPart::Over, from.max(room), to.max(room + 1)));
         } else {
             spans.push((part, from, to));
         }
@@ -65,9 +65,9 @@ pub fn column(buffer: &mut Buffer, area: Rect, x: u16, scale: Scale, parts: &[(P
 
 /// The symbol and style of the cell whose lowest eighth is `start`. A cell has two colours: of more parts, the two that
 /// fill most of it are seen.
-fn filled(spans: &[(Part, u32, u32)], start: u32, theme: Theme) -> (&'static str, Style) {
+fn filled(spans: &[(BarPart, u32, u32)], start: u32, theme: Theme) -> (&'static str, Style) {
     let end = start + 8;
-    let here = |&(part, from, to): &(Part, u32, u32)| (part, from.max(start), to.min(end));
+    let here = |&(part, from, to): &(BarPart, u32, u32)| (part, from.max(start), to.min(end));
     let mut inside: Vec<_> = spans.iter().map(here).filter(|(_, from, to)| to > from).collect();
     while inside.len() > 2 {
         let least = (0..inside.len()).min_by_key(|&at| inside.get(at).map(|(_, from, to)| to - from));
@@ -78,7 +78,7 @@ fn filled(spans: &[(Part, u32, u32)], start: u32, theme: Theme) -> (&'static str
     let eighths = to - start;
     if theme.textured() {
         let part = upper.filter(|_| eighths < 4).unwrap_or(lower);
-        let style = if part == Part::Over { theme.ink(Hue::Over) } else { theme.ink(Hue::Text) };
+        let style = if part == BarPart::Over { theme.ink(Hue::Over) } else { theme.ink(Hue::Text) };
         return (part.texture(), style);
     }
     let symbol = LOWER[(eighths as usize).clamp(1, 8) - 1];
@@ -92,10 +92,10 @@ fn filled(spans: &[(Part, u32, u32)], start: u32, theme: Theme) -> (&'static str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::{Look, Tone};
+    use crate::tui::theme::{Appearance, Tone};
     use proptest::prelude::*;
 
-    fn text(rows: u16, scale: Scale, parts: &[(Part, Bytes)], look: Look) -> String {
+    fn text(rows: u16, scale: ChartScale, parts: &[(BarPart, Bytes)], look: Appearance) -> String {
         let area = Rect::new(0, 0, 1, rows);
         let mut buffer = Buffer::empty(area);
         column(&mut buffer, area, 0, scale, parts, Theme::new(look));
@@ -104,11 +104,11 @@ mod tests {
 
     #[test]
     fn parts_stand_on_one_another_below_the_line() {
-        let mono = Look { tone: Tone::Mono, ..Look::BEST };
-        let scale = Scale { whole: Bytes(80), room: Bytes(70) };
-        let parts = [(Part::Weights, Bytes(20)), (Part::Cache, Bytes(20)), (Part::Graph, Bytes(10))];
+        let mono = Appearance { tone: Tone::Mono, ..Appearance::BEST };
+        let scale = ChartScale { whole: Bytes(80), room: Bytes(70) };
+        let parts = [(BarPart::Weights, Bytes(20)), (BarPart::Cache, Bytes(20)), (BarPart::Graph, Bytes(10))];
         assert_eq!(text(8, scale, &parts, mono), "╌  ▒▓▓██");
-        let scale = Scale { whole: Bytes(80), room: Bytes(30) };
+        let scale = ChartScale { whole: Bytes(80), room: Bytes(30) };
         assert_eq!(text(8, scale, &parts, mono), "   !!▓██", "what is above the line is too much");
     }
 
@@ -117,9 +117,9 @@ mod tests {
         fn any_sizes_stand_on_the_ground_without_gaps(
             rows in 1u16..20, whole: u64, room: u64, weights: u64, cache: u64, graph: u64, mono: bool,
         ) {
-            let look = if mono { Look { tone: Tone::Mono, ..Look::BEST } } else { Look::BEST };
-            let parts = [(Part::Weights, Bytes(weights)), (Part::Cache, Bytes(cache)), (Part::Graph, Bytes(graph))];
-            let drawn = text(rows, Scale { whole: Bytes(whole), room: Bytes(room) }, &parts, look);
+            let look = if mono { Appearance { tone: Tone::Mono, ..Appearance::BEST } } else { Appearance::BEST };
+            let parts = [(BarPart::Weights, Bytes(weights)), (BarPart::Cache, Bytes(cache)), (BarPart::Graph, Bytes(graph))];
+            let drawn = text(rows, ChartScale { whole: Bytes(whole), room: Bytes(room) }, &parts, look);
             prop_assert_eq!(drawn.chars().count(), usize::from(rows));
             let above = drawn.trim_start_matches([' ', '╌']);
             prop_assert!(!above.contains([' ', '╌']), "{:?}", drawn);

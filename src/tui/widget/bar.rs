@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::pen::width;
+use super::row_writer::width;
 use crate::tui::theme::glyphs::LEFT;
 use crate::tui::theme::{Hue, Theme};
 use crate::units::Bytes;
@@ -12,7 +12,7 @@ use crate::units::Bytes;
 /// What a part of a bar stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Part {
+pub enum BarPart {
     Weights,
     Cache,
     Graph,
@@ -23,7 +23,7 @@ pub enum Part {
     Free,
 }
 
-impl Part {
+impl BarPart {
     /// Its name.
     pub const fn word(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl Part {
 }
 
 /// Draws `parts` into `area`, `whole` being its full width. A part that is not nothing is seen, however small.
-pub fn draw(buffer: &mut Buffer, area: Rect, whole: Bytes, parts: &[(Part, Bytes)], theme: Theme) {
+pub fn draw(buffer: &mut Buffer, area: Rect, whole: Bytes, parts: &[(BarPart, Bytes)], theme: Theme) {
     let area = area.intersection(buffer.area);
     if area.is_empty() {
         return;
@@ -88,14 +88,14 @@ pub fn draw(buffer: &mut Buffer, area: Rect, whole: Bytes, parts: &[(Part, Bytes
     }
     let row = Rect { y: area.y + (area.height - 1) / 2, height: 1, ..area };
     if !theme.textured() {
-        for span in spans.iter().filter(|span| !matches!(span.part, Part::Free | Part::InUse)) {
+        for span in spans.iter().filter(|span| !matches!(span.part, BarPart::Free | BarPart::InUse)) {
             inscribe(buffer, row, span, theme);
         }
     }
 }
 
 /// Draws one part of `bytes`, without its name.
-pub fn plain(buffer: &mut Buffer, area: Rect, whole: Bytes, part: Part, bytes: Bytes, theme: Theme) {
+pub fn plain(buffer: &mut Buffer, area: Rect, whole: Bytes, part: BarPart, bytes: Bytes, theme: Theme) {
     let row = Rect { height: area.height.min(1), ..area }.intersection(buffer.area);
     fill(buffer, row, &spans(row.width, whole, &[(part, bytes)]), theme);
 }
@@ -112,12 +112,12 @@ fn fill(buffer: &mut Buffer, row: Rect, spans: &[Span], theme: Theme) {
 /// A part's place in eighths of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
-    part: Part,
+    part: BarPart,
     from: u32,
     to: u32,
 }
 
-fn spans(cells: u16, whole: Bytes, parts: &[(Part, Bytes)]) -> Vec<Span> {
+fn spans(cells: u16, whole: Bytes, parts: &[(BarPart, Bytes)]) -> Vec<Span> {
     let eighths = u32::from(cells) * 8;
     let (mut spans, mut sum, mut from) = (Vec::with_capacity(parts.len()), Bytes::ZERO, 0);
     for &(part, bytes) in parts.iter().filter(|(_, bytes)| *bytes > Bytes::ZERO) {
@@ -140,11 +140,11 @@ fn cell(spans: &[Span], start: u32, theme: Theme) -> (&'static str, Style) {
         let most = if filled < 4 { second.unwrap_or(first) } else { first };
         return (most.part.texture(), theme.ink(Hue::Text));
     }
-    if first.part == Part::Free {
+    if first.part == BarPart::Free {
         return ("·", theme.ink(Hue::Border));
     }
     let style = theme.ink(first.part.hue());
-    match second.filter(|second| second.part != Part::Free) {
+    match second.filter(|second| second.part != BarPart::Free) {
         Some(second) => (LEFT[filled as usize - 1], style.bg(theme.colour(second.part.hue()))),
         None => (LEFT[filled as usize - 1], style),
     }
@@ -164,9 +164,9 @@ fn inscribe(buffer: &mut Buffer, row: Rect, span: &Span, theme: Theme) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::{Look, Tone};
+    use crate::tui::theme::{Appearance, Tone};
 
-    fn text(cells: u16, whole: u64, parts: &[(Part, u64)], look: Look) -> String {
+    fn text(cells: u16, whole: u64, parts: &[(BarPart, u64)], look: Appearance) -> String {
         let mut buffer = Buffer::empty(Rect::new(0, 0, cells, 1));
         let parts: Vec<_> = parts.iter().map(|&(part, bytes)| (part, Bytes(bytes))).collect();
         draw(&mut buffer, Rect::new(0, 0, cells, 1), Bytes(whole), &parts, Theme::new(look));
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn one_percent_is_seen() {
-        let at = |n| text(10, 1000, &[(Part::Weights, n), (Part::Free, 1000 - n)], Look::BEST);
+        let at = |n| text(10, 1000, &[(BarPart::Weights, n), (BarPart::Free, 1000 - n)], Appearance::BEST);
         assert_eq!(at(500), "█████·····");
         assert_eq!(at(513), "█████▏····");
         assert_ne!(at(500), at(513));
@@ -184,8 +184,8 @@ mod tests {
 
     #[test]
     fn without_colour_textures_tell_the_parts() {
-        let parts = [(Part::Weights, 4), (Part::Cache, 2), (Part::Graph, 1), (Part::Free, 3)];
-        assert_eq!(text(10, 10, &parts, Look { tone: Tone::Mono, ..Look::BEST }), "████▓▓▒···");
+        let parts = [(BarPart::Weights, 4), (BarPart::Cache, 2), (BarPart::Graph, 1), (BarPart::Free, 3)];
+        assert_eq!(text(10, 10, &parts, Appearance { tone: Tone::Mono, ..Appearance::BEST }), "████▓▓▒···");
     }
 
     #[test]
@@ -193,8 +193,8 @@ mod tests {
         for (cells, whole) in (0..10).flat_map(|cells| [(cells, 0), (cells, 1)]) {
             let (screen, place) = (Rect::new(0, 0, 14, 3), Rect::new(2, 1, cells, 1));
             let mut buffer = Buffer::empty(screen);
-            let parts = [(Part::Over, Bytes(u64::MAX)), (Part::Free, Bytes(u64::MAX))];
-            draw(&mut buffer, place, Bytes(whole), &parts, Theme::new(Look::BEST));
+            let parts = [(BarPart::Over, Bytes(u64::MAX)), (BarPart::Free, Bytes(u64::MAX))];
+            draw(&mut buffer, place, Bytes(whole), &parts, Theme::new(Appearance::BEST));
             for position in screen.positions() {
                 // of nothing, a part fills an eighth of a cell
                 let expected = place.contains(position) && (whole > 0 || position.x == place.x);

@@ -5,13 +5,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::bar::Part;
+use super::bar::BarPart;
 use super::stack::{self, Band};
 use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 
 /// Widest that a column becomes, its gap included.
-const WIDEST: u16 = 4;
+const MAX_PITCH: u16 = 4;
 
 /// What fills weights on other devices where colours are absent, and what they are called.
 pub const ELSEWHERE: (&str, &str) = ("░", "elsewhere");
@@ -42,7 +42,7 @@ impl Columns {
         let output_width = if area.width >= 40 || per_column(3) == per_column(2) { 3 } else { 2 };
         let (room, per_column) = (room(output_width), per_column(output_width));
         let columns = blocks.div_ceil(per_column).max(1) as u16;
-        let pitch = (room / columns).clamp(1, WIDEST);
+        let pitch = (room / columns).clamp(1, MAX_PITCH);
         let output_x = area.x.saturating_add(columns.saturating_mul(pitch)).saturating_add(1);
         Self { area, blocks, per_column, pitch, output_x, output_width }
     }
@@ -91,7 +91,7 @@ impl Columns {
 
 /// The height of one column's parts, as shares of the full height.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Stack {
+pub struct ColumnHeights {
     /// Weights, below.
     pub weights: f64,
     /// Of these, the uppermost, which are on other devices.
@@ -101,7 +101,7 @@ pub struct Stack {
 }
 
 /// Draws one column, `width` cells wide from `x`, over the height of `area`.
-pub fn draw(buffer: &mut Buffer, area: Rect, x: u16, width: u16, stack: Stack, theme: Theme) {
+pub fn draw(buffer: &mut Buffer, area: Rect, x: u16, width: u16, stack: ColumnHeights, theme: Theme) {
     let area = area.intersection(buffer.area);
     let eighths = f64::from(area.height) * 8.0;
     let cut = stack.weights + stack.cache > 1.0 + 1e-9;
@@ -113,9 +113,9 @@ pub fn draw(buffer: &mut Buffer, area: Rect, x: u16, width: u16, stack: Stack, t
         let here = ((stack.weights - stack.elsewhere).clamp(0.0, 1.0) * eighths).round() as u32;
         let band = |from, to, hue, texture| Band { from, to, hue, texture };
         let bands = [
-            band(0, here, Hue::Weights, Part::Weights.texture()),
+            band(0, here, Hue::Weights, BarPart::Weights.texture()),
             band(here, weights, Hue::Ram, ELSEWHERE.0),
-            band(weights, top, Hue::Cache, Part::Cache.texture()),
+            band(weights, top, Hue::Cache, BarPart::Cache.texture()),
         ];
         (x..x.saturating_add(width).min(area.right())).for_each(|x| stack::upright(buffer, area, x, &bands, theme));
         return;
@@ -140,8 +140,8 @@ fn slice(from: u32, weights: u32, top: u32, theme: Theme) -> (&'static str, Styl
     if theme.textured() {
         let symbol = match (below, upto) {
             (_, 0..=3) => " ",
-            (4.., _) => Part::Weights.texture(),
-            _ => Part::Cache.texture(),
+            (4.., _) => BarPart::Weights.texture(),
+            _ => BarPart::Cache.texture(),
         };
         return (symbol, theme.ink(Hue::Text));
     }
@@ -156,7 +156,7 @@ fn slice(from: u32, weights: u32, top: u32, theme: Theme) -> (&'static str, Styl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::{Look, Tone};
+    use crate::tui::theme::{Appearance, Tone};
     use proptest::prelude::*;
 
     proptest! {
@@ -180,15 +180,15 @@ mod tests {
 
     #[test]
     fn weights_elsewhere_lie_between_those_here_and_the_cache() {
-        let stack = Stack { weights: 0.5, elsewhere: 0.25, cache: 0.25 };
-        let drawn = |look: Look| -> String {
+        let stack = ColumnHeights { weights: 0.5, elsewhere: 0.25, cache: 0.25 };
+        let drawn = |look: Appearance| -> String {
             let area = Rect::new(0, 0, 1, 4);
             let mut buffer = Buffer::empty(area);
             draw(&mut buffer, area, 0, 1, stack, Theme::new(look));
             buffer.content.iter().rev().map(ratatui::buffer::Cell::symbol).collect()
         };
-        assert_eq!(drawn(Look { tone: Tone::Mono, ..Look::BEST }), "█░▓ ");
-        assert_eq!(drawn(Look::BEST), "███ ");
+        assert_eq!(drawn(Appearance { tone: Tone::Mono, ..Appearance::BEST }), "█░▓ ");
+        assert_eq!(drawn(Appearance::BEST), "███ ");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::tui::theme::{Hue, Theme};
 
 /// The last place on the good side.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Limit {
+pub enum SliderLimit {
     /// Up to here.
     Most(f64),
     /// From here on.
@@ -29,7 +29,7 @@ pub struct Slider {
     /// Where the handle is.
     pub at: f64,
     /// How far it can go with every layer on GPUs, if not all the way.
-    pub limit: Option<Limit>,
+    pub limit: Option<SliderLimit>,
     /// Where things change.
     pub ticks: Vec<(f64, Tick)>,
     /// The handle stands where the engine put it, not where a person did.
@@ -62,15 +62,15 @@ impl Slider {
         }
         let handle = column(track, self.at);
         let limit = self.limit.map(|limit| match limit {
-            Limit::Most(at) | Limit::Least(at) => column(track, at),
+            SliderLimit::Most(at) | SliderLimit::Least(at) => column(track, at),
         });
         let over = match self.limit {
-            Some(Limit::Most(most)) => self.at > most,
-            Some(Limit::Least(least)) => self.at < least,
+            Some(SliderLimit::Most(most)) => self.at > most,
+            Some(SliderLimit::Least(least)) => self.at < least,
             None => false,
         };
         let (over_left, over_right) =
-            (matches!(self.limit, Some(Limit::Least(_))), matches!(self.limit, Some(Limit::Most(_))));
+            (matches!(self.limit, Some(SliderLimit::Least(_))), matches!(self.limit, Some(SliderLimit::Most(_))));
         let mut ticks = vec![None; usize::from(track.width)];
         for &(at, tick) in &self.ticks {
             let x = column(track, at);
@@ -118,7 +118,7 @@ impl Slider {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::Look;
+    use crate::tui::theme::Appearance;
 
     #[test]
     fn drawing_and_the_mouse_agree() {
@@ -135,12 +135,12 @@ mod tests {
     fn the_mark_and_the_shading_are_drawn() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 13, 1));
         let ticks = vec![(0.8, Tick::Layer), (0.9, Tick::Layer), (0.9, Tick::Jump), (0.1, Tick::Jump)];
-        let slider = Slider { at: 0.4, limit: Some(Limit::Most(0.7)), ticks, hollow: false, focused: true };
-        slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Look::BEST));
+        let slider = Slider { at: 0.4, limit: Some(SliderLimit::Most(0.7)), ticks, hollow: false, focused: true };
+        slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Appearance::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(text, "├━◇━━●──┊╵◇┄┤");
-        let slider = Slider { at: 0.8, limit: Some(Limit::Least(0.3)), ticks: Vec::new(), ..slider };
-        slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Look::BEST));
+        let slider = Slider { at: 0.8, limit: Some(SliderLimit::Least(0.3)), ticks: Vec::new(), ..slider };
+        slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Appearance::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(text, "├━━━┊━━━━●──┤");
     }

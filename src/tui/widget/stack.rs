@@ -75,14 +75,14 @@ fn cell(bands: &[Band], start: u32, eighths: &[&'static str; 8], theme: Theme) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tui::theme::{Look, Tone};
+    use crate::tui::theme::{Appearance, Tone};
 
     const BANDS: [Band; 2] = [
         Band { from: 0, to: 12, hue: Hue::Weights, texture: "█" },
         Band { from: 12, to: 20, hue: Hue::Cache, texture: "▓" },
     ];
 
-    fn drawn(look: Look) -> String {
+    fn drawn(look: Appearance) -> String {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 4, 1));
         across(&mut buffer, Rect::new(0, 0, 4, 1), &BANDS, Theme::new(look));
         buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect()
@@ -90,20 +90,20 @@ mod tests {
 
     #[test]
     fn bands_end_within_cells() {
-        assert_eq!(drawn(Look::BEST), "█▌▌ ");
+        assert_eq!(drawn(Appearance::BEST), "█▌▌ ");
         let thin = [Band { to: 3, ..BANDS[0] }, Band { from: 3, to: 4, ..BANDS[1] }];
         let mut buffer = Buffer::empty(Rect::new(0, 0, 1, 1));
-        upright(&mut buffer, Rect::new(0, 0, 1, 1), 0, &thin, Theme::new(Look::BEST));
+        upright(&mut buffer, Rect::new(0, 0, 1, 1), 0, &thin, Theme::new(Appearance::BEST));
         assert_eq!((buffer[(0, 0)].symbol(), buffer[(0, 0)].bg), ("▄", ratatui::style::Color::Reset));
-        assert_eq!(drawn(Look { tone: Tone::Mono, ..Look::BEST }), "█▓▓ ");
+        assert_eq!(drawn(Appearance { tone: Tone::Mono, ..Appearance::BEST }), "█▓▓ ");
     }
 
     #[test]
     fn nothing_leaves_the_area() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 3, 3));
         let long = [Band { from: 0, to: u32::MAX, hue: Hue::Graph, texture: "▒" }];
-        upright(&mut buffer, Rect::new(0, 0, 30, 30), 7, &long, Theme::new(Look::BEST));
-        across(&mut buffer, Rect::new(1, 1, 40, 0), &long, Theme::new(Look::BEST));
+        upright(&mut buffer, Rect::new(0, 0, 30, 30), 7, &long, Theme::new(Appearance::BEST));
+        across(&mut buffer, Rect::new(1, 1, 40, 0), &long, Theme::new(Appearance::BEST));
         assert!(buffer.content.iter().all(|cell| cell.symbol() == " "));
     }
 }

@@ -10,12 +10,12 @@ use std::io;
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll::gguf::split::Shard;
-use plimsoll::gguf::{Limits, Source, read};
+use plimsoll::gguf::{HeaderLimits, ByteSource, read};
 
 /// Gives a few bytes at a time, a number of its own at each offset.
 struct Trickle<'b>(&'b [u8]);
 
-impl Source for Trickle<'_> {
+impl ByteSource for Trickle<'_> {
     fn size(&self) -> Option<u64> {
         Some(self.0.len() as u64)
     }
@@ -28,7 +28,7 @@ impl Source for Trickle<'_> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = Limits::default();
+    let limits = HeaderLimits::default();
     let whole = read(&mut { bytes }, &limits).map_err(|error| error.to_string());
     let piecemeal = read(&mut Trickle(bytes), &limits).map_err(|error| error.to_string());
     // by text, where a number that is none equals itself

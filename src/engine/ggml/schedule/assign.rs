@@ -1,22 +1,22 @@
 //! The first four passes: which device computes what.
 
 use super::Scheduler;
-use crate::engine::ggml::backend::Backend;
+use crate::engine::ggml::backend::BackendProps;
 use crate::engine::ggml::graph::Graph;
-use crate::engine::ggml::tensor::{Buffer, Id, NOWHERE, Op, Place, Tensor};
+use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Op, Tensor, TensorId};
 
 impl Scheduler<'_> {
     /// Pass 1: what has its bytes already stays there, inputs are on the CPU, and an operation with weights goes where
     /// they are, or to the first GPU that takes it over.
-    pub(super) fn anchor(&self, graph: &Graph, places: &mut [Place]) {
+    pub(super) fn anchor(&self, graph: &Graph, places: &mut [BackendId]) {
         for &id in graph.leafs.iter().chain(&graph.nodes) {
-            if places[id.index()] == NOWHERE {
+            if places[id.index()] == NO_BACKEND {
                 places[id.index()] = self.anchor_of(graph, &graph[id]);
             }
         }
     }
 
-    fn anchor_of(&self, graph: &Graph, tensor: &Tensor) -> Place {
+    fn anchor_of(&self, graph: &Graph, tensor: &Tensor) -> BackendId {
         if let Some(home) = Self::allocated(graph, tensor) {
             return home;
         }
@@ -25,37 +25,43 @@ impl Scheduler<'_> {
         }
         // rope factors are too small to decide, and so are attention sinks
         if tensor.op == Op::Rope || (tensor.op == Op::FlashAttn && !self.rules.sinks_decide) {
-            return NOWHERE;
+            return NO_BACKEND;
         }
         for source in graph.sources(tensor) {
             let Buffer::Weights(home) = graph[source].buffer else { continue };
             if home == self.cpu() && self.op_offload {
-                let takes = |gpu: &Backend| gpu.supports(tensor) && gpu.wants(tensor);
+                let takes = |gpu: &BackendProps| gpu.supports(tensor) && gpu.wants(tensor);
                 let taker = self.backends[..usize::from(home)].iter().position(takes);
-                return taker.map_or(home, |gpu| gpu as Place);
+                return taker.map_or(home, |gpu| gpu as BackendId);
             }
-            return if self.can(home, tensor) { home } else { NOWHERE };
+            return if self.can(home, tensor) { home } else { NO_BACKEND };
         }
-        NOWHERE
+        NO_BACKEND
     }
 
     /// Half of pass 2: what follows an operation and has no device joins it where its device can do that, except on the
     /// device `stops_at`.
-    pub(super) fn spread_down(&self, graph: &Graph, places: &mut [Place], stops_at: Place) {
+    pub(super) fn spread_down(&self, graph: &Graph, places: &mut [BackendId], stops_at: BackendId) {
         self.spread(graph, places, stops_at, graph.computed.iter());
     }
 
     /// The other half: what comes before it.
-    pub(super) fn spread_up(&self, graph: &Graph, places: &mut [Place], stops_at: Place) {
+    pub(super) fn spread_up(&self, graph: &Graph, places: &mut [BackendId], stops_at: BackendId) {
         self.spread(graph, places, stops_at, graph.computed.iter().rev());
     }
 
-    fn spread<'g>(&self, graph: &Graph, places: &mut [Place], stops_at: Place, order: impl Iterator<Item = &'g Id>) {
-        let mut current = NOWHERE;
+    fn spread<'g>(
+        &self,
+        graph: &Graph,
+        places: &mut [BackendId],
+        stops_at: BackendId,
+        order: impl Iterator<Item = &'g TensorId>,
+    ) {
+        let mut current = NO_BACKEND;
         for &id in order {
             let place = &mut places[id.index()];
-            if *place != NOWHERE {
-                current = if *place == stops_at { NOWHERE } else { *place };
+            if *place != NO_BACKEND {
+                current = if *place == stops_at { NO_BACKEND } else { *place };
             } else if self.can(current, &graph[id]) {
                 *place = current;
             }
@@ -64,19 +70,19 @@ impl Scheduler<'_> {
 
     /// Pass 3: what is still nowhere goes to the device that can do it and read most of its operands. (Devices here never share
     /// a kind of buffer, so nothing can be moved to a better one.)
-    pub(super) fn best_fit(&self, graph: &Graph, places: &mut [Place]) {
+    pub(super) fn best_fit(&self, graph: &Graph, places: &mut [BackendId]) {
         for &id in &graph.computed {
             let tensor = &graph[id];
-            if places[id.index()] != NOWHERE {
+            if places[id.index()] != NO_BACKEND {
                 continue;
             }
-            let readable = |place: Place| {
+            let readable = |place: BackendId| {
                 graph
                     .sources(tensor)
                     .filter(|source| {
                         let below = graph[*source].view_of;
-                        let placed = places[source.index()] != NOWHERE
-                            || below.get().is_some_and(|b| places[b.index()] != NOWHERE);
+                        let placed = places[source.index()] != NO_BACKEND
+                            || below.get().is_some_and(|b| places[b.index()] != NO_BACKEND);
                         placed && Self::readable(graph, places, *source, place)
                     })
                     .count()
@@ -89,21 +95,21 @@ impl Scheduler<'_> {
     }
 
     /// Pass 4: views are where their bytes are; operands that belong to nobody go to their first reader.
-    pub(super) fn sources(&self, graph: &Graph, places: &mut [Place]) {
+    pub(super) fn sources(&self, graph: &Graph, places: &mut [BackendId]) {
         for &id in &graph.nodes {
             let tensor = &graph[id];
-            if places[id.index()] == NOWHERE && tensor.view_of.is_some() {
+            if places[id.index()] == NO_BACKEND && tensor.view_of.is_some() {
                 places[id.index()] = places[tensor.view_of.index()];
             }
             for source in graph.sources(tensor) {
-                if places[source.index()] == NOWHERE {
+                if places[source.index()] == NO_BACKEND {
                     let below = graph[source].view_of;
                     places[source.index()] = below.get().map_or(places[id.index()], |below| places[below.index()]);
                 }
             }
-            if places[id.index()] == NOWHERE {
+            if places[id.index()] == NO_BACKEND {
                 let able = self.backends.iter().position(|backend| backend.supports(tensor));
-                places[id.index()] = able.map_or(self.cpu(), |place| place as Place);
+                places[id.index()] = able.map_or(self.cpu(), |place| place as BackendId);
             }
         }
     }

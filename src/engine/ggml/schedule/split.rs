@@ -2,18 +2,18 @@
 
 use super::{PIPELINE_COPIES, Schedule, Scheduler, Split};
 use crate::engine::ggml::graph::Graph;
-use crate::engine::ggml::tensor::{Buffer, Id, Op, Place, Tensor};
+use crate::engine::ggml::tensor::{BackendId, Buffer, Op, Tensor, TensorId};
 
 /// The copies that exist: for every tensor and device, the first of them.
 struct Copies {
-    first: Vec<Id>,
+    first: Vec<TensorId>,
     devices: usize,
     /// Copies of each: several for a pipeline.
     count: usize,
 }
 
 impl Copies {
-    fn of(&mut self, id: Id, place: Place) -> &mut Id {
+    fn of(&mut self, id: TensorId, place: BackendId) -> &mut TensorId {
         &mut self.first[id.index() * self.devices + usize::from(place)]
     }
 }
@@ -23,7 +23,7 @@ impl Scheduler<'_> {
     pub(super) fn split(&self, graph: &mut Graph, schedule: &mut Schedule) {
         let devices = self.backends.len();
         let count = if self.pipeline { PIPELINE_COPIES } else { 1 };
-        let mut copies = Copies { first: vec![Id::NONE; graph.tensors.len() * devices], devices, count };
+        let mut copies = Copies { first: vec![TensorId::NONE; graph.tensors.len() * devices], devices, count };
         schedule.copies = count;
         let multiplied = if self.pipeline { self.multiplied(graph) } else { Vec::new() };
         self.cut(graph, schedule, &mut copies);
@@ -71,20 +71,20 @@ impl Scheduler<'_> {
     }
 
     /// Whether `id` needs weights from elsewhere: a new split lets them take the bytes of those brought before.
-    fn brings_weights(graph: &Graph, schedule: &Schedule, id: Id, place: Place) -> bool {
+    fn brings_weights(graph: &Graph, schedule: &Schedule, id: TensorId, place: BackendId) -> bool {
         graph.sources(&graph[id]).any(|source| {
             matches!(graph[source].buffer, Buffer::Weights(_)) && Self::is_away(graph, schedule, source, place)
         })
     }
 
     /// Whether `id` needs a copy that does not exist yet.
-    fn brings_more(graph: &Graph, schedule: &Schedule, copies: &mut Copies, id: Id, place: Place) -> bool {
+    fn brings_more(graph: &Graph, schedule: &Schedule, copies: &mut Copies, id: TensorId, place: BackendId) -> bool {
         let mut sources = graph.sources(&graph[id]);
         sources.any(|source| !copies.of(source, place).is_some() && Self::is_away(graph, schedule, source, place))
     }
 
     /// Whether `place` needs a copy of `source`.
-    fn is_away(graph: &Graph, schedule: &Schedule, source: Id, place: Place) -> bool {
+    fn is_away(graph: &Graph, schedule: &Schedule, source: TensorId, place: BackendId) -> bool {
         schedule.places[source.index()] != place && !Self::readable(graph, &schedule.places, source, place)
     }
 
@@ -107,25 +107,25 @@ impl Scheduler<'_> {
         for split in splits.iter().filter(|_| pipeline) {
             for &input in &inputs[split.inputs.clone()] {
                 let first = copies.of(input, split.place).0;
-                leafs.extend((first..first + copies.count as u32).map(|copy| (Id(copy), split.place)));
+                leafs.extend((first..first + copies.count as u32).map(|copy| (TensorId(copy), split.place)));
             }
         }
         leafs.extend(graph.leafs.iter().map(|id| (*id, places[id.index()])));
     }
 
     /// Inputs of which a pipeline keeps several.
-    fn multiplied(&self, graph: &Graph) -> Vec<Id> {
+    fn multiplied(&self, graph: &Graph) -> Vec<TensorId> {
         if self.rules.multiplies_unread_inputs { inputs(graph) } else { read_inputs(graph) }
     }
 }
 
 impl Schedule {
     /// Makes `count` copies of `source` for `place`; copies of a pipeline outlive the graph.
-    fn copy(&mut self, graph: &mut Graph, source: Id, place: Place, count: usize) -> Id {
+    fn copy(&mut self, graph: &mut Graph, source: TensorId, place: BackendId, count: usize) -> TensorId {
         let Tensor { ty, ne, nb, label, layer, .. } = graph[source];
         let kept = count > 1;
         let copy = Tensor { nb, label, layer, input: kept, output: kept, ..Tensor::new(ty, ne) };
-        let first = Id(graph.tensors.len() as u32);
+        let first = TensorId(graph.tensors.len() as u32);
         for _ in 0..count {
             graph.add_tensor(copy);
             self.places.push(place);
@@ -134,13 +134,13 @@ impl Schedule {
     }
 
     /// A pipeline keeps every input several times; the original is the first of them.
-    fn multiply(&mut self, input: Id, graph: &mut Graph) {
+    fn multiply(&mut self, input: TensorId, graph: &mut Graph) {
         let place = self.places[input.index()];
         graph[input].output = true;
         self.leafs.push((input, place));
         let more = self.copy(graph, input, place, self.copies - 1).0;
         for copy in more..more + self.copies as u32 - 1 {
-            let copy = Id(copy);
+            let copy = TensorId(copy);
             (graph[copy].input, graph[copy].output) = (true, true);
             self.leafs.push((copy, place));
         }
@@ -148,12 +148,12 @@ impl Schedule {
 }
 
 /// The inputs of `graph`, those that no operation reads included.
-fn inputs(graph: &Graph) -> Vec<Id> {
+fn inputs(graph: &Graph) -> Vec<TensorId> {
     graph.leafs.iter().copied().filter(|leaf| graph[*leaf].input).collect()
 }
 
 /// The inputs of `graph` in the order in which they are first read.
-fn read_inputs(graph: &Graph) -> Vec<Id> {
+fn read_inputs(graph: &Graph) -> Vec<TensorId> {
     let mut read = Vec::new();
     for &id in &graph.computed {
         for source in graph.sources(&graph[id]) {

@@ -1,52 +1,52 @@
 //! The last two steps of a fit: layers without their experts onto GPUs from the last to the first, then experts back to
 //! their layers from the first GPU on.
 
-use super::{Fitter, Refused, totals};
-use crate::engine::ggml::tensor::Place;
-use crate::engine::id::Aim;
-use crate::engine::llama_cpp::Spread;
-use crate::engine::llama_cpp::error::Refusal;
-use crate::engine::llama_cpp::placement::{Overflow, Part};
+use super::{Fitter, NoRoom, totals};
+use crate::engine::ggml::tensor::BackendId;
+use crate::engine::id::FitGoal;
+use crate::engine::llama_cpp::LayerSplit;
+use crate::engine::llama_cpp::error::LoadError;
+use crate::engine::llama_cpp::placement::{OverrideGroup, TensorOverride};
 
-const ENDLESS: &str = "llama.cpp's fit would never finish for these GPUs: it keeps looking for experts to move back \
+const NEVER_ENDS: &str = "llama.cpp's fit would never finish for these GPUs: it keeps looking for experts to move back \
                        where none are left; set the number of GPU layers explicitly";
 
 /// What one GPU is given.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct GpuShare {
     /// Layers.
     layers: u32,
     /// Those of them, the last ones, that leave tensors elsewhere.
     partial: u32,
     /// What the first of the partial ones leaves elsewhere; the others leave their experts.
-    overflow: Part,
+    overflow: OverrideGroup,
     /// Where the first partial one leaves it: the next GPU, or RAM.
-    to: Option<Place>,
+    to: Option<BackendId>,
 }
 
 /// A way to spread the layers, and what it takes per device.
 #[derive(Clone)]
 struct Attempt {
-    shares: Vec<Share>,
+    shares: Vec<GpuShare>,
     used: Vec<i64>,
     /// The first GPU whose layers have no experts.
     dense_from: usize,
 }
 
 /// The search for the best spread.
-pub struct Filling<'f, 'm, 'a> {
+pub struct LayerFill<'f, 'm, 'a> {
     fitter: &'f mut Fitter<'m, 'a>,
     /// The most that each GPU may take.
     targets: Vec<i64>,
     best: Attempt,
     /// What the GPU filled last had no room for.
-    refused: Option<Refused>,
+    refused: Option<NoRoom>,
 }
 
-impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
+impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
     /// Starts with nothing on GPUs.
-    pub fn new(fitter: &'f mut Fitter<'m, 'a>, targets: Vec<i64>) -> Result<Self, Refusal> {
-        let empty = Share { layers: 0, partial: 0, overflow: Part::Experts, to: None };
+    pub fn new(fitter: &'f mut Fitter<'m, 'a>, targets: Vec<i64>) -> Result<Self, LoadError> {
+        let empty = GpuShare { layers: 0, partial: 0, overflow: OverrideGroup::Experts, to: None };
         let shares = vec![empty; targets.len()];
         let gpus = targets.len();
         let best = Attempt { shares, used: Vec::new(), dense_from: gpus };
@@ -56,8 +56,8 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
     }
 
     /// Both steps; the spread that is left, and the layer that was one too many.
-    pub fn run(mut self) -> Result<(Spread, Option<Refused>), Refusal> {
-        let every_layer = self.fitter.aim == Aim::EveryLayer;
+    pub fn run(mut self) -> Result<(LayerSplit, Option<NoRoom>), LoadError> {
+        let every_layer = self.fitter.fit_goal == FitGoal::AllLayers;
         // blocks that predict further tokens are not counted here, and so one block always stays in RAM
         let hparams = &self.fitter.model().hparams;
         if every_layer && hparams.n_layer() < hparams.n_layer_all {
@@ -84,15 +84,16 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
     }
 
     /// Bytes left in total when all experts are in RAM.
-    fn surplus_without_experts(&mut self) -> Result<i64, Refusal> {
+    fn surplus_without_experts(&mut self) -> Result<i64, LoadError> {
         let blocks = self.fitter.model().hparams.n_layer_all;
-        let overrides = (0..blocks).map(|block| Overflow { block, part: Part::Experts, gpu: None }).collect();
-        let used = totals(&*self.fitter.measure(&Spread { overrides, ..Spread::default() })?);
+        let overrides =
+            (0..blocks).map(|block| TensorOverride { block, part: OverrideGroup::Experts, gpu: None }).collect();
+        let used = totals(&*self.fitter.measure(&LayerSplit { overrides, ..LayerSplit::default() })?);
         Ok(self.targets.iter().zip(used).map(|(target, used)| target - used).sum())
     }
 
     /// The layers that `shares` stand for.
-    fn spread(&self, shares: &[Share]) -> Spread {
+    fn spread(&self, shares: &[GpuShare]) -> LayerSplit {
         let layers: u32 = shares.iter().map(|share| share.layers).sum();
         let mut block = self.fitter.layers() + 1 - layers;
         let mut overrides = Vec::new();
@@ -101,23 +102,23 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
             block = block.wrapping_add(share.layers.wrapping_sub(share.partial));
             let end = block.wrapping_add(share.partial);
             for il in block..end {
-                let (part, gpu) = if il == block { (share.overflow, share.to) } else { (Part::Experts, None) };
-                overrides.push(Overflow { block: il as usize, part, gpu });
+                let (part, gpu) = if il == block { (share.overflow, share.to) } else { (OverrideGroup::Experts, None) };
+                overrides.push(TensorOverride { block: il as usize, part, gpu });
             }
             block = end;
         }
         let split = shares.iter().map(|share| share.layers as f32);
         let tensor_split = if shares.len() > 1 { split.collect() } else { Vec::new() };
-        Spread { gpu_layers: Some(layers.into()), tensor_split, overrides }
+        LayerSplit { gpu_layers: Some(layers.into()), tensor_split, overrides }
     }
 
-    fn attempt(&mut self, shares: Vec<Share>, dense_from: usize) -> Result<Attempt, Refusal> {
+    fn attempt(&mut self, shares: Vec<GpuShare>, dense_from: usize) -> Result<Attempt, LoadError> {
         let used = totals(&*self.fitter.measure(&self.spread(&shares))?);
         Ok(Attempt { shares, used, dense_from })
     }
 
     /// As many layers as fit onto `gpu`, those with experts without them; the rest is for the GPUs before it.
-    fn fill_with_layers(&mut self, gpu: usize) -> Result<(), Refusal> {
+    fn fill_with_layers(&mut self, gpu: usize) -> Result<(), LoadError> {
         let last = self.targets.len() - 1;
         let experts = self.fitter.has_experts();
         let taken: u32 = self.best.shares[gpu + 1..].iter().map(|share| share.layers).sum();
@@ -137,7 +138,7 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
             self.best = high;
             return Ok(());
         }
-        if gpu == 0 && self.fitter.aim == Aim::EveryLayer {
+        if gpu == 0 && self.fitter.fit_goal == FitGoal::AllLayers {
             return Ok(());
         }
         self.skip_certain_failures(&mut high, gpu)?;
@@ -147,12 +148,12 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
         }
         let (used, may) = (self.best.used[gpu], self.targets[gpu]);
         self.refused =
-            Some(Refused { gpu, needed: (high.used[gpu] - used).max(0) as u64, room: (may - used).max(0) as u64 });
+            Some(NoRoom { gpu, needed: (high.used[gpu] - used).max(0) as u64, room: (may - used).max(0) as u64 });
         Ok(())
     }
 
     /// The best, with `step` layers more on `gpu`, those with experts without them.
-    fn with_layers(&self, gpu: usize, step: u32) -> Vec<Share> {
+    fn with_layers(&self, gpu: usize, step: u32) -> Vec<GpuShare> {
         let mut shares = self.best.shares.clone();
         shares[gpu].layers += step;
         if self.fitter.has_experts() {
@@ -164,7 +165,7 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
 
     /// Where even the best asks for more than `gpu` may take, false position comes down from `high` one layer at a time. As
     /// long as weights and caches alone ask for no less than the best does, that is certain, and nothing is measured.
-    fn skip_certain_failures(&mut self, high: &mut Attempt, gpu: usize) -> Result<(), Refusal> {
+    fn skip_certain_failures(&mut self, high: &mut Attempt, gpu: usize) -> Result<(), LoadError> {
         let best = self.best.used[gpu];
         let most = high.shares[gpu].layers - self.best.shares[gpu].layers;
         if best <= self.targets[gpu] || high.used[gpu] < best || self.fitter.may_be_refused() {
@@ -184,7 +185,7 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
 
     /// How many layers further than the best to try next, by false position: memory is taken to grow evenly up to
     /// `high`. None when there is nothing between them.
-    fn step(&self, high: &Attempt, gpu: usize, count: impl Fn(&Share) -> u32) -> Option<u32> {
+    fn step(&self, high: &Attempt, gpu: usize, count: impl Fn(&GpuShare) -> u32) -> Option<u32> {
         let between = count(&high.shares[gpu]).wrapping_sub(count(&self.best.shares[gpu]));
         if between <= 1 || between > i32::MAX as u32 {
             return None;
@@ -206,7 +207,7 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
     }
 
     /// Layers without experts at the back become full layers on `gpu` until it is full; then part of one more.
-    fn give_experts_back(&mut self, gpu: usize) -> Result<(), Refusal> {
+    fn give_experts_back(&mut self, gpu: usize) -> Result<(), LoadError> {
         let last = self.targets.len() - 1;
         let mut shares = self.best.shares.clone();
         for from in self.best.dense_from..=last {
@@ -219,13 +220,13 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
         if high.used[gpu] <= self.targets[gpu] {
             self.best = high;
         } else {
-            let full = |share: &Share| share.layers.saturating_sub(share.partial);
+            let full = |share: &GpuShare| share.layers.saturating_sub(share.partial);
             while let Some(step) = self.step(&high, gpu, full) {
                 let (shares, dense_from) = self.converted(gpu, step);
                 if full(&shares[gpu]) <= full(&self.best.shares[gpu]) {
                     // nothing is left to convert: llama.cpp tries the same again until it no longer fits
                     if self.best.used[gpu] <= self.targets[gpu] {
-                        return Err(Refusal::settings(ENDLESS.to_owned()));
+                        return Err(LoadError::settings(NEVER_ENDS.to_owned()));
                     }
                     break;
                 }
@@ -237,7 +238,7 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
     }
 
     /// `step` layers without experts moved to `gpu` as full ones, and the first GPU that still has any.
-    fn converted(&self, gpu: usize, step: u32) -> (Vec<Share>, usize) {
+    fn converted(&self, gpu: usize, step: u32) -> (Vec<GpuShare>, usize) {
         let mut shares = self.best.shares.clone();
         let mut from = self.best.dense_from;
         let mut moved = 0;
@@ -256,7 +257,7 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
     }
 
     /// One more layer for `gpu`, as much of it as fits: attention, the first matrix, the gate.
-    fn add_a_part(&mut self, gpu: usize) -> Result<(), Refusal> {
+    fn add_a_part(&mut self, gpu: usize) -> Result<(), LoadError> {
         let last = self.targets.len() - 1;
         let from = self.best.dense_from;
         let spare = u32::from(gpu == last);
@@ -270,9 +271,9 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
         shares[gpu].partial = shares[gpu].partial.wrapping_add(1);
         let dense_from = if shares[from].partial == 0 { from + 1 } else { from };
         if gpu < last {
-            shares[gpu].to = Some(gpu as Place + 1);
+            shares[gpu].to = Some(gpu as BackendId + 1);
         }
-        let mut fits = |filling: &mut Self, part: Part| -> Result<bool, Refusal> {
+        let mut fits = |filling: &mut Self, part: OverrideGroup| -> Result<bool, LoadError> {
             shares[gpu].overflow = part;
             let test = filling.attempt(shares.clone(), dense_from)?;
             let room = |i: usize| test.used[i] < filling.targets[i];
@@ -282,10 +283,10 @@ impl<'f, 'm, 'a> Filling<'f, 'm, 'a> {
             }
             Ok(fits)
         };
-        if fits(self, Part::GateAndDown)? {
-            fits(self, Part::Down)?;
+        if fits(self, OverrideGroup::GateAndDown)? {
+            fits(self, OverrideGroup::Down)?;
         } else {
-            fits(self, Part::FeedForward)?;
+            fits(self, OverrideGroup::FeedForward)?;
         }
         Ok(())
     }

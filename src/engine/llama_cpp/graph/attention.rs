@@ -1,45 +1,45 @@
 //! Attention: queries, keys and values; the cache; scores, in one operation or step by step.
 
-use super::{Build, Norm};
+use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
-use crate::engine::ggml::tensor::{Id, Tensor, row};
+use crate::engine::ggml::tensor::{Tensor, TensorId, row};
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
-use crate::engine::llama_cpp::weights::Slot;
+use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// Where a batch's keys and values go in a cache, and who may look at whom.
 #[derive(Clone, Copy)]
 pub(super) struct AttentionInput {
-    k_rows: Id,
-    v_rows: Id,
-    mask: Id,
-    rotation_k: Id,
-    rotation_v: Id,
+    k_rows: TensorId,
+    v_rows: TensorId,
+    mask: TensorId,
+    rotation_k: TensorId,
+    rotation_v: TensorId,
 }
 
 /// Queries, keys and values by head: `[head size, heads, tokens]`.
 #[derive(Clone, Copy)]
 pub(super) struct Qkv {
-    pub q: Id,
-    pub k: Id,
-    pub v: Id,
+    pub q: TensorId,
+    pub k: TensorId,
+    pub v: TensorId,
 }
 
 /// What a block's attention has beyond the plain case.
 #[derive(Clone, Copy)]
-pub(super) struct Extras {
+pub(super) struct AttentionExtras {
     /// Learned sinks.
-    pub sinks: Id,
+    pub sinks: TensorId,
     /// What unfolds V from MLA's compressed cache.
-    pub v_unfold: Id,
+    pub v_unfold: TensorId,
 }
 
-impl Default for Extras {
+impl Default for AttentionExtras {
     fn default() -> Self {
-        Self { sinks: Id::NONE, v_unfold: Id::NONE }
+        Self { sinks: TensorId::NONE, v_unfold: TensorId::NONE }
     }
 }
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// Inputs for the caches that there are. MLA's compressed cache holds K alone and is not rotated.
     pub(super) fn attention_inputs(&mut self) {
         let memory = self.memory;
@@ -56,11 +56,11 @@ impl Build<'_> {
     fn uncached_input(&mut self) -> AttentionInput {
         let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
         AttentionInput {
-            k_rows: Id::NONE,
-            v_rows: Id::NONE,
+            k_rows: TensorId::NONE,
+            v_rows: TensorId::NONE,
             mask: self.g.input(mask, [self.batch.n_tokens, self.batch.n_tokens, 1, 1], "attn_inp_kq_mask"),
-            rotation_k: Id::NONE,
-            rotation_v: Id::NONE,
+            rotation_k: TensorId::NONE,
+            rotation_v: TensorId::NONE,
         }
     }
 
@@ -71,7 +71,7 @@ impl Build<'_> {
         let v_rows = if cache.v_transposed { n * self.hp.v_gqa_max() } else { n };
         let square = |side: u64| [side, side, 1, 1];
         let rotation = |build: &mut Self, side: u64, label| {
-            if side > 0 { build.g.input(Type::F32, square(side), label) } else { Id::NONE }
+            if side > 0 { build.g.input(Type::F32, square(side), label) } else { TensorId::NONE }
         };
         AttentionInput {
             k_rows: self.g.input(Type::I64, [n, 1, 1, 1], "attn_inp_k_idxs"),
@@ -83,21 +83,21 @@ impl Build<'_> {
     }
 
     /// Queries, keys and values of block `il` from `x`; `heads` are its heads of queries and of keys.
-    pub(super) fn qkv(&mut self, il: usize, x: Id) -> Qkv {
+    pub(super) fn qkv(&mut self, il: usize, x: TensorId) -> Qkv {
         let hp = self.hp;
         let (k, v) = (hp.head_k(il), hp.head_v(il));
         self.qkv_sized(il, x, [k, k, v], [hp.n_head[il], hp.n_head_kv[il], hp.n_head_kv[il]])
     }
 
     /// The same with head sizes and numbers of heads given for queries, keys and values.
-    pub(super) fn qkv_sized(&mut self, il: usize, x: Id, head: [u64; 3], heads: [u64; 3]) -> Qkv {
+    pub(super) fn qkv_sized(&mut self, il: usize, x: TensorId, head: [u64; 3], heads: [u64; 3]) -> Qkv {
         let n = self.batch.n_tokens;
-        if self.weight(il, Slot::AttnQkv).is_some() {
+        if self.weight(il, LlmTensor::AttnQkv).is_some() {
             return self.fused_qkv(il, x, head, heads);
         }
-        let mut out = [Id::NONE; 3];
+        let mut out = [TensorId::NONE; 3];
         for (i, (slot, label)) in
-            [(Slot::AttnQ, "Qcur"), (Slot::AttnK, "Kcur"), (Slot::AttnV, "Vcur")].into_iter().enumerate()
+            [(LlmTensor::AttnQ, "Qcur"), (LlmTensor::AttnK, "Kcur"), (LlmTensor::AttnV, "Vcur")].into_iter().enumerate()
         {
             let mut y = self.affine(il, slot, x);
             if self.hp.clamp_kqv {
@@ -113,15 +113,15 @@ impl Build<'_> {
         Qkv { q, k, v }
     }
 
-    fn fused_qkv(&mut self, il: usize, x: Id, head: [u64; 3], heads: [u64; 3]) -> Qkv {
+    fn fused_qkv(&mut self, il: usize, x: TensorId, head: [u64; 3], heads: [u64; 3]) -> Qkv {
         let n = self.batch.n_tokens;
-        let mut all = self.linear(il, Slot::AttnQkv, x);
+        let mut all = self.linear(il, LlmTensor::AttnQkv, x);
         self.label(all, "wqkv", Some(il));
-        let bias = self.bias(il, Slot::AttnQkv);
+        let bias = self.bias(il, LlmTensor::AttnQkv);
         if bias.is_some() {
             all = self.g.add(all, bias);
         } else {
-            let apart = [Slot::AttnQ, Slot::AttnK, Slot::AttnV].map(|slot| self.bias(il, slot));
+            let apart = [LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV].map(|slot| self.bias(il, slot));
             if apart.iter().all(|bias| bias.is_some()) {
                 let qk = self.g.concat(apart[0], apart[1], 0);
                 let bias = self.g.concat(qk, apart[2], 0);
@@ -138,11 +138,11 @@ impl Build<'_> {
     }
 
     /// Queries, keys and values not split into heads, of so many elements per token.
-    pub(super) fn qkv_flat(&mut self, il: usize, x: Id, widths: [u64; 3]) -> [Id; 3] {
-        if !self.weight(il, Slot::AttnQkv).is_some() {
-            return [Slot::AttnQ, Slot::AttnK, Slot::AttnV].map(|slot| self.affine(il, slot, x));
+    pub(super) fn qkv_flat(&mut self, il: usize, x: TensorId, widths: [u64; 3]) -> [TensorId; 3] {
+        if !self.weight(il, LlmTensor::AttnQkv).is_some() {
+            return [LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV].map(|slot| self.affine(il, slot, x));
         }
-        let all = self.affine(il, Slot::AttnQkv, x);
+        let all = self.affine(il, LlmTensor::AttnQkv, x);
         let stride = self.g[all].nb[1];
         widths.map(|width| {
             let part = self.g.window(all, [width, self.batch.n_tokens, 1, 1], [stride]);
@@ -151,7 +151,7 @@ impl Build<'_> {
     }
 
     /// Rotates queries and keys by position.
-    pub(super) fn rotate(&mut self, qkv: Qkv, positions: Id, factors: Id) -> Qkv {
+    pub(super) fn rotate(&mut self, qkv: Qkv, positions: TensorId, factors: TensorId) -> Qkv {
         let q = self.g.rope(qkv.q, positions, factors);
         let k = self.g.rope(qkv.k, positions, factors);
         Qkv { q, k, ..qkv }
@@ -160,23 +160,23 @@ impl Build<'_> {
     /// Normalises queries and keys head by head where the file has weights for that.
     pub(super) fn norm_heads(&mut self, il: usize, qkv: Qkv, kind: Norm) -> Qkv {
         let mut out = qkv;
-        for (slot, x) in [(Slot::AttnQNorm, &mut out.q), (Slot::AttnKNorm, &mut out.k)] {
+        for (slot, x) in [(LlmTensor::AttnQNorm, &mut out.q), (LlmTensor::AttnKNorm, &mut out.k)] {
             let weight = self.weight(il, slot);
             if weight.is_some() {
-                *x = self.norm_with(*x, weight, Id::NONE, kind, Some(il));
+                *x = self.norm_with(*x, weight, TensorId::NONE, kind, Some(il));
             }
         }
         out
     }
 
     /// Attention of block `il`: stores keys and values, looks at what the cache holds, and projects the result.
-    pub(super) fn attention(&mut self, il: usize, qkv: Qkv, extras: Extras) -> Id {
+    pub(super) fn attention(&mut self, il: usize, qkv: Qkv, extras: AttentionExtras) -> TensorId {
         let x = self.attention_unprojected(il, qkv, extras);
-        if self.weight(il, Slot::AttnOutput).is_some() { self.affine(il, Slot::AttnOutput, x) } else { x }
+        if self.weight(il, LlmTensor::AttnOutput).is_some() { self.affine(il, LlmTensor::AttnOutput, x) } else { x }
     }
 
     /// The same without the projection. A block without keys of its own looks at another block's cache.
-    pub(super) fn attention_unprojected(&mut self, il: usize, mut qkv: Qkv, extras: Extras) -> Id {
+    pub(super) fn attention_unprojected(&mut self, il: usize, mut qkv: Qkv, extras: AttentionExtras) -> TensorId {
         let memory = self.memory;
         if self.hp.reads_only {
             return self.attention_uncached(il, qkv, extras);
@@ -207,19 +207,20 @@ impl Build<'_> {
         if input.rotation_v.is_some() && !compressed { self.rotated(x, input.rotation_v) } else { x }
     }
 
-    fn attention_uncached(&mut self, il: usize, qkv: Qkv, extras: Extras) -> Id {
+    fn attention_uncached(&mut self, il: usize, qkv: Qkv, extras: AttentionExtras) -> TensorId {
         for x in [qkv.q, qkv.k, qkv.v] {
             self.g.expand(x);
         }
         let input = if self.hp.is_swa[il] { self.window.or(self.full) } else { self.full };
-        let mask = input.map_or(Id::NONE, |input| input.mask);
+        let mask = input.map_or(TensorId::NONE, |input| input.mask);
         let x = self.scores(il, qkv.q, qkv.k, qkv.v, mask, extras);
         self.label(x, "kqv_out", Some(il))
     }
 
     fn hadamard(&mut self, qkv: Qkv, input: AttentionInput) -> Qkv {
-        let rotated =
-            |build: &mut Self, x: Id, by: Id| if by.is_some() && x.is_some() { build.rotated(x, by) } else { x };
+        let rotated = |build: &mut Self, x: TensorId, by: TensorId| {
+            if by.is_some() && x.is_some() { build.rotated(x, by) } else { x }
+        };
         Qkv {
             q: rotated(self, qkv.q, input.rotation_k),
             k: rotated(self, qkv.k, input.rotation_k),
@@ -228,7 +229,7 @@ impl Build<'_> {
     }
 
     /// `x`, multiplied in pieces by the matrix `by`.
-    fn rotated(&mut self, x: Id, by: Id) -> Id {
+    fn rotated(&mut self, x: TensorId, by: TensorId) -> TensorId {
         let side = self.g[by].ne[0];
         let shape = self.g[x];
         let pieces = [side, shape.elements() / side, 1, 1];
@@ -238,7 +239,13 @@ impl Build<'_> {
     }
 
     /// Writes keys and values, then views of all that the cache holds.
-    fn through_cache(&mut self, cache: &KvCache, layer: &KvLayer, input: AttentionInput, qkv: Qkv) -> (Id, Id) {
+    fn through_cache(
+        &mut self,
+        cache: &KvCache,
+        layer: &KvLayer,
+        input: AttentionInput,
+        qkv: Qkv,
+    ) -> (TensorId, TensorId) {
         let KvCache { size, streams, v_transposed, .. } = *cache;
         let k_all = self.cache(layer, 0, size, streams);
         if qkv.k.is_some() {
@@ -278,7 +285,7 @@ impl Build<'_> {
     }
 
     /// Writes a row per token.
-    fn store(&mut self, cache: Id, x: Id, rows: Id) -> Id {
+    fn store(&mut self, cache: TensorId, x: TensorId, rows: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self.g[x];
         let flat = self.g.window(x, [ne[0] * ne[1], ne[2], 1, 1], [nb[2]]);
         let of = self.g[cache].ne;
@@ -287,7 +294,7 @@ impl Build<'_> {
     }
 
     /// Writes every element of V to a row of its own.
-    fn store_transposed(&mut self, cache: Id, x: Id, rows: Id) -> Id {
+    fn store_transposed(&mut self, cache: TensorId, x: TensorId, rows: TensorId) -> TensorId {
         let Tensor { ty, ne, nb, .. } = self.g[x];
         let (wide, n) = (ne[0] * ne[1], ne[2]);
         let mut flat = if row(ty, wide) == nb[2] {
@@ -306,7 +313,15 @@ impl Build<'_> {
     }
 
     /// Scores of queries against keys, and the values that they weigh.
-    fn scores(&mut self, il: usize, q: Id, k: Id, v: Id, mask: Id, extras: Extras) -> Id {
+    fn scores(
+        &mut self,
+        il: usize,
+        q: TensorId,
+        k: TensorId,
+        v: TensorId,
+        mask: TensorId,
+        extras: AttentionExtras,
+    ) -> TensorId {
         let v_transposed = self.g[v].nb[1] > self.g[v].nb[2];
         let streams = self.g[k].ne[3];
         let Tensor { ne, nb, .. } = self.g[q];
@@ -339,11 +354,11 @@ impl Build<'_> {
     fn scores_by_steps(
         &mut self,
         il: usize,
-        [q, k, mut v]: [Id; 3],
+        [q, k, mut v]: [TensorId; 3],
         v_transposed: bool,
-        mask: Id,
-        extras: Extras,
-    ) -> Id {
+        mask: TensorId,
+        extras: AttentionExtras,
+    ) -> TensorId {
         let mut kq = self.g.mul_mat(k, q);
         self.label(kq, "kq", Some(il));
         if self.hp.attn_soft_cap {

@@ -1,10 +1,10 @@
 //! Mixture of experts: choose, compute, weigh and add.
 
-use super::Build;
+use super::GraphBuilder;
 use super::feed_forward::Activation;
-use crate::engine::ggml::tensor::{Id, Tensor};
+use crate::engine::ggml::tensor::{Tensor, TensorId};
 use crate::engine::llama_cpp::hparams::gating;
-use crate::engine::llama_cpp::weights::Slot;
+use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// How experts are chosen and weighed.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ impl Routing {
     };
 }
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// Whether a constant factor for experts' weights changes anything.
     #[allow(clippy::float_cmp, reason = "exactly these two values mean nothing")]
     pub(super) fn experts_scaled(&self) -> bool {
@@ -40,22 +40,22 @@ impl Build<'_> {
     }
 
     /// The experts of block `il` for `x`.
-    pub(super) fn experts(&mut self, il: usize, x: Id, routing: Routing) -> Id {
+    pub(super) fn experts(&mut self, il: usize, x: TensorId, routing: Routing) -> TensorId {
         let logits = self.router(il, x);
         self.experts_by(il, x, logits, routing)
     }
 
     /// Scores of all experts for every token.
-    pub(super) fn router(&mut self, il: usize, x: Id) -> Id {
-        let weight = self.need(il, Slot::FfnGateInp);
+    pub(super) fn router(&mut self, il: usize, x: TensorId) -> TensorId {
+        let weight = self.need(il, LlmTensor::FfnGateInp);
         let logits = self.g.mul_mat(weight, x);
         self.label(logits, "ffn_moe_logits", Some(il));
-        let bias = self.bias(il, Slot::FfnGateInp);
+        let bias = self.bias(il, LlmTensor::FfnGateInp);
         if bias.is_some() { self.g.add(logits, bias) } else { logits }
     }
 
     /// The same with scores given.
-    pub(super) fn experts_by(&mut self, il: usize, x: Id, logits: Id, routing: Routing) -> Id {
+    pub(super) fn experts_by(&mut self, il: usize, x: TensorId, logits: TensorId, routing: Routing) -> TensorId {
         let Tensor { ne: [n_embd, n, ..], .. } = self.g[x];
         let (chosen, weights) = self.choose(il, logits, n, routing);
         self.g.expand(weights);
@@ -67,7 +67,7 @@ impl Build<'_> {
             x = self.g.mul(x, weights);
         }
         let x = self.through(il, x, chosen, routing.activation);
-        let mut x = self.expert_matrix(il, Slot::FfnDownExps, x, chosen);
+        let mut x = self.expert_matrix(il, LlmTensor::FfnDownExps, x, chosen);
         self.label(x, "ffn_moe_down", Some(il));
         if !routing.weigh_first {
             x = self.g.mul(x, weights);
@@ -78,18 +78,18 @@ impl Build<'_> {
     }
 
     /// Which experts every token goes to, and with what weight.
-    fn choose(&mut self, il: usize, logits: Id, n: u64, routing: Routing) -> (Id, Id) {
+    fn choose(&mut self, il: usize, logits: TensorId, n: u64, routing: Routing) -> (TensorId, TensorId) {
         let (experts, used) = (self.g[logits].ne[0], self.hp.n_expert_used[il]);
         let probabilities = match routing.gating {
-            gating::SOFTMAX => self.g.soft_max(logits, Id::NONE, Id::NONE),
+            gating::SOFTMAX => self.g.soft_max(logits, TensorId::NONE, TensorId::NONE),
             gating::SIGMOID => self.g.unary(logits),
             _ => logits,
         };
         self.label(probabilities, "ffn_moe_probs", Some(il));
         let mut ranking = probabilities;
         let bias = {
-            let weight = self.weight(il, Slot::ExpProbsB);
-            if weight.is_some() { weight } else { self.bias(il, Slot::ExpProbsB) }
+            let weight = self.weight(il, LlmTensor::ExpProbsB);
+            if weight.is_some() { weight } else { self.bias(il, LlmTensor::ExpProbsB) }
         };
         if bias.is_some() {
             ranking = self.g.add(probabilities, bias);
@@ -107,7 +107,7 @@ impl Build<'_> {
         self.label(weights, "ffn_moe_weights", Some(il));
         if routing.gating == gating::SOFTMAX_WEIGHT {
             weights = self.g.reshape(weights, [used, n, 1, 1]);
-            weights = self.g.soft_max(weights, Id::NONE, Id::NONE);
+            weights = self.g.soft_max(weights, TensorId::NONE, TensorId::NONE);
             weights = self.g.reshape(weights, [1, used, n, 1]);
         }
         if routing.normalised {
@@ -124,7 +124,7 @@ impl Build<'_> {
     }
 
     /// Scores with all but the best groups of experts masked.
-    fn best_groups(&mut self, ranking: Id, experts: u64, n: u64) -> Id {
+    fn best_groups(&mut self, ranking: TensorId, experts: u64, n: u64) -> TensorId {
         let (groups, used) = (self.hp.n_expert_groups, self.hp.n_group_used);
         let per_group = experts / groups;
         let grouped = self.g.reshape(ranking, [per_group, groups, n, 1]);
@@ -144,9 +144,9 @@ impl Build<'_> {
     }
 
     /// Through the experts' first matrices.
-    fn through(&mut self, il: usize, x: Id, chosen: Id, activation: Activation) -> Id {
-        if self.weight(il, Slot::FfnGateUpExps).is_some() {
-            let both = self.expert_matrix(il, Slot::FfnGateUpExps, x, chosen);
+    fn through(&mut self, il: usize, x: TensorId, chosen: TensorId, activation: Activation) -> TensorId {
+        if self.weight(il, LlmTensor::FfnGateUpExps).is_some() {
+            let both = self.expert_matrix(il, LlmTensor::FfnGateUpExps, x, chosen);
             self.label(both, "ffn_moe_gate_up", Some(il));
             let Tensor { ne, nb, .. } = self.g[both];
             let half = [ne[0] / 2, ne[1], ne[2], 1];
@@ -154,10 +154,10 @@ impl Build<'_> {
             let up = self.g.window(both, half, [nb[1], nb[2]]);
             return self.g.glu_split(gate, up);
         }
-        let up = self.expert_matrix(il, Slot::FfnUpExps, x, chosen);
+        let up = self.expert_matrix(il, LlmTensor::FfnUpExps, x, chosen);
         self.label(up, "ffn_moe_up", Some(il));
-        if self.weight(il, Slot::FfnGateExps).is_some() {
-            let gate = self.expert_matrix(il, Slot::FfnGateExps, x, chosen);
+        if self.weight(il, LlmTensor::FfnGateExps).is_some() {
+            let gate = self.expert_matrix(il, LlmTensor::FfnGateExps, x, chosen);
             self.label(gate, "ffn_moe_gate", Some(il));
             return self.g.glu_split(gate, up);
         }
@@ -166,7 +166,7 @@ impl Build<'_> {
     }
 
     /// The chosen experts' matrices times `x`, with scales and biases as far as they exist.
-    fn expert_matrix(&mut self, il: usize, slot: Slot, x: Id, chosen: Id) -> Id {
+    fn expert_matrix(&mut self, il: usize, slot: LlmTensor, x: TensorId, chosen: TensorId) -> TensorId {
         let weight = self.need(il, slot);
         let mut y = self.g.mul_mat_id(weight, x, chosen);
         let scale = self.scale_of(il, slot);
@@ -182,7 +182,7 @@ impl Build<'_> {
     }
 
     /// The sum over the chosen experts.
-    fn sum(&mut self, il: usize, x: Id, n: u64) -> Id {
+    fn sum(&mut self, il: usize, x: TensorId, n: u64) -> TensorId {
         let Tensor { ne, nb, .. } = self.g[x];
         let used = self.hp.n_expert_used[il];
         let mut views = Vec::with_capacity(used as usize);

@@ -1,8 +1,8 @@
 //! The feed-forward part of a block.
 
-use super::Build;
-use crate::engine::ggml::tensor::Id;
-use crate::engine::llama_cpp::weights::Slot;
+use super::GraphBuilder;
+use crate::engine::ggml::tensor::TensorId;
+use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// What happens between the matrices.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,25 +19,32 @@ pub(super) enum Activation {
 
 /// The matrices: first, gate, last.
 #[derive(Clone, Copy)]
-pub(super) struct Matrices {
-    pub up: Slot,
-    pub gate: Slot,
-    pub down: Slot,
+pub(super) struct FfnWeights {
+    pub up: LlmTensor,
+    pub gate: LlmTensor,
+    pub down: LlmTensor,
 }
 
-impl Matrices {
-    pub(super) const DENSE: Self = Self { up: Slot::FfnUp, gate: Slot::FfnGate, down: Slot::FfnDown };
-    pub(super) const SHARED: Self = Self { up: Slot::FfnUpShexp, gate: Slot::FfnGateShexp, down: Slot::FfnDownShexp };
+impl FfnWeights {
+    pub(super) const DENSE: Self = Self { up: LlmTensor::FfnUp, gate: LlmTensor::FfnGate, down: LlmTensor::FfnDown };
+    pub(super) const SHARED: Self =
+        Self { up: LlmTensor::FfnUpShexp, gate: LlmTensor::FfnGateShexp, down: LlmTensor::FfnDownShexp };
 }
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// The dense feed-forward part.
-    pub(super) fn feed_forward(&mut self, il: usize, x: Id, activation: Activation) -> Id {
-        self.feed_forward_of(il, x, activation, Matrices::DENSE)
+    pub(super) fn feed_forward(&mut self, il: usize, x: TensorId, activation: Activation) -> TensorId {
+        self.feed_forward_of(il, x, activation, FfnWeights::DENSE)
     }
 
     /// The same with other matrices.
-    pub(super) fn feed_forward_of(&mut self, il: usize, x: Id, activation: Activation, matrices: Matrices) -> Id {
+    pub(super) fn feed_forward_of(
+        &mut self,
+        il: usize,
+        x: TensorId,
+        activation: Activation,
+        matrices: FfnWeights,
+    ) -> TensorId {
         let up = self.biased(il, matrices.up, x);
         self.label(up, "ffn_up", Some(il));
         let y = match activation {
@@ -49,7 +56,7 @@ impl Build<'_> {
             Activation::GatedInOne => self.g.glu(up),
             Activation::Plain => {
                 let y = self.g.unary(up);
-                let scales = self.weight(il, Slot::FfnAct);
+                let scales = self.weight(il, LlmTensor::FfnAct);
                 if scales.is_some() { self.g.div(y, scales) } else { y }
             }
             Activation::Squared => {
@@ -63,7 +70,7 @@ impl Build<'_> {
     }
 
     /// `weight · x + bias`, then scaled; the last two as far as they exist.
-    fn biased(&mut self, il: usize, slot: Slot, x: Id) -> Id {
+    fn biased(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let weight = self.need(il, slot);
         let mut y = self.g.mul_mat(weight, x);
         let bias = self.bias(il, slot);

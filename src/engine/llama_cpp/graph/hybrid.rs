@@ -1,15 +1,15 @@
 //! Nemotron H, Falcon H1 and LFM 2: recurrent blocks, blocks with attention, and dense ones.
 
-use super::attention::Extras;
+use super::attention::AttentionExtras;
 use super::experts::Routing;
-use super::feed_forward::{Activation, Matrices};
-use super::recurrent::{RecurrentInput, State};
-use super::{Build, Norm};
-use crate::engine::ggml::tensor::{Id, Tensor};
+use super::feed_forward::{Activation, FfnWeights};
+use super::recurrent::{RecurrentInput, RecurrentState};
+use super::{GraphBuilder, Norm};
+use crate::engine::ggml::tensor::{Tensor, TensorId};
 use crate::engine::llama_cpp::hparams::gating;
-use crate::engine::llama_cpp::weights::Slot;
+use crate::engine::llama_cpp::weights::LlmTensor;
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// Nemotron H: every block is one of the three, and nothing knows positions.
     pub(super) fn nemotron_h(&mut self) {
         let mut x = self.embeddings(false);
@@ -17,12 +17,12 @@ impl Build<'_> {
         self.attention_inputs();
         let out_ids = self.out_ids();
         for il in 0..self.hp.n_layer() {
-            let y = self.rms(x, Slot::AttnNorm, il);
+            let y = self.rms(x, LlmTensor::AttnNorm, il);
             let y = if self.hp.is_recr[il] {
                 self.mamba2_block(states, il, y)
             } else if self.hp.n_ff[il] == 0 {
                 let qkv = self.qkv(il, y);
-                self.attention(il, qkv, Extras::default())
+                self.attention(il, qkv, AttentionExtras::default())
             } else {
                 self.nemotron_feed_forward(il, y)
             };
@@ -33,11 +33,11 @@ impl Build<'_> {
         self.close_chosen(x, out_ids);
     }
 
-    fn nemotron_feed_forward(&mut self, il: usize, x: Id) -> Id {
-        if !self.weight(il, Slot::FfnGateInp).is_some() {
+    fn nemotron_feed_forward(&mut self, il: usize, x: TensorId) -> TensorId {
+        if !self.weight(il, LlmTensor::FfnGateInp).is_some() {
             return self.feed_forward(il, x, Activation::Squared);
         }
-        let latent = self.weight(il, Slot::FfnLatentDown);
+        let latent = self.weight(il, LlmTensor::FfnLatentDown);
         let narrow = if latent.is_some() { self.g.mul_mat(latent, x) } else { x };
         let logits = self.router(il, x);
         let routing = Routing {
@@ -48,11 +48,11 @@ impl Build<'_> {
             weigh_first: false,
         };
         let mut chosen = self.experts_by(il, narrow, logits, routing);
-        let latent = self.weight(il, Slot::FfnLatentUp);
+        let latent = self.weight(il, LlmTensor::FfnLatentUp);
         if latent.is_some() {
             chosen = self.g.mul_mat(latent, chosen);
         }
-        let shared = self.feed_forward_of(il, x, Activation::Squared, Matrices::SHARED);
+        let shared = self.feed_forward_of(il, x, Activation::Squared, FfnWeights::SHARED);
         self.g.add(chosen, shared)
     }
 
@@ -64,17 +64,17 @@ impl Build<'_> {
         self.attention_inputs();
         let out_ids = self.out_ids();
         for il in 0..self.hp.n_layer() {
-            let y = self.rms(x, Slot::AttnNorm, il);
+            let y = self.rms(x, LlmTensor::AttnNorm, il);
             let qkv = self.qkv(il, y);
-            let qkv = self.rotate(qkv, positions, Id::NONE);
-            let attended = self.attention(il, qkv, Extras::default());
-            let y = self.rms(x, Slot::AttnNorm, il);
+            let qkv = self.rotate(qkv, positions, TensorId::NONE);
+            let attended = self.attention(il, qkv, AttentionExtras::default());
+            let y = self.rms(x, LlmTensor::AttnNorm, il);
             let carried = self.mamba2_block(states, il, y);
             let y = self.g.add(attended, carried);
             let half = self.g.add(y, x);
             let [half] = self.keep_outputs(il, out_ids, [half]);
             self.label(half, "ffn_inp", Some(il));
-            let y = self.rms(half, Slot::FfnNorm, il);
+            let y = self.rms(half, LlmTensor::FfnNorm, il);
             let y = self.feed_forward(il, y, Activation::Gated);
             x = self.g.add(y, half);
             self.label(x, "l_out", Some(il));
@@ -91,19 +91,19 @@ impl Build<'_> {
         let positions = self.positions();
         let out_ids = self.out_ids();
         for il in 0..self.hp.n_layer() {
-            let y = self.rms(x, Slot::AttnNorm, il);
+            let y = self.rms(x, LlmTensor::AttnNorm, il);
             let y = if self.hp.is_recr[il] {
                 self.short_convolution(states, il, y)
             } else {
                 let qkv = self.qkv(il, y);
                 let qkv = self.norm_heads(il, qkv, Norm::Rms);
-                let qkv = self.rotate(qkv, positions, Id::NONE);
-                self.attention(il, qkv, Extras::default())
+                let qkv = self.rotate(qkv, positions, TensorId::NONE);
+                self.attention(il, qkv, AttentionExtras::default())
             };
             let [y, residual] = self.keep_outputs(il, out_ids, [y, x]);
             let half = self.g.add(residual, y);
-            let y = self.rms(half, Slot::FfnNorm, il);
-            let y = if self.weight(il, Slot::FfnGateInp).is_some() {
+            let y = self.rms(half, LlmTensor::FfnNorm, il);
+            let y = if self.weight(il, LlmTensor::FfnGateInp).is_some() {
                 let routing =
                     Routing { gating: self.hp.expert_gating, scaled: self.experts_scaled(), ..Routing::SOFTMAX };
                 self.experts(il, y, routing)
@@ -113,35 +113,35 @@ impl Build<'_> {
             x = self.g.add(half, y);
             self.label(x, "l_out", Some(il));
         }
-        let weight = self.need_global(Slot::TokenEmbdNorm);
-        let x = self.norm_with(x, weight, Id::NONE, Norm::Rms, None);
+        let weight = self.need_global(LlmTensor::TokenEmbdNorm);
+        let x = self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None);
         self.g[x].output = true;
         let logits = self.logits(x);
         self.close(logits);
     }
 
     /// A gated convolution over the last few tokens.
-    pub(super) fn short_convolution(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
+    pub(super) fn short_convolution(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
         let columns = self.hp.n_shortconv_l_cache - 1;
         let embd = self.g[x].ne[0];
         let x = self.g.reshape(x, [embd, n, n_seqs, 1]);
-        let all = self.linear(il, Slot::ShortConvIn, x);
+        let all = self.linear(il, LlmTensor::ShortConvIn, x);
         let Tensor { ne, nb, .. } = self.g[all];
         let third = [ne[0] / 3, ne[1], ne[2], 1];
         let [b, c, x] = [(); 3].map(|()| self.g.window(all, third, [nb[1], nb[2]]));
         let bx = self.g.mul(b, x);
         let bx = self.g.transpose(bx);
-        let state = self.state(il, State::Rolling);
+        let state = self.state(il, RecurrentState::Rolling);
         let old = self.read_state(input, state);
         let old = self.g.reshape(old, [columns, self.hp.n_embd, n_seqs, 1]);
         let all = self.g.concat(old, bx, 0);
         let flat = !self.release.state_space_as_rows;
         self.store_columns(state, all, columns, flat);
-        let kernel = self.need(il, Slot::ShortConvConv);
+        let kernel = self.need(il, LlmTensor::ShortConvConv);
         let y = self.g.ssm_conv(all, kernel);
         let y = self.g.mul(c, y);
-        let y = self.linear(il, Slot::ShortConvOut, y);
+        let y = self.linear(il, LlmTensor::ShortConvOut, y);
         let embd = self.g[y].ne[0];
         self.g.reshape(y, [embd, n * n_seqs, 1, 1])
     }

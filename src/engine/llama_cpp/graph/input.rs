@@ -1,16 +1,16 @@
 //! What comes in: tokens or embeddings, positions, and which rows' logits are wanted.
 
-use super::Build;
+use super::GraphBuilder;
 use crate::engine::ggml::Type;
-use crate::engine::ggml::tensor::Id;
-use crate::engine::llama_cpp::weights::Slot;
+use crate::engine::ggml::tensor::TensorId;
+use crate::engine::llama_cpp::weights::LlmTensor;
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// Embeddings of the batch: looked up by token, given, or a mixture, whichever the batch will have; the graph holds
     /// all three. `scaled` multiplies the rows of tokens.
-    pub(super) fn embeddings(&mut self, scaled: bool) -> Id {
+    pub(super) fn embeddings(&mut self, scaled: bool) -> TensorId {
         let (n_tokens, n_embd, n_inp) = (self.batch.n_tokens, self.hp.n_embd, self.hp.n_embd_inp());
-        let table = self.need_global(Slot::TokenEmbd);
+        let table = self.need_global(LlmTensor::TokenEmbd);
         let tokens = self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_tokens");
         let given = self.g.input(Type::F32, [n_inp, n_tokens, 1, 1], "inp_embd");
         let looked_up = self.look_up(table, tokens);
@@ -44,7 +44,7 @@ impl Build<'_> {
     }
 
     /// A mixture: given rows, and those of tokens written over some of them.
-    fn mixed_embeddings(&mut self, table: Id) {
+    fn mixed_embeddings(&mut self, table: TensorId) {
         let (n_tokens, n_inp) = (self.batch.n_tokens, self.hp.n_embd_inp());
         let mixed_tokens = self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_mixed_tokens");
         let slots = self.g.input(Type::I64, [n_tokens, 1, 1, 1], "inp_mixed_slots");
@@ -55,35 +55,35 @@ impl Build<'_> {
         self.g.expand(mixed);
     }
 
-    fn look_up(&mut self, table: Id, tokens: Id) -> Id {
+    fn look_up(&mut self, table: TensorId, tokens: TensorId) -> TensorId {
         let rows = self.g.get_rows(table, tokens);
         let more = self.hp.n_embd_inp() - self.hp.n_embd;
         if more > 0 { self.g.pad(rows, [more, 0, 0, 0]) } else { rows }
     }
 
     /// `x`, without gaps.
-    pub(super) fn dense(&mut self, x: Id) -> Id {
+    pub(super) fn dense(&mut self, x: TensorId) -> TensorId {
         if self.g.is_contiguous(x) { x } else { self.g.cont(x) }
     }
 
     /// Positions of the tokens.
-    pub(super) fn positions(&mut self) -> Id {
+    pub(super) fn positions(&mut self) -> TensorId {
         let n = self.batch.n_tokens * self.hp.n_pos_per_embd(self.architecture);
         self.g.input(Type::I32, [n, 1, 1, 1], "inp_pos")
     }
 
     /// Rows whose logits are wanted.
-    pub(super) fn out_ids(&mut self) -> Id {
+    pub(super) fn out_ids(&mut self) -> TensorId {
         self.g.input(Type::I32, [self.batch.n_outputs, 1, 1, 1], "out_ids")
     }
 
     /// A factor per token that attention's queries are multiplied by.
-    pub(super) fn attention_scale(&mut self) -> Id {
+    pub(super) fn attention_scale(&mut self) -> TensorId {
         self.g.input(Type::F32, [1, 1, self.batch.n_tokens, 1], "inp_attn_scale")
     }
 
     /// Adds one of the further levels that came in with the embeddings.
-    pub(super) fn add_vision_level(&mut self, x: Id) -> Id {
+    pub(super) fn add_vision_level(&mut self, x: TensorId) -> TensorId {
         let given = self.inp_embd;
         let stride = self.g[given].nb[1];
         let level = self.g.window(given, [self.hp.n_embd, self.batch.n_tokens, 1, 1], [stride]);

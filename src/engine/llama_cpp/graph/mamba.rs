@@ -1,17 +1,17 @@
 //! Mamba: state-space blocks of the first and the second version.
 
-use super::recurrent::{RecurrentInput, State};
-use super::{Build, Norm};
-use crate::engine::ggml::tensor::{Id, Tensor};
+use super::recurrent::{RecurrentInput, RecurrentState};
+use super::{GraphBuilder, Norm};
+use crate::engine::ggml::tensor::{Tensor, TensorId};
 use crate::engine::llama_cpp::hparams::Ssm;
-use crate::engine::llama_cpp::weights::Slot;
+use crate::engine::llama_cpp::weights::LlmTensor;
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// A recurrent block of the kind that the file has tensors for.
-    pub(super) fn recurrent_block(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
-        if self.has(il, Slot::ShortConvIn) {
+    pub(super) fn recurrent_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
+        if self.has(il, LlmTensor::ShortConvIn) {
             self.short_convolution(input, il, x)
-        } else if self.has(il, Slot::SsmX) {
+        } else if self.has(il, LlmTensor::SsmX) {
             self.mamba_block(input, il, x)
         } else {
             self.mamba2_block(input, il, x)
@@ -19,15 +19,15 @@ impl Build<'_> {
     }
 
     /// A state-space block, first version: every channel is a head of its own.
-    fn mamba_block(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
+    fn mamba_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state, dt_rank, .. } = self.hp.ssm;
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
-        let rolling = self.state(il, State::Rolling);
+        let rolling = self.state(il, RecurrentState::Rolling);
         let old = self.read_state(input, rolling);
         let old = self.g.reshape(old, [d_conv - 1, d_inner, n_seqs, 1]);
         let embd = self.g[x].ne[0];
         let x = self.g.reshape(x, [embd, n, n_seqs, 1]);
-        let xz = self.linear(il, Slot::SsmIn, x);
+        let xz = self.linear(il, LlmTensor::SsmIn, x);
         let Tensor { nb, .. } = self.g[xz];
         let half = [d_inner, n, n_seqs, 1];
         let x = self.g.window(xz, half, [nb[1], nb[2]]);
@@ -37,31 +37,31 @@ impl Build<'_> {
         self.store_columns(rolling, all, d_conv - 1, true);
         let x = self.convolve(il, all);
 
-        let weight = self.need(il, Slot::SsmX);
+        let weight = self.need(il, LlmTensor::SsmX);
         let parts = self.g.mul_mat(weight, x);
         let Tensor { nb, .. } = self.g[parts];
         let mut dt = self.g.window(parts, [dt_rank, n, n_seqs, 1], [nb[1], nb[2]]);
         let state_part = [d_state, 1, n, n_seqs];
         let mut b = self.g.window(parts, state_part, [d_state * nb[0], nb[1], nb[2]]);
         let mut c = self.g.window(parts, state_part, [d_state * nb[0], nb[1], nb[2]]);
-        let norms = [Slot::SsmDtNorm, Slot::SsmBNorm, Slot::SsmCNorm].map(|slot| self.weight(il, slot));
+        let norms = [LlmTensor::SsmDtNorm, LlmTensor::SsmBNorm, LlmTensor::SsmCNorm].map(|slot| self.weight(il, slot));
         if self.hp.ssm.dt_b_c_rms || norms.iter().all(|norm| norm.is_some()) {
             for (x, weight) in [&mut dt, &mut b, &mut c].into_iter().zip(norms) {
-                *x = self.norm_with(*x, weight, Id::NONE, Norm::Rms, Some(il));
+                *x = self.norm_with(*x, weight, TensorId::NONE, Norm::Rms, Some(il));
             }
         } else if self.release.state_space_as_rows {
             dt = self.g.cont(dt);
         }
-        let weight = self.need(il, Slot::SsmDt);
+        let weight = self.need(il, LlmTensor::SsmDt);
         let dt = self.g.mul_mat(weight, dt);
-        let bias = self.bias(il, Slot::SsmDt);
+        let bias = self.bias(il, LlmTensor::SsmDt);
         let dt = self.g.add(dt, bias);
         let heads = self.g.reshape(x, [1, d_inner, n, n_seqs]);
-        let a = self.need(il, Slot::SsmA);
+        let a = self.need(il, LlmTensor::SsmA);
 
-        let state = self.state(il, State::Recurrent);
+        let state = self.state(il, RecurrentState::Recurrent);
         let rows = self.g[state].ne[1];
-        let mut scan = |build: &mut Self, states: Id, ids: Id| {
+        let mut scan = |build: &mut Self, states: TensorId, ids: TensorId| {
             let states = build.g.reshape(states, [d_state, 1, d_inner, rows]);
             build.g.ssm_scan([states, heads, dt, a, b, c, ids])
         };
@@ -74,18 +74,18 @@ impl Build<'_> {
 
         let nb = self.g[heads].nb;
         let y = self.g.window(scanned, half, [nb[2], nb[3]]);
-        let d = self.need(il, Slot::SsmD);
+        let d = self.need(il, LlmTensor::SsmD);
         let skip = self.g.mul(x, d);
         let y = self.g.add(y, skip);
         let z = self.g.cont(z);
         let y = self.g.glu_split(z, y);
-        let y = self.linear(il, Slot::SsmOut, y);
+        let y = self.linear(il, LlmTensor::SsmOut, y);
         let embd = self.g[y].ne[0];
         self.g.reshape(y, [embd, n * n_seqs, 1, 1])
     }
 
     /// A state-space block, second version.
-    pub(super) fn mamba2_block(&mut self, input: RecurrentInput, il: usize, x: Id) -> Id {
+    pub(super) fn mamba2_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state, dt_rank: heads, n_group, .. } = self.hp.ssm;
         let head = d_inner / heads.max(1);
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
@@ -94,7 +94,7 @@ impl Build<'_> {
         let as_rows = self.release.state_space_as_rows;
         let wide = self.g[x].ne[0];
         let x = if as_rows { x } else { self.g.reshape(x, [wide, n, n_seqs, 1]) };
-        let all = self.linear(il, Slot::SsmIn, x);
+        let all = self.linear(il, LlmTensor::SsmIn, x);
         let wide = self.g[all].ne[0];
         let all = if as_rows { self.g.reshape(all, [wide, n, n_seqs, 1]) } else { all };
         let Tensor { nb, .. } = self.g[all];
@@ -110,13 +110,13 @@ impl Build<'_> {
         let b = self.g.window(mixed, group, [d_state * nb[0], nb[1], nb[2]]);
         let c = self.g.window(mixed, group, [d_state * nb[0], nb[1], nb[2]]);
         let dt = self.g.cont(dt);
-        let bias = self.bias(il, Slot::SsmDt);
+        let bias = self.bias(il, LlmTensor::SsmDt);
         let dt = self.g.add(dt, bias);
-        let a = self.need(il, Slot::SsmA);
+        let a = self.need(il, LlmTensor::SsmA);
 
-        let state = self.state(il, State::Recurrent);
+        let state = self.state(il, RecurrentState::Recurrent);
         let rows = self.g[state].ne[1];
-        let mut scan = |build: &mut Self, states: Id, ids: Id| {
+        let mut scan = |build: &mut Self, states: TensorId, ids: TensorId| {
             let states = build.g.reshape(states, [d_state, head, heads, rows]);
             build.g.ssm_scan([states, x, dt, a, b, c, ids])
         };
@@ -135,28 +135,28 @@ impl Build<'_> {
 
         let stride = self.g[x].nb[1];
         let y = self.g.window(scanned, [head, heads, n, n_seqs], [stride, heads * stride, n * heads * stride]);
-        let d = self.need(il, Slot::SsmD);
+        let d = self.need(il, LlmTensor::SsmD);
         let skip = self.g.mul(x, d);
         let y = self.g.add(y, skip);
         let z = self.g.cont(z);
         let mut y = self.g.glu_split(z, y);
-        let weight = self.weight(il, Slot::SsmNorm);
+        let weight = self.weight(il, LlmTensor::SsmNorm);
         if weight.is_some() {
             y = self.g.reshape(y, [d_inner / n_group.max(1), n_group, n, n_seqs]);
-            y = self.norm_with(y, weight, Id::NONE, Norm::Rms, Some(il));
+            y = self.norm_with(y, weight, TensorId::NONE, Norm::Rms, Some(il));
         }
         let shape = if as_rows { [d_inner, n * n_seqs, 1, 1] } else { [d_inner, n, n_seqs, 1] };
         let y = self.g.reshape(y, shape);
-        let y = self.linear(il, Slot::SsmOut, y);
+        let y = self.linear(il, LlmTensor::SsmOut, y);
         let embd = self.g[y].ne[0];
         if as_rows { y } else { self.g.reshape(y, [embd, n * n_seqs, 1, 1]) }
     }
 
     /// The short convolution over `columns`, its bias as far as there is one, and an activation.
-    pub(super) fn convolve(&mut self, il: usize, columns: Id) -> Id {
-        let kernel = self.need(il, Slot::SsmConv1d);
+    pub(super) fn convolve(&mut self, il: usize, columns: TensorId) -> TensorId {
+        let kernel = self.need(il, LlmTensor::SsmConv1d);
         let mut x = self.g.ssm_conv(columns, kernel);
-        let bias = self.bias(il, Slot::SsmConv1d);
+        let bias = self.bias(il, LlmTensor::SsmConv1d);
         if bias.is_some() {
             x = self.g.add(x, bias);
         }

@@ -1,20 +1,20 @@
 //! States of recurrent blocks: read from a cache, carried on, written back.
 
-use super::Build;
+use super::GraphBuilder;
 use crate::engine::ggml::Type;
-use crate::engine::ggml::tensor::{Buffer, Id, Tensor};
+use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId};
 
 /// Which row of the states belongs to which sequence of the batch.
 #[derive(Clone, Copy)]
 pub(super) struct RecurrentInput {
-    copy: Id,
-    main: Id,
-    rest: Id,
+    copy: TensorId,
+    main: TensorId,
+    rest: TensorId,
 }
 
 /// The two states that a recurrent block has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum RecurrentState {
     /// The last inputs of its convolution.
     Rolling,
     /// What it carries on.
@@ -22,9 +22,9 @@ pub(super) enum State {
 }
 
 /// Computes on from states and the rows of them that the batch needs.
-type Step<'f, 'a> = &'f mut dyn FnMut(&mut Build<'a>, Id, Id) -> Id;
+type StateUpdate<'f, 'a> = &'f mut dyn FnMut(&mut GraphBuilder<'a>, TensorId, TensorId) -> TensorId;
 
-impl<'a> Build<'a> {
+impl<'a> GraphBuilder<'a> {
     /// Tokens per sequence of the batch.
     pub(super) fn n_seq_tokens(&self) -> u64 {
         self.batch.n_tokens / self.cx.n_seq_max
@@ -41,15 +41,15 @@ impl<'a> Build<'a> {
     }
 
     /// The cache of one of a block's states: a row per sequence.
-    pub(super) fn state(&mut self, il: usize, which: State) -> Id {
-        let at = usize::from(which == State::Recurrent);
+    pub(super) fn state(&mut self, il: usize, which: RecurrentState) -> TensorId {
+        let at = usize::from(which == RecurrentState::Recurrent);
         if !self.states[il][at].is_some()
             && let Some(recurrent) = &self.memory.recurrent
         {
             let place = recurrent.layers.get(il).copied().flatten().unwrap_or(self.placement.cpu);
             let (elements, label) = match which {
-                State::Rolling => (recurrent.r, "cache_r"),
-                State::Recurrent => (recurrent.s, "cache_s"),
+                RecurrentState::Rolling => (recurrent.r, "cache_r"),
+                RecurrentState::Recurrent => (recurrent.s, "cache_s"),
             };
             let ne = [elements, recurrent.rows, 1, 1];
             self.states[il][at] = self.g.given(Type::F32, ne, Buffer::Cache(place), label, il as i16);
@@ -58,12 +58,17 @@ impl<'a> Build<'a> {
     }
 
     /// The batch's rows of a state, and those of sequences that are not in the batch moved along.
-    pub(super) fn read_state(&mut self, input: RecurrentInput, state: Id) -> Id {
+    pub(super) fn read_state(&mut self, input: RecurrentInput, state: TensorId) -> TensorId {
         self.carry_state(input, state, None)
     }
 
     /// The same where `step` reads the rows itself and computes on.
-    pub(super) fn carry_state(&mut self, input: RecurrentInput, state: Id, step: Option<Step<'_, 'a>>) -> Id {
+    pub(super) fn carry_state(
+        &mut self,
+        input: RecurrentInput,
+        state: TensorId,
+        step: Option<StateUpdate<'_, 'a>>,
+    ) -> TensorId {
         let [size, rows, ..] = self.g[state].ne;
         let n_seqs = self.cx.n_seq_max;
         let states = self.g.reshape(state, [size, rows, 1, 1]);
@@ -95,10 +100,17 @@ impl<'a> Build<'a> {
 
     /// A convolution's input: its rolling state before `x` (`[channels, tokens, sequences]`); the last columns go back
     /// into the state. `flat` writes them as one row, as Mamba's first version does.
-    pub(super) fn convolved_input(&mut self, input: RecurrentInput, il: usize, x: Id, columns: u64, flat: bool) -> Id {
+    pub(super) fn convolved_input(
+        &mut self,
+        input: RecurrentInput,
+        il: usize,
+        x: TensorId,
+        columns: u64,
+        flat: bool,
+    ) -> TensorId {
         let n_seqs = self.cx.n_seq_max;
         let channels = self.g[x].ne[0];
-        let state = self.state(il, State::Rolling);
+        let state = self.state(il, RecurrentState::Rolling);
         let old = self.read_state(input, state);
         let old = self.g.reshape(old, [columns, channels, n_seqs, 1]);
         let x = self.g.transpose(x);
@@ -108,7 +120,7 @@ impl<'a> Build<'a> {
     }
 
     /// Writes the last columns of a convolution's input back into its state.
-    pub(super) fn store_columns(&mut self, state: Id, all: Id, columns: u64, flat: bool) {
+    pub(super) fn store_columns(&mut self, state: TensorId, all: TensorId, columns: u64, flat: bool) {
         let n_seqs = self.cx.n_seq_max;
         let Tensor { ne, nb, .. } = self.g[all];
         let last = self.g.window(all, [columns, ne[1], ne[2], 1], [nb[1], nb[2]]);

@@ -1,14 +1,14 @@
 //! gpt-oss and Llama 4: experts, and blocks with a window or chunks.
 
-use super::attention::Extras;
+use super::attention::AttentionExtras;
 use super::experts::Routing;
-use super::feed_forward::{Activation, Matrices};
-use super::{Build, Norm};
-use crate::engine::ggml::tensor::Id;
+use super::feed_forward::{Activation, FfnWeights};
+use super::{GraphBuilder, Norm};
+use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::hparams::gating;
-use crate::engine::llama_cpp::weights::Slot;
+use crate::engine::llama_cpp::weights::LlmTensor;
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// gpt-oss: learned sinks; and experts in every block.
     pub(super) fn gpt_oss(&mut self) {
         let mut x = self.embeddings(false);
@@ -18,15 +18,15 @@ impl Build<'_> {
         let rot = self.hp.n_rot[0];
         for il in 0..self.hp.n_layer() {
             let residual = x;
-            let y = self.rms(x, Slot::AttnNorm, il);
+            let y = self.rms(x, LlmTensor::AttnNorm, il);
             let heads = [self.hp.n_head[il], self.hp.n_head_kv[il], self.hp.n_head_kv[il]];
             let qkv = self.qkv_sized(il, y, [rot; 3], heads);
-            let qkv = self.rotate(qkv, positions, Id::NONE);
-            let sinks = self.need(il, Slot::AttnSinks);
-            let y = self.attention(il, qkv, Extras { sinks, ..Extras::default() });
+            let qkv = self.rotate(qkv, positions, TensorId::NONE);
+            let sinks = self.need(il, LlmTensor::AttnSinks);
+            let y = self.attention(il, qkv, AttentionExtras { sinks, ..AttentionExtras::default() });
             let [y, residual] = self.keep_outputs(il, out_ids, [y, residual]);
             let half = self.g.add(y, residual);
-            let y = self.rms(half, Slot::AttnPostNorm, il);
+            let y = self.rms(half, LlmTensor::AttnPostNorm, il);
             let routing = Routing {
                 gating: gating::SOFTMAX_WEIGHT,
                 normalised: false,
@@ -57,7 +57,7 @@ impl Build<'_> {
             let residual = x;
             let step = self.hp.no_rope_layer_step;
             let rotated = step > 0 && !(il as u64 + 1).is_multiple_of(step);
-            let y = self.rms(x, Slot::AttnNorm, il);
+            let y = self.rms(x, LlmTensor::AttnNorm, il);
             let factors = self.rope_factors(il);
             let mut qkv = self.qkv(il, y);
             if rotated {
@@ -68,12 +68,12 @@ impl Build<'_> {
             } else {
                 qkv.q = self.g.mul(qkv.q, temperature);
             }
-            let y = self.attention(il, qkv, Extras::default());
+            let y = self.attention(il, qkv, AttentionExtras::default());
             let [y, residual] = self.keep_outputs(il, out_ids, [y, residual]);
             let half = self.g.add(y, residual);
             self.label(half, "ffn_inp", Some(il));
-            let y = self.rms(half, Slot::FfnNorm, il);
-            let y = if self.weight(il, Slot::FfnGateInp).is_some() {
+            let y = self.rms(half, LlmTensor::FfnNorm, il);
+            let y = if self.weight(il, LlmTensor::FfnGateInp).is_some() {
                 let routing = Routing {
                     gating: gating::SIGMOID,
                     normalised: false,
@@ -82,7 +82,7 @@ impl Build<'_> {
                     ..Routing::SOFTMAX
                 };
                 let chosen = self.experts(il, y, routing);
-                let shared = self.feed_forward_of(il, y, Activation::Gated, Matrices::SHARED);
+                let shared = self.feed_forward_of(il, y, Activation::Gated, FfnWeights::SHARED);
                 self.g.add(chosen, shared)
             } else {
                 self.feed_forward(il, y, Activation::Gated)

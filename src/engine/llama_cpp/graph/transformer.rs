@@ -5,9 +5,9 @@ mod halves;
 mod kinds;
 
 use super::recurrent::RecurrentInput;
-use super::{Build, Norm};
-use crate::engine::ggml::tensor::Id;
-use crate::engine::llama_cpp::weights::{Part, Slot};
+use super::{GraphBuilder, Norm};
+use crate::engine::ggml::tensor::TensorId;
+use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 /// What sets an architecture of this shape apart. What a file has no tensors for is left out: biases, normalised heads,
 /// gates, experts, factors of rotary positions.
@@ -16,11 +16,11 @@ pub(super) struct Transformer {
     /// How rows are normalised.
     pub norm: Norm,
     /// What tokens' embeddings are multiplied by.
-    pub embeddings: Embeddings,
+    pub embeddings: EmbeddingScale,
     /// Which blocks rotate queries and keys by position.
-    pub rotation: Rotation,
+    pub rotation: RopeLayers,
     /// How queries and keys are normalised.
-    pub heads: Heads,
+    pub heads: QkNorm,
     /// Queries are multiplied by a constant before they meet the keys.
     pub scales_queries: bool,
     /// Where attention's half of a block is normalised.
@@ -28,11 +28,11 @@ pub(super) struct Transformer {
     /// The same of the feed-forward half.
     pub feed_forward: Norms,
     /// How a block's two halves and what came into it are added up.
-    pub sum: Sum,
+    pub sum: ResidualOrder,
     /// Between the matrices of a feed-forward part without a gate: rectified and squared; else any other function.
     pub squares: bool,
     /// How experts are chosen.
-    pub experts: Experts,
+    pub experts: ExpertRouting,
     /// Halves for which the file has no tensors are left out; else it is incomplete.
     pub lenient: bool,
 }
@@ -40,15 +40,15 @@ pub(super) struct Transformer {
 /// What attention and its stand-ins need besides a block's own tensors.
 #[derive(Clone, Copy)]
 struct Inputs {
-    positions: Id,
+    positions: TensorId,
     /// A factor per token for queries, where the model has that.
-    temperature: Id,
+    temperature: TensorId,
     states: Option<RecurrentInput>,
 }
 
 /// What tokens' embeddings are multiplied by before the first block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Embeddings {
+pub(super) enum EmbeddingScale {
     /// Nothing.
     Plain,
     /// A constant, all rows.
@@ -59,7 +59,7 @@ pub(super) enum Embeddings {
 
 /// Which blocks rotate queries and keys by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rotation {
+pub(super) enum RopeLayers {
     /// All, if the model knows positions at all.
     Every,
     /// All but every n-th.
@@ -74,7 +74,7 @@ pub(super) enum Rotation {
 
 /// How queries and keys are normalised, where the file has weights for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heads {
+pub(super) enum QkNorm {
     /// Head by head.
     Each,
     /// Head by head, after they have been rotated.
@@ -89,20 +89,20 @@ pub(super) enum Heads {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Norms {
     /// What comes in.
-    pub before: Before,
+    pub before: PreNorm,
     /// What comes out.
-    pub after: After,
+    pub after: PostNorm,
     /// The sum of what comes out and the residual.
-    pub sum: Option<Slot>,
+    pub sum: Option<LlmTensor>,
 }
 
 /// What a half of a block works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Before {
+pub(super) enum PreNorm {
     /// What came in, normalised.
-    Norm(Slot),
+    Norm(LlmTensor),
     /// The same, or what attention worked on where the file has no weights for that.
-    NormOrAttentions(Slot),
+    NormOrAttentions(LlmTensor),
     /// What came in, normalised without weights.
     Bare,
     /// What came in.
@@ -111,18 +111,18 @@ pub(super) enum Before {
 
 /// How a half's result is normalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum After {
+pub(super) enum PostNorm {
     /// Not.
     Nothing,
     /// On the block's device.
-    Norm(Slot),
+    Norm(LlmTensor),
     /// Wherever.
-    FreeNorm(Slot),
+    FreeNorm(LlmTensor),
 }
 
 /// How a block's two halves and the residual, which is what came into the block, are added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sum {
+pub(super) enum ResidualOrder {
     /// One half after the other: each result plus its residual.
     InTurn,
     /// The same, residual plus result in the second half.
@@ -130,14 +130,14 @@ pub(super) enum Sum {
     /// The same, residual plus result in both halves.
     ResidualFirst,
     /// Side by side: the three in this order.
-    SideBySide([Term; 3]),
+    SideBySide([ResidualTerm; 3]),
     /// One after the other, or side by side where the header says so.
-    AsTold([Term; 3]),
+    FromHeader([ResidualTerm; 3]),
 }
 
 /// What is added up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Term {
+pub(super) enum ResidualTerm {
     /// What came in.
     Residual,
     /// Attention's result.
@@ -148,14 +148,14 @@ pub(super) enum Term {
 
 /// How experts are chosen and weighed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Experts {
+pub(super) struct ExpertRouting {
     /// One of [`gating`](crate::engine::llama_cpp::hparams::gating); none for what the header says.
     pub gating: Option<u64>,
     /// Weights of the chosen sum up to 1; none for what the header says.
     pub normalised: Option<bool>,
 }
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// The graph of an architecture of this shape.
     pub(super) fn transformer(&mut self, kind: &Transformer) {
         let mut x = self.entry(kind);
@@ -163,7 +163,7 @@ impl Build<'_> {
         x = self.positioned(x, positions);
         let inputs = Inputs {
             positions,
-            temperature: if self.hp.attn_temperature { self.attention_scale() } else { Id::NONE },
+            temperature: if self.hp.attn_temperature { self.attention_scale() } else { TensorId::NONE },
             states: self.memory.recurrent.is_some().then(|| self.recurrent_input()),
         };
         self.attention_inputs();
@@ -185,36 +185,36 @@ impl Build<'_> {
     }
 
     /// Embeddings of tokens.
-    fn entry(&mut self, kind: &Transformer) -> Id {
-        let x = self.embeddings(kind.embeddings == Embeddings::ScaledTokens);
-        if kind.embeddings == Embeddings::Scaled { self.g.scale(x) } else { x }
+    fn entry(&mut self, kind: &Transformer) -> TensorId {
+        let x = self.embeddings(kind.embeddings == EmbeddingScale::ScaledTokens);
+        if kind.embeddings == EmbeddingScale::Scaled { self.g.scale(x) } else { x }
     }
 
     /// With learned positions and types of tokens, then normalised; as far as the file has these.
-    fn positioned(&mut self, mut x: Id, positions: Id) -> Id {
-        let types = self.global_weight(Slot::TokenTypes);
+    fn positioned(&mut self, mut x: TensorId, positions: TensorId) -> TensorId {
+        let types = self.global_weight(LlmTensor::TokenTypes);
         if types.is_some() {
             let first = self.g.window(types, [self.hp.n_embd, 1, 1, 1], []);
             x = self.g.add(x, first);
         }
-        let table = self.global_weight(Slot::PositionEmbd);
+        let table = self.global_weight(LlmTensor::PositionEmbd);
         if table.is_some() {
             let learned = self.g.get_rows(table, positions);
             x = if types.is_some() { self.g.add(learned, x) } else { self.g.add(x, learned) };
         }
-        let weight = self.global_weight(Slot::TokenEmbdNorm);
+        let weight = self.global_weight(LlmTensor::TokenEmbdNorm);
         if weight.is_some() {
-            let bias = self.global_bias(Slot::TokenEmbdNorm);
+            let bias = self.global_bias(LlmTensor::TokenEmbdNorm);
             x = self.norm_with(x, weight, bias, Norm::Layer, Some(0));
         }
         x
     }
 
     /// The last normalisation, and logits; models that only read texts have none, and some not even the former.
-    fn exit(&mut self, kind: &Transformer, x: Id) {
-        let without = self.weights.find_global(Slot::OutputNorm, Part::Weight).is_none();
-        let x = if kind.attention.before == Before::Bare {
-            let x = self.norm_with(x, Id::NONE, Id::NONE, kind.norm, None);
+    fn exit(&mut self, kind: &Transformer, x: TensorId) {
+        let without = self.weights.find_global(LlmTensor::OutputNorm, TensorSuffix::Weight).is_none();
+        let x = if kind.attention.before == PreNorm::Bare {
+            let x = self.norm_with(x, TensorId::NONE, TensorId::NONE, kind.norm, None);
             self.g[x].output = true;
             self.label(x, "result_norm", None)
         } else if without && (self.hp.reads_only || kind.lenient) {

@@ -1,14 +1,14 @@
 //! Weights and caches as tensors of the graph: each enters it once per device.
 
-use super::Build;
-use crate::engine::ggml::tensor::{Buffer, Id, Place, Tensor};
+use super::GraphBuilder;
+use crate::engine::ggml::tensor::{BackendId, Buffer, Tensor, TensorId};
 use crate::engine::ggml::{Op, Type};
 use crate::engine::llama_cpp::cache::KvLayer;
-use crate::engine::llama_cpp::weights::{Part, Slot};
+use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// The tensor of the file with this index, on `place`.
-    fn weight_at(&mut self, index: usize, place: Place) -> Id {
+    fn weight_at(&mut self, index: usize, place: BackendId) -> TensorId {
         let at = index * (usize::from(self.placement.cpu) + 1) + usize::from(place);
         if !self.known[at].is_some() {
             let weight = &self.weights.all[index];
@@ -19,91 +19,91 @@ impl Build<'_> {
         self.known[at]
     }
 
-    fn part(&mut self, il: usize, slot: Slot, part: Part) -> Id {
+    fn part(&mut self, il: usize, slot: LlmTensor, part: TensorSuffix) -> TensorId {
         match self.weights.find(il, slot, part) {
             Some(index) => self.weight_at(index, self.placement.in_block(il, Some(slot))),
-            None => Id::NONE,
+            None => TensorId::NONE,
         }
     }
 
     /// Whether the file has a weight of block `il` with this role.
-    pub(super) fn has(&self, il: usize, slot: Slot) -> bool {
-        self.weights.find(il, slot, Part::Weight).is_some()
+    pub(super) fn has(&self, il: usize, slot: LlmTensor) -> bool {
+        self.weights.find(il, slot, TensorSuffix::Weight).is_some()
     }
 
     /// The weight of block `il` with this role, if the file has it.
-    pub(super) fn weight(&mut self, il: usize, slot: Slot) -> Id {
-        self.part(il, slot, Part::Weight)
+    pub(super) fn weight(&mut self, il: usize, slot: LlmTensor) -> TensorId {
+        self.part(il, slot, TensorSuffix::Weight)
     }
 
     /// Its bias, if the file has one.
-    pub(super) fn bias(&mut self, il: usize, slot: Slot) -> Id {
-        self.part(il, slot, Part::Bias)
+    pub(super) fn bias(&mut self, il: usize, slot: LlmTensor) -> TensorId {
+        self.part(il, slot, TensorSuffix::Bias)
     }
 
     /// What its result is scaled by, if the file has that.
-    pub(super) fn scale_of(&mut self, il: usize, slot: Slot) -> Id {
-        self.part(il, slot, Part::Scale)
+    pub(super) fn scale_of(&mut self, il: usize, slot: LlmTensor) -> TensorId {
+        self.part(il, slot, TensorSuffix::Scale)
     }
 
     /// The weight of block `il` with this role; its absence is noted.
-    pub(super) fn need(&mut self, il: usize, slot: Slot) -> Id {
+    pub(super) fn need(&mut self, il: usize, slot: LlmTensor) -> TensorId {
         let id = self.weight(il, slot);
         if id.is_some() { id } else { self.lacking(format!("blk.{il}.{}.weight", slot.name())) }
     }
 
-    fn lacking(&mut self, name: String) -> Id {
+    fn lacking(&mut self, name: String) -> TensorId {
         self.missing.get_or_insert(name);
         self.g.given(Type::F32, [1; 4], Buffer::Weights(self.placement.cpu), "", -1)
     }
 
-    fn global(&mut self, slot: Slot, part: Part) -> Id {
+    fn global(&mut self, slot: LlmTensor, part: TensorSuffix) -> TensorId {
         match self.weights.find_global(slot, part) {
             Some(index) => self.weight_at(index, self.placement.of_model(Some(slot), self.architecture)),
-            None => Id::NONE,
+            None => TensorId::NONE,
         }
     }
 
     /// The weight of the whole model with this role, if the file has it.
-    pub(super) fn global_weight(&mut self, slot: Slot) -> Id {
-        self.global(slot, Part::Weight)
+    pub(super) fn global_weight(&mut self, slot: LlmTensor) -> TensorId {
+        self.global(slot, TensorSuffix::Weight)
     }
 
-    pub(super) fn global_bias(&mut self, slot: Slot) -> Id {
-        self.global(slot, Part::Bias)
+    pub(super) fn global_bias(&mut self, slot: LlmTensor) -> TensorId {
+        self.global(slot, TensorSuffix::Bias)
     }
 
-    pub(super) fn global_scale(&mut self, slot: Slot) -> Id {
-        self.global(slot, Part::Scale)
+    pub(super) fn global_scale(&mut self, slot: LlmTensor) -> TensorId {
+        self.global(slot, TensorSuffix::Scale)
     }
 
-    pub(super) fn need_global(&mut self, slot: Slot) -> Id {
+    pub(super) fn need_global(&mut self, slot: LlmTensor) -> TensorId {
         let id = self.global_weight(slot);
         if id.is_some() { id } else { self.lacking(format!("{}.weight", slot.name())) }
     }
 
     /// The matrix that makes logits: its own, or the embeddings on the output layer's device.
-    pub(super) fn output_weight(&mut self) -> Id {
-        let own = self.global_weight(Slot::Output);
+    pub(super) fn output_weight(&mut self) -> TensorId {
+        let own = self.global_weight(LlmTensor::Output);
         if own.is_some() {
             return own;
         }
-        match self.weights.find_global(Slot::TokenEmbd, Part::Weight) {
+        match self.weights.find_global(LlmTensor::TokenEmbd, TensorSuffix::Weight) {
             Some(index) => self.weight_at(index, self.placement.output),
             None => self.lacking("output.weight".to_owned()),
         }
     }
 
     /// Factors of rotary positions for block `il`: fixed ones, or those for long or short contexts.
-    pub(super) fn rope_factors(&mut self, il: usize) -> Id {
+    pub(super) fn rope_factors(&mut self, il: usize) -> TensorId {
         let long = self.cx.n_ctx_seq > self.hp.n_ctx_orig_yarn;
-        let slots = [Slot::RopeFreqs, if long { Slot::RopeLong } else { Slot::RopeShort }];
-        let found = slots.into_iter().find_map(|slot| self.weights.find_global(slot, Part::Weight));
-        found.map_or(Id::NONE, |index| self.weight_at(index, self.placement.layers[il]))
+        let slots = [LlmTensor::RopeFreqs, if long { LlmTensor::RopeLong } else { LlmTensor::RopeShort }];
+        let found = slots.into_iter().find_map(|slot| self.weights.find_global(slot, TensorSuffix::Weight));
+        found.map_or(TensorId::NONE, |index| self.weight_at(index, self.placement.layers[il]))
     }
 
     /// The K (0) or V (1) cache that block `il` uses.
-    pub(super) fn cache(&mut self, layer: &KvLayer, part: usize, size: u64, streams: u64) -> Id {
+    pub(super) fn cache(&mut self, layer: &KvLayer, part: usize, size: u64, streams: u64) -> TensorId {
         let known = self.caches[layer.owner][part];
         if known.is_some() {
             return known;
@@ -118,7 +118,7 @@ impl Build<'_> {
     }
 
     /// `weight · x`, scaled where the file says so.
-    pub(super) fn linear(&mut self, il: usize, slot: Slot, x: Id) -> Id {
+    pub(super) fn linear(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let weight = self.need(il, slot);
         let y = self.g.mul_mat(weight, x);
         let scale = self.scale_of(il, slot);
@@ -126,14 +126,14 @@ impl Build<'_> {
     }
 
     /// `weight · x + bias`, the bias as far as it exists.
-    pub(super) fn affine(&mut self, il: usize, slot: Slot, x: Id) -> Id {
+    pub(super) fn affine(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let y = self.linear(il, slot, x);
         let bias = self.bias(il, slot);
         if bias.is_some() { self.g.add(y, bias) } else { y }
     }
 
     /// A tensor's shape, for those who only look.
-    pub(super) fn shape(&self, id: Id) -> Tensor {
+    pub(super) fn shape(&self, id: TensorId) -> Tensor {
         debug_assert!(self.g[id].op != Op::None || self.g[id].elements() > 0);
         self.g[id]
     }

@@ -1,31 +1,40 @@
 //! What the tensors of a file tell of an architecture that is not listed.
 
-use super::keys::Keys;
+use super::keys::HeaderKeys;
 use super::{Hparams, gating};
-use crate::engine::llama_cpp::error::Refusal;
-use crate::engine::llama_cpp::weights::{Part, Slot, Weights};
+use crate::engine::llama_cpp::error::LoadError;
+use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix, Weights};
 use crate::gguf::Header;
 
 /// What a recurrent block cannot do without, for each kind of it.
-const RECURRENT: [&[Slot]; 3] = [
-    &[Slot::ShortConvIn, Slot::ShortConvConv, Slot::ShortConvOut],
-    &[Slot::SsmIn, Slot::SsmConv1d, Slot::SsmX, Slot::SsmDt, Slot::SsmA, Slot::SsmD, Slot::SsmOut],
-    &[Slot::SsmIn, Slot::SsmConv1d, Slot::SsmA, Slot::SsmD, Slot::SsmOut],
+const RECURRENT: [&[LlmTensor]; 3] = [
+    &[LlmTensor::ShortConvIn, LlmTensor::ShortConvConv, LlmTensor::ShortConvOut],
+    &[
+        LlmTensor::SsmIn,
+        LlmTensor::SsmConv1d,
+        LlmTensor::SsmX,
+        LlmTensor::SsmDt,
+        LlmTensor::SsmA,
+        LlmTensor::SsmD,
+        LlmTensor::SsmOut,
+    ],
+    &[LlmTensor::SsmIn, LlmTensor::SsmConv1d, LlmTensor::SsmA, LlmTensor::SsmD, LlmTensor::SsmOut],
 ];
 
 /// What holds the keys of a block with attention.
-const KEYS: [Slot; 3] = [Slot::AttnK, Slot::AttnQkv, Slot::AttnKvAMqa];
+const KEYS: [LlmTensor; 3] = [LlmTensor::AttnK, LlmTensor::AttnQkv, LlmTensor::AttnKvAMqa];
 
 impl Hparams {
     /// Which blocks are recurrent, which have attention and of what kind.
     ///
     /// # Errors
     /// When what a cache would take is beyond all bounds.
-    pub fn read_blocks(&mut self, header: &Header, weights: &Weights) -> Result<(), Refusal> {
-        let keys = &Keys::of(header);
-        let holds = |il: usize, slot: Slot| weights.find(il, slot, Part::Weight).is_some();
-        let anywhere = |slot: Slot| (0..self.n_layer_all).any(|il| holds(il, slot));
-        let (latent, short, first) = (anywhere(Slot::AttnKvAMqa), anywhere(Slot::ShortConvIn), anywhere(Slot::SsmX));
+    pub fn read_blocks(&mut self, header: &Header, weights: &Weights) -> Result<(), LoadError> {
+        let keys = &HeaderKeys::of(header);
+        let holds = |il: usize, slot: LlmTensor| weights.find(il, slot, TensorSuffix::Weight).is_some();
+        let anywhere = |slot: LlmTensor| (0..self.n_layer_all).any(|il| holds(il, slot));
+        let (latent, short, first) =
+            (anywhere(LlmTensor::AttnKvAMqa), anywhere(LlmTensor::ShortConvIn), anywhere(LlmTensor::SsmX));
         self.reads_only = !self.causal;
         if self.expert_gating == gating::NONE {
             self.expert_gating = gating::SOFTMAX;
@@ -49,7 +58,7 @@ impl Hparams {
     }
 
     /// A window counts where the header says which blocks have it: a cache that is too large is the safer guess.
-    fn read_window(&mut self, keys: &Keys<'_>) {
+    fn read_window(&mut self, keys: &HeaderKeys<'_>) {
         let told = keys.list("attention.sliding_window_pattern").is_some()
             || keys.number("attention.sliding_window_pattern").is_some();
         self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0 && told);
@@ -63,8 +72,9 @@ impl Hparams {
         if self.n_head.iter().any(|heads| *heads > 0) {
             return;
         }
-        let width = |il, slot| weights.find(il, slot, Part::Weight).map(|at| weights.all[at].ne[1]);
-        for (slot, sizes) in [(Slot::AttnK, &mut self.n_embd_head_k), (Slot::AttnV, &mut self.n_embd_head_v)] {
+        let width = |il, slot| weights.find(il, slot, TensorSuffix::Weight).map(|at| weights.all[at].ne[1]);
+        for (slot, sizes) in [(LlmTensor::AttnK, &mut self.n_embd_head_k), (LlmTensor::AttnV, &mut self.n_embd_head_v)]
+        {
             *sizes = [(0..self.n_layer_all).find_map(|il| width(il, slot)).unwrap_or(0); 2];
         }
         self.n_head = self.attends.iter().map(|attends| u64::from(*attends)).collect();

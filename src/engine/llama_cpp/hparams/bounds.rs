@@ -2,7 +2,7 @@
 //! context overflows.
 
 use super::{Hparams, Ssm};
-use crate::engine::llama_cpp::error::Refusal;
+use crate::engine::llama_cpp::error::LoadError;
 
 /// Rows of matrices: embeddings, feed-forward parts, inner sizes.
 const WIDE: u64 = 1 << 22;
@@ -16,7 +16,7 @@ impl Hparams {
     ///
     /// # Errors
     /// When one that recurrent blocks need is missing, or a hyperparameter, or what it makes a cache take, is beyond all bounds.
-    pub(super) fn check_bounds(&self) -> Result<(), Refusal> {
+    pub(super) fn check_bounds(&self) -> Result<(), LoadError> {
         let Ssm { d_conv, d_inner, d_state, dt_rank, n_group, .. } = self.ssm;
         let most = |list: &[u64]| list.iter().copied().max().unwrap_or(0);
         let numbers = [
@@ -44,17 +44,17 @@ impl Hparams {
             ("ssm.group_count", n_group, NARROW),
         ];
         if let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| value > most) {
-            return Err(Refusal::model(format!("{key} is {value}: more than {most} is not supported")));
+            return Err(LoadError::model(format!("{key} is {value}: more than {most} is not supported")));
         }
         if self.is_recr.contains(&true) && self.n_shortconv_l_cache == 0 && [d_conv, d_inner, d_state].contains(&0) {
             let why =
                 "recurrent blocks need ssm.conv_kernel, ssm.inner_size and ssm.state_size: convert the model again";
-            return Err(Refusal::model(why.to_owned()));
+            return Err(LoadError::model(why.to_owned()));
         }
         let cached = (0..self.n_layer_all).map(|il| self.k_gqa(il).max(self.v_gqa(il))).max().unwrap_or(0);
         let kept = cached.max(self.n_embd_r()).max(self.n_embd_s());
         if kept > CACHED {
-            return Err(Refusal::model(format!("a cache of {kept} elements per token is not supported")));
+            return Err(LoadError::model(format!("a cache of {kept} elements per token is not supported")));
         }
         Ok(())
     }

@@ -1,15 +1,15 @@
 //! Keys of a header, below the architecture's name.
 
-use crate::engine::llama_cpp::error::Refusal;
+use crate::engine::llama_cpp::error::LoadError;
 use crate::gguf::{Elements, Header, Value};
 
 /// A header's keys of one architecture.
-pub struct Keys<'a> {
+pub struct HeaderKeys<'a> {
     header: &'a Header,
     architecture: &'a str,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> HeaderKeys<'a> {
     pub fn of(header: &'a Header) -> Self {
         let architecture = header.metadata.get("general.architecture").and_then(Value::as_str).unwrap_or_default();
         Self { header, architecture }
@@ -40,9 +40,9 @@ impl<'a> Keys<'a> {
         self.get(name)?.as_str()
     }
 
-    pub fn need(&self, name: &str) -> Result<u64, Refusal> {
+    pub fn need(&self, name: &str) -> Result<u64, LoadError> {
         self.number(name).ok_or_else(|| {
-            Refusal::model(format!(
+            LoadError::model(format!(
                 "the header has no numeric key {}.{name}: convert the model again",
                 self.architecture
             ))
@@ -60,14 +60,14 @@ impl<'a> Keys<'a> {
     }
 
     /// One number per block: a list, or the same for all.
-    pub fn each(&self, name: &str, count: usize) -> Result<Option<Vec<u64>>, Refusal> {
+    pub fn each(&self, name: &str, count: usize) -> Result<Option<Vec<u64>>, LoadError> {
         if let Some(number) = self.number(name) {
             return Ok(Some(vec![number; count]));
         }
         let Some(list) = self.list(name) else { return Ok(None) };
         if list.len() < count {
             let architecture = self.architecture;
-            return Err(Refusal::model(format!(
+            return Err(LoadError::model(format!(
                 "{architecture}.{name} has {} elements for {count} blocks: convert the model again",
                 list.len()
             )));

@@ -1,18 +1,18 @@
 //! What each architecture reads beyond the common keys (`load_arch_hparams` in `models/*.cpp`, 0.1.161).
 
-use super::keys::Keys;
+use super::keys::HeaderKeys;
 use super::{Hparams, Ssm, gating};
 use crate::engine::llama_cpp::architecture::Architecture;
-use crate::engine::llama_cpp::error::Refusal;
-use crate::engine::llama_cpp::release::Traits;
+use crate::engine::llama_cpp::error::LoadError;
+use crate::engine::llama_cpp::release::ReleaseTraits;
 
 impl Hparams {
     pub(super) fn read_architecture(
         &mut self,
-        keys: &Keys<'_>,
+        keys: &HeaderKeys<'_>,
         architecture: Architecture,
-        release: &Traits,
-    ) -> Result<(), Refusal> {
+        release: &ReleaseTraits,
+    ) -> Result<(), LoadError> {
         use Architecture as A;
         self.read_experts(keys);
         match architecture {
@@ -102,7 +102,7 @@ impl Hparams {
         Ok(())
     }
 
-    fn read_experts(&mut self, keys: &Keys<'_>) {
+    fn read_experts(&mut self, keys: &HeaderKeys<'_>) {
         self.n_ff_shexp = keys.number("expert_shared_feed_forward_length").unwrap_or(0);
         self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(false);
         self.expert_weights_scale = keys.float("expert_weights_scale").unwrap_or(0.0);
@@ -110,7 +110,7 @@ impl Hparams {
         self.n_layer_dense_lead = keys.count("leading_dense_block_count").unwrap_or(0);
     }
 
-    pub(super) fn read_ssm(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
+    pub(super) fn read_ssm(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.ssm = Ssm {
             d_conv: keys.need("ssm.conv_kernel")?,
             d_inner: keys.need("ssm.inner_size")?,
@@ -123,7 +123,7 @@ impl Hparams {
     }
 
     /// Which blocks have a window: a list in the header, or all but every `period`-th.
-    pub(super) fn swa_pattern(&mut self, keys: &Keys<'_>, period: u64) {
+    pub(super) fn swa_pattern(&mut self, keys: &HeaderKeys<'_>, period: u64) {
         if let Some(list) = keys.list("attention.sliding_window_pattern") {
             for (il, window) in list.into_iter().take(self.n_layer_all).enumerate() {
                 self.is_swa[il] = window != 0;
@@ -137,7 +137,7 @@ impl Hparams {
     }
 
     /// The same where the first block of a period has none.
-    fn dense_first_window(&mut self, keys: &Keys<'_>, period: u64) {
+    fn dense_first_window(&mut self, keys: &HeaderKeys<'_>, period: u64) {
         self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0);
         if self.n_swa.is_none() {
             return;
@@ -151,7 +151,7 @@ impl Hparams {
         }
     }
 
-    fn optional_window(&mut self, keys: &Keys<'_>, period: u64) {
+    fn optional_window(&mut self, keys: &HeaderKeys<'_>, period: u64) {
         self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0);
         if self.n_swa.is_some() {
             self.swa_pattern(keys, period);
@@ -159,7 +159,7 @@ impl Hparams {
     }
 
     /// Which blocks are recurrent: a list in the header, or all but every n-th.
-    fn recurrent_interval(&mut self, keys: &Keys<'_>) {
+    fn recurrent_interval(&mut self, keys: &HeaderKeys<'_>) {
         if let Some(list) = keys.list("attention.recurrent_layers") {
             for (il, recurrent) in list.into_iter().take(self.n_layer_all).enumerate() {
                 self.is_recr[il] = recurrent != 0;
@@ -172,9 +172,9 @@ impl Hparams {
         }
     }
 
-    fn mamba2(&mut self, keys: &Keys<'_>, release: &Traits) -> Result<(), Refusal> {
+    fn mamba2(&mut self, keys: &HeaderKeys<'_>, release: &ReleaseTraits) -> Result<(), LoadError> {
         if release.mamba2_needs_heads && self.n_head.first() == Some(&0) {
-            return Err(Refusal::model(format!(
+            return Err(LoadError::model(format!(
                 "llama.cpp release {} needs attention heads in the header of a Mamba 2 model: use a newer release",
                 release.name
             )));
@@ -182,7 +182,7 @@ impl Hparams {
         self.read_ssm(keys)
     }
 
-    fn granite(&mut self, keys: &Keys<'_>, architecture: Architecture) {
+    fn granite(&mut self, keys: &HeaderKeys<'_>, architecture: Architecture) {
         self.logit_scale = architecture == Architecture::Granite || keys.float("logit_scale").unwrap_or(0.0) != 0.0;
         self.residual_scale = keys.float("residual_scale").unwrap_or(0.0) != 0.0;
         self.embedding_scale = keys.float("embedding_scale").unwrap_or(0.0) != 0.0;
@@ -202,7 +202,7 @@ impl Hparams {
         }
     }
 
-    fn gemma4(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
+    fn gemma4(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.n_swa = Some(keys.need("attention.sliding_window")?);
         self.swa_pattern(keys, 1);
         let shared = keys.count("attention.shared_kv_layers").unwrap_or(0);
@@ -213,7 +213,7 @@ impl Hparams {
         Ok(())
     }
 
-    fn llama4(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
+    fn llama4(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         self.moe_layer_step = keys.need("interleave_moe_layer_step")?;
         self.use_kq_norm = self.n_expert != 128;
         if keys.number("attention.sliding_window") == Some(0) {
@@ -227,14 +227,14 @@ impl Hparams {
     }
 
     /// Sizes of the compressed cache, as far as the header tells.
-    pub(super) fn read_latent(&mut self, keys: &Keys<'_>) {
+    pub(super) fn read_latent(&mut self, keys: &HeaderKeys<'_>) {
         self.n_lora_q = keys.number("attention.q_lora_rank").unwrap_or(0);
         self.n_lora_kv = keys.number("attention.kv_lora_rank").unwrap_or(0);
         let unfolded = |name| keys.number(name).filter(|size| *size > 0);
         self.mla = unfolded("attention.key_length_mla").zip(unfolded("attention.value_length_mla"));
     }
 
-    fn deepseek2(&mut self, keys: &Keys<'_>) -> Result<(), Refusal> {
+    fn deepseek2(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
         let n_vocab = keys.number("vocab_size").unwrap_or(0);
         let n_layer = self.n_layer();
         let lite = n_layer == 27 || n_layer == 26 || (n_layer == 48 && n_vocab == 128_256);

@@ -1,60 +1,60 @@
 //! Where everything ends up, before any of it is explained.
 
-use super::super::fit::{Fitted, fit_for};
+use super::super::fit::{FitResult, fit_for};
 use super::super::measure::Measurer;
 use super::super::placement::Placement;
-use super::super::{Loaded, Measured};
-use super::ask::{self, Ask};
-use crate::engine::id::{Aim, EngineError};
+use super::super::{LoadedModel, MemoryBreakdown};
+use super::params::{self, ServerParams};
+use crate::engine::id::{EngineError, FitGoal};
 use crate::machine::Machine;
-use crate::plan::{DevicePlan, Gist, Reserve, Verdict};
+use crate::plan::{DevicePlan, PlanSummary, Reserve, Verdict};
 use crate::settings::{InEffect, Settings};
 use crate::units::Bytes;
 
 /// A request and what llama.cpp makes of it.
-pub struct Placed<'a> {
+pub struct PlacedModel<'a> {
     pub machine: &'a Machine,
     pub settings: &'a Settings,
-    pub loaded: &'a Loaded,
+    pub loaded: &'a LoadedModel,
     /// As the fit leaves it.
-    pub ask: Ask,
-    pub fitted: Fitted,
+    pub params: ServerParams,
+    pub fitted: FitResult,
 }
 
-impl<'a> Placed<'a> {
+impl<'a> PlacedModel<'a> {
     /// Runs the fit.
     ///
     /// # Errors
     /// When llama.cpp refuses the settings.
     pub fn new(
         measurer: &mut Measurer<'a>,
-        mut ask: Ask,
+        mut params: ServerParams,
         machine: &'a Machine,
         settings: &'a Settings,
-        aim: Aim,
+        fit_goal: FitGoal,
     ) -> Result<Self, EngineError> {
         let loaded = measurer.model;
-        let fitted = fit_for(aim, measurer, &ask.spread, &ask.options, &ask.limits)?;
-        ask.options.n_ctx = fitted.n_ctx;
-        ask.spread = fitted.spread.clone();
-        Ok(Self { machine, settings, loaded, ask, fitted })
+        let fitted = fit_for(fit_goal, measurer, &params.spread, &params.options, &params.limits)?;
+        params.options.n_ctx = fitted.n_ctx;
+        params.spread = fitted.spread.clone();
+        Ok(Self { machine, settings, loaded, params, fitted })
     }
 
     /// What a plan comes to.
-    pub fn gist(self) -> Gist {
+    pub fn summary(self) -> PlanSummary {
         let (devices, offloaded, layer_count) = (self.devices(), self.measured().offloaded(), self.layer_count());
         let verdict = Verdict::of(&devices, offloaded, layer_count, false);
-        Gist { settings: self.in_effect(), devices, layer_count, offloaded, verdict, refused: false }
+        PlanSummary { settings: self.in_effect(), devices, layer_count, offloaded, verdict, refused: false }
     }
 
     /// What is allocated.
-    pub fn measured(&self) -> &Measured {
+    pub fn measured(&self) -> &MemoryBreakdown {
         &self.fitted.measured
     }
 
     /// The home of every tensor.
     pub fn placement(&self) -> Placement {
-        self.loaded.place(&self.ask.devices, &self.ask.spread)
+        self.loaded.place(&self.params.devices, &self.params.spread)
     }
 
     /// Blocks and the output layer.
@@ -63,12 +63,12 @@ impl<'a> Placed<'a> {
     }
 
     pub fn in_effect(&self) -> InEffect {
-        ask::in_effect(&self.measured().parameters, &self.ask.spread, self.loaded, self.settings)
+        params::in_effect(&self.measured().parameters, &self.params.spread, self.loaded, self.settings)
     }
 
     /// The device of the plan that a place of the schedule stands for.
     pub fn device_of(&self, place: usize) -> usize {
-        self.ask.gpus.get(place).copied().unwrap_or(self.machine.gpus.len())
+        self.params.gpus.get(place).copied().unwrap_or(self.machine.gpus.len())
     }
 
     /// The device of the layer with this index: a block, or the output layer after them.
@@ -83,7 +83,7 @@ impl<'a> Placed<'a> {
         let mut devices: Vec<DevicePlan> =
             gpus.map(|(at, gpu)| DevicePlan { reserves: self.reserves(at), ..DevicePlan::of_gpu(at, gpu) }).collect();
         devices.push(DevicePlan::of_ram(self.machine.ram));
-        let Measured { model, context, compute, .. } = self.measured();
+        let MemoryBreakdown { model, context, compute, .. } = self.measured();
         for (place, ((weights, cache), graph)) in model.iter().zip(context).zip(compute).enumerate() {
             if let Some(device) = devices.get_mut(self.device_of(place)) {
                 (device.weights, device.cache, device.graph) = (Bytes(*weights), Bytes(*cache), Bytes(*graph));
@@ -101,7 +101,8 @@ impl<'a> Placed<'a> {
     }
 
     fn reserves(&self, gpu: usize) -> Vec<Reserve> {
-        let margin = self.ask.gpus.iter().position(|used| *used == gpu).and_then(|at| self.ask.limits.margins.get(at));
+        let margin =
+            self.params.gpus.iter().position(|used| *used == gpu).and_then(|at| self.params.limits.margins.get(at));
         margin.map(|bytes| Reserve { name: "fit margin", bytes: Bytes(*bytes) }).into_iter().collect()
     }
 }

@@ -1,13 +1,13 @@
 //! What is worth knowing beside the figures.
 
-use super::Parts;
+use super::PlanInputs;
 use crate::engine::ollama_011::facts::FACTS;
-use crate::engine::ollama_011::runs::runs;
+use crate::engine::ollama_011::gpu_layers::gpu_layer_ranges;
 use crate::machine::{Backend, Os};
 use crate::plan::DevicePlan;
 use crate::units::Bytes;
 
-impl Parts<'_> {
+impl PlanInputs<'_> {
     pub(super) fn notes(&self, devices: &[DevicePlan]) -> Vec<String> {
         let mut notes = self.model.header.notes.clone();
         let mut say = |note: String| notes.push(note);
@@ -88,7 +88,7 @@ impl Parts<'_> {
         }
         let slots = &self.picked.estimate.slots;
         let split: Vec<usize> = slots.iter().map(|slot| slot.layers).collect();
-        let runs = runs(&split, self.task.blocks.len(), self.num_gpu());
+        let runs = gpu_layer_ranges(&split, self.task.blocks.len(), self.num_gpu());
         let used = slots.iter().zip(runs).filter_map(|(slot, run)| Some((devices.get(slot.device.gpu?)?, run)));
         let used: Vec<_> = used.filter(|(device, run)| !(run.is_empty() && device.layers.is_empty())).collect();
         if used.iter().all(|(device, run)| device.layers.iter().copied().eq(run.clone())) {

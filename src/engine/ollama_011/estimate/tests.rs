@@ -2,24 +2,24 @@ use super::super::pick::{pick, predict};
 use super::*;
 
 /// Blocks of 10 bytes, an output layer of 7, graphs of 5 and 3.
-fn task(blocks: usize) -> Task {
-    let block = Block { weights: Some(6), cache: 4 };
-    Task { blocks: vec![block; blocks], output: 7, partial: 5, full: 3, ..Task::default() }
+fn task(blocks: usize) -> EstimateTask {
+    let block = BlockBytes { weights: Some(6), cache: 4 };
+    EstimateTask { blocks: vec![block; blocks], output: 7, partial: 5, full: 3, ..EstimateTask::default() }
 }
 
-fn gpu(index: usize, free: u64) -> Device {
-    Device { gpu: Some(index), backend: Some(Backend::Cuda), free, minimum: 1 }
+fn gpu(index: usize, free: u64) -> EstimateDevice {
+    EstimateDevice { gpu: Some(index), backend: Some(Backend::Cuda), free, minimum: 1 }
 }
 
-fn gpus(free: &[u64]) -> Vec<Device> {
+fn gpus(free: &[u64]) -> Vec<EstimateDevice> {
     free.iter().enumerate().map(|(index, &free)| gpu(index, free)).collect()
 }
 
-fn split(found: &Estimate) -> Vec<usize> {
+fn split(found: &MemoryEstimate) -> Vec<usize> {
     found.slots.iter().map(|slot| slot.layers).collect()
 }
 
-fn sizes(found: &Estimate) -> Vec<u64> {
+fn sizes(found: &MemoryEstimate) -> Vec<u64> {
     found.slots.iter().map(|slot| slot.size).collect()
 }
 
@@ -67,7 +67,7 @@ fn several_gpus_take_turns_and_the_partial_graph() {
 #[test]
 fn a_gpu_without_room_is_given_up_for_good() {
     let mut task = task(6);
-    task.blocks[4] = Block { weights: Some(60), cache: 0 };
+    task.blocks[4] = BlockBytes { weights: Some(60), cache: 0 };
     let found = estimate(&task, &gpus(&[60]));
     assert_eq!(found.homes[..6], [None, None, None, None, None, Some(0)]);
     assert_eq!(found.whys[4], Why::NoRoom { needed: Bytes(60), room: Bytes(34), device: 0 });
@@ -79,7 +79,7 @@ fn a_gpu_without_room_is_given_up_for_good() {
 #[test]
 fn a_block_without_tensors_counts_like_the_one_before_it() {
     let mut task = task(4);
-    task.blocks[3] = Block { weights: Some(20), cache: 4 };
+    task.blocks[3] = BlockBytes { weights: Some(20), cache: 4 };
     task.blocks[2].weights = None;
     assert_eq!(estimate(&task, &gpus(&[1000])).counted, [10, 10, 24, 24]);
     // the last one counts like the buffer: the cache of the first block alone, where that has no tensors either
@@ -93,7 +93,7 @@ fn what_was_asked_for_is_the_limit() {
     for (requested, layers, homes) in
         [(0, 0, [None, None, None]), (1, 1, [None, Some(0), None]), (9, 3, [Some(0), Some(0), Some(0)])]
     {
-        let task = Task { requested: Some(requested), ..task(2) };
+        let task = EstimateTask { requested: Some(requested), ..task(2) };
         let found = estimate(&task, &gpus(&[1000]));
         assert_eq!((found.layers(), found.homes.as_slice()), (layers, homes.as_slice()), "{requested}");
     }
@@ -101,7 +101,7 @@ fn what_was_asked_for_is_the_limit() {
 
 #[test]
 fn a_separate_projector_goes_to_the_first_gpu_with_room() {
-    let task = Task { projector: 100, ..task(1) };
+    let task = EstimateTask { projector: 100, ..task(1) };
     let found = estimate(&task, &gpus(&[100, 1000]));
     assert_eq!((found.first_usable, found.slots[0].size), (Some(1), 0));
     assert_eq!(found.slots[1].size, 1 + 10 + 100 + 10 + 7 + 5);
@@ -111,7 +111,7 @@ fn a_separate_projector_goes_to_the_first_gpu_with_room() {
 
 #[test]
 fn vision_goes_where_the_output_layer_goes() {
-    let task = Task { vision_weights: 40, vision_graph: 2, ..task(1) };
+    let task = EstimateTask { vision_weights: 40, vision_graph: 2, ..task(1) };
     let found = estimate(&task, &gpus(&[1000]));
     assert_eq!(found.vram(), 1 + 10 + 10 + (7 + 40 + 2) + 3);
     let found = estimate(&task, &gpus(&[40]));
@@ -120,7 +120,7 @@ fn vision_goes_where_the_output_layer_goes() {
 
 #[test]
 fn ram_is_counted_like_a_gpu_but_holds_no_layers() {
-    let ram = Device { gpu: None, backend: None, free: 1000, minimum: 0 };
+    let ram = EstimateDevice { gpu: None, backend: None, free: 1000, minimum: 0 };
     let found = estimate(&task(3), &[ram]);
     assert_eq!((found.layers(), found.vram(), found.placed), (0, 0, 4));
     assert_eq!(found.total(), 10 + 30 + 7 + 3);
@@ -128,7 +128,7 @@ fn ram_is_counted_like_a_gpu_but_holds_no_layers() {
 
 #[test]
 fn a_model_without_an_output_layer_is_never_whole() {
-    let task = Task { output: 0, ..task(2) };
+    let task = EstimateTask { output: 0, ..task(2) };
     let found = estimate(&task, &gpus(&[1000]));
     assert_eq!((found.layers(), found.full_graph, &found.whys[2]), (2, true, &Why::Nothing));
     assert_eq!(predict(&task, &gpus(&[1000])), (false, found.vram()));
@@ -136,7 +136,7 @@ fn a_model_without_an_output_layer_is_never_whole() {
 
 #[test]
 fn as_few_gpus_as_will_do_are_picked_the_freest_first() {
-    let ids = |found: &Estimate| found.slots.iter().filter_map(|slot| slot.device.gpu).collect::<Vec<_>>();
+    let ids = |found: &MemoryEstimate| found.slots.iter().filter_map(|slot| slot.device.gpu).collect::<Vec<_>>();
     let devices = gpus(&[60, 100, 60]);
     assert_eq!(ids(&pick(&task(3), &devices, false, false).estimate), [1]);
     assert_eq!(ids(&pick(&task(9), &devices, false, false).estimate), [1, 0]);
@@ -151,11 +151,11 @@ fn as_few_gpus_as_will_do_are_picked_the_freest_first() {
 fn the_library_that_takes_most_wins_where_none_takes_all() {
     let mut devices = gpus(&[60, 200, 100]);
     devices[1].backend = Some(Backend::Vulkan);
-    let library = |task: &Task| pick(task, &devices, false, false).estimate.slots[0].device.backend;
+    let library = |task: &EstimateTask| pick(task, &devices, false, false).estimate.slots[0].device.backend;
     assert_eq!(library(&task(3)), Some(Backend::Cuda));
     assert_eq!(library(&task(16)), Some(Backend::Vulkan));
     assert_eq!(library(&task(90)), Some(Backend::Vulkan));
-    assert_eq!(library(&Task { requested: Some(11), ..task(90) }), Some(Backend::Cuda));
+    assert_eq!(library(&EstimateTask { requested: Some(11), ..task(90) }), Some(Backend::Cuda));
     // none takes any: the first
-    assert_eq!(library(&Task { requested: Some(0), ..task(90) }), Some(Backend::Cuda));
+    assert_eq!(library(&EstimateTask { requested: Some(0), ..task(90) }), Some(Backend::Cuda));
 }

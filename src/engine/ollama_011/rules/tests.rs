@@ -1,19 +1,19 @@
 use super::*;
-use crate::engine::graph_size::Facts;
-use crate::engine::toy::{card, gpu, machine, model};
+use crate::engine::fixtures::{card, gpu, machine, model};
+use crate::engine::graph_size::ModelFacts;
 use crate::gguf::Value;
 use crate::machine::Backend;
 use crate::settings::{Context, GpuLayers};
 
-fn ask(model: &Model, machine: &Machine, settings: &Settings) -> Result<Effect, EngineError> {
-    effect(model, Traits::of(model, &Facts::of(model, RELEASE).unwrap()), machine, settings)
+fn ask(model: &Model, machine: &Machine, settings: &Settings) -> Result<ResolvedSettings, EngineError> {
+    resolve_settings(model, ArchitectureTraits::of(model, &ModelFacts::of(model, RELEASE).unwrap()), machine, settings)
 }
 
-fn asked(model: &Model, settings: &Settings) -> Effect {
+fn asked(model: &Model, settings: &Settings) -> ResolvedSettings {
     ask(model, &card(), settings).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn has_note(effect: &Effect, words: &str) -> bool {
+fn has_note(effect: &ResolvedSettings, words: &str) -> bool {
     effect.notes.iter().any(|note| note.contains(words))
 }
 

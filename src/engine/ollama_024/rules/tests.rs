@@ -1,16 +1,16 @@
 use super::super::traits;
 use super::*;
-use crate::engine::toy::{card, gpu, machine, model};
+use crate::engine::fixtures::{card, gpu, machine, model};
 use crate::gguf::Value;
 use crate::settings::{Context, GpuLayers};
 use crate::units::Bytes;
 
-fn ask(model: &Model, machine: &Machine, settings: &Settings) -> Result<Effect, EngineError> {
-    let traits = Traits::of(model, &traits::facts(model));
-    effect(model, traits, machine, settings)
+fn ask(model: &Model, machine: &Machine, settings: &Settings) -> Result<ResolvedSettings, EngineError> {
+    let traits = ArchitectureTraits::of(model, &traits::facts(model));
+    resolve_settings(model, traits, machine, settings)
 }
 
-fn asked(model: &Model, settings: &Settings) -> Effect {
+fn asked(model: &Model, settings: &Settings) -> ResolvedSettings {
     ask(model, &card(), settings).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -18,7 +18,7 @@ fn ctx(tokens: u64) -> Settings {
     Settings { ctx: Context::Tokens(tokens), ..Settings::default() }
 }
 
-fn has_note(effect: &Effect, words: &str) -> bool {
+fn has_note(effect: &ResolvedSettings, words: &str) -> bool {
     effect.notes.iter().any(|note| note.contains(words))
 }
 

@@ -5,18 +5,18 @@ use std::cmp::{Ordering, Reverse};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
+use crate::library::ModelOrigin;
 use crate::model::ModelSummary;
 use crate::plan::Verdict;
-use crate::shelf::Origin;
-use crate::tui::app::shelf::Row;
-use crate::tui::regions::models::Column;
+use crate::tui::app::library::ModelRow;
+use crate::tui::regions::models::ListColumn;
 
 /// What the list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sort {
+pub enum SortOrder {
     /// What was opened lately, what is here, the catalogue; while something is searched, the best match first.
     #[default]
-    Shelf,
+    Default,
     /// By name.
     Name,
     /// The most parameters first.
@@ -33,9 +33,9 @@ pub enum Sort {
     Fits,
 }
 
-impl Sort {
+impl SortOrder {
     const ALL: [Self; 8] = [
-        Self::Shelf,
+        Self::Default,
         Self::Name,
         Self::Parameters,
         Self::Quantisation,
@@ -48,7 +48,7 @@ impl Sort {
     /// Its name.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Shelf => "default",
+            Self::Default => "default",
             Self::Name => "name",
             Self::Parameters => "params",
             Self::Quantisation => "quant",
@@ -67,40 +67,40 @@ impl Sort {
     }
 
     /// What is sorted by when the title of `column` is pressed.
-    pub const fn by(column: Column) -> Self {
+    pub const fn by(column: ListColumn) -> Self {
         match column {
-            Column::Name => Self::Name,
-            Column::Origin => Self::Shelf,
-            Column::Parameters => Self::Parameters,
-            Column::Quantisation => Self::Quantisation,
-            Column::Size => Self::Size,
-            Column::Trained => Self::Trained,
-            Column::Verdict => Self::Share,
-            Column::Fits => Self::Fits,
+            ListColumn::Name => Self::Name,
+            ListColumn::Origin => Self::Default,
+            ListColumn::Parameters => Self::Parameters,
+            ListColumn::Quantisation => Self::Quantisation,
+            ListColumn::Size => Self::Size,
+            ListColumn::Trained => Self::Trained,
+            ListColumn::Verdict => Self::Share,
+            ListColumn::Fits => Self::Fits,
         }
     }
 
     /// Words go up, numbers down.
     pub const fn ascends(self) -> bool {
-        matches!(self, Self::Shelf | Self::Name | Self::Quantisation)
+        matches!(self, Self::Default | Self::Name | Self::Quantisation)
     }
 
     /// Which of two comes first; one of which nothing is known comes last, whichever way the list goes.
-    fn compare(self, a: &Row, b: &Row, reversed: bool) -> Ordering {
+    fn compare(self, a: &ModelRow, b: &ModelRow, reversed: bool) -> Ordering {
         let turn = |order: Ordering| if self.ascends() == reversed { order.reverse() } else { order };
         let keyed = |a: Option<u64>, b: Option<u64>| match (a, b) {
             (Some(a), Some(b)) => turn(a.cmp(&b)),
             (a, b) => Reverse(a.is_some()).cmp(&Reverse(b.is_some())),
         };
         let of = |key: fn(&ModelSummary) -> u64| {
-            let key = |row: &Row| row.look.plan().map(|plan| key(&plan.model));
+            let key = |row: &ModelRow| row.look.plan().map(|plan| key(&plan.model));
             keyed(key(a), key(b))
         };
         match self {
-            Self::Shelf => turn(Ordering::Equal),
+            Self::Default => turn(Ordering::Equal),
             Self::Name => turn(a.item.name.to_lowercase().cmp(&b.item.name.to_lowercase())),
             Self::Quantisation => {
-                let word = |row: &Row| row.look.plan().and_then(|plan| plan.model.file_type.clone());
+                let word = |row: &ModelRow| row.look.plan().and_then(|plan| plan.model.file_type.clone());
                 match (word(a), word(b)) {
                     (Some(a), Some(b)) => turn(a.cmp(&b)),
                     (a, b) => Reverse(a.is_some()).cmp(&Reverse(b.is_some())),
@@ -111,12 +111,13 @@ impl Sort {
             Self::Trained => of(|model| model.context_train.unwrap_or(0)),
             Self::Share => {
                 // a share has no more than sixteen digits worth telling apart
-                let share =
-                    |row: &Row| row.look.plan().map(|plan| (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64);
+                let share = |row: &ModelRow| {
+                    row.look.plan().map(|plan| (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64)
+                };
                 keyed(share(a), share(b))
             }
             Self::Fits => {
-                let tokens = |row: &Row| {
+                let tokens = |row: &ModelRow| {
                     let glance = row.look.glance()?;
                     Some(glance.context_on_gpu.map_or(glance.context_fits.unwrap_or(0), |tokens| tokens | GPU))
                 };
@@ -131,7 +132,7 @@ const GPU: u64 = 1 << 62;
 
 /// What is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Only {
+pub struct BrowseFilter {
     /// Those that do not fit.
     pub fitting: bool,
     /// Those that would have to be fetched.
@@ -140,13 +141,13 @@ pub struct Only {
     pub family: Option<String>,
 }
 
-impl Only {
+impl BrowseFilter {
     /// Whether anything is left out.
     pub const fn any(&self) -> bool {
         self.fitting || self.here || self.family.is_some()
     }
 
-    fn keeps(&self, row: &Row) -> bool {
+    fn keeps(&self, row: &ModelRow) -> bool {
         let fits = || row.look.plan().is_none_or(|plan| plan.verdict != Verdict::DoesNotFit);
         (!self.fitting || fits())
             && (!self.here || is_here(row))
@@ -155,16 +156,16 @@ impl Only {
 }
 
 /// Whether a model can be opened without fetching it: it lies here, or was fetched already.
-pub fn is_here(row: &Row) -> bool {
-    row.item.origin != Origin::Catalogue
+pub fn is_here(row: &ModelRow) -> bool {
+    row.item.origin != ModelOrigin::Catalogue
 }
 
 /// The indices of those of `rows` that are listed, in order.
-pub fn arranged(rows: &[Row], search: &str, sort: Sort, reversed: bool, only: &Only) -> Vec<usize> {
+pub fn arranged(rows: &[ModelRow], search: &str, sort: SortOrder, reversed: bool, only: &BrowseFilter) -> Vec<usize> {
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(search, CaseMatching::Ignore, Normalization::Smart);
     let mut letters = Vec::new();
-    let mut score = |row: &Row| -> Option<u32> {
+    let mut score = |row: &ModelRow| -> Option<u32> {
         let names = std::iter::once(&row.item.name).chain(&row.item.aliases);
         names.filter_map(|name| pattern.score(Utf32Str::new(name, &mut letters), &mut matcher)).max()
     };
@@ -174,7 +175,7 @@ pub fn arranged(rows: &[Row], search: &str, sort: Sort, reversed: bool, only: &O
         .filter(|(_, row)| only.keeps(row))
         .filter_map(|(index, row)| Some((score(row)?, index)))
         .collect();
-    if sort == Sort::Shelf {
+    if sort == SortOrder::Default {
         found.sort_by_key(|&(score, _)| Reverse(score));
         if reversed {
             found.reverse();

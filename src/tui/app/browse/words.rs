@@ -2,10 +2,10 @@
 
 use ratatui::layout::Rect;
 
-use super::Browse;
+use super::ModelBrowser;
 use crate::tui::action::Command;
-use crate::tui::app::shelf::{Gathered, Shelf};
-use crate::tui::widget::pen::{width, wrap};
+use crate::tui::app::library::{Gathering, Library};
+use crate::tui::widget::row_writer::{width, wrap};
 
 /// Rows of a list that can spare some for sentences.
 const ROOMY: u16 = 16;
@@ -30,7 +30,7 @@ impl Filter {
     }
 }
 
-impl Browse {
+impl ModelBrowser {
     /// The filters from left to right.
     pub fn filters(&self) -> [Filter; 4] {
         let only = &self.only;
@@ -47,7 +47,7 @@ impl Browse {
 
     /// What stands above the models on `list`: why none was opened, that none is on this computer, or that the Ollama which
     /// was named does not tell its own.
-    pub fn said(&self, shelf: &Shelf, list: Rect) -> Vec<String> {
+    pub fn said(&self, library: &Library, list: Rect) -> Vec<String> {
         if let Some(wrong) = &self.wrong {
             return wrap(wrong, list.width);
         }
@@ -64,9 +64,9 @@ impl Browse {
                  is fetched.",
             ),
         };
-        let refused = match &shelf.gathered {
+        let refused = match &library.gathered {
             // a short list has room for one of them
-            Gathered::Refused(why) if none_here.is_none() || list.height >= ROOMY => {
+            Gathering::Refused(why) if none_here.is_none() || list.height >= ROOMY => {
                 Some(format!("OLLAMA_HOST: {why}"))
             }
             _ => None,

@@ -2,9 +2,9 @@
 
 use tui_input::Input;
 
-use super::{Asking, Bench, moved};
-use crate::machine::described::Described;
+use super::{MachinePrompt, MachineScreen, moved};
 use crate::machine::presets::{self, Preset};
+use crate::machine::spec::MachineSpec;
 use crate::machine::what_if::RamChange;
 use crate::tui::action::Command;
 use crate::tui::app::App;
@@ -16,27 +16,27 @@ const NEAR: u64 = 24;
 
 /// The state of the page.
 #[derive(Clone, Debug)]
-pub struct Cards {
+pub struct CardPicker {
     /// The GPU whose place the card takes; none for one more.
-    pub seat: Option<usize>,
+    pub slot: Option<usize>,
     /// What was typed.
     pub input: Input,
-    /// Index into [`Cards::choices`].
+    /// Index into [`CardPicker::choices`].
     pub at: usize,
 }
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Choice {
+pub enum CardChoice {
     /// A GPU of which only the size is known.
     Size(Bytes),
     /// One that is known by name.
     Card(&'static Preset),
 }
 
-impl Cards {
-    pub(super) fn new(seat: Option<usize>) -> Self {
-        Self { seat, input: Input::default(), at: 0 }
+impl CardPicker {
+    pub(super) fn new(slot: Option<usize>) -> Self {
+        Self { slot, input: Input::default(), at: 0 }
     }
 
     /// What was typed is a size with a unit.
@@ -47,42 +47,42 @@ impl Cards {
     }
 
     /// What fits what was typed: a size, then the cards of about that size, or those whose names hold its letters.
-    pub fn choices(&self) -> Vec<Choice> {
+    pub fn choices(&self) -> Vec<CardChoice> {
         let Some(size) = self.size() else {
-            return presets::matching(self.input.value()).into_iter().map(Choice::Card).collect();
+            return presets::matching(self.input.value()).into_iter().map(CardChoice::Card).collect();
         };
         let near = |preset: &&Preset| preset.total().0.abs_diff(size.0) <= size.0 / NEAR;
-        [Choice::Size(size)].into_iter().chain(presets::all().iter().filter(near).map(Choice::Card)).collect()
+        [CardChoice::Size(size)].into_iter().chain(presets::all().iter().filter(near).map(CardChoice::Card)).collect()
     }
 
     /// The chosen one as `--gpu` would have it; what was typed where nothing fits it.
     fn wanted(&self) -> String {
         match self.choices().get(self.at) {
-            Some(Choice::Card(preset)) => preset.name.clone(),
-            Some(Choice::Size(_)) | None => self.input.value().trim().to_owned(),
+            Some(CardChoice::Card(preset)) => preset.name.clone(),
+            Some(CardChoice::Size(_)) | None => self.input.value().trim().to_owned(),
         }
     }
 }
 
 impl App {
-    pub(super) fn press_on_cards(&mut self, bench: &mut Bench, mut cards: Cards, command: Command) {
+    pub(super) fn press_on_cards(&mut self, screen: &mut MachineScreen, mut cards: CardPicker, command: Command) {
         match command {
             Command::Back => return,
             Command::Enter => match self.put(&cards) {
-                Ok(seat) => {
-                    bench.row = seat;
+                Ok(slot) => {
+                    screen.row = slot;
                     return;
                 }
-                Err(wrong) => bench.wrong = Some(wrong),
+                Err(wrong) => screen.wrong = Some(wrong),
             },
             _ => cards.at = moved(cards.at, cards.choices().len().saturating_sub(1), command),
         }
-        bench.asking = Asking::Card(cards);
+        screen.asking = MachinePrompt::Card(cards);
     }
 
     /// Puts the chosen card where it is to go, and the memory of a system with it; returns its seat.
-    fn put(&mut self, cards: &Cards) -> Result<usize, String> {
-        let described = Described::read(&[cards.wanted()], None)?;
+    fn put(&mut self, cards: &CardPicker) -> Result<usize, String> {
+        let described = MachineSpec::read(&[cards.wanted()], None)?;
         let Some(gpu) = described.gpus.and_then(|gpus| gpus.into_iter().next()) else {
             return Err("That is not a GPU: d removes one.".to_owned());
         };
@@ -91,21 +91,21 @@ impl App {
             None => Some(format!("{}: {} of {} assumed free.", gpu.name, gpu.free, gpu.total)),
             Some(ram) => Some(format!("{} comes with {} of RAM, {} assumed free.", gpu.name, ram.total, ram.free)),
         };
-        let mut seat = Err(String::new());
+        let mut slot = Err(String::new());
         self.change_machine(|what_if, here| {
-            seat = match cards.seat.and_then(|seat| Some((seat, what_if.change(seat, here)?))) {
-                Some((seat, change)) => {
+            slot = match cards.slot.and_then(|slot| Some((slot, what_if.change(slot, here)?))) {
+                Some((slot, change)) => {
                     (change.card, change.free, change.off) = (Some(gpu), None, false);
-                    Ok(seat)
+                    Ok(slot)
                 }
                 None => what_if.add(gpu, here),
             };
-            if let (Ok(_), Some(ram)) = (&seat, described.ram) {
+            if let (Ok(_), Some(ram)) = (&slot, described.ram) {
                 what_if.ram = RamChange { total: Some(ram.total), free: Some(ram.free), swap: Some(ram.swap_free) };
             }
         });
-        self.notice = assumed.filter(|_| seat.is_ok());
-        seat
+        self.notice = assumed.filter(|_| slot.is_ok());
+        slot
     }
 }
 
@@ -114,10 +114,10 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        let cards = Cards { input: Input::new(text.to_owned()), ..Cards::new(None) };
+        let cards = CardPicker { input: Input::new(text.to_owned()), ..CardPicker::new(None) };
         let name = |choice| match choice {
-            Choice::Size(size) => format!("a GPU of {size}"),
-            Choice::Card(preset) => preset.name.clone(),
+            CardChoice::Size(size) => format!("a GPU of {size}"),
+            CardChoice::Card(preset) => preset.name.clone(),
         };
         cards.choices().into_iter().map(name).collect()
     }

@@ -2,10 +2,10 @@
 
 use ratatui::layout::Rect;
 
-use super::Made;
-use crate::teach::allocation::{Allocation, Timeline, Versus, Walk};
+use super::PageResponse;
+use crate::teach::allocation::{AllocationPage, AllocationWalk, Timeline, Variation};
 use crate::tui::action::Command;
-use crate::tui::regions::teach::allocation::Places;
+use crate::tui::regions::teach::allocation::PageAreas;
 
 /// The device and the moment that are looked at, and what stands beside them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,24 +15,24 @@ pub struct Cursor {
     /// Index into the walk's moments; none for where the buffer is fullest.
     pub moment: Option<usize>,
     /// What is changed in the walk beside it.
-    pub versus: Option<Versus>,
+    pub versus: Option<Variation>,
 }
 
 impl Cursor {
     /// The timeline that is looked at.
-    pub fn timeline(self, walk: &Walk) -> Option<&Timeline> {
+    pub fn timeline(self, walk: &AllocationWalk) -> Option<&Timeline> {
         walk.timelines.get(self.device.min(walk.timelines.len().saturating_sub(1)))
     }
 
     /// The moment that is looked at.
-    pub fn moment(self, walk: &Walk) -> usize {
+    pub fn moment(self, walk: &AllocationWalk) -> usize {
         let last = walk.moments.len().saturating_sub(1);
         let peak = self.timeline(walk).map_or(0, |timeline| timeline.peak);
         self.moment.unwrap_or(peak).min(last)
     }
 
-    pub(super) fn press(&mut self, sheet: &Allocation, command: Command) -> Made {
-        let walk = &sheet.walk;
+    pub(super) fn press(&mut self, content: &AllocationPage, command: Command) -> PageResponse {
+        let walk = &content.walk;
         let (at, last) = (self.moment(walk), walk.moments.len().saturating_sub(1));
         match command {
             Command::Less => self.moment = Some(at.saturating_sub(1)),
@@ -46,33 +46,33 @@ impl Cursor {
             Command::Down => self.device = (self.device + 1).min(walk.timelines.len().saturating_sub(1)),
             Command::Compare => {
                 self.versus = match self.versus {
-                    None => Versus::ALL.first().copied(),
-                    Some(now) => Versus::ALL.iter().copied().skip_while(|versus| *versus != now).nth(1),
+                    None => Variation::ALL.first().copied(),
+                    Some(now) => Variation::ALL.iter().copied().skip_while(|versus| *versus != now).nth(1),
                 };
-                return Made::Question;
+                return PageResponse::Question;
             }
             _ => {}
         }
-        Made::Drawing
+        PageResponse::Drawing
     }
 
-    pub(super) fn point(&mut self, sheet: &Allocation, area: Rect, x: u16, y: u16) {
-        let places = Places::new(area, sheet);
-        if let Some(moment) = places.moment_at(sheet, x, y) {
+    pub(super) fn point(&mut self, content: &AllocationPage, area: Rect, x: u16, y: u16) {
+        let places = PageAreas::new(area, content);
+        if let Some(moment) = places.moment_at(content, x, y) {
             self.moment = Some(moment);
         }
     }
 }
 
 /// The first moment of the block before that of `at`.
-fn block_before(walk: &Walk, at: usize) -> usize {
+fn block_before(walk: &AllocationWalk, at: usize) -> usize {
     let layer = |at: usize| walk.moments.get(at).and_then(|moment| moment.layer);
     let same = |from: usize| (0..=from).rev().take_while(|&to| layer(to) == layer(from)).last().unwrap_or(from);
     same(same(at).saturating_sub(1))
 }
 
 /// The first moment of the block after that of `at`.
-fn block_after(walk: &Walk, at: usize) -> usize {
+fn block_after(walk: &AllocationWalk, at: usize) -> usize {
     let layer = |at: usize| walk.moments.get(at).and_then(|moment| moment.layer);
     (at..walk.moments.len()).find(|&to| layer(to) != layer(at)).unwrap_or(walk.moments.len())
 }

@@ -1,7 +1,7 @@
 //! Where the reader is on the page of caches.
 
-use super::Made;
-use crate::teach::caches::Caches;
+use super::PageResponse;
+use crate::teach::caches::CachesPage;
 use crate::tui::action::Command;
 
 /// Steps that a page of them is.
@@ -13,24 +13,24 @@ pub struct Cursor {
     /// Squares that were filled.
     pub steps: u64,
     /// Whether more come by themselves.
-    pub pace: Pace,
+    pub pace: Playback,
     /// The kind of block that is looked at.
     pub kind: usize,
 }
 
 /// Whether cells fill by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pace {
+pub enum Playback {
     /// A step at a time, by hand.
     #[default]
-    Held,
+    Paused,
     /// On and on.
     Running,
 }
 
 impl Cursor {
-    pub(super) fn press(&mut self, sheet: &Caches, command: Command) -> Made {
-        let last = sheet.kinds.len().saturating_sub(1);
+    pub(super) fn press(&mut self, content: &CachesPage, command: Command) -> PageResponse {
+        let last = content.kinds.len().saturating_sub(1);
         match command {
             Command::Less => self.steps = self.steps.saturating_sub(1),
             Command::More => self.steps = self.steps.saturating_add(1),
@@ -41,22 +41,22 @@ impl Cursor {
             Command::Down => self.kind = (self.kind + 1).min(last),
             Command::Play => {
                 self.pace = match self.pace {
-                    Pace::Held => Pace::Running,
-                    Pace::Running => Pace::Held,
+                    Playback::Paused => Playback::Running,
+                    Playback::Running => Playback::Paused,
                 };
-                return if self.pace == Pace::Running { Made::Tick } else { Made::Drawing };
+                return if self.pace == Playback::Running { PageResponse::Tick } else { PageResponse::Drawing };
             }
             _ => {}
         }
-        Made::Drawing
+        PageResponse::Drawing
     }
 
     /// A moment has passed.
-    pub(super) fn tick(&mut self) -> Made {
-        if self.pace == Pace::Held {
-            return Made::Drawing;
+    pub(super) fn tick(&mut self) -> PageResponse {
+        if self.pace == Playback::Paused {
+            return PageResponse::Drawing;
         }
         self.steps = self.steps.saturating_add(1);
-        Made::Tick
+        PageResponse::Tick
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Made;
-use crate::teach::formulas::{Along, Contest, Formulas, Node};
+use super::PageResponse;
+use crate::teach::formulas::{Crossover, FormulaNode, FormulasPage, KnobCurve};
 use crate::tui::action::Command;
 
 /// Lines that a page of them is.
@@ -21,9 +21,9 @@ pub struct Cursor {
 
 /// A line of the tree.
 #[derive(Debug)]
-pub struct Line<'s> {
+pub struct TreeLine<'s> {
     /// The formula.
-    pub node: &'s Node,
+    pub node: &'s FormulaNode,
     /// How deep it stands.
     pub depth: usize,
     /// What it is made of stands below it.
@@ -33,15 +33,15 @@ pub struct Line<'s> {
 
 impl Cursor {
     /// The lines that stand on the page.
-    pub fn lines<'s>(&self, sheet: &'s Formulas) -> Vec<Line<'s>> {
+    pub fn lines<'s>(&self, content: &'s FormulasPage) -> Vec<TreeLine<'s>> {
         let mut lines = Vec::new();
-        self.add(&sheet.whole, &[], &mut lines);
+        self.add(&content.whole, &[], &mut lines);
         lines
     }
 
-    fn add<'s>(&self, node: &'s Node, path: &[usize], lines: &mut Vec<Line<'s>>) {
+    fn add<'s>(&self, node: &'s FormulaNode, path: &[usize], lines: &mut Vec<TreeLine<'s>>) {
         let open = !node.parts.is_empty() && self.is_open(path);
-        lines.push(Line { node, depth: path.len(), open, path: path.to_vec() });
+        lines.push(TreeLine { node, depth: path.len(), open, path: path.to_vec() });
         if open {
             for (at, part) in node.parts.iter().enumerate() {
                 let path: Vec<usize> = path.iter().copied().chain([at]).collect();
@@ -62,15 +62,15 @@ impl Cursor {
     }
 
     /// The contest that is looked at, and the knob.
-    pub fn contest<'s>(&self, sheet: &'s Formulas) -> Option<(&'s Contest, &'s Along)> {
-        let all: Vec<_> = sheet.contests.iter().flat_map(|c| c.along.iter().map(move |along| (c, along))).collect();
+    pub fn contest<'s>(&self, content: &'s FormulasPage) -> Option<(&'s Crossover, &'s KnobCurve)> {
+        let all: Vec<_> = content.contests.iter().flat_map(|c| c.along.iter().map(move |along| (c, along))).collect();
         all.get(self.contest.checked_rem(all.len())?).copied()
     }
 
-    pub(super) fn press(&mut self, sheet: &Formulas, command: Command) -> Made {
-        let lines = self.lines(sheet);
+    pub(super) fn press(&mut self, content: &FormulasPage, command: Command) -> PageResponse {
+        let lines = self.lines(content);
         let (at, last) = (self.line(lines.len()), lines.len().saturating_sub(1));
-        let Some(line) = lines.get(at) else { return Made::Drawing };
+        let Some(line) = lines.get(at) else { return PageResponse::Drawing };
         let (path, opens) = (line.path.clone(), !line.node.parts.is_empty());
         match command {
             Command::Up => self.line = at.saturating_sub(1),
@@ -86,12 +86,12 @@ impl Cursor {
             Command::Compare => self.contest = self.contest.wrapping_add(1),
             _ => {}
         }
-        Made::Drawing
+        PageResponse::Drawing
     }
 
     /// Looks at line `at`, and opens or closes it where it was looked at already.
-    pub(super) fn point(&mut self, sheet: &Formulas, at: usize) {
-        let lines = self.lines(sheet);
+    pub(super) fn point(&mut self, content: &FormulasPage, at: usize) {
+        let lines = self.lines(content);
         let Some(line) = lines.get(at) else { return };
         let (path, opens) = (line.path.clone(), !line.node.parts.is_empty());
         if self.line(lines.len()) == at && opens {

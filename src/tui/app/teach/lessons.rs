@@ -1,6 +1,6 @@
 //! Where the reader is in the lessons.
 
-use super::Made;
+use super::PageResponse;
 use crate::teach::lessons;
 use crate::tui::action::Command;
 
@@ -16,7 +16,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    pub(super) fn press(&mut self, command: Command) -> Made {
+    pub(super) fn press(&mut self, command: Command) -> PageResponse {
         let last = lessons::all().len().saturating_sub(1);
         let to = match command {
             Command::Up | Command::Less => self.at.saturating_sub(1),
@@ -41,11 +41,11 @@ impl Cursor {
     }
 
     /// Opens lesson `to`.
-    pub(super) fn open(&mut self, to: usize) -> Made {
+    pub(super) fn open(&mut self, to: usize) -> PageResponse {
         if to == self.at {
-            return Made::Drawing;
+            return PageResponse::Drawing;
         }
         *self = Self { at: to, ..Self::default() };
-        Made::Question
+        PageResponse::Question
     }
 }

@@ -2,11 +2,11 @@
 
 use ratatui::layout::Rect;
 
-use super::Made;
+use super::PageResponse;
 use crate::engine::ggml::tensor::Op;
-use crate::teach::schedule::Schedule;
+use crate::teach::schedule::SchedulePage;
 use crate::tui::action::Command;
-use crate::tui::regions::teach::schedule::Places;
+use crate::tui::regions::teach::schedule::PageAreas;
 
 /// Lines that Page Up and Page Down go.
 const PAGE: usize = 10;
@@ -25,13 +25,13 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Itself, within what `sheet` has.
+    /// Itself, within what `content` has.
     #[must_use]
-    pub fn within(self, sheet: &Schedule) -> Self {
-        let block = self.block.min(sheet.blocks.len().saturating_sub(1));
-        let nodes = sheet.blocks.get(block).map_or(0, |block| block.nodes.len());
+    pub fn within(self, content: &SchedulePage) -> Self {
+        let block = self.block.min(content.blocks.len().saturating_sub(1));
+        let nodes = content.blocks.get(block).map_or(0, |block| block.nodes.len());
         Self {
-            step: self.step.min(sheet.steps.len().saturating_sub(1)),
+            step: self.step.min(content.steps.len().saturating_sub(1)),
             block,
             open: self.open.map(|at| at.min(nodes.saturating_sub(1))),
             ..self
@@ -39,20 +39,20 @@ impl Cursor {
     }
 
     /// The row that is looked at, and how many there are: the open block's operations, or the blocks.
-    pub fn row(self, sheet: &Schedule) -> (usize, usize) {
+    pub fn row(self, content: &SchedulePage) -> (usize, usize) {
         match self.open {
-            Some(at) => (at, sheet.blocks.get(self.block).map_or(0, |block| block.nodes.len())),
-            None => (self.block, sheet.blocks.len()),
+            Some(at) => (at, content.blocks.get(self.block).map_or(0, |block| block.nodes.len())),
+            None => (self.block, content.blocks.len()),
         }
     }
 
-    pub(super) fn press(&mut self, sheet: &Schedule, command: Command) -> Made {
-        *self = self.within(sheet);
-        let steps = sheet.steps.len().saturating_sub(1);
-        let nodes = sheet.blocks.get(self.block).map_or(0, |block| block.nodes.len());
+    pub(super) fn press(&mut self, content: &SchedulePage, command: Command) -> PageResponse {
+        *self = self.within(content);
+        let steps = content.steps.len().saturating_sub(1);
+        let nodes = content.blocks.get(self.block).map_or(0, |block| block.nodes.len());
         let (at, last) = match &mut self.open {
             Some(at) => (at, nodes.saturating_sub(1)),
-            None => (&mut self.block, sheet.blocks.len().saturating_sub(1)),
+            None => (&mut self.block, content.blocks.len().saturating_sub(1)),
         };
         match command {
             Command::Less => self.step = self.step.saturating_sub(1),
@@ -64,31 +64,31 @@ impl Cursor {
             Command::First => *at = 0,
             Command::Last => *at = last,
             Command::Enter => self.open = if self.open.is_some() { None } else { Some(0) },
-            Command::TakeAway => {
+            Command::RemoveOp => {
                 self.without = match self.without {
-                    None => sheet.common.first().map(|(op, _)| *op),
-                    Some(now) => sheet.common.iter().map(|(op, _)| *op).skip_while(|op| *op != now).nth(1),
+                    None => content.common.first().map(|(op, _)| *op),
+                    Some(now) => content.common.iter().map(|(op, _)| *op).skip_while(|op| *op != now).nth(1),
                 };
-                return Made::Question;
+                return PageResponse::Question;
             }
             _ => {}
         }
-        Made::Drawing
+        PageResponse::Drawing
     }
 
-    pub(super) fn point(&mut self, sheet: &Schedule, area: Rect, x: u16, y: u16) {
-        *self = self.within(sheet);
-        let places = Places::new(area, sheet);
-        if let Some(step) = places.step_at(sheet, x, y) {
+    pub(super) fn point(&mut self, content: &SchedulePage, area: Rect, x: u16, y: u16) {
+        *self = self.within(content);
+        let places = PageAreas::new(area, content);
+        if let Some(step) = places.step_at(content, x, y) {
             self.step = step;
         } else if let Some(row) = places.row_at(x, y) {
-            let (at, count) = self.row(sheet);
+            let (at, count) = self.row(content);
             let first = places.first_row(at, count);
             match &mut self.open {
                 Some(at) => *at = first + row,
                 None => self.block = first + row,
             }
-            *self = self.within(sheet);
+            *self = self.within(content);
         }
     }
 }

@@ -3,18 +3,18 @@ use std::sync::mpsc::{Receiver, channel};
 
 use super::*;
 use crate::engine::EngineId;
-use crate::hardware::saved::Entry;
+use crate::hardware::saved::SavedMachine;
+use crate::library::{self, Item};
 use crate::machine::{Machine, Origin, Os, Ram};
 use crate::settings::Settings;
-use crate::shelf::{self, Item};
 use crate::source::{self, Package, Progress};
 use crate::units::Bytes;
 
 /// A world whose loads end only when they are told to stop.
 struct Slow;
 
-impl World for Slow {
-    fn load(&self, reference: &str, watch: &mut source::Watch<'_>) -> Result<Package, String> {
+impl Services for Slow {
+    fn load(&self, reference: &str, watch: &mut source::ProgressCallback<'_>) -> Result<Package, String> {
         let mut turns = if reference == "slow" { 0..u64::MAX } else { 0..0 };
         while turns.next().is_some() {
             if watch(Progress { done: 1, total: None, shard: 0, shards: 1 }).is_break() {
@@ -25,11 +25,11 @@ impl World for Slow {
         Err("there is nothing".to_owned())
     }
 
-    fn remember(&self, reference: &str) -> Result<(), String> {
+    fn add_recent(&self, reference: &str) -> Result<(), String> {
         Err(format!("{reference} is soon forgotten"))
     }
 
-    fn shelve(&self) -> Vec<Item> {
+    fn list_models(&self) -> Vec<Item> {
         panic!("the shelves fell over")
     }
 
@@ -37,15 +37,20 @@ impl World for Slow {
         Ok(Vec::new())
     }
 
-    fn survey(&self, items: &[Arc<Item>], _: &shelf::Question, tell: &(dyn Fn(usize, Look) -> bool + Sync)) {
+    fn survey(
+        &self,
+        items: &[Arc<Item>],
+        _: &library::SurveyRequest,
+        tell: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
+    ) {
         // one alone is looked at without end, until it is overtaken
-        while items.len() == 1 && tell(0, Look::Waiting) {
+        while items.len() == 1 && tell(0, ModelStatus::Pending) {
             thread::yield_now();
         }
-        (1..items.len()).all(|index| tell(index, Look::Failed("seen".to_owned())));
+        (1..items.len()).all(|index| tell(index, ModelStatus::Failed("seen".to_owned())));
     }
 
-    fn machines(&self) -> Result<Vec<Entry>, String> {
+    fn machines(&self) -> Result<Vec<SavedMachine>, String> {
         Ok(Vec::new())
     }
 
@@ -88,7 +93,7 @@ fn a_newer_load_stops_an_older_one() {
 fn a_newer_survey_stops_an_older_one() {
     let (send, answers) = channel();
     let runner = Runner::new(Arc::new(Slow), send);
-    let question = shelf::Question {
+    let question = library::SurveyRequest {
         engine: EngineId::default(),
         machine: Arc::new(Machine {
             os: Os::Linux,
@@ -97,20 +102,20 @@ fn a_newer_survey_stops_an_older_one() {
             origin: Origin::Described,
         }),
         settings: Settings::default(),
-        held: source::Held::default(),
+        held: source::ExplicitKnobs::default(),
         quant: None,
     };
     let survey = |id, count: u64| {
         let items = (0..count).map(|n| Arc::new(Item::recent(n.to_string()))).collect();
-        Effect::Survey(Box::new(Survey { id, items, question: question.clone() }))
+        Effect::Survey(Box::new(SurveyJob { id, items, question: question.clone() }))
     };
     runner.start(survey(1, 1));
-    assert!(matches!(answers.recv().unwrap(), Action::Looked { id: 1, look: Look::Waiting, .. }));
+    assert!(matches!(answers.recv().unwrap(), Action::ModelPlanned { id: 1, look: ModelStatus::Pending, .. }));
     runner.start(survey(2, 2));
     let mut seen = Vec::new();
     // it ends only when nobody talks any more
     while let Ok(action) = answers.recv_timeout(Duration::from_secs(2)) {
-        if let Action::Looked { id: 2, item, look: Look::Failed(why) } = action {
+        if let Action::ModelPlanned { id: 2, item, look: ModelStatus::Failed(why) } = action {
             seen.push((item.name.clone(), why));
         }
     }
@@ -120,16 +125,16 @@ fn a_newer_survey_stops_an_older_one() {
 #[test]
 fn what_cannot_be_remembered_is_said() {
     let (send, answers) = channel();
-    Runner::new(Arc::new(Slow), send).start(Effect::Remember("m:1b".to_owned()));
-    assert!(matches!(answers.recv().unwrap(), Action::Broke(why) if why == "m:1b is soon forgotten"));
+    Runner::new(Arc::new(Slow), send).start(Effect::AddRecent("m:1b".to_owned()));
+    assert!(matches!(answers.recv().unwrap(), Action::TaskPanicked(why) if why == "m:1b is soon forgotten"));
 }
 
 #[test]
 fn a_job_that_panics_is_told_and_the_others_go_on() {
     let (send, answers) = channel();
     let runner = Runner::new(Arc::new(Slow), send);
-    runner.start(Effect::Shelve);
-    let Action::Broke(text) = answers.recv().unwrap() else { panic!("it is told") };
+    runner.start(Effect::ListModels);
+    let Action::TaskPanicked(text) = answers.recv().unwrap() else { panic!("it is told") };
     assert!(text.contains("the shelves fell over"), "{text}");
     runner.start(Effect::Complete { typed: "a".to_owned() });
     assert!(matches!(answers.recv().unwrap(), Action::Completed { paths, .. } if paths == ["a/"]));

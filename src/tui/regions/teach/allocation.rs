@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use ratatui::layout::Rect;
 
-use crate::teach::allocation::Allocation;
+use crate::teach::allocation::AllocationPage;
 use crate::tui::regions::inside;
-use crate::tui::widget::pen::wrap;
+use crate::tui::widget::row_writer::wrap;
 
 /// Cells of the axis beside a chart.
 const AXIS: u16 = 10;
@@ -14,7 +14,7 @@ const AXIS: u16 = 10;
 /// Where the parts of the page stand: a pure function of its size and of what is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Places {
+pub struct PageAreas {
     pub devices: Rect,
     pub remark: Rect,
     pub chart: Rect,
@@ -22,17 +22,18 @@ pub struct Places {
     pub buffer: Rect,
 }
 
-impl Places {
+impl PageAreas {
     /// The parts of `area`.
-    pub fn new(area: Rect, sheet: &Allocation) -> Self {
+    pub fn new(area: Rect, content: &AllocationPage) -> Self {
         let below =
             |top: Rect, height: u16| Rect { y: top.bottom(), height: height.min(area.bottom() - top.bottom()), ..area };
-        let remark_rows = sheet.remark.as_ref().map_or(0, |text| wrap(text, area.width.saturating_sub(4)).len() as u16);
+        let remark_rows =
+            content.remark.as_ref().map_or(0, |text| wrap(text, area.width.saturating_sub(4)).len() as u16);
         let devices = Rect { height: area.height.min(1), ..area };
         let remark = below(devices, if area.height >= 30 { remark_rows } else { remark_rows.min(1) });
         let rest = area.bottom() - remark.bottom();
-        let charts = if sheet.other.is_some() { rest * 3 / 5 } else { rest / 2 };
-        let lower = if sheet.other.is_some() { charts / 2 } else { 0 };
+        let charts = if content.other.is_some() { rest * 3 / 5 } else { rest / 2 };
+        let lower = if content.other.is_some() { charts / 2 } else { 0 };
         let chart = below(remark, charts - lower);
         let other = below(chart, lower);
         let buffer = below(other, area.bottom() - other.bottom());
@@ -40,8 +41,8 @@ impl Places {
     }
 
     /// The moment that is drawn at (`x`, `y`).
-    pub fn moment_at(&self, sheet: &Allocation, x: u16, y: u16) -> Option<usize> {
-        let moments = sheet.walk.moments.len();
+    pub fn moment_at(&self, content: &AllocationPage, x: u16, y: u16) -> Option<usize> {
+        let moments = content.walk.moments.len();
         let here = |place: Rect| place.contains((x, y).into());
         let plot = plot(if here(self.other) { self.other } else { self.chart });
         let inside = (here(self.chart) || here(self.other)) && (plot.left()..plot.right()).contains(&x) && moments > 0;

@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-use crate::teach::formulas::Formulas;
+use crate::teach::formulas::FormulasPage;
 use crate::tui::regions::inside;
 
 /// From so many columns on the tree has something beside it.
@@ -12,16 +12,16 @@ const WRITTEN: u16 = 9;
 /// Where the parts of the page stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Places {
+pub struct PageAreas {
     pub tree: Rect,
     pub written: Rect,
     pub contest: Rect,
     pub legend: Rect,
 }
 
-impl Places {
+impl PageAreas {
     /// The parts of `area`.
-    pub fn new(area: Rect, sheet: &Formulas) -> Self {
+    pub fn new(area: Rect, content: &FormulasPage) -> Self {
         let nothing = Rect { height: 0, ..area };
         if area.width < WIDE {
             let written = WRITTEN.min(area.height / 2);
@@ -34,9 +34,9 @@ impl Places {
         let written = Rect { height: WRITTEN.min(side.height), ..side };
         let rest = Rect { y: written.bottom(), height: side.height - written.height, ..side };
         // a chart is worth more than a list of letters, which the tree opens to as well
-        let lines = sheet.legend.len() as u16 + 2;
+        let lines = content.legend.len() as u16 + 2;
         let chart =
-            if sheet.contests.is_empty() { 0 } else { rest.height.saturating_sub(lines).max(10).min(rest.height) };
+            if content.contests.is_empty() { 0 } else { rest.height.saturating_sub(lines).max(10).min(rest.height) };
         let contest = Rect { height: chart, ..rest };
         let legend = Rect { y: contest.bottom(), height: rest.height - chart, ..rest };
         Self { tree, written, contest, legend }

@@ -2,63 +2,63 @@
 
 use ratatui::layout::Rect;
 
-use crate::teach::schedule::{Schedule, Step};
+use crate::teach::schedule::{SchedulePage, ScheduleStep};
 use crate::tui::regions::inside;
-use crate::tui::widget::pen::{width, wrap};
+use crate::tui::widget::row_writer::{width, wrap};
 
 /// Columns of the panel beside the graph, where there is room for one.
-const ASIDE: u16 = 46;
+const SIDE_PANEL: u16 = 46;
 
 /// Where the parts of the page stand: a pure function of its size and of the words on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Places {
+pub struct PageAreas {
     pub steps: Rect,
-    pub says: Rect,
+    pub description: Rect,
     pub graph: Rect,
-    pub aside: Rect,
+    pub side_panel: Rect,
 }
 
-impl Places {
+impl PageAreas {
     /// The parts of `area`.
-    pub fn new(area: Rect, sheet: &Schedule) -> Self {
+    pub fn new(area: Rect, content: &SchedulePage) -> Self {
         let room = area.width.saturating_sub(3);
-        let remark = sheet.remark.as_ref().map_or(0, |text| wrap(text, room).len());
-        let without = usize::from(sheet.without.is_some());
+        let remark = content.remark.as_ref().map_or(0, |text| wrap(text, room).len());
+        let without = usize::from(content.without.is_some());
         // one height for all steps, so that nothing jumps
-        let longest = sheet.steps.iter().map(|step| wrap(step.says(), room).len()).max().unwrap_or(0);
+        let longest = content.steps.iter().map(|step| wrap(step.description(), room).len()).max().unwrap_or(0);
         let words = ((remark + without + longest) as u16).min(area.height / 3);
         let steps = Rect { height: area.height.min(1), ..area };
-        let says = Rect { y: steps.bottom(), height: words, ..area };
-        let rest = Rect { y: says.bottom(), height: area.bottom().saturating_sub(says.bottom()), ..area };
+        let description = Rect { y: steps.bottom(), height: words, ..area };
+        let rest = Rect { y: description.bottom(), height: area.bottom().saturating_sub(description.bottom()), ..area };
         let wide = area.width >= 100;
-        let beside = if wide { ASIDE } else { 0 };
+        let beside = if wide { SIDE_PANEL } else { 0 };
         let below = if wide { 0 } else { (rest.height / 3).clamp(5, 9).min(rest.height) };
         let graph = Rect { width: rest.width - beside, height: rest.height - below, ..rest };
-        let aside = if wide {
+        let side_panel = if wide {
             Rect { x: graph.right(), width: beside, ..rest }
         } else {
             Rect { y: graph.bottom(), height: below, ..rest }
         };
-        Self { steps, says, graph, aside }
+        Self { steps, description, graph, side_panel }
     }
 
     /// The cells of each step's name; all of them, or those around the open one.
-    pub fn step_cells(self, sheet: &Schedule) -> Vec<Rect> {
+    pub fn step_cells(self, content: &SchedulePage) -> Vec<Rect> {
         let mut x = self.steps.x;
-        let place = |step: &Step| {
+        let place = |step: &ScheduleStep| {
             let cells = width(step.name()) + 2;
             let fits = x.saturating_add(cells) <= self.steps.right();
             let place = Rect { x, width: if fits { cells } else { 0 }, ..self.steps };
             x = x.saturating_add(cells);
             place
         };
-        sheet.steps.iter().map(place).collect()
+        content.steps.iter().map(place).collect()
     }
 
     /// The step whose name is at (`x`, `y`).
-    pub fn step_at(&self, sheet: &Schedule, x: u16, y: u16) -> Option<usize> {
-        self.step_cells(sheet).iter().position(|place| place.contains((x, y).into()))
+    pub fn step_at(&self, content: &SchedulePage, x: u16, y: u16) -> Option<usize> {
+        self.step_cells(content).iter().position(|place| place.contains((x, y).into()))
     }
 
     /// The row of the graph at (`x`, `y`), from its top.

@@ -6,16 +6,16 @@ use ratatui::layout::Rect;
 use super::super::page;
 use super::shown;
 use crate::tui::app::App;
-use crate::tui::app::machine::cards::{Cards, Choice};
+use crate::tui::app::machine::cards::{CardChoice, CardPicker};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::tui::widget::{field, panel};
 
 /// Draws the page; `wrong` is why the last choice was not taken.
-pub fn draw(app: &App, cards: &Cards, wrong: Option<&str>, buffer: &mut Buffer) {
+pub fn draw(app: &App, cards: &CardPicker, wrong: Option<&str>, buffer: &mut Buffer) {
     let theme = app.theme;
     let place = app.regions.overlay(page::WIDTH.min(78), app.regions.screen.height.saturating_sub(4).clamp(14, 30));
-    let title = if cards.seat.is_some() { "Replace this card" } else { "Add a GPU" };
+    let title = if cards.slot.is_some() { "Replace this card" } else { "Add a GPU" };
     let inner = panel::overlay(buffer, place, title, "Enter applies, Esc back", theme);
     let hints = ["a name, a size such as 24GiB, or total=24GiB,free=22GiB,…", "a name, or a size such as 24GiB"];
     // the sign before it, and its cursor
@@ -32,7 +32,7 @@ pub fn draw(app: &App, cards: &Cards, wrong: Option<&str>, buffer: &mut Buffer) 
     };
     if let Some((hue, text)) = said {
         for (row, line) in wrap(text, list.width).iter().enumerate() {
-            Pen::new(buffer, list, row as u16).put(line, theme.ink(hue));
+            RowWriter::new(buffer, list, row as u16).put(line, theme.ink(hue));
         }
         return;
     }
@@ -43,7 +43,7 @@ pub fn draw(app: &App, cards: &Cards, wrong: Option<&str>, buffer: &mut Buffer) 
     }
 }
 
-fn draw_choice(choice: Choice, chosen: bool, list: Rect, row: u16, theme: Theme, buffer: &mut Buffer) {
+fn draw_choice(choice: CardChoice, chosen: bool, list: Rect, row: u16, theme: Theme, buffer: &mut Buffer) {
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
     if chosen {
         let row = Rect { y: list.y + row, height: 1, ..list };
@@ -51,18 +51,20 @@ fn draw_choice(choice: Choice, chosen: bool, list: Rect, row: u16, theme: Theme,
     }
     let mark = if chosen { "▸ " } else { "  " };
     match choice {
-        Choice::Size(size) => {
-            let mut pen = Pen::new(buffer, list, row);
-            pen.put(mark, ink).put(&format!("a GPU of {size}"), ink).put("  CUDA, all free", theme.ink(Hue::Dim));
+        CardChoice::Size(size) => {
+            let mut writer = RowWriter::new(buffer, list, row);
+            writer.put(mark, ink).put(&format!("a GPU of {size}"), ink).put("  CUDA, all free", theme.ink(Hue::Dim));
         }
-        Choice::Card(preset) => {
-            let mut pen = Pen::new(buffer, list, row);
+        CardChoice::Card(preset) => {
+            let mut writer = RowWriter::new(buffer, list, row);
             let speed = format!("{:>6} GB/s", preset.gbps);
-            pen.right(&speed, theme.ink(Hue::Dim)).right(&format!("{:>8}", preset.backend.name()), theme.ink(Hue::Dim));
-            pen.right(&format!("{:>11}", preset.total().to_string()), ink);
-            pen.put(mark, ink).put(&preset.name, ink);
+            writer
+                .right(&speed, theme.ink(Hue::Dim))
+                .right(&format!("{:>8}", preset.backend.name()), theme.ink(Hue::Dim));
+            writer.right(&format!("{:>11}", preset.total().to_string()), ink);
+            writer.put(mark, ink).put(&preset.name, ink);
             if preset.integrated {
-                pen.put("  shares RAM", theme.ink(Hue::Dim));
+                writer.put("  shares RAM", theme.ink(Hue::Dim));
             }
         }
     }

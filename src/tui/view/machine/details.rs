@@ -7,13 +7,13 @@ use ratatui::style::Modifier;
 use crate::engine::backend;
 use crate::machine::Origin;
 use crate::machine::presets;
-use crate::machine::what_if::Seat;
+use crate::machine::what_if::GpuSlot;
 use crate::plan::Confidence;
-use crate::tui::app::machine::{Asking, Bench, Line, Pane, Row};
-use crate::tui::app::{App, Live};
+use crate::tui::app::machine::{DeviceSetting, MachinePrompt, MachineRow, MachineScreen, Pane};
+use crate::tui::app::{App, LiveMemory};
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::row_writer::{RowWriter, wrap};
 use crate::units::Bytes;
 
 /// Cells of a line's title.
@@ -22,29 +22,29 @@ const TITLE: u16 = 20;
 const RULE: u16 = 34;
 
 /// Draws them.
-pub fn draw(app: &App, bench: &Bench, area: Rect, buffer: &mut Buffer) {
+pub fn draw(app: &App, screen: &MachineScreen, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
-    let row = app.machine_row(bench);
-    let seat = if let Row::Gpu(at) = row { app.seat(at) } else { None };
-    let title = match (&seat, row) {
-        (Some(seat), _) => seat.gpu.name.as_str(),
-        (None, Row::Ram) => "System RAM",
-        (None, Row::Every) => "All GPUs",
-        (None, Row::Add | Row::Gpu(_)) => "New GPU",
+    let row = app.machine_row(screen);
+    let slot = if let MachineRow::Gpu(at) = row { app.slot(at) } else { None };
+    let title = match (&slot, row) {
+        (Some(slot), _) => slot.gpu.name.as_str(),
+        (None, MachineRow::Ram) => "System RAM",
+        (None, MachineRow::Every) => "All GPUs",
+        (None, MachineRow::Add | MachineRow::Gpu(_)) => "New GPU",
     };
-    let focused = bench.pane == Pane::Details;
+    let focused = screen.pane == Pane::Details;
     let inner = panel::frame(buffer, area, title, "", focused, theme);
     let lines = row.lines(app.engine);
-    let said = said(app, row, seat.as_ref(), inner.width.saturating_sub(2));
+    let said = said(app, row, slot.as_ref(), inner.width.saturating_sub(2));
     let gap = usize::from(!lines.is_empty());
     let count = lines.len() + gap + said.len();
-    let scroll = usize::from(bench.scroll).min(count.saturating_sub(usize::from(inner.height)));
+    let scroll = usize::from(screen.scroll).min(count.saturating_sub(usize::from(inner.height)));
     for (y, at) in (0..inner.height).zip(scroll..count) {
         if let Some(&line) = lines.get(at) {
-            draw_line(app, bench, seat.as_ref(), (row, line), focused && at == bench.line, inner, y, buffer);
+            draw_line(app, screen, slot.as_ref(), (row, line), focused && at == screen.line, inner, y, buffer);
         } else if let Some((hue, text)) = at.checked_sub(lines.len() + gap).and_then(|at| said.get(at)) {
             let ink = if *hue == Hue::Focus { theme.bold(Hue::Text) } else { theme.ink(*hue) };
-            Pen::new(buffer, inner, y).skip(1).put(text, ink);
+            RowWriter::new(buffer, inner, y).skip(1).put(text, ink);
         }
     }
     let last = (scroll + usize::from(inner.height)).min(count);
@@ -52,16 +52,16 @@ pub fn draw(app: &App, bench: &Bench, area: Rect, buffer: &mut Buffer) {
         let edge = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
         let ink = theme.ink(if focused { Hue::Focus } else { Hue::Border });
         let more = format!(" {} to {last} of {count}, PgDn ", scroll + 1);
-        Pen::new(buffer, edge, 0).right("─╯", ink).right(&more, theme.ink(Hue::Dim));
+        RowWriter::new(buffer, edge, 0).right("─╯", ink).right(&more, theme.ink(Hue::Dim));
     }
 }
 
 #[allow(clippy::too_many_arguments, reason = "one line: of what, which, whether it is chosen, and where")]
 fn draw_line(
     app: &App,
-    bench: &Bench,
-    seat: Option<&Seat>,
-    (row, line): (Row, Line),
+    screen: &MachineScreen,
+    slot: Option<&GpuSlot>,
+    (row, line): (MachineRow, DeviceSetting),
     chosen: bool,
     area: Rect,
     y: u16,
@@ -73,38 +73,38 @@ fn draw_line(
         buffer.set_style(row.intersection(buffer.area), theme.selected());
     }
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-    let mut pen = Pen::new(buffer, area, y);
-    pen.put(if chosen { " ▸ " } else { "   " }, ink).put(line.title(), ink).to(area.x + TITLE + 1);
-    match &bench.asking {
-        Asking::Size(input) if chosen => {
-            pen.put(input.value(), theme.bold(Hue::Focus));
-            pen.put(" ", theme.ink(Hue::Text).add_modifier(Modifier::REVERSED));
-            pen.skip(1).put("24GiB, 512MiB, …", theme.ink(Hue::Dim));
+    let mut writer = RowWriter::new(buffer, area, y);
+    writer.put(if chosen { " ▸ " } else { "   " }, ink).put(line.title(), ink).to(area.x + TITLE + 1);
+    match &screen.asking {
+        MachinePrompt::Size(input) if chosen => {
+            writer.put(input.value(), theme.bold(Hue::Focus));
+            writer.put(" ", theme.ink(Hue::Text).add_modifier(Modifier::REVERSED));
+            writer.skip(1).put("24GiB, 512MiB, …", theme.ink(Hue::Dim));
         }
         _ => {
-            let (value, from) = value(app, row, line, seat);
-            pen.put(&value, ink).skip(2).put(&from, theme.ink(Hue::Dim));
+            let (value, from) = value(app, row, line, slot);
+            writer.put(&value, ink).skip(2).put(&from, theme.ink(Hue::Dim));
         }
     }
 }
 
 /// What stands at a line, and where that comes from.
-fn value(app: &App, row: Row, line: Line, seat: Option<&Seat>) -> (String, String) {
+fn value(app: &App, row: MachineRow, line: DeviceSetting, slot: Option<&GpuSlot>) -> (String, String) {
     let size = app.machine_size(row, line).unwrap_or(Bytes::ZERO).to_string();
-    let described = app.what_if.underneath(&app.found_machine.machine).origin == Origin::Described;
+    let described = app.what_if.base(&app.found_machine.machine).origin == Origin::Described;
     let as_it_is = if described { "as specified" } else { "as detected" };
     let ram = app.what_if.ram;
     let from = |stated: bool| if stated { "set here" } else { as_it_is }.to_owned();
-    match (line, seat) {
-        (Line::Used, Some(seat)) if seat.change.off => ("no".to_owned(), "Space switches it on".to_owned()),
-        (Line::Used, _) => ("yes".to_owned(), String::new()),
-        (Line::Card, Some(seat)) => {
-            let from = if seat.change.card.is_some() { "chosen here" } else { as_it_is };
-            (format!("{}, {}", seat.gpu.name, seat.gpu.total), from.to_owned())
+    match (line, slot) {
+        (DeviceSetting::Used, Some(slot)) if slot.change.off => ("no".to_owned(), "Space switches it on".to_owned()),
+        (DeviceSetting::Used, _) => ("yes".to_owned(), String::new()),
+        (DeviceSetting::Card, Some(slot)) => {
+            let from = if slot.change.card.is_some() { "chosen here" } else { as_it_is };
+            (format!("{}, {}", slot.gpu.name, slot.gpu.total), from.to_owned())
         }
-        (Line::Free, Some(seat)) => {
-            let followed = !described && app.found_machine.live == Live::On && seat.change.card.is_none();
-            let from = match (&seat.change.free, preset(seat)) {
+        (DeviceSetting::Free, Some(slot)) => {
+            let followed = !described && app.found_machine.live == LiveMemory::On && slot.change.card.is_none();
+            let from = match (&slot.change.free, preset(slot)) {
                 (Some(_), _) => "set here".to_owned(),
                 (None, Some(share)) => format!("assumed: {share:.0} % of total"),
                 (None, None) if followed => "live, from its driver".to_owned(),
@@ -112,32 +112,36 @@ fn value(app: &App, row: Row, line: Line, seat: Option<&Seat>) -> (String, Strin
             };
             (size, from)
         }
-        (Line::Total, _) => (size, from(ram.total.is_some())),
-        (Line::RamFree, _) => (size, from(ram.free.is_some())),
-        (Line::Swap, _) => (size, from(ram.swap.is_some())),
-        (Line::Overhead, _) => (size, "OLLAMA_GPU_OVERHEAD, kept free on each GPU".to_owned()),
-        (Line::FitTarget, _) => (size, "--fit-target, left free on each GPU".to_owned()),
-        (Line::Card | Line::Desktop | Line::Other | Line::Free, _) => (size, String::new()),
+        (DeviceSetting::Total, _) => (size, from(ram.total.is_some())),
+        (DeviceSetting::RamFree, _) => (size, from(ram.free.is_some())),
+        (DeviceSetting::Swap, _) => (size, from(ram.swap.is_some())),
+        (DeviceSetting::Overhead, _) => (size, "OLLAMA_GPU_OVERHEAD, kept free on each GPU".to_owned()),
+        (DeviceSetting::FitTarget, _) => (size, "--fit-target, left free on each GPU".to_owned()),
+        (DeviceSetting::Card | DeviceSetting::Desktop | DeviceSetting::Other | DeviceSetting::Free, _) => {
+            (size, String::new())
+        }
     }
 }
 
 /// The share that is assumed to be free, where nothing else says it.
-fn preset(seat: &Seat) -> Option<f64> {
-    let card = seat.change.card.as_ref()?;
+fn preset(slot: &GpuSlot) -> Option<f64> {
+    let card = slot.change.card.as_ref()?;
     presets::find(&card.name).filter(|preset| preset.gpu() == *card).map(|preset| preset.free * 100.0)
 }
 
 /// What is said of the device, line by line.
-fn said(app: &App, row: Row, seat: Option<&Seat>, columns: u16) -> Vec<(Hue, String)> {
+fn said(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Vec<(Hue, String)> {
     let mut said = Vec::new();
     let mut text = |hue: Hue, text: &str| said.extend(wrap(text, columns).into_iter().map(|line| (hue, line)));
-    let told = match (row, seat) {
-        (Row::Gpu(_), Some(seat)) => seat.found.filter(|_| seat.change.card.is_none()).map(|at| format!("GPU{at}")),
-        (Row::Ram, _) => Some("CPU".to_owned()),
+    let told = match (row, slot) {
+        (MachineRow::Gpu(_), Some(slot)) => {
+            slot.found.filter(|_| slot.change.card.is_none()).map(|at| format!("GPU{at}"))
+        }
+        (MachineRow::Ram, _) => Some("CPU".to_owned()),
         _ => None,
     };
     // what was found is told of the machine in front of us only
-    let told = told.filter(|_| app.what_if.instead.is_none());
+    let told = told.filter(|_| app.what_if.replacement.is_none());
     if let (Some(told), Some(found)) = (told, &app.found_machine.detected) {
         let facts: Vec<String> = found
             .facts
@@ -154,14 +158,14 @@ fn said(app: &App, row: Row, seat: Option<&Seat>, columns: u16) -> Vec<(Hue, Str
         if !held.is_empty() {
             text(Hue::Dim, &format!("in use by {}", held.join(" · ")));
         }
-        if row == Row::Ram {
+        if row == MachineRow::Ram {
             let tried = found.tried.iter().filter(|tried| ["ram", "cgroup"].contains(&tried.collector));
             tried.for_each(|tried| text(Hue::Dim, &format!("{}: {}", tried.collector, tried.outcome)));
         }
     }
-    match (row, seat) {
-        (Row::Gpu(_), Some(seat)) => {
-            if let Some(computer) = &seat.gpu.computer {
+    match (row, slot) {
+        (MachineRow::Gpu(_), Some(slot)) => {
+            if let Some(computer) = &slot.gpu.computer {
                 text(
                     Hue::Dim,
                     &format!(
@@ -170,32 +174,32 @@ fn said(app: &App, row: Row, seat: Option<&Seat>, columns: u16) -> Vec<(Hue, Str
                     ),
                 );
             }
-            if seat.gpu.integrated {
+            if slot.gpu.integrated {
                 text(Hue::Dim, "Integrated: it shares RAM, and engines fill it last.");
             }
-            if let Some(preset) = presets::find(&seat.gpu.name) {
+            if let Some(preset) = presets::find(&slot.gpu.name) {
                 text(Hue::Dim, &format!("memory bandwidth {} GB/s (manufacturer's figure)", preset.gbps));
             }
-            let compute = seat.gpu.compute.map(|(major, minor)| format!(", compute capability {major}.{minor}"));
+            let compute = slot.gpu.compute.map(|(major, minor)| format!(", compute capability {major}.{minor}"));
             said.push((Hue::Dim, String::new()));
-            let heading = format!("How engines treat {}{}", seat.gpu.backend.name(), compute.unwrap_or_default());
+            let heading = format!("How engines treat {}{}", slot.gpu.backend.name(), compute.unwrap_or_default());
             said.push((Hue::Focus, heading));
-            rules(seat, columns, &mut said);
+            rules(slot, columns, &mut said);
         }
-        (Row::Every, _) => text(
+        (MachineRow::Every, _) => text(
             Hue::Dim,
             "Kept free on each GPU, in addition to what is set aside for the desktop or another model. This is an \
              engine knob: it belongs to the plan, not to the machine.",
         ),
-        (Row::Add, _) => text(Hue::Dim, "Enter adds a GPU by name, by size, or in the form of --gpu."),
+        (MachineRow::Add, _) => text(Hue::Dim, "Enter adds a GPU by name, by size, or in the form of --gpu."),
         _ => {}
     }
     said
 }
 
 /// The table of what the GPU's backend means, with the sources.
-fn rules(seat: &Seat, columns: u16, said: &mut Vec<(Hue, String)>) {
-    let rules = backend::of(seat.gpu.backend);
+fn rules(slot: &GpuSlot, columns: u16, said: &mut Vec<(Hue, String)>) {
+    let rules = backend::of(slot.gpu.backend);
     if let Some(words) = rules.context_in_words() {
         said.push((Hue::Cache, words));
     }

@@ -4,22 +4,22 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::verdict;
+use crate::library::{ModelOrigin, ModelStatus};
 use crate::plan::Plan;
-use crate::shelf::{Look, Origin};
 use crate::tui::app::App;
-use crate::tui::app::browse::{Browse, Line};
-use crate::tui::app::shelf::Row;
+use crate::tui::app::browse::{BrowseLine, ModelBrowser};
+use crate::tui::app::library::ModelRow;
 use crate::tui::theme::Hue;
 use crate::tui::view::{layers, memory};
 use crate::tui::widget::columns::Columns;
-use crate::tui::widget::pen::{Pen, shortened, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 
 /// From this width on, the devices stand beside the layers.
 const WIDE: u16 = 110;
 
 /// Draws it into `place`, below a rule.
-pub fn draw(app: &App, browse: &Browse, place: Rect, buffer: &mut Buffer) {
-    let row = browse.chosen(&app.shelf);
+pub fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut Buffer) {
+    let row = browse.chosen(&app.library);
     let plan = row.and_then(|row| row.look.plan());
     rule(app, row, plan.map(AsRef::as_ref), place, buffer);
     let body = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1), ..place };
@@ -28,27 +28,27 @@ pub fn draw(app: &App, browse: &Browse, place: Rect, buffer: &mut Buffer) {
         return;
     }
     for (row, line) in (0..).zip(wrap(&words(row, browse), body.width)) {
-        Pen::new(buffer, body, row).put(&line, app.theme.ink(Hue::Dim));
+        RowWriter::new(buffer, body, row).put(&line, app.theme.ink(Hue::Dim));
     }
 }
 
 /// `── Qwen3 8B · qwen3 ─────────── 27 of 37 layers on GPU ──`
-fn rule(app: &App, row: Option<&Row>, plan: Option<&Plan>, place: Rect, buffer: &mut Buffer) {
+fn rule(app: &App, row: Option<&ModelRow>, plan: Option<&Plan>, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let line = theme.ink(Hue::Border);
-    Pen::new(buffer, place, 0).put(&"─".repeat(usize::from(place.width)), line);
+    RowWriter::new(buffer, place, 0).put(&"─".repeat(usize::from(place.width)), line);
     let name = match (plan, row) {
         (Some(plan), _) => format!(" {} · {} ", plan.model.name, plan.model.architecture),
         (None, Some(row)) => format!(" {} ", row.item.name),
         (None, None) => return,
     };
-    let mut pen = Pen::new(buffer, place, 0);
-    pen.skip(2).put(&name, theme.bold(Hue::Text));
+    let mut writer = RowWriter::new(buffer, place, 0);
+    writer.skip(2).put(&name, theme.bold(Hue::Text));
     if let Some(plan) = plan {
         let said = format!(" {} of {} layers on GPU ", plan.on_gpus(), plan.layers.len());
-        pen.right("──", line);
-        if width(&said) < pen.room() {
-            pen.right(&said, theme.ink(Hue::Dim));
+        writer.right("──", line);
+        if width(&said) < writer.room() {
+            writer.right(&said, theme.ink(Hue::Dim));
         }
     }
 }
@@ -72,27 +72,29 @@ fn picture(app: &App, plan: &Plan, body: Rect, buffer: &mut Buffer) {
         memory::bars(plan, Rect { x, width: above.right().saturating_sub(x), ..above }, theme, buffer);
     }
     let below = Rect { y: above.bottom(), height: verdict_rows, ..body };
-    let headline = plan.standing().headline();
+    let headline = plan.fit_status().headline();
     let text = format!("{headline}: {}", verdict::sentence(plan, None));
     let lines = wrap(&text, below.width);
     for (row, line) in (0..verdict_rows).zip(&lines) {
         let last = usize::from(verdict_rows) - 1;
         let line = if usize::from(row) == last { &lines[last..].join(" ") } else { line };
-        Pen::new(buffer, below, row).put(&shortened(line, below.width), theme.ink(Hue::Text));
+        RowWriter::new(buffer, below, row).put(&shortened(line, below.width), theme.ink(Hue::Text));
     }
 }
 
-fn words(row: Option<&Row>, browse: &Browse) -> String {
+fn words(row: Option<&ModelRow>, browse: &ModelBrowser) -> String {
     match (row, browse.lines.get(browse.at)) {
         (Some(row), _) => match row.item.on_disk() {
             Some(Err(why)) => format!("It cannot be opened: {why}."),
             _ => match &row.look {
-                Look::Failed(why) if row.item.origin == Origin::Recent => format!("{why}. Enter tries again."),
-                Look::Failed(why) => format!("It cannot be planned: {why}."),
+                ModelStatus::Failed(why) if row.item.origin == ModelOrigin::Recent => {
+                    format!("{why}. Enter tries again.")
+                }
+                ModelStatus::Failed(why) => format!("It cannot be planned: {why}."),
                 _ => "Planning…".to_owned(),
             },
         },
-        (None, Some(Line::Typed)) => {
+        (None, Some(BrowseLine::Typed)) => {
             "Searched in order: files, Ollama's local models, the running Ollama, its registry or Hugging Face \
              (hf://owner/repository:QUANT), the catalogue. Only the header is fetched."
                 .to_owned()

@@ -4,21 +4,21 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use crate::answer::Glance;
-use crate::plan::{Plan, Standing};
-use crate::shelf::{Look, Origin};
-use crate::tui::app::browse::{Browse, Sort};
-use crate::tui::app::shelf::Row;
-use crate::tui::regions::models::{Column, Page};
+use crate::answer::FitSummary;
+use crate::library::{ModelOrigin, ModelStatus};
+use crate::plan::{FitStatus, Plan};
+use crate::tui::app::browse::{ModelBrowser, SortOrder};
+use crate::tui::app::library::ModelRow;
+use crate::tui::regions::models::{ListColumn, ModelsRegions};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::view::figure;
-use crate::tui::widget::pen::Pen;
+use crate::tui::widget::row_writer::RowWriter;
 use crate::units::short;
 
 /// The titles of the columns; the one that the list is sorted by says so.
-pub fn head(browse: &Browse, page: &Page, theme: Theme, buffer: &mut Buffer) {
+pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &mut Buffer) {
     for (column, place) in page.columns(page.head.y) {
-        let sorted = Sort::by(column) == browse.sort && browse.sort != Sort::Shelf;
+        let sorted = SortOrder::by(column) == browse.sort && browse.sort != SortOrder::Default;
         let down = browse.sort.ascends() == browse.reversed;
         let sign = if !sorted {
             ""
@@ -29,20 +29,28 @@ pub fn head(browse: &Browse, page: &Page, theme: Theme, buffer: &mut Buffer) {
         };
         let ink = if sorted { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
         let title = format!("{}{sign}", column.title());
-        let mut pen = Pen::new(buffer, place, 0);
+        let mut writer = RowWriter::new(buffer, place, 0);
         match column {
-            Column::Name => pen.skip(4).put(&title, ink),
-            Column::Origin | Column::Quantisation | Column::Verdict => pen.skip(2).put(&title, ink),
-            _ => pen.right(&title, ink),
+            ListColumn::Name => writer.skip(4).put(&title, ink),
+            ListColumn::Origin | ListColumn::Quantisation | ListColumn::Verdict => writer.skip(2).put(&title, ink),
+            _ => writer.right(&title, ink),
         };
     }
 }
 
 /// Draws `row` at `place`; dim where it is `old`, told of other knobs.
-pub fn draw(row: &Row, old: bool, page: &Page, place: Rect, chosen: bool, theme: Theme, buffer: &mut Buffer) {
+pub fn draw(
+    row: &ModelRow,
+    old: bool,
+    page: &ModelsRegions,
+    place: Rect,
+    chosen: bool,
+    theme: Theme,
+    buffer: &mut Buffer,
+) {
     let broken = match (&row.look, row.item.on_disk()) {
         (_, Some(Err(why))) => Some(why),
-        (Look::Failed(why), _) => Some(why.as_str()),
+        (ModelStatus::Failed(why), _) => Some(why.as_str()),
         _ => None,
     };
     let ink = match (chosen, broken) {
@@ -54,69 +62,69 @@ pub fn draw(row: &Row, old: bool, page: &Page, place: Rect, chosen: bool, theme:
     let columns = page.columns(place.y);
     if let Some((_, name)) = columns.first() {
         let (sign, hue) = origin(row.item.origin);
-        let mut pen = Pen::new(buffer, *name, 0);
-        pen.put(if chosen { "▸ " } else { "  " }, ink).put(sign, theme.ink(hue)).skip(1).put(&row.item.name, ink);
+        let mut writer = RowWriter::new(buffer, *name, 0);
+        writer.put(if chosen { "▸ " } else { "  " }, ink).put(sign, theme.ink(hue)).skip(1).put(&row.item.name, ink);
     }
     if let Some(why) = broken {
         let start = columns.get(1).map_or(place.x, |(_, next)| next.x);
         let rest = Rect { x: start, width: place.right().saturating_sub(start), ..place };
-        Pen::new(buffer, rest, 0).put(" ✗ ", theme.ink(Hue::Over)).put(why, theme.ink(Hue::Over));
+        RowWriter::new(buffer, rest, 0).put(" ✗ ", theme.ink(Hue::Over)).put(why, theme.ink(Hue::Over));
         return;
     }
     for (column, place) in columns.into_iter().skip(1) {
-        let mut pen = Pen::new(buffer, place, 0);
-        if column == Column::Origin {
-            pen.skip(2).put(row.item.origin.name(), theme.ink(Hue::Dim));
+        let mut writer = RowWriter::new(buffer, place, 0);
+        if column == ListColumn::Origin {
+            writer.skip(2).put(row.item.origin.name(), theme.ink(Hue::Dim));
             continue;
         }
         let Some(plan) = row.look.plan() else {
-            pen.right("·", theme.ink(Hue::Dim));
+            writer.right("·", theme.ink(Hue::Dim));
             continue;
         };
         let model = &plan.model;
         let _the_pen = match column {
-            Column::Name | Column::Origin => continue,
-            Column::Parameters => pen.right(&figure::parameters(model.parameters), figures),
-            Column::Quantisation => pen.skip(2).put(model.file_type.as_deref().unwrap_or("?"), figures),
-            Column::Size => pen.right(&model.bytes.to_string(), figures),
-            Column::Trained => {
-                pen.right(&model.context_train.map_or_else(|| "?".to_owned(), short), theme.ink(Hue::Dim))
+            ListColumn::Name | ListColumn::Origin => continue,
+            ListColumn::Parameters => writer.right(&figure::parameters(model.parameters), figures),
+            ListColumn::Quantisation => writer.skip(2).put(model.file_type.as_deref().unwrap_or("?"), figures),
+            ListColumn::Size => writer.right(&model.bytes.to_string(), figures),
+            ListColumn::Trained => {
+                writer.right(&model.context_train.map_or_else(|| "?".to_owned(), short), theme.ink(Hue::Dim))
             }
-            Column::Verdict => {
+            ListColumn::Verdict => {
                 let (words, style) = verdict(plan, theme);
                 let style = if old { figures } else { style };
-                pen.skip(2).put(&words, style)
+                writer.skip(2).put(&words, style)
             }
-            Column::Fits => match row.look.glance() {
-                Some(glance) => pen.right(&fits(glance), figures),
-                None => pen.right("…", theme.ink(Hue::Dim)),
+            ListColumn::Fits => match row.look.glance() {
+                Some(glance) => writer.right(&fits(glance), figures),
+                None => writer.right("…", theme.ink(Hue::Dim)),
             },
         };
     }
 }
 
 /// The sign of where a model is: filled where nothing needs to be fetched.
-const fn origin(origin: Origin) -> (&'static str, Hue) {
+const fn origin(origin: ModelOrigin) -> (&'static str, Hue) {
     match origin {
-        Origin::Store(_) => ("●", Hue::Fine),
-        Origin::Running => ("◆", Hue::Fine),
-        Origin::Recent => ("◆", Hue::Dim),
-        Origin::Catalogue => ("○", Hue::Dim),
+        ModelOrigin::Store(_) => ("●", Hue::Fine),
+        ModelOrigin::Running => ("◆", Hue::Fine),
+        ModelOrigin::Recent => ("◆", Hue::Dim),
+        ModelOrigin::Catalogue => ("○", Hue::Dim),
     }
 }
 
 /// `✓ Fits`, `▲ Split 63 %`.
 fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
-    let (sign, hue) = crate::tui::view::verdict::sign(plan.standing());
-    let share = match plan.standing() {
-        Standing::Split => format!(" {}", plan.totals.gpu.share_of(plan.totals.all)),
+    let (sign, hue) = crate::tui::view::verdict::sign(plan.fit_status());
+    let share = match plan.fit_status() {
+        FitStatus::Split => format!(" {}", plan.totals.gpu.share_of(plan.totals.all)),
         _ => String::new(),
     };
-    (format!("{sign} {}{share}", plan.standing().headline()), theme.ink(hue))
+    (format!("{sign} {}{share}", plan.fit_status().headline()), theme.ink(hue))
 }
 
 /// The largest context with every layer on GPUs, in brackets the largest with layers in RAM.
-fn fits(glance: &Glance) -> String {
+fn fits(glance: &FitSummary) -> String {
     match (glance.context_on_gpu, glance.context_fits) {
         (Some(tokens), _) => short(tokens),
         (None, Some(tokens)) => format!("({})", short(tokens)),

@@ -16,15 +16,15 @@ mod heads;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::teach::caches::Caches;
+use crate::teach::caches::CachesPage;
 use crate::tui::app::App;
 use crate::tui::app::teach::caches::Cursor;
 
 /// Draws the page.
-pub fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer: &mut Buffer) {
-    let wanted = heads::rows(sheet, area.width) + 2;
+pub fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, buffer: &mut Buffer) {
+    let wanted = heads::rows(content, area.width) + 2;
     let above = Rect { height: wanted.min(area.height * 2 / 5).max(4).min(area.height), ..area };
     let below = Rect { y: above.bottom(), height: area.height - above.height, ..area };
-    heads::draw(app, cursor, sheet, above, buffer);
-    cells::draw(app, cursor, sheet, below, buffer);
+    heads::draw(app, cursor, content, above, buffer);
+    cells::draw(app, cursor, content, below, buffer);
 }

@@ -9,19 +9,19 @@
 //! ╰──────────────────────────────────────────── tree ╯╰────────────────────────────────────────────╯
 //! ```
 
-mod contest;
+mod crossover;
 mod legend;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::teach::formulas::{Amount, Formulas, Node, Role};
+use crate::teach::formulas::{Amount, FormulaNode, FormulasPage, NodeRole};
 use crate::tui::app::App;
-use crate::tui::app::teach::formulas::{Cursor, Line};
-use crate::tui::regions::teach::formulas::{Places, first};
+use crate::tui::app::teach::formulas::{Cursor, TreeLine};
+use crate::tui::regions::teach::formulas::{PageAreas, first};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::{Bytes, grouped};
 
 /// Cells of a share's bar.
@@ -34,30 +34,30 @@ const SHARE: u16 = 6;
 const ROOMY: u16 = 48;
 
 /// Draws the page.
-pub fn draw(app: &App, cursor: &Cursor, sheet: &Formulas, area: Rect, buffer: &mut Buffer) {
-    let places = Places::new(area, sheet);
-    let lines = cursor.lines(sheet);
+pub fn draw(app: &App, cursor: &Cursor, content: &FormulasPage, area: Rect, buffer: &mut Buffer) {
+    let places = PageAreas::new(area, content);
+    let lines = cursor.lines(content);
     let at = cursor.line(lines.len());
-    tree(&lines, at, sheet.whole.bytes(), places.tree, app.theme, buffer);
+    tree(&lines, at, content.whole.bytes(), places.tree, app.theme, buffer);
     if let Some(line) = lines.get(at) {
-        written(line.node, sheet.whole.bytes(), places.written, app.theme, buffer);
+        written(line.node, content.whole.bytes(), places.written, app.theme, buffer);
     }
-    if let Some((contest, along)) = cursor.contest(sheet).filter(|_| places.contest.height > 2) {
-        contest::draw(contest, along, places.contest, app.theme, buffer);
+    if let Some((contest, along)) = cursor.contest(content).filter(|_| places.contest.height > 2) {
+        crossover::draw(contest, along, places.contest, app.theme, buffer);
     }
     if places.legend.height > 2 {
-        legend::draw(sheet, places.legend, app.theme, buffer);
+        legend::draw(content, places.legend, app.theme, buffer);
     }
 }
 
-fn tree(lines: &[Line<'_>], at: usize, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buffer) {
+fn tree(lines: &[TreeLine<'_>], at: usize, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let inner = panel::frame(buffer, area, "Formulas", "→ opens", false, theme);
     let first = first(at, lines.len(), inner.height);
     for (row, line) in (0..inner.height).zip(lines.iter().skip(first)) {
         let chosen = first + usize::from(row) == at;
         let text = match (chosen, line.node.role) {
             (true, _) => theme.bold(Hue::Focus),
-            (false, Role::Loses) => theme.ink(Hue::Dim),
+            (false, NodeRole::Loses) => theme.ink(Hue::Dim),
             (false, _) => theme.ink(Hue::Text),
         };
         if chosen {
@@ -70,24 +70,24 @@ fn tree(lines: &[Line<'_>], at: usize, whole: Bytes, area: Rect, theme: Theme, b
         };
         let (gauge, step) = if inner.width < ROOMY { (0, 1) } else { (1 + GAUGE, 2) };
         let place = Rect { width: inner.width.saturating_sub(AMOUNT + 1 + SHARE + gauge), ..inner };
-        let mut pen = Pen::new(buffer, place, row);
-        pen.skip((line.depth as u16 * step).min(place.width / 2)).put(sign, theme.ink(Hue::Dim)).skip(1);
-        if line.node.role == Role::Loses {
-            pen.put("○ ", text);
+        let mut writer = RowWriter::new(buffer, place, row);
+        writer.skip((line.depth as u16 * step).min(place.width / 2)).put(sign, theme.ink(Hue::Dim)).skip(1);
+        if line.node.role == NodeRole::Loses {
+            writer.put("○ ", text);
         }
         let name = match line.node.amount {
             // a letter, or a part of a term, is known by what is written for it
             Amount::Number(_) | Amount::Fraction(_) => &line.node.formula,
             Amount::Bytes(_) => &line.node.name,
         };
-        pen.put(name, text);
+        writer.put(name, text);
         let beside = Rect { x: place.right(), width: inner.width - place.width, ..inner };
         figures(line.node, whole, beside, row, theme, text, buffer);
     }
 }
 
 fn figures(
-    node: &Node,
+    node: &FormulaNode,
     whole: Bytes,
     area: Rect,
     row: u16,
@@ -96,12 +96,12 @@ fn figures(
     buffer: &mut Buffer,
 ) {
     let amount = node.amount.to_string();
-    let mut pen = Pen::new(buffer, area, row);
-    pen.skip((AMOUNT + 1).saturating_sub(width(&amount))).put(&amount, ink);
+    let mut writer = RowWriter::new(buffer, area, row);
+    writer.skip((AMOUNT + 1).saturating_sub(width(&amount))).put(&amount, ink);
     let Some(share) = node.share_of(whole) else { return };
     let text = share.to_string();
-    pen.skip(SHARE.saturating_sub(width(&text))).put(&text, ink);
-    if pen.room() < GAUGE {
+    writer.skip(SHARE.saturating_sub(width(&text))).put(&text, ink);
+    if writer.room() < GAUGE {
         return;
     }
     let cells = ((share.0 * f64::from(GAUGE)).round().clamp(0.0, f64::from(GAUGE))) as u16;
@@ -114,7 +114,7 @@ fn figures(
 }
 
 /// The formula at the cursor, written out.
-fn written(node: &Node, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buffer) {
+fn written(node: &FormulaNode, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let inner = panel::frame(buffer, area, &node.name, "", true, theme);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     let mut lines: Vec<(String, Hue)> = Vec::new();
@@ -128,7 +128,8 @@ fn written(node: &Node, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buf
         amount => format!("= {amount}"),
     };
     let share = node.share_of(whole).map(|share| format!("{share} of the allocated memory"));
-    let counts = (node.role == Role::Loses).then(|| "Not counted: the other branch is larger or in use.".to_owned());
+    let counts =
+        (node.role == NodeRole::Loses).then(|| "Not counted: the other branch is larger or in use.".to_owned());
     let last: Vec<String> = [Some(result), share, counts].into_iter().flatten().collect();
     // the result stays in sight however long the formula is
     let tail: Vec<(String, Hue)> =
@@ -141,6 +142,6 @@ fn written(node: &Node, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buf
         }
     }
     for (row, (line, hue)) in (0..inner.height).zip(lines.iter().chain(&tail)) {
-        Pen::new(buffer, inner, row).put(line, theme.ink(*hue));
+        RowWriter::new(buffer, inner, row).put(line, theme.ink(*hue));
     }
 }

@@ -10,47 +10,47 @@
 //! ╰───────────────────────────────────────────────────────╯╰───────────────────────────────────╯
 //! ```
 
-mod aside;
 mod graph;
+mod side_panel;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::machine::DeviceKind;
-use crate::teach::schedule::{Schedule, Step};
+use crate::teach::schedule::{SchedulePage, ScheduleStep};
 use crate::tui::app::App;
 use crate::tui::app::teach::schedule::Cursor;
-use crate::tui::regions::teach::schedule::Places;
+use crate::tui::regions::teach::schedule::PageAreas;
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::pen::{Pen, wrap};
+use crate::tui::widget::row_writer::{RowWriter, wrap};
 
 /// Draws the page.
-pub fn draw(app: &App, cursor: Cursor, sheet: &Schedule, area: Rect, buffer: &mut Buffer) {
-    let (theme, cursor, places) = (app.theme, cursor.within(sheet), Places::new(area, sheet));
-    let Some(step) = sheet.steps.get(cursor.step) else { return };
-    let cells = places.step_cells(sheet);
+pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, area: Rect, buffer: &mut Buffer) {
+    let (theme, cursor, places) = (app.theme, cursor.within(content), PageAreas::new(area, content));
+    let Some(step) = content.steps.get(cursor.step) else { return };
+    let cells = places.step_cells(content);
     if cells.iter().all(|place| place.width > 0) {
-        for (at, (place, step)) in cells.into_iter().zip(&sheet.steps).enumerate() {
+        for (at, (place, step)) in cells.into_iter().zip(&content.steps).enumerate() {
             let ink = if at == cursor.step { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
-            Pen::new(buffer, place, 0).put(if at == cursor.step { "▸" } else { " " }, ink).put(step.name(), ink);
+            RowWriter::new(buffer, place, 0).put(if at == cursor.step { "▸" } else { " " }, ink).put(step.name(), ink);
         }
     } else {
-        let mut pen = Pen::new(buffer, places.steps, 0);
-        pen.right(&format!("{} of {} ", cursor.step, sheet.steps.len().saturating_sub(1)), theme.ink(Hue::Dim));
-        pen.put("▸", theme.bold(Hue::Focus)).put(step.name(), theme.bold(Hue::Focus));
+        let mut writer = RowWriter::new(buffer, places.steps, 0);
+        writer.right(&format!("{} of {} ", cursor.step, content.steps.len().saturating_sub(1)), theme.ink(Hue::Dim));
+        writer.put("▸", theme.bold(Hue::Focus)).put(step.name(), theme.bold(Hue::Focus));
     }
-    words(sheet, step, places.says, theme, buffer);
-    graph::draw(app, cursor, sheet, places, buffer);
-    aside::draw(app, cursor, sheet, step, places.aside, buffer);
+    words(content, step, places.description, theme, buffer);
+    graph::draw(app, cursor, content, places, buffer);
+    side_panel::draw(app, cursor, content, step, places.side_panel, buffer);
 }
 
 /// What the step does, what is taken away, and whose graph it is.
-fn words(sheet: &Schedule, step: &Step, place: Rect, theme: Theme, buffer: &mut Buffer) {
+fn words(content: &SchedulePage, step: &ScheduleStep, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let room = place.width.saturating_sub(3);
-    let remark = sheet.remark.iter().flat_map(|text| wrap(text, room)).map(|line| (line, Hue::Cache));
-    let without = sheet.without.map(|(op, whole)| {
-        let now = sheet.crossed();
+    let remark = content.remark.iter().flat_map(|text| wrap(text, room)).map(|line| (line, Hue::Cache));
+    let without = content.without.map(|(op, whole)| {
+        let now = content.crossed();
         let (op, cuts, bytes) = (op.name(), now.cuts, now.bytes);
         (
             format!(
@@ -60,16 +60,16 @@ fn words(sheet: &Schedule, step: &Step, place: Rect, theme: Theme, buffer: &mut 
             Hue::Over,
         )
     });
-    let says = wrap(step.says(), room).into_iter().map(|line| (line, Hue::Text));
-    for (row, (line, hue)) in (0..place.height).zip(remark.chain(without).chain(says)) {
-        Pen::new(buffer, place, row).skip(1).put(&line, theme.ink(hue));
+    let description = wrap(step.description(), room).into_iter().map(|line| (line, Hue::Text));
+    for (row, (line, hue)) in (0..place.height).zip(remark.chain(without).chain(description)) {
+        RowWriter::new(buffer, place, row).skip(1).put(&line, theme.ink(hue));
     }
 }
 
 /// The sign of a device, as under the layers of the planner, and its colour.
-fn sign(app: &App, sheet: &Schedule, home: Option<usize>) -> (char, Style) {
+fn sign(app: &App, content: &SchedulePage, home: Option<usize>) -> (char, Style) {
     let theme = app.theme;
-    let Some(home) = home.and_then(|home| sheet.homes().get(home)) else { return ('·', theme.ink(Hue::Dim)) };
+    let Some(home) = home.and_then(|home| content.homes().get(home)) else { return ('·', theme.ink(Hue::Dim)) };
     let Some(plan) = &app.plan else { return ('?', theme.ink(Hue::Dim)) };
     let gpu = plan.devices.get(home.device).is_some_and(|device| device.kind == DeviceKind::Gpu);
     let sign = if gpu { super::super::layers::glyph(plan, home.device) } else { 'R' };
@@ -77,6 +77,6 @@ fn sign(app: &App, sheet: &Schedule, home: Option<usize>) -> (char, Style) {
 }
 
 /// The sign where the step did something: on a ground of the device's colour.
-fn lit(style: Style) -> Style {
+fn highlighted(style: Style) -> Style {
     style.add_modifier(ratatui::style::Modifier::REVERSED | ratatui::style::Modifier::BOLD)
 }

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 
 use crate::source::Progress;
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::pen::Pen;
+use crate::tui::widget::row_writer::RowWriter;
 use crate::units::{Bytes, Ratio};
 
 /// Bytes in which the mark of a header of unknown length goes its way once.
@@ -15,27 +15,27 @@ const ROUND: u64 = 8 << 20;
 /// Cells of that mark.
 const MARK: u16 = 6;
 /// Before that, a speed means nothing.
-const SOON: Duration = Duration::from_millis(200);
+const MIN_ELAPSED: Duration = Duration::from_millis(200);
 
 /// Draws it into `place`: a line of words and one of a bar.
 pub fn draw(name: &str, now: Progress, took: Duration, place: Rect, theme: Theme, buffer: &mut Buffer) {
-    let speed = if took > SOON {
+    let speed = if took > MIN_ELAPSED {
         format!(", {}/s", Bytes((now.done as f64 / took.as_secs_f64()) as u64))
     } else {
         String::new()
     };
     let shard = if now.shards > 1 { format!(", shard {} of {}", now.shard + 1, now.shards) } else { String::new() };
-    let mut pen = Pen::new(buffer, place, 0);
-    pen.put("Reading ", theme.ink(Hue::Text)).put(name, theme.bold(Hue::Text));
-    pen.put(&format!(": {} of its header{speed}{shard}", Bytes(now.done)), theme.ink(Hue::Text));
+    let mut writer = RowWriter::new(buffer, place, 0);
+    writer.put("Reading ", theme.ink(Hue::Text)).put(name, theme.bold(Hue::Text));
+    writer.put(&format!(": {} of its header{speed}{shard}", Bytes(now.done)), theme.ink(Hue::Text));
     let bar = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1).min(1), ..place };
-    let mut pen = Pen::new(buffer, bar, 0);
-    pen.right("  Esc stops", theme.ink(Hue::Dim));
-    let cells = pen.room();
+    let mut writer = RowWriter::new(buffer, bar, 0);
+    writer.right("  Esc stops", theme.ink(Hue::Dim));
+    let cells = writer.room();
     let (from, to) = filled(now, cells);
-    pen.put(&"─".repeat(from.into()), theme.ink(Hue::Border));
-    pen.put(&"━".repeat((to - from).into()), theme.bold(Hue::Focus));
-    pen.put(&"─".repeat((cells - to).into()), theme.ink(Hue::Border));
+    writer.put(&"─".repeat(from.into()), theme.ink(Hue::Border));
+    writer.put(&"━".repeat((to - from).into()), theme.bold(Hue::Focus));
+    writer.put(&"─".repeat((cells - to).into()), theme.ink(Hue::Border));
 }
 
 /// The cells that are filled. A header does not say how long it is: of one, a mark goes on with the bytes that come; of

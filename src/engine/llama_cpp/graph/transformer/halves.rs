@@ -1,12 +1,12 @@
 //! The two halves of a block, and how they are joined.
 
-use super::{After, Before, Heads, Inputs, Rotation, Sum, Term, Transformer};
-use crate::engine::ggml::tensor::Id;
-use crate::engine::llama_cpp::graph::attention::{Extras, Qkv};
+use super::{Inputs, PostNorm, PreNorm, QkNorm, ResidualOrder, ResidualTerm, RopeLayers, Transformer};
+use crate::engine::ggml::tensor::TensorId;
+use crate::engine::llama_cpp::graph::attention::{AttentionExtras, Qkv};
 use crate::engine::llama_cpp::graph::experts::Routing;
-use crate::engine::llama_cpp::graph::feed_forward::{Activation, Matrices};
-use crate::engine::llama_cpp::graph::{Build, Norm};
-use crate::engine::llama_cpp::weights::{Part, Slot};
+use crate::engine::llama_cpp::graph::feed_forward::{Activation, FfnWeights};
+use crate::engine::llama_cpp::graph::{GraphBuilder, Norm};
+use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 impl Transformer {
     /// Between the matrices of a part without a gate.
@@ -15,48 +15,62 @@ impl Transformer {
     }
 }
 
-impl Build<'_> {
+impl GraphBuilder<'_> {
     /// What a half works on: of `x`, or what attention worked on.
-    pub(super) fn before(&mut self, kind: &Transformer, il: usize, x: Id, before: Before, attentions: Id) -> Id {
+    pub(super) fn before(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        x: TensorId,
+        before: PreNorm,
+        attentions: TensorId,
+    ) -> TensorId {
         match before {
-            Before::Norm(slot) if kind.lenient && !self.has(il, slot) => x,
-            Before::NormOrAttentions(slot) if !self.has(il, slot) => attentions,
-            Before::Norm(slot) | Before::NormOrAttentions(slot) => self.norm(x, slot, kind.norm, il),
-            Before::Bare => self.norm_with(x, Id::NONE, Id::NONE, kind.norm, Some(il)),
-            Before::Nothing => x,
+            PreNorm::Norm(slot) if kind.lenient && !self.has(il, slot) => x,
+            PreNorm::NormOrAttentions(slot) if !self.has(il, slot) => attentions,
+            PreNorm::Norm(slot) | PreNorm::NormOrAttentions(slot) => self.norm(x, slot, kind.norm, il),
+            PreNorm::Bare => self.norm_with(x, TensorId::NONE, TensorId::NONE, kind.norm, Some(il)),
+            PreNorm::Nothing => x,
         }
     }
 
     /// A half's result, normalised and multiplied by a constant as far as the architecture does that.
-    pub(super) fn after(&mut self, kind: &Transformer, il: usize, x: Id, after: After) -> Id {
+    pub(super) fn after(&mut self, kind: &Transformer, il: usize, x: TensorId, after: PostNorm) -> TensorId {
         let (slot, place) = match after {
-            After::Nothing => (None, None),
-            After::Norm(slot) => (Some(slot), Some(il)),
-            After::FreeNorm(slot) => (Some(slot), None),
+            PostNorm::Nothing => (None, None),
+            PostNorm::Norm(slot) => (Some(slot), Some(il)),
+            PostNorm::FreeNorm(slot) => (Some(slot), None),
         };
         let mut x = x;
         if let Some(slot) = slot.filter(|slot| !kind.lenient || self.has(il, *slot)) {
             let weight = self.need(il, slot);
-            x = self.norm_with(x, weight, Id::NONE, kind.norm, place);
+            x = self.norm_with(x, weight, TensorId::NONE, kind.norm, place);
         }
         if self.hp.residual_scale { self.g.scale(x) } else { x }
     }
 
     /// What the first half of a block makes of what came in: attention, or what a recurrent block has instead.
-    pub(super) fn mixed(&mut self, kind: &Transformer, il: usize, x: Id, normed: Id, inputs: Inputs) -> Id {
+    pub(super) fn mixed(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        x: TensorId,
+        normed: TensorId,
+        inputs: Inputs,
+    ) -> TensorId {
         if let (true, Some(states)) = (self.hp.is_recr[il], inputs.states) {
             return self.recurrent_block(states, il, normed);
         }
         if kind.lenient && !self.attends(il) {
-            return Id::NONE;
+            return TensorId::NONE;
         }
         // some have a norm of their own for attention beside the block's
-        let own = matches!(kind.sum, Sum::SideBySide(_)) && self.has(il, Slot::AttnNorm2);
-        let y = if own { self.norm(x, Slot::AttnNorm2, kind.norm, il) } else { normed };
-        let (mut qkv, extras) = if self.has(il, Slot::AttnKvAMqa) {
+        let own = matches!(kind.sum, ResidualOrder::SideBySide(_)) && self.has(il, LlmTensor::AttnNorm2);
+        let y = if own { self.norm(x, LlmTensor::AttnNorm2, kind.norm, il) } else { normed };
+        let (mut qkv, extras) = if self.has(il, LlmTensor::AttnKvAMqa) {
             self.latent_qkv(il, y, inputs.positions)
         } else {
-            (self.rotated_qkv(kind, il, y, inputs.positions), Extras::default())
+            (self.rotated_qkv(kind, il, y, inputs.positions), AttentionExtras::default())
         };
         if inputs.temperature.is_some() {
             qkv.q = self.g.mul(qkv.q, inputs.temperature);
@@ -67,88 +81,100 @@ impl Build<'_> {
         self.attention(il, qkv, extras)
     }
 
-    fn rotated_qkv(&mut self, kind: &Transformer, il: usize, x: Id, positions: Id) -> Qkv {
+    fn rotated_qkv(&mut self, kind: &Transformer, il: usize, x: TensorId, positions: TensorId) -> Qkv {
         let mut qkv = self.heads(kind, il, x);
         if self.rotates(kind.rotation, il) {
             let factors = self.rope_factors(il);
             qkv = self.rotate(qkv, positions, factors);
         }
-        if kind.heads == Heads::EachRotated { self.norm_heads(il, qkv, kind.norm) } else { qkv }
+        if kind.heads == QkNorm::EachRotated { self.norm_heads(il, qkv, kind.norm) } else { qkv }
     }
 
-    fn rotates(&self, rotation: Rotation, il: usize) -> bool {
+    fn rotates(&self, rotation: RopeLayers, il: usize) -> bool {
         let windowed = self.hp.is_swa[il];
         match rotation {
-            Rotation::Every => self.hp.has_rope,
-            Rotation::ButEveryNth => {
+            RopeLayers::Every => self.hp.has_rope,
+            RopeLayers::ButEveryNth => {
                 self.hp.no_rope_layer_step == 0 || !(il as u64 + 1).is_multiple_of(self.hp.no_rope_layer_step)
             }
-            Rotation::Windows => windowed,
-            Rotation::WindowsIfAny => windowed || !self.hp.has_swa(),
-            Rotation::Never => false,
+            RopeLayers::Windows => windowed,
+            RopeLayers::WindowsIfAny => windowed || !self.hp.has_swa(),
+            RopeLayers::Never => false,
         }
     }
 
-    fn heads(&mut self, kind: &Transformer, il: usize, x: Id) -> Qkv {
+    fn heads(&mut self, kind: &Transformer, il: usize, x: TensorId) -> Qkv {
         let sizes = [self.hp.head_k(il), self.hp.head_k(il), self.hp.head_v(il)];
         let counts = [self.hp.n_head[il], self.hp.n_head_kv[il], self.hp.n_head_kv[il]];
         let n = self.batch.n_tokens;
         match kind.heads {
-            Heads::Each => {
+            QkNorm::Each => {
                 let qkv = self.qkv(il, x);
                 self.norm_heads(il, qkv, kind.norm)
             }
-            Heads::EachRotated => self.qkv(il, x),
-            Heads::Across => {
+            QkNorm::EachRotated => self.qkv(il, x),
+            QkNorm::Across => {
                 let flat = self.qkv_flat(il, x, std::array::from_fn(|i| sizes[i] * counts[i]));
                 let flat = self.norm_across(kind, il, flat);
                 let [q, k, v] = std::array::from_fn(|i| self.g.reshape(flat[i], [sizes[i], counts[i], n, 1]));
                 Qkv { q, k, v }
             }
-            Heads::AcrossSplit => {
+            QkNorm::AcrossSplit => {
                 let Qkv { q, k, v } = self.qkv(il, x);
-                if !self.has(il, Slot::AttnQNorm) {
+                if !self.has(il, LlmTensor::AttnQNorm) {
                     return Qkv { q, k, v };
                 }
-                let flat = |build: &mut Self, x: Id, i: usize| build.g.reshape(x, [sizes[i] * counts[i], n, 1, 1]);
+                let flat =
+                    |build: &mut Self, x: TensorId, i: usize| build.g.reshape(x, [sizes[i] * counts[i], n, 1, 1]);
                 let (q, k) = (flat(self, q, 0), flat(self, k, 1));
                 let [q, k, v] = self.norm_across(kind, il, [q, k, v]);
-                let split = |build: &mut Self, x: Id, i: usize| build.g.reshape(x, [sizes[i], counts[i], n, 1]);
+                let split = |build: &mut Self, x: TensorId, i: usize| build.g.reshape(x, [sizes[i], counts[i], n, 1]);
                 Qkv { q: split(self, q, 0), k: split(self, k, 1), v }
             }
         }
     }
 
-    fn norm_across(&mut self, kind: &Transformer, il: usize, [q, k, v]: [Id; 3]) -> [Id; 3] {
-        let [q, k] = [(q, Slot::AttnQNorm), (k, Slot::AttnKNorm)].map(|(x, slot)| {
+    fn norm_across(&mut self, kind: &Transformer, il: usize, [q, k, v]: [TensorId; 3]) -> [TensorId; 3] {
+        let [q, k] = [(q, LlmTensor::AttnQNorm), (k, LlmTensor::AttnKNorm)].map(|(x, slot)| {
             let weight = self.weight(il, slot);
-            let bias = if kind.norm == Norm::Layer { self.bias(il, slot) } else { Id::NONE };
+            let bias = if kind.norm == Norm::Layer { self.bias(il, slot) } else { TensorId::NONE };
             if weight.is_some() { self.norm_with(x, weight, bias, kind.norm, Some(il)) } else { x }
         });
         [q, k, v]
     }
 
     /// Attention's result `y` and the rest of the block.
-    pub(super) fn added_up(&mut self, kind: &Transformer, il: usize, y: Id, residual: Id, normed: Id) -> Id {
+    pub(super) fn added_up(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        y: TensorId,
+        residual: TensorId,
+        normed: TensorId,
+    ) -> TensorId {
         let beside = match kind.sum {
-            Sum::SideBySide(terms) => Some(terms),
-            Sum::AsTold(terms) => self.hp.parallel_residual.then_some(terms),
-            Sum::InTurn | Sum::InTurnResidualLast | Sum::ResidualFirst => None,
+            ResidualOrder::SideBySide(terms) => Some(terms),
+            ResidualOrder::FromHeader(terms) => self.hp.parallel_residual.then_some(terms),
+            ResidualOrder::InTurn | ResidualOrder::InTurnResidualLast | ResidualOrder::ResidualFirst => None,
         };
         if let Some(terms) = beside.filter(|_| !kind.lenient || (y.is_some() && self.feeds_forward(il))) {
             let z = self.before(kind, il, residual, kind.feed_forward.before, normed);
             let z = self.dense_or_experts(kind, il, z);
             let [a, b, c] = terms.map(|term| match term {
-                Term::Residual => residual,
-                Term::Attention => y,
-                Term::FeedForward => z,
+                ResidualTerm::Residual => residual,
+                ResidualTerm::Attention => y,
+                ResidualTerm::FeedForward => z,
             });
             let x = self.g.add(a, b);
             return self.g.add(x, c);
         }
         let half = if y.is_some() {
             let y = self.after(kind, il, y, kind.attention.after);
-            let half = if kind.sum == Sum::ResidualFirst { self.g.add(residual, y) } else { self.g.add(y, residual) };
+            let half = if kind.sum == ResidualOrder::ResidualFirst {
+                self.g.add(residual, y)
+            } else {
+                self.g.add(y, residual)
+            };
             self.label(half, "ffn_inp", Some(il));
             self.normed_sum(kind, il, half, residual, kind.attention.sum)
         } else {
@@ -160,7 +186,7 @@ impl Build<'_> {
         let z = self.before(kind, il, half, kind.feed_forward.before, normed);
         let z = self.dense_or_experts(kind, il, z);
         let z = self.after(kind, il, z, kind.feed_forward.after);
-        let x = if matches!(kind.sum, Sum::InTurnResidualLast | Sum::ResidualFirst) {
+        let x = if matches!(kind.sum, ResidualOrder::InTurnResidualLast | ResidualOrder::ResidualFirst) {
             self.g.add(half, z)
         } else {
             self.g.add(z, half)
@@ -169,33 +195,40 @@ impl Build<'_> {
     }
 
     /// A sum, normalised where the architecture does that; some add what came in once more and normalise again.
-    fn normed_sum(&mut self, kind: &Transformer, il: usize, x: Id, residual: Id, slot: Option<Slot>) -> Id {
+    fn normed_sum(
+        &mut self,
+        kind: &Transformer,
+        il: usize,
+        x: TensorId,
+        residual: TensorId,
+        slot: Option<LlmTensor>,
+    ) -> TensorId {
         let Some(slot) = slot else { return x };
         if kind.lenient && !self.has(il, slot) {
             return x;
         }
         let x = self.norm(x, slot, kind.norm, il);
-        if slot != Slot::AttnOutNorm || !self.has(il, Slot::AttnNorm2) {
+        if slot != LlmTensor::AttnOutNorm || !self.has(il, LlmTensor::AttnNorm2) {
             return x;
         }
         let x = self.g.add(x, residual);
-        self.norm(x, Slot::AttnNorm2, kind.norm, il)
+        self.norm(x, LlmTensor::AttnNorm2, kind.norm, il)
     }
 
     /// A dense part, experts, or both, as the file has them.
-    fn dense_or_experts(&mut self, kind: &Transformer, il: usize, x: Id) -> Id {
-        if !self.has(il, Slot::FfnGateInp) {
+    fn dense_or_experts(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
+        if !self.has(il, LlmTensor::FfnGateInp) {
             return self.dense_part(kind, il, x);
         }
         let gating = kind.experts.gating.unwrap_or(self.hp.expert_gating);
         let normalised = kind.experts.normalised.unwrap_or(self.hp.expert_weights_norm);
         let routing = Routing { gating, normalised, scaled: self.experts_scaled(), ..Routing::SOFTMAX };
         let chosen = self.experts(il, x, routing);
-        if self.has(il, Slot::FfnUpShexp) && (self.has(il, Slot::FfnDownShexp) || !kind.lenient) {
+        if self.has(il, LlmTensor::FfnUpShexp) && (self.has(il, LlmTensor::FfnDownShexp) || !kind.lenient) {
             let shared = self.shared_expert(kind, il, x);
             return self.g.add(chosen, shared);
         }
-        if self.has(il, Slot::FfnUp) {
+        if self.has(il, LlmTensor::FfnUp) {
             let dense = self.dense_part(kind, il, x);
             let both = self.g.add(dense, chosen);
             return self.g.scale(both);
@@ -205,45 +238,47 @@ impl Build<'_> {
 
     /// Whether the file has what attention in block `il` cannot do without.
     fn attends(&self, il: usize) -> bool {
-        let all = |slots: &[Slot]| slots.iter().all(|slot| self.has(il, *slot));
-        let latent = if self.hp.mla.is_some() { [Slot::AttnKB, Slot::AttnVB] } else { [Slot::AttnKvB; 2] };
-        let asks = all(&[Slot::AttnQ]) || all(&[Slot::AttnQA, Slot::AttnQANorm, Slot::AttnQB]);
-        if self.has(il, Slot::AttnKvAMqa) {
-            return asks && self.has(il, Slot::AttnKvANorm) && all(&latent);
+        let all = |slots: &[LlmTensor]| slots.iter().all(|slot| self.has(il, *slot));
+        let latent =
+            if self.hp.mla.is_some() { [LlmTensor::AttnKB, LlmTensor::AttnVB] } else { [LlmTensor::AttnKvB; 2] };
+        let asks = all(&[LlmTensor::AttnQ]) || all(&[LlmTensor::AttnQA, LlmTensor::AttnQANorm, LlmTensor::AttnQB]);
+        if self.has(il, LlmTensor::AttnKvAMqa) {
+            return asks && self.has(il, LlmTensor::AttnKvANorm) && all(&latent);
         }
-        self.has(il, Slot::AttnQkv) || all(&[Slot::AttnQ, Slot::AttnK, Slot::AttnV])
+        self.has(il, LlmTensor::AttnQkv) || all(&[LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV])
     }
 
     /// The same of the feed-forward half.
     fn feeds_forward(&self, il: usize) -> bool {
-        let experts = self.has(il, Slot::FfnUpExps) || self.has(il, Slot::FfnGateUpExps);
-        if self.has(il, Slot::FfnGateInp) {
-            return experts && self.has(il, Slot::FfnDownExps) && self.hp.n_expert_used[il] > 0;
+        let experts = self.has(il, LlmTensor::FfnUpExps) || self.has(il, LlmTensor::FfnGateUpExps);
+        if self.has(il, LlmTensor::FfnGateInp) {
+            return experts && self.has(il, LlmTensor::FfnDownExps) && self.hp.n_expert_used[il] > 0;
         }
-        self.has(il, Slot::FfnUp) && self.has(il, Slot::FfnDown)
+        self.has(il, LlmTensor::FfnUp) && self.has(il, LlmTensor::FfnDown)
     }
 
     /// The expert that is always used, behind a gate where the file has one.
-    fn shared_expert(&mut self, kind: &Transformer, il: usize, x: Id) -> Id {
-        let ungated = kind.lenient && !self.has(il, Slot::FfnGateShexp);
+    fn shared_expert(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
+        let ungated = kind.lenient && !self.has(il, LlmTensor::FfnGateShexp);
         let activation = if ungated { kind.ungated() } else { Activation::Gated };
-        let gate = self.weight(il, Slot::FfnGateInpShexp);
+        let gate = self.weight(il, LlmTensor::FfnGateInpShexp);
         if !gate.is_some() {
-            return self.feed_forward_of(il, x, activation, Matrices::SHARED);
+            return self.feed_forward_of(il, x, activation, FfnWeights::SHARED);
         }
         // SiLU divided by its argument is a sigmoid
         let gate = self.g.mul_mat(gate, x);
         let activated = self.g.unary(gate);
         let gate = self.g.div(activated, gate);
-        let shared = self.feed_forward_of(il, x, activation, Matrices::SHARED);
+        let shared = self.feed_forward_of(il, x, activation, FfnWeights::SHARED);
         self.g.mul(shared, gate)
     }
 
     /// The dense part: gated where there is a gate, or where the first matrix is as wide as two.
-    fn dense_part(&mut self, kind: &Transformer, il: usize, x: Id) -> Id {
-        let ne = |slot| self.weights.find(il, slot, Part::Weight).map_or([0; 4], |index| self.weights.all[index].ne);
-        let (up, down) = (ne(Slot::FfnUp), ne(Slot::FfnDown));
-        let activation = if self.has(il, Slot::FfnGate) {
+    fn dense_part(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
+        let ne =
+            |slot| self.weights.find(il, slot, TensorSuffix::Weight).map_or([0; 4], |index| self.weights.all[index].ne);
+        let (up, down) = (ne(LlmTensor::FfnUp), ne(LlmTensor::FfnDown));
+        let activation = if self.has(il, LlmTensor::FfnGate) {
             Activation::Gated
         } else if up[1] == 2 * down[0] {
             Activation::GatedInOne

@@ -4,10 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::super::kinds;
-use crate::teach::allocation::{Life, Timeline, Walk};
+use crate::teach::allocation::{AllocationWalk, TensorLife, Timeline};
 use crate::tui::app::App;
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::pen::{Pen, width};
+use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::tui::widget::stack::Band;
 use crate::tui::widget::{panel, stack};
 use crate::units::{Bytes, Tokens};
@@ -16,25 +16,25 @@ use crate::units::{Bytes, Tokens};
 const NAMES: u16 = 26;
 
 /// Draws it.
-pub fn draw(app: &App, walk: &Walk, timeline: &Timeline, moment: usize, area: Rect, buffer: &mut Buffer) {
+pub fn draw(app: &App, walk: &AllocationWalk, timeline: &Timeline, moment: usize, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let steps = walk.moments.len();
     let title = format!("Step {} of {}", Tokens(moment as u64 + 1), Tokens(steps as u64));
-    let aside = walk.moments.get(moment).map(|now| {
+    let right_title = walk.moments.get(moment).map(|now| {
         let home = walk.timelines.get(now.home).map_or("", |timeline| timeline.id.as_str());
         format!("{} {} on {home}", now.op, now.name)
     });
-    let inner = panel::frame(buffer, area, &title, &aside.unwrap_or_default(), false, theme);
+    let inner = panel::frame(buffer, area, &title, &right_title.unwrap_or_default(), false, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let lives = timeline.alive_at(moment);
     let held: Bytes = lives.iter().map(|life| Bytes(life.bytes)).sum();
     let grown = Bytes(timeline.grown.get(moment).copied().unwrap_or(0));
-    let mut pen = Pen::new(buffer, inner, 0);
-    pen.put(&held.to_string(), theme.bold(Hue::Text)).put(" live", theme.ink(Hue::Dim));
-    pen.put(&format!(", {} free", grown - held), theme.ink(Hue::Dim));
+    let mut writer = RowWriter::new(buffer, inner, 0);
+    writer.put(&held.to_string(), theme.bold(Hue::Text)).put(" live", theme.ink(Hue::Dim));
+    writer.put(&format!(", {} free", grown - held), theme.ink(Hue::Dim));
     let so_far = [format!(" of {grown} allocated on {} so far", timeline.id), format!(" of {grown} so far")];
-    if let Some(so_far) = so_far.iter().find(|text| width(text) <= pen.room()) {
-        pen.put(so_far, theme.ink(Hue::Dim));
+    if let Some(so_far) = so_far.iter().find(|text| width(text) <= writer.room()) {
+        writer.put(so_far, theme.ink(Hue::Dim));
     }
     let roomy = inner.height >= 10;
     let map = Rect { y: inner.y + 1, height: if roomy { 2 } else { 1 }, ..inner };
@@ -44,7 +44,7 @@ pub fn draw(app: &App, walk: &Walk, timeline: &Timeline, moment: usize, area: Re
 }
 
 /// The buffer from its first to its last byte, and below it a mark under what this moment wrote.
-fn draw_map(timeline: &Timeline, lives: &[&Life], moment: usize, map: Rect, theme: Theme, buffer: &mut Buffer) {
+fn draw_map(timeline: &Timeline, lives: &[&TensorLife], moment: usize, map: Rect, theme: Theme, buffer: &mut Buffer) {
     let map = map.intersection(buffer.area);
     let eighths = f64::from(map.width) * 8.0;
     let at = |bytes: u64| (Bytes(bytes).share_of(timeline.reserved).0 * eighths).round() as u32;
@@ -73,7 +73,7 @@ fn draw_map(timeline: &Timeline, lives: &[&Life], moment: usize, map: Rect, them
 }
 
 /// What is alive, largest first.
-fn draw_list(mut lives: Vec<&Life>, moment: usize, list: Rect, theme: Theme, buffer: &mut Buffer) {
+fn draw_list(mut lives: Vec<&TensorLife>, moment: usize, list: Rect, theme: Theme, buffer: &mut Buffer) {
     lives.sort_by_key(|life| std::cmp::Reverse(life.bytes));
     let rows = usize::from(list.height);
     let shown = if lives.len() > rows { rows.saturating_sub(1) } else { lives.len() };
@@ -81,16 +81,16 @@ fn draw_list(mut lives: Vec<&Life>, moment: usize, list: Rect, theme: Theme, buf
         let new = life.from == moment && moment > 0;
         let ink = if new { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
         let (sign, sample) = kinds::sample(life.kind, theme);
-        let mut pen = Pen::new(buffer, list, row);
-        pen.put(sign, sample).skip(1).put(&life.name, ink).to(list.x + NAMES.min(list.width / 3)).skip(1);
-        pen.put(&format!("{:>9}", Bytes(life.bytes).to_string()), ink).skip(2).put(&life.shape, theme.ink(Hue::Dim));
+        let mut writer = RowWriter::new(buffer, list, row);
+        writer.put(sign, sample).skip(1).put(&life.name, ink).to(list.x + NAMES.min(list.width / 3)).skip(1);
+        writer.put(&format!("{:>9}", Bytes(life.bytes).to_string()), ink).skip(2).put(&life.shape, theme.ink(Hue::Dim));
         if let Some(operand) = life.takes_over.as_ref().filter(|_| new) {
-            pen.skip(2).put(&format!("in place of {operand}"), theme.ink(Hue::Cache));
+            writer.skip(2).put(&format!("in place of {operand}"), theme.ink(Hue::Cache));
         }
     }
     let rest: Bytes = lives.iter().skip(shown).map(|life| Bytes(life.bytes)).sum();
     if lives.len() > shown {
         let text = format!("and {} more, {rest}", lives.len() - shown);
-        Pen::new(buffer, list, shown as u16).skip(2).put(&text, theme.ink(Hue::Dim));
+        RowWriter::new(buffer, list, shown as u16).skip(2).put(&text, theme.ink(Hue::Dim));
     }
 }

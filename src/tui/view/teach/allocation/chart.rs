@@ -6,19 +6,19 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::super::kinds;
-use crate::teach::allocation::{Kind, Other, Timeline, Walk};
+use crate::teach::allocation::{AllocationWalk, Timeline, TimelineKind, VariedWalk};
 use crate::tui::regions::teach::allocation::{moments_of, plot};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::tui::widget::{panel, stack};
 use crate::units::Bytes;
 
 /// One device's timeline.
 pub struct Chart<'a> {
-    pub walk: &'a Walk,
+    pub walk: &'a AllocationWalk,
     pub timeline: &'a Timeline,
     /// What sets it apart from the one beside it.
-    pub called: &'a str,
+    pub label: &'a str,
     /// What the full height stands for.
     pub scale: Bytes,
 }
@@ -34,10 +34,10 @@ fn column_of(moment: usize, columns: u16, moments: usize) -> u16 {
 impl Chart<'_> {
     /// Draws it into `frame`, with `cursor` marked.
     pub fn draw(&self, cursor: Option<usize>, frame: Rect, theme: Theme, buffer: &mut Buffer) {
-        let Self { timeline, called, .. } = *self;
-        let title = if called.is_empty() { timeline.id.clone() } else { format!("{}, {called}", timeline.id) };
-        let aside = format!("{} reserved · {} without reuse", timeline.reserved, timeline.naive);
-        let inner = panel::frame(buffer, frame, &title, &aside, cursor.is_some(), theme);
+        let Self { timeline, label, .. } = *self;
+        let title = if label.is_empty() { timeline.id.clone() } else { format!("{}, {label}", timeline.id) };
+        let right_title = format!("{} reserved · {} without reuse", timeline.reserved, timeline.naive);
+        let inner = panel::frame(buffer, frame, &title, &right_title, cursor.is_some(), theme);
         let area = plot(frame).intersection(buffer.area);
         if area.is_empty() || inner.is_empty() {
             return;
@@ -50,8 +50,8 @@ impl Chart<'_> {
         self.layers(area, theme, buffer);
         self.mark(area, cursor, theme, buffer);
         let edge = Rect { x: frame.x + 2, y: frame.bottom() - 1, width: frame.width.saturating_sub(4), height: 1 };
-        let there = |kind: &Kind| timeline.alive.iter().any(|alive| alive[kind.index()] > 0);
-        let present: Vec<Kind> = Kind::ALL.into_iter().filter(there).collect();
+        let there = |kind: &TimelineKind| timeline.alive.iter().any(|alive| alive[kind.index()] > 0);
+        let present: Vec<TimelineKind> = TimelineKind::ALL.into_iter().filter(there).collect();
         kinds::legend(&present, edge, theme, buffer);
     }
 
@@ -69,9 +69,9 @@ impl Chart<'_> {
         }
         let fullest = moments.filter_map(|at| timeline.alive.get(at)).max_by_key(|alive| sum(*alive));
         let Some(alive) = fullest else { return };
-        let mut bands = Vec::with_capacity(Kind::ALL.len());
+        let mut bands = Vec::with_capacity(TimelineKind::ALL.len());
         let (mut bytes, mut from) = (0u64, 0);
-        for (kind, part) in Kind::ALL.into_iter().zip(alive) {
+        for (kind, part) in TimelineKind::ALL.into_iter().zip(alive) {
             bytes = bytes.saturating_add(*part);
             // what is there is seen, however small
             let to = if *part > 0 { height(bytes).max(from + 1) } else { from };
@@ -93,11 +93,11 @@ impl Chart<'_> {
                 _ => String::new(),
             };
             let sign = if text.is_empty() { "│" } else { "┤" };
-            let mut pen = Pen::new(buffer, place, row);
-            pen.right(sign, theme.ink(Hue::Border)).right(&text, theme.ink(Hue::Dim));
+            let mut writer = RowWriter::new(buffer, place, row);
+            writer.right(sign, theme.ink(Hue::Border)).right(&text, theme.ink(Hue::Dim));
         }
         let below = Rect { y: place.bottom(), height: 1, ..place };
-        Pen::new(buffer, below, 0).right("block ", theme.ink(Hue::Dim));
+        RowWriter::new(buffer, below, 0).right("block ", theme.ink(Hue::Dim));
     }
 
     /// Where blocks begin, as many as have room, below the columns.
@@ -111,7 +111,7 @@ impl Chart<'_> {
             let x = area.x + column_of(at, area.width, moments.len());
             let text = layer.to_string();
             if x >= free && x + width(&text) <= area.right() {
-                Pen::new(buffer, row, 0).to(x).put(&text, theme.ink(Hue::Dim));
+                RowWriter::new(buffer, row, 0).to(x).put(&text, theme.ink(Hue::Dim));
                 free = x + width(&text) + 3;
             }
         }
@@ -134,11 +134,11 @@ impl Chart<'_> {
 }
 
 /// Draws why there is no chart.
-pub fn refused(other: &Other, frame: Rect, theme: Theme, buffer: &mut Buffer) {
-    let inner = panel::frame(buffer, frame, &other.called, "", false, theme);
+pub fn refused(other: &VariedWalk, frame: Rect, theme: Theme, buffer: &mut Buffer) {
+    let inner = panel::frame(buffer, frame, &other.label, "", false, theme);
     if let Err(refusal) = &other.walk {
         for (row, line) in (0..).zip(wrap(&format!("llama.cpp refuses: {refusal}"), inner.width.saturating_sub(2))) {
-            Pen::new(buffer, inner, row).skip(1).put(&line, theme.ink(Hue::Over));
+            RowWriter::new(buffer, inner, row).skip(1).put(&line, theme.ink(Hue::Over));
         }
     }
 }

@@ -3,47 +3,47 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::teach::caches::{Caches, Fill, Square, Store};
+use crate::teach::caches::{CachesPage, CellCache, CellFill, CellState};
 use crate::tui::app::App;
-use crate::tui::app::teach::caches::{Cursor, Pace};
+use crate::tui::app::teach::caches::{Cursor, Playback};
 use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::Tokens;
 
 /// Colours that sequences take in turns; their letters tell them apart as well.
 const HUES: [Hue; 4] = [Hue::Weights, Hue::Cache, Hue::Graph, Hue::Focus];
 /// Cells of a square, at most.
-const LARGEST: u64 = 1 << 40;
+const MAX_CELLS_PER_SQUARE: u64 = 1 << 40;
 
-pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer: &mut Buffer) {
+pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let wide = Rect { width: area.width.saturating_sub(4), height: area.height.saturating_sub(3), ..area };
-    let cells = cells_of_a_square(sheet, wide);
-    let steps = steps(sheet, cells, cursor.steps);
+    let cells = cells_of_a_square(content, wide);
+    let steps = steps(content, cells, cursor.steps);
     let square =
         if cells == 1 { "1 square = 1 token".to_owned() } else { format!("1 square = {} tokens", Tokens(cells)) };
     let pace = match cursor.pace {
-        Pace::Held => "Space: play",
-        Pace::Running => "Space: pause",
+        Playback::Paused => "Space: play",
+        Playback::Running => "Space: pause",
     };
     let so_far = format!("{square}, {} so far", Tokens(steps.saturating_mul(cells)));
-    let asides = [format!("{square}, {} tokens so far, {pace}", Tokens(steps.saturating_mul(cells))), so_far];
-    let aside = panel::fitting(area, "Cells", asides.iter().map(String::as_str));
-    let inner = panel::frame(buffer, area, "Cells", aside, true, theme);
+    let right_titles = [format!("{square}, {} tokens so far, {pace}", Tokens(steps.saturating_mul(cells))), so_far];
+    let right_title = panel::fitting(area, "Cells", right_titles.iter().map(String::as_str));
+    let inner = panel::frame(buffer, area, "Cells", right_title, true, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
-    if sheet.stores.is_empty() {
+    if content.stores.is_empty() {
         let text = "No cells to fill: this model's state does not grow with the context.";
         for (row, line) in (0..inner.height).zip(wrap(text, inner.width)) {
-            Pen::new(buffer, inner, row).put(&line, theme.ink(Hue::Dim));
+            RowWriter::new(buffer, inner, row).put(&line, theme.ink(Hue::Dim));
         }
         return;
     }
     let mut row = 0;
-    for store in &sheet.stores {
-        row = one(store, &Fill::new(store, cells), steps, row, inner, theme, buffer);
+    for store in &content.stores {
+        row = one(store, &CellFill::new(store, cells), steps, row, inner, theme, buffer);
     }
-    let legends = if sheet.stores.iter().any(|store| store.window.is_some()) {
+    let legends = if content.stores.iter().any(|store| store.window.is_some()) {
         [
             "A B C … sequences, newest highlighted · lower case: outside the window · '·' free",
             "A B C … sequences · a b c … outside the window · '·' free",
@@ -52,41 +52,49 @@ pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer
         ["A B C … sequences, newest token highlighted · '·' free"; 2]
     };
     if let Some(legend) = legends.iter().find(|text| width(text) <= inner.width).filter(|_| row < inner.height) {
-        Pen::new(buffer, inner, inner.height - 1).put(legend, theme.ink(Hue::Dim));
+        RowWriter::new(buffer, inner, inner.height - 1).put(legend, theme.ink(Hue::Dim));
     }
 }
 
 /// As few as all caches find room with; where they never do, as few as give every stream one row.
-fn cells_of_a_square(sheet: &Caches, area: Rect) -> u64 {
+fn cells_of_a_square(content: &CachesPage, area: Rect) -> u64 {
     let width = u64::from(area.width.max(1));
     let rows = |cells: u64| -> u64 {
-        let of = |store: &Store| {
-            let fill = Fill::new(store, cells);
+        let of = |store: &CellCache| {
+            let fill = CellFill::new(store, cells);
             fill.squares.div_ceil(width).saturating_mul(fill.streams).saturating_add(1)
         };
-        sheet.stores.iter().map(of).fold(0, u64::saturating_add)
+        content.stores.iter().map(of).fold(0, u64::saturating_add)
     };
-    let wraps = |cells: u64| sheet.stores.iter().any(|store| Fill::new(store, cells).squares > width);
+    let wraps = |cells: u64| content.stores.iter().any(|store| CellFill::new(store, cells).squares > width);
     let mut cells = 1;
-    while cells < LARGEST && rows(cells) > u64::from(area.height) && wraps(cells) {
+    while cells < MAX_CELLS_PER_SQUARE && rows(cells) > u64::from(area.height) && wraps(cells) {
         cells *= 2;
     }
     cells
 }
 
 /// No more than the roomiest cache takes.
-fn steps(sheet: &Caches, cells: u64, asked: u64) -> u64 {
-    let most = sheet.stores.iter().filter_map(|store| Fill::new(store, cells).steps()).max();
+fn steps(content: &CachesPage, cells: u64, asked: u64) -> u64 {
+    let most = content.stores.iter().filter_map(|store| CellFill::new(store, cells).steps()).max();
     most.map_or(asked, |most| asked.min(most))
 }
 
 /// A heading and the squares; the row after them.
-fn one(store: &Store, fill: &Fill, steps: u64, mut row: u16, area: Rect, theme: Theme, buffer: &mut Buffer) -> u16 {
-    let mut pen = Pen::new(buffer, area, row);
-    pen.put(store.whose.title(), theme.bold(Hue::Text)).skip(2);
-    let texts = says(store);
-    let text = texts.iter().find(|text| width(text) <= pen.room()).or(texts.last());
-    pen.put(text.map_or("", String::as_str), theme.ink(Hue::Dim));
+fn one(
+    store: &CellCache,
+    fill: &CellFill,
+    steps: u64,
+    mut row: u16,
+    area: Rect,
+    theme: Theme,
+    buffer: &mut Buffer,
+) -> u16 {
+    let mut writer = RowWriter::new(buffer, area, row);
+    writer.put(store.whose.title(), theme.bold(Hue::Text)).skip(2);
+    let texts = description(store);
+    let text = texts.iter().find(|text| width(text) <= writer.room()).or(texts.last());
+    writer.put(text.map_or("", String::as_str), theme.ink(Hue::Dim));
     row += 1;
     for stream in 0..fill.streams {
         let mut x = 0;
@@ -109,7 +117,7 @@ fn one(store: &Store, fill: &Fill, steps: u64, mut row: u16, area: Rect, theme: 
 }
 
 /// What is said of a cache, from many words to few; its size is in all of them.
-fn says(store: &Store) -> [String; 4] {
+fn description(store: &CellCache) -> [String; 4] {
     let (cells, bytes) = (Tokens(store.size), store.bytes);
     let window = |words: &str| store.window.map(|window| format!("{words} {}", Tokens(window)));
     let sight = window("window of").unwrap_or_else(|| "all tokens".to_owned());
@@ -126,13 +134,13 @@ fn says(store: &Store) -> [String; 4] {
     ]
 }
 
-fn drawn(square: Square, theme: Theme) -> (char, ratatui::style::Style) {
+fn drawn(square: CellState, theme: Theme) -> (char, ratatui::style::Style) {
     let hue = |sequence: u64| HUES[(sequence % HUES.len() as u64) as usize];
     let letter = |sequence: u64| char::from(b'A' + (sequence % 26) as u8);
     match square {
-        Square::Empty => ('·', theme.ink(Hue::Dim)),
-        Square::Seen(sequence) => (letter(sequence), theme.ink(hue(sequence))),
-        Square::Passed(sequence) => (letter(sequence).to_ascii_lowercase(), theme.ink(Hue::Dim)),
-        Square::Newest(sequence) => (letter(sequence), theme.on(hue(sequence))),
+        CellState::Empty => ('·', theme.ink(Hue::Dim)),
+        CellState::Seen(sequence) => (letter(sequence), theme.ink(hue(sequence))),
+        CellState::Passed(sequence) => (letter(sequence).to_ascii_lowercase(), theme.ink(Hue::Dim)),
+        CellState::Newest(sequence) => (letter(sequence), theme.on(hue(sequence))),
     }
 }

@@ -3,12 +3,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::teach::caches::{Caches, Format, Keeps, Kind};
+use crate::teach::caches::{BlockKind, BlockMemory, CacheFormat, CachesPage};
 use crate::tui::app::App;
 use crate::tui::app::teach::caches::Cursor;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
-use crate::tui::widget::pen::{Pen, shortened, width, wrap};
+use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::units::Bytes;
 
 /// From so many columns on the bars stand beside the words.
@@ -17,39 +17,39 @@ const WIDE: u16 = 100;
 const EACH: u16 = 3;
 
 /// Rows that all of it takes.
-pub(super) fn rows(sheet: &Caches, columns: u16) -> u16 {
-    let formats = formats(sheet);
-    sheet.kinds.len() as u16 * EACH + 1 + wrap(&formats, columns.saturating_sub(4)).len() as u16
+pub(super) fn rows(content: &CachesPage, columns: u16) -> u16 {
+    let formats = formats(content);
+    content.kinds.len() as u16 * EACH + 1 + wrap(&formats, columns.saturating_sub(4)).len() as u16
 }
 
-pub(super) fn draw(app: &App, cursor: Cursor, sheet: &Caches, area: Rect, buffer: &mut Buffer) {
-    let aside = format!("{} planned", sheet.planned);
-    let inner = panel::frame(buffer, area, "KV cache per token", &aside, false, app.theme);
+pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, buffer: &mut Buffer) {
+    let right_title = format!("{} planned", content.planned);
+    let inner = panel::frame(buffer, area, "KV cache per token", &right_title, false, app.theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
-    let formats = wrap(&formats(sheet), inner.width);
+    let formats = wrap(&formats(content), inner.width);
     let spare = inner.height.saturating_sub(formats.len() as u16);
     let room = if spare >= EACH { spare } else { inner.height };
-    let at = cursor.kind.min(sheet.kinds.len().saturating_sub(1));
+    let at = cursor.kind.min(content.kinds.len().saturating_sub(1));
     let shown = usize::from((room / EACH).max(1));
     let first = (at + 1).saturating_sub(shown);
-    for (place, (index, kind)) in (0..).zip(sheet.kinds.iter().enumerate().skip(first).take(shown)) {
+    for (place, (index, kind)) in (0..).zip(content.kinds.iter().enumerate().skip(first).take(shown)) {
         let rows = Rect { y: inner.y + place * EACH, height: EACH.min(room.saturating_sub(place * EACH)), ..inner };
-        one(app, kind, index == at && sheet.kinds.len() > 1, widest(sheet), rows, buffer);
+        one(app, kind, index == at && content.kinds.len() > 1, widest(content), rows, buffer);
     }
     if spare >= EACH {
         for (row, line) in (spare..inner.height).zip(&formats) {
-            Pen::new(buffer, inner, row).put(line, app.theme.ink(Hue::Dim));
+            RowWriter::new(buffer, inner, row).put(line, app.theme.ink(Hue::Dim));
         }
     }
 }
 
 /// Elements of the longest row of heads.
-fn widest(sheet: &Caches) -> u64 {
-    let of = |kind: &Kind| match kind.keeps {
-        Keeps::Tokens { heads, kv_heads, k, .. } => queries(heads, kv_heads, k).max(k),
+fn widest(content: &CachesPage) -> u64 {
+    let of = |kind: &BlockKind| match kind.keeps {
+        BlockMemory::Tokens { heads, kv_heads, k, .. } => queries(heads, kv_heads, k).max(k),
         _ => 0,
     };
-    sheet.kinds.iter().map(of).max().unwrap_or(0).max(1)
+    content.kinds.iter().map(of).max().unwrap_or(0).max(1)
 }
 
 /// Elements of all query heads, each as long as a key head.
@@ -57,27 +57,27 @@ fn queries(heads: u64, kv_heads: u64, k: u64) -> u64 {
     k.checked_div(kv_heads).unwrap_or(0).saturating_mul(heads)
 }
 
-fn one(app: &App, kind: &Kind, chosen: bool, widest: u64, area: Rect, buffer: &mut Buffer) {
+fn one(app: &App, kind: &BlockKind, chosen: bool, widest: u64, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.bold(Hue::Text) };
     let blocks = if kind.blocks.len() == 1 { "block" } else { "blocks" };
-    let mut pen = Pen::new(buffer, area, 0);
-    pen.put(if chosen { "▸" } else { " " }, ink).put(&format!("{} {blocks}  ", kind.blocks.len()), ink);
-    let says = shortened(&kind.says(), pen.room());
-    pen.put(&says, theme.ink(Hue::Text));
-    let mut pen = Pen::new(buffer, area, 1);
-    pen.skip(2);
-    if let Keeps::Tokens { heads, kv_heads, k, v, per_token, .. } = kind.keeps {
+    let mut writer = RowWriter::new(buffer, area, 0);
+    writer.put(if chosen { "▸" } else { " " }, ink).put(&format!("{} {blocks}  ", kind.blocks.len()), ink);
+    let description = shortened(&kind.description(), writer.room());
+    writer.put(&description, theme.ink(Hue::Text));
+    let mut writer = RowWriter::new(buffer, area, 1);
+    writer.skip(2);
+    if let BlockMemory::Tokens { heads, kv_heads, k, v, per_token, .. } = kind.keeps {
         let room = if area.width >= WIDE { 40 } else { 16 };
         let cells = |elements: u64| ((elements as f64 / widest as f64) * f64::from(room)).ceil() as usize;
         for (name, elements, hue) in
             [("Q", queries(heads, kv_heads, k), Hue::Dim), ("K", k, Hue::Cache), ("V", v.unwrap_or(0), Hue::Weights)]
         {
-            pen.put(name, theme.ink(hue)).skip(1).put(&"■".repeat(cells(elements)), theme.ink(hue)).skip(1);
+            writer.put(name, theme.ink(hue)).skip(1).put(&"■".repeat(cells(elements)), theme.ink(hue)).skip(1);
         }
-        pen.right(&format!("{per_token} per token"), theme.ink(Hue::Cache));
-    } else if let Keeps::State { bytes } = kind.keeps {
-        pen.put(&format!("■ {bytes} per sequence, whatever its length"), theme.ink(Hue::Cache));
+        writer.right(&format!("{per_token} per token"), theme.ink(Hue::Cache));
+    } else if let BlockMemory::State { bytes } = kind.keeps {
+        writer.put(&format!("■ {bytes} per sequence, whatever its length"), theme.ink(Hue::Cache));
     }
     let own = kind.ollama_engine.map(|own| own.bytes());
     let engines = |names: [&'static str; 3]| {
@@ -87,20 +87,20 @@ fn one(app: &App, kind: &Kind, chosen: bool, widest: u64, area: Rect, buffer: &m
     let [long, short] = [["planned", "llama.cpp", "Ollama engine"], ["plan", "llama.cpp", "Ollama"]].map(engines);
     let cells =
         |engines: &[(&str, String)]| engines.iter().map(|(name, size)| width(name) + width(size) + 3).sum::<u16>();
-    let mut pen = Pen::new(buffer, area, 2);
+    let mut writer = RowWriter::new(buffer, area, 2);
     // the last needs no gap after it
-    let engines = if cells(&long) <= pen.skip(2).room() + 2 { long } else { short };
+    let engines = if cells(&long) <= writer.skip(2).room() + 2 { long } else { short };
     for (name, size) in engines {
-        pen.put(name, theme.ink(Hue::Dim)).skip(1).put(&size, theme.ink(Hue::Text)).skip(2);
+        writer.put(name, theme.ink(Hue::Dim)).skip(1).put(&size, theme.ink(Hue::Text)).skip(2);
     }
-    if pen.room() > width("per block") {
-        pen.put("per block", theme.ink(Hue::Dim));
+    if writer.room() > width("per block") {
+        writer.put("per block", theme.ink(Hue::Dim));
     }
 }
 
 /// The formats in one line: their blocks, and what they take beside f16.
-fn formats(sheet: &Caches) -> String {
-    let one = |format: &Format| {
+fn formats(content: &CachesPage) -> String {
+    let one = |format: &CacheFormat| {
         let mark = if format.in_use { "▸" } else { "" };
         let size = match format.block {
             1 => format!("{} B", format.bytes),
@@ -109,9 +109,9 @@ fn formats(sheet: &Caches) -> String {
         // a line breaks between them only
         format!("{mark}{} {size} ({})", format.ty, format.share).replace(' ', "\u{a0}")
     };
-    let all: Vec<String> = sheet.formats.iter().map(one).collect();
-    let planned: Bytes = sheet.planned;
-    let together = match (sheet.llama_cpp, sheet.ollama_engine) {
+    let all: Vec<String> = content.formats.iter().map(one).collect();
+    let planned: Bytes = content.planned;
+    let together = match (content.llama_cpp, content.ollama_engine) {
         (Some(llama), Some(own)) => format!("Total: planned {planned}, llama.cpp {llama}, Ollama engine {own}. "),
         _ => String::new(),
     };

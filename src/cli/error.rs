@@ -1,0 +1,166 @@
+//! What goes wrong, as one line and an exit status.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use super::args::Cli;
+use crate::engine::EngineError;
+use crate::model::ModelError;
+use crate::source::SourceError;
+
+/// Why a command ends without its answer.
+#[derive(Debug)]
+pub(super) enum CliError {
+    /// Bad arguments, or settings that the engine refuses: exit status 2.
+    Arguments(String),
+    /// The model could not be read: exit status 3.
+    Model(String),
+    /// The answer could not be written, or the screen not opened: exit status 1.
+    Terminal(String),
+}
+
+impl CliError {
+    /// Prints itself to standard error, on one line whatever it quotes, and gives the exit status.
+    pub(super) fn report(&self) -> ExitCode {
+        let (sentence, status) = match self {
+            Self::Arguments(sentence) => (sentence, 2),
+            Self::Model(sentence) => (sentence, 3),
+            Self::Terminal(sentence) => (sentence, 1),
+        };
+        eprintln!("error: {}", one_line(sentence));
+        ExitCode::from(status)
+    }
+
+    /// A text after a flag was not understood.
+    pub(super) fn flag(flag: &str, sentence: &str) -> Self {
+        Self::Arguments(format!("{flag}: {sentence}"))
+    }
+
+    /// What was taken for a model's name may be a command, mistyped.
+    pub(super) fn or_suggest_command(self, named: &Path) -> Self {
+        match (self, named.to_str().and_then(near_command)) {
+            (Self::Model(sentence), Some(command)) => {
+                Self::Model(format!("{sentence}; or did you mean the command 'plimsoll {command}'?"))
+            }
+            (fault, _) => fault,
+        }
+    }
+}
+
+/// What is wrong with `arguments`, in one sentence; where they begin with what is taken for a model, that may be a command,
+/// mistyped.
+pub(super) fn usage_error(error: clap::Error, arguments: &[OsString]) -> CliError {
+    use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
+
+    let word = |at: usize| arguments.get(at).and_then(|word| word.to_str()).filter(|word| !word.starts_with('-'));
+    let is_command = |word: &&str| Cli::command().find_subcommand(word).is_some();
+    let (first, second) = (word(1).filter(|first| !is_command(first)), word(2).filter(is_command));
+    match (error.kind(), first, second, first.and_then(near_command)) {
+        (ArgumentConflict, Some(first), Some(command), _) => {
+            CliError::Arguments(format!("the command must come first: 'plimsoll {command} {first}'"))
+        }
+        (ArgumentConflict | InvalidSubcommand | UnknownArgument, Some(first), _, Some(near)) => {
+            CliError::Arguments(format!("'{first}' is not a command: did you mean 'plimsoll {near}'?"))
+        }
+        (ArgumentConflict, Some(first), None, None) => CliError::Arguments(format!(
+            "'{first}' is not a command: 'plimsoll --help' lists them, and 'plimsoll {first}' alone opens a model"
+        )),
+        _ => error.into(),
+    }
+}
+
+/// The command that `word` is nearly: one letter in three may be wrong, or have changed places.
+fn near_command(word: &str) -> Option<String> {
+    let commands = Cli::command();
+    let slips = |name: &str| strsim::osa_distance(word, name);
+    let near = commands.get_subcommands().map(clap::Command::get_name).filter(|name| slips(name) * 3 <= name.len());
+    near.min_by_key(|name| slips(name)).map(str::to_owned)
+}
+
+impl From<SourceError> for CliError {
+    fn from(error: SourceError) -> Self {
+        Self::Model(error.to_string())
+    }
+}
+
+impl From<ModelError> for CliError {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error.to_string())
+    }
+}
+
+impl From<EngineError> for CliError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Model(sentence) => Self::Model(sentence),
+            EngineError::Settings(sentence) => Self::Arguments(sentence),
+        }
+    }
+}
+
+/// What clap has to say, shortened to its sentence and its tip.
+impl From<clap::Error> for CliError {
+    fn from(error: clap::Error) -> Self {
+        use clap::error::{ContextKind, ContextValue, ErrorKind};
+        use std::error::Error;
+
+        if let (ErrorKind::ValueValidation, Some(source)) = (error.kind(), error.source()) {
+            let flag = match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::String(flag)) => flag.split_whitespace().next().unwrap_or(flag).to_owned(),
+                _ => "an argument".to_owned(),
+            };
+            return Self::flag(&flag, &source.to_string());
+        }
+        let text = error.to_string();
+        // how it is used, in one line or more, comes last
+        let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).filter(|line| {
+            let aside = ["For more information", "tip: to pass"];
+            !line.is_empty() && !aside.iter().any(|start| line.starts_with(start))
+        });
+        let sentence = lines.collect::<Vec<_>>().join(" ").replace(" tip: ", ", ");
+        let sentence = sentence.strip_prefix("error: ").unwrap_or(&sentence);
+        Self::Arguments(format!("{sentence} (see --help)"))
+    }
+}
+
+/// A reader that closed its end has had enough: that is no fault.
+pub(super) fn written(result: io::Result<()>) -> Result<(), CliError> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(CliError::Terminal(format!("the answer could not be written: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// `text` on one line, without anything that steers a terminal.
+pub(super) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_the_line_or_steer_the_terminal() {
+        assert_eq!(one_line("a\nb\u{1b}[2Jc"), "a b [2Jc");
+    }
+
+    #[test]
+    fn a_mistyped_command_is_told_from_a_model() {
+        let command = |word| near_command(word);
+        assert_eq!(command("devcies").as_deref(), Some("devices"));
+        assert_eq!(command("lsit").as_deref(), Some("list"));
+        assert_eq!((command("llama3.1:8b"), command("phi4"), command("")), (None, None, None));
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_fault() {
+        assert!(written(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
+        assert!(written(Err(io::ErrorKind::StorageFull.into())).is_err());
+    }
+}

@@ -1,0 +1,279 @@
+//! From arguments to everything that an engine needs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::args::{Interval, KnobArgs, MachineArgs};
+use super::error::CliError;
+use super::knobs;
+use super::progress::ProgressLine;
+use crate::answer::KnobLimits;
+use crate::engine::PlanRequest;
+use crate::engine::PreparedModel;
+use crate::engine::{self, EngineId};
+use crate::gguf::FileType;
+use crate::hardware::saved::SavedMachines;
+use crate::hardware::{self, CollectorResult, DetectOptions, Detected};
+use crate::library::SurveyRequest;
+use crate::machine::Machine;
+use crate::machine::spec::MachineSpec;
+use crate::model::Model;
+use crate::plan::Plan;
+use crate::settings::Settings;
+use crate::settings::knob::Knob;
+use crate::source::{self, ExplicitKnobs, Package, Progress, Roots};
+use crate::tui;
+use crate::tui::device_monitor::DeviceMonitor;
+use crate::tui::theme::Appearance;
+
+/// What the arguments ask for; nothing is detected or opened yet.
+#[derive(Debug)]
+pub(super) struct ParsedArgs {
+    pub engine: EngineId,
+    pub settings: Settings,
+    pub described: MachineSpec,
+    pub search: DetectOptions,
+    pub notes: Vec<String>,
+    /// What the arguments name: what comes with a model does not change it.
+    held: ExplicitKnobs,
+}
+
+/// The machine that the arguments ask for; nothing is detected yet.
+#[derive(Debug)]
+pub(super) struct MachineSource {
+    pub described: MachineSpec,
+    pub search: DetectOptions,
+}
+
+impl MachineSource {
+    pub(super) fn read(machine: &MachineArgs) -> Result<Self, CliError> {
+        MachineSpec::read(&machine.gpu, None).map_err(|sentence| CliError::flag("--gpu", &sentence))?;
+        let said = MachineSpec::read(&machine.gpu, machine.ram.as_deref());
+        let mut described = said.map_err(|sentence| CliError::flag("--ram", &sentence))?;
+        if let Some(name) = &machine.machine {
+            let other = SavedMachines::find(name).map_err(|sentence| CliError::flag("--machine", &sentence))?;
+            described = described.over(other.into());
+        }
+        for name in &machine.join {
+            let joined = SavedMachines::find(name).and_then(|other| described.join(computer(name), &other));
+            joined.map_err(|sentence| CliError::flag("--join", &sentence))?;
+        }
+        if let Some(folder) = machine.sysfs.as_ref().filter(|folder| !folder.is_dir()) {
+            let sentence = format!("'{}' is not a folder: use one that contains class/drm", folder.display());
+            return Err(CliError::flag("--sysfs", &sentence));
+        }
+        let search = DetectOptions {
+            gpus: described.gpus.is_none(),
+            nvml: machine.nvml.clone(),
+            sysfs: machine.sysfs.clone(),
+            ..DetectOptions::here()
+        };
+        Ok(Self { described, search })
+    }
+
+    /// The machine, with what is known of the part of it that is here.
+    pub(super) fn look(self) -> Detected {
+        let mut detected = hardware::detect(&self.search);
+        if self.described.ram.is_some() {
+            detected.facts.retain(|fact| fact.device != "CPU");
+            detected.tried.retain(|tried| !["ram", "cgroup"].contains(&tried.collector));
+        }
+        let tried =
+            self.described.notes.iter().map(|note| CollectorResult { collector: "assumed", outcome: note.clone() });
+        detected.tried.extend(tried);
+        detected.machine = self.described.complete(detected.machine);
+        detected
+    }
+}
+
+/// What a computer is called that a person names by its machine file, or by the name it is saved under.
+fn computer(named: &str) -> &str {
+    let path = Path::new(named);
+    let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_file).unwrap_or(named)
+}
+
+/// `package` in another quantisation, where one is asked for.
+pub(super) fn quantised(package: Package, to: Option<FileType>) -> Result<Package, CliError> {
+    let Some(to) = to else { return Ok(package) };
+    package.quantised(to).map_err(|error| CliError::flag("--quant", &error.to_string()))
+}
+
+impl ParsedArgs {
+    pub(super) fn read(knobs: &KnobArgs, machine: &MachineArgs) -> Result<Self, CliError> {
+        let variables = |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let (mut settings, mut notes) = knobs::settings(knobs, &variables);
+        if let Some(projector) = knobs.others.mmproj.as_ref().filter(|_| knobs.engine.facts().counts_projectors) {
+            settings.projector = source::open(projector, &mut source::no_progress)?.tensor_bytes();
+        }
+        let MachineSource { described, search } = MachineSource::read(machine)?;
+        notes.extend(described.notes.iter().cloned());
+        let held = ExplicitKnobs {
+            ctx: knobs.ctx.is_some() || settings.raw,
+            gpu_layers: knobs.gpu_layers.is_some() || settings.raw,
+            projector: knobs.others.mmproj.is_some(),
+        };
+        Ok(Self { engine: knobs.engine, settings, described, search, notes, held })
+    }
+
+    /// Itself with what comes with a model, and the knobs that its tag sets where no argument names them. As in Ollama, a
+    /// tag goes before the environment.
+    pub(super) fn with(mut self, package: &Package) -> Self {
+        self.notes.extend(package.apply_to(&mut self.settings, self.held));
+        self
+    }
+
+    /// What the planner opens on. Main memory is known at once; GPUs may take their driver seconds, and are followed
+    /// where none are described.
+    /// `named`: what the person called the model; nobody who named none has been here often.
+    pub(super) fn planner(self, package: Package, named: Option<&Path>, refresh: Interval) -> tui::PlannerStart {
+        let Self { engine, settings, described, search, held, .. } = self;
+        let at_once = hardware::detect(&DetectOptions { gpus: false, ..search.clone() });
+        let machine = described.complete(at_once.machine);
+        let monitor = search.gpus.then_some(DeviceMonitor { search, every: refresh.0, described });
+        let look = Appearance::from_env(|name| std::env::var(name).ok());
+        let reference = named.map(|named| named.to_string_lossy().into_owned());
+        tui::PlannerStart { engine, settings, package, reference, found: None, held, machine, monitor, look }
+    }
+
+    /// Everything an engine needs: what was not described of the machine is detected now.
+    pub(super) fn complete(mut self) -> ResolvedArgs {
+        let detected = hardware::detect(&self.search);
+        if self.search.gpus && detected.machine.gpus.is_empty() {
+            let of_gpus = |tried: &&CollectorResult| !["ram", "cgroup"].contains(&tried.collector);
+            let why: Vec<&str> = detected.tried.iter().filter(of_gpus).map(|tried| tried.outcome.as_str()).collect();
+            // several look in the same place
+            let said = |at: usize| why.iter().enumerate().any(|(other, more)| other > at && more.starts_with(why[at]));
+            let why: Vec<&str> = (0..why.len()).filter(|&at| !said(at)).map(|at| why[at]).collect();
+            self.notes.push(format!("no GPU was found: {}", why.join("; ")));
+        }
+        let machine = self.described.complete(detected.machine);
+        ResolvedArgs {
+            engine: self.engine,
+            settings: self.settings,
+            held: self.held,
+            machine: Arc::new(machine),
+            notes: self.notes,
+        }
+    }
+}
+
+/// What an engine needs beside a model.
+#[derive(Debug)]
+pub(super) struct ResolvedArgs {
+    pub(super) engine: EngineId,
+    pub(super) settings: Settings,
+    pub(super) held: ExplicitKnobs,
+    pub(super) machine: Arc<Machine>,
+    pub(super) notes: Vec<String>,
+}
+
+impl ResolvedArgs {
+    /// What a list asks of every model.
+    pub(super) fn question(&self, quant: Option<FileType>) -> SurveyRequest {
+        let (machine, settings) = (Arc::clone(&self.machine), self.settings.clone());
+        SurveyRequest { engine: self.engine, machine, settings, held: self.held, quant }
+    }
+
+    /// The settings of one model of several, with `knobs` of its own; and what its tag did, one sentence each.
+    pub(super) fn settings_for(
+        &self,
+        package: &Package,
+        knobs: &[(Knob, &str)],
+    ) -> Result<(Settings, Vec<String>), CliError> {
+        let mut settings = self.settings.clone();
+        let named = |wanted: Knob| knobs.iter().any(|(knob, _)| *knob == wanted);
+        let held = ExplicitKnobs {
+            ctx: self.held.ctx || named(Knob::Context),
+            gpu_layers: self.held.gpu_layers || named(Knob::GpuLayers),
+            ..self.held
+        };
+        let said = package.apply_to(&mut settings, held);
+        let bounds = self.request(&package.model).bounds();
+        for (knob, text) in knobs {
+            let read = knob.read(text, &mut settings, &bounds);
+            read.map_err(|sentence| CliError::flag(knob.name(), &sentence))?;
+        }
+        Ok((settings, said))
+    }
+
+    /// The plan, with the notes of the door added to the engine's.
+    pub(super) fn plan(&self, model: &PreparedModel) -> Result<Plan, CliError> {
+        let mut plan = engine::plan(self.engine, model, &self.machine, &self.settings)?;
+        plan.notes.extend(self.notes.iter().cloned());
+        Ok(plan)
+    }
+
+    /// How far the knobs of `plan` can go.
+    pub(super) fn limits(&self, model: &Arc<PreparedModel>, plan: &Plan) -> KnobLimits {
+        self.request(model).limits(plan)
+    }
+
+    /// What questions are asked about.
+    pub(super) fn request(&self, model: &Arc<PreparedModel>) -> PlanRequest {
+        PlanRequest::new(self.engine, Arc::clone(model), Arc::clone(&self.machine), self.settings.clone())
+    }
+}
+
+/// The model that is built in.
+pub(super) fn default_model() -> Result<Package, CliError> {
+    let header = source::default_header().map_err(|error| CliError::Model(error.to_string()))?;
+    Ok(Model::from_header(header, "built-in model")?.into())
+}
+
+/// Opens the model that a person named.
+pub(super) fn model(named: &Path) -> Result<Package, CliError> {
+    let mut shown = ProgressLine::on_stderr();
+    let mut watch = |progress: Progress| shown.tell(progress);
+    let opened = match named.to_str() {
+        Some(reference) => source::load(reference, &Roots::of_this_machine(), &mut watch)?,
+        None => source::open(named, &mut watch)?,
+    };
+    Ok(opened.package(&mut watch)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::watch;
+    use crate::machine::Origin;
+    use crate::units::Bytes;
+
+    fn start(gpu: &[&str], ram: Option<&str>) -> ParsedArgs {
+        let gpu = gpu.iter().map(|text| (*text).to_owned()).collect();
+        let machine = MachineArgs {
+            gpu,
+            ram: ram.map(str::to_owned),
+            nvml: Some("/nowhere/nvml.so".into()),
+            ..MachineArgs::default()
+        };
+        let knobs = KnobArgs { engine: EngineId::Ollama024, raw_settings: true, ..KnobArgs::default() };
+        ParsedArgs::read(&knobs, &machine).unwrap()
+    }
+
+    #[test]
+    fn the_planner_looks_for_gpus_only_where_none_are_described() {
+        let every = Interval(Some(watch::DEFAULT_INTERVAL));
+        let described = start(&["24GiB", "RTX 3060"], Some("64GiB")).planner(default_model().unwrap(), None, every);
+        assert_eq!((described.machine.gpus.len(), described.monitor.is_none()), (2, true));
+        assert_eq!((described.machine.ram.total, described.machine.origin), (Bytes::gib(64), Origin::Described));
+
+        let open = start(&[], Some("64GiB")).planner(default_model().unwrap(), None, every);
+        assert!(open.machine.gpus.is_empty());
+        assert_eq!(open.monitor.and_then(|monitor| monitor.every), Some(watch::DEFAULT_INTERVAL));
+    }
+
+    #[test]
+    fn what_a_preset_assumes_is_said_with_the_plan() {
+        let opened = default_model().unwrap();
+        let plan = start(&["RTX 4090"], Some("64GiB")).complete().plan(&opened.model).unwrap();
+        assert!(plan.notes.iter().any(|note| note.contains("assumed")), "{:?}", plan.notes);
+    }
+
+    #[test]
+    fn adapters_reach_the_engine() {
+        let package = Package { adapters: Bytes::mib(300), ..default_model().unwrap() };
+        let plan = start(&["24GiB"], Some("64GiB")).with(&package).complete().plan(&package.model).unwrap();
+        assert!(plan.devices[0].reserves.iter().any(|reserve| reserve.bytes == Bytes::mib(300)));
+    }
+}

@@ -1,0 +1,79 @@
+//! What the formulas need to know of a model.
+//! Source: `fs/ggml/ggml.go`, the methods of `KV` and the head of `GraphSize`, Ollama, August 2025 and May 2026.
+
+use super::keys::OllamaKeys;
+use super::letters::{Letter, LetterValues};
+use super::release::OllamaRelease;
+use crate::engine::id::EngineError;
+use crate::gguf::{ElementType, Value};
+use crate::model::Model;
+
+/// A model's facts, with the letters' values that depend on nothing else.
+#[derive(Clone, Debug)]
+pub(in crate::engine) struct ModelFacts {
+    /// The release that reads them.
+    pub release: OllamaRelease,
+    /// Letters that the knobs do not touch.
+    pub values: LetterValues,
+    /// Attention heads per block.
+    pub heads: Vec<u64>,
+    /// KV heads per block.
+    pub kv_heads: Vec<u64>,
+}
+
+impl ModelFacts {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// Where the real program would end: no tokens, an empty list of heads, a block count in another type than u32.
+    pub fn of(model: &Model, release: OllamaRelease) -> Result<Self, EngineError> {
+        let keys = OllamaKeys { model, release };
+        let missing = |key: &str, kind: &str| {
+            EngineError::Model(format!(
+                "the header has no key '{key}' holding {kind}, which {} requires: convert the model again",
+                release.engine()
+            ))
+        };
+        if !matches!(model.value("block_count"), Some(Value::U32(_))) {
+            return Err(missing(&format!("{}.block_count", model.architecture), "a u32"));
+        }
+        let tokens = match model.value("tokenizer.ggml.tokens") {
+            Some(Value::Array(array)) if array.elements.kind() == ElementType::String => array.len,
+            _ => return Err(missing("tokenizer.ggml.tokens", "an array of strings")),
+        };
+        let heads = keys.numbers_or("attention.head_count", 1)?;
+        let kv_heads = keys.numbers_or("attention.head_count_kv", 1)?;
+        let (fewest, most) = heads.extent(release);
+        let (fewest_kv, most_kv) = kv_heads.extent(release);
+
+        let embedding = keys.number("embedding_length");
+        let head = embedding.checked_div(fewest).unwrap_or(0);
+        let mut values = LetterValues::default();
+        for (letter, value) in [
+            (Letter::E, embedding),
+            (Letter::H, most),
+            (Letter::Hkv, most_kv),
+            (Letter::HkvMin, fewest_kv),
+            (Letter::D, head),
+            (Letter::Dk, keys.number_or("attention.key_length", head)),
+            (Letter::Dv, keys.number_or("attention.value_length", head)),
+            (Letter::V, tokens),
+            (Letter::Ff, keys.number("feed_forward_length")),
+            (Letter::Window, keys.number("attention.sliding_window")),
+            (Letter::Dconv, keys.number("ssm.conv_kernel")),
+            (Letter::Dstate, keys.number("ssm.state_size")),
+            (Letter::Dinner, keys.number("ssm.inner_size")),
+            (Letter::Ngroups, keys.number("ssm.group_count")),
+        ] {
+            values.set(letter, value);
+        }
+        let blocks = model.block_count();
+        Ok(Self { release, values, heads: per_block(&heads.list, blocks), kv_heads: per_block(&kv_heads.list, blocks) })
+    }
+}
+
+/// A single number stands for every block; a list that is too short goes on with 1.
+fn per_block(list: &[u32], blocks: usize) -> Vec<u64> {
+    let rest = if let &[single] = list { single } else { 1 };
+    (0..blocks).map(|block| list.get(block).copied().unwrap_or(rest).into()).collect()
+}

@@ -1,0 +1,73 @@
+//! `DeepSeek` 2 and 3: keys and values come from one small compressed vector per token, which alone is cached.
+
+use super::GraphBuilder;
+use super::attention::{AttentionExtras, Qkv};
+use crate::engine::ggml::tensor::{Tensor, TensorId, row};
+use crate::engine::llama_cpp::weights::LlmTensor;
+
+impl GraphBuilder<'_> {
+    /// Queries, and the compressed vector with its rotated part: as it is cached, or unfolded to keys and values.
+    pub(super) fn latent_qkv(&mut self, il: usize, x: TensorId, positions: TensorId) -> (Qkv, AttentionExtras) {
+        let (n, heads) = (self.batch.n_tokens, self.hp.n_head[il]);
+        let (head_k, head_v) = self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il)));
+        let (rope, lora) = (self.hp.n_rot[0], self.hp.n_lora_kv);
+        let plain = head_k.saturating_sub(rope);
+
+        let q = if self.weight(il, LlmTensor::AttnQ).is_some() {
+            self.multiply(il, LlmTensor::AttnQ, x)
+        } else {
+            let q = self.multiply(il, LlmTensor::AttnQA, x);
+            let q = self.rms(q, LlmTensor::AttnQANorm, il);
+            self.multiply(il, LlmTensor::AttnQB, q)
+        };
+        let q = self.g.reshape(q, [head_k, heads, n, 1]);
+
+        let both = self.multiply(il, LlmTensor::AttnKvAMqa, x);
+        let stride = row(self.g[both].ty, lora + rope);
+        let compressed = self.g.window(both, [lora, n, 1, 1], [stride]);
+        let rotated = self.g.window(both, [rope, 1, n, 1], [stride, stride]);
+        let rotated = self.g.rope(rotated, positions, TensorId::NONE);
+        let compressed = self.rms(compressed, LlmTensor::AttnKvANorm, il);
+
+        if self.hp.mla.is_none() {
+            let kv = self.multiply(il, LlmTensor::AttnKvB, compressed);
+            let ty = self.g[kv].ty;
+            let strides = [row(ty, plain + head_v), row(ty, plain + head_v) * heads];
+            let k = self.g.window(kv, [plain, heads, n, 1], strides);
+            let v = self.g.window(kv, [head_v, heads, n, 1], strides);
+            let v = self.g.cont(v);
+            let q = if self.release.rotates_tails {
+                self.g.rope(q, positions, TensorId::NONE)
+            } else {
+                let [q_plain, q_rotated] = self.q_parts(q, [plain, rope]);
+                let q_rotated = self.g.rope(q_rotated, positions, TensorId::NONE);
+                self.g.concat(q_plain, q_rotated, 0)
+            };
+            let rotated = self.g.repeat(rotated, [rope, heads, n, 1]);
+            let k = self.g.concat(k, rotated, 0);
+            return (Qkv { q, k, v }, AttentionExtras::default());
+        }
+        let [q_plain, q_rotated] = self.q_parts(q, [plain, rope]);
+        let q_rotated = self.g.rope(q_rotated, positions, TensorId::NONE);
+        let q_plain = self.g.permute(q_plain, [0, 2, 1, 3]);
+        let absorbed = self.multiply(il, LlmTensor::AttnKB, q_plain);
+        let absorbed = self.g.permute(absorbed, [0, 2, 1, 3]);
+        let q = self.g.concat(absorbed, q_rotated, 0);
+        let v = self.g.reshape(compressed, [lora, 1, n, 1]);
+        let k = self.g.concat(v, rotated, 0);
+        let v_unfold = self.need(il, LlmTensor::AttnVB);
+        (Qkv { q, k, v }, AttentionExtras { v_unfold, ..AttentionExtras::default() })
+    }
+
+    /// Parts of every query of so many elements.
+    fn q_parts(&mut self, q: TensorId, sizes: [u64; 2]) -> [TensorId; 2] {
+        let Tensor { ne, nb, .. } = self.g[q];
+        sizes.map(|size| self.g.window(q, [size, ne[1], ne[2], 1], [nb[1], nb[2]]))
+    }
+
+    /// `weight · x` and nothing else.
+    fn multiply(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
+        let weight = self.need(il, slot);
+        self.g.mul_mat(weight, x)
+    }
+}

@@ -1,0 +1,136 @@
+//! What llama-server makes of its command line: its own defaults where nothing is said
+//! (`common/arg.cpp` and `tools/server/server.cpp`, 0.1.161).
+
+use super::super::context::{self, ContextParams};
+use super::super::fit::FitLimits;
+use super::super::placement::{OverrideGroup, TensorOverride};
+use super::super::{Device, LayerSplit, LoadedModel};
+use crate::engine::ggml;
+use crate::machine::{Gpu, Machine};
+use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
+use crate::units::Bytes;
+
+/// Logical batch, in tokens.
+const BATCH: u64 = 2048;
+/// Physical batch, in tokens.
+const UBATCH: u64 = 512;
+/// Sequences at once, in one cache, where nothing is said.
+const SLOTS: u64 = 4;
+/// What a fit leaves free on each device.
+const MARGIN: Bytes = Bytes::mib(1024);
+/// The smallest context that a fit chooses.
+const MIN_CONTEXT: u64 = 4096;
+
+/// A request in llama.cpp's own terms.
+pub struct ServerParams {
+    /// Indices of the machine's GPUs that are used.
+    pub gpus: Vec<usize>,
+    pub devices: Vec<Device>,
+    pub spread: LayerSplit,
+    pub options: ContextParams,
+    pub limits: FitLimits,
+}
+
+impl ServerParams {
+    pub fn new(model: &LoadedModel, machine: &Machine, settings: &Settings) -> Self {
+        let gpus = gpus(machine);
+        let backend = |gpu: &Gpu| {
+            let own = ggml::BackendProps::of(gpu.backend);
+            if gpu.computer.is_some() { own.remote() } else { own }
+        };
+        let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
+        let devices: Vec<Device> = used.map(|gpu| Device { backend: backend(gpu), free: gpu.free.0 }).collect();
+        let experts = |block: u64| TensorOverride { block: block as usize, part: OverrideGroup::Experts, gpu: None };
+        let blocks = model.hparams.n_layer_all as u64;
+        let spread = LayerSplit {
+            gpu_layers: match settings.gpu_layers {
+                GpuLayers::Auto => None,
+                GpuLayers::All => Some(blocks + 1),
+                GpuLayers::Count(count) => Some(count),
+            },
+            tensor_split: settings.tensor_split.iter().map(|share| *share as f32).collect(),
+            overrides: (0..settings.n_cpu_moe.unwrap_or(0).min(blocks)).map(experts).collect(),
+        };
+        let margin = settings.fit_target.unwrap_or(MARGIN).0;
+        let limits = FitLimits {
+            margins: vec![margin; gpus.len().max(1)],
+            min_ctx: settings.fit_ctx.unwrap_or(MIN_CONTEXT),
+            ram: machine.ram.total.0,
+        };
+        Self { gpus, devices, spread, options: options(model, settings), limits }
+    }
+}
+
+/// The machine's GPUs in the order in which layers are given to them: those of other computers first, whatever they are,
+/// then its own, integrated ones only where it has no others (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
+pub fn gpus(machine: &Machine) -> Vec<usize> {
+    let of = |wanted: &dyn Fn(&Gpu) -> bool| -> Vec<usize> {
+        let list = machine.gpus.iter().enumerate();
+        list.filter(|(_, gpu)| wanted(gpu)).map(|(at, _)| at).collect()
+    };
+    let away = of(&|gpu| gpu.computer.is_some());
+    let discrete = of(&|gpu| gpu.computer.is_none() && !gpu.integrated);
+    let own = if discrete.is_empty() { of(&|gpu| gpu.computer.is_none()) } else { discrete };
+    [away, own].concat()
+}
+
+fn options(model: &LoadedModel, settings: &Settings) -> ContextParams {
+    let (type_k, type_v) = cache_types(settings);
+    let n_seq_max = settings.parallel.unwrap_or(SLOTS);
+    ContextParams {
+        n_ctx: match settings.ctx {
+            Context::Auto => 0,
+            Context::Tokens(tokens) => tokens,
+            Context::Max => model.hparams.n_ctx_train,
+        },
+        n_batch: settings.batch.unwrap_or(BATCH),
+        n_ubatch: settings.ubatch.unwrap_or(UBATCH),
+        n_seq_max,
+        n_outputs_max: match settings.outputs {
+            Outputs::Parallel => n_seq_max,
+            Outputs::Ubatch => 0,
+            Outputs::Tokens(tokens) => tokens,
+        },
+        type_k: type_k.format(),
+        type_v: type_v.format(),
+        flash_attn: settings.flash_attn,
+        kv_unified: settings.kv_unified || settings.parallel.is_none(),
+        offload_kqv: !settings.no_kv_offload,
+        op_offload: !settings.no_op_offload,
+        swa_full: settings.swa_full,
+    }
+}
+
+/// The knobs as llama.cpp has them.
+pub fn in_effect(
+    context: &context::Cparams,
+    spread: &LayerSplit,
+    model: &LoadedModel,
+    settings: &Settings,
+) -> InEffect {
+    let (cache_type_k, cache_type_v) = cache_types(settings);
+    InEffect {
+        ctx: context.n_ctx,
+        ctx_per_sequence: context.n_ctx_seq,
+        ctx_total: context.n_ctx,
+        parallel: context.n_seq_max,
+        batch: context.n_batch,
+        ubatch: context.n_ubatch,
+        cache_type_k,
+        cache_type_v,
+        flash_attn: if context.flash_attn { FlashAttn::On } else { FlashAttn::Off },
+        gpu_layers: match settings.gpu_layers {
+            GpuLayers::Auto => -1,
+            _ => i64::try_from(spread.gpu_layers.unwrap_or(0)).unwrap_or(i64::MAX),
+        },
+        kv_unified: Some(context.kv_unified),
+        outputs: Some(context.reserved().n_outputs),
+        n_cpu_moe: Some(settings.n_cpu_moe.unwrap_or(0).min(model.hparams.n_layer_all as u64)),
+        release: Some(model.release.name),
+    }
+}
+
+/// Formats of K and V.
+pub fn cache_types(settings: &Settings) -> (CacheType, CacheType) {
+    (settings.cache_type_k.unwrap_or(CacheType::F16), settings.cache_type_v.unwrap_or(CacheType::F16))
+}

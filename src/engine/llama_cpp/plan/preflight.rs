@@ -1,0 +1,83 @@
+//! What a request comes to at best: weights and caches have to be somewhere, whatever the graph takes beside them.
+
+use super::super::context::Cparams;
+use super::super::error::LoadError;
+use super::super::placement::{OverrideGroup, Placement, SplitRequest, TensorOverride};
+use super::super::{LayerSplit, LoadedModel};
+use super::params::{ServerParams, in_effect};
+use crate::engine::ggml::BackendProps;
+use crate::engine::preflight::{Preflight, UpperBound};
+use crate::machine::Machine;
+use crate::settings::Settings;
+use crate::units::Bytes;
+
+/// Looks ahead.
+///
+/// # Errors
+/// When llama.cpp refuses the settings.
+pub fn preflight(loaded: &LoadedModel, machine: &Machine, settings: &Settings) -> Result<Preflight, LoadError> {
+    let mut params = ServerParams::new(loaded, machine, settings);
+    if params.options.n_ctx == 0 {
+        params.options.n_ctx = params.limits.least_context(loaded, &params.options);
+    }
+    let context = Cparams::new(&params.options, &loaded.hparams, loaded.release)?;
+    let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
+    let upper_bound = LowerBound { loaded, params: &params, context: &context, machine }.upper_bound();
+    Ok(Preflight { settings: in_effect(&context, &params.spread, loaded, settings), gpus, upper_bound })
+}
+
+/// The least that is asked for.
+struct LowerBound<'a> {
+    loaded: &'a LoadedModel,
+    params: &'a ServerParams,
+    context: &'a Cparams,
+    machine: &'a Machine,
+}
+
+impl LowerBound<'_> {
+    fn upper_bound(&self) -> UpperBound {
+        let ServerParams { devices, spread, limits, .. } = self.params;
+        let ram = self.machine.ram.free + self.machine.ram.swap_free;
+        let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
+        if spread.is_settled(devices.len()) {
+            let own = devices.iter().map(|device| device.backend.clone()).collect();
+            let asked = self.least(&self.loaded.place(devices, spread), own);
+            let fits =
+                asked.iter().zip(free.iter().copied().map(Bytes).chain([ram])).all(|(asked, free)| *asked <= free);
+            return if fits { UpperBound::AllLayers } else { UpperBound::DoesNotFit };
+        }
+        let vram: Bytes = free.into_iter().map(Bytes).sum();
+        let in_all: Bytes = self.least(&self.all_on(&[]), Vec::new()).into_iter().sum();
+        if in_all > vram + ram {
+            return UpperBound::DoesNotFit;
+        }
+        // everything takes the least on one GPU, and on one that pads nothing
+        let on_gpus = self.least(&self.all_on(&[1]), vec![BackendProps::CPU]).first().copied().unwrap_or_default();
+        let margins = limits.margins.iter().copied().chain(std::iter::repeat(0));
+        let may_take: Bytes =
+            devices.iter().zip(margins).map(|(gpu, margin)| Bytes(gpu.free.saturating_sub(margin))).sum();
+        if on_gpus > may_take { UpperBound::SomeLayers } else { UpperBound::AllLayers }
+    }
+
+    /// All layers on the devices with so much memory, or in RAM; what a fit may leave in RAM all the same is there.
+    fn all_on(&self, free: &[u64]) -> Placement {
+        let hparams = &self.loaded.hparams;
+        let movable = if hparams.n_expert > 0 { hparams.n_layer_all } else { 0 };
+        let aside = |block| TensorOverride { block, part: OverrideGroup::FeedForward, gpu: None };
+        let overrides: Vec<TensorOverride> = (0..movable).map(aside).collect();
+        Placement::new(hparams, &SplitRequest { gpu_layers: None, tensor_split: &[], free, overrides: &overrides })
+    }
+
+    /// Weights and caches per device, on GPUs of these kinds, RAM last.
+    fn least(&self, placement: &Placement, mut backends: Vec<BackendProps>) -> Vec<Bytes> {
+        backends.push(BackendProps::CPU);
+        self.loaded.without_graph(placement, self.context, &backends).into_iter().map(Bytes).collect()
+    }
+}
+
+impl LayerSplit {
+    /// A fit leaves it as it is: there is nothing to choose.
+    fn is_settled(&self, gpus: usize) -> bool {
+        gpus == 0 || self.set_by_user(gpus).is_some()
+    }
+}

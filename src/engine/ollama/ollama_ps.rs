@@ -1,0 +1,67 @@
+//! What `ollama ps` adds up: llama-server's own log lines. Source: `memoryParsingWriter` and `MemorySize`,
+//! `llm/llama_server.go`, Ollama, August 2026.
+
+use crate::engine::prepared::PreparedModel;
+use crate::plan::{DevicePlan, LayerPlan, OllamaPs, Plan};
+use crate::settings::Release;
+use crate::units::Bytes;
+
+/// Bytes of one logit.
+const LOGIT: u64 = 4;
+
+/// The columns SIZE and PROCESSOR of `plan`.
+pub(super) fn of(plan: &Plan, model: &PreparedModel) -> OllamaPs {
+    let logged = |amounts: [Bytes; 3]| amounts.into_iter().map(as_logged).sum::<Bytes>();
+    let windows = Windows::of(model);
+    let vram = plan.gpus().iter().map(|gpu| logged([gpu.weights, windows.told(gpu, plan), gpu.graph])).sum();
+    // with every layer on GPUs, what is left in RAM is not counted
+    if plan.offloaded == plan.layers.len() {
+        return OllamaPs { size: vram, vram };
+    }
+    let cpu = plan.cpu();
+    let logits = plan.settings.parallel.saturating_mul(model.hyper.vocabulary.unwrap_or(0)).saturating_mul(LOGIT);
+    // a mapped file is never counted for more than it is
+    let on_gpus: Bytes = plan.gpus().iter().map(|gpu| as_logged(gpu.weights)).sum();
+    let weights = as_logged(cpu.weights);
+    let weights = if on_gpus > Bytes::ZERO { weights.min(model.file_bytes - on_gpus) } else { weights };
+    let rest = [windows.told(cpu, plan), cpu.graph, Bytes(logits)];
+    OllamaPs { size: vram + weights + logged(rest), vram }
+}
+
+/// Which blocks look through a sliding window only. They have a cache of their own; it is logged after the other one, in
+/// the same words, and Ollama keeps the last line of its kind: the other cache is not in SIZE.
+struct Windows(Vec<bool>);
+
+impl Windows {
+    fn of(model: &PreparedModel) -> Self {
+        // a header that cannot be read so has made no plan
+        Self(model.llama_cpp(Release::default()).map_or_else(|_| Vec::new(), |loaded| loaded.hparams.is_swa.clone()))
+    }
+
+    /// What of a device's cache is counted.
+    fn told(&self, device: &DevicePlan, plan: &Plan) -> Bytes {
+        let windowed = |layer: &&LayerPlan| self.0.get(layer.index).copied().unwrap_or(false);
+        let layers = device.layers.iter().filter_map(|&index| plan.layers.get(index));
+        let told: Bytes = layers.filter(windowed).map(|layer| layer.cache).sum();
+        if told > Bytes::ZERO { told.min(device.cache) } else { device.cache }
+    }
+}
+
+/// A log line has MiB with two decimals.
+fn as_logged(bytes: Bytes) -> Bytes {
+    let mib = Bytes::mib(1).0 as f64;
+    let hundredths = (bytes.0 as f64 / mib * 100.0).round_ties_even();
+    Bytes((hundredths / 100.0 * mib) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_line_rounds_to_hundredths_of_a_mebibyte() {
+        for (bytes, logged) in [(0, 0), (5242, 0), (5300, 10_485), (1 << 20, 1 << 20), (894_322_524, 894_319_984)] {
+            assert_eq!(as_logged(Bytes(bytes)), Bytes(logged), "{bytes}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Engines as they are chosen: with the release of llama.cpp that they run, where they run it.
+
+use std::fmt;
+
+use super::id::EngineId;
+
+use crate::settings::{Release, Settings};
+
+/// An engine, and its release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineVersion {
+    /// Who decides.
+    pub engine: EngineId,
+    /// The release of llama.cpp; none for an engine that does not run it.
+    pub release: Option<Release>,
+}
+
+impl EngineVersion {
+    /// Every engine with every release, in the order in which they are offered.
+    pub fn all() -> Vec<Self> {
+        let with_releases = |engine: EngineId| {
+            let releases = engine.facts().releases.iter().map(move |&release| Self { engine, release: Some(release) });
+            let alone = engine.facts().releases.is_empty().then_some(Self { engine, release: None });
+            releases.chain(alone)
+        };
+        EngineId::ALL.into_iter().flat_map(with_releases).collect()
+    }
+
+    /// What `settings` mean to `engine`.
+    pub fn of(engine: EngineId, settings: &Settings) -> Self {
+        let release = (!engine.facts().releases.is_empty()).then(|| settings.release.unwrap_or_default());
+        Self { engine, release }
+    }
+
+    /// Writes the release into `settings`: none where it is the newest, or there is none.
+    pub fn apply(self, settings: &mut Settings) {
+        settings.release = self.release.filter(|release| *release != Release::default());
+    }
+
+    /// The options that choose it on the command line.
+    pub fn options(self) -> String {
+        match self.release {
+            Some(release) => format!("--engine {} --release {release}", self.engine),
+            None => format!("--engine {}", self.engine),
+        }
+    }
+}
+
+/// `llama.cpp · 2026-11`
+impl fmt::Display for EngineVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.release {
+            Some(release) => f.pad(&format!("{} · {release}", self.engine.title())),
+            None => f.pad(self.engine.title()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_chosen_is_what_the_settings_then_mean() {
+        for choice in EngineVersion::all() {
+            let mut settings = Settings { release: Some(Release::August2026), ..Settings::default() };
+            choice.apply(&mut settings);
+            assert_eq!(EngineVersion::of(choice.engine, &settings), choice);
+        }
+        assert_eq!(EngineVersion::all().len(), 6);
+        assert_eq!(EngineVersion::all()[1].to_string(), "Ollama ≥ 0.30 · 2026-08");
+    }
+}

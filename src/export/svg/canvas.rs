@@ -1,0 +1,166 @@
+//! Paper to draw on: shapes and text in pixels, from the upper left corner.
+
+use std::fmt::Write;
+
+use textwrap::{Options, WordSplitter};
+
+/// Width of every picture.
+pub(super) const WIDTH: f64 = 880.0;
+/// Space around everything.
+pub(super) const MARGIN: f64 = 28.0;
+
+/// A colour by its meaning, for light paper: Okabe and Ito's, as on the planner's screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hue {
+    Text,
+    Quiet,
+    Faint,
+    Weights,
+    Cache,
+    Graph,
+    Reserved,
+    InUse,
+    Over,
+    Fits,
+    Part,
+    Split,
+    White,
+}
+
+impl Hue {
+    pub(super) const fn rgb(self) -> &'static str {
+        match self {
+            Self::Text => "#1f252e",
+            Self::Quiet => "#5b6571",
+            Self::Faint => "#e7ebf0",
+            Self::Weights => "#0072b2",
+            Self::Cache => "#e69f00",
+            Self::Graph => "#009e73",
+            Self::Reserved => "#9aa3ae",
+            Self::InUse => "#c3cad3",
+            Self::Over => "#d55e00",
+            Self::Fits => "#bfe6d8",
+            Self::Part => "#e8efa0",
+            Self::Split => "#f8e3b0",
+            Self::White => "#ffffff",
+        }
+    }
+}
+
+/// Where a text's place is: at its beginning, its middle or its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// A picture that grows downwards.
+pub(super) struct SvgCanvas {
+    shapes: String,
+    /// What is drawn so far reaches to here.
+    pub(super) y: f64,
+}
+
+impl SvgCanvas {
+    pub(super) const fn new() -> Self {
+        Self { shapes: String::new(), y: MARGIN }
+    }
+
+    pub(super) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, ink: Hue) {
+        if width <= 0.0 || height <= 0.0 {
+            return;
+        }
+        let (x, y, width, height) = (number(x), number(y), number(width), number(height));
+        let fill = ink.rgb();
+        // writing to a String cannot fail
+        let _ = writeln!(self.shapes, r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{fill}"/>"#);
+    }
+
+    pub(super) fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), ink: Hue, dashed: bool) {
+        let (x1, y1, x2, y2, stroke) = (number(x1), number(y1), number(x2), number(y2), ink.rgb());
+        let dashes = if dashed { r#" stroke-dasharray="5 4""# } else { "" };
+        let _ = writeln!(self.shapes, r#"<path d="M{x1} {y1}L{x2} {y2}" stroke="{stroke}"{dashes}/>"#);
+    }
+
+    /// The area between `points` and back along `base`.
+    pub(super) fn area(&mut self, points: &[(f64, f64)], base: &[(f64, f64)], ink: Hue) {
+        let path: Vec<String> =
+            points.iter().chain(base.iter().rev()).map(|&(x, y)| format!("{} {}", number(x), number(y))).collect();
+        if path.len() > 2 {
+            let _ = writeln!(self.shapes, r#"<path d="M{}Z" fill="{}"/>"#, path.join("L"), ink.rgb());
+        }
+    }
+
+    pub(super) fn text(&mut self, x: f64, y: f64, size: u8, anchor: Anchor, ink: Hue, text: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => r#" text-anchor="middle""#,
+            Anchor::End => r#" text-anchor="end""#,
+        };
+        let (x, y, fill, text) = (number(x), number(y), ink.rgb(), escaped(text));
+        let _ =
+            writeln!(self.shapes, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{anchor}>{text}</text>"#);
+    }
+
+    /// A heading and what it is of.
+    pub(super) fn heading(&mut self, heading: &str, below: &str) {
+        self.text(MARGIN, self.y + 16.0, 20, Anchor::Start, Hue::Text, heading);
+        self.text(MARGIN, self.y + 38.0, 13, Anchor::Start, Hue::Quiet, below);
+        self.y += 56.0;
+    }
+
+    /// Words of a sentence on as many lines as they take.
+    pub(super) fn sentence(&mut self, text: &str) {
+        const CELLS: usize = 108;
+        let options = Options::new(CELLS).break_words(false).word_splitter(WordSplitter::NoHyphenation);
+        for line in textwrap::wrap(text, options) {
+            self.text(MARGIN, self.y + 14.0, 14, Anchor::Start, Hue::Text, &line);
+            self.y += 20.0;
+        }
+        self.y += 6.0;
+    }
+
+    /// What the colours mean.
+    pub(super) fn legend(&mut self, words: &[(Hue, &str)]) {
+        let mut x = MARGIN;
+        for (ink, word) in words {
+            self.rect(x, self.y + 3.0, 12.0, 12.0, *ink);
+            self.text(x + 18.0, self.y + 13.5, 13, Anchor::Start, Hue::Quiet, word);
+            x += 40.0 + 7.4 * word.chars().count() as f64;
+        }
+        self.y += 26.0;
+    }
+
+    /// The whole picture.
+    pub(super) fn finish(self, title: &str) -> String {
+        let height = number(self.y + MARGIN - 8.0);
+        let (title, white, faint) = (escaped(title), Hue::White.rgb(), Hue::Faint.rgb());
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+             font-family=\"system-ui,'Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif\">\n<title>{title}</title>\n\
+             <rect width=\"{WIDTH}\" height=\"{height}\" rx=\"10\" fill=\"{white}\" stroke=\"{faint}\"/>\n{}</svg>\n",
+            self.shapes
+        )
+    }
+}
+
+fn number(value: f64) -> String {
+    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// As text between tags. What XML cannot hold is left out.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')) {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c => out.push(c),
+        }
+    }
+    out
+}

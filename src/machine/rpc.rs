@@ -1,0 +1,100 @@
+//! Several computers: llama.cpp spreads a model over those that run its `rpc-server`, and their GPUs become devices of the
+//! one that runs the engine.
+
+use std::sync::Arc;
+
+use super::{Gpu, Machine, Origin};
+
+/// The most computers that can join (`GGML_RPC_MAX_SERVERS` in `ggml-rpc.h`, 0.1.161).
+pub const MAX_SERVERS: usize = 16;
+
+/// The GPUs that `machine` lends under the name of `computer`; those that joined it stay where they are.
+///
+/// # Errors
+/// When it has none of its own.
+pub fn rpc_gpus(computer: &str, machine: &Machine) -> Result<Vec<Gpu>, String> {
+    let name: Arc<str> = computer.into();
+    let own = machine.gpus.iter().filter(|gpu| gpu.computer.is_none());
+    let gpus: Vec<Gpu> = own.map(|gpu| Gpu { computer: Some(Arc::clone(&name)), ..gpu.clone() }).collect();
+    if gpus.is_empty() {
+        return Err(format!("'{computer}' has no GPU to add: only GPUs are planned over RPC"));
+    }
+    Ok(gpus)
+}
+
+/// Joins `gpus` of another computer to `list`, behind those that are there.
+///
+/// # Errors
+/// When a computer of that name has joined already, or there are [`MAX_SERVERS`].
+pub fn join(list: &mut Vec<Gpu>, gpus: Vec<Gpu>) -> Result<(), String> {
+    let Some(name) = gpus.first().and_then(|gpu| gpu.computer.clone()) else { return Ok(()) };
+    let names = names(list);
+    if names.contains(&name) {
+        return Err(format!("'{name}' has already joined: save it under another name to add another like it"));
+    }
+    if names.len() >= MAX_SERVERS {
+        return Err(format!("{MAX_SERVERS} machines have joined, which is llama.cpp's maximum"));
+    }
+    list.extend(gpus);
+    Ok(())
+}
+
+/// The other computers that `gpus` are in, in their order.
+pub fn names(gpus: &[Gpu]) -> Vec<Arc<str>> {
+    let mut names: Vec<Arc<str>> = Vec::new();
+    for name in gpus.iter().filter_map(|gpu| gpu.computer.clone()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+impl Machine {
+    /// This machine without the GPUs of other computers; none where it has no such GPU.
+    pub fn without_rpc_gpus(&self) -> Option<Self> {
+        let joined = self.gpus.iter().any(|gpu| gpu.computer.is_some());
+        joined.then(|| {
+            let gpus = self.gpus.iter().filter(|gpu| gpu.computer.is_none()).cloned().collect();
+            Self { gpus, origin: Origin::Described, ..self.clone() }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::presets;
+    use crate::machine::{Os, Ram};
+    use crate::units::Bytes;
+
+    fn machine(cards: &[&str]) -> Machine {
+        let gpus = cards.iter().map(|name| presets::find(name).unwrap().gpu()).collect();
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
+        Machine { os: Os::Linux, gpus, ram, origin: Origin::Detected }
+    }
+
+    #[test]
+    fn the_gpus_of_others_come_behind_and_know_where_they_are() {
+        let mut here = machine(&["RTX 3090"]);
+        join(&mut here.gpus, rpc_gpus("garage", &machine(&["RTX 4090", "RTX 4080"])).unwrap()).unwrap();
+        join(&mut here.gpus, rpc_gpus("attic", &machine(&["RTX 3060"])).unwrap()).unwrap();
+        assert_eq!(names(&here.gpus).iter().map(|name| &**name).collect::<Vec<_>>(), ["garage", "attic"]);
+        assert_eq!(here.without_rpc_gpus().unwrap().gpus, machine(&["RTX 3090"]).gpus);
+        assert_eq!(machine(&["RTX 3090"]).without_rpc_gpus(), None);
+        // what joined another one does not come along
+        assert_eq!(rpc_gpus("here", &here).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_computer_joins_once_and_sixteen_are_the_most() {
+        let mut gpus = Vec::new();
+        for n in 0..MAX_SERVERS {
+            join(&mut gpus, rpc_gpus(&n.to_string(), &machine(&["RTX 3060"])).unwrap()).unwrap();
+        }
+        let one_more = |name| rpc_gpus(name, &machine(&["RTX 3060"])).unwrap();
+        assert!(join(&mut gpus, one_more("0")).unwrap_err().contains("already joined"));
+        assert!(join(&mut gpus, one_more("new")).unwrap_err().contains("16 machines"));
+        assert!(rpc_gpus("bare", &machine(&[])).unwrap_err().contains("no GPU to add"));
+    }
+}

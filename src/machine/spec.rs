@@ -1,0 +1,387 @@
+//! A machine as a person describes it: `RTX 4090`, `24GiB`, `name=A,total=24GiB,free=22GiB,backend=CUDA`.
+
+use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, presets, rpc};
+use crate::units::Bytes;
+
+/// What a person said of a machine; the rest is detected.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MachineSpec {
+    /// The GPUs, where any were described; an empty list is a machine without one.
+    pub gpus: Option<Vec<Gpu>>,
+    /// Main memory, where it was described.
+    pub ram: Option<Ram>,
+    /// The operating system, where a file says it.
+    pub os: Option<Os>,
+    /// The GPUs of other computers, which come behind all others.
+    pub joined: Vec<Gpu>,
+    /// What was assumed, one sentence each.
+    pub notes: Vec<String>,
+}
+
+impl From<Machine> for MachineSpec {
+    fn from(machine: Machine) -> Self {
+        Self {
+            gpus: Some(machine.gpus),
+            ram: Some(machine.ram),
+            os: Some(machine.os),
+            joined: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+impl MachineSpec {
+    /// Reads one text per GPU, or the single text `none`, and one for main memory.
+    ///
+    /// # Errors
+    /// One sentence on the first text that is not understood.
+    pub fn read(gpus: &[String], ram: Option<&str>) -> Result<Self, String> {
+        let mut described = Self { ram: ram.map(self::ram).transpose()?, ..Self::default() };
+        if gpus.is_empty() {
+            return Ok(described);
+        }
+        let mut list = Vec::with_capacity(gpus.len());
+        for text in gpus {
+            if !is_none(text) {
+                let (gpu, assumed, system) = gpu(text)?;
+                if described.ram.is_none()
+                    && let Some(ram) = system
+                {
+                    described.ram = Some(ram);
+                    described.notes.push(format!(
+                        "the RAM of {} is used: {} in total, {} of it assumed free; use --ram to change this",
+                        gpu.name, ram.total, ram.free
+                    ));
+                }
+                let id = list.len();
+                described.notes.extend(assumed.map(|what| format!("GPU{id} {}: {what}", gpu.name)));
+                list.push(gpu);
+            } else if gpus.len() > 1 {
+                return Err("'none' means no GPU at all: use it alone, or leave it out".to_owned());
+            }
+        }
+        described.gpus = Some(list);
+        Ok(described)
+    }
+
+    /// What is said here goes before what `earlier` says, GPUs and main memory each as a whole.
+    #[must_use]
+    pub fn over(self, earlier: Self) -> Self {
+        let os = if self.gpus.is_some() { self.os } else { earlier.os };
+        let mut notes = if self.gpus.is_some() { Vec::new() } else { earlier.notes };
+        notes.extend(self.notes);
+        let joined = [earlier.joined, self.joined].concat();
+        Self { gpus: self.gpus.or(earlier.gpus), ram: self.ram.or(earlier.ram), os, joined, notes }
+    }
+
+    /// Lets the GPUs of `machine` join under the name of `computer`.
+    ///
+    /// # Errors
+    /// As [`rpc::rpc_gpus`] and [`rpc::join`].
+    pub fn join(&mut self, computer: &str, machine: &Machine) -> Result<(), String> {
+        rpc::join(&mut self.joined, rpc::rpc_gpus(computer, machine)?)
+    }
+
+    /// Nothing is left to detect.
+    pub const fn is_whole(&self) -> bool {
+        self.gpus.is_some() && self.ram.is_some()
+    }
+
+    /// The machine that results when what was not said is as in `detected`.
+    pub fn complete(&self, detected: Machine) -> Machine {
+        if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() {
+            return detected;
+        }
+        let os = self.os.unwrap_or_else(|| self.gpus.as_deref().map_or(detected.os, Os::for_gpus));
+        let gpus = [self.gpus.clone().unwrap_or(detected.gpus), self.joined.clone()].concat();
+        Machine { os, gpus, ram: self.ram.unwrap_or(detected.ram), origin: Origin::Described }
+    }
+}
+
+fn is_none(text: &str) -> bool {
+    text.trim().eq_ignore_ascii_case("none")
+}
+
+/// A GPU, what was assumed of it, and the main memory of the system that it is part of. A preset or a size may stand
+/// first, keys and values after it.
+fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
+    let mut parts = text.split(',').map(str::trim).peekable();
+    let first = parts.next_if(|part| !part.contains('='));
+    let mut pairs = Pairs::read(parts, &["name", "total", "free", "backend", "integrated", "compute"])?;
+    let stated_free = pairs.take("free").map(|free| size("free", &free)).transpose()?;
+    let stated_total = pairs.take("total").map(|total| size("total", &total)).transpose()?;
+
+    let system = first.and_then(presets::find).and_then(presets::Preset::ram);
+    let (mut gpu, mut assumed) = match (first, stated_total) {
+        (Some(first), None) => named(first)?,
+        (Some(first), Some(_)) => return Err(format!("'{first}' already sets the memory: leave total= out")),
+        (None, Some(total)) => (blank(total), None),
+        (None, None) => return Err(format!("'{text}' does not state the memory: add total=24GiB")),
+    };
+    if let Some(free) = stated_free {
+        (gpu.free, assumed) = (free, None);
+    }
+    if gpu.free > gpu.total {
+        return Err(format!("free={} is more than total={}: lower free or raise total", gpu.free.0, gpu.total.0));
+    }
+    if let Some(name) = pairs.take("name") {
+        gpu.name = name;
+    }
+    if let Some(backend) = pairs.take("backend") {
+        gpu.backend = backend.parse()?;
+    }
+    if let Some(integrated) = pairs.take("integrated") {
+        gpu.integrated = yes(&integrated)?;
+    }
+    if let Some(compute) = pairs.take("compute") {
+        gpu.compute = Some(capability(&compute)?);
+    }
+    Ok((gpu, assumed, system))
+}
+
+/// A preset or a size.
+fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
+    if let Some(preset) = presets::find(text) {
+        let gpu = preset.gpu();
+        let share = preset.free * 100.0;
+        let memory = if preset.backend == Backend::Metal { "what Metal may use" } else { "its memory" };
+        let assumed = format!("{share:.0} % of {memory} is assumed free; use free= to state it");
+        return Ok((gpu, Some(assumed)));
+    }
+    match text.parse::<Bytes>() {
+        Ok(total) if total >= Bytes::mib(1) => {
+            file::plausible("total", total)?;
+            Ok((blank(total), None))
+        }
+        Ok(total) => {
+            Err(format!("'{text}' is {} bytes: use a size such as 24GiB, a card such as 'RTX 4090', or none", total.0))
+        }
+        Err(_) if text.is_empty() => {
+            Err("no GPU is named: use a size such as 24GiB, a card such as 'RTX 4090', or none".to_owned())
+        }
+        Err(_) => {
+            let near = presets::nearest(text);
+            let hint = match near.as_slice() {
+                [] => "'plimsoll devices --presets' lists the cards".to_owned(),
+                near => format!("similar names are {}", near.join(", ")),
+            };
+            Err(format!("'{text}' is neither a known card nor a size such as 24GiB; {hint}"))
+        }
+    }
+}
+
+/// A GPU of which only the size is known.
+fn blank(total: Bytes) -> Gpu {
+    Gpu {
+        name: format!("{total} GPU"),
+        backend: Backend::Cuda,
+        total,
+        free: total,
+        integrated: false,
+        compute: None,
+        driver_major: None,
+        computer: None,
+    }
+}
+
+fn ram(text: &str) -> Result<Ram, String> {
+    if !text.contains('=') {
+        let total = size("total", text.trim())?;
+        if (1..Bytes::mib(1).0).contains(&total.0) {
+            return Err(format!("'{text}' is {} bytes: use a size such as 64GiB", total.0));
+        }
+        return Ok(Ram { total, free: total, swap_free: Bytes::ZERO });
+    }
+    let mut pairs = Pairs::read(text.split(',').map(str::trim), &["total", "free", "swap"])?;
+    let total = pairs.take("total").ok_or_else(|| format!("'{text}' does not state the total: add total=64GiB"))?;
+    let total = size("total", &total)?;
+    let free = pairs.take("free").map_or(Ok(total), |free| size("free", &free))?;
+    let swap_free = pairs.take("swap").map_or(Ok(Bytes::ZERO), |swap| size("swap", &swap))?;
+    if free > total {
+        return Err(format!("free={} is more than total={}: lower free or raise total", free.0, total.0));
+    }
+    Ok(Ram { total, free, swap_free })
+}
+
+fn size(key: &str, text: &str) -> Result<Bytes, String> {
+    let bytes = text.parse().map_err(|error| format!("{key}: {error}"))?;
+    file::plausible(key, bytes)?;
+    Ok(bytes)
+}
+
+fn yes(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "1" => Ok(true),
+        "false" | "no" | "0" => Ok(false),
+        _ => Err(format!("integrated: '{text}' is neither true nor false")),
+    }
+}
+
+pub(super) fn capability(text: &str) -> Result<(u32, u32), String> {
+    let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
+    match (major.parse(), minor.parse()) {
+        (Ok(major), Ok(minor)) => Ok((major, minor)),
+        _ => Err(format!("compute: '{text}' is not a compute capability such as 8.6")),
+    }
+}
+
+/// Keys and values of one text.
+struct Pairs<'a> {
+    pairs: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Pairs<'a> {
+    /// None but `keys` may stand there.
+    fn read(parts: impl Iterator<Item = &'a str>, keys: &[&str]) -> Result<Self, String> {
+        let known = match keys {
+            [others @ .., last] => format!("{} or {last}", others.join(", ")),
+            [] => String::new(),
+        };
+        let mut pairs: Vec<(&str, &str)> = Vec::new();
+        for part in parts {
+            let (key, value) =
+                part.split_once('=').ok_or_else(|| format!("'{part}' is not KEY=VALUE: the keys are {known}"))?;
+            let (key, value) = (key.trim(), value.trim());
+            if !keys.contains(&key) {
+                return Err(format!("unknown key '{key}': use {known}"));
+            }
+            if pairs.iter().any(|(earlier, _)| *earlier == key) {
+                return Err(format!("{key}= is given twice: leave one out"));
+            }
+            pairs.push((key, value));
+        }
+        Ok(Self { pairs })
+    }
+
+    fn take(&mut self, key: &str) -> Option<String> {
+        let at = self.pairs.iter().position(|(name, _)| *name == key)?;
+        Some(self.pairs.swap_remove(at).1.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rstest::rstest;
+
+    fn one(text: &str) -> Gpu {
+        MachineSpec::read(&[text.to_owned()], None).unwrap().gpus.unwrap().remove(0)
+    }
+
+    #[test]
+    fn every_key_reaches_the_machine_exactly() {
+        let gpu = one("name=dev0,total=26285199851,free=25769803776,backend=ROCm,integrated=true,compute=8.6");
+        let expected = Gpu {
+            name: "dev0".to_owned(),
+            backend: Backend::Rocm,
+            total: Bytes(26_285_199_851),
+            free: Bytes(25_769_803_776),
+            integrated: true,
+            compute: Some((8, 6)),
+            driver_major: None,
+            computer: None,
+        };
+        assert_eq!(gpu, expected);
+        let ram = MachineSpec::read(&[], Some("total=68719476736,free=51539607552,swap=2147483648")).unwrap().ram;
+        let expected = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2) };
+        assert_eq!(ram, Some(expected));
+    }
+
+    #[test]
+    fn what_is_left_out_is_free_and_cuda() {
+        let gpu = one("24GiB");
+        assert_eq!((gpu.total, gpu.free, gpu.backend), (Bytes::gib(24), Bytes::gib(24), Backend::Cuda));
+        assert_eq!(one("total=8GiB").free, Bytes::gib(8));
+        let ram = MachineSpec::read(&[], Some("16GiB")).unwrap().ram.unwrap();
+        assert_eq!((ram.total, ram.free, ram.swap_free), (Bytes::gib(16), Bytes::gib(16), Bytes::ZERO));
+    }
+
+    #[test]
+    fn a_preset_says_what_it_assumes_unless_it_is_told() {
+        let described = MachineSpec::read(&["rtx 4090".to_owned()], None).unwrap();
+        assert!(described.notes.iter().any(|note| note.starts_with("GPU0 RTX 4090: 95 %")), "{:?}", described.notes);
+        let told = MachineSpec::read(&["RTX 4090,free=20GiB,name=the new one".to_owned()], None).unwrap();
+        let gpu = &told.gpus.unwrap()[0];
+        assert_eq!((gpu.name.as_str(), gpu.free, told.notes.len()), ("the new one", Bytes::gib(20), 0));
+    }
+
+    #[test]
+    fn what_is_described_replaces_only_itself() {
+        let detected = Machine {
+            os: Os::Linux,
+            gpus: vec![one("name=found,total=8GiB")],
+            ram: Ram { total: Bytes::gib(32), free: Bytes::gib(30), swap_free: Bytes::ZERO },
+            origin: Origin::Detected,
+        };
+        let nothing = MachineSpec::default();
+        assert_eq!(nothing.complete(detected.clone()), detected);
+        let none = MachineSpec::read(&["none".to_owned()], None).unwrap();
+        let machine = none.complete(detected.clone());
+        assert_eq!((machine.gpus.len(), machine.ram, machine.origin), (0, detected.ram, Origin::Described));
+        let ram = MachineSpec::read(&[], Some("1TiB")).unwrap();
+        assert_eq!(ram.complete(detected.clone()).gpus, detected.gpus);
+        let apple = MachineSpec::read(&["name=M4,total=48GiB,backend=metal".to_owned()], None).unwrap();
+        assert_eq!(apple.complete(detected).os, Os::MacOs);
+    }
+
+    #[rstest]
+    #[case("name=a", "total=")]
+    #[case("total=24GiB,free=25GiB", "more than")]
+    #[case("total=24XB", "24XB")]
+    #[case("total=-1", "-1")]
+    #[case("total=24GiB,backend=OpenGL", "OpenGL")]
+    #[case("total=24GiB,integrated=perhaps", "perhaps")]
+    #[case("total=24GiB,compute=new", "new")]
+    #[case("total=24GiB,totl=1", "totl")]
+    #[case("foo=5GiB", "unknown key 'foo'")]
+    #[case("total=24GiB,total=25GiB", "twice")]
+    #[case("total=24GiB,RTX 4090", "RTX 4090")]
+    #[case("RTX 4090,total=24GiB", "leave total= out")]
+    #[case("RTX 4091", "RTX 4090")]
+    #[case("0", "0 bytes")]
+    #[case("", "no GPU is named")]
+    #[case("gforce 3090", "RTX 3090")]
+    fn a_wrong_gpu_is_answered_with_what_is_wrong(#[case] text: &str, #[case] part: &str) {
+        let error = MachineSpec::read(&[text.to_owned()], None).unwrap_err();
+        assert!(error.contains(part) && !error.contains('\n'), "{text}: {error}");
+    }
+
+    #[rstest]
+    #[case("lots")]
+    #[case("5")]
+    #[case("total=1GiB,free=2GiB")]
+    #[case("free=2GiB")]
+    #[case("total=1GiB,speed=3")]
+    fn wrong_memory_is_refused(#[case] text: &str) {
+        assert!(MachineSpec::read(&[], Some(text)).is_err());
+    }
+
+    #[test]
+    fn none_stands_alone() {
+        assert!(MachineSpec::read(&["none".to_owned(), "24GiB".to_owned()], None).is_err());
+        assert_eq!(MachineSpec::read(&["None".to_owned()], None).unwrap().gpus, Some(Vec::new()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_gpu_or_one_sentence(text in "[a-z0-9=,.GiB -]{0,40}|\\PC{0,20}") {
+            match MachineSpec::read(std::slice::from_ref(&text), Some(&text)) {
+                Ok(described) => {
+                    for gpu in described.gpus.unwrap() {
+                        proptest::prop_assert!(gpu.free <= gpu.total);
+                    }
+                }
+                Err(sentence) => proptest::prop_assert!(!sentence.is_empty()),
+            }
+            if let Err(sentence) = MachineSpec::read(&[text], None) {
+                proptest::prop_assert!(!sentence.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn sixty_four_gpus_are_sixty_four() {
+        let texts = vec!["24GiB".to_owned(); 64];
+        assert_eq!(MachineSpec::read(&texts, None).unwrap().gpus.unwrap().len(), 64);
+    }
+}

@@ -1,0 +1,82 @@
+//! The caches as JSON and as Markdown.
+#![allow(clippy::format_push_string, reason = "a handout is written once; what reads best wins")]
+
+use serde_json::{Value, json};
+
+use super::{BlockKind, BlockMemory, CachesPage, CellCache};
+use crate::units::{Bytes, Tokens};
+
+impl CachesPage {
+    /// `{"kinds":[…],"stores":[…],"formats":[…],"planned","llama_cpp","ollama_engine"}`, sizes in bytes.
+    pub fn json(&self) -> Value {
+        let mut page = json!({ "page": "cache" });
+        if let (Value::Object(page), Ok(Value::Object(own))) = (&mut page, serde_json::to_value(self)) {
+            page.extend(own);
+        }
+        page
+    }
+
+    /// How many sequences there are, and of what length.
+    fn sequences_said(&self) -> String {
+        let tokens = Tokens(self.context);
+        match (self.sequences, self.unified) {
+            (1, _) => format!("One sequence of {tokens} tokens"),
+            (sequences, true) => format!("{sequences} sequences sharing {tokens} tokens"),
+            (sequences, false) => format!("{sequences} sequences of {tokens} tokens each"),
+        }
+    }
+
+    /// What each kind of block keeps, engine by engine, and the number formats.
+    pub fn markdown(&self) -> String {
+        let mut out = format!("# What the model caches\n\n{}; planned: {}.\n\n", self.sequences_said(), self.planned);
+        out += "| blocks | each stores | per token | planned | llama.cpp | Ollama engine |\n";
+        out += "| ---: | --- | ---: | ---: | ---: | ---: |\n";
+        for kind in &self.kinds {
+            let per_token = match kind.keeps {
+                BlockMemory::Tokens { per_token, .. } => per_token.to_string(),
+                _ => "—".to_owned(),
+            };
+            let or_none = |bytes: Option<Bytes>| bytes.map_or_else(|| "—".to_owned(), |bytes| bytes.to_string());
+            out += &format!(
+                "| {} | {} | {per_token} | {} | {} | {} |\n",
+                kind.blocks.len(),
+                kind.description(),
+                kind.planned,
+                or_none(kind.llama_cpp),
+                or_none(kind.ollama_engine.map(|own| own.bytes())),
+            );
+        }
+        out += "\n| cells of | blocks | cells per stream | streams | window | bytes |\n";
+        out += "| --- | ---: | ---: | ---: | ---: | ---: |\n";
+        for CellCache { whose, blocks, size, streams, window, bytes, .. } in &self.stores {
+            let window = window.map_or_else(|| "—".to_owned(), |window| Tokens(window).to_string());
+            out += &format!("| {} | {blocks} | {} | {streams} | {window} | {bytes} |\n", whose.title(), Tokens(*size));
+        }
+        out += "\n| type | block size | bytes per block | relative to f16 |\n| --- | ---: | ---: | ---: |\n";
+        for format in &self.formats {
+            let mark = if format.in_use { " (in use)" } else { "" };
+            out += &format!("| {}{mark} | {} | {} | {} |\n", format.ty, format.block, format.bytes, format.share);
+        }
+        out
+    }
+}
+
+impl BlockKind {
+    /// What one of these blocks keeps, in a few words.
+    pub fn description(&self) -> String {
+        match self.keeps {
+            BlockMemory::Tokens { attention, heads, kv_heads, k, v, window, .. } => {
+                let heads = match heads {
+                    0 => String::new(),
+                    heads => format!(", {heads} Q heads, {kv_heads} KV heads"),
+                };
+                let values = v.map_or_else(|| "no separate V".to_owned(), |v| format!("V {v}"));
+                let window = if window { ", sliding window" } else { "" };
+                format!("{attention:?}{heads}: K {k}, {values}{window}")
+            }
+            BlockMemory::State { bytes } => format!("a state of {bytes} per sequence, whatever its length"),
+            BlockMemory::Shared { owner } => format!("uses the cache of block {owner}"),
+            BlockMemory::Nothing => "nothing".to_owned(),
+        }
+    }
+}

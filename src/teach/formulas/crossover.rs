@@ -1,0 +1,278 @@
+//! Contests: a `max` whose winner depends on a knob. Where the other side takes over is found by evaluating both sides,
+//! with the knobs around it as the engine itself would set them.
+
+use serde::Serialize;
+
+use crate::engine::formulas::{
+    DEFAULT_BATCH, Expr, GraphRule, Letter, LetterValues, ModelTraits, PlanFormulas, TermRule,
+};
+use crate::plan::{GraphUse, Plan};
+use crate::settings::knob::Knob;
+use crate::settings::{InEffect, Settings};
+use crate::units::Bytes;
+
+/// Places that the lines are drawn through.
+const SAMPLES: usize = 64;
+/// Places that are looked at for a change of the winner, before it is narrowed down to the very value.
+const PROBES: usize = 256;
+/// As far as a knob is followed that nothing else bounds.
+const MAX_VALUE: u64 = 1 << 20;
+/// The same for sequences and for the batch.
+const MAX_SEQUENCES: u64 = 64;
+const MAX_BATCH: u64 = 1 << 16;
+
+/// A `max`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Crossover {
+    /// What it is the size of.
+    pub name: String,
+    /// Its result counts in this plan.
+    pub in_force: bool,
+    /// What is compared.
+    pub sides: Vec<CrossoverSide>,
+    /// Index into `sides` of the larger one.
+    pub winner: usize,
+    /// How it goes on as each knob is turned.
+    pub along: Vec<KnobCurve>,
+}
+
+/// A side of a contest.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CrossoverSide {
+    /// `attention`, `logits`, or the formula itself.
+    pub name: String,
+    /// Its size now.
+    pub size: u64,
+}
+
+/// A contest along a knob, the others held.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KnobCurve {
+    /// The knob.
+    #[serde(serialize_with = "named")]
+    pub knob: Knob,
+    /// Where it is now.
+    pub now: u64,
+    /// Where another side takes over.
+    pub crossings: Vec<CrossoverPoint>,
+    /// The sizes of all sides, at places that are evenly spread on a logarithmic scale.
+    pub samples: Vec<Sample>,
+}
+
+/// A change of the winner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CrossoverPoint {
+    /// The first value with another winner.
+    pub at: u64,
+    /// Index into the contest's sides of the winner from there on.
+    pub winner: usize,
+    /// The winner's size there.
+    pub size: u64,
+}
+
+/// All sides at one value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Sample {
+    /// The knob's value.
+    pub at: u64,
+    /// One size per side.
+    pub sizes: Vec<u64>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn named<S: serde::Serializer>(knob: &Knob, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(knob.name())
+}
+
+/// What is compared.
+enum Max<'a> {
+    Branches(&'a GraphRule),
+    Terms(&'a Expr, &'a Expr),
+}
+
+/// The contests of `plan` that some knob can decide.
+pub(super) fn crossovers(plan: &Plan, settings: &Settings, formulas: &PlanFormulas) -> Vec<Crossover> {
+    let knobs = KnobValues::of(formulas.traits, plan, settings);
+    let sizes = [
+        (GraphUse::Partial, "graph, some layers in RAM", formulas.partial),
+        (GraphUse::Full, "graph, all layers on GPU", formulas.full),
+    ];
+    let mut contests = Vec::new();
+    for (when, name, rule) in sizes {
+        let Some(rule) = rule else { continue };
+        let in_force = when == plan.graph.used;
+        let inner = rule.always.iter().chain(rule.choices.iter().flat_map(|choice| choice.parts));
+        let inner = inner.filter_map(|part| Some((format!("{name}: {}", part.name), larger_in(part)?)));
+        let outer = (rule.choices.len() > 1).then(|| (name.to_owned(), Max::Branches(rule)));
+        let found = outer.into_iter().chain(inner);
+        contests.extend(found.filter_map(|(name, max)| knobs.contest(name, in_force, &max, &formulas.values)));
+    }
+    contests.sort_by_key(|contest| !contest.in_force);
+    contests
+}
+
+/// The first `max` within a term.
+fn larger_in(part: &TermRule) -> Option<Max<'_>> {
+    fn find(expr: &Expr) -> Option<Max<'_>> {
+        match expr {
+            Expr::Max(a, b) => Some(Max::Terms(a, b)),
+            Expr::Sum(parts) | Expr::Product(parts) => parts.iter().find_map(find),
+            Expr::Difference(a, b) | Expr::Quotient(a, b) => find(a).or_else(|| find(b)),
+            Expr::Elements(count) => find(count),
+            Expr::Number(_) | Expr::Letter(_) => None,
+        }
+    }
+    find(&part.bytes)
+}
+
+impl Max<'_> {
+    fn sizes(&self, values: &LetterValues) -> Option<Vec<u64>> {
+        match self {
+            Self::Branches(rule) => rule.contenders(values).ok(),
+            Self::Terms(a, b) => Some(vec![a.value(values).ok()?, b.value(values).ok()?]),
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Branches(rule) => rule.choices.iter().map(|choice| choice.name.to_owned()).collect(),
+            Self::Terms(a, b) => vec![a.formula(), b.formula()],
+        }
+    }
+}
+
+/// The first of the largest.
+fn winner(sizes: &[u64]) -> usize {
+    let largest = sizes.iter().max();
+    sizes.iter().position(|size| Some(size) == largest).unwrap_or(0)
+}
+
+/// The knobs around the one that is turned, by the engine's own rules.
+#[allow(clippy::struct_excessive_bools, reason = "answers to independent questions")]
+struct KnobValues<'a> {
+    effect: &'a InEffect,
+    /// The batch that is asked for.
+    batch: u64,
+    raw: bool,
+    embedding: bool,
+    vision: bool,
+    one_sequence: bool,
+    context_train: Option<u64>,
+}
+
+impl<'a> KnobValues<'a> {
+    fn of(traits: ModelTraits, plan: &'a Plan, settings: &Settings) -> Self {
+        let ModelTraits { embedding, vision, one_sequence } = traits;
+        Self {
+            effect: &plan.settings,
+            batch: settings.batch.unwrap_or(DEFAULT_BATCH),
+            raw: settings.raw,
+            embedding,
+            vision: vision || settings.projector > Bytes::ZERO,
+            one_sequence,
+            context_train: plan.model.context_train.filter(|_| !settings.raw),
+        }
+    }
+
+    fn contest(&self, name: String, in_force: bool, max: &Max<'_>, values: &LetterValues) -> Option<Crossover> {
+        let sizes = max.sizes(values)?;
+        let along = [Knob::Context, Knob::Batch, Knob::Parallel].into_iter();
+        let along: Vec<KnobCurve> = along.filter_map(|knob| self.along(knob, max, values)).collect();
+        if along.is_empty() {
+            return None;
+        }
+        let winner = winner(&sizes);
+        let sides = max.names().into_iter().zip(sizes).map(|(name, size)| CrossoverSide { name, size }).collect();
+        Some(Crossover { name, in_force, sides, winner, along })
+    }
+
+    /// None where the knob cannot be turned, or nothing depends on it.
+    fn along(&self, knob: Knob, max: &Max<'_>, values: &LetterValues) -> Option<KnobCurve> {
+        let (from, to) = self.range(knob)?;
+        let sizes = |at: u64| max.sizes(&self.letters(knob, at, values));
+        let samples: Vec<Sample> =
+            spread(from, to, SAMPLES).into_iter().filter_map(|at| Some(Sample { at, sizes: sizes(at)? })).collect();
+        if samples.windows(2).all(|pair| pair[0].sizes == pair[1].sizes) {
+            return None;
+        }
+        let winner_at = |at: u64| sizes(at).map(|sizes| winner(&sizes));
+        let mut crossings = Vec::new();
+        let looks = spread(from, to, PROBES);
+        for (&low, &high) in looks.iter().zip(looks.iter().skip(1)) {
+            let (before, after) = (winner_at(low)?, winner_at(high)?);
+            if before == after {
+                continue;
+            }
+            let (mut low, mut high) = (low, high);
+            while high - low > 1 {
+                let middle = low + (high - low) / 2;
+                if winner_at(middle)? == before { low = middle } else { high = middle }
+            }
+            let size = sizes(high)?.into_iter().max().unwrap_or(0);
+            crossings.push(CrossoverPoint { at: high, winner: winner_at(high)?, size });
+        }
+        Some(KnobCurve { knob, now: self.now(knob), crossings, samples })
+    }
+
+    const fn now(&self, knob: Knob) -> u64 {
+        match knob {
+            Knob::Batch => self.effect.batch,
+            Knob::Parallel => self.effect.parallel,
+            _ => self.effect.ctx,
+        }
+    }
+
+    /// The values that the engine accepts.
+    fn range(&self, knob: Knob) -> Option<(u64, u64)> {
+        let (from, to) = match knob {
+            Knob::Context => {
+                let least = if self.raw {
+                    1
+                } else if self.vision {
+                    2048
+                } else {
+                    4
+                };
+                (least, self.context_train.unwrap_or(MAX_VALUE))
+            }
+            // whole contexts are read at once
+            Knob::Batch if self.embedding => return None,
+            Knob::Batch if self.raw => (1, MAX_BATCH),
+            Knob::Batch => (1, self.effect.ctx.min(MAX_BATCH)),
+            Knob::Parallel if self.one_sequence && !self.raw => return None,
+            Knob::Parallel => (1, MAX_SEQUENCES),
+            _ => return None,
+        };
+        (from < to).then_some((from, to))
+    }
+
+    /// The letters with `knob` at `at`.
+    fn letters(&self, knob: Knob, at: u64, values: &LetterValues) -> LetterValues {
+        let (mut ctx, mut batch, mut parallel) = (self.effect.ctx, self.effect.batch, self.effect.parallel);
+        match knob {
+            Knob::Context => {
+                ctx = at;
+                batch = if self.raw { self.batch } else { self.batch.min(ctx) };
+                if self.embedding {
+                    batch = batch.max(ctx);
+                }
+            }
+            Knob::Batch => batch = at,
+            _ => parallel = at,
+        }
+        let total = ctx.wrapping_mul(parallel);
+        values.clone().with(Letter::B, batch).with(Letter::C, total).with(Letter::Np, parallel)
+    }
+}
+
+/// `count` values from `from` to `to`, both among them, evenly on a logarithmic scale; fewer where they would repeat.
+fn spread(from: u64, to: u64, count: usize) -> Vec<u64> {
+    let ratio = to as f64 / from.max(1) as f64;
+    let last = count.max(2) - 1;
+    let place = |step: usize| (from as f64 * ratio.powf(step as f64 / last as f64)).round() as u64;
+    let mut places: Vec<u64> = (0..=last).map(|step| place(step).clamp(from, to)).collect();
+    places.extend([from, to]);
+    places.sort_unstable();
+    places.dedup();
+    places
+}

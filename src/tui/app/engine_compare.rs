@@ -1,0 +1,78 @@
+//! Another engine beside the one in force: the same model, machine and knobs.
+
+use super::update::scrolled;
+use super::{App, Mode};
+use crate::engine::{self, EngineVersion};
+use crate::plan::Plan;
+use crate::tui::action::Command;
+
+/// The state of the page.
+#[derive(Clone, Debug)]
+pub struct EngineComparison {
+    /// The other engine.
+    pub choice: EngineVersion,
+    /// Its plan, or why it makes none.
+    pub plan: Result<Box<Plan>, String>,
+    /// Lines that are scrolled away above.
+    pub scroll: u16,
+}
+
+impl App {
+    /// Opens the page with the next engine that is another one, whatever the release.
+    pub(super) fn open_engine_compare(&mut self) {
+        let (choices, now) = (EngineVersion::all(), self.choice());
+        let here = choices.iter().position(|&choice| choice == now).unwrap_or(0);
+        let mut others = choices.iter().cycle().skip(here + 1).take(choices.len());
+        if let Some(&other) = others.find(|choice| choice.engine != now.engine) {
+            self.put_engine_compare(other, 0);
+        }
+    }
+
+    /// Plans anew what stands beside, where something does.
+    pub(super) fn renew_engine_compare(&mut self) {
+        if let Mode::EngineCompare(page) = &self.mode {
+            let (choice, scroll) = (page.choice, page.scroll);
+            self.put_engine_compare(choice, scroll);
+        }
+    }
+
+    fn put_engine_compare(&mut self, choice: EngineVersion, scroll: u16) {
+        let Some(model) = &self.model else {
+            self.notice = Some("There is no plan yet: open a model with o.".to_owned());
+            return;
+        };
+        let mut settings = self.settings.clone();
+        let knobs = choice.engine.facts().knobs(&self.scene());
+        self.knobs.stashed.clone().switch_knobs(&mut settings, &self.knobs.offered, &knobs);
+        choice.apply(&mut settings);
+        let plan = engine::plan(choice.engine, model, &self.machine, &settings);
+        let plan = plan.map(Box::new).map_err(|error| error.to_string());
+        self.mode = Mode::EngineCompare(Box::new(EngineComparison { choice, plan, scroll }));
+    }
+
+    pub(super) fn press_on_engine_compare(&mut self, mut page: Box<EngineComparison>, command: Command) {
+        let others: Vec<EngineVersion> =
+            EngineVersion::all().into_iter().filter(|&choice| choice != self.choice()).collect();
+        let at = others.iter().position(|&choice| choice == page.choice).unwrap_or(0);
+        let to = match command {
+            Command::Back => return,
+            Command::Help => {
+                self.mode = Mode::Help(0);
+                return;
+            }
+            Command::Enter => {
+                self.choose(page.choice);
+                return;
+            }
+            Command::Less => at.saturating_sub(1),
+            Command::More => at + 1,
+            _ => {
+                page.scroll = scrolled(page.scroll, command);
+                self.mode = Mode::EngineCompare(page);
+                return;
+            }
+        };
+        let choice = others.get(to).copied().unwrap_or(page.choice);
+        self.put_engine_compare(choice, page.scroll);
+    }
+}

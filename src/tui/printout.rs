@@ -1,0 +1,84 @@
+//! A page of the teach screen drawn without a terminal: what is printed, and what becomes a picture.
+
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::Rect;
+
+use super::action::Action;
+use super::app::{App, InitialState, Mode};
+use super::effect::Effect;
+use super::theme::{Glyphs, Hue, glyphs};
+use super::view;
+use super::widget::row_writer::{RowWriter, wrap};
+use crate::teach::Topic;
+
+/// Squares of the caches that are filled on paper: some windows have moved on by then.
+const FILLED: u64 = 240;
+
+/// The page of `topic` under a heading: the model, who plans it, the machine, and the knobs in effect.
+///
+/// # Errors
+/// Why there is nothing to show, in one sentence.
+pub fn draw(start: InitialState, topic: Topic) -> Result<Buffer, String> {
+    let mut buffer = Buffer::empty(Rect::new(0, 0, start.size.0, start.size.1));
+    let mut app = App::new(start);
+    // what waits for a person, or would mark what changed, has no place on paper
+    drop(app.refresh());
+    if let Some(refused) = &app.refused {
+        return Err(refused.to_string());
+    }
+    for effect in app.teach(topic) {
+        let Effect::Teach(lesson) = effect else { continue };
+        let answer = lesson.answer();
+        if let Action::PageReady { result: Err(why), .. } = &answer {
+            return Err(why.clone());
+        }
+        drop(app.update(answer));
+    }
+    if let Mode::Teach(teach) = &mut app.mode {
+        // on paper there are no steps to go: the last of a schedule holds them all
+        teach.schedule.step = usize::MAX;
+        teach.caches.steps = FILLED;
+        teach.lessons.answered = true;
+    }
+    app.change.before = None;
+    let area = buffer.area;
+    let heading = heading(&app, &mut buffer);
+    if let Mode::Teach(teach) = &app.mode {
+        let below = Rect { y: area.y + heading, height: area.height.saturating_sub(heading), ..area };
+        view::teach::page(&app, teach, below, &mut buffer);
+    }
+    if app.theme.look.glyphs == Glyphs::Ascii {
+        glyphs::to_ascii(&mut buffer);
+    }
+    Ok(buffer)
+}
+
+/// Writes the heading; gives back how many rows it has.
+fn heading(app: &App, buffer: &mut Buffer) -> u16 {
+    let Some(plan) = &app.plan else { return 0 };
+    let model = [Some(plan.model.name.clone()), plan.model.file_type.clone()].into_iter().flatten();
+    let gpus = app.machine.gpus.iter().map(|gpu| gpu.name.clone());
+    let machine = gpus.chain([format!("{} of RAM", app.machine.ram.total)]).collect::<Vec<_>>().join(" + ");
+    let who = [plan.engine.title().to_owned(), machine];
+    let line = model.chain(who).collect::<Vec<_>>().join(" · ");
+    let knobs = app.knobs.offered.iter().map(|knob| format!("{} {}", knob.title(), knob.show(knob.in_effect(plan))));
+    let knobs = knobs.collect::<Vec<_>>().join(" · ");
+    let area = buffer.area;
+    let mut row = 0;
+    for (text, ink) in [(line, app.theme.bold(Hue::Text)), (knobs, app.theme.ink(Hue::Dim))] {
+        for line in wrap(&text, area.width.saturating_sub(2)) {
+            RowWriter::new(buffer, area, row).skip(1).put(&line, ink);
+            row += 1;
+        }
+    }
+    row
+}
+
+/// What is on a drawn screen, line by line, without spaces at line ends.
+pub fn text(buffer: &Buffer) -> String {
+    let rows = buffer.area.top()..buffer.area.bottom();
+    let line = |y: u16| -> String {
+        (buffer.area.left()..buffer.area.right()).filter_map(|x| buffer.cell((x, y))).map(Cell::symbol).collect()
+    };
+    rows.map(|y| line(y).trim_end().to_owned() + "\n").collect()
+}

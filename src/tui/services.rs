@@ -1,0 +1,135 @@
+//! The world as it is: files, folders, stores.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::effect::Services;
+use crate::hardware::saved::{SavedMachine, SavedMachines};
+use crate::library::{self, Item, ModelStatus, SurveyRequest};
+use crate::machine::Machine;
+use crate::source::recent::{self, Recent};
+use crate::source::{self, Package, ProgressCallback, Roots};
+
+/// Most paths that are offered.
+const MAX_PATHS: usize = 200;
+
+/// This computer.
+pub struct LocalServices;
+
+impl Services for LocalServices {
+    fn load(&self, reference: &str, watch: &mut ProgressCallback<'_>) -> Result<Package, String> {
+        let opened = source::load(reference, &Roots::of_this_machine(), watch);
+        opened.and_then(|opened| opened.package(watch)).map_err(|error| error.to_string())
+    }
+
+    fn add_recent(&self, reference: &str) -> Result<(), String> {
+        let Some(file) = Roots::of_this_machine().recent else { return Ok(()) };
+        let reference = recent::reference(reference);
+        let kept = Recent::new(&file).add(&reference);
+        kept.map_err(|error| {
+            format!("'{reference}' could not be added to the recent models: '{}': {error}", file.display())
+        })
+    }
+
+    fn list_models(&self) -> Vec<Item> {
+        library::local_models(&Roots::of_this_machine(), None)
+    }
+
+    fn running(&self, known: &[String]) -> Result<Vec<Item>, String> {
+        library::running(&Roots::of_this_machine(), known, &mut source::no_progress)
+    }
+
+    fn survey(
+        &self,
+        items: &[Arc<Item>],
+        question: &SurveyRequest,
+        tell: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
+    ) {
+        library::survey(items, question, &Roots::of_this_machine(), tell);
+    }
+
+    fn machines(&self) -> Result<Vec<SavedMachine>, String> {
+        SavedMachines::here()?.list()
+    }
+
+    fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String> {
+        let path = SavedMachines::here()?.save(name, machine)?;
+        Ok(format!("Saved in {}; --machine '{name}' plans for it.", path.display()))
+    }
+
+    fn save(&self, path: &str, text: &str) -> Result<PathBuf, String> {
+        let place = expand_home(Path::new(path));
+        let mut file = File::create_new(&place).map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => format!("'{path}' already exists: choose another name."),
+            _ => format!("'{path}' cannot be written: {error}."),
+        })?;
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
+        written.map_err(|error| format!("'{path}' could not be written completely: {error}."))?;
+        // told in full: the planner does not show in which folder it was started
+        Ok(place.canonicalize().unwrap_or(place))
+    }
+
+    fn complete(&self, typed: &str) -> Vec<String> {
+        let (shown, start) = match typed.rfind('/') {
+            Some(slash) => typed.split_at(slash + 1),
+            None => ("", typed),
+        };
+        let folder = if shown.is_empty() { PathBuf::from(".") } else { expand_home(Path::new(shown)) };
+        // a folder that cannot be read has nothing to offer
+        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+        let mut paths: Vec<String> = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let hidden = name.starts_with('.') && !start.starts_with('.');
+                let folder = entry.path().is_dir();
+                let wanted = folder || name.to_lowercase().ends_with(".gguf");
+                let slash = if folder { "/" } else { "" };
+                (name.starts_with(start) && wanted && !hidden).then(|| format!("{shown}{name}{slash}"))
+            })
+            .collect();
+        paths.sort_unstable();
+        paths.truncate(MAX_PATHS);
+        paths
+    }
+}
+
+/// `path` with the home folder in place of a leading `~`.
+fn expand_home(path: &Path) -> PathBuf {
+    match path.strip_prefix("~") {
+        Ok(rest) => directories::BaseDirs::new().map_or_else(|| path.to_owned(), |dirs| dirs.home_dir().join(rest)),
+        Err(_) => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_completed_to_folders_and_models() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["llama.gguf", "llama.txt", ".hidden.gguf"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("library")).unwrap();
+        let base = format!("{}/", folder.path().display());
+        assert_eq!(LocalServices.complete(&base), [format!("{base}library/"), format!("{base}llama.gguf")]);
+        assert_eq!(LocalServices.complete(&format!("{base}ll")), [format!("{base}llama.gguf")]);
+        assert!(LocalServices.complete("/no such folder/").is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_never_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.md").display().to_string();
+        let saved = LocalServices.save(&path, "one\n").unwrap();
+        assert_eq!(fs::read_to_string(saved).unwrap(), "one\n");
+        assert_eq!(LocalServices.save(&path, "two\n"), Err(format!("'{path}' already exists: choose another name.")));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one\n");
+        let nowhere = LocalServices.save(&format!("{path}/below"), "").unwrap_err();
+        assert!(nowhere.contains("cannot be written"), "{nowhere}");
+    }
+}

@@ -1,0 +1,32 @@
+//! What stands behind a page is dimmed, so that the page is read and the planner is still seen.
+
+use ratatui::buffer::Buffer;
+use ratatui::style::{Color, Modifier};
+
+use super::palette::{ColourDepth, Hue, Tone};
+use super::{Appearance, Theme};
+
+/// How much of a colour is left.
+const LEFT: f64 = 0.42;
+
+/// Dims everything in `buffer`.
+pub fn dim(buffer: &mut Buffer, theme: Theme) {
+    let Appearance { tone, depth, .. } = theme.look;
+    for cell in &mut buffer.content {
+        cell.modifier.remove(Modifier::BOLD);
+        if depth == ColourDepth::True && tone != Tone::Mono {
+            cell.fg = faded(cell.fg, tone).unwrap_or_else(|| theme.colour(Hue::Border));
+            cell.bg = faded(cell.bg, tone).unwrap_or(Color::Reset);
+        } else {
+            cell.modifier.insert(Modifier::DIM);
+        }
+    }
+}
+
+/// `colour` nearer to the paper; nothing where the terminal's own colour is meant.
+fn faded(colour: Color, tone: Tone) -> Option<Color> {
+    let Color::Rgb(r, g, b) = colour else { return None };
+    let (paper_r, paper_g, paper_b) = if tone == Tone::Light { (0xFB, 0xFC, 0xFD) } else { (0x11, 0x16, 0x1D) };
+    let mix = |part: u8, paper: u8| (f64::from(part) * LEFT + f64::from(paper) * (1.0 - LEFT)).round() as u8;
+    Some(Color::Rgb(mix(r, paper_r), mix(g, paper_g), mix(b, paper_b)))
+}

@@ -1,0 +1,86 @@
+//! The same model on several machines, side by side.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+use crate::answer::machines::MachineResult;
+use crate::plan::{DevicePlan, Plan};
+use crate::tui::app::App;
+use crate::tui::app::machine::compare::MachineComparison;
+use crate::tui::theme::Hue;
+use crate::tui::view::verdict::sign;
+use crate::tui::widget::panel;
+use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
+use crate::units::{Bytes, Tokens};
+
+/// Cells of the rows' titles, and the most that a column takes.
+const TITLES: u16 = 13;
+const COLUMN: u16 = 26;
+
+/// Rows above the table: a machine's name, two of what it is, and a blank one.
+const HEAD: u16 = 4;
+
+/// A row: its title, and what it says of a machine, in which colour.
+type CompareRow = (&'static str, fn(&MachineResult, &Plan) -> (String, Hue));
+
+const ROWS: [CompareRow; 8] = [
+    ("verdict", |_, plan| verdict(plan)),
+    ("on GPU", |_, plan| (format!("{} of {}", plan.on_gpus(), plan.layers.len()), Hue::Text)),
+    ("context", |_, plan| (Tokens(plan.settings.ctx).to_string(), Hue::Text)),
+    ("max context", |on, _| (on.context.map_or_else(|| "–".to_owned(), |most| Tokens(most).to_string()), Hue::Focus)),
+    ("GPU used", |_, plan| (plan.totals.gpu.to_string(), Hue::Text)),
+    ("GPU left", |_, plan| (left(plan.gpus()).to_string(), Hue::Text)),
+    ("RAM used", |_, plan| (plan.totals.cpu.to_string(), Hue::Text)),
+    ("RAM left", |_, plan| (left(std::slice::from_ref(plan.cpu())).to_string(), Hue::Text)),
+];
+
+fn verdict(plan: &Plan) -> (String, Hue) {
+    let (mark, hue) = sign(plan.fit_status());
+    (format!("{mark} {}", plan.fit_status().headline()), hue)
+}
+
+fn left(devices: &[DevicePlan]) -> Bytes {
+    devices.iter().map(DevicePlan::left).sum()
+}
+
+/// Draws the page.
+pub fn draw(app: &App, compare: &MachineComparison, buffer: &mut Buffer) {
+    let theme = app.theme;
+    let count = compare.machines.len().max(1) as u16;
+    let place = app.regions.overlay((TITLES + count * COLUMN + 6).max(58), ROWS.len() as u16 + HEAD + 4);
+    let inner = panel::overlay(buffer, place, "Side by side", "Esc back", theme);
+    let column = (inner.width.saturating_sub(TITLES) / count).min(COLUMN);
+    let cell = |at: u16| Rect { x: inner.x + TITLES + at * column, width: column.saturating_sub(1), ..inner };
+    for (row, (title, _)) in ROWS.iter().enumerate() {
+        RowWriter::new(buffer, inner, row as u16 + HEAD).put(title, theme.ink(Hue::Dim));
+    }
+    for (at, (name, machine)) in (0..count).zip(&compare.machines) {
+        RowWriter::new(buffer, cell(at), 0).put(name, theme.bold(Hue::Focus));
+        let is = wrap(&machine.to_string(), cell(at).width);
+        for (row, from) in (1..HEAD - 1).zip(0..is.len()) {
+            // what has no room any more goes on the last of them, shortened
+            let to = if row == HEAD - 2 { is.len() } else { from + 1 };
+            let text = shortened(&is[from..to].join(" "), cell(at).width);
+            RowWriter::new(buffer, cell(at), row).put(&text, theme.ink(Hue::Dim));
+        }
+        let Some(answers) = &compare.answers else {
+            RowWriter::new(buffer, cell(at), HEAD).put("planning…", theme.ink(Hue::Dim));
+            continue;
+        };
+        let Some(on) = answers.get(usize::from(at)) else { continue };
+        match &on.plan {
+            Ok(plan) => {
+                for (row, (_, say)) in ROWS.iter().enumerate() {
+                    let (text, hue) = say(on, plan);
+                    let ink = if hue == Hue::Text { theme.ink(hue) } else { theme.bold(hue) };
+                    RowWriter::new(buffer, cell(at), row as u16 + HEAD).put(&text, ink);
+                }
+            }
+            Err(why) => drop(RowWriter::new(buffer, cell(at), HEAD).put(why, theme.ink(Hue::Over))),
+        }
+    }
+    let said = "max context: the largest with all layers on GPU";
+    if width(said) <= inner.width {
+        RowWriter::new(buffer, inner, ROWS.len() as u16 + HEAD + 1).put(said, theme.ink(Hue::Dim));
+    }
+}

@@ -1,0 +1,145 @@
+//! Why a layer is where it is: the inequality that decided, the changes that would decide otherwise, and what took the
+//! memory.
+
+use ratatui::buffer::Buffer;
+use ratatui::text::Span;
+
+use super::explain::capital;
+use super::layers::{device_name, layer_name};
+use super::page::TextPage;
+use crate::answer::why::{self, Inequality, LayerAnswer};
+use crate::answer::{Goal, Remedy};
+use crate::plan::{Plan, Why};
+use crate::tui::app::App;
+use crate::tui::app::advice::{AnswerState, WhyPage};
+use crate::tui::theme::Hue;
+
+/// Screens of so many rows have room for the inequality line by line.
+const ROOMY: u16 = 32;
+/// Cells of a name, and of an amount.
+const NAMES: usize = 36;
+const AMOUNT: usize = 10;
+
+/// Draws the page.
+pub fn draw(app: &App, because: &WhyPage, buffer: &mut Buffer) {
+    let Some(plan) = &app.plan else { return };
+    let Some(answer) = why::layer(plan, because.layer) else { return };
+    let mut page = TextPage::new(app);
+    reason(app, plan, &answer, &mut page);
+    remedies(app, plan, because, &mut page);
+    memory_users(app, plan, &mut page);
+    page.blank();
+    page.text(&plan.source(), Hue::Dim);
+    let title = format!("{} is {}", capital(&layer_name(plan, because.layer)), home(plan, because.layer));
+    page.draw(app, &title, because.scroll, buffer);
+}
+
+/// `on GPU0`, `in RAM`
+fn home(plan: &Plan, layer: usize) -> String {
+    match plan.layers.get(layer).map_or("RAM", |layer| device_name(plan, layer.device)) {
+        "RAM" => "in RAM".to_owned(),
+        gpu => format!("on {gpu}"),
+    }
+}
+
+fn reason(app: &App, plan: &Plan, answer: &LayerAnswer, page: &mut TextPage) {
+    match answer.inequality.as_ref().filter(|_| app.regions.screen.height >= ROOMY) {
+        Some(inequality) => ledger(app, plan, answer, inequality, page),
+        None => page.text(&answer.reason, Hue::Text),
+    }
+    if let Some(refusal) = &plan.refusal {
+        page.text(refusal, Hue::Over);
+    }
+}
+
+/// The inequality, line by line.
+fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality, page: &mut TextPage) {
+    let theme = app.theme;
+    let mut line = |sign: &str, name: &str, bytes: crate::units::Bytes, strong: bool| {
+        let ink = if strong { theme.bold(Hue::Text) } else { theme.ink(Hue::Text) };
+        page.line(ratatui::text::Line::from(vec![
+            Span::styled(format!("{sign} {name:<NAMES$}"), theme.ink(if strong { Hue::Text } else { Hue::Dim })),
+            Span::styled(format!("{:>AMOUNT$}", bytes.to_string()), ink),
+        ]));
+    };
+    line(" ", &format!("free on {}", inequality.device), inequality.free, false);
+    for part in &inequality.kept {
+        line("−", &part.name, part.bytes, false);
+    }
+    match inequality.placed {
+        0 => {}
+        1 => line("−", "1 layer already placed", inequality.placed_bytes, false),
+        n => line("−", &format!("{n} layers already placed"), inequality.placed_bytes, false),
+    }
+    line("=", "left for this layer", inequality.room, true);
+    line(" ", "needed by this layer", answer.needed, true);
+    let (text, hue) = if inequality.enough {
+        ("✓ The layer fits.", Hue::Fine)
+    } else if inequality.room < answer.needed {
+        ("✗ The layer does not fit.", Hue::Over)
+    } else {
+        ("✗ There is no space left for the layer.", Hue::Over)
+    };
+    page.text(text, hue);
+    // then it was not this that decided
+    if plan.layers.get(answer.index).is_some_and(|layer| layer.why == Why::OutputDropped) {
+        page.text(&answer.reason, Hue::Text);
+    }
+}
+
+fn remedies(app: &App, plan: &Plan, because: &WhyPage, page: &mut TextPage) {
+    let theme = app.theme;
+    let all_there = why::nothing_to_move(plan);
+    let in_ram = plan.layers.get(because.layer).is_some_and(|layer| device_name(plan, layer.device) == "RAM");
+    page.heading(if in_ram { "Changes that move it to GPU" } else { "Changes that move all layers to GPU" });
+    for (at, offer) in because.remedies.iter().enumerate() {
+        let chosen = at == because.chosen;
+        let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
+        let brings = brings(plan, offer);
+        let room = usize::from(page.columns()).saturating_sub(2 + brings.chars().count() + 2);
+        let mut text = offer.change.to_string();
+        if text.chars().count() > room {
+            text = text.chars().take(room.saturating_sub(1)).collect::<String>() + "…";
+        }
+        page.choice(
+            chosen,
+            vec![Span::styled(format!("{text:<room$}  "), ink), Span::styled(brings, theme.ink(Hue::Fine))],
+        );
+    }
+    let text = match (because.progress, because.remedies.is_empty()) {
+        (AnswerState::Working, _) => "Testing changes…",
+        (AnswerState::Done, true) => all_there.unwrap_or(if plan.gpus().is_empty() {
+            "There is no GPU to move it to."
+        } else {
+            "No single change moves it to GPU."
+        }),
+        (AnswerState::Done, false) => "Each was tested. Enter applies the selected one, u undoes it.",
+    };
+    page.text(text, Hue::Dim);
+}
+
+/// `all 33 layers`, or `this layer, 28 of 33`.
+fn brings(plan: &Plan, offer: &Remedy) -> String {
+    let all = plan.layers.len();
+    match offer.goal {
+        Goal::All => format!("all {all} layers"),
+        Goal::Layer(_) => format!("this layer, {} of {all}", offer.offloaded),
+        Goal::AtLeast(_) => format!("{} of {all} layers", offer.offloaded),
+    }
+}
+
+fn memory_users(app: &App, plan: &Plan, page: &mut TextPage) {
+    let memory_users = why::memory_users(plan);
+    if memory_users.is_empty() {
+        return;
+    }
+    page.heading("What uses the GPU memory");
+    for taker in memory_users {
+        let device = format!("{:<6}", taker.device);
+        page.line(ratatui::text::Line::from(vec![
+            Span::styled(device, app.theme.ink(Hue::Dim)),
+            Span::styled(format!("{:<width$}", taker.name, width = NAMES - 4), app.theme.ink(Hue::Text)),
+            Span::styled(format!("{:>AMOUNT$}", taker.bytes.to_string()), app.theme.ink(Hue::Text)),
+        ]));
+    }
+}

@@ -1,0 +1,202 @@
+//! Writes along one row and never past its end.
+
+use std::borrow::Cow;
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Span;
+use textwrap::core::Word;
+use textwrap::{Options, WordSeparator, WordSplitter};
+
+/// Number of cells that `text` takes.
+pub fn width(text: &str) -> u16 {
+    Span::raw(text).width().min(usize::from(u16::MAX)) as u16
+}
+
+/// A pen on one row of a buffer.
+pub struct RowWriter<'a> {
+    buffer: &'a mut Buffer,
+    x: u16,
+    y: u16,
+    end: u16,
+}
+
+impl<'a> RowWriter<'a> {
+    /// At the left end of row `row` of `area`, counted from its top; a row outside writes nothing.
+    pub fn new(buffer: &'a mut Buffer, area: Rect, row: u16) -> Self {
+        let area = area.intersection(buffer.area);
+        let y = area.y.saturating_add(row);
+        let end = if row < area.height { area.right() } else { area.x };
+        Self { x: area.x, y, end, buffer }
+    }
+
+    /// Cells left on the row.
+    pub const fn room(&self) -> u16 {
+        self.end.saturating_sub(self.x)
+    }
+
+    /// The column where the next character goes.
+    pub const fn x(&self) -> u16 {
+        self.x
+    }
+
+    /// Writes `text`; what does not fit ends in an ellipsis.
+    pub fn put(&mut self, text: &str, style: Style) -> &mut Self {
+        let room = self.room();
+        if room == 0 {
+            return self;
+        }
+        let (x, _) = self.buffer.set_stringn(self.x, self.y, text, usize::from(room), style);
+        if width(text) > room
+            && let Some(cell) = self.buffer.cell_mut((self.end - 1, self.y))
+        {
+            cell.set_symbol("…").set_style(style);
+        }
+        self.x = x;
+        self
+    }
+
+    /// Writes `text` at the right end of the row, if it fits behind what is there already with a space between.
+    pub fn right(&mut self, text: &str, style: Style) -> &mut Self {
+        let wanted = width(text);
+        if wanted < self.room() || (wanted == self.room() && wanted > 0) {
+            self.end -= wanted;
+            self.buffer.set_stringn(self.end, self.y, text, usize::from(wanted), style);
+        }
+        self
+    }
+
+    /// Leaves `cells` blank.
+    pub const fn skip(&mut self, cells: u16) -> &mut Self {
+        let x = self.x.saturating_add(cells);
+        self.x = if x > self.end { self.end } else { x };
+        self
+    }
+
+    /// Goes to column `x`, counted from the left end of the buffer, never back.
+    pub const fn to(&mut self, x: u16) -> &mut Self {
+        if x > self.x {
+            self.x = if x > self.end { self.end } else { x };
+        }
+        self
+    }
+}
+
+/// `text` in at most `cells` cells: whole, or cut after a word with an ellipsis behind it; in the middle of a word only
+/// where the first is too long.
+pub fn shortened(text: &str, cells: u16) -> String {
+    if width(text) <= cells {
+        return text.to_owned();
+    }
+    let fits = |end: &usize| width(&text[..*end]) < cells;
+    let words = text.match_indices(' ').map(|(end, _)| end).take_while(fits).last();
+    let letters = || text.char_indices().map(|(end, _)| end).take_while(fits).last();
+    match words.or_else(letters) {
+        Some(end) => format!("{}…", text[..end].trim_end_matches([',', '·', ' '])),
+        None => String::new(),
+    }
+}
+
+/// `name` and `fact` in at most `cells` cells. The fact stays whole as long as some letters of the name have room.
+pub fn named(name: &str, fact: &str, cells: u16) -> String {
+    /// Letters that a name is still known by, and the ellipsis.
+    const LEAST: u16 = 6;
+    let room = cells.saturating_sub(width(fact));
+    if width(name).saturating_add(width(fact)) <= cells {
+        return format!("{name}{fact}");
+    }
+    if room < LEAST { shortened(name, cells) } else { shortened(name, room) + fact }
+}
+
+/// Breaks `text` into lines of at most `cells` cells, at spaces where there are any, but not between a number and its
+/// unit.
+pub fn wrap(text: &str, cells: u16) -> Vec<String> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let options = Options::new(usize::from(cells.max(1)))
+        .word_separator(WordSeparator::Custom(words))
+        .word_splitter(WordSplitter::NoHyphenation);
+    textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
+}
+
+/// The words of `text`, each number with its unit.
+fn words(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "GB", "%"];
+    let mut words = text.split_inclusive(' ').peekable();
+    let mut start = 0;
+    Box::new(std::iter::from_fn(move || {
+        let mut end = start;
+        while let Some(word) = words.next() {
+            end += word.len();
+            let unit = words.peek().map(|next| next.trim_end_matches([' ', ',', '.', ':', ';', ')']));
+            if !(word.trim_end().ends_with(|c: char| c.is_ascii_digit()) && unit.is_some_and(|u| UNITS.contains(&u))) {
+                break;
+            }
+        }
+        let word = text.get(start..end).filter(|word| !word.is_empty());
+        start = end;
+        word.map(Word::from)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn text_stays_on_its_row() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 2));
+        RowWriter::new(&mut buffer, Rect::new(2, 0, 4, 1), 0).put("abcdef", Style::new());
+        RowWriter::new(&mut buffer, Rect::new(2, 0, 4, 1), 1).put("hidden", Style::new());
+        RowWriter::new(&mut buffer, Rect::new(40, 40, 4, 1), 0).put("outside", Style::new()).right("x", Style::new());
+        assert_eq!(buffer, Buffer::with_lines(["  abc…  ", "        "]));
+    }
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrap("all 33 layers are on it", 10), ["all 33", "layers are", "on it"]);
+        assert_eq!(wrap("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(wrap("模型 千問", 5), ["模型", "千問"]);
+        assert!(wrap("", 0).is_empty());
+        assert_eq!(wrap("all of 64.0 GiB, or 3 %", 12), ["all of", "64.0 GiB, or", "3 %"]);
+    }
+
+    #[test]
+    fn names_are_cut_between_words() {
+        assert_eq!(shortened("RTX PRO 6000 Blackwell", 22), "RTX PRO 6000 Blackwell");
+        assert_eq!(shortened("RTX PRO 6000 Blackwell", 13), "RTX PRO 6000…");
+        assert_eq!(shortened("RTX PRO 6000 Blackwell", 12), "RTX PRO…");
+        assert_eq!(shortened("Blackwell", 6), "Black…");
+        assert_eq!(
+            (shortened("é", 0), shortened("", 0), shortened("éé", 1)),
+            (String::new(), String::new(), "…".into())
+        );
+    }
+
+    #[test]
+    fn what_is_known_of_a_name_stays_whole() {
+        assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 40), "Llama 3.1 8B · Q4_K_M");
+        assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 17), "Llama… · Q4_K_M");
+        assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 12), "Llama 3.1 8B");
+        assert_eq!(named("é", "è", 0), "");
+    }
+
+    proptest! {
+        #[test]
+        fn lines_fit_and_lose_nothing(text in "[a-zé中👍 ,·0-9%]{0,60}", cells in 2u16..30) {
+            let lines = wrap(&text, cells);
+            prop_assert!(lines.iter().all(|line| width(line) <= cells), "{lines:?}");
+            let bare = |text: &str| text.replace(' ', "");
+            prop_assert_eq!(bare(&lines.concat()), bare(&text));
+        }
+
+        #[test]
+        fn what_is_shortened_has_room(text in "[a-zé中 ,·]{0,30}", fact in "[a-z ·]{0,12}", cells in 0u16..40) {
+            prop_assert!(width(&shortened(&text, cells)) <= cells);
+            prop_assert!(width(&named(&text, &fact, cells)) <= cells);
+        }
+    }
+}

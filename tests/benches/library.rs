@@ -1,0 +1,49 @@
+//! How long the list of models takes: every model of the catalogue, its plan and how far its context could go.
+//!
+//! `cargo bench --bench library`. The bar: 150 ms for 60 models, by any engine.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
+
+#[path = "../support.rs"]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
+mod support;
+
+#[path = "../fixtures.rs"]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
+mod fixtures;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use divan::Bencher;
+use plimsoll::engine::EngineId;
+use plimsoll::library::{self, Item, ModelStatus, SurveyRequest};
+use plimsoll::settings::Settings;
+use plimsoll::source::catalogue;
+use plimsoll::source::{ExplicitKnobs, Roots};
+use plimsoll::units::Bytes;
+
+fn main() {
+    divan::main();
+}
+
+/// Sixty models, read for the first time.
+#[divan::bench(args = ["ollama-0.24", "ollama", "llama.cpp"])]
+fn sixty_models(bencher: Bencher<'_, '_>, engine: &str) {
+    let question = SurveyRequest {
+        engine: engine.parse::<EngineId>().unwrap(),
+        machine: Arc::new(fixtures::server(1, Bytes::gib(24))),
+        settings: Settings::default(),
+        held: ExplicitKnobs::default(),
+        quant: None,
+    };
+    let items =
+        || catalogue::all().iter().take(60).map(|entry| Arc::new(Item::built_in(entry, None))).collect::<Vec<_>>();
+    bencher.with_inputs(items).bench_values(|items| {
+        let whole = AtomicUsize::new(0);
+        library::survey(&items, &question, &Roots::default(), &|_, look| {
+            whole.fetch_add(usize::from(matches!(look, ModelStatus::Complete(..))), Ordering::Relaxed);
+            true
+        });
+        assert_eq!(whole.into_inner(), items.len());
+    });
+}

@@ -1,0 +1,404 @@
+//! Test harness: the real `App`, drawn on a test terminal, with effects run at once.
+
+// with paths, because a bench includes this module from another folder
+#[path = "harness/fakes.rs"]
+mod fakes;
+#[path = "harness/scenes.rs"]
+mod scenes;
+
+use std::sync::{Arc, Mutex};
+
+use plimsoll::engine::{self, EngineId};
+use plimsoll::machine::Machine;
+use plimsoll::model::Model;
+use plimsoll::settings::Settings;
+use plimsoll::source::{ExplicitKnobs, no_progress};
+use plimsoll::tui::action::{Action, Gesture};
+use plimsoll::tui::app::{App, InitialState, Known, LiveMemory};
+use plimsoll::tui::effect::{Effect, Services, SurveyJob};
+use plimsoll::tui::event;
+use plimsoll::tui::query::{Query, Worker};
+use plimsoll::tui::regions::ScreenLayout;
+use plimsoll::tui::theme::{Appearance, Hue, Theme};
+use plimsoll::tui::{picture, view};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
+
+pub use fakes::Fakes;
+pub use scenes::*;
+
+/// The planner on a test terminal.
+pub struct Harness {
+    pub app: App,
+    pub fakes: Fakes,
+    /// How often the planner was suspended.
+    pub suspended: usize,
+    /// Texts copied to the clipboard.
+    pub copied: Vec<String>,
+    /// Each request to freeze or resume live memory.
+    pub frozen: Vec<bool>,
+    /// Ticks requested.
+    pub ticks: u64,
+    /// How often the knobs' limits were requested.
+    pub questions: usize,
+    /// Loads wait until [`Harness::finish_loads`].
+    pub slow_loads: bool,
+    /// Requests for the knobs' limits are dropped.
+    pub no_limits: bool,
+    /// Requests for the models' verdicts are dropped.
+    pub no_surveys: bool,
+    waiting: Vec<(u64, String)>,
+    unhurried: Option<Box<Query>>,
+    terminal: Terminal<TestBackend>,
+}
+
+impl Harness {
+    /// `model` on `machine`, on a screen of `size`.
+    pub fn new(model: Model, machine: Machine, size: (u16, u16)) -> Self {
+        Self::with(Some(model), machine, size, Settings::default(), Appearance::BEST)
+    }
+
+    pub fn with(
+        model: Option<Model>,
+        machine: Machine,
+        size: (u16, u16),
+        settings: Settings,
+        look: Appearance,
+    ) -> Self {
+        Self::seen(EngineId::Ollama024, model, machine, size, settings, look)
+    }
+
+    /// `model` on `machine` as `engine` plans it, on a terminal with this look.
+    pub fn seen(
+        engine: EngineId,
+        model: Option<Model>,
+        machine: Machine,
+        size: (u16, u16),
+        settings: Settings,
+        look: Appearance,
+    ) -> Self {
+        Self::begin(
+            InitialState {
+                engine,
+                settings,
+                model: model.map(Into::into),
+                machine,
+                known: Known::All,
+                live: LiveMemory::Off,
+                held: ExplicitKnobs::default(),
+                theme: Theme::new(look),
+                size,
+            },
+            false,
+        )
+    }
+
+    /// `model` on `machine` as `engine` plans it, without limits until `no_limits` is unset.
+    pub fn by(engine: EngineId, model: Model, machine: Machine, size: (u16, u16), settings: Settings) -> Self {
+        Self::begin(
+            InitialState {
+                engine,
+                settings,
+                model: Some(model.into()),
+                machine,
+                known: Known::All,
+                live: LiveMemory::Off,
+                held: ExplicitKnobs::default(),
+                theme: Theme::new(Appearance::BEST),
+                size,
+            },
+            true,
+        )
+    }
+
+    fn begin(beginning: InitialState, no_limits: bool) -> Self {
+        let size = beginning.size;
+        let app = App::new(beginning);
+        let terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+        let mut harness = Self {
+            app,
+            fakes: Fakes::default(),
+            suspended: 0,
+            copied: Vec::new(),
+            frozen: Vec::new(),
+            ticks: 0,
+            questions: 0,
+            slow_loads: false,
+            no_limits,
+            no_surveys: false,
+            waiting: Vec::new(),
+            unhurried: None,
+            terminal,
+        };
+        harness.refresh();
+        harness.rest();
+        harness
+    }
+
+    /// Applies an action, runs its effects and draws.
+    pub fn act(&mut self, action: Action) {
+        let effects = self.app.update(action);
+        self.perform(effects);
+        self.refresh();
+    }
+
+    /// Presses keys one after the other: `→`, `Tab`, `Esc`, `⇧→`, `^C`, or letters.
+    pub fn press(&mut self, keys: &str) {
+        for word in keys.split(' ').filter(|word| !word.is_empty()) {
+            let (code, modifiers) = key(word);
+            self.event(&Event::Key(KeyEvent::new(code, modifiers)));
+        }
+    }
+
+    /// Types text letter by letter.
+    pub fn write(&mut self, text: &str) {
+        for letter in text.chars() {
+            self.event(&Event::Key(KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)));
+        }
+    }
+
+    pub fn mouse(&mut self, gesture: Gesture, x: u16, y: u16) {
+        self.act(Action::Mouse(gesture, x, y));
+    }
+
+    pub fn event(&mut self, event: &Event) {
+        if let Some(action) = event::action(event, &self.app) {
+            self.act(action);
+        }
+    }
+
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        self.terminal.backend_mut().resize(columns, rows);
+        self.act(Action::Resize(columns, rows));
+    }
+
+    /// Lets the highlights of the last change fade.
+    pub fn rest(&mut self) {
+        let id = self.app.change.id;
+        self.act(Action::Fade { id });
+    }
+
+    /// Delivers the thresholds of the sliders.
+    pub fn think(&mut self) {
+        if let Some(query) = self.unhurried.take() {
+            self.answer(&query);
+        }
+        self.refresh();
+    }
+
+    fn answer(&mut self, query: &Query) {
+        for part in query.parts().flatten() {
+            let effects = self.app.update(Action::QueryAnswered { id: query.id, part });
+            self.perform(effects);
+        }
+    }
+
+    /// Finishes the pending loads, the last one first if `backwards`.
+    pub fn finish_loads(&mut self, backwards: bool) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        if backwards {
+            waiting.reverse();
+        }
+        for (id, reference) in waiting {
+            let result = self.fakes.load(&reference, &mut no_progress);
+            self.act(Action::Loaded { id, result });
+        }
+    }
+
+    fn refresh(&mut self) {
+        // verdicts may change which models are listed
+        for _ in 0..2 {
+            let effects = self.app.refresh();
+            self.perform(effects);
+        }
+        let app = &self.app;
+        self.terminal.draw(|frame| view::draw(app, frame.buffer_mut())).unwrap();
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            let answer = match effect {
+                Effect::Load { id, reference } if self.slow_loads => {
+                    self.waiting.push((id, reference));
+                    None
+                }
+                Effect::Load { id, reference } => {
+                    let result = self.fakes.load(&reference, &mut no_progress);
+                    Some(Action::Loaded { id, result })
+                }
+                Effect::AddRecent(reference) => {
+                    self.fakes.add_recent(&reference).unwrap();
+                    None
+                }
+                Effect::ListModels => {
+                    let models_listed: Vec<_> = self.fakes.list_models().into_iter().map(Arc::new).collect();
+                    let known: Vec<_> = models_listed.iter().map(|item| item.name.clone()).collect();
+                    let effects = self.app.update(Action::ModelsListed(models_listed));
+                    self.perform(effects);
+                    let running = self.fakes.running(&known).unwrap().into_iter().map(Arc::new).collect();
+                    Some(Action::Running(Ok(running)))
+                }
+                Effect::Survey(_) if self.no_surveys => None,
+                Effect::Survey(survey) => {
+                    let SurveyJob { id, items, question } = *survey;
+                    let heard = Mutex::new(Vec::new());
+                    self.fakes.survey(&items, &question, &|index, look| {
+                        heard.lock().unwrap().push((index, look));
+                        true
+                    });
+                    for (index, look) in heard.into_inner().unwrap() {
+                        let effects =
+                            self.app.update(Action::ModelPlanned { id, item: Arc::clone(&items[index]), look });
+                        self.perform(effects);
+                    }
+                    None
+                }
+                Effect::Complete { typed } => {
+                    let paths = self.fakes.complete(&typed);
+                    Some(Action::Completed { typed, paths })
+                }
+                Effect::Limits(_) if self.no_limits => None,
+                Effect::Limits(question) => {
+                    self.questions += 1;
+                    Some(question.answer())
+                }
+                // thresholds wait until `think`
+                Effect::Ask(query) if query.lane() == Worker::Planner => {
+                    self.unhurried = Some(query);
+                    None
+                }
+                Effect::Ask(query) => {
+                    self.answer(&query);
+                    None
+                }
+                Effect::Write(writing) => Some(writing.answer()),
+                Effect::Save { path, text } => Some(Action::Saved(self.fakes.save(&path, &text))),
+                Effect::Copy(text) => {
+                    self.copied.push(text);
+                    None
+                }
+                Effect::Teach(lesson) => Some(lesson.answer()),
+                Effect::Suspend => {
+                    self.suspended += 1;
+                    None
+                }
+                Effect::CompareMachines(contest) => Some(contest.answer()),
+                Effect::ListMachines => Some(Action::MachinesListed(self.fakes.machines())),
+                Effect::SaveMachine { name, machine } => {
+                    Some(Action::MachineSaved(self.fakes.save_machine(&name, &machine)))
+                }
+                Effect::Freeze(frozen) => {
+                    self.frozen.push(frozen);
+                    None
+                }
+                Effect::Tick { .. } => {
+                    self.ticks += 1;
+                    None
+                }
+                Effect::Fade { .. } | Effect::CancelLoad => None,
+            };
+            if let Some(answer) = answer {
+                let effects = self.app.update(answer);
+                self.perform(effects);
+            }
+        }
+    }
+
+    pub fn buffer(&self) -> &Buffer {
+        self.terminal.backend().buffer()
+    }
+
+    /// The text on the screen, without trailing spaces.
+    pub fn text(&self) -> String {
+        let buffer = self.buffer();
+        let line = |y: u16| -> String { (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect() };
+        let lines: Vec<String> = (0..buffer.area.height).map(|y| line(y).trim_end().to_owned()).collect();
+        lines.join("\n")
+    }
+
+    /// The colour of every cell as a letter per hue of the theme, or a space where nothing is drawn.
+    pub fn colours(&self) -> String {
+        let letter = |cell: &ratatui::buffer::Cell| {
+            let is = |hue: &&Hue| self.app.theme.colour(**hue) == cell.fg;
+            let at = Hue::ALL.iter().position(|hue| is(&hue));
+            let drawn = cell.symbol() != " " || cell.bg != ratatui::style::Color::Reset;
+            if drawn { at.map_or('?', |at| char::from(b'a' + at as u8)) } else { ' ' }
+        };
+        let buffer = self.buffer();
+        let line = |y: u16| -> String { (0..buffer.area.width).map(|x| letter(&buffer[(x, y)])).collect() };
+        (0..buffer.area.height).map(|y| line(y).trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Asserts that the plan on the screen is what the engine makes of the knobs at present.
+    pub fn assert_plan_is_current(&self) {
+        let app = &self.app;
+        let model = app.model.as_ref().unwrap();
+        match engine::plan(app.engine, model, &app.machine, &app.settings) {
+            Ok(plan) => assert_eq!((app.plan.as_deref(), &app.refused), (Some(&plan), &None)),
+            Err(error) => assert_eq!(app.refused, Some(error)),
+        }
+    }
+
+    /// Draws on a terminal whose size differs from what the planner was told last, as while a window is resized, and
+    /// asserts that nothing is drawn outside the known size and that a larger terminal changes nothing inside it.
+    pub fn draw_at(&self, (columns, rows): (u16, u16)) {
+        let told = self.app.regions;
+        let drawn = |place: Rect| {
+            let mut buffer = Buffer::empty(place);
+            view::draw(&self.app, &mut buffer);
+            buffer
+        };
+        let (other, screen) = (drawn(Rect::new(0, 0, columns, rows)), drawn(told.screen));
+        if told.shape == ScreenLayout::TooSmall {
+            return;
+        }
+        let larger = columns >= told.screen.width && rows >= told.screen.height;
+        for (x, y) in (0..rows).flat_map(|y| (0..columns).map(move |x| (x, y))) {
+            match screen.cell((x, y)) {
+                Some(cell) if larger => assert_eq!(&other[(x, y)], cell, "at {x}, {y}\n{}", self.text()),
+                Some(_) => {}
+                None => assert_eq!(other[(x, y)].symbol(), " ", "outside the screen, at {x}, {y}"),
+            }
+        }
+    }
+
+    pub fn svg(&self) -> String {
+        picture::svg(self.buffer(), self.app.theme.look.tone, "plimsoll")
+    }
+}
+
+fn key(word: &str) -> (KeyCode, KeyModifiers) {
+    let (word, modifiers) = match (word.strip_prefix('⇧'), word.strip_prefix('^')) {
+        (Some(rest), _) if !rest.is_empty() => (rest, KeyModifiers::SHIFT),
+        (_, Some(rest)) if !rest.is_empty() => (rest, KeyModifiers::CONTROL),
+        _ => (word, KeyModifiers::NONE),
+    };
+    let code = match word {
+        "↑" => KeyCode::Up,
+        "↓" => KeyCode::Down,
+        "←" => KeyCode::Left,
+        "→" => KeyCode::Right,
+        "Tab" if modifiers == KeyModifiers::SHIFT => KeyCode::BackTab,
+        "Tab" => KeyCode::Tab,
+        "Enter" => KeyCode::Enter,
+        "Space" => KeyCode::Char(' '),
+        "Esc" => KeyCode::Esc,
+        "Home" => KeyCode::Home,
+        "End" => KeyCode::End,
+        "PgUp" => KeyCode::PageUp,
+        "PgDn" => KeyCode::PageDown,
+        "Back" => KeyCode::Backspace,
+        letter => KeyCode::Char(
+            letter
+                .to_lowercase()
+                .chars()
+                .next()
+                .filter(|_| modifiers == KeyModifiers::CONTROL)
+                .unwrap_or_else(|| letter.chars().next().unwrap()),
+        ),
+    };
+    (code, modifiers)
+}

@@ -1,0 +1,86 @@
+//! Fake models, folders and machines.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use plimsoll::library::{self, Item, ModelStatus, SurveyRequest};
+use plimsoll::machine::Machine;
+use plimsoll::source::{Package, Progress, ProgressCallback, Roots};
+use plimsoll::tui::effect::Services;
+
+/// What the fake services return, and what was asked of them.
+#[derive(Default)]
+pub struct Fakes {
+    pub models: HashMap<String, Result<Package, String>>,
+    /// The library's models, each with the result of opening it.
+    pub library: Vec<(&'static str, library::ModelOrigin, Result<Package, String>)>,
+    /// Models of a running Ollama.
+    pub running: Vec<(&'static str, Package)>,
+    pub paths: Vec<String>,
+    /// References that were opened.
+    pub recent: Mutex<Vec<String>>,
+    pub machines: Mutex<Vec<(String, Result<Machine, String>)>>,
+    /// Files written, by name.
+    pub files: Mutex<HashMap<String, String>>,
+}
+
+impl Services for Fakes {
+    fn load(&self, reference: &str, watch: &mut ProgressCallback<'_>) -> Result<Package, String> {
+        if watch(Progress { done: 1, total: Some(2), shard: 0, shards: 1 }).is_break() {
+            return Err("stopped".to_owned());
+        }
+        let on_shelf = self.library.iter().find(|(name, ..)| *name == reference).map(|(.., package)| package);
+        let running = self.running.iter().find(|(name, _)| *name == reference).map(|(_, package)| Ok(package.clone()));
+        let package = self.models.get(reference).or(on_shelf).cloned().or(running);
+        package.unwrap_or_else(|| Err(format!("{reference} is not there")))
+    }
+
+    fn add_recent(&self, reference: &str) -> Result<(), String> {
+        self.recent.lock().unwrap().push(reference.to_owned());
+        Ok(())
+    }
+
+    fn list_models(&self) -> Vec<Item> {
+        self.library.iter().map(|(name, origin, package)| Item::given(name, *origin, package.clone())).collect()
+    }
+
+    fn running(&self, known: &[String]) -> Result<Vec<Item>, String> {
+        let new = self.running.iter().filter(|(name, _)| !known.contains(&(*name).to_owned()));
+        Ok(new.map(|(name, package)| Item::given(name, library::ModelOrigin::Running, Ok(package.clone()))).collect())
+    }
+
+    fn survey(
+        &self,
+        items: &[Arc<Item>],
+        question: &SurveyRequest,
+        tell: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
+    ) {
+        library::survey(items, question, &Roots::default(), tell);
+    }
+
+    fn machines(&self) -> Result<Vec<(String, Result<Machine, String>)>, String> {
+        Ok(self.machines.lock().unwrap().clone())
+    }
+
+    fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String> {
+        if name.is_empty() {
+            return Err("'' is not a valid machine name".to_owned());
+        }
+        self.machines.lock().unwrap().push((name.to_owned(), Ok(machine.clone())));
+        Ok(format!("Saved as {name}."))
+    }
+
+    fn save(&self, path: &str, text: &str) -> Result<PathBuf, String> {
+        let mut files = self.files.lock().unwrap();
+        if files.contains_key(path) {
+            return Err(format!("'{path}' already exists: choose another name."));
+        }
+        files.insert(path.to_owned(), text.to_owned());
+        Ok(PathBuf::from("/here").join(path))
+    }
+
+    fn complete(&self, typed: &str) -> Vec<String> {
+        self.paths.iter().filter(|path| path.starts_with(typed)).cloned().collect()
+    }
+}
