@@ -7,7 +7,7 @@ use plimsoll::units::Bytes;
 
 use crate::support;
 
-/// A model of the tests, by its name there.
+/// A model of `tests/models`, by name.
 pub fn model(name: &str) -> PreparedModel {
     Model::from_header(support::model(name), name).unwrap().into()
 }

@@ -17,7 +17,7 @@ fn hyperparameters_are_read() {
 }
 
 #[test]
-fn experts_windows_and_recurrent_blocks_are_seen() {
+fn experts_windows_and_recurrent_blocks_are_recognised() {
     let gptoss = model("gpt-oss-20b").hyper.clone();
     assert_eq!(gptoss.experts, Some(Experts { count: 32, used: 4 }));
     assert_eq!(gptoss.sliding_window, Some(128));

@@ -125,7 +125,7 @@ fn unsupported_options_are_named() {
 #[case::tokens_are_no_list("llama", "tokenizer.ggml.tokens", Some(Value::U32(32_000)))]
 #[case::blocks_in_another_type("llama", "llama.block_count", Some(Value::U64(4)))]
 #[case::division_by_zero_heads("mixtral8x7b", "llama.attention.head_count", Some(Value::U32(0)))]
-fn what_the_engine_cannot_do_without_is_named(#[case] name: &str, #[case] key: &str, #[case] value: Option<Value>) {
+fn missing_requirements_are_named(#[case] name: &str, #[case] key: &str, #[case] value: Option<Value>) {
     let error =
         engine::plan(EngineId::Ollama024, &altered(name, key, value).into(), &cards(&[24]), &ctx(8192)).unwrap_err();
     let EngineError::Model(sentence) = &error else { panic!("{error:?}") };

@@ -158,7 +158,7 @@ fn the_header_names_the_new_quantisation() {
 }
 
 #[test]
-fn what_the_quantiser_refuses_is_refused_in_words() {
+fn refused_quantisations_have_a_reason() {
     let mut model = Model::clone(&model("mixtral-8x7b"));
     let refused = |model: &Model, to| model.quantised(to).unwrap_err().to_string();
     assert!(refused(&model, FileType::Nvfp4).contains("NVFP4"));

@@ -366,7 +366,7 @@ fn a_saved_machine_joins_for_llama_cpp() {
 }
 
 #[test]
-fn machines_stand_side_by_side_with_verdict_and_largest_context() {
+fn machines_are_compared_by_verdict_and_largest_context() {
     use plimsoll::engine::PlanRequest;
     use plimsoll::settings::knob::Knob;
     use plimsoll::units::Tokens;

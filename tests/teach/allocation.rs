@@ -125,7 +125,7 @@ fn attention_scores_appear_only_without_flash_attention() {
 }
 
 #[test]
-fn an_engine_that_estimates_is_said_to_show_another_graph() {
+fn estimators_show_llama_cpps_graph_and_say_so() {
     let (model, machine, settings) = (harness::model("llama3.1-8b").into(), harness::one_gpu(), settings_of(8192));
     for engine in [EngineId::Ollama024, EngineId::Ollama011] {
         let (plan, content) = shown(engine, &model, &machine, &settings, Topic::Allocation(None)).unwrap();

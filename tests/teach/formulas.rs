@@ -141,7 +141,7 @@ proptest! {
     }
 }
 
-/// Evaluates every graph's formula on the page; how many that were.
+/// Evaluates every graph's formula on the page and returns their number.
 fn evaluated(engine: EngineId, model: &PreparedModel, settings: &Settings) -> usize {
     let Some((_, page)) = page(engine, model, &no_gpu(), settings) else { return 0 };
     // negative head counts wrap to huge numbers; such formulas are skipped

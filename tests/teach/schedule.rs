@@ -135,7 +135,7 @@ fn an_unsupported_rope_runs_on_the_cpu_in_every_block() {
 }
 
 #[test]
-fn a_pipeline_keeps_four_copies_and_says_why() {
+fn pipeline_parallelism_keeps_four_copies_and_explains_it() {
     let (model, machine) = (harness::model("llama3.1-8b").into(), harness::machine(2, "RTX 3090", 24, 64));
     let content = |settings| {
         let (_, content) = shown(EngineId::LlamaCpp, &model, &machine, &settings, Topic::Schedule(None)).unwrap();

@@ -42,7 +42,7 @@ impl Differences {
     }
 }
 
-/// Every line of every file in `tests/vectors/{folder}`.
+/// Compares every line of every file in `tests/vectors/{folder}`.
 pub fn compare_all(folder: &str, differences: fn(&PreparedModel, &Line) -> Differences) -> Vec<ModelOutcome> {
     let mut names: Vec<_> = fs::read_dir(support::tests().join("vectors").join(folder))
         .unwrap()

@@ -90,7 +90,7 @@ fn effective(all: &mut Differences, effective: &Value, plan: &Plan, line: &Line)
     all.field("kv_cache_type", cache, effect.cache_type_v.name());
 }
 
-/// The context that would be chosen if none were asked for.
+/// The context that is chosen by default.
 fn default_context(all: &mut Differences, effective: &Value, model: &PreparedModel, line: &Line) {
     let settings = Settings { ctx: Context::Auto, ..line.settings.clone() };
     let plan = engine::plan(EngineId::Ollama024, model, &line.machine, &settings).unwrap();
