@@ -348,7 +348,9 @@ fn limits_computed_on_another_thread_are_shown() {
         _ => None,
     };
     let answers: Vec<Action> = thread::spawn(move || effects.into_iter().filter_map(answer).collect()).join().unwrap();
-    answers.into_iter().for_each(|answer| harness.act(answer));
+    for answer in answers {
+        harness.act(answer);
+    }
 
     let mut expected = start();
     expected.no_limits = false;

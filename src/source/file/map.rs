@@ -47,7 +47,7 @@ impl Map {
     /// The bytes of the window that `offset` lies in, from there on.
     fn window(&mut self, file: &File, offset: u64) -> Option<&[u8]> {
         let start = offset - offset % WINDOW;
-        if !self.window.as_ref().is_some_and(|(mapped, _)| *mapped == start) {
+        if self.window.as_ref().is_none_or(|(mapped, _)| *mapped != start) {
             // the last one is let go of before the next is taken
             self.window = None;
             let len = usize::try_from(self.size.checked_sub(start)?.min(WINDOW)).ok()?;

@@ -153,7 +153,7 @@ impl App {
             (Command::PageUp, _) => screen.scroll = screen.scroll.saturating_sub(4),
             (Command::PageDown, _) => screen.scroll = screen.scroll.saturating_add(4),
             (Command::Back | Command::NextPanel | Command::PreviousPanel, Pane::Details) => {
-                screen.back_to_the_devices()
+                screen.back_to_the_devices();
             }
             (Command::NextPanel | Command::PreviousPanel | Command::Enter | Command::More, Pane::Devices)
                 if row != MachineRow::Add =>
@@ -161,7 +161,7 @@ impl App {
                 (screen.pane, screen.line) = (Pane::Details, 0);
             }
             (Command::Add, _) | (Command::Enter, Pane::Devices) => {
-                screen.asking = MachinePrompt::Card(CardPicker::new(None))
+                screen.asking = MachinePrompt::Card(CardPicker::new(None));
             }
             (_, Pane::Devices) => {
                 let last = self.machine_rows().len() - 1;

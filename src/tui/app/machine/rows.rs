@@ -132,7 +132,7 @@ impl App {
             DeviceSetting::Swap => self.change_machine(|what_if, _| what_if.ram.swap = Some(size)),
             DeviceSetting::Overhead => self.change_settings(Settings { gpu_overhead: size, ..self.settings.clone() }),
             DeviceSetting::FitTarget => {
-                self.change_settings(Settings { fit_target: Some(size), ..self.settings.clone() })
+                self.change_settings(Settings { fit_target: Some(size), ..self.settings.clone() });
             }
         }
     }
