@@ -66,7 +66,7 @@ impl Engine for Ollama {
 
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
         let objection = ollama::eviction_reason(model, &local_gpus_only(machine), settings)?;
-        objection.map_or_else(|| self.plan(model, machine, settings).map(Admission::welcome), Ok)
+        objection.map_or_else(|| self.plan(model, machine, settings).map(Admission::load), Ok)
     }
 
     fn rule_edges(&self, knob: Knob, settings: &Settings) -> Vec<u64> {

@@ -1,4 +1,4 @@
-//! What each architecture reads beyond the common keys (`load_arch_hparams` in `models/*.cpp`, 0.1.161).
+//! Hyperparameters specific to an architecture (`load_arch_hparams` in `models/*.cpp`, 0.1.161).
 
 use super::keys::HeaderKeys;
 use super::{Hparams, Ssm, gating};
@@ -122,7 +122,7 @@ impl Hparams {
         Ok(())
     }
 
-    /// Which blocks have a window: a list in the header, or all but every `period`-th.
+    /// The blocks with a sliding window: from a list in the header, or all but every `period`-th.
     pub(super) fn swa_pattern(&mut self, keys: &HeaderKeys<'_>, period: u64) {
         if let Some(list) = keys.list("attention.sliding_window_pattern") {
             for (il, window) in list.into_iter().take(self.n_layer_all).enumerate() {
@@ -136,7 +136,7 @@ impl Hparams {
         }
     }
 
-    /// The same where the first block of a period has none.
+    /// The same if the first block of a period has no window.
     fn dense_first_window(&mut self, keys: &HeaderKeys<'_>, period: u64) {
         self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0);
         if self.n_swa.is_none() {
@@ -158,7 +158,7 @@ impl Hparams {
         }
     }
 
-    /// Which blocks are recurrent: a list in the header, or all but every n-th.
+    /// The recurrent blocks: from a list in the header, or all but every n-th.
     fn recurrent_interval(&mut self, keys: &HeaderKeys<'_>) {
         if let Some(list) = keys.list("attention.recurrent_layers") {
             for (il, recurrent) in list.into_iter().take(self.n_layer_all).enumerate() {
@@ -208,7 +208,7 @@ impl Hparams {
         let shared = keys.count("attention.shared_kv_layers").unwrap_or(0);
         self.n_layer_kv_from_start = Some(self.n_layer_all.saturating_sub(shared));
         self.n_embd_per_layer = keys.need("embedding_length_per_layer_input")?;
-        // llama.cpp's default is 30, so the cap is there unless the header says 0
+        // llama.cpp's default is 30, so the cap applies unless the header has 0
         self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(30.0) != 0.0;
         Ok(())
     }
@@ -226,12 +226,12 @@ impl Hparams {
         Ok(())
     }
 
-    /// Sizes of the compressed cache, as far as the header tells.
+    /// Sizes of the compressed cache, if in the header.
     pub(super) fn read_latent(&mut self, keys: &HeaderKeys<'_>) {
         self.n_lora_q = keys.number("attention.q_lora_rank").unwrap_or(0);
         self.n_lora_kv = keys.number("attention.kv_lora_rank").unwrap_or(0);
-        let unfolded = |name| keys.number(name).filter(|size| *size > 0);
-        self.mla = unfolded("attention.key_length_mla").zip(unfolded("attention.value_length_mla"));
+        let decompressed = |name| keys.number(name).filter(|size| *size > 0);
+        self.mla = decompressed("attention.key_length_mla").zip(decompressed("attention.value_length_mla"));
     }
 
     fn deepseek2(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
