@@ -13,4 +13,4 @@ pub mod tensor;
 pub use crate::gguf::GgmlType as Type;
 pub use backend::BackendProps;
 pub use graph::Graph;
-pub use tensor::{Op, Tensor, TensorId};
+pub use tensor::{Op, Tensor};

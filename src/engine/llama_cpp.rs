@@ -94,7 +94,7 @@ impl MemoryBreakdown {
     /// Layers on GPUs, including the output layer.
     pub fn offloaded(&self) -> usize {
         let cpu = self.model.len() - 1;
-        self.layer_devices.iter().filter(|home| usize::from(**home) < cpu).count()
+        self.layer_devices.iter().filter(|device| usize::from(**device) < cpu).count()
     }
 
     /// All bytes on a device.

@@ -157,7 +157,9 @@ impl Fitter<'_, '_> {
     /// What `spread` takes; each placement is measured once, even if different splits lead to it.
     fn measure(&mut self, spread: &LayerSplit) -> Result<Rc<MemoryBreakdown>, LoadError> {
         let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, spread));
-        if let Some((.., measured)) = self.measurements.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
+        if let Some((.., measured)) =
+            self.measurements.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement))
+        {
             return Ok(Rc::clone(measured));
         }
         let measured = Rc::new(self.measurer.measure(&placement, &self.options)?);
@@ -237,7 +239,8 @@ impl Fitter<'_, '_> {
             return Ok(false);
         }
         // memory grows linearly with the context; 128 bits because the product may overflow
-        let grown = i128::from(max_ctx - min_ctx) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
+        let grown =
+            i128::from(max_ctx - min_ctx) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
         let step = 256 * streams;
         self.options.n_ctx = ((min_ctx + grown as u64) / step * step).max(min_ctx);
         Ok(gpus <= 1)

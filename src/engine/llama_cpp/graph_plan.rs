@@ -29,11 +29,8 @@ pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &Alloca
     for kind in &mut alive {
         kind.tensors.sort_by_key(|held| std::cmp::Reverse(held.bytes));
     }
-    let node = details
-        .schedule
-        .nodes
-        .get(step)
-        .map_or_else(String::new, |(id, _)| name(&details.graph[*id], &details.graph));
+    let node =
+        details.schedule.nodes.get(step).map_or_else(String::new, |(id, _)| name(&details.graph[*id], &details.graph));
     let steps = details.schedule.nodes.len();
     Peak { device, bytes: Bytes(bytes), node, step: (step + 1).min(steps), steps, alive }
 }
@@ -154,7 +151,8 @@ fn kind(tensor: &Tensor, graph: &Graph, copied: &CopiedSources) -> BufferKind {
         };
     }
     // a product starts a new kind; other operations belong to what they operate on
-    let subject = if matches!(tensor.op, Op::MulMat | Op::MulMatId) { Some(tensor) } else { nearest_labelled(tensor, graph) };
+    let subject =
+        if matches!(tensor.op, Op::MulMat | Op::MulMatId) { Some(tensor) } else { nearest_labelled(tensor, graph) };
     let label = subject.map_or("", |tensor| tensor.label);
     let labelled = LABELS.iter().find(|(start, _)| label.starts_with(start)).map(|(_, kind)| *kind);
     labelled.unwrap_or(match tensor.op {

@@ -25,7 +25,6 @@ pub struct Hparams {
     pub n_layer_nextn: usize,
     /// The first blocks, which have their own KV caches; the others share those.
     pub n_layer_kv_from_start: Option<usize>,
-    pub n_layer_dense_lead: usize,
     pub n_head: Vec<u64>,
     pub n_head_kv: Vec<u64>,
     pub n_ff: Vec<u64>,
@@ -33,12 +32,9 @@ pub struct Hparams {
     pub n_expert_used: Vec<u64>,
     pub n_expert_groups: u64,
     pub n_group_used: u64,
-    pub n_ff_shexp: u64,
-    pub moe_latent_size: u64,
     pub expert_weights_norm: bool,
     pub expert_weights_scale: f64,
     pub expert_gating: u64,
-    pub moe_layer_step: u64,
     pub no_rope_layer_step: u64,
     /// Head sizes of blocks with full attention and of blocks with a sliding window.
     pub n_embd_head_k: [u64; 2],
@@ -46,7 +42,6 @@ pub struct Hparams {
     pub n_rot: [u64; 2],
     /// Head sizes of K and V after MLA's compressed cache is decompressed.
     pub mla: Option<(u64, u64)>,
-    pub n_lora_q: u64,
     pub n_lora_kv: u64,
     /// The sliding window in tokens, if some blocks have one.
     pub n_swa: Option<u64>,
@@ -60,7 +55,6 @@ pub struct Hparams {
     pub n_deepstack_layers: u64,
     pub deepstack_mapping: Vec<i64>,
     pub mrope: bool,
-    pub long_rope: bool,
     pub has_rope: bool,
     pub use_kq_norm: bool,
     pub clamp_kqv: bool,
@@ -151,7 +145,6 @@ impl Hparams {
             is_swa: vec![false; n_layer_all],
             is_recr: vec![architecture.is_recurrent(); n_layer_all],
             deepstack_mapping: vec![-1; n_layer_all],
-            long_rope: keys.text("rope.scaling.type") == Some("longrope"),
             has_rope: true,
             reads_only: architecture.reads_only(),
             causal: keys.flag("attention.causal").unwrap_or(true),

@@ -122,7 +122,8 @@ impl Placement {
     pub fn weights(&self, model: &LoadedModel, backends: &[BackendProps]) -> Vec<u64> {
         let LoadedModel { release, hparams, weights: tensors, .. } = model;
         let architecture = model.family.architecture;
-        let blocks = if release.loads_mtp_blocks.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
+        let blocks =
+            if release.loads_mtp_blocks.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
         let mut bytes = vec![0; backends.len()];
         let mut put =
             |weight: &Weight, place: BackendId| bytes[usize::from(place)] += weight.on(&backends[usize::from(place)]);
@@ -164,8 +165,10 @@ impl Placement {
             [weights::TensorSuffix::Weight, weights::TensorSuffix::Bias, weights::TensorSuffix::Scale]
                 .map(|part| (slot, part))
         };
-        let found =
-            LlmTensor::INPUT_LAYER.into_iter().flat_map(parts).filter_map(|(slot, part)| tensors.find_global(slot, part));
+        let found = LlmTensor::INPUT_LAYER
+            .into_iter()
+            .flat_map(parts)
+            .filter_map(|(slot, part)| tensors.find_global(slot, part));
         found.map(|index| tensors.all[index].on(&BackendProps::CPU)).sum()
     }
 

@@ -156,7 +156,7 @@ impl PlanBuilder<'_> {
         let mut layers: Vec<LayerPlan> = (0..weights.len())
             .rev()
             .map(|index| {
-                let device = self.placed.home(index);
+                let device = self.placed.layer_device(index);
                 let cache = Bytes(if index < outputs { self.details.memory.of_block(index) } else { 0 });
                 let weights = Bytes(weights[index]);
                 let elsewhere = Bytes(elsewhere.get(index).copied().unwrap_or(0));

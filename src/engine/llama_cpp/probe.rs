@@ -38,8 +38,10 @@ impl Probe<'_> {
             }
         }
         if release.probes_delta_net && hparams.is_recr.contains(&true) {
-            context.fused_delta_token = self.runs_on_layer_device(context, context.probe(1), Op::GatedDeltaNet, graph)?;
-            context.fused_delta_chunks = self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
+            context.fused_delta_token =
+                self.runs_on_layer_device(context, context.probe(1), Op::GatedDeltaNet, graph)?;
+            context.fused_delta_chunks =
+                self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
         Ok(())
     }
@@ -68,7 +70,13 @@ impl Probe<'_> {
     }
 
     /// Whether every `op` of a graph for `batch` runs on the device of its block.
-    fn runs_on_layer_device(&self, context: &Cparams, batch: Batch, op: Op, graph: &mut Graph) -> Result<bool, LoadError> {
+    fn runs_on_layer_device(
+        &self,
+        context: &Cparams,
+        batch: Batch,
+        op: Op,
+        graph: &mut Graph,
+    ) -> Result<bool, LoadError> {
         let Self { model, placement, memory, backends } = *self;
         if backends.len() == 1 {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! This engine among the others.
+//! The [`Engine`] implementation.
 
 use super::facts::FACTS;
 use super::{ArchitectureTraits, RELEASE, bytes_per_element};
@@ -31,8 +31,8 @@ impl Engine for Ollama011 {
 
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
         let plan = self.plan(model, machine, &requiring_full(settings))?;
-        let objection = ollama_011::eviction_reason(model, &local_gpus_only(machine), settings, &plan)?;
-        Ok(objection.unwrap_or_else(|| Admission::load(plan)))
+        let eviction = ollama_011::eviction_reason(model, &local_gpus_only(machine), settings, &plan)?;
+        Ok(eviction.unwrap_or_else(|| Admission::load(plan)))
     }
 
     fn formulas(&self, model: &Model, plan: &Plan) -> Result<Option<PlanFormulas>, EngineError> {

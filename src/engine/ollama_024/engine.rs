@@ -1,4 +1,4 @@
-//! This engine among the others.
+//! The [`Engine`] implementation.
 
 use super::facts::FACTS;
 use super::{ArchitectureTraits, bytes_per_element};

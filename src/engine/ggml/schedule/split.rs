@@ -47,7 +47,8 @@ impl Scheduler<'_> {
             let inputs = schedule.inputs.len() - split.inputs.start;
             let mut needs_split = || {
                 Self::copies_weights(graph, schedule, id, place)
-                    || (self.rules.max_split_inputs == Some(inputs) && Self::needs_new_copy(graph, schedule, copies, id, place))
+                    || (self.rules.max_split_inputs == Some(inputs)
+                        && Self::needs_new_copy(graph, schedule, copies, id, place))
             };
             if place != split.place || (inputs > 0 && needs_split()) {
                 (split.nodes.end, split.inputs.end) = (node, schedule.inputs.len());
@@ -95,7 +96,7 @@ impl Scheduler<'_> {
         for split in &*splits {
             for &input in &inputs[split.inputs.clone()] {
                 let Tensor { ne, nb, .. } = graph[input];
-                let reader = graph.look(Op::None, input, ne, nb, [input]);
+                let reader = graph.compute_view(Op::None, input, ne, nb, [input]);
                 places.push(split.place);
                 nodes.push((reader, places[input.index()]));
                 nodes.push((*copies.of(input, split.place), split.place));

@@ -76,7 +76,7 @@ impl<'a> GraphBuilder<'a> {
         let cleared = self.g.scale_in_place(cleared);
         self.g.expand(cleared);
 
-        let single_gather = step.is_none() && self.release.gathers_states_single_gather;
+        let single_gather = step.is_none() && self.release.gathers_states_once;
         let gathered = self.g.get_rows(states, if single_gather { input.copy } else { input.rest });
         let gap = self.g[gathered].nb[1];
         let output = match step {

@@ -1,8 +1,8 @@
 //! Weights and caches as tensors of the graph: each is added once per device.
 
 use super::GraphBuilder;
-use crate::engine::ggml::tensor::{BackendId, Buffer, Tensor, TensorId};
-use crate::engine::ggml::{Op, Type};
+use crate::engine::ggml::Type;
+use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId};
 use crate::engine::llama_cpp::cache::KvLayer;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
@@ -131,5 +131,4 @@ impl GraphBuilder<'_> {
         let bias = self.bias(il, slot);
         if bias.is_some() { self.g.add(y, bias) } else { y }
     }
-
 }

@@ -36,10 +36,6 @@ impl<'a> HeaderKeys<'a> {
         self.get(name)?.as_bool()
     }
 
-    pub fn text(&self, name: &str) -> Option<&'a str> {
-        self.get(name)?.as_str()
-    }
-
     pub fn need(&self, name: &str) -> Result<u64, LoadError> {
         self.number(name).ok_or_else(|| {
             LoadError::model(format!(

@@ -87,7 +87,6 @@ impl Hparams {
                 self.is_recr = (0..self.n_layer_all)
                     .map(|il| il < n_layer && self.n_head_kv[il] == 0 && self.n_ff[il] == 0)
                     .collect();
-                self.moe_latent_size = keys.number("moe_latent_size").unwrap_or(0);
             }
             A::Lfm2 => {
                 self.n_shortconv_l_cache = keys.need("shortconv.l_cache")?;
@@ -103,11 +102,9 @@ impl Hparams {
     }
 
     fn read_experts(&mut self, keys: &HeaderKeys<'_>) {
-        self.n_ff_shexp = keys.number("expert_shared_feed_forward_length").unwrap_or(0);
         self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(false);
         self.expert_weights_scale = keys.float("expert_weights_scale").unwrap_or(0.0);
         self.expert_gating = keys.number("expert_gating_func").unwrap_or(gating::NONE);
-        self.n_layer_dense_lead = keys.count("leading_dense_block_count").unwrap_or(0);
     }
 
     pub(super) fn read_ssm(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
@@ -214,7 +211,7 @@ impl Hparams {
     }
 
     fn llama4(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
-        self.moe_layer_step = keys.need("interleave_moe_layer_step")?;
+        keys.need("interleave_moe_layer_step")?;
         self.use_kq_norm = self.n_expert != 128;
         if keys.number("attention.sliding_window") == Some(0) {
             self.no_rope_layer_step = self.n_layer() as u64;
@@ -228,7 +225,6 @@ impl Hparams {
 
     /// Sizes of the compressed cache, if in the header.
     pub(super) fn read_latent(&mut self, keys: &HeaderKeys<'_>) {
-        self.n_lora_q = keys.number("attention.q_lora_rank").unwrap_or(0);
         self.n_lora_kv = keys.number("attention.kv_lora_rank").unwrap_or(0);
         let decompressed = |name| keys.number(name).filter(|size| *size > 0);
         self.mla = decompressed("attention.key_length_mla").zip(decompressed("attention.value_length_mla"));

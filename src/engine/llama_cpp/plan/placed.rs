@@ -72,7 +72,7 @@ impl<'a> PlacedModel<'a> {
     }
 
     /// The device of this layer: a block, or the output layer after the blocks.
-    pub fn home(&self, layer: usize) -> usize {
+    pub fn layer_device(&self, layer: usize) -> usize {
         let layer_devices = &self.measured().layer_devices;
         let block = layer_devices.get(layer).filter(|_| layer < self.loaded.hparams.n_layer());
         self.device_of(usize::from(block.or(layer_devices.last()).copied().unwrap_or(0)))
@@ -90,7 +90,7 @@ impl<'a> PlacedModel<'a> {
             }
         }
         for layer in 0..self.layer_count() {
-            if let Some(device) = devices.get_mut(self.home(layer)) {
+            if let Some(device) = devices.get_mut(self.layer_device(layer)) {
                 device.layers.push(layer);
             }
         }
