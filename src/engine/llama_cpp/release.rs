@@ -22,7 +22,7 @@ pub struct ReleaseTraits {
     pub rules: SchedulerRules,
     /// The graph has inputs for batches that mix tokens and embeddings (`llama-graph.cpp`, 0.1.161).
     pub mixed_batches: bool,
-    /// Clamping is in place (`llama-graph.cpp`, 0.1.150).
+    /// Clamping is in place (`ggml_clamp` in `ggml.c`, 0.1.150).
     pub clamps_in_place: bool,
     /// Architectures whose last block computes all tokens, as an input of a draft model; otherwise only those with
     /// logits.

@@ -13,7 +13,7 @@ pub(super) enum Activation {
     GatedInOne,
     /// An elementwise function.
     Plain,
-    /// Squared ReLU.
+    /// Squared `ReLU`.
     Squared,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Transformer {
     pub feed_forward: Norms,
     /// Order of the residual additions.
     pub sum: ResidualOrder,
-    /// Activation of a feed-forward part without a gate: squared ReLU, else any other function.
+    /// Activation of a feed-forward part without a gate: squared `ReLU`, else any other function.
     pub squares: bool,
     /// Expert routing.
     pub experts: ExpertRouting,
