@@ -1,8 +1,8 @@
-//! Who decides where things go. An engine is a pure function of a model, a machine and settings:
-//! no clock, no file, no environment, no terminal.
+//! The engines: each decides how a model's layers are placed on a machine. An engine is a pure function of model,
+//! machine and settings; it reads no clock, file, environment or terminal.
 //!
-//! To add one: its line in [`id`], its folder with an [`Engine`] in it, and its line in [`of`]. What else it lacks, the
-//! compiler says.
+//! To add an engine: a line in [`id`], a folder with an implementation of [`Engine`], and a line in [`of`]. The
+//! compiler or a test reports whatever else is missing.
 
 mod admission;
 pub mod backend;
@@ -44,18 +44,18 @@ pub use preflight::{Preflight, UpperBound};
 pub use prepared::PreparedModel;
 pub use version::EngineVersion;
 
-/// Who decides where things go.
+/// Decides how a model's layers are placed on a machine.
 pub trait Engine: Sync {
-    /// What is true of it whatever the model.
+    /// Facts that do not depend on the model.
     fn facts(&self) -> &'static EngineFacts;
 
-    /// Plans `model` on `machine` as it would.
+    /// Plans `model` on `machine`.
     ///
     /// # Errors
-    /// When the header lacks a key that it cannot do without, or it refuses the settings.
+    /// When the header lacks a required key, or the engine refuses the settings.
     fn plan(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Plan, EngineError>;
 
-    /// What the plan comes to, without the explanations that make a plan.
+    /// The plan without its explanations.
     ///
     /// # Errors
     /// As [`Engine::plan`].
@@ -69,7 +69,7 @@ pub trait Engine: Sync {
         self.plan(model, machine, settings).map(|plan| PlanSummary::of(&plan))
     }
 
-    /// What is certain of the plan before it is made; none from an engine that is as quick to plan.
+    /// An upper bound known before planning; none from an engine whose plans are as cheap as the bound.
     ///
     /// # Errors
     /// As [`Engine::plan`].
@@ -77,13 +77,13 @@ pub trait Engine: Sync {
         Ok(None)
     }
 
-    /// What it does with `model` on `machine`, which has free what the models that are loaded have left.
+    /// Whether `model` can be loaded on `machine`, whose free memory excludes what loaded models use.
     ///
     /// # Errors
     /// As [`Engine::plan`].
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError>;
 
-    /// How it would start llama-server for this plan; none where it does not.
+    /// How it would start llama-server for this plan; none if it starts none.
     ///
     /// # Errors
     /// As [`Engine::plan`].
@@ -91,7 +91,7 @@ pub trait Engine: Sync {
         Ok(None)
     }
 
-    /// What it asks of llama.cpp, which builds the graph and reserves its buffers; none for an engine that estimates.
+    /// The request to llama.cpp, which builds the graph and reserves its buffers; none for an engine that estimates.
     ///
     /// # Errors
     /// As [`Engine::plan`].
@@ -99,12 +99,12 @@ pub trait Engine: Sync {
         Ok(None)
     }
 
-    /// Values of `knob` after which its own rules ask for something else, so that the need may jump or fall there.
+    /// Values of `knob` after which the engine's own rules change, so that the memory needed may jump or drop there.
     fn rule_edges(&self, _knob: Knob, _settings: &Settings) -> Vec<u64> {
         Vec::new()
     }
 
-    /// The formulas that `plan`, which is one of `model`, was made by; none where it has none.
+    /// The formulas behind `plan`, which is a plan of `model`; none for an engine without formulas.
     ///
     /// # Errors
     /// As [`Engine::plan`].
@@ -112,22 +112,22 @@ pub trait Engine: Sync {
         Ok(None)
     }
 
-    /// Bytes of a tensor as it counts them.
+    /// Bytes of a tensor by the engine's own count.
     fn tensor_bytes(&self, tensor: &Tensor) -> u64 {
         tensor.bytes.0
     }
 
-    /// What the Ollama engine of its time would allocate for `model` with the knobs in effect, whether it requires that
-    /// engine or not.
+    /// The caches that the Ollama engine of the same period would allocate for `model` with the settings in effect,
+    /// whether the model requires that engine or not.
     ///
     /// # Errors
-    /// When the header lacks a key that Ollama cannot do without.
+    /// When the header lacks a key that Ollama requires.
     fn own_caches(&self, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
         kvcache::of(graph_size::OllamaRelease::May2026, model, effect)
     }
 }
 
-/// The engine of that name.
+/// The engine with this identifier.
 pub fn of(engine: EngineId) -> &'static dyn Engine {
     match engine {
         EngineId::Ollama => &ollama::engine::Ollama,
@@ -138,14 +138,14 @@ pub fn of(engine: EngineId) -> &'static dyn Engine {
 }
 
 impl EngineId {
-    /// What is true of the engine whatever the model.
+    /// The engine's facts, which do not depend on the model.
     pub fn facts(self) -> &'static EngineFacts {
         of(self).facts()
     }
 }
 
 impl PlanRequest {
-    /// Asks the engine.
+    /// Plans the request.
     ///
     /// # Errors
     /// As [`Engine::plan`].
@@ -153,7 +153,7 @@ impl PlanRequest {
         of(self.engine).plan(&self.model, &self.machine, &self.settings)
     }
 
-    /// What the plan comes to.
+    /// The plan without its explanations.
     ///
     /// # Errors
     /// As [`Engine::plan`].
@@ -161,7 +161,7 @@ impl PlanRequest {
         of(self.engine).summary(&self.model, &self.machine, &self.settings, fit_goal)
     }
 
-    /// What is certain of the plan beforehand.
+    /// An upper bound known before planning.
     ///
     /// # Errors
     /// As [`Engine::plan`].
@@ -169,13 +169,13 @@ impl PlanRequest {
         of(self.engine).preflight(&self.model, &self.machine, &self.settings)
     }
 
-    /// The knobs that the engine offers for this model on this machine, in the order of the screen.
+    /// The knobs that the engine offers for this model on this machine, in screen order.
     pub fn knobs(&self) -> Vec<Knob> {
-        let scene = KnobContext { model: Some(&self.model), machine: &self.machine, raw: self.settings.raw };
-        self.engine.facts().knobs(&scene)
+        let context = KnobContext { model: Some(&self.model), machine: &self.machine, raw: self.settings.raw };
+        self.engine.facts().knobs(&context)
     }
 
-    /// The ends of the knobs' ranges, which the model sets.
+    /// The bounds of the knobs' ranges that depend on the model.
     pub fn bounds(&self) -> Bounds {
         let hyper = &self.model.hyper;
         let layer_count = self.model.block_count() as u64 + 1;
@@ -201,10 +201,10 @@ mod tests {
     use super::*;
     use crate::units::Bytes;
 
-    /// One that says the least that an engine must say.
-    struct Small;
+    /// An engine with only the required methods.
+    struct Minimal;
 
-    impl Engine for Small {
+    impl Engine for Minimal {
         fn facts(&self) -> &'static EngineFacts {
             &ollama_024::facts::FACTS
         }
@@ -219,25 +219,25 @@ mod tests {
             machine: &Machine,
             settings: &Settings,
         ) -> Result<Admission, EngineError> {
-            self.plan(model, machine, settings).map(Admission::welcome)
+            self.plan(model, machine, settings).map(Admission::load)
         }
     }
 
     #[test]
-    fn an_engine_needs_facts_plans_and_admission_and_has_the_rest_by_itself() {
+    fn facts_plan_and_admit_are_enough_for_an_engine() {
         let (model, machine, settings) =
             (PreparedModel::from(fixtures::model("llama", &[])), fixtures::card(), Settings::default());
-        let plan = Small.plan(&model, &machine, &settings).unwrap();
-        assert_eq!(Small.summary(&model, &machine, &settings, FitGoal::Most), Ok(PlanSummary::of(&plan)));
-        assert_eq!(Small.launch(&model, &machine, &settings), Ok(None));
-        assert!(Small.resolve(&model, &machine, &settings).unwrap().is_none());
-        assert!(Small.formulas(&model, &plan).unwrap().is_none());
-        assert!(Small.rule_edges(Knob::Context, &settings).is_empty());
-        assert!(Small.own_caches(&model, &plan.settings).unwrap().bytes > Bytes::ZERO);
+        let plan = Minimal.plan(&model, &machine, &settings).unwrap();
+        assert_eq!(Minimal.summary(&model, &machine, &settings, FitGoal::Most), Ok(PlanSummary::of(&plan)));
+        assert_eq!(Minimal.launch(&model, &machine, &settings), Ok(None));
+        assert!(Minimal.resolve(&model, &machine, &settings).unwrap().is_none());
+        assert!(Minimal.formulas(&model, &plan).unwrap().is_none());
+        assert!(Minimal.rule_edges(Knob::Context, &settings).is_empty());
+        assert!(Minimal.own_caches(&model, &plan.settings).unwrap().bytes > Bytes::ZERO);
     }
 
     #[test]
-    fn what_every_engine_says_of_itself_agrees() {
+    fn facts_agree_with_plans() {
         let (model, machine, settings) =
             (PreparedModel::from(fixtures::model("llama", &[])), fixtures::card(), Settings::default());
         for engine in EngineId::ALL {

@@ -1,5 +1,5 @@
-//! A plan: where every layer goes and what every device is asked for. Views, exports and answers read it;
-//! nothing else does arithmetic on memory.
+//! A plan: the device of every layer and the memory of every device. Views, exports and answers read plans; nothing
+//! else computes memory.
 
 mod computers;
 mod knob;
@@ -27,79 +27,79 @@ pub use peak::{AliveKind, AliveTensors, BufferKind, Peak};
 pub use summary::PlanSummary;
 pub use verdict::{FitStatus, Verdict};
 
-/// What an engine decided.
+/// The decisions of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Who decided.
+    /// The engine.
     pub engine: EngineId,
-    /// How sure the figures are.
+    /// The confidence in the figures.
     pub confidence: Confidence,
-    /// Whether the machine is the one in front of us.
+    /// Whether the machine is detected or described.
     pub origin: Origin,
-    /// The model, in short.
+    /// A summary of the model.
     pub model: ModelSummary,
-    /// The knobs in effect, after the engine's own rules.
+    /// The settings in effect, after the engine's rules.
     pub settings: InEffect,
     /// GPUs in the machine's order, the CPU last.
     pub devices: Vec<DevicePlan>,
     /// Blocks in order, then the output layer.
     pub layers: Vec<LayerPlan>,
-    /// The compute graph's memory and how it comes about.
+    /// The compute graph's memory and its explanation.
     pub graph: GraphPlan,
     /// Sums over devices.
     pub totals: Totals,
-    /// What an engine that plans by an estimate of its own says of it; none where it measures.
+    /// The estimator's own figures; none from an engine that measures.
     pub estimate: Option<Estimate>,
-    /// What the Ollama engine's own caches take, where it runs the model and the plan only estimates them.
+    /// The caches of Ollama's own engine, if it runs the model and the plan only estimates them.
     pub own_caches: Option<OwnCaches>,
-    /// V was laid out with tokens along rows, for attention without flash attention: llama.cpp lays out its caches before
-    /// the trial that may turn that off. None where there is no KV cache, or the plan only estimates caches.
+    /// Whether V is stored transposed, as required without flash attention: llama.cpp lays out its caches before the
+    /// probe that may turn flash attention off. None without a KV cache, or if caches are estimated.
     pub v_transposed: Option<bool>,
-    /// Layers on GPUs, the output layer counted.
+    /// Layers on GPUs, including the output layer.
     pub offloaded: usize,
-    /// Does it fit, and where?
+    /// Whether and where the model fits.
     pub verdict: Verdict,
-    /// Why the engine would not load this, in one sentence; the layout is then what it tried last.
+    /// Why the engine would not load this, as one sentence; the layout is then the last one tried.
     pub refusal: Option<String>,
-    /// What `ollama ps` would print of it; only from the Ollama that starts llama-server.
+    /// The output of `ollama ps`; only from Ollama that starts llama-server.
     pub ollama_ps: Option<OllamaPs>,
-    /// What the engine adjusted or what is worth knowing, one sentence each.
+    /// Adjustments and other remarks, one sentence each.
     pub notes: Vec<String>,
-    /// Those of the notes that say what the engine decided by itself, the most surprising first.
+    /// The notes on decisions that the user did not ask for, most surprising first.
     pub decided: Vec<String>,
 }
 
 impl Plan {
-    /// The CPU's share; it is always the last device.
+    /// The CPU, always the last device.
     ///
     /// # Panics
-    /// Never: every engine lists the CPU.
+    /// Never: every plan has the CPU.
     pub fn cpu(&self) -> &DevicePlan {
         &self.devices[self.devices.len() - 1]
     }
 
-    /// How it stands, as people should read it.
+    /// The fit status for the user.
     pub fn fit_status(&self) -> FitStatus {
         FitStatus::of(self.verdict, self.parts_in_ram())
     }
 
-    /// Layers on GPUs, of those in [`Plan::layers`]; an engine may count further blocks among those that are offloaded.
+    /// Layers on GPUs among [`Plan::layers`]; an engine may count further blocks as offloaded.
     pub fn on_gpus(&self) -> usize {
         self.gpus().iter().map(|gpu| gpu.layers.len()).sum()
     }
 
-    /// Weights of layers that count as on GPUs and run from RAM, where no layer is there as a whole.
+    /// Weights in RAM that belong to layers counted on GPUs, if no layer is entirely in RAM.
     pub fn parts_in_ram(&self) -> Bytes {
         self.cpu().parts
     }
 
-    /// Layers on each GPU that is asked for something.
+    /// Number of layers on each used GPU.
     pub fn shares(&self) -> Vec<f64> {
         let used = self.gpus().iter().filter(|gpu| gpu.asked() > Bytes::ZERO);
         used.map(|gpu| gpu.layers.len() as f64).collect()
     }
 
-    /// Who decided, with the release where that matters: `llama.cpp, release 2026-11`.
+    /// The engine, with its release if it has one: `llama.cpp, release 2026-11`.
     pub fn engine_title(&self) -> String {
         match self.settings.release {
             Some(release) => format!("{}, release {release}", self.engine.title()),
@@ -107,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// Who says so and how sure it is: `Ollama ≤ 0.24 · exact`.
+    /// Engine and confidence: `Ollama ≤ 0.24 · exact`.
     pub fn source(&self) -> String {
         format!("{} · {}", self.engine_title(), self.confidence)
     }
@@ -118,15 +118,15 @@ impl Plan {
     }
 }
 
-/// How sure a figure is; the surer comes first.
+/// The confidence in a figure, highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// The engine's own arithmetic, reproduced.
+    /// The engine's own arithmetic.
     Exact,
-    /// The nearest family's graph stands in for this architecture's.
+    /// Based on the graph of the closest known architecture.
     Modelled,
-    /// It rests on an assumed constant.
+    /// Based on an assumed constant.
     Assumed,
 }
 
@@ -140,41 +140,41 @@ impl std::fmt::Display for Confidence {
     }
 }
 
-/// What one device is asked for.
+/// The memory of one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DevicePlan {
     /// `GPU0`, `GPU1`, …, `CPU`.
     pub id: String,
     /// GPU or CPU.
     pub kind: DeviceKind,
-    /// What people call it.
+    /// The name for the user.
     pub name: String,
-    /// The library behind it; none for the CPU.
+    /// The library; none for the CPU.
     pub backend: Option<Backend>,
-    /// All of its memory.
+    /// Total memory.
     pub total: Bytes,
-    /// What was free before the model.
+    /// Free memory before the model is loaded.
     pub free: Bytes,
-    /// Further memory that may take what does not fit: swap, for the CPU.
+    /// Further memory for what does not fit: swap, for the CPU.
     pub swap_free: Bytes,
-    /// Weights of its layers, and parts of others.
+    /// Weights of its layers, and parts of other layers.
     pub weights: Bytes,
-    /// Of these, what belongs to layers that count as on GPUs; told of a CPU that has no layer of its own.
+    /// The part of `weights` belonging to layers counted on GPUs; only for a CPU without layers.
     pub parts: Bytes,
     /// KV or recurrent caches of its layers.
     pub cache: Bytes,
     /// The compute graph's buffers.
     pub graph: Bytes,
-    /// What the engine keeps back here, part by part.
+    /// The engine's reserves.
     pub reserves: Vec<Reserve>,
     /// Indices into [`Plan::layers`], ascending.
     pub layers: Vec<usize>,
-    /// The computer that it is in, where that is another one which joined.
+    /// The computer that the device is in, if it is used over RPC.
     pub computer: Option<Arc<str>>,
 }
 
 impl DevicePlan {
-    /// A GPU of the machine with nothing on it.
+    /// An empty GPU of the machine.
     pub fn of_gpu(index: usize, gpu: &Gpu) -> Self {
         Self {
             id: format!("GPU{index}"),
@@ -194,7 +194,7 @@ impl DevicePlan {
         }
     }
 
-    /// RAM with nothing in it.
+    /// Empty RAM.
     pub fn of_ram(ram: Ram) -> Self {
         Self {
             id: "CPU".to_owned(),
@@ -214,49 +214,49 @@ impl DevicePlan {
         }
     }
 
-    /// Counts a layer that is here.
+    /// Adds a layer to this device.
     pub fn hold(&mut self, layer: &LayerPlan) {
         self.weights += layer.weights;
         self.cache += layer.cache;
         self.layers.push(layer.index);
     }
 
-    /// Weights, cache and graph together: what is allocated here.
+    /// Allocated bytes: weights, cache and graph.
     pub fn asked(&self) -> Bytes {
         self.weights + self.cache + self.graph
     }
 
-    /// Everything the engine keeps back here.
+    /// Total of the engine's reserves.
     pub fn reserved(&self) -> Bytes {
         self.reserves.iter().map(|reserve| reserve.bytes).sum()
     }
 
-    /// What is free here, and neither asked for nor kept back.
+    /// Free bytes after allocations and reserves.
     pub fn left(&self) -> Bytes {
         self.free - self.asked() - self.reserved()
     }
 
-    /// What something else already holds.
+    /// Memory used by other programs.
     pub fn in_use(&self) -> Bytes {
         self.total - self.free
     }
 
-    /// More is asked for than is free, swap included.
+    /// Whether more is allocated than is free, including swap.
     pub fn is_over(&self) -> bool {
         self.asked() > self.free + self.swap_free
     }
 }
 
-/// A part of what an engine keeps back on a device.
+/// A part of an engine's reserves on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reserve {
-    /// What it is for, in a few words.
+    /// The purpose, in a few words.
     pub name: &'static str,
-    /// How much.
+    /// The size.
     pub bytes: Bytes,
 }
 
-/// One layer and its home.
+/// A layer and its device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerPlan {
     /// Block number; the output layer's is the number of blocks.
@@ -267,15 +267,15 @@ pub struct LayerPlan {
     pub weights: Bytes,
     /// Bytes of its cache.
     pub cache: Bytes,
-    /// Where the cache's bytes come from; layers of one kind share it. A layer without tensors has no cache, and this
-    /// says what it would be.
+    /// The formula of the cache's bytes, shared by layers of one kind. A layer without tensors has no cache, and the
+    /// term shows what it would be.
     pub cache_term: Arc<Term>,
-    /// Why it is there.
+    /// The reason for its device.
     pub why: Why,
 }
 
 impl LayerPlan {
-    /// What it takes on its device: weights and cache, without parts that are on others.
+    /// Bytes on its device: weights and cache, without parts on other devices.
     pub fn here(&self) -> Bytes {
         match self.why {
             Why::InPart { needed, .. } => needed,
@@ -283,7 +283,7 @@ impl LayerPlan {
         }
     }
 
-    /// Weights of it that are on other devices.
+    /// Its weights on other devices.
     pub fn elsewhere(&self) -> Bytes {
         match self.why {
             Why::InPart { elsewhere, .. } => elsewhere,
@@ -292,82 +292,81 @@ impl LayerPlan {
     }
 }
 
-/// Why a layer is where it is.
+/// The reason for a layer's device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It fitted: there were `room` bytes left on the device before it, of which it needed `needed`.
+    /// It fits: it needs `needed` bytes, and `room` bytes were left on the device.
     Fits {
         /// Weights and cache of the layer.
         needed: Bytes,
-        /// Free bytes, less everything kept back and the layers placed before.
+        /// Bytes left after reserves and the layers placed before.
         room: Bytes,
     },
-    /// It is there but for a part of its weights, such as its experts.
+    /// It is on its device, except for some weights, such as its experts.
     InPart {
         /// Weights and cache of the layer on its device.
         needed: Bytes,
-        /// Weights of it on other devices.
+        /// Its weights on other devices.
         elsewhere: Bytes,
     },
-    /// No GPU had room for it; `room` is what the device that was tried last still had.
+    /// It does not fit on any GPU; `room` are the bytes left on the last one tried.
     NoRoom {
-        /// Weights and cache of the layer, and what the graph would have grown by where the engine counts that.
+        /// Weights and cache of the layer, plus the growth of the graph if the engine counts that.
         needed: Bytes,
-        /// Free bytes, less everything kept back and the layers placed before.
+        /// Bytes left after reserves and the layers placed before.
         room: Bytes,
         /// Index into [`Plan::devices`] of the GPU that was tried.
         device: usize,
     },
-    /// The person asked for this number of layers on GPUs.
+    /// The user set this number of layers on GPUs.
     AskedFor,
-    /// The person asked for fewer layers on GPUs.
+    /// The user set fewer layers on GPUs.
     NotAskedFor,
     /// Not everything fits, so the engine keeps the output layer in RAM.
     OutputDropped,
-    /// There is no GPU to put it on.
+    /// There is no GPU.
     NoGpu,
-    /// The engine had stopped filling the last GPU, because an earlier layer in its order had no room there.
+    /// The engine had stopped filling the last GPU, because an earlier layer did not fit.
     GivenUp {
         /// Index into [`Plan::devices`] of that GPU.
         device: usize,
-        /// Index into [`Plan::layers`] of the layer that had no room.
+        /// Index into [`Plan::layers`] of the layer that did not fit.
         layer: usize,
     },
-    /// There is nothing of it to place: it has no tensors.
+    /// It has no tensors.
     Nothing,
 }
 
 /// The compute graph's memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphPlan {
-    /// When some layer is in RAM.
+    /// The size if some layers are in RAM.
     pub partial: GraphSize,
-    /// When every layer is on GPUs.
+    /// The size if all layers are on GPUs.
     pub full: GraphSize,
-    /// Which of the two is in force.
+    /// Which of the two is used.
     pub used: GraphUse,
-    /// Why, in one sentence.
+    /// The reason, as one sentence.
     pub why: String,
-    /// What the letters of these formulas, and of the caches', stand for in this plan.
+    /// The letters of these formulas and of the caches' formulas.
     pub legend: Vec<Symbol>,
-    /// The fullest moment of each device's buffer, GPUs in order, the CPU last; none where the engine has a formula
-    /// instead.
+    /// The peak of each device's compute buffer, GPUs in order, the CPU last; none if the engine uses formulas.
     pub peaks: Vec<Peak>,
 }
 
-/// A letter of a formula, what it stands for, and its value in this plan.
+/// A letter of a formula, its meaning and its value in this plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Symbol {
-    /// As it is written in formulas: `H_kv`.
+    /// The symbol in formulas: `H_kv`.
     pub letter: &'static str,
-    /// `KV heads, the most that a layer has`
+    /// `KV heads, maximum over the layers`
     pub meaning: &'static str,
-    /// As it is put into formulas: `8`.
+    /// The value in formulas: `8`.
     pub value: String,
 }
 
 impl GraphPlan {
-    /// The one in force.
+    /// The size that is used.
     pub fn in_force(&self) -> &GraphSize {
         match self.used {
             GraphUse::Partial => &self.partial,
@@ -376,7 +375,7 @@ impl GraphPlan {
     }
 }
 
-/// Which graph size is in force.
+/// Which graph size is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -385,21 +384,21 @@ pub enum GraphUse {
     Partial,
 }
 
-/// One graph size and how it comes about: every branch of its `max`, and the one that wins.
+/// A graph size and its explanation: all branches of its `max`, and the largest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphSize {
     /// The size in effect.
     pub bytes: Bytes,
-    /// What the architecture's own formula gives, before the engine's fallbacks; zero where it has none.
+    /// The result of the architecture's formula, before the engine's fallbacks; zero without a formula.
     pub own: Bytes,
-    /// The branches of the formula's `max`; one where there is no choice, none where there is no graph.
+    /// The branches of the formula's `max`; one without a `max`, none without a graph.
     pub branches: Vec<Branch>,
-    /// Index into `branches` of the one that wins.
+    /// Index into `branches` of the largest.
     pub winner: usize,
 }
 
 impl GraphSize {
-    /// The terms of the winning branch, largest first.
+    /// The terms of the largest branch, largest first.
     pub fn terms(&self) -> &[Term] {
         self.branches.get(self.winner).map_or(&[], |branch| &branch.terms)
     }
@@ -408,7 +407,7 @@ impl GraphSize {
 /// One branch of a `max`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Branch {
-    /// What it stands for: `attention`, `logits`.
+    /// What it measures: `attention`, `logits`.
     pub name: String,
     /// Sum of its terms.
     pub bytes: Bytes,
@@ -416,33 +415,33 @@ pub struct Branch {
     pub terms: Vec<Term>,
 }
 
-/// One term of a formula: where some bytes come from.
+/// A term of a formula.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Term {
     /// What it is: `attention scores`.
     pub name: String,
-    /// The formula in the field's letters: `4·B·C·H`.
+    /// The formula in letters: `4·B·C·H`.
     pub formula: String,
-    /// The same with the numbers put in: `4·512·8192·32`.
+    /// The formula in numbers: `4·512·8192·32`.
     pub numbers: String,
     /// Its value.
     pub bytes: Bytes,
 }
 
 impl Term {
-    /// There is nothing, and no formula for it.
+    /// A term of zero bytes without a formula.
     pub fn nothing(name: &str) -> Self {
         Self { name: name.to_owned(), formula: "0".to_owned(), numbers: "0".to_owned(), bytes: Bytes::ZERO }
     }
 }
 
-/// An estimate in the engine's own words and numbers: what its log shows as `offload`, and `ollama ps` as a size.
-/// Beside what the layers take it counts what is kept back on each GPU.
+/// An estimate in the engine's own terms and numbers, as its log (`offload`) and `ollama ps` show it, including the
+/// reserves on each GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Estimate {
-    /// Ids of the devices that it is made for, in the order in which the engine goes through them.
+    /// Ids of the devices, in the engine's order.
     pub devices: Vec<String>,
-    /// Layers that it places on GPUs, the output layer counted.
+    /// Layers on GPUs, including the output layer.
     pub layers: usize,
     /// The graph of each GPU.
     pub graph: Bytes,
@@ -454,22 +453,22 @@ pub struct Estimate {
     pub tensor_split: Vec<usize>,
     /// Bytes of each device; empty when no layer is placed.
     pub gpu_sizes: Vec<Bytes>,
-    /// Weights of what turns images into embeddings.
+    /// Weights of the vision part or projector.
     pub projector_weights: Bytes,
     /// Its compute graph.
     pub projector_graph: Bytes,
-    /// How that graph's size comes about.
+    /// The terms of that graph's size.
     pub projector_terms: Vec<Term>,
 }
 
 /// Sums over devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
-    /// Weights everywhere.
+    /// Weights on all devices.
     pub weights: Bytes,
-    /// Caches everywhere.
+    /// Caches on all devices.
     pub cache: Bytes,
-    /// Graphs everywhere.
+    /// Graphs on all devices.
     pub graph: Bytes,
     /// Weights, cache and graph on GPUs.
     pub gpu: Bytes,

@@ -1,6 +1,4 @@
-//! Where engines meet machines: what each backend means for a plan, in one table, with the source of every figure.
-//!
-//! Engines take their rules from here, and what is shown of a machine is read from here too.
+//! The rules of each backend that plans depend on, in one table, with the source of every value.
 
 use serde::Serialize;
 
@@ -11,49 +9,49 @@ use crate::units::Bytes;
 /// What differs between backends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendRules {
-    /// Whose rules these are.
+    /// The backend.
     pub backend: Backend,
-    /// What every tensor's place in a buffer is a multiple of; none where each device says its own.
+    /// Buffer alignment; none if each device reports its own.
     pub alignment: Option<Bytes>,
     /// CPU and GPU always share one memory.
     pub unified: bool,
-    /// A model split between GPU and CPU needs no larger graph than a whole one (Ollama up to 0.24).
+    /// A model split between GPU and CPU needs no larger graph than a fully offloaded one (Ollama up to 0.24).
     pub partial_is_full: bool,
-    /// What Ollama up to 0.24 takes off every GPU before it gives layers to it.
+    /// Subtracted from every GPU's free memory before layers are placed (Ollama up to 0.24).
     pub minimum: Bytes,
-    /// What Ollama up to 0.11 takes off instead.
+    /// The same for Ollama up to 0.11.
     pub minimum_ollama_011: Bytes,
-    /// What a program's context on the GPU takes before anything is loaded; none where nothing is known of it. Assumed.
+    /// Memory of a program's GPU context before anything is loaded; none if unknown. Assumed.
     pub context: Option<Bytes>,
-    /// Where flash attention runs, as Ollama up to 0.11 decides it.
+    /// Flash attention support in Ollama up to 0.11.
     pub flash_ollama_011: FlashSupport,
-    /// Where flash attention runs, as Ollama up to 0.24 decides it.
+    /// Flash attention support in Ollama up to 0.24.
     pub flash_ollama_024: FlashSupport,
-    /// Where flash attention runs, as Ollama from 0.30 decides it.
+    /// Flash attention support in Ollama from 0.30.
     pub flash_ollama: FlashSupport,
 }
 
 /// Which GPUs of a backend have flash attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlashSupport {
-    /// Every one.
+    /// All of them.
     Always,
     /// None.
     Never,
-    /// Those with a CUDA driver of at least major version `driver`, a compute capability of at least `compute`, and
-    /// not exactly `except`. What is not known of a GPU is taken to be good enough.
+    /// GPUs with at least CUDA major version `driver` and compute capability `compute`, except capability `except`.
+    /// Unknown values count as sufficient.
     Cuda {
-        /// Least major version of the driver's CUDA.
+        /// Minimum CUDA major version of the driver.
         driver: u32,
-        /// Least compute capability.
+        /// Minimum compute capability.
         compute: (u32, u32),
-        /// The one that cannot, where there is one.
+        /// An unsupported compute capability.
         except: Option<(u32, u32)>,
     },
 }
 
 impl FlashSupport {
-    /// Whether `gpu` has it.
+    /// Whether `gpu` supports flash attention.
     pub fn supports(self, gpu: &Gpu) -> bool {
         match self {
             Self::Always => true,
@@ -87,7 +85,7 @@ const OTHER: BackendRules = BackendRules {
     ..CUDA
 };
 
-/// Every backend's rules, in the order of [`Backend::ALL`].
+/// The rules of all backends, in the order of [`Backend::ALL`].
 pub const TABLE: [BackendRules; 5] = [
     CUDA,
     BackendRules { backend: Backend::Rocm, context: CUDA.context, ..OTHER },
@@ -127,13 +125,13 @@ pub const fn of(backend: Backend) -> &'static BackendRules {
     }
 }
 
-/// `gpu` gets layers only after the others: it takes its memory from the CPU's.
+/// Whether `gpu` gets layers only after the others, because it shares memory with the CPU.
 /// Source: `ml/device.go`, `ByFreeMemory` and `llm/server.go`, `buildLayout`, Ollama, May 2026.
 pub const fn is_placed_last(gpu: &Gpu) -> bool {
     gpu.integrated
 }
 
-/// One rule in words, with where it comes from.
+/// One rule as text, with its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackendFact {
     /// `alignment`
@@ -147,12 +145,12 @@ pub struct BackendFact {
 }
 
 impl BackendRules {
-    /// The context's memory in words: `CUDA context, assumed 350 MiB`.
+    /// The context's memory as text: `CUDA context, assumed 350 MiB`.
     pub fn context_in_words(&self) -> Option<String> {
         self.context.map(|bytes| format!("{} context, assumed {bytes}", self.backend.name()))
     }
 
-    /// All of this in words.
+    /// All rules as text.
     pub fn facts(&self) -> Vec<BackendFact> {
         let exact = |what, value: String, source| BackendFact { what, value, confidence: Confidence::Exact, source };
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
@@ -241,7 +239,7 @@ mod tests {
     #[case(Some((7, 2)), Some(12), false, false)]
     #[case(Some((5, 2)), Some(12), true, false)]
     #[case(Some((8, 6)), Some(6), false, true)]
-    fn flash_attention_depends_on_the_card(
+    fn flash_attention_depends_on_capability_and_driver(
         #[case] compute: Option<(u32, u32)>,
         #[case] driver_major: Option<u32>,
         #[case] until_024: bool,

@@ -1,4 +1,4 @@
-//! What is true of an engine whatever the model, for those who would else have to know its name.
+//! Facts about an engine that do not depend on the model, so that no caller has to compare engine names.
 
 use super::knobs::{KnobCondition, KnobContext};
 use crate::machine::Machine;
@@ -9,35 +9,35 @@ use crate::settings::{Flag, Release, Settings};
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct EngineFacts {
-    /// The releases of llama.cpp that it can run, the newest first; none for an engine with an estimator of its own.
+    /// The releases of llama.cpp that it can run, newest first; none for an engine with its own estimator.
     pub releases: &'static [Release],
-    /// The knobs that it offers, in the order of the screen, and when.
+    /// The knobs that it offers and their conditions, in screen order.
     pub offered_knobs: &'static [(Knob, KnobCondition)],
-    /// The flags that it has no use for.
+    /// The flags that it ignores.
     pub ignores: &'static [Flag],
-    /// How a person has it keep memory free on every GPU.
+    /// The setting that keeps memory free on every GPU.
     pub reserve_setting: ReserveSetting,
-    /// It is an Ollama: it reads Modelfiles, the options of a request and `OLLAMA_…` variables.
+    /// An Ollama: reads Modelfiles, request options and `OLLAMA_…` variables.
     pub is_ollama: bool,
-    /// It starts a llama-server, which reads the `LLAMA_ARG_…` variables of its environment.
+    /// Starts a llama-server, which reads the `LLAMA_ARG_…` variables of its environment.
     pub starts_llama_server: bool,
-    /// Graphs and caches are estimated by formulas; else they are measured.
+    /// Graphs and caches are estimated by formulas rather than measured.
     pub estimates: bool,
-    /// Its context is that of all sequences together (`-c`); else that of one (`num_ctx`).
+    /// Its context is the total of all sequences (`-c`) rather than that of one (`num_ctx`).
     pub ctx_is_total: bool,
-    /// It counts what a separate projector file takes.
+    /// Counts the memory of a separate projector file.
     pub counts_projectors: bool,
-    /// It places the output layer after the blocks; others begin with it.
+    /// Places the output layer after the blocks; other engines place it first.
     pub places_output_last: bool,
-    /// It uses the GPUs of other computers that joined.
+    /// Uses GPUs of other computers over RPC.
     pub uses_other_computers: bool,
-    /// It unloads a model that is idle to make room for another.
+    /// Unloads idle models to make room for another.
     pub evicts: bool,
-    /// The most models that it keeps loaded for each GPU; none where there is no limit.
+    /// Maximum number of loaded models per GPU; none if unlimited.
     pub max_loaded_per_gpu: Option<usize>,
 }
 
-/// The setting by which memory is kept free on every GPU.
+/// The setting that keeps memory free on every GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveSetting {
     /// `OLLAMA_GPU_OVERHEAD`
@@ -47,23 +47,23 @@ pub enum ReserveSetting {
 }
 
 impl EngineFacts {
-    /// The flags in `settings` that were given and that it has no use for.
+    /// The flags given in `settings` that it ignores.
     pub fn ignored(&self, settings: &Settings) -> Vec<&'static str> {
         self.ignores.iter().filter(|flag| flag.is_given(settings)).map(|flag| flag.name()).collect()
     }
 
-    /// The knobs that it offers in `scene`, in the order of the screen.
-    pub fn knobs(&self, scene: &KnobContext<'_>) -> Vec<Knob> {
-        self.offered_knobs.iter().filter(|(_, when)| scene.is(*when)).map(|(knob, _)| *knob).collect()
+    /// The knobs that it offers in `context`, in screen order.
+    pub fn knobs(&self, context: &KnobContext<'_>) -> Vec<Knob> {
+        self.offered_knobs.iter().filter(|(_, when)| context.is(*when)).map(|(knob, _)| *knob).collect()
     }
 
-    /// K and V are kept in one type.
+    /// Whether K and V share one cache type.
     pub fn has_one_cache_type(&self) -> bool {
         self.offered_knobs.iter().any(|(knob, _)| *knob == Knob::CacheType)
     }
 
-    /// The most models that it keeps loaded at once on `machine`; none where there is no limit.
+    /// Maximum number of models loaded at once on `machine`; none if unlimited.
     pub fn max_loaded_models(&self, machine: &Machine) -> Option<usize> {
-        self.max_loaded_per_gpu.map(|most| most * machine.gpus.len().max(1))
+        self.max_loaded_per_gpu.map(|count| count * machine.gpus.len().max(1))
     }
 }

@@ -5,7 +5,7 @@ use crate::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
 use crate::model::Model;
 use crate::units::Bytes;
 
-/// A model with 16 heads of 64, and `more` keys.
+/// A model with 16 heads of length 64, and `more` keys.
 pub(super) fn model(architecture: &str, more: &[(&str, Value)]) -> Model {
     let tokens = Array { len: 32_000, range: 0..0, elements: Elements::Unread(ElementType::String) };
     let own = |key: &str| format!("{architecture}.{key}").into_boxed_str();

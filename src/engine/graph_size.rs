@@ -1,8 +1,8 @@
-//! The size of the compute graph as Ollama's own estimator has it, up to 0.11 and up to 0.24: one formula per
-//! architecture family, each in a file of its own, written as data that is both evaluated and printed. Where the two
-//! releases agree they share the formula; [`OllamaRelease`] tells them apart.
+//! The size of the compute graph by Ollama's own estimator, up to 0.11 and up to 0.24: one formula per architecture
+//! family, each in its own file, as data that is both evaluated and printed. Formulas on which the two releases agree
+//! are shared; [`OllamaRelease`] distinguishes them.
 //!
-//! The letters are those of the guide to these formulas; [`letters`] is the legend.
+//! The formulas use the letters of [`letters`].
 
 mod cache;
 mod chatglm;
@@ -44,7 +44,7 @@ pub(super) use model_facts::ModelFacts;
 pub(super) use release::OllamaRelease;
 pub(super) use vision::Vision;
 
-/// The knobs that the formulas see.
+/// The settings used by the formulas.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FormulaInputs {
     /// Tokens of context per sequence.
@@ -55,12 +55,12 @@ pub(super) struct FormulaInputs {
     pub parallel: u64,
     /// Bytes per element of the KV cache.
     pub bytes_per_element: f64,
-    /// Flash attention is certain to be on.
+    /// Flash attention is on.
     pub flash: bool,
 }
 
 impl FormulaInputs {
-    /// Those of the knobs in effect; how wide a cache's elements are, each release says by itself.
+    /// From the settings in effect; the bytes per cache element are release-specific.
     pub fn of(effect: &InEffect, bytes_per_element: fn(CacheType) -> f64) -> Self {
         Self {
             ctx: effect.ctx,
@@ -75,24 +75,24 @@ impl FormulaInputs {
 /// Sizes of caches and graphs.
 #[derive(Clone, Debug)]
 pub(super) struct Sizes {
-    /// Each block's cache and where its bytes come from.
+    /// Each block's cache with its formula.
     pub caches: Vec<Arc<Term>>,
-    /// The graph when some layer is in RAM.
+    /// The graph if some layers are in RAM.
     pub partial: GraphSize,
-    /// The graph when every layer is on GPUs.
+    /// The graph if all layers are on GPUs.
     pub full: GraphSize,
-    /// Why `partial` is not what the architecture's own formula gives, where that is so.
+    /// Why `partial` differs from the result of the architecture's formula, if it does.
     pub partial_because: Option<&'static str>,
     /// The same for `full`.
     pub full_because: Option<&'static str>,
-    /// The letters of all these formulas.
+    /// The letters of all formulas.
     pub legend: Vec<Symbol>,
 }
 
-/// Sizes of `model` under `knobs`, before it is known which GPUs take part.
+/// Sizes of `model` with `knobs`, before the GPUs are chosen.
 ///
 /// # Errors
-/// Where the real program ends: a formula that divides by zero, or a tensor with too few dimensions.
+/// Where Ollama fails: a formula divides by zero, or a tensor has too few dimensions.
 pub(super) fn sizes(model: &Model, facts: &ModelFacts, knobs: FormulaInputs) -> Result<Sizes, EngineError> {
     let zero = |zero| division(zero, model, facts);
     let (mut values, caches) = letters_of(model, facts, knobs).map_err(zero)?;
@@ -121,7 +121,7 @@ pub(super) fn sizes(model: &Model, facts: &ModelFacts, knobs: FormulaInputs) -> 
     Ok(Sizes { legend, caches: caches.layers, partial, full, partial_because, full_because })
 }
 
-/// Every letter but those that are a tensor's size, and the caches.
+/// The caches, and all letters except those that are a tensor's size.
 fn letters_of(
     model: &Model,
     facts: &ModelFacts,
@@ -141,14 +141,14 @@ fn letters_of(
 }
 
 impl Sizes {
-    /// Adjusts them to the first GPU being Metal's.
+    /// Adjusts the sizes if the first GPU is Metal.
     pub fn on_metal(&mut self) {
         self.partial = GraphSize { own: self.partial.own, ..self.full.clone() };
         self.partial_because =
             Some("on Metal a split costs nothing extra, so the full size is also used as the partial one");
     }
 
-    /// The graph of a plan, where the size `used` is in force for the reason `why`.
+    /// The graph of a plan that uses the size `used` for the reason `why`.
     pub fn graph(&self, used: GraphUse, why: &str) -> GraphPlan {
         let because = match used {
             GraphUse::Full => self.full_because,
@@ -164,14 +164,14 @@ impl Sizes {
         }
     }
 
-    /// Adjusts them to several GPUs, as the older release has it.
+    /// Adjusts the sizes for several GPUs, as the older release does.
     pub fn on_several_gpus(&mut self) {
         self.full = GraphSize { own: self.full.own, ..self.partial.clone() };
         self.full_because = Some("with several GPUs the partial size is also used as the full one");
     }
 }
 
-/// No formula divides by anything but the number of heads.
+/// The error of a division by zero; formulas only divide by the number of heads.
 fn division(_: DivisionByZero, model: &Model, facts: &ModelFacts) -> EngineError {
     EngineError::Model(format!(
         "key '{}.attention.head_count' is 0, and {} divides by it for this architecture",
@@ -180,10 +180,10 @@ fn division(_: DivisionByZero, model: &Model, facts: &ModelFacts) -> EngineError
     ))
 }
 
-/// A letter that every layer has a value of its own for.
+/// A letter with one value per layer.
 fn per_layer(letter: Letter, layers: &[u64]) -> Symbol {
-    let (fewest, most) = (layers.iter().min().unwrap_or(&0), layers.iter().max().unwrap_or(&0));
-    let value = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
+    let (min, max) = (layers.iter().min().unwrap_or(&0), layers.iter().max().unwrap_or(&0));
+    let value = if min == max { max.to_string() } else { format!("{min} to {max}") };
     Symbol { letter: letter.symbol(), meaning: letter.meaning(), value }
 }
 
@@ -196,7 +196,7 @@ struct ArchitectureRules {
 }
 
 impl ArchitectureRules {
-    /// The case of `model`'s architecture and, within it, of its tensors; letters that are a tensor's size are set.
+    /// The formulas for `model`'s architecture and tensors; sets the letters that are a tensor's size.
     fn of(model: &Model, release: OllamaRelease, flash: bool, values: &mut LetterValues) -> Result<Self, EngineError> {
         let first_block = |name: &str| model.tensors(TensorGroup::Block(0)).find(|tensor| &*tensor.name == name);
         let (partial, full) = match model.architecture.as_str() {
@@ -231,8 +231,8 @@ impl ArchitectureRules {
                 }
             }
             "gptoss" | "gpt-oss" => {
-                let guessed = flash && release != OllamaRelease::August2025;
-                let partial = if guessed { &gptoss::FLASH_PARTIAL } else { &gptoss::PARTIAL };
+                let linear = flash && release != OllamaRelease::August2025;
+                let partial = if linear { &gptoss::FLASH_PARTIAL } else { &gptoss::PARTIAL };
                 return Ok(Self { partial: Some(partial), full: None });
             }
             _ => return Ok(Self { partial: None, full: None }),

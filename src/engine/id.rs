@@ -1,12 +1,11 @@
-//! What the rooms below know of engines: their names, their errors and small types.
+//! Names, errors and small types of engines, which other modules may use without the engines themselves.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::settings::Settings;
 
-/// Names the engines, one line each, in the order in which they are offered: in code, on the command line and in JSON,
-/// and on the screen.
+/// Defines the engines, one line each in the order offered: variant, name on the command line and in JSON, and title.
 macro_rules! engines {
     ($($(#[$meta:meta])* $id:ident: $name:literal, $title:literal;)+) => {
         /// The engines that this version knows.
@@ -16,15 +15,15 @@ macro_rules! engines {
         }
 
         impl EngineId {
-            /// Every engine, in the order in which they are offered.
+            /// All engines, in the order offered.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$id),+];
 
-            /// Its name on the command line and in JSON.
+            /// Name on the command line and in JSON.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$id => $name,)+ }
             }
 
-            /// Its name on the screen.
+            /// Name on the screen.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$id => $title,)+ }
             }
@@ -61,7 +60,7 @@ impl FromStr for EngineId {
     }
 }
 
-/// Why an engine makes no plan at all. (A layout that does not fit is a plan, with a verdict that says so.)
+/// Why an engine cannot make a plan. (A model that does not fit has a plan, whose verdict reports that.)
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
     /// The model's header lacks what this engine needs; exit status 3.
@@ -72,13 +71,12 @@ pub enum EngineError {
     Settings(String),
 }
 
-/// What a plan is wanted for, by those who read its [`PlanSummary`](crate::plan::Gist) alone.
+/// What the caller of a summary is interested in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FitGoal {
-    /// As much on GPUs as fits.
+    /// As many layers on GPUs as possible.
     Most,
-    /// Every layer on GPUs, or nothing: where that cannot be had, the engine may stop before it has placed as many layers
-    /// as it could.
+    /// All layers on GPUs or nothing: if not all fit, the engine may stop before it has placed as many as possible.
     AllLayers,
 }
 
@@ -87,6 +85,6 @@ pub enum FitGoal {
 pub struct Launch {
     /// Its options, as settings of [`EngineId::LlamaCpp`].
     pub options: Settings,
-    /// The machine's GPUs that it is shown, by their places.
+    /// The GPUs visible to it, as indices in the machine.
     pub gpus: Vec<usize>,
 }

@@ -1,9 +1,9 @@
-//! Which knobs an engine offers: those that mean something to it, for this model on this machine.
+//! The knobs that an engine offers, which depend on model and machine.
 
 use crate::machine::Machine;
 use crate::model::Model;
 
-/// When a knob means something.
+/// When a knob is offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnobCondition {
     /// Always.
@@ -14,14 +14,14 @@ pub enum KnobCondition {
     Experts,
     /// On several GPUs.
     SeveralGpus,
-    /// Where the engine leaves the knobs as they are given.
+    /// If the engine makes no adjustments of its own.
     Raw,
 }
 
-/// What decides whether a knob means something.
+/// What the conditions of knobs depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct KnobContext<'a> {
-    /// The model, if there is one yet.
+    /// The model, if one is loaded.
     pub model: Option<&'a Model>,
     /// The machine.
     pub machine: &'a Machine,

@@ -1,5 +1,5 @@
-//! The Ollama engine's own caches. For the models that require that engine the estimator decides the layout, but what is
-//! then allocated follows these rules.
+//! The caches of Ollama's own engine. For models that require it, the estimator decides the layout, but the allocation
+//! follows these rules.
 //! Source: package `kvcache` and the models of package `model`, Ollama, August 2025 and May 2026.
 
 mod kinds;
@@ -12,16 +12,16 @@ use crate::settings::{CacheType, FlashAttn, InEffect};
 use crate::units::Bytes;
 use kinds::BlockCache;
 
-/// Cells come in multiples of so many.
+/// The number of cells is a multiple of this.
 const PADDING: u64 = 256;
 /// The same in August 2025 without flash attention.
 const PADDING_2025: u64 = 32;
-/// Rows of a mask come in multiples of so many where flash attention reads it, in August 2025.
+/// In August 2025, the rows of a mask for flash attention are a multiple of this.
 const MASK_ROWS_2025: u64 = 64;
-/// Checkpoints of a recurrent state per sequence, at most.
+/// Maximum number of checkpoints of a recurrent state per sequence.
 const CHECKPOINTS: u64 = 24;
 
-/// What decides the size of a cache.
+/// The parameters of a cache's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Capacity {
     /// Tokens of context per sequence.
@@ -30,18 +30,18 @@ pub(super) struct Capacity {
     pub sequences: u64,
     /// Tokens of the largest batch.
     pub batch: u64,
-    /// Cells come in multiples of so many.
+    /// The number of cells is a multiple of this.
     pub padding: u64,
 }
 
 impl Capacity {
-    /// Cells of a cache that keeps every token.
+    /// Cells of a cache of all tokens.
     pub fn causal(&self) -> u64 {
         self.padded(self.context.saturating_mul(self.sequences))
     }
 
-    /// What a cache remembers per sequence and its cells, where attention looks back over `window` tokens and the model
-    /// asks for `memory` of them. A context no longer than that is kept whole.
+    /// Tokens kept per sequence, and cells, for attention over `window` tokens in a model that asks for `memory`
+    /// tokens. A context that is no longer is kept entirely.
     pub fn window(&self, window: u64, memory: Option<u64>) -> (u64, u64) {
         let mut remembered = memory.unwrap_or(0).max(window);
         if self.sequences > 1 {
@@ -50,7 +50,7 @@ impl Capacity {
         if remembered >= self.context {
             return (self.context, self.causal());
         }
-        // the batch that is being computed needs cells beside what is remembered, and it is one for all sequences
+        // one batch, shared by all sequences, needs cells in addition to the remembered tokens
         (remembered, self.padded(self.sequences.saturating_mul(remembered).saturating_add(self.batch)))
     }
 
@@ -59,16 +59,16 @@ impl Capacity {
     }
 }
 
-/// What the Ollama engine of `release` would allocate for `model` with the knobs in effect, whether it requires that
-/// engine or not.
+/// The caches that the Ollama engine of `release` would allocate for `model` with the settings in effect, whether the
+/// model requires that engine or not.
 ///
 /// # Errors
-/// When the header lacks a key that Ollama cannot do without.
+/// When the header lacks a key that Ollama requires.
 pub(super) fn of(release: OllamaRelease, model: &Model, effect: &InEffect) -> Result<OwnCaches, EngineError> {
     Ok(caches(model, &ModelFacts::of(model, release)?, effect))
 }
 
-/// What the engine allocates for `model` with the knobs in effect.
+/// The caches that the engine allocates for `model` with the settings in effect.
 pub(super) fn caches(model: &Model, facts: &ModelFacts, effect: &InEffect) -> OwnCaches {
     let flash = effect.flash_attn == FlashAttn::On;
     let older = facts.release == OllamaRelease::August2025;

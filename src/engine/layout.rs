@@ -1,4 +1,4 @@
-//! Layers onto GPUs, as Ollama up to 0.24 does it.
+//! Places layers on GPUs as Ollama up to 0.24 does.
 //!
 //! Source: `llm/server.go` (`Load`, `createLayout`, `buildLayout`, `verifyLayout`, `assignLayers`) and `ml/device.go`,
 //! Ollama, May 2026. Arithmetic on bytes wraps as Go's does.
@@ -13,49 +13,49 @@ use fit::{GpuAssignment, GpuCapacity};
 
 pub(super) use verify::LayoutRefusal;
 
-/// What the engine takes away from every GPU before it gives layers to it.
+/// Subtracted from every GPU's free memory before layers are placed.
 pub(super) const fn minimum_memory(backend: Backend) -> Bytes {
     backend::of(backend).minimum
 }
 
-/// What is to be placed, and how.
+/// The input of the layout.
 pub(super) struct LayoutTask<'a> {
-    /// The machine; its GPUs are all considered.
+    /// The machine; all its GPUs are considered.
     pub machine: &'a Machine,
     /// Bytes of each layer, the output layer last.
     pub layers: &'a [u64],
-    /// What each GPU loses before anything is placed: one layer's buffer, adapters.
+    /// Bytes taken on each GPU before anything is placed: one layer's buffer, adapters.
     pub taken: &'a [u64],
     /// Kept free on every GPU.
     pub overhead: u64,
-    /// Reserved on every GPU that is tried: the larger graph.
+    /// Reserved on every GPU that was tried: the larger graph.
     pub graph: u64,
-    /// Layers wanted on GPUs (`num_gpu`); none where the engine chooses.
+    /// Requested layers on GPUs (`num_gpu`); none if the engine chooses.
     pub requested: Option<usize>,
     /// Use all GPUs at once.
     pub spread: bool,
-    /// Anything less than everything on GPUs is refused.
+    /// Refuse anything less than full offload.
     pub require_full: bool,
 }
 
-/// Where the layers went.
+/// The placement of the layers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
     /// GPU of each layer, by its index in the machine.
     pub gpu_of: Vec<Option<usize>>,
-    /// GPUs that were tried in the last round, also those that got nothing: each carries a graph.
+    /// GPUs tried in the last round, including those without layers: each has a graph.
     pub tried: Vec<usize>,
-    /// GPUs that were tried in an earlier round only: what was reserved for their graph stays.
+    /// GPUs tried only in an earlier round: their graph stays reserved.
     pub tried_before: Vec<usize>,
-    /// Bytes that each GPU had for layers.
+    /// Bytes for layers on each GPU.
     pub room: Vec<u64>,
-    /// The GPU on which the search gave up, when it did.
+    /// The GPU on which the search stopped, if it did.
     pub gave_up_on: Option<usize>,
     /// The output layer was left out of the search.
     pub without_output: bool,
-    /// The number of layers that was asked for when the search ended; none where the engine chose.
+    /// The requested number of layers when the search ended; none if the engine chose.
     pub requested: Option<usize>,
-    /// Why the real program would not load this.
+    /// Why Ollama would not load this.
     pub refusal: Option<LayoutRefusal>,
 }
 
@@ -66,8 +66,8 @@ impl Layout {
     }
 }
 
-/// Places the layers. GPUs that were tried get the graph reserved and the search is repeated, for as long as it tries
-/// more GPUs than before.
+/// Places the layers. The graph is reserved on GPUs that were tried, and the search repeats as long as it tries more
+/// GPUs than before.
 pub(super) fn place(task: &LayoutTask<'_>) -> Layout {
     let mut requested = task.requested;
     let mut with_graph = vec![false; task.machine.gpus.len()];
@@ -115,7 +115,7 @@ impl Assignment {
     }
 }
 
-/// One round: every backend by itself, and the one that holds most layers wins.
+/// One round: each backend separately; the one holding most layers is used.
 fn build(task: &LayoutTask<'_>, requested: Option<usize>, with_graph: &[bool]) -> (Assignment, Vec<u64>) {
     let gpus = &task.machine.gpus;
     let free = |index: usize| {
@@ -123,7 +123,7 @@ fn build(task: &LayoutTask<'_>, requested: Option<usize>, with_graph: &[bool]) -
         free.saturating_sub(task.taken.get(index).copied().unwrap_or(0))
     };
     let mut room = vec![0; gpus.len()];
-    // equals stay in order, as in Go's sort of up to 12 elements
+    // a stable sort, as Go's is for up to 12 elements
     let mut order: Vec<usize> = (0..gpus.len()).collect();
     order.sort_by_key(|&index| (gpus.get(index).is_some_and(backend::is_placed_last), std::cmp::Reverse(free(index))));
 
@@ -148,7 +148,7 @@ fn build(task: &LayoutTask<'_>, requested: Option<usize>, with_graph: &[bool]) -
             if let Some(room) = room.get_mut(index) {
                 *room = left;
             }
-            // asked by a person, integrated GPUs take their share like the others
+            // with a user-set number of layers integrated GPUs are treated like discrete ones
             let integrated = backend::is_placed_last(gpu) && requested.is_none() && !task.spread;
             devices.push(GpuCapacity { gpu: index, free: left, integrated });
         }
@@ -156,14 +156,14 @@ fn build(task: &LayoutTask<'_>, requested: Option<usize>, with_graph: &[bool]) -
         if found.layers() > best.layers() {
             best = found;
         } else if best.layers() == 0 {
-            // a search that places nothing leaves its GPUs untried; what it left out is still known
+            // a search that places nothing leaves its GPUs untried, but still reports the omitted output layer
             best.without_output = found.without_output;
         }
     }
     (best, room)
 }
 
-/// As few of one backend's GPUs as will do; if not everything fits, once more without the output layer.
+/// Uses as few of one backend's GPUs as possible; if not everything fits, tries again without the output layer.
 fn assign(task: &LayoutTask<'_>, devices: &[GpuCapacity], requested: Option<usize>, last_used: usize) -> Assignment {
     let mut requested = requested;
     let all = task.layers.len();

@@ -1,6 +1,6 @@
-//! llama.cpp: what llama-server allocates for a model: weights, caches and the buffers of the compute graph, to the byte.
+//! llama.cpp: what llama-server allocates for a model, to the byte: weights, caches and compute buffers.
 //!
-//! The reference is the llama.cpp of package `llama-cpp-sys-2`; which version of it, [`Release`] says.
+//! The reference is the llama.cpp of package `llama-cpp-sys-2`; [`Release`] names the versions.
 
 pub mod architecture;
 pub mod cache;
@@ -42,12 +42,12 @@ pub(super) use plan::{plan, preflight, resolve, summary, visible};
 use release::ReleaseTraits;
 use weights::Weights;
 
-/// A model as llama.cpp sees it, ready to be measured with many settings.
+/// A model as loaded by llama.cpp, ready to be measured with any settings.
 #[derive(Clone, Debug)]
 pub struct LoadedModel {
-    /// By which release's rules.
+    /// The release whose rules apply.
     pub release: &'static ReleaseTraits,
-    /// Whose graph it has.
+    /// The family of its graph.
     pub family: GraphFamily,
     /// Its hyperparameters.
     pub hparams: Hparams,
@@ -55,75 +55,75 @@ pub struct LoadedModel {
     pub weights: Weights,
 }
 
-/// A GPU as far as llama.cpp's arithmetic needs it.
+/// A GPU as needed by llama.cpp's arithmetic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
-    /// What its buffers and operations are like.
+    /// Properties of its buffers and operations.
     pub backend: BackendProps,
     /// Free bytes.
     pub free: u64,
 }
 
-/// How layers are to be spread.
+/// How layers are split over the devices.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LayerSplit {
-    /// Layers on GPUs, the output layer counted; none for all.
+    /// Layers on GPUs, including the output layer; none for all.
     pub gpu_layers: Option<u64>,
-    /// Share of the layers per GPU; empty for the share of free memory.
+    /// Share of the layers per GPU; empty to split by free memory.
     pub tensor_split: Vec<f32>,
-    /// What goes elsewhere than its layer.
+    /// Tensors placed on another device than their layer.
     pub overrides: Vec<TensorOverride>,
 }
 
-/// What is allocated: bytes per device in the order given, RAM last.
+/// Allocated bytes per device, in the given order with RAM last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryBreakdown {
     /// Weights.
     pub model: Vec<u64>,
     /// KV caches and recurrent states.
     pub context: Vec<u64>,
-    /// Buffers of the compute graph.
+    /// Compute buffers.
     pub compute: Vec<u64>,
-    /// The parameters in effect.
+    /// The context parameters in effect.
     pub parameters: Cparams,
     /// The device of every block, then that of the output layer.
-    pub homes: Vec<BackendId>,
+    pub layer_devices: Vec<BackendId>,
 }
 
 impl MemoryBreakdown {
-    /// Layers on GPUs, the output layer counted.
+    /// Layers on GPUs, including the output layer.
     pub fn offloaded(&self) -> usize {
         let cpu = self.model.len() - 1;
-        self.homes.iter().filter(|home| usize::from(**home) < cpu).count()
+        self.layer_devices.iter().filter(|device| usize::from(**device) < cpu).count()
     }
 
-    /// All that is asked of a device.
+    /// All bytes on a device.
     fn total(&self, device: usize) -> u64 {
         self.model[device] + self.context[device] + self.compute[device]
     }
 }
 
-/// How a figure came about, for those who want to watch.
+/// Graph, schedule and allocation behind a measurement.
 #[derive(Clone, Debug)]
 pub struct AllocationDetails {
-    /// Where caches are, and how large.
+    /// The caches with devices and sizes.
     pub memory: Memory,
     /// The graph, with the scheduler's copies.
     pub graph: Graph,
     /// Its splits and order.
     pub schedule: Schedule,
-    /// What is alive when.
+    /// The lifetime of every allocation.
     pub lifetimes: Vec<Lifetime>,
-    /// Whether devices work as a pipeline, and why or why not.
+    /// Whether pipeline parallelism is used, and why or why not.
     pub pipeline: Pipeline,
 }
 
-/// What devices' buffers and operations are like, RAM last.
+/// The devices' properties, RAM last.
 fn backends(devices: &[Device]) -> Vec<BackendProps> {
     devices.iter().map(|device| device.backend.clone()).chain([BackendProps::CPU]).collect()
 }
 
-/// What the caches of `plan`, which is one of `model`, keep and in what shapes. Where their homes are is in the plan.
+/// The caches of `plan`, which is a plan of `model`, and their shapes. Their devices are in the plan.
 ///
 /// # Errors
 /// When llama.cpp cannot read the model or refuses the settings.
@@ -154,7 +154,7 @@ impl LoadedModel {
     /// Reads a header.
     ///
     /// # Errors
-    /// When it lacks what llama.cpp of that release cannot do without.
+    /// When it lacks what this release of llama.cpp requires.
     pub fn new(header: &Header, release: Release) -> Result<Self, LoadError> {
         let release = ReleaseTraits::of(release);
         let family = GraphFamily::of(header);
@@ -166,7 +166,7 @@ impl LoadedModel {
         Ok(Self { release, family, hparams, weights })
     }
 
-    /// What llama.cpp allocates on `devices` and in RAM.
+    /// Measures what llama.cpp allocates on `devices` and in RAM.
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
@@ -179,7 +179,7 @@ impl LoadedModel {
         Measurer::new(self, devices).measure(&self.place(devices, spread), options)
     }
 
-    /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass.
+    /// The same with the details of the compute buffers. `passes` receives every tensor's device after each pass.
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
@@ -193,14 +193,14 @@ impl LoadedModel {
         Measurer::new(self, devices).measure_traced(&self.place(devices, spread), options, passes)
     }
 
-    /// Bytes of weights and caches per device, RAM last: what a placement takes at least, whatever its graph.
+    /// Bytes of weights and caches per device, RAM last: a lower bound for any graph.
     fn without_graph(&self, placement: &Placement, context: &Cparams, backends: &[BackendProps]) -> Vec<u64> {
         let memory = Memory::new(&self.hparams, self.family.architecture, context, placement);
         let weights = placement.weights(self, backends);
         weights.into_iter().zip(memory.bytes(backends)).map(|(weights, cache)| weights + cache).collect()
     }
 
-    /// How layers are spread over `devices`.
+    /// Assigns layers to `devices`.
     fn place(&self, devices: &[Device], spread: &LayerSplit) -> Placement {
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
         let request = SplitRequest {

@@ -1,5 +1,5 @@
-//! Ollama from 0.30. It no longer places layers itself but starts llama-server, which does; so a plan of it is llama.cpp's
-//! plan with the options, and on the GPUs, that Ollama chooses.
+//! Ollama from 0.30. It starts llama-server, which places the layers; so its plan is llama.cpp's with the options and
+//! GPUs that Ollama chooses.
 
 mod batch;
 pub(super) mod engine;
@@ -27,7 +27,7 @@ pub(super) fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings
     plan_by(llama_cpp::plan, model, machine, settings)
 }
 
-/// Ollama's plan by a llama-server that places layers as `place` does.
+/// Ollama's plan with `place` as the plan of llama-server.
 fn plan_by(
     place: impl Fn(&PreparedModel, &Machine, &Settings) -> Result<Plan, EngineError>,
     model: &PreparedModel,
@@ -45,7 +45,7 @@ pub(super) fn launch(model: &PreparedModel, machine: &Machine, settings: &Settin
     Ok(Launch { options, gpus })
 }
 
-/// What is asked of the llama-server that it starts.
+/// The request to the llama-server that it starts.
 pub(super) fn resolve(
     model: &PreparedModel,
     machine: &Machine,
@@ -55,14 +55,14 @@ pub(super) fn resolve(
     Ok(llama_cpp::resolve(model, &start.machine, &start.options)?.among(&start.gpus))
 }
 
-/// The start that loads the model, or else the last one.
+/// The start that succeeds, or else the last one.
 fn last_start(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<ServerLaunch, EngineError> {
     let place = |start: &ServerLaunch| llama_cpp::summary(model, &start.machine, &start.options, FitGoal::Most);
     let (start, _) = start_with_retry(model, machine, settings, &place, &place, |summary| &summary.devices)?;
     Ok(start)
 }
 
-/// What the plan comes to.
+/// The plan without its explanations.
 pub(super) fn summary(
     model: &PreparedModel,
     machine: &Machine,
@@ -71,7 +71,7 @@ pub(super) fn summary(
 ) -> Result<PlanSummary, EngineError> {
     let place =
         |fit_goal| move |start: &ServerLaunch| llama_cpp::summary(model, &start.machine, &start.options, fit_goal);
-    // whether a first attempt runs out of memory is seen when it has placed what it can
+    // whether the first attempt runs out of memory is only known after as many layers as possible were placed
     let retries = settings.ctx == Context::Auto;
     let first = place(if retries { FitGoal::Most } else { fit_goal });
     let (start, mut summary) =
@@ -82,7 +82,7 @@ pub(super) fn summary(
     Ok(summary)
 }
 
-/// What is certain of it beforehand.
+/// An upper bound known before planning.
 pub(super) fn preflight(
     model: &PreparedModel,
     machine: &Machine,
@@ -95,24 +95,24 @@ pub(super) fn preflight(
         preflight.upper_bound =
             preflight.upper_bound.max(llama_cpp::preflight(model, &again.machine, &again.options)?.upper_bound);
     }
-    let considered = |gpu: usize| start.gpus.iter().zip(&preflight.gpus).any(|(&home, &used)| used && home == gpu);
+    let considered = |gpu: usize| start.gpus.iter().zip(&preflight.gpus).any(|(&index, &used)| used && index == gpu);
     preflight.gpus = (0..machine.gpus.len()).map(considered).collect();
     preflight.settings = in_effect(preflight.settings, start.ctx, settings);
     Ok(preflight)
 }
 
-/// Where its own rules change: the batch grows above some tokens of context over all sequences.
+/// Values where Ollama's own rules change: the batch grows above some total contexts.
 pub(super) fn rule_edges(knob: Knob, settings: &Settings) -> Vec<u64> {
     let parallel = settings.parallel.unwrap_or(1).max(1);
     match (knob, settings.ctx) {
-        // some models take one sequence at a time, whatever is asked
+        // some models use one sequence, whatever is requested
         (Knob::Context, _) => batch::thresholds().flat_map(|tokens| [tokens, tokens / parallel]).collect(),
         (Knob::Parallel, Context::Tokens(ctx)) => batch::thresholds().map(|tokens| tokens / ctx.max(1)).collect(),
         _ => Vec::new(),
     }
 }
 
-/// How llama-server is started, in the end, and what it then does by `first`, or by `again` where that runs out of memory.
+/// The final start of llama-server, and the result of `first`, or of `again` after a start that ran out of memory.
 fn start_with_retry<T>(
     model: &PreparedModel,
     machine: &Machine,
@@ -136,8 +136,8 @@ fn start_with_retry<T>(
     Ok((start, done))
 }
 
-/// Whether an allocation would fail. GPUs give no more than they have; an operating system refuses what is larger than all
-/// of its memory, and otherwise gives and lets touching it fail.
+/// Whether an allocation would fail. GPUs only allocate what they have; an operating system refuses only what exceeds
+/// all of its memory, and otherwise fails on access.
 fn runs_out_of_memory(devices: &[DevicePlan], machine: &Machine) -> bool {
     let all = machine.ram.total + machine.ram.swap_free;
     devices.iter().any(|device| match device.kind {
@@ -146,7 +146,7 @@ fn runs_out_of_memory(devices: &[DevicePlan], machine: &Machine) -> bool {
     })
 }
 
-/// llama.cpp's plan in Ollama's terms: its name, its knobs, its notes, and every GPU of the machine.
+/// llama.cpp's plan in Ollama's terms: name, settings, notes, and all GPUs of the machine.
 fn in_ollama_terms(
     mut plan: Plan,
     start: ServerLaunch,
@@ -182,21 +182,21 @@ fn in_ollama_terms(
     plan
 }
 
-/// The devices that llama-server sees, `gpus` among the machine's, by their places in the machine.
+/// The devices as indexed in the machine; `gpus` are those that llama-server sees.
 fn in_machine_order(seen: Vec<DevicePlan>, gpus: &[usize], machine: &Machine) -> Vec<DevicePlan> {
     let mut devices: Vec<DevicePlan> =
         machine.gpus.iter().enumerate().map(|(index, gpu)| DevicePlan::of_gpu(index, gpu)).collect();
     for (index, device) in seen.into_iter().enumerate() {
-        let home = gpus.get(index).and_then(|&home| devices.get_mut(home));
-        match (device.kind, home) {
-            (DeviceKind::Gpu, Some(home)) => *home = DevicePlan { id: std::mem::take(&mut home.id), ..device },
+        let target = gpus.get(index).and_then(|&index| devices.get_mut(index));
+        match (device.kind, target) {
+            (DeviceKind::Gpu, Some(target)) => *target = DevicePlan { id: std::mem::take(&mut target.id), ..device },
             _ => devices.push(device),
         }
     }
     devices
 }
 
-/// llama-server's knobs as Ollama's.
+/// llama-server's settings in Ollama's terms.
 fn in_effect(mut knobs: InEffect, ctx: u64, settings: &Settings) -> InEffect {
     knobs.ctx = ctx;
     if settings.gpu_layers == GpuLayers::Auto {

@@ -1,4 +1,4 @@
-//! Ollama up to 0.11, whose estimator counts layers GPU by GPU: the one of commit d5a0d8d904, 14 August 2025.
+//! Ollama up to 0.11, whose estimator fills GPUs layer by layer: commit d5a0d8d904, 14 August 2025.
 
 mod assemble;
 pub(super) mod engine;
@@ -21,21 +21,20 @@ use crate::settings::Settings;
 use crate::units::Bytes;
 use estimate::{BlockBytes, EstimateDevice, EstimateTask};
 
-pub use super::request::supports_cache_type;
 pub use traits::{ArchitectureTraits, bytes_per_element};
 
 const RELEASE: OllamaRelease = OllamaRelease::August2025;
 
-/// What the engine's rules ask of `model`.
+/// The traits of `model` that matter to the engine's rules.
 ///
 /// # Errors
-/// When the header lacks a key that the engine cannot do without.
+/// When the header lacks a key that the engine requires.
 pub fn traits(model: &Model) -> Result<ArchitectureTraits, EngineError> {
     Ok(ArchitectureTraits::of(model, &ModelFacts::of(model, RELEASE)?))
 }
 
-/// Whether all that is asked for fits on the GPUs of one library together, and the bytes that it takes there, or would
-/// on those tried last: what the scheduler asks before it unloads another model.
+/// Whether the requested layers fit on the GPUs of one library, and the bytes they take there, or would take on the
+/// GPUs tried last: what the scheduler asks before it unloads another model.
 ///
 /// # Errors
 /// As for a plan.
@@ -45,8 +44,8 @@ pub fn predict(model: &Model, machine: &Machine, settings: &Settings) -> Result<
     Ok((fits, Bytes(vram)))
 }
 
-/// What is in the way of loading `model` beside others, where `plan` is the one that requires all that was asked for on
-/// GPUs; none where nothing is. Source: `llm/server.go`, `llamaServer.Load`, Ollama, August 2025.
+/// What must be evicted before `model` is loaded, and why; `plan` is the one that requires full offload. None if
+/// nothing must. Source: `llm/server.go`, `llamaServer.Load`, Ollama, August 2025.
 pub(super) fn eviction_reason(
     model: &Model,
     machine: &Machine,
@@ -58,7 +57,7 @@ pub(super) fn eviction_reason(
     let (needed, free) = (Bytes(picked.estimate.total()), machine.ram.free);
     Ok(match plan.refusal.clone() {
         Some(why) if picked.refused => Some(Admission::EvictOne(why)),
-        // what even RAM and swap cannot hold is an error, whoever else is loaded
+        // exceeding RAM and swap is an error, independent of other loaded models
         Some(why) => Some(Admission::Refused(why)),
         None if plan.offloaded == 0 && needed > free => {
             Some(Admission::EvictOne(format!("it needs {needed} of RAM, but {free} is free")))
@@ -90,7 +89,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
     }))
 }
 
-/// All that the estimate is made of.
+/// The input of the estimate.
 struct EstimateInputs {
     traits: ArchitectureTraits,
     effect: ResolvedSettings,
@@ -108,7 +107,7 @@ impl EstimateInputs {
         let effect = rules::resolve_settings(model, traits, machine, settings)?;
         let knobs = FormulaInputs::of(&effect.settings, bytes_per_element);
         let sizes = graph_size::sizes(model, &facts, knobs)?;
-        // only the llama.cpp of its time loads a separate projector
+        // only the llama.cpp runner loads a separate projector
         let projector = if traits.own_engine { 0 } else { settings.projector.0 };
         let vision = if projector > 0 { Vision::none() } else { Vision::of(model, &facts)? };
         let blocks = sizes.caches.iter().enumerate().map(|(index, cache)| block(model, index, cache.bytes.0)).collect();

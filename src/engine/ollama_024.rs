@@ -1,4 +1,4 @@
-//! Ollama up to 0.24, which estimates what a model needs and lays it out by that estimate.
+//! Ollama up to 0.24, which estimates the memory of a model and places layers by that estimate.
 
 mod assemble;
 pub(super) mod engine;
@@ -18,10 +18,10 @@ use crate::settings::Settings;
 pub use super::request::supports_cache_type;
 pub use traits::{ArchitectureTraits, bytes_per_element};
 
-/// What the engine's rules ask of `model`.
+/// The traits of `model` that matter to the engine's rules.
 ///
 /// # Errors
-/// When the header lacks a key that the engine cannot do without.
+/// When the header lacks a key that the engine requires.
 pub fn traits(model: &Model) -> Result<ArchitectureTraits, EngineError> {
     Ok(ArchitectureTraits::of(model, &ModelFacts::of(model, OllamaRelease::May2026)?))
 }
@@ -57,7 +57,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
     };
     let adapter_gpu = adapter_gpu(considered);
     let adapter = |gpu: usize| if Some(gpu) == adapter_gpu { settings.adapters.0 } else { 0 };
-    // one after the other, and not below nothing each time: together that is one subtraction
+    // Ollama subtracts both in turn and limits only the result to zero, which equals one subtraction
     let taken: Vec<u64> = (0..considered.gpus.len()).map(|gpu| buffer.saturating_add(adapter(gpu))).collect();
     let layout = layout::place(&LayoutTask {
         machine: considered,
@@ -86,7 +86,7 @@ pub(super) fn plan(model: &Model, machine: &Machine, settings: &Settings) -> Res
 }
 
 impl LayerBytes {
-    /// A block without tensors counts for nothing, not even its cache; input embeddings are not counted.
+    /// A block without tensors counts as zero, including its cache; the input layer is not counted.
     fn of(model: &Model, block_caches: &[u64]) -> Self {
         let sum = |bytes: u64, more: u64| bytes.wrapping_add(more);
         let tensor_bytes = |tensor| OllamaRelease::May2026.tensor_bytes(tensor);
@@ -104,7 +104,7 @@ impl LayerBytes {
     }
 }
 
-/// The GPU that adapters are loaded on: the first discrete one, else the first.
+/// The GPU of the adapters: the first discrete one, else the first.
 fn adapter_gpu(machine: &Machine) -> Option<usize> {
     let discrete = machine.gpus.iter().position(|gpu| !gpu.integrated);
     discrete.or((!machine.gpus.is_empty()).then_some(0))

@@ -1,4 +1,4 @@
-//! Everything that a plan rests on: what engines are asked about, what is pinned, and what undo goes back to.
+//! The input of a plan. It is also what the user pins, and what undo restores.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use crate::gguf::FileType;
 use crate::machine::Machine;
 use crate::settings::Settings;
 
-/// An engine, a model, a machine and the knobs. Quick to clone.
+/// Engine, model, machine and settings. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct PlanRequest {
-    /// Who decides.
+    /// The engine.
     pub engine: EngineId,
-    /// The model as it was opened.
+    /// The model as opened.
     pub opened: Arc<PreparedModel>,
-    /// The same in the quantisation that the knobs ask for.
+    /// The model in the quantisation of the settings.
     pub model: Arc<PreparedModel>,
     /// The machine.
     pub machine: Arc<Machine>,
-    /// The knobs.
+    /// The settings.
     pub settings: Settings,
 }
 
 impl PlanRequest {
-    /// For a model as it was opened.
+    /// A request for a model as opened.
     pub fn new(
         engine: EngineId,
         model: impl Into<Arc<PreparedModel>>,
@@ -35,13 +35,13 @@ impl PlanRequest {
         Self { engine, opened: Arc::clone(&model), model, machine: machine.into(), settings }
     }
 
-    /// The same with other knobs.
+    /// The same with other settings.
     #[must_use]
     pub fn with(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }
     }
 
-    /// The same with its knobs changed.
+    /// The same with its settings changed by `change`.
     #[must_use]
     pub fn changed(&self, change: impl FnOnce(&mut Settings)) -> Self {
         let mut changed = self.clone();
@@ -49,7 +49,7 @@ impl PlanRequest {
         changed
     }
 
-    /// The same with another model in the place of its own.
+    /// The same with another model.
     #[must_use]
     pub fn with_model(&self, model: impl Into<Arc<PreparedModel>>) -> Self {
         Self { model: model.into(), ..self.clone() }
@@ -61,20 +61,20 @@ impl PlanRequest {
         Self { machine: machine.into(), ..self.clone() }
     }
 
-    /// The same with the model in another quantisation; `None` where it cannot be had so.
+    /// The same with the model requantised; `None` if that is not possible.
     pub fn quantised(&self, to: FileType) -> Option<Self> {
         let model = self.opened.requantised(to).ok()?.into();
         Some(self.quantised_as(to, model))
     }
 
-    /// The same with `model`, which is the opened one as `quant`.
+    /// The same with `model`, which is the opened one requantised to `quant`.
     #[must_use]
     pub fn quantised_as(&self, quant: FileType, model: Arc<PreparedModel>) -> Self {
         self.with_model(model).changed(|settings| settings.quant = Some(quant))
     }
 }
 
-/// Models are the same where they are one and the same in memory: a header is not compared tensor by tensor.
+/// Models are compared by address, because comparing headers tensor by tensor is slow.
 impl PartialEq for PlanRequest {
     fn eq(&self, other: &Self) -> bool {
         self.engine == other.engine

@@ -1,33 +1,33 @@
-//! What is certain of a plan before anything is placed.
+//! An upper bound of a plan, known before anything is placed.
 
 use crate::settings::InEffect;
 
-/// The rules that a plan will be made by, and the best that can come of it.
+/// The rules of a plan, and its best possible outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preflight {
-    /// The knobs in effect, as far as they are settled before the model is placed.
+    /// The settings in effect, as far as they do not depend on the placement.
     pub settings: InEffect,
     /// Per GPU of the machine, whether it is considered.
     pub gpus: Vec<bool>,
-    /// The best that can come of it.
+    /// The best possible outcome.
     pub upper_bound: UpperBound,
 }
 
 impl Preflight {
-    /// Both plans are alike, but for the context that they tell of: it is a number that was asked for before it is rounded.
+    /// Whether both plans have the same rules and bound, apart from the unrounded context.
     pub fn is_like(&self, other: &Self) -> bool {
         let settings = InEffect { ctx: self.settings.ctx, ..other.settings.clone() };
         self.settings == settings && self.gpus == other.gpus && self.upper_bound == other.upper_bound
     }
 }
 
-/// How well a plan can turn out, by the bytes that it takes at least: weights and caches without any graph.
+/// The best possible outcome of a plan, judged by a lower bound of its memory: weights and caches without any graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UpperBound {
-    /// Some device is asked for more than it has, wherever layers go.
+    /// Cannot fit: some device needs more than it has, for any placement of the layers.
     DoesNotFit,
-    /// It may fit with layers in RAM; the GPUs cannot hold them all.
+    /// May fit with layers in RAM; not all layers can be on GPUs.
     SomeLayers,
-    /// Nothing speaks against every layer on GPUs.
+    /// All layers may fit on GPUs.
     AllLayers,
 }

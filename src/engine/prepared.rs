@@ -1,4 +1,4 @@
-//! A model with what engines read from its header.
+//! A model with its header read for every release of llama.cpp.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::llama_cpp::LoadedModel;
 use crate::model::Model;
 use crate::settings::Release;
 
-/// A model whose header is read once for each release of llama.cpp, however many plans are made of it.
+/// A model whose header is read once per release of llama.cpp rather than in every plan.
 #[derive(Clone, Debug)]
 pub struct PreparedModel {
     model: Model,
@@ -16,10 +16,10 @@ pub struct PreparedModel {
 }
 
 impl PreparedModel {
-    /// As llama.cpp of that release reads it.
+    /// The model as loaded by this release of llama.cpp.
     ///
     /// # Errors
-    /// When the header lacks what llama.cpp of that release cannot do without.
+    /// When the header lacks what this release of llama.cpp requires.
     pub fn llama_cpp(&self, release: Release) -> Result<&LoadedModel, EngineError> {
         let read = self.llama_cpp.iter().find(|(of, _)| *of == release);
         let unknown = || Err(EngineError::Settings(format!("this version knows no release {release} of llama.cpp")));
@@ -28,7 +28,7 @@ impl PreparedModel {
 }
 
 impl PreparedModel {
-    /// Adds to what is to be said of the header; engines read no notes.
+    /// Adds notes about the header; engines do not read them.
     pub fn add_notes(&mut self, notes: &[String]) {
         self.model.header.notes.extend_from_slice(notes);
     }
@@ -55,7 +55,7 @@ impl Deref for PreparedModel {
     }
 }
 
-/// The reading follows from the model.
+/// The loaded models follow from the model.
 impl PartialEq for PreparedModel {
     fn eq(&self, other: &Self) -> bool {
         self.model == other.model

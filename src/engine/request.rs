@@ -1,4 +1,4 @@
-//! What every Ollama makes of a request before it looks at the machine closely.
+//! Rules common to all releases of Ollama, applied to a request before it plans.
 //! Source: `server/routes.go`, `server/sched.go` and `llm/server.go`, Ollama, August 2025 and May 2026.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use crate::units::{Bytes, Tokens};
 
-/// Tokens of a prompt that are computed at once, where nothing is said.
+/// Default batch, in tokens.
 pub const DEFAULT_BATCH: u64 = 512;
 const MIN_CONTEXT: u64 = 4;
 const MIN_CONTEXT_FOR_VISION: u64 = 2048;
@@ -24,21 +24,21 @@ pub(super) struct RequestedSizes {
     pub batch: u64,
 }
 
-/// The knobs in effect of an Ollama that plans by an estimate, and what was adjusted on the way.
+/// The settings in effect of an Ollama with an estimator, and the adjustments made.
 pub(super) struct ResolvedSettings {
     pub settings: InEffect,
-    /// Layers asked onto GPUs; none where the engine chooses.
+    /// Requested layers on GPUs; none if the engine chooses.
     pub requested: Option<usize>,
-    /// Whether the GPUs are looked at.
+    /// Whether GPUs are considered.
     pub gpus: bool,
     pub notes: Vec<String>,
 }
 
 impl RequestedSizes {
-    /// What is asked for, the engine's own where nothing is said.
+    /// The requested sizes, with the engine's defaults.
     ///
     /// # Errors
-    /// When nothing could run so, or all of a context is asked for that the header does not tell.
+    /// If the settings cannot run, or the training context is requested and missing in the header.
     pub fn of(
         settings: &Settings,
         model: &Model,
@@ -52,7 +52,7 @@ impl RequestedSizes {
         })
     }
 
-    /// With what else is in effect.
+    /// Adds the other settings in effect.
     pub fn in_effect(self, cache: CacheType, flash_attn: FlashAttn, requested: Option<usize>) -> InEffect {
         let Self { ctx, parallel, batch } = self;
         InEffect {
@@ -61,7 +61,7 @@ impl RequestedSizes {
             ctx_total: ctx.wrapping_mul(parallel),
             parallel,
             batch,
-            // one and the same here
+            // always equal here
             ubatch: batch,
             cache_type_k: cache,
             cache_type_v: cache,
@@ -86,16 +86,16 @@ pub(super) fn at_least_one(value: Option<u64>, default: u64, flag: &str) -> Resu
     }
 }
 
-/// All memory of all GPUs, less the overhead on each; the difference wraps, as the real one does.
+/// Total memory of all GPUs, less the overhead on each; the difference wraps, as in Ollama.
 pub(super) fn total_vram(machine: &Machine, overhead: Bytes) -> Bytes {
     Bytes(machine.gpus.iter().fold(0, |sum: u64, gpu| sum.wrapping_add(gpu.total.0.wrapping_sub(overhead.0))))
 }
 
-/// The context by [`total_vram`]. Source: `server/routes.go`, `Serve`, Ollama, May and August 2026.
+/// The default context by [`total_vram`]. Source: `server/routes.go`, `Serve`, Ollama, May and August 2026.
 pub(super) fn default_context(machine: &Machine, overhead: Bytes) -> u64 {
     match total_vram(machine, overhead) {
-        much if much >= Bytes::gib(47) => 262_144,
-        some if some >= Bytes::gib(23) => 32_768,
+        total if total >= Bytes::gib(47) => 262_144,
+        total if total >= Bytes::gib(23) => 32_768,
         _ => 4096,
     }
 }
@@ -115,10 +115,10 @@ pub(super) const ONE_SEQUENCE: [&str; 11] = [
     "qwen3vlmoe",
 ];
 
-/// Tokens of context that were asked for, or the engine's own number of them.
+/// The requested context in tokens, or the engine's default.
 ///
 /// # Errors
-/// When all of the trained context is asked for, and the header does not tell it.
+/// When the training context is requested and missing in the header.
 pub(super) fn context(
     asked: Context,
     model: &Model,
@@ -137,7 +137,7 @@ pub(super) fn context(
     }
 }
 
-/// `tokens`, raised to the least that is accepted and lowered to what the model was trained for.
+/// `tokens`, raised to Ollama's minimum and lowered to the training context.
 pub(super) fn context_in_bounds(
     mut tokens: u64,
     model: &Model,
@@ -151,8 +151,8 @@ pub(super) fn context_in_bounds(
     }
     if vision && tokens < MIN_CONTEXT_FOR_VISION {
         tokens = MIN_CONTEXT_FOR_VISION;
-        let least = Tokens(MIN_CONTEXT_FOR_VISION);
-        notes.push(format!("context raised to {least}, the minimum for a vision model"));
+        let minimum = Tokens(MIN_CONTEXT_FOR_VISION);
+        notes.push(format!("context raised to {minimum}, the minimum for a vision model"));
     }
     if let Some(trained) = trained_context(model, release).filter(|&trained| tokens > trained) {
         tokens = trained;
@@ -161,7 +161,7 @@ pub(super) fn context_in_bounds(
     tokens
 }
 
-/// The trained context in the type that the engine reads.
+/// The training context, if it has the type that Ollama reads.
 fn trained_context(model: &Model, release: OllamaRelease) -> Option<u64> {
     Some(OllamaKeys { model, release }.number("context_length")).filter(|&tokens| tokens > 0)
 }
@@ -174,7 +174,7 @@ pub(super) fn batch_within(batch: u64, context: u64, notes: &mut Vec<String>) ->
     batch.min(context)
 }
 
-/// Sequences at once: some models take one at a time, whatever is asked.
+/// Parallel sequences: some models use one, whatever is requested.
 pub(super) fn sequences(asked: u64, one_at_a_time: bool, embedding: bool, notes: &mut Vec<String>) -> u64 {
     if !one_at_a_time || asked <= 1 {
         return asked;
@@ -184,7 +184,7 @@ pub(super) fn sequences(asked: u64, one_at_a_time: bool, embedding: bool, notes:
     1
 }
 
-/// Layers asked onto GPUs, `num_gpu`; none where the engine chooses.
+/// Requested layers on GPUs (`num_gpu`); none if the engine chooses.
 pub(super) fn layers_on_gpus(asked: GpuLayers, model: &Model) -> Option<usize> {
     match asked {
         GpuLayers::Auto => None,
@@ -193,7 +193,7 @@ pub(super) fn layers_on_gpus(asked: GpuLayers, model: &Model) -> Option<usize> {
     }
 }
 
-/// Whether GPUs are looked at at all: not where no layer was asked onto them.
+/// Whether GPUs are considered: not if zero layers were requested on them.
 pub(super) fn considers_gpus(
     requested: Option<usize>,
     settings: &Settings,
@@ -207,10 +207,10 @@ pub(super) fn considers_gpus(
     considers
 }
 
-/// The type that K and V share.
+/// The cache type of K and V.
 ///
 /// # Errors
-/// When two different ones are asked for.
+/// When K and V have different types.
 pub(super) fn cache_type(settings: &Settings, engine: EngineId) -> Result<Option<CacheType>, EngineError> {
     match (settings.cache_type_k, settings.cache_type_v) {
         (Some(k), Some(v)) if k != v => Err(EngineError::Settings(format!(
@@ -220,12 +220,12 @@ pub(super) fn cache_type(settings: &Settings, engine: EngineId) -> Result<Option
     }
 }
 
-/// The cache types that Ollama accepts.
+/// Whether Ollama accepts this cache type.
 pub const fn supports_cache_type(ty: CacheType) -> bool {
     matches!(ty, CacheType::F16 | CacheType::Q8_0 | CacheType::Q4_0)
 }
 
-/// The type of the cache: a narrow one needs flash attention.
+/// The cache type in effect: a quantised one needs flash attention.
 pub(super) fn cache_in_effect(asked: Option<CacheType>, flash: FlashAttn, notes: &mut Vec<String>) -> CacheType {
     let Some(asked) = asked else { return CacheType::F16 };
     if !supports_cache_type(asked) {
@@ -239,21 +239,21 @@ pub(super) fn cache_in_effect(asked: Option<CacheType>, flash: FlashAttn, notes:
     }
 }
 
-/// As an engine plans that uses the GPUs of one computer.
+/// The plan of an engine that does not use GPUs of other computers.
 pub(super) fn on_local_gpus(
-    of_one_computer: impl Fn(&PreparedModel, &Machine, &Settings) -> Result<Plan, EngineError>,
+    plan: impl Fn(&PreparedModel, &Machine, &Settings) -> Result<Plan, EngineError>,
     model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Plan, EngineError> {
-    let Some(alone) = machine.without_rpc_gpus() else { return of_one_computer(model, machine, settings) };
-    let mut plan = of_one_computer(model, &alone, settings)?;
+    let Some(local) = machine.without_rpc_gpus() else { return plan(model, machine, settings) };
+    let mut plan = plan(model, &local, settings)?;
     let others = rpc::names(&machine.gpus).join(", ");
     plan.notes.push(format!("Ollama uses the GPUs of one machine only: those of {others} are not used"));
     Ok(plan)
 }
 
-/// The machine without other computers, whose GPUs Ollama does not use.
+/// The machine without GPUs of other computers, which Ollama does not use.
 pub(super) fn local_gpus_only(machine: &Machine) -> Cow<'_, Machine> {
     machine.without_rpc_gpus().map_or(Cow::Borrowed(machine), Cow::Owned)
 }

@@ -1,4 +1,4 @@
-//! Engines as they are chosen: with the release of llama.cpp that they run, where they run it.
+//! Engines with the release of llama.cpp that they run, as the user chooses them.
 
 use std::fmt;
 
@@ -6,38 +6,38 @@ use super::id::EngineId;
 
 use crate::settings::{Release, Settings};
 
-/// An engine, and its release.
+/// An engine and its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineVersion {
-    /// Who decides.
+    /// The engine.
     pub engine: EngineId,
     /// The release of llama.cpp; none for an engine that does not run it.
     pub release: Option<Release>,
 }
 
 impl EngineVersion {
-    /// Every engine with every release, in the order in which they are offered.
+    /// All engines with all releases, in the order offered.
     pub fn all() -> Vec<Self> {
         let with_releases = |engine: EngineId| {
             let releases = engine.facts().releases.iter().map(move |&release| Self { engine, release: Some(release) });
-            let alone = engine.facts().releases.is_empty().then_some(Self { engine, release: None });
-            releases.chain(alone)
+            let without_release = engine.facts().releases.is_empty().then_some(Self { engine, release: None });
+            releases.chain(without_release)
         };
         EngineId::ALL.into_iter().flat_map(with_releases).collect()
     }
 
-    /// What `settings` mean to `engine`.
+    /// The engine with the release set in `settings`.
     pub fn of(engine: EngineId, settings: &Settings) -> Self {
         let release = (!engine.facts().releases.is_empty()).then(|| settings.release.unwrap_or_default());
         Self { engine, release }
     }
 
-    /// Writes the release into `settings`: none where it is the newest, or there is none.
+    /// Sets the release in `settings`; none for the newest, or without releases.
     pub fn apply(self, settings: &mut Settings) {
         settings.release = self.release.filter(|release| *release != Release::default());
     }
 
-    /// The options that choose it on the command line.
+    /// The command line options that choose it.
     pub fn options(self) -> String {
         match self.release {
             Some(release) => format!("--engine {} --release {release}", self.engine),
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_chosen_is_what_the_settings_then_mean() {
+    fn applied_versions_are_read_back() {
         for choice in EngineVersion::all() {
             let mut settings = Settings { release: Some(Release::August2026), ..Settings::default() };
             choice.apply(&mut settings);

@@ -1,4 +1,4 @@
-//! What each of several computers holds.
+//! The parts of a plan on each of several computers.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::units::Bytes;
 /// One computer's part of a plan, summed over its devices.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Computer {
-    /// What it is called; none for the one that runs the engine.
+    /// Its name; none for the computer that runs the engine.
     pub name: Option<String>,
     /// Ids of its devices.
     pub devices: Vec<String>,
@@ -18,13 +18,13 @@ pub struct Computer {
     pub layers: usize,
     /// Weights, caches and graphs on them.
     pub asked: Bytes,
-    /// What is free of them.
+    /// Free memory on them.
     pub free: Bytes,
 }
 
 impl Plan {
-    /// The computers that devices are in: the one that runs the engine first, with its RAM, the others in the order in
-    /// which they joined.
+    /// The computers of all devices: the one that runs the engine first, with its RAM, then the others in the order of
+    /// their devices.
     pub fn computers(&self) -> Vec<Computer> {
         let mut computers = vec![Computer::default()];
         for device in &self.devices {
@@ -33,14 +33,14 @@ impl Plan {
                 computers.push(Computer { name: device.computer.as_deref().map(str::to_owned), ..Computer::default() });
                 computers.len() - 1
             });
-            computers[at].take(device);
+            computers[at].add(device);
         }
         computers
     }
 }
 
 impl DevicePlan {
-    /// Its name, with the computer that it is in where that is another one: `RTX 4090 @garage`.
+    /// Its name, including another computer's: `RTX 4090 @garage`.
     pub fn label(&self) -> Cow<'_, str> {
         match &self.computer {
             Some(computer) => format!("{} @{computer}", self.name).into(),
@@ -50,14 +50,14 @@ impl DevicePlan {
 }
 
 impl Computer {
-    fn take(&mut self, device: &DevicePlan) {
+    fn add(&mut self, device: &DevicePlan) {
         self.devices.push(device.id.clone());
         self.layers += device.layers.len();
         self.asked += device.asked();
         self.free += device.free;
     }
 
-    /// `garage`, or `this computer`.
+    /// `garage`, or `this machine`.
     pub fn display_name(&self) -> &str {
         self.name.as_deref().unwrap_or("this machine")
     }

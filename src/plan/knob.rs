@@ -1,11 +1,11 @@
-//! What the knobs are in a plan.
+//! The values of knobs in a plan.
 
 use super::Plan;
 use crate::settings::knob::value::{percent_of_first, place};
 use crate::settings::knob::{CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, QUANTISATIONS};
 
 impl Knob {
-    /// What is in effect in `plan`. Of a knob that its engine does not have, the smallest value.
+    /// The value in effect in `plan`. For a knob that its engine lacks, the minimum.
     pub fn in_effect(self, plan: &Plan) -> u64 {
         let effect = &plan.settings;
         match self {
@@ -13,7 +13,7 @@ impl Knob {
             Self::Parallel => effect.parallel,
             Self::Batch => effect.batch,
             Self::Ubatch => effect.ubatch,
-            // no place on the slider for a file that tells no mix
+            // a file of unknown type has no place on the slider
             Self::Quant => {
                 let named = plan.model.file_type.as_deref().and_then(|name| name.parse().ok());
                 named.and_then(|to| place(&QUANTISATIONS, &to)).unwrap_or(u64::MAX)

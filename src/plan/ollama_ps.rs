@@ -1,4 +1,4 @@
-//! What `ollama ps` prints of a loaded model.
+//! The output of `ollama ps` for a loaded model.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use crate::units::Bytes;
 /// The columns SIZE and PROCESSOR of `ollama ps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OllamaPs {
-    /// Everything that Ollama counts.
+    /// All bytes that Ollama counts.
     pub size: Bytes,
-    /// What of it is on GPUs.
+    /// The part on GPUs.
     pub vram: Bytes,
 }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_stand_as_ollama_prints_them() {
+    fn sizes_are_formatted_as_by_ollama() {
         for (bytes, text) in [
             (0, "0 B"),
             (999, "999 B"),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_is_one_or_a_share_of_both() {
+    fn the_processor_column_shows_one_device_or_both_shares() {
         for (size, vram, text) in [
             (100, 0, "100% CPU"),
             (0, 0, "100% CPU"),

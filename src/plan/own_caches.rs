@@ -1,4 +1,4 @@
-//! What the Ollama engine's own caches take, whatever was estimated for them.
+//! The caches of Ollama's own engine, which may differ from the estimate.
 
 use serde::Serialize;
 
@@ -7,11 +7,11 @@ use crate::units::{Bytes, Tokens};
 /// The caches that the Ollama engine allocates for a model, block by block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OwnCaches {
-    /// All blocks together, without checkpoints.
+    /// All blocks, without checkpoints.
     pub bytes: Bytes,
-    /// The most that checkpoints of recurrent states come to.
+    /// Maximum size of all checkpoints of recurrent states.
     pub checkpoints: Bytes,
-    /// The attention masks of the largest batch; they are a part of the graph.
+    /// The attention masks of the largest batch, which are part of the graph.
     pub masks: Bytes,
     /// One per block.
     pub layers: Vec<OwnCache>,
@@ -20,42 +20,42 @@ pub struct OwnCaches {
 /// One block's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OwnCache {
-    /// What it keeps.
+    /// What it stores.
     #[serde(flatten)]
     pub kind: OwnCacheKind,
-    /// Cells, those of all sequences together; a cell is one token's keys and values.
+    /// Cells of all sequences; a cell holds one token's keys and values.
     pub cells: u64,
     /// Keys.
     pub k: Bytes,
     /// Values.
     pub v: Bytes,
-    /// Recurrent state, of all sequences together.
+    /// Recurrent state of all sequences.
     pub state: Bytes,
-    /// The most that checkpoints of that state come to.
+    /// Maximum size of the checkpoints of that state.
     pub checkpoints: Bytes,
 }
 
-/// What a cache keeps.
+/// What a cache stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum OwnCacheKind {
-    /// Nothing: the block has no cache, or looks into another one's.
+    /// Nothing: the block has no cache, or uses that of another one.
     #[default]
     None,
-    /// Every token of every sequence.
+    /// All tokens of all sequences.
     Causal,
     /// The last tokens of every sequence, and one batch.
     Window {
-        /// Tokens that attention looks back.
+        /// Tokens that attention covers.
         window: u64,
-        /// Tokens that are remembered per sequence.
+        /// Tokens kept per sequence.
         memory: u64,
     },
-    /// Every token, though attention only looks into its own chunk.
+    /// All tokens, although attention is limited to chunks.
     Chunked,
-    /// What was seen in an image; it is there once the first image came.
+    /// The tokens of an image, allocated with the first image.
     Encoder,
-    /// A state of one size, however many tokens came.
+    /// A state of constant size.
     Recurrent,
 }
 
@@ -67,7 +67,7 @@ impl OwnCache {
 }
 
 impl OwnCaches {
-    /// What the blocks keep, kind by kind in the order of the first block of each: how many blocks, and one of them.
+    /// The caches grouped by kind, in order of first appearance: number of blocks, and one of them.
     pub fn kinds(&self) -> Vec<(usize, OwnCache)> {
         let mut kinds: Vec<(usize, OwnCache)> = Vec::new();
         for layer in &self.layers {
@@ -79,7 +79,7 @@ impl OwnCaches {
         kinds
     }
 
-    /// How they differ from an estimate of `estimated` bytes, in one sentence.
+    /// The difference from an estimate of `estimated` bytes, as one sentence.
     pub fn sentence(&self, estimated: Bytes) -> String {
         let kinds = self.kinds().into_iter().filter(|(_, kind)| kind.kind != OwnCacheKind::None);
         let kinds: Vec<String> = kinds.map(|(count, kind)| format!("{count} × {}", kind.description())).collect();
@@ -89,7 +89,7 @@ impl OwnCaches {
         };
         let checkpoints = match self.checkpoints {
             Bytes::ZERO => String::new(),
-            most => format!(", plus up to {most} of checkpoints"),
+            max => format!(", plus up to {max} of checkpoints"),
         };
         format!(
             "Ollama's own engine allocates {} of KV cache, {against}: {}{checkpoints}",
@@ -100,7 +100,7 @@ impl OwnCaches {
 }
 
 impl OwnCache {
-    /// What it keeps, in a few words.
+    /// What it stores, in a few words.
     pub fn description(&self) -> String {
         let cells = Tokens(self.cells);
         match self.kind {

@@ -1,51 +1,51 @@
-//! What fills a device's compute buffer at its fullest moment.
+//! The contents of a device's compute buffer at its peak.
 
 use serde::Serialize;
 
 use crate::units::Bytes;
 
-/// The fullest moment of one device's compute buffer, and all that is alive in it then.
+/// The peak of one device's compute buffer, and the tensors alive at that step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Peak {
     /// Index into [`super::Plan::devices`].
     pub device: usize,
-    /// What the buffer takes: the sum of what is alive.
+    /// Size of the buffer: the sum of what is alive.
     pub bytes: Bytes,
-    /// The tensor that is computed or copied at that moment, as llama.cpp names it: `ffn_moe_gate-12`.
+    /// The tensor that is computed or copied at the peak, by llama.cpp's name: `ffn_moe_gate-12`.
     pub node: String,
-    /// Its place in the order of computation, from 1.
+    /// The step of the peak, from 1.
     pub step: usize,
-    /// Steps in all.
+    /// Number of steps.
     pub steps: usize,
-    /// Kind by kind, largest first.
+    /// By kind, largest first.
     pub alive: Vec<AliveKind>,
 }
 
 /// Tensors of one kind that are alive at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AliveKind {
-    /// What they are.
+    /// The kind.
     pub kind: BufferKind,
-    /// Their sum.
+    /// Their total size.
     pub bytes: Bytes,
-    /// Each of them, largest first; none for gaps.
+    /// Tensors of this kind, largest first; none for fragmentation.
     pub tensors: Vec<AliveTensors>,
 }
 
-/// Tensors that are alike.
+/// Tensors with the same name and shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AliveTensors {
-    /// As llama.cpp names them: `attn_inp_kq_mask`; a nameless one by its operation.
+    /// llama.cpp's name: `attn_inp_kq_mask`; for an unnamed one its operation.
     pub name: String,
     /// `f16 · 32768 × 512`.
     pub shape: String,
-    /// How many of them.
+    /// Their number.
     pub count: usize,
-    /// Their sum.
+    /// Their total size.
     pub bytes: Bytes,
 }
 
-/// What tensors in a compute buffer are for.
+/// The purpose of tensors in a compute buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs, reason = "each has a sentence of its own")]
@@ -89,7 +89,7 @@ impl BufferKind {
         }
     }
 
-    /// What it is, in one sentence.
+    /// A description, as one sentence.
     pub const fn description(self) -> &'static str {
         match self {
             Self::Logits => "One score per vocabulary entry, for each token whose output is requested.",

@@ -1,29 +1,29 @@
-//! A plan without its explanations: what those read who ask for many plans and show none.
+//! A plan without explanations, for searches.
 
 use super::{DevicePlan, Plan, Verdict};
 use crate::machine::DeviceKind;
 use crate::settings::InEffect;
 use crate::units::Bytes;
 
-/// What a plan comes to.
+/// A plan without explanations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanSummary {
-    /// The knobs in effect, after the engine's own rules.
+    /// The settings in effect, after the engine's rules.
     pub settings: InEffect,
     /// GPUs in the machine's order, the CPU last.
     pub devices: Vec<DevicePlan>,
-    /// Layers in all, the output layer counted.
+    /// All layers, including the output layer.
     pub layer_count: usize,
-    /// Layers on GPUs, the output layer counted.
+    /// Layers on GPUs, including the output layer.
     pub offloaded: usize,
-    /// Does it fit, and where?
+    /// Whether and where the model fits.
     pub verdict: Verdict,
-    /// The engine would not load it.
+    /// Whether the engine would not load it.
     pub refused: bool,
 }
 
 impl PlanSummary {
-    /// What `plan` comes to.
+    /// The summary of `plan`.
     pub fn of(plan: &Plan) -> Self {
         Self {
             settings: plan.settings.clone(),

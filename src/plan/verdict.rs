@@ -1,4 +1,4 @@
-//! Does it fit, and where: as scripts read it, and as people do.
+//! Whether and where a model fits, for scripts and for users.
 
 use serde::Serialize;
 
@@ -6,17 +6,17 @@ use super::DevicePlan;
 use crate::machine::DeviceKind;
 use crate::units::Bytes;
 
-/// Does it fit, and where?
+/// Whether and where a model fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every layer is on GPUs.
+    /// All layers are on GPUs.
     Gpu,
     /// Some layers are in RAM.
     Split,
-    /// Every layer is in RAM.
+    /// All layers are in RAM.
     Cpu,
-    /// Some device is asked for more than is free, or the engine refuses.
+    /// Some device needs more than is free, or the engine refuses.
     DoesNotFit,
 }
 
@@ -32,9 +32,10 @@ impl std::fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// Judges a layout: `devices` as filled, `offloaded` of `layer_count` layers on GPUs, and whether the engine refused.
+    /// The verdict on a layout: `devices` as filled, `offloaded` of `layer_count` layers on GPUs, and whether the
+    /// engine refused.
     pub fn of(devices: &[DevicePlan], offloaded: usize, layer_count: usize, refused: bool) -> Self {
-        // blocks that only predict further tokens may be among those that an engine counts as offloaded
+        // an engine may count MTP blocks as offloaded
         let in_ram = devices.iter().any(|device| device.kind == DeviceKind::Cpu && !device.layers.is_empty());
         if refused || devices.iter().any(DevicePlan::is_over) {
             Self::DoesNotFit
@@ -48,24 +49,24 @@ impl Verdict {
     }
 }
 
-/// A verdict for people: that every layer counts as on GPUs does not say that all of its weights are. What is worse for
-/// speed comes later.
+/// A verdict for the user, which also distinguishes whether all weights of layers counted on GPUs are there. Slower
+/// ones come later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FitStatus {
-    /// Every layer is on GPUs, with all of its weights.
+    /// All layers are on GPUs, with all of their weights.
     Fits,
-    /// Every layer counts as on GPUs, but so much of their weights runs from RAM: experts, or parts of a feed-forward.
+    /// All layers are counted on GPUs, but this part of their weights is in RAM: experts, or parts of the feed-forward.
     PartInRam(Bytes),
     /// Some layers are in RAM.
     Split,
-    /// Every layer is in RAM.
+    /// All layers are in RAM.
     InRam,
-    /// Some device is asked for more than is free, or the engine refuses.
+    /// Some device needs more than is free, or the engine refuses.
     DoesNotFit,
 }
 
 impl FitStatus {
-    /// What `verdict` comes to where so much of the weights of layers on GPUs runs from RAM.
+    /// The status for `verdict`, where `parts_in_ram` are the weights in RAM of layers counted on GPUs.
     pub fn of(verdict: Verdict, parts_in_ram: Bytes) -> Self {
         match verdict {
             Verdict::Gpu if parts_in_ram > Bytes::ZERO => Self::PartInRam(parts_in_ram),

@@ -1,9 +1,9 @@
-//! Why a layer is where it is, in words.
+//! The reason for a layer's device, as a sentence.
 
 use super::{DevicePlan, Why};
 
 impl Why {
-    /// One sentence; `devices` are the plan's.
+    /// `devices` are the plan's.
     pub fn sentence(&self, devices: &[DevicePlan]) -> String {
         match self {
             Self::Fits { needed, room } => format!("It needs {needed}, and {room} was free."),
@@ -33,7 +33,7 @@ mod tests {
     use crate::units::Bytes;
 
     #[test]
-    fn a_gpu_that_was_tried_is_named_even_if_the_plan_does_not_list_it() {
+    fn a_gpu_missing_in_the_plan_is_named_generically() {
         let why = Why::NoRoom { needed: Bytes::mib(512), room: Bytes::mib(100), device: 7 };
         assert_eq!(why.sentence(&[]), "It needs 512 MiB, and the GPU had only 100 MiB left.");
     }

@@ -1,5 +1,5 @@
-//! Finds out how many bytes each device must reserve: walks through a schedule, gives every result a place, takes it
-//! back after its last reader (`ggml_gallocr`, 0.1.161).
+//! Computes how many bytes each device must reserve: walks through a schedule, allocates every result and frees it
+//! after its last reader (`ggml_gallocr`, 0.1.161).
 
 mod dyn_alloc;
 
@@ -9,29 +9,29 @@ use super::schedule::Schedule;
 use super::tensor::{BackendId, Op, TensorId};
 use dyn_alloc::{Address, DynAlloc};
 
-/// How long a tensor holds its bytes.
+/// The span of steps during which a tensor occupies its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
     /// The tensor.
     pub id: TensorId,
     /// The device.
     pub place: BackendId,
-    /// Which of the device's buffers, where its needs are spread over several.
+    /// The device's chunk (buffer), if its memory is spread over several.
     pub chunk: usize,
-    /// Where in it the tensor begins.
+    /// Offset in the chunk.
     pub offset: u64,
-    /// How much it takes.
+    /// Size.
     pub bytes: u64,
-    /// The moment (index into [`Schedule::nodes`]) from which it is alive; 0 also for what is there before the first.
+    /// First step (index into [`Schedule::nodes`]); also 0 for what is allocated before the first step.
     pub from: usize,
-    /// The moment after which it is gone, or in which another takes its bytes over; the number of moments for what
-    /// stays.
+    /// Last step, or the step in which another tensor reuses the bytes in place; the number of steps for what is never
+    /// freed.
     pub until: usize,
-    /// The operand whose bytes it took over, in place; none for bytes of its own.
+    /// The operand whose bytes are reused in place; none for a new allocation.
     pub takes_over: TensorId,
 }
 
-/// Who holds a tensor's bytes, and who still needs them.
+/// A tensor's allocation and its remaining readers.
 #[derive(Clone, Copy, Default)]
 struct Allocation {
     readers: u32,
@@ -39,9 +39,9 @@ struct Allocation {
     place: BackendId,
     held: bool,
     address: Address,
-    /// What was taken there.
+    /// Allocated size.
     bytes: u64,
-    /// Its place among the lifetimes, where these are noted.
+    /// Index into the lifetimes, if these are recorded.
     life: usize,
 }
 
@@ -49,12 +49,12 @@ struct Allocator<'a> {
     graph: &'a Graph,
     backends: &'a [BackendProps],
     blocks: Vec<DynAlloc>,
-    holdings: Vec<Allocation>,
+    allocations: Vec<Allocation>,
     lifetimes: Option<&'a mut Vec<Lifetime>>,
-    moment: usize,
+    step: usize,
 }
 
-/// Bytes that each device must reserve for `schedule`. `lifetimes` receives what is alive when.
+/// Bytes that each device must reserve for `schedule`. `lifetimes` receives every allocation's lifetime.
 pub fn reserve(
     graph: &Graph,
     schedule: &Schedule,
@@ -65,9 +65,9 @@ pub fn reserve(
         graph,
         backends,
         blocks: backends.iter().map(|backend| DynAlloc::new(backend.alignment, backend.max_buffer)).collect(),
-        holdings: vec![Allocation::default(); graph.tensors.len()],
+        allocations: vec![Allocation::default(); graph.tensors.len()],
         lifetimes,
-        moment: 0,
+        step: 0,
     };
     allocator.walk(schedule);
     allocator.blocks.iter().map(DynAlloc::reserved).collect()
@@ -81,22 +81,22 @@ impl Allocator<'_> {
         }
         for &(id, place) in &schedule.nodes {
             let node = &graph[id];
-            // a reader that only keeps a copied tensor alive is no view of it
+            // the no-op before a copy keeps its original alive, but is no view of it
             if node.view_of.is_some() && node.op != Op::None {
-                self.holdings[node.view_of.index()].views += 1;
+                self.allocations[node.view_of.index()].views += 1;
             }
             if node.input {
                 self.allocate(id, place);
             }
             for source in graph.sources(node) {
-                self.holdings[source.index()].readers += 1;
+                self.allocations[source.index()].readers += 1;
                 if graph[source].input {
                     self.allocate(source, place);
                 }
             }
         }
-        for (moment, &(id, place)) in schedule.nodes.iter().enumerate() {
-            self.moment = moment;
+        for (step, &(id, place)) in schedule.nodes.iter().enumerate() {
+            self.step = step;
             let node = &graph[id];
             for source in graph.sources(node) {
                 self.allocate(source, place);
@@ -113,9 +113,9 @@ impl Allocator<'_> {
         }
     }
 
-    /// Gives `id` its bytes, if it has none and is no view: an operand's where possible, else new ones.
+    /// Allocates `id` unless it is allocated or a view: in place of an operand if possible.
     fn allocate(&mut self, id: TensorId, place: BackendId) {
-        if self.holdings[id.index()].held {
+        if self.allocations[id.index()].held {
             return;
         }
         let graph = self.graph;
@@ -123,82 +123,83 @@ impl Allocator<'_> {
         if tensor.view_of.is_some() || tensor.buffer.place().is_some() {
             return;
         }
-        self.holdings[id.index()].held = true;
+        self.allocations[id.index()].held = true;
         if tensor.op.can_be_in_place()
-            && let Some(parent) = graph.sources(tensor).find(|source| self.can_take_over(id, *source))
+            && let Some(parent) = graph.sources(tensor).find(|source| self.can_reuse(id, *source))
         {
-            self.take_over(id, parent);
+            self.reuse(id, parent);
             return;
         }
         let bytes = self.backends[usize::from(place)].allocation(tensor);
         let address = self.blocks[usize::from(place)].allocate(bytes);
-        self.hold(id, place, address, bytes, TensorId::NONE);
+        self.record(id, place, address, bytes, TensorId::NONE);
     }
 
-    /// Whether `id` is the last to need `parent`, whose layout is the same. (Views hold nothing, so they never qualify.)
-    fn can_take_over(&self, id: TensorId, parent: TensorId) -> bool {
-        let holding = &self.holdings[parent.index()];
+    /// Whether `id` is the last reader of `parent` and has the same layout. (Views are never allocated, so they never
+    /// qualify.)
+    fn can_reuse(&self, id: TensorId, parent: TensorId) -> bool {
+        let allocation = &self.allocations[parent.index()];
         let tensor = &self.graph[parent];
-        holding.held
+        allocation.held
             && !tensor.output
-            && holding.readers == 1
-            && holding.views == 0
+            && allocation.readers == 1
+            && allocation.views == 0
             && self.graph[id].same_layout(tensor)
     }
 
-    fn take_over(&mut self, id: TensorId, parent: TensorId) {
-        let Allocation { place, address, .. } = self.holdings[parent.index()];
-        self.forget(parent);
+    fn reuse(&mut self, id: TensorId, parent: TensorId) {
+        let Allocation { place, address, .. } = self.allocations[parent.index()];
+        self.release(parent);
         let bytes = self.backends[usize::from(place)].allocation(&self.graph[id]);
-        self.hold(id, place, address, bytes, parent);
+        self.record(id, place, address, bytes, parent);
     }
 
-    /// One reader less; whoever is not needed any more gives its bytes back.
+    /// Removes one reader, and frees the bytes after the last.
     fn read(&mut self, id: TensorId) {
-        let holding = &mut self.holdings[id.index()];
-        holding.readers -= 1;
-        if holding.readers > 0 || holding.views > 0 {
+        let allocation = &mut self.allocations[id.index()];
+        allocation.readers -= 1;
+        if allocation.readers > 0 || allocation.views > 0 {
             return;
         }
         let mut owner = id;
         if let Some(below) = self.graph[id].view_of.get() {
             owner = below;
-            let below = &mut self.holdings[below.index()];
+            let below = &mut self.allocations[below.index()];
             below.views = below.views.saturating_sub(1);
             if below.views > 0 || below.readers > 0 {
                 return;
             }
         }
-        let Allocation { held, place, address, bytes, .. } = self.holdings[owner.index()];
+        let Allocation { held, place, address, bytes, .. } = self.allocations[owner.index()];
         if held && !self.graph[owner].output {
             self.blocks[usize::from(place)].free(address, bytes);
-            self.forget(owner);
+            self.release(owner);
         }
     }
 
-    fn hold(&mut self, id: TensorId, place: BackendId, address: Address, bytes: u64, takes_over: TensorId) {
-        let holding = &mut self.holdings[id.index()];
-        (holding.place, holding.address, holding.bytes) = (place, address, bytes);
+    fn record(&mut self, id: TensorId, place: BackendId, address: Address, bytes: u64, takes_over: TensorId) {
+        let allocation = &mut self.allocations[id.index()];
+        (allocation.place, allocation.address, allocation.bytes) = (place, address, bytes);
         if let Some(lifetimes) = &mut self.lifetimes {
-            holding.life = lifetimes.len();
+            allocation.life = lifetimes.len();
             lifetimes.push(Lifetime {
                 id,
                 place,
                 chunk: address.chunk,
                 offset: address.offset,
                 bytes,
-                from: self.moment,
+                from: self.step,
                 until: usize::MAX,
                 takes_over,
             });
         }
     }
 
-    fn forget(&mut self, id: TensorId) {
-        let holding = &mut self.holdings[id.index()];
-        holding.held = false;
+    fn release(&mut self, id: TensorId) {
+        let allocation = &mut self.allocations[id.index()];
+        allocation.held = false;
         if let Some(lifetimes) = &mut self.lifetimes {
-            lifetimes[holding.life].until = self.moment;
+            lifetimes[allocation.life].until = self.step;
         }
     }
 }

@@ -1,27 +1,27 @@
-//! What a device's buffers and operations are like.
+//! Properties of a device's buffers and operations.
 
 use super::Type;
 use super::tensor::{Op, Tensor, row};
 use crate::machine;
 
-/// A device as the scheduler and the allocator see it.
+/// A device as seen by the scheduler and the allocator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BackendProps {
-    /// Every allocation starts at a multiple of this many bytes, a power of two.
+    /// Allocations start at multiples of this many bytes, a power of two.
     pub alignment: u64,
-    /// A quantised tensor whose rows are no multiple of this many elements is followed by what is missing to one.
+    /// Rows of quantised tensors are padded to a multiple of this many elements.
     pub row_multiple: Option<u64>,
-    /// The largest single buffer; larger needs are spread over several.
+    /// Maximum size of one buffer; larger allocations are spread over several.
     pub max_buffer: u64,
-    /// The smallest batch for which it takes over an operation whose weights are in RAM.
+    /// Minimum batch for running an operation whose weights are in RAM.
     pub offload_batch: u64,
-    /// Of such operations it takes over matrix products alone.
+    /// Only matrix products are run with weights in RAM.
     pub offloads_products_only: bool,
-    /// Results of sorting and of running sums take twice their bytes: the rest is room to work in.
-    pub sorts_aside: bool,
-    /// It computes asynchronously and knows events, which pipeline parallelism needs.
+    /// Results of argsort and cumsum take twice their bytes, as scratch space.
+    pub doubles_sorts: bool,
+    /// Computes asynchronously and has events, both required for pipeline parallelism.
     pub pipelines: bool,
-    /// An operation that it is held not to know; not one that writes into a cache, for a cache cannot move.
+    /// An operation treated as unsupported; never one that writes to a cache, since caches do not move.
     pub lacks: Option<Op>,
 }
 
@@ -33,25 +33,25 @@ impl BackendProps {
         max_buffer: u64::MAX / 2,
         offload_batch: 32,
         offloads_products_only: false,
-        sorts_aside: false,
+        doubles_sorts: false,
         pipelines: true,
         lacks: None,
     };
 
-    /// Apple's GPUs (`ggml-metal.cpp`, 0.1.161). What attention and products with experts use besides is not counted.
+    /// Apple's GPUs (`ggml-metal.cpp`, 0.1.161). Temporary buffers of attention and expert products are not counted.
     pub const METAL: Self =
-        Self { alignment: 32, row_multiple: None, offloads_products_only: true, sorts_aside: true, ..Self::CUDA };
+        Self { alignment: 32, row_multiple: None, offloads_products_only: true, doubles_sorts: true, ..Self::CUDA };
 
-    /// Vulkan (`ggml-vulkan.cpp`, 0.1.161): a device says its own alignment, and 64 is what most cards' drivers say;
-    /// buffers are made in blocks of 1 GiB.
+    /// Vulkan (`ggml-vulkan.cpp`, 0.1.161): each device reports its own alignment, 64 with most drivers; buffers are
+    /// allocated in blocks of 1 GiB.
     pub const VULKAN: Self = Self { alignment: 64, row_multiple: None, max_buffer: 1 << 30, ..Self::CUDA };
 
-    /// SYCL (`ggml-sycl.cpp`, 0.1.161). What attention uses besides is not counted.
+    /// SYCL (`ggml-sycl.cpp`, 0.1.161). Temporary buffers of attention are not counted.
     pub const SYCL: Self = Self::CUDA;
 
-    /// The same device in another computer, behind llama.cpp's `rpc-server` (`ggml-rpc.cpp`, 0.1.161): alignment, largest
-    /// buffer and the sizes of padded tensors are asked of it, it computes asynchronously and knows events, and it never
-    /// takes over an operation whose weights are in RAM (`offload_op` is absent).
+    /// The same device in another computer, served by llama.cpp's `rpc-server` (`ggml-rpc.cpp`, 0.1.161): alignment,
+    /// maximum buffer and padded sizes are queried from it, it is asynchronous and has events, and it never runs an
+    /// operation whose weights are in RAM (no `offload_op`).
     #[must_use]
     pub fn remote(self) -> Self {
         Self { offload_batch: u64::MAX, ..self }
@@ -77,12 +77,12 @@ impl BackendProps {
         times * self.padded(tensor.bytes(), tensor.ty, tensor.ne[0])
     }
 
-    /// Whether results of `op` take their bytes twice.
+    /// Whether results of `op` take twice their bytes.
     pub const fn doubles(&self, op: Op) -> bool {
-        self.sorts_aside && matches!(op, Op::Argsort | Op::CumSum)
+        self.doubles_sorts && matches!(op, Op::Argsort | Op::CumSum)
     }
 
-    /// `bytes` of rows of so many elements, and what follows the last of them.
+    /// `bytes` of rows of `elements` elements, plus the padding of the last row.
     pub fn padded(&self, bytes: u64, ty: Type, elements: u64) -> u64 {
         match self.row_multiple {
             Some(multiple) if ty.block() > 1 && !elements.is_multiple_of(multiple) => {
@@ -92,18 +92,18 @@ impl BackendProps {
         }
     }
 
-    /// The next multiple of the alignment, which is a power of two.
+    /// Rounds up to the alignment.
     pub const fn align(&self, bytes: u64) -> u64 {
         (bytes + self.alignment - 1) & !(self.alignment - 1)
     }
 
-    /// Whether it can do `op`.
+    /// Whether the device supports `op`.
     pub fn supports(&self, op: &Tensor) -> bool {
         self.lacks.is_none_or(|lacked| lacked != op.op)
     }
 
-    /// Whether it takes over `op` although the weights are in RAM.
-    pub fn wants(&self, op: &Tensor) -> bool {
+    /// Whether the device runs `op` although the weights are in RAM (ggml's `offload_op`).
+    pub fn offloads(&self, op: &Tensor) -> bool {
         if self.offloads_products_only && !matches!(op.op, Op::MulMat | Op::MulMatId) {
             return false;
         }
@@ -128,7 +128,7 @@ mod tests {
     #[case(BackendProps::VULKAN, 720, true)]
     #[case(BackendProps::METAL, 720, false)]
     #[case(BackendProps::CPU, 720, false)]
-    fn backends_pad_rows_and_take_over_work_each_in_its_own_way(
+    fn padding_and_offloaded_operations_depend_on_the_backend(
         #[case] backend: BackendProps,
         #[case] bytes: u64,
         #[case] takes_sums: bool,
@@ -136,12 +136,12 @@ mod tests {
         let weight = Tensor::new(Type::Q4_0, [320, 4, 1, 1]);
         assert_eq!(backend.allocation(&weight), bytes);
         let of = |op| Tensor { op, ..Tensor::new(Type::F32, [64, 32, 32, 1]) };
-        assert_eq!(backend.wants(&of(Op::Add)), takes_sums);
-        assert_eq!(backend.wants(&of(Op::MulMat)), backend != BackendProps::CPU);
+        assert_eq!(backend.offloads(&of(Op::Add)), takes_sums);
+        assert_eq!(backend.offloads(&of(Op::MulMat)), backend != BackendProps::CPU);
     }
 
     #[test]
-    fn metal_sorts_aside() {
+    fn metal_doubles_the_bytes_of_sorted_results() {
         let order = Tensor { op: Op::Argsort, ..Tensor::new(Type::I32, [64, 8, 1, 1]) };
         assert_eq!(BackendProps::METAL.allocation(&order), 2 * BackendProps::CUDA.allocation(&order));
     }

@@ -1,21 +1,21 @@
-//! A graph under construction: an arena of tensors, and the order in which they are computed.
+//! A graph under construction: an arena of tensors, and their order of computation.
 
 use super::Type;
 use super::tensor::{Buffer, Op, Operands, Tensor, TensorId};
 
-/// Tensors and the order of their computation.
+/// Tensors and their order of computation.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// Every tensor, also those that no computation reaches.
+    /// All tensors, including those not part of any computation.
     pub tensors: Vec<Tensor>,
-    /// What operations read, one after the other; [`TensorId::NONE`] where an operand is left out. Apart from the tensors, for
-    /// whoever walks through thousands of them needs little else.
+    /// The operands of all operations, one after the other; [`TensorId::NONE`] for an omitted operand. Apart from the
+    /// tensors to stay small: the passes walk through thousands of them.
     pub operands: Vec<TensorId>,
-    /// What is computed, in order.
+    /// Operations in order of computation.
     pub nodes: Vec<TensorId>,
-    /// The same without views, which follow their bytes.
+    /// The same without views.
     pub computed: Vec<TensorId>,
-    /// What is given: weights, caches, inputs; in the order in which computations first need them.
+    /// Weights, caches and inputs, in order of first use.
     pub leafs: Vec<TensorId>,
 }
 
@@ -33,7 +33,7 @@ impl std::ops::IndexMut<TensorId> for Graph {
 }
 
 impl Graph {
-    /// Makes room for so many tensors.
+    /// Reserves capacity for this many tensors.
     pub fn reserve(&mut self, tensors: usize) {
         self.tensors.reserve(tensors);
         self.operands.reserve(2 * tensors);
@@ -42,7 +42,7 @@ impl Graph {
         self.leafs.reserve(tensors / 2);
     }
 
-    /// Forgets all tensors, and keeps the room that they had.
+    /// Removes all tensors, keeping the capacity.
     pub fn clear(&mut self) {
         self.tensors.clear();
         self.operands.clear();
@@ -51,47 +51,41 @@ impl Graph {
         self.leafs.clear();
     }
 
-    /// What a tensor is computed from.
+    /// The operands of a tensor.
     pub fn sources(&self, tensor: &Tensor) -> impl Iterator<Item = TensorId> + '_ {
         self.operands[tensor.src.range()].iter().copied().filter(|id| id.is_some())
     }
 
-    /// The same, with what is left out.
+    /// The operands, including omitted ones.
     pub fn slots(&self, id: TensorId) -> &[TensorId] {
         &self.operands[self[id].src.range()]
     }
 
-    /// Lets an operation read another tensor as this operand.
-    pub fn rewire(&mut self, id: TensorId, operand: usize, source: TensorId) {
-        let at = self[id].src.range().start + operand;
-        self.operands[at] = source;
-    }
-
-    /// Puts a tensor into the arena.
+    /// Adds a tensor to the arena.
     pub fn add_tensor(&mut self, tensor: Tensor) -> TensorId {
         let id = TensorId(self.tensors.len() as u32);
         self.tensors.push(tensor);
         id
     }
 
-    /// A weight or a cache that has its bytes already.
+    /// Adds a weight or a cache, which is already allocated.
     pub fn given(&mut self, ty: Type, ne: [u64; 4], buffer: Buffer, label: &'static str, layer: i16) -> TensorId {
         self.add_tensor(Tensor { buffer, label, layer, ..Tensor::new(ty, ne) })
     }
 
-    /// Something that is filled in from outside.
+    /// Adds an input.
     pub fn input(&mut self, ty: Type, ne: [u64; 4], label: &'static str) -> TensorId {
         self.add_tensor(Tensor { input: true, label, ..Tensor::new(ty, ne) })
     }
 
-    /// The result of `op`, in memory of its own.
+    /// Adds the result of `op`, to be allocated.
     pub fn compute<const N: usize>(&mut self, op: Op, ty: Type, ne: [u64; 4], src: [TensorId; N]) -> TensorId {
         let src = self.add_operands(src);
         self.add_tensor(Tensor { src, op, ..Tensor::new(ty, ne) })
     }
 
-    /// The result of `op` in the memory of `of`.
-    pub fn look<const N: usize>(
+    /// Adds the result of `op` as a view of `of`.
+    pub fn compute_view<const N: usize>(
         &mut self,
         op: Op,
         of: TensorId,
@@ -100,7 +94,7 @@ impl Graph {
         src: [TensorId; N],
     ) -> TensorId {
         let Tensor { ty, layer, view_of, .. } = self[of];
-        // a view of a view is a view of what lies below
+        // a view of a view refers to the viewed tensor
         let view_of = view_of.get().unwrap_or(of);
         let src = self.add_operands(src);
         self.add_tensor(Tensor { nb, src, view_of, op, layer, ..Tensor::new(ty, ne) })
@@ -113,14 +107,14 @@ impl Graph {
         Operands { first, count: N as u8 }
     }
 
-    /// Names a tensor.
+    /// Sets a tensor's label and layer.
     pub fn name(&mut self, id: TensorId, label: &'static str, layer: i16) -> TensorId {
         let tensor = &mut self[id];
         (tensor.label, tensor.layer) = (label, layer);
         id
     }
 
-    /// Adds `id` and everything that it needs and that is not there yet, operands from left to right.
+    /// Adds `id` and the operands not yet in the graph, depth first from left to right (`ggml_build_forward_expand`).
     pub fn expand(&mut self, id: TensorId) {
         if !self[id].visited {
             self.visit(id);

@@ -1,17 +1,17 @@
-//! The operations that models use: from operands to the shape of a result (`ggml.c`, 0.1.161).
+//! The operations that models use: shape of the result from the operands (`ggml.c`, 0.1.161).
 
 use super::Type;
 use super::graph::Graph;
 use super::tensor::{Op, Tensor, TensorId, contiguous};
 
-/// Shapes and strides are written as in ggml: fastest dimension first.
+/// Shapes and strides in ggml's order: fastest dimension first.
 impl Graph {
     fn like<const N: usize>(&mut self, op: Op, src: [TensorId; N]) -> TensorId {
         let Tensor { ty, ne, .. } = self[src[0]];
         self.compute(op, ty, ne, src)
     }
 
-    /// `a + b`; `b` is repeated as needed.
+    /// `a + b`; `b` is broadcast.
     pub fn add(&mut self, a: TensorId, b: TensorId) -> TensorId {
         self.like(Op::Add, [a, b])
     }
@@ -21,17 +21,17 @@ impl Graph {
         self.like(Op::Sub, [a, b])
     }
 
-    /// `a · b`, element by element.
+    /// `a · b`, elementwise.
     pub fn mul(&mut self, a: TensorId, b: TensorId) -> TensorId {
         self.like(Op::Mul, [a, b])
     }
 
-    /// `a / b`, element by element.
+    /// `a / b`, elementwise.
     pub fn div(&mut self, a: TensorId, b: TensorId) -> TensorId {
         self.like(Op::Div, [a, b])
     }
 
-    /// Adds to every row of `a` the row of `b` that `ids` names.
+    /// Adds to every row of `a` the row of `b` selected by `ids`.
     pub fn add_id(&mut self, a: TensorId, b: TensorId, ids: TensorId) -> TensorId {
         self.like(Op::AddId, [a, b, ids])
     }
@@ -41,31 +41,31 @@ impl Graph {
         self.like(Op::Scale, [a])
     }
 
-    /// `a` times a constant, written over `a`.
+    /// `a` times a constant, in place.
     pub fn scale_in_place(&mut self, a: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[a];
-        self.look(Op::Scale, a, ne, nb, [a])
+        self.compute_view(Op::Scale, a, ne, nb, [a])
     }
 
-    /// A function of every element: sigmoid, tanh, `SiLU`, exp, …
+    /// An elementwise function: sigmoid, tanh, `SiLU`, exp, …
     pub fn unary(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Unary, [a])
     }
 
-    /// Squares.
+    /// Elementwise square.
     pub fn sqr(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Sqr, [a])
     }
 
-    /// Limits every element to a range.
+    /// Limits all elements to a range.
     pub fn clamp(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Clamp, [a])
     }
 
-    /// The same, written over `a`.
+    /// The same, in place.
     pub fn clamp_in_place(&mut self, a: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[a];
-        self.look(Op::Clamp, a, ne, nb, [a])
+        self.compute_view(Op::Clamp, a, ne, nb, [a])
     }
 
     /// A tensor like `a`, filled with a constant.
@@ -73,10 +73,10 @@ impl Graph {
         self.like(Op::Fill, [a])
     }
 
-    /// `part`, written over a part of `a`.
+    /// `part`, written into `a`.
     pub fn set_in_place(&mut self, a: TensorId, part: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[a];
-        self.look(Op::Set, a, ne, nb, [a, part])
+        self.compute_view(Op::Set, a, ne, nb, [a, part])
     }
 
     /// A square matrix with `a` on its diagonal.
@@ -105,28 +105,28 @@ impl Graph {
         self.like(Op::L2Norm, [a])
     }
 
-    /// Running sums along rows.
+    /// Cumulative sums of rows.
     pub fn cumsum(&mut self, a: TensorId) -> TensorId {
         self.like(Op::CumSum, [a])
     }
 
-    /// A triangle of `a`.
+    /// The upper or lower triangle of `a`.
     pub fn tri(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Tri, [a])
     }
 
-    /// Solves a triangular system; the result is like `b`.
+    /// Solves a triangular system; the result has the shape of `b`.
     pub fn solve_tri(&mut self, a: TensorId, b: TensorId) -> TensorId {
         let ne = self[b].ne;
         self.compute(Op::SolveTri, Type::F32, ne, [a, b])
     }
 
-    /// Rotary positions; `factors` may be absent.
+    /// Rotary position embedding; `factors` are optional.
     pub fn rope(&mut self, a: TensorId, positions: TensorId, factors: TensorId) -> TensorId {
         self.like(Op::Rope, [a, positions, factors])
     }
 
-    /// Softmax of rows; mask and sinks may be absent.
+    /// Softmax of rows; mask and sinks are optional.
     pub fn soft_max(&mut self, a: TensorId, mask: TensorId, sinks: TensorId) -> TensorId {
         self.like(Op::SoftMax, [a, mask, sinks])
     }
@@ -137,32 +137,32 @@ impl Graph {
         self.compute(Op::MulMat, Type::F32, [x[1], y[1], y[2], y[3]], [a, b])
     }
 
-    /// Matrix products with the experts that `ids` names.
+    /// Matrix products with the experts selected by `ids`.
     pub fn mul_mat_id(&mut self, experts: TensorId, b: TensorId, ids: TensorId) -> TensorId {
         let ne = [self[experts].ne[1], self[ids].ne[0], self[b].ne[2], 1];
         self.compute(Op::MulMatId, Type::F32, ne, [experts, b, ids])
     }
 
-    /// The rows of `a` that `rows` names.
+    /// The rows of `a` selected by `rows`.
     pub fn get_rows(&mut self, a: TensorId, rows: TensorId) -> TensorId {
         let (x, r) = (self[a], self[rows].ne);
         let ty = if x.ty == Type::I32 { Type::I32 } else { Type::F32 };
         self.compute(Op::GetRows, ty, [x.ne[0], r[0], r[1], r[2]], [a, rows])
     }
 
-    /// Writes `values` into the rows of `into` that `rows` names.
+    /// Writes `values` into the rows of `into` selected by `rows`.
     pub fn set_rows(&mut self, into: TensorId, values: TensorId, rows: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[into];
-        self.look(Op::SetRows, into, ne, nb, [values, rows, into])
+        self.compute_view(Op::SetRows, into, ne, nb, [values, rows, into])
     }
 
     /// Copies `a` into the bytes of `into`.
     pub fn cpy(&mut self, a: TensorId, into: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self[into];
-        self.look(Op::Cpy, into, ne, nb, [a, into])
+        self.compute_view(Op::Cpy, into, ne, nb, [a, into])
     }
 
-    /// `a` in another number format. In ggml the result is its own second operand.
+    /// `a` converted to another type. In ggml the result is its own second operand.
     pub fn cast(&mut self, a: TensorId, ty: Type) -> TensorId {
         let ne = self[a].ne;
         let itself = TensorId(self.tensors.len() as u32);
@@ -174,7 +174,7 @@ impl Graph {
         self.like(Op::Glu, [gate, up])
     }
 
-    /// Gated unit whose gate and value share rows.
+    /// Gated unit whose gate and value are halves of the same row.
     pub fn glu(&mut self, a: TensorId) -> TensorId {
         let Tensor { ty, mut ne, .. } = self[a];
         ne[0] /= 2;
@@ -188,7 +188,7 @@ impl Graph {
         self.compute(Op::SumRows, ty, ne, [a])
     }
 
-    /// Indices of the `k` largest elements of every row.
+    /// Indices of the `k` largest elements of each row.
     pub fn top_k(&mut self, a: TensorId, k: u64) -> TensorId {
         let ne = self[a].ne;
         let order = self.compute(Op::Argsort, Type::I32, ne, [a]);
@@ -199,50 +199,49 @@ impl Graph {
         self.view(order, [k, x, y, z], nb)
     }
 
-    /// `a` and `b`, one after the other along `dim`.
+    /// Concatenates `a` and `b` along `dim`.
     pub fn concat(&mut self, a: TensorId, b: TensorId, dim: usize) -> TensorId {
         let Tensor { ty, mut ne, .. } = self[a];
         ne[dim] += self[b].ne[dim];
         self.compute(Op::Concat, ty, ne, [a, b])
     }
 
-    /// `a` with `more` elements per dimension.
+    /// Pads `a` with `more` elements per dimension.
     pub fn pad(&mut self, a: TensorId, more: [u64; 4]) -> TensorId {
         let Tensor { ty, ne, .. } = self[a];
         let ne = std::array::from_fn(|i| ne[i] + more[i]);
         self.compute(Op::Pad, ty, ne, [a])
     }
 
-    /// `a`, repeated to a larger shape.
+    /// `a` repeated to the shape `ne`.
     pub fn repeat(&mut self, a: TensorId, ne: [u64; 4]) -> TensorId {
         let ty = self[a].ty;
         self.compute(Op::Repeat, ty, ne, [a])
     }
 
-    /// `a` without gaps.
+    /// `a` made contiguous.
     pub fn cont(&mut self, a: TensorId) -> TensorId {
         self.like(Op::Cont, [a])
     }
 
-    /// `a` without gaps in another shape.
+    /// `a` made contiguous, in another shape.
     pub fn cont_as(&mut self, a: TensorId, ne: [u64; 4]) -> TensorId {
         let ty = self[a].ty;
         self.compute(Op::Cont, ty, ne, [a])
     }
 
-    /// The same bytes in another shape; `a` has no gaps.
+    /// A contiguous `a` as a view of another shape.
     pub fn reshape(&mut self, a: TensorId, ne: [u64; 4]) -> TensorId {
         let nb = contiguous(self[a].ty, ne);
-        self.look(Op::Reshape, a, ne, nb, [a])
+        self.compute_view(Op::Reshape, a, ne, nb, [a])
     }
 
-    /// Some of the bytes of `a` in another shape.
+    /// A view of `a`.
     pub fn view(&mut self, a: TensorId, ne: [u64; 4], nb: [u64; 4]) -> TensorId {
-        self.look(Op::View, a, ne, nb, [a])
+        self.compute_view(Op::View, a, ne, nb, [a])
     }
 
-    /// A view whose first dimension stays dense: strides are given from the second dimension on; where they end,
-    /// dimensions follow without gaps.
+    /// A view with a dense first dimension: strides start with the second dimension; dimensions beyond them are dense.
     pub fn window<const N: usize>(&mut self, a: TensorId, ne: [u64; 4], strides: [u64; N]) -> TensorId {
         let mut nb = contiguous(self[a].ty, ne);
         for i in 1..4 {
@@ -262,18 +261,18 @@ impl Graph {
         for (from, &to) in to.iter().enumerate() {
             (ne[to], nb[to]) = (t.ne[from], t.nb[from]);
         }
-        self.look(Op::Permute, a, ne, nb, [a])
+        self.compute_view(Op::Permute, a, ne, nb, [a])
     }
 
-    /// The first two dimensions change places.
+    /// Swaps the first two dimensions.
     pub fn transpose(&mut self, a: TensorId) -> TensorId {
         let Tensor { mut ne, mut nb, .. } = self[a];
         ne.swap(0, 1);
         nb.swap(0, 1);
-        self.look(Op::Transpose, a, ne, nb, [a])
+        self.compute_view(Op::Transpose, a, ne, nb, [a])
     }
 
-    /// Attention in one operation; mask and sinks may be absent.
+    /// Attention in one operation; mask and sinks are optional.
     pub fn flash_attention(
         &mut self,
         q: TensorId,
@@ -292,21 +291,21 @@ impl Graph {
         self.compute(Op::SsmConv, Type::F32, [c[1], (x[0] + 1).saturating_sub(c[0]), x[2], 1], [a, kernel])
     }
 
-    /// Selective scan of a state-space model: outputs, then the states that follow.
+    /// Selective scan of a state-space model: outputs followed by the new states.
     pub fn ssm_scan(&mut self, operands: [TensorId; 7]) -> TensorId {
         let [state, x, .., ids] = operands.map(|id| self[id]);
         let states = state.ne[0] * state.ne[1] * state.ne[2] * ids.ne[0];
         self.compute(Op::SsmScan, Type::F32, [x.elements() + states, 1, 1, 1], operands)
     }
 
-    /// Gated delta rule (q, k, v, gate, beta, state): outputs, then the states that follow.
+    /// Gated delta rule (q, k, v, gate, beta, state): outputs followed by the new states.
     pub fn gated_delta_net(&mut self, operands: [TensorId; 6]) -> TensorId {
         let v = self[operands[2]].ne;
         let rows = v[2] * v[3] + v[0] * v[3];
         self.compute(Op::GatedDeltaNet, Type::F32, [v[0] * v[1], rows, 1, 1], operands)
     }
 
-    /// No gaps, dimensions in order (`ggml_is_contiguous`, 0.1.161).
+    /// Whether `a` is dense, with dimensions in order (`ggml_is_contiguous`, 0.1.161).
     pub fn is_contiguous(&self, a: TensorId) -> bool {
         let t = &self[a];
         let mut next = t.ty.block_bytes();

@@ -1,5 +1,5 @@
-//! Spreads a graph over devices: five passes assign every tensor to a device, then the graph is cut into splits and
-//! what crosses a border is copied (`ggml_backend_sched_split_graph`, 0.1.161).
+//! Assigns a graph to devices: five passes assign every tensor, then the graph is cut into splits, and tensors needed
+//! on another device are copied (`ggml_backend_sched_split_graph`, 0.1.161).
 
 mod assign;
 mod split;
@@ -8,34 +8,34 @@ use super::backend::BackendProps;
 use super::graph::Graph;
 use super::tensor::{BackendId, NO_BACKEND, Tensor, TensorId};
 
-/// Copies of every input while several devices work as a pipeline (`GGML_SCHED_MAX_COPIES`, 0.1.161).
+/// Copies of each input with pipeline parallelism (`GGML_SCHED_MAX_COPIES`, 0.1.161).
 pub const PIPELINE_COPIES: usize = 4;
 
-/// How a graph is to be spread.
+/// The scheduler's devices and options.
 #[derive(Clone, Debug)]
 pub struct Scheduler<'a> {
     /// GPUs in order of preference, the CPU last.
     pub backends: &'a [BackendProps],
-    /// GPUs may take over operations whose weights are in RAM.
+    /// GPUs may run operations whose weights are in RAM (`op_offload`).
     pub op_offload: bool,
-    /// Devices work on several batches at once.
+    /// Pipeline parallelism.
     pub pipeline: bool,
-    /// Tensors stay on the device that the model's own code insists on. llama.cpp forgets these when it only measures
-    /// (`ggml_backend_sched_reserve_size` resets the scheduler first, 0.1.161), as `--fit` does.
+    /// Tensors stay on the device set by the model's graph code. llama.cpp drops these assignments when it only
+    /// measures (`ggml_backend_sched_reserve_size` resets the scheduler first, 0.1.161), as `--fit` does.
     pub pins: bool,
-    /// What differs between releases.
+    /// Release-specific rules.
     pub rules: SchedulerRules,
 }
 
-/// What releases of ggml do differently.
+/// The scheduler's differences between releases of ggml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerRules {
-    /// Attention goes where its sinks are, as any operation with weights; else these are too small to decide.
+    /// Attention is assigned by its sinks, as any operation by its weights; otherwise sinks are ignored.
     pub sinks_decide: bool,
-    /// The most copies that one split can begin with.
-    pub most_inputs: Option<usize>,
-    /// A pipeline keeps several copies even of inputs that no operation reads, in the order of the graph; else of those
-    /// that are read, in that order.
+    /// Maximum number of inputs copied into one split.
+    pub max_split_inputs: Option<usize>,
+    /// A pipeline also keeps copies of inputs that no operation reads, in graph order; otherwise only of inputs in
+    /// order of first use.
     pub multiplies_unread_inputs: bool,
 }
 
@@ -44,31 +44,31 @@ pub struct SchedulerRules {
 pub struct Split {
     /// The device.
     pub place: BackendId,
-    /// Its operations: indices into [`Graph::nodes`] as they were scheduled.
+    /// Its operations: indices into [`Graph::nodes`] at scheduling time.
     pub nodes: std::ops::Range<usize>,
-    /// What is copied to the device before they run: indices into [`Schedule::inputs`].
+    /// Tensors copied to the device before it runs: indices into [`Schedule::inputs`].
     pub inputs: std::ops::Range<usize>,
 }
 
-/// A graph spread over devices, in the order in which the allocator walks through it.
+/// A graph assigned to devices, in the order of the allocator's walk.
 #[derive(Clone, Debug, Default)]
 pub struct Schedule {
-    /// The device of every tensor of the arena, copies included.
+    /// The device of every tensor in the arena, copies included.
     pub places: Vec<BackendId>,
-    /// Runs of operations on one device each.
+    /// Consecutive operations on one device each.
     pub splits: Vec<Split>,
-    /// What crosses into them.
+    /// Inputs of all splits.
     pub inputs: Vec<TensorId>,
-    /// Operations with the copies between splits, and the device whose memory each result is in.
+    /// Operations and the copies between splits, with the device that holds each result.
     pub nodes: Vec<(TensorId, BackendId)>,
-    /// What is allocated before anything runs.
+    /// Tensors allocated before the graph runs.
     pub leafs: Vec<(TensorId, BackendId)>,
-    /// Copies of everything that crosses into a split: one, or several in a pipeline, one after the other in the arena.
+    /// Copies of every split input: one, or several in a pipeline, which are consecutive in the arena.
     pub copies: usize,
 }
 
 impl Schedule {
-    /// Forgets everything, and keeps the room that it had.
+    /// Clears the schedule, keeping its capacity.
     pub fn clear(&mut self) {
         let Self { places, splits, inputs, nodes, leafs, copies } = self;
         places.clear();
@@ -79,54 +79,54 @@ impl Schedule {
         *copies = 0;
     }
 
-    /// What crosses into `split`.
+    /// The inputs of `split`.
     pub fn inputs(&self, split: &Split) -> &[TensorId] {
         &self.inputs[split.inputs.clone()]
     }
 
-    /// What crosses: the split that it crosses into, the tensor, and the first of its copies there.
+    /// All split inputs: the index of the split, the original tensor and its first copy.
     pub fn crossings(&self) -> impl Iterator<Item = (usize, TensorId, TensorId)> {
         let mut next = 0;
         self.splits.iter().enumerate().flat_map(move |(at, split)| {
             let first = next;
             next += 2 * split.inputs.len() + split.nodes.len();
-            // before each copy stands the reader that keeps its original alive
+            // each copy follows the no-op that keeps its original alive
             let copies = self.nodes.iter().skip(first + 1).step_by(2).map(|(copy, _)| *copy);
             self.inputs(split).iter().copied().zip(copies).map(move |(input, copy)| (at, input, copy))
         })
     }
 }
 
-/// The passes, by what they do; the second has four parts.
+/// The passes; the second has four parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// What has its bytes already, what is given, and operations with weights.
+    /// Allocated tensors, inputs, and operations with weights.
     Anchors,
-    /// What follows operations on GPUs.
+    /// Operations after those on GPUs.
     GpusDown,
-    /// What comes before them.
+    /// Operations before those on GPUs.
     GpusUp,
-    /// What follows operations on any device.
+    /// Operations after those on any device.
     RestDown,
-    /// What comes before them.
+    /// Operations before those on any device.
     RestUp,
-    /// Whatever is left, to the device that can do it and holds most of its operands.
+    /// Remaining operations, to a device that supports them and holds most of their operands.
     BestFit,
-    /// Operands that belong to nobody yet.
+    /// Operands without a device yet.
     Sources,
-    /// Cut at every change of device and copy what crosses.
+    /// Cuts at every change of device and adds copies.
     Split,
 }
 
-/// Assignments after each pass, for those who want to watch.
+/// Assignments after each pass, for the teach screen.
 pub type PassTrace = Vec<(Pass, Vec<BackendId>)>;
 
-/// One of the passes that assign.
+/// A pass that assigns devices.
 type AssignPass<'a> = fn(&Scheduler<'a>, &Graph, &mut [BackendId]);
 
 impl Scheduler<'_> {
-    /// Schedules `graph` into `schedule`, whatever that held before. Copies are added to the graph's arena, and operations
-    /// read copies where they must. `trace` receives every tensor's device after each pass.
+    /// Schedules `graph` into `schedule`, replacing its contents. Copies are added to the graph's arena and operands
+    /// are redirected to them. `trace` receives every tensor's device after each pass.
     pub fn run(&self, graph: &mut Graph, schedule: &mut Schedule, mut trace: Option<&mut PassTrace>) {
         schedule.clear();
         self.assign(graph, &mut schedule.places, |pass, places| {
@@ -140,7 +140,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Every tensor's device, before copies are made, into `places`, which are empty.
+    /// Assigns every tensor a device, before copies are made. `places` must be empty.
     pub fn assign(&self, graph: &Graph, places: &mut Vec<BackendId>, mut after: impl FnMut(Pass, &[BackendId])) {
         places.extend(graph.tensors.iter().map(|tensor| if self.pins { tensor.pin } else { NO_BACKEND }));
         let steps: [(Pass, AssignPass<'_>); 7] = [
@@ -158,7 +158,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Whether the device at `place` can do `op`.
+    /// Whether the device `place` supports `op`.
     fn can(&self, place: BackendId, op: &Tensor) -> bool {
         self.backends.get(usize::from(place)).is_some_and(|backend| backend.supports(op))
     }
@@ -168,21 +168,21 @@ impl Scheduler<'_> {
         (self.backends.len() - 1) as BackendId
     }
 
-    /// The device that holds the bytes of `tensor`, if they are allocated already.
+    /// The device that holds `tensor`, if it is allocated already.
     fn allocated(graph: &Graph, tensor: &Tensor) -> Option<BackendId> {
         tensor.view_of.get().map_or(tensor.buffer, |of| graph[of].buffer).place()
     }
 
-    /// Whether `place` can read `id` without a copy: a device reads its own memory only.
+    /// Whether `place` can read `id` without a copy: devices only read their own memory.
     fn readable(graph: &Graph, places: &[BackendId], id: TensorId, place: BackendId) -> bool {
         let tensor = &graph[id];
-        if let Some(home) = Self::allocated(graph, tensor) {
-            return home == place;
+        if let Some(device) = Self::allocated(graph, tensor) {
+            return device == place;
         }
-        let mut home = places[id.index()];
-        if home == NO_BACKEND && tensor.view_of.is_some() {
-            home = places[tensor.view_of.index()];
+        let mut device = places[id.index()];
+        if device == NO_BACKEND && tensor.view_of.is_some() {
+            device = places[tensor.view_of.index()];
         }
-        home == place
+        device == place
     }
 }

@@ -1,8 +1,8 @@
-//! Tensors without data: shape, strides, what they are computed from and where they live.
+//! Tensors without data: shape, strides, operands and location.
 
 use super::Type;
 
-/// A tensor's place in its graph's arena.
+/// Index of a tensor in its graph's arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorId(pub u32);
 
@@ -10,7 +10,7 @@ impl TensorId {
     /// No tensor.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// Whether there is a tensor.
+    /// Whether this is a tensor.
     pub const fn is_some(self) -> bool {
         self.0 != u32::MAX
     }
@@ -20,36 +20,36 @@ impl TensorId {
         self.0 as usize
     }
 
-    /// The tensor, or nothing.
+    /// The tensor, unless this is [`Self::NONE`].
     pub fn get(self) -> Option<Self> {
         self.is_some().then_some(self)
     }
 }
 
-/// A device's place in a schedule: GPUs from 0, the CPU last.
+/// A device's index in a schedule: GPUs from 0, the CPU last.
 pub type BackendId = u8;
 
 /// Not placed yet.
 pub const NO_BACKEND: BackendId = BackendId::MAX;
 
-/// Which of its graph's operands an operation reads.
+/// The range of an operation's operands in its graph.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Operands {
     /// The first of them.
     pub first: u32,
-    /// How many there are, those that are left out included.
+    /// Their number, including omitted ones.
     pub count: u8,
 }
 
 impl Operands {
-    /// Their places among the graph's.
+    /// Their indices in the graph's operands.
     pub const fn range(self) -> std::ops::Range<usize> {
         let first = self.first as usize;
         first..first + self.count as usize
     }
 }
 
-/// What a tensor is, as far as memory depends on it.
+/// An operation, as far as memory depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Op {
@@ -99,7 +99,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// ggml's name of it (`ggml_op_name`, 0.1.161).
+    /// ggml's name (`ggml_op_name`, 0.1.161).
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "NONE",
@@ -148,12 +148,12 @@ impl Op {
         }
     }
 
-    /// It only looks at another tensor's bytes in another way.
+    /// Whether the result is a view of another tensor's bytes.
     pub const fn is_view(self) -> bool {
         matches!(self, Self::View | Self::Reshape | Self::Permute | Self::Transpose)
     }
 
-    /// Its result may take the place of an operand (`ggml_op_can_inplace`, 0.1.161).
+    /// Whether the result may replace an operand in place (`ggml_op_can_inplace`, 0.1.161).
     pub const fn can_be_in_place(self) -> bool {
         matches!(
             self,
@@ -174,14 +174,14 @@ impl Op {
     }
 }
 
-/// Who has already given a tensor its bytes.
+/// Whether a tensor is allocated before the graph is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// Nobody: the allocator will.
+    /// To be allocated with the graph.
     Unallocated,
-    /// It is a weight.
+    /// A weight.
     Weights(BackendId),
-    /// It is a cache.
+    /// A KV cache or recurrent state.
     Cache(BackendId),
 }
 
@@ -202,32 +202,32 @@ pub struct Tensor {
     pub ne: [u64; 4],
     /// Bytes from one element of a dimension to the next.
     pub nb: [u64; 4],
-    /// What it is computed from.
+    /// Its operands.
     pub src: Operands,
-    /// The tensor whose bytes it looks at.
+    /// The tensor whose bytes it views.
     pub view_of: TensorId,
-    /// Number format.
+    /// Element type.
     pub ty: Type,
-    /// How it is computed.
+    /// Its operation.
     pub op: Op,
-    /// Filled in from outside before the graph runs.
+    /// Set from outside before the graph runs.
     pub input: bool,
-    /// Read from outside after the graph has run.
+    /// Read from outside after the graph ran.
     pub output: bool,
-    /// Part of the graph already.
+    /// Already part of the graph.
     pub visited: bool,
-    /// Whether it has bytes already.
+    /// Whether it is allocated already.
     pub buffer: Buffer,
-    /// The device that the model's own code insists on.
+    /// The device set by the model's graph code.
     pub pin: BackendId,
-    /// What it is: `ffn_gate`. Empty for nameless steps in between.
+    /// Its label: `ffn_gate`. Empty for unnamed intermediate tensors.
     pub label: &'static str,
-    /// The block that it belongs to; -1 for none.
+    /// Its block; -1 for none.
     pub layer: i16,
 }
 
 impl Tensor {
-    /// A tensor of its own, laid out without gaps.
+    /// A contiguous tensor.
     pub fn new(ty: Type, ne: [u64; 4]) -> Self {
         Self {
             ne,
@@ -256,7 +256,7 @@ impl Tensor {
         self.ne[1] * self.ne[2] * self.ne[3]
     }
 
-    /// Bytes from its first to its last element, gaps of its strides included.
+    /// Bytes from its first to its last element, including gaps between strides.
     pub fn bytes(&self) -> u64 {
         if self.ne.contains(&0) {
             return 0;
@@ -269,13 +269,13 @@ impl Tensor {
         }
     }
 
-    /// Same format, shape and strides.
+    /// Same type, shape and strides.
     pub fn same_layout(&self, other: &Self) -> bool {
         self.ty == other.ty && self.ne == other.ne && self.nb == other.nb
     }
 }
 
-/// Strides of a tensor without gaps.
+/// Strides of a contiguous tensor.
 pub fn contiguous(ty: Type, ne: [u64; 4]) -> [u64; 4] {
     let row = row(ty, ne[0]);
     [ty.block_bytes(), row, row * ne[1], row * ne[1] * ne[2]]

@@ -1,4 +1,4 @@
-//! What each layer's cache takes: the generic rule, recurrent layers, and the architectures with rules of their own.
+//! The cache of each layer: the generic rule, recurrent layers, and architectures with their own rules.
 //! Source: `fs/ggml/ggml.go`, `GraphSize`, Ollama, August 2025 and May 2026.
 
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use super::rule;
 use crate::model::Model;
 use crate::plan::Term;
 
-/// Keys and values of every token of the context.
+/// Keys and values of all tokens of the context.
 static ATTENTION: CacheRule = ("KV cache", Expr::Elements(&product!(C, (sum!(D_K, D_V)), H_KV_LAYER)));
 
-/// The older release counts every layer as one with the most KV heads, recurrent ones too.
+/// The older release counts every layer, including recurrent ones, with the maximum number of KV heads.
 static ATTENTION_MOST_HEADS: CacheRule = ("KV cache", Expr::Elements(&product!(C, (sum!(D_K, D_V)), H_KV)));
 
-/// A recurrent layer keeps its state and the tail of its convolution, in f32.
+/// The state of a recurrent layer and its convolution, in f32.
 static RECURRENT: CacheRule = (
     "recurrent state",
     product!(
@@ -35,40 +35,40 @@ static RECURRENT: CacheRule = (
     ),
 );
 
-/// The same where there is no convolution.
+/// The same without a convolution.
 static RECURRENT_BARE: CacheRule = ("recurrent state", product!((product!(D_STATE, D_INNER)), 4));
 
-/// gemma3: five of six layers look through a sliding window.
+/// gemma3: five of six layers have a sliding window.
 static SLIDING: CacheRule =
     ("KV cache, sliding window", Expr::Elements(&product!((sum!((product!(N_P, WINDOW)), B)), (sum!(D_K, D_V)), H_KV)));
 const GEMMA3_GLOBAL_EVERY: usize = 6;
 
-/// mllama: layers that look at an image keep 1601 vision tokens of 4 tiles, in f32.
+/// mllama: cross-attention layers keep 1601 vision tokens of 4 tiles, in f32.
 static CROSS_ATTENTION: CacheRule = ("vision cache", product!(H_KV, (sum!(D_K, D_V)), 4, 1601, 4));
 
-/// gpt-oss: even layers look through a window, which is taken to be 4096 tokens per sequence and one batch.
+/// gpt-oss: even layers have a window, assumed to be 4096 tokens per sequence plus one batch.
 static GPTOSS_EVEN: CacheRule = (
     "KV cache, sliding window",
     product!((Expr::Elements(&product!((sum!(D_K, D_V)), H_KV))), (sum!((product!(N_P, 4096)), B))),
 );
 static GPTOSS_ODD: CacheRule = ("KV cache", product!((Expr::Elements(&product!((sum!(D_K, D_V)), H_KV))), C));
 
-/// A name and the bytes.
+/// A name and the formula of the bytes.
 pub(super) type CacheRule = (&'static str, Expr);
 
 /// The caches of all blocks.
 pub(super) struct BlockCaches {
-    /// Where each block's bytes come from.
+    /// Bytes of each block with their formula.
     pub layers: Vec<Arc<Term>>,
-    /// What the generic rule gives in total, before an architecture's own rule: gpt-oss's graph is a share of it.
+    /// The total by the generic rule, before architecture-specific rules: gpt-oss's graph is a share of it.
     pub generic_total: u64,
-    /// Letters that the rules use.
+    /// Letters used by the rules.
     pub letters: Vec<Letter>,
-    /// Each rule that was used, and what it gave.
+    /// The rules used, with their results.
     pub made: Vec<AppliedRule>,
 }
 
-/// A rule as it was used for blocks with so many KV heads. Layers of one kind share one explanation.
+/// A rule applied to blocks with `kv_heads` KV heads. Layers of the same kind share one explanation.
 pub(super) struct AppliedRule {
     pub rule: &'static CacheRule,
     pub kv_heads: u64,
@@ -85,7 +85,7 @@ impl BlockCaches {
         };
         let keys = OllamaKeys { model, release: facts.release };
         let cross_attention = keys.signed("attention.cross_attention_layers");
-        let mut shelf = RuleCache { values, made: Vec::new() };
+        let mut cache = RuleCache { values, made: Vec::new() };
         for (block, (&heads, &kv_heads)) in facts.heads.iter().zip(&facts.kv_heads).enumerate() {
             let generic = match facts.release {
                 OllamaRelease::August2025 => &ATTENTION_MOST_HEADS,
@@ -100,24 +100,24 @@ impl BlockCaches {
                 "gptoss" | "gpt-oss" => &GPTOSS_ODD,
                 _ => generic,
             };
-            let before = shelf.take(generic, kv_heads)?;
+            let before = cache.term(generic, kv_heads)?;
             caches.generic_total = caches.generic_total.wrapping_add(before.bytes.0);
-            caches.layers.push(shelf.take(own, kv_heads)?);
+            caches.layers.push(cache.term(own, kv_heads)?);
         }
-        caches.made = shelf.made;
+        caches.made = cache.made;
         for made in &caches.made {
             made.rule.1.letters(&mut |letter| caches.letters.push(letter));
         }
         Ok(caches)
     }
 
-    /// Of all blocks.
+    /// Bytes of all blocks.
     pub fn total(&self) -> u64 {
         self.layers.iter().fold(0, |sum, layer| sum.wrapping_add(layer.bytes.0))
     }
 }
 
-/// A layer without heads is taken for a recurrent one.
+/// A layer without heads counts as recurrent.
 fn generic(heads: u64, kv_heads: u64, values: &LetterValues) -> &'static CacheRule {
     if heads > 0 && kv_heads > 0 {
         &ATTENTION
@@ -128,14 +128,14 @@ fn generic(heads: u64, kv_heads: u64, values: &LetterValues) -> &'static CacheRu
     }
 }
 
-/// The rules as they were used so far.
+/// Results of the rules used so far.
 struct RuleCache<'v> {
     values: &'v LetterValues,
     made: Vec<AppliedRule>,
 }
 
 impl RuleCache<'_> {
-    fn take(&mut self, rule: &'static CacheRule, kv_heads: u64) -> Result<Arc<Term>, DivisionByZero> {
+    fn term(&mut self, rule: &'static CacheRule, kv_heads: u64) -> Result<Arc<Term>, DivisionByZero> {
         if let Some(made) = self.made.iter().find(|made| std::ptr::eq(made.rule, rule) && made.kv_heads == kv_heads) {
             return Ok(Arc::clone(&made.term));
         }

@@ -1,4 +1,4 @@
-//! chatglm, with and without a bias on its joint query, key and value weights.
+//! chatglm, with and without a bias of the fused QKV weights.
 //! Source: `fs/ggml/ggml.go`, Ollama, May 2026.
 
 use super::expr::product;

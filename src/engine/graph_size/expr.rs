@@ -1,6 +1,6 @@
-//! A formula as data: it is evaluated and printed from the same definition.
+//! A formula as data, evaluated and printed from the same definition.
 //!
-//! Arithmetic is Go's on `uint64`: it wraps, and quotients truncate.
+//! Arithmetic is that of Go's `uint64`: it wraps, and quotients truncate.
 
 use std::fmt::{self, Write};
 
@@ -19,11 +19,11 @@ pub enum Expr {
     Product(&'static [Expr]),
     /// `a − b`
     Difference(&'static Expr, &'static Expr),
-    /// `a ÷ b`, cut to a whole number.
+    /// `a ÷ b`, truncated.
     Quotient(&'static Expr, &'static Expr),
-    /// The larger one.
+    /// The larger of two.
     Max(&'static Expr, &'static Expr),
-    /// So many cache elements: times [`Letter::P`], by way of a float64.
+    /// Cache elements to bytes: times [`Letter::P`], as a float64.
     Elements(&'static Expr),
 }
 
@@ -148,7 +148,7 @@ fn joined(
     Ok(())
 }
 
-/// Where an expression stands decides whether it needs brackets.
+/// The context of a subexpression, which decides whether it needs brackets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Precedence {
     Alone,
@@ -158,7 +158,7 @@ enum Precedence {
     Divisor,
 }
 
-/// Letters as letters, or as their values.
+/// Prints letters as symbols or as values.
 trait LetterFormat {
     fn letter(&self, letter: Letter, out: &mut String) -> fmt::Result;
 }
@@ -178,12 +178,12 @@ impl LetterFormat for LetterValues {
     }
 }
 
-/// `product!(4, B, C)`: numbers and letters multiplied; anything longer in brackets.
+/// `product!(4, B, C)`: product of numbers and letters; other expressions in brackets.
 macro_rules! product {
     ($($factor:tt),+ $(,)?) => { $crate::engine::graph_size::expr::Expr::Product(&[$($crate::engine::graph_size::expr::part!($factor)),+]) };
 }
 
-/// `sum!(1, E, (product!(2, E)))`: numbers, letters and bracketed expressions added.
+/// `sum!(1, E, (product!(2, E)))`: sum of numbers, letters and bracketed expressions.
 macro_rules! sum {
     ($($term:tt),+ $(,)?) => { $crate::engine::graph_size::expr::Expr::Sum(&[$($crate::engine::graph_size::expr::part!($term)),+]) };
 }

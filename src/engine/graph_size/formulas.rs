@@ -1,5 +1,4 @@
-//! The formulas behind a plan of Ollama's estimators, handed out as data: for those who want to open them, or to evaluate
-//! them with other letters.
+//! The formulas behind a plan of Ollama's estimators as data, for display and evaluation with other letters.
 
 use std::sync::Arc;
 
@@ -15,47 +14,47 @@ pub use super::expr::{DivisionByZero, Expr};
 pub use super::letters::{Letter, LetterValues};
 pub use super::rule::{BranchRule, GraphRule, TermRule};
 
-/// The formulas that a plan was made by.
+/// The formulas behind a plan.
 #[derive(Clone, Debug)]
 pub struct PlanFormulas {
     /// Every letter's value.
     pub values: LetterValues,
-    /// The graph's size when some layer is in RAM; none where no formula gives it.
+    /// The graph size if some layers are in RAM; none if no formula gives it.
     pub partial: Option<&'static GraphRule>,
-    /// The same when every layer is on GPUs.
+    /// The same if all layers are on GPUs.
     pub full: Option<&'static GraphRule>,
     /// The formulas of the blocks' caches.
     pub caches: Vec<CacheFormula>,
-    /// What the engine's rules make of the model.
+    /// Traits of the model.
     pub traits: ModelTraits,
 }
 
-/// What an engine's rules make of a model, whatever the knobs.
+/// How an engine classifies a model, independent of the settings.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelTraits {
-    /// It turns text into embeddings and completes nothing.
+    /// An embedding model without text generation.
     pub embedding: bool,
-    /// It sees images by itself, without a separate projector.
+    /// It has a built-in vision part, not a separate projector.
     pub vision: bool,
-    /// It serves one sequence at a time, whatever is asked.
+    /// It serves one sequence at a time, whatever is requested.
     pub one_sequence: bool,
 }
 
-/// A formula of some blocks' caches.
+/// The cache formula of some blocks.
 #[derive(Clone, Debug)]
 pub struct CacheFormula {
-    /// What it keeps.
+    /// What is cached.
     pub name: &'static str,
     /// Bytes of one block's cache.
     pub bytes: &'static Expr,
-    /// KV heads of these blocks, which [`Letter::HkvLayer`] stands for.
+    /// KV heads of these blocks: the value of [`Letter::HkvLayer`].
     pub kv_heads: u64,
     /// The blocks.
     pub blocks: Vec<usize>,
 }
 
 impl PlanFormulas {
-    /// The formulas of `plan`, which is one of `model`.
+    /// The formulas of `plan`, which is a plan of `model`.
     ///
     /// # Errors
     /// As for the plan itself.
@@ -70,13 +69,13 @@ impl PlanFormulas {
         let (mut values, caches) = letters_of(model, facts, knobs).map_err(|zero| division(zero, model, facts))?;
         let case = ArchitectureRules::of(model, facts.release, knobs.flash, &mut values)?;
         let rules = [case.partial, case.full, Some(&fallback::PARTIAL)];
-        // one may stand for the other, as on Metal; what counts is what the plan was made by
-        let behind = |size: &GraphSize| {
-            let made_it =
+        // partial may equal full, as on Metal; find the formula that the plan used
+        let used = |size: &GraphSize| {
+            let gives_size =
                 |rule: &&'static GraphRule| rule.size(&values).is_ok_and(|made| made.branches == size.branches);
-            rules.into_iter().flatten().find(made_it)
+            rules.into_iter().flatten().find(gives_size)
         };
-        let (partial, full) = (behind(&plan.graph.partial), behind(&plan.graph.full));
+        let (partial, full) = (used(&plan.graph.partial), used(&plan.graph.full));
         let caches = caches.made.iter().map(|made| CacheFormula {
             name: made.rule.0,
             bytes: &made.rule.1,

@@ -1,4 +1,4 @@
-//! gemma, gemma2, gemma3, and gemma3n at four times their size. Source: `fs/ggml/ggml.go`, Ollama, May 2026.
+//! gemma, gemma2, gemma3, and gemma3n at four times the size. Source: `fs/ggml/ggml.go`, Ollama, May 2026.
 
 use super::expr::{product, quotient};
 use super::letters::{B, C, D_K, E, H};

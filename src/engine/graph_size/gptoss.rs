@@ -1,4 +1,5 @@
-//! gptoss and gpt-oss: a share of the cache, or, in the newer release, a rough linear guess where flash attention is on; no full size of its own.
+//! gptoss and gpt-oss: a share of the cache, or in the newer release with flash attention a rough linear estimate; no
+//! separate full size.
 //! Source: `fs/ggml/ggml.go`, Ollama, May 2026.
 
 use super::expr::{larger, product, quotient};

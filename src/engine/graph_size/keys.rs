@@ -1,4 +1,4 @@
-//! How Ollama's estimator looks up a key: the type must be the one expected, otherwise the key counts as absent.
+//! Key lookup of Ollama's estimator: a key of another type than expected counts as missing.
 //! Source: `fs/ggml/ggml.go`, `keyValue` and its callers, Ollama, August 2025 and May 2026.
 
 use super::release::OllamaRelease;
@@ -6,34 +6,33 @@ use crate::engine::id::EngineError;
 use crate::gguf::{ElementType, Elements, Value};
 use crate::model::Model;
 
-/// The longest array that Ollama reads while it looks at a model: `LoadModel(…, 1024)` in `server/sched.go`, Ollama,
-/// August 2025 and May 2026.
+/// Maximum array length that Ollama reads: `LoadModel(…, 1024)` in `server/sched.go`, Ollama, August 2025 and May 2026.
 const MAX_ARRAY: u64 = 1024;
 
 /// Looks up keys in a model's header.
 pub(in crate::engine) struct OllamaKeys<'m> {
     /// The model.
     pub model: &'m Model,
-    /// The release that looks.
+    /// The release that reads the header.
     pub release: OllamaRelease,
 }
 
-/// Numbers of heads: one for every block, or one for all of them.
+/// Head counts: one per block, or one for all.
 pub(in crate::engine) struct HeadCounts {
-    /// Negative ones have wrapped.
+    /// Negative numbers are wrapped.
     pub list: Vec<u32>,
     /// They are i32 in the file.
     signed: bool,
 }
 
 impl HeadCounts {
-    /// The fewest and the most. The older release compares negative numbers before they wrap, the newer one after.
+    /// Minimum and maximum. The older release compares negative numbers before they wrap, the newer one after.
     pub fn extent(&self, release: OllamaRelease) -> (u64, u64) {
         let by_sign = self.signed && release == OllamaRelease::August2025;
-        let rank = |&number: &u32| if by_sign { i64::from(number.cast_signed()) } else { i64::from(number) };
-        let or_none = |found: Option<u32>| u64::from(found.unwrap_or(0));
+        let key = |&number: &u32| if by_sign { i64::from(number.cast_signed()) } else { i64::from(number) };
+        let or_zero = |found: Option<u32>| u64::from(found.unwrap_or(0));
         let numbers = || self.list.iter().copied();
-        (or_none(numbers().min_by_key(rank)), or_none(numbers().max_by_key(rank)))
+        (or_zero(numbers().min_by_key(key)), or_zero(numbers().max_by_key(key)))
     }
 }
 
@@ -54,7 +53,7 @@ impl<'m> OllamaKeys<'m> {
     /// One u32, or an array of u32 or i32, else `default`.
     ///
     /// # Errors
-    /// When the array is empty or longer than the engine reads: the real program ends there.
+    /// When the array is empty or longer than Ollama reads, which makes Ollama fail.
     pub fn numbers_or(&self, key: &str, default: u32) -> Result<HeadCounts, EngineError> {
         let one = |number| Ok(HeadCounts { list: vec![number], signed: false });
         let array = match self.model.value(key) {
@@ -79,7 +78,7 @@ impl<'m> OllamaKeys<'m> {
         Ok(HeadCounts { list, signed })
     }
 
-    /// An array of i32, else nothing.
+    /// An array of i32, else empty.
     pub fn signed(&self, key: &str) -> &'m [i32] {
         match self.model.value(key) {
             Some(Value::Array(array)) if array.len <= MAX_ARRAY => match &array.elements {
@@ -90,7 +89,7 @@ impl<'m> OllamaKeys<'m> {
         }
     }
 
-    /// The key is there, whatever its type.
+    /// Whether the key exists, with any type.
     pub fn has(&self, key: &str) -> bool {
         self.model.value(key).is_some()
     }
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn negative_numbers_of_heads_are_compared_before_or_after_they_wrap() {
+    fn negative_head_counts_are_compared_before_or_after_wrapping() {
         let wrapped = u64::from(u32::MAX);
         let heads = |signed| HeadCounts { list: vec![4, u32::MAX, 8], signed };
         assert_eq!(heads(true).extent(OllamaRelease::August2025), (wrapped, 8));

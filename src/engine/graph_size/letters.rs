@@ -1,4 +1,4 @@
-//! The letters of the formulas, as the guide to Ollama's estimator writes them, and their values for one plan.
+//! The letters of the formulas and their values for one plan.
 
 use std::fmt::{self, Write};
 
@@ -13,15 +13,15 @@ macro_rules! letters {
         pub enum Letter { $($name),+ }
 
         impl Letter {
-            /// Every letter, in the legend's order.
+            /// All letters, in the order of the legend.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// As it is written in formulas.
+            /// The symbol in formulas.
             pub const fn symbol(self) -> &'static str {
                 match self { $(Self::$name => $symbol),+ }
             }
 
-            /// What it stands for.
+            /// The meaning.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $meaning),+ }
             }
@@ -82,7 +82,7 @@ impl Default for LetterValues {
 }
 
 impl LetterValues {
-    /// The value of `letter`; [`Letter::P`] may be a fraction, see [`Self::bytes_per_element`].
+    /// The value of `letter`, except for [`Letter::P`]: see [`Self::bytes_per_element`].
     pub fn get(&self, letter: Letter) -> u64 {
         self.whole[letter as usize]
     }
@@ -104,7 +104,7 @@ impl LetterValues {
         self
     }
 
-    /// The same with so many bytes per element of the KV cache.
+    /// The same with `bytes` per element of the KV cache.
     #[must_use]
     pub fn with_bytes_per_element(mut self, bytes: f64) -> Self {
         self.bytes_per_element = bytes;
@@ -119,7 +119,7 @@ impl LetterValues {
         }
     }
 
-    /// The legend's line for `letter`.
+    /// The legend entry of `letter`.
     pub fn symbol(&self, letter: Letter) -> Symbol {
         let mut value = String::new();
         // writing to a String does not fail

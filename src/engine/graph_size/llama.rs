@@ -1,4 +1,4 @@
-//! llama and llama4, which stand for Mistral too, and Mixtral in its two forms.
+//! llama and llama4, including Mistral, and Mixtral in its two formats.
 //! Source: `fs/ggml/ggml.go`, Ollama, May 2026.
 
 use super::expr::{larger, product, quotient, sum};

@@ -1,4 +1,4 @@
-//! What the formulas need to know of a model.
+//! The model properties used by the formulas.
 //! Source: `fs/ggml/ggml.go`, the methods of `KV` and the head of `GraphSize`, Ollama, August 2025 and May 2026.
 
 use super::keys::OllamaKeys;
@@ -8,12 +8,12 @@ use crate::engine::id::EngineError;
 use crate::gguf::{ElementType, Value};
 use crate::model::Model;
 
-/// A model's facts, with the letters' values that depend on nothing else.
+/// A model's properties, and the letters that depend only on them.
 #[derive(Clone, Debug)]
 pub(in crate::engine) struct ModelFacts {
-    /// The release that reads them.
+    /// The release that reads the header.
     pub release: OllamaRelease,
-    /// Letters that the knobs do not touch.
+    /// Letters independent of the settings.
     pub values: LetterValues,
     /// Attention heads per block.
     pub heads: Vec<u64>,
@@ -25,7 +25,7 @@ impl ModelFacts {
     /// Reads them.
     ///
     /// # Errors
-    /// Where the real program would end: no tokens, an empty list of heads, a block count in another type than u32.
+    /// Where Ollama would fail: no tokens, an empty list of heads, a block count of another type than u32.
     pub fn of(model: &Model, release: OllamaRelease) -> Result<Self, EngineError> {
         let keys = OllamaKeys { model, release };
         let missing = |key: &str, kind: &str| {
@@ -43,17 +43,17 @@ impl ModelFacts {
         };
         let heads = keys.numbers_or("attention.head_count", 1)?;
         let kv_heads = keys.numbers_or("attention.head_count_kv", 1)?;
-        let (fewest, most) = heads.extent(release);
-        let (fewest_kv, most_kv) = kv_heads.extent(release);
+        let (min, max) = heads.extent(release);
+        let (min_kv, max_kv) = kv_heads.extent(release);
 
         let embedding = keys.number("embedding_length");
-        let head = embedding.checked_div(fewest).unwrap_or(0);
+        let head = embedding.checked_div(min).unwrap_or(0);
         let mut values = LetterValues::default();
         for (letter, value) in [
             (Letter::E, embedding),
-            (Letter::H, most),
-            (Letter::Hkv, most_kv),
-            (Letter::HkvMin, fewest_kv),
+            (Letter::H, max),
+            (Letter::Hkv, max_kv),
+            (Letter::HkvMin, min_kv),
             (Letter::D, head),
             (Letter::Dk, keys.number_or("attention.key_length", head)),
             (Letter::Dv, keys.number_or("attention.value_length", head)),
@@ -72,7 +72,7 @@ impl ModelFacts {
     }
 }
 
-/// A single number stands for every block; a list that is too short goes on with 1.
+/// A single number applies to every block; a list that is too short is continued with 1.
 fn per_block(list: &[u32], blocks: usize) -> Vec<u64> {
     let rest = if let &[single] = list { single } else { 1 };
     (0..blocks).map(|block| list.get(block).copied().unwrap_or(rest).into()).collect()

@@ -1,4 +1,4 @@
-//! qwen2, which stands for Qwen 2.5 too. Source: `fs/ggml/ggml.go`, Ollama, May 2026.
+//! qwen2, including Qwen 2.5. Source: `fs/ggml/ggml.go`, Ollama, May 2026.
 
 use super::expr::product;
 use super::letters::{B, C, E, H};

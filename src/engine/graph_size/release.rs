@@ -1,4 +1,4 @@
-//! The releases of Ollama that read a header: the formulas are the same, the facts that go into them are not.
+//! The releases of Ollama that read a header: their formulas agree, but they read different facts.
 
 use crate::engine::id::EngineId;
 use crate::gguf::{GgmlType, Tensor};
@@ -10,12 +10,12 @@ pub(in crate::engine) enum OllamaRelease {
     August2025,
     /// Ollama up to 0.24: 24 May 2026.
     May2026,
-    /// Ollama from 0.30, which estimates no graph any more but reads a header as the one before: August 2026.
+    /// Ollama from 0.30, which no longer estimates graphs but reads headers like the one before: August 2026.
     August2026,
 }
 
 impl OllamaRelease {
-    /// The engine that estimates with it.
+    /// The engine that uses it.
     pub const fn engine(self) -> EngineId {
         match self {
             Self::August2025 => EngineId::Ollama011,
@@ -24,14 +24,15 @@ impl OllamaRelease {
         }
     }
 
-    /// Bytes of a tensor by Ollama's own table of formats, in which `TQ1_0`, `TQ2_0` and the newer ones take nothing.
+    /// Bytes of a tensor by Ollama's own table of formats, where `TQ1_0`, `TQ2_0` and newer ones have no size.
     /// Source: `fs/ggml/ggml.go`, `TypeSize`, `BlockSize` and `Size`, Ollama, August 2025 and May 2026.
     pub fn tensor_bytes(self, tensor: &Tensor) -> u64 {
         let (block, bytes) = match tensor.ty {
             GgmlType::Tq1_0 | GgmlType::Tq2_0 | GgmlType::Nvfp4 | GgmlType::Q1_0 | GgmlType::Q2_0 => (1, 0),
-            // MXFP4 as format 39 is not in the list of blocks of 32, and half a block of 256 and one byte come out
+            // MXFP4 as format 39 is missing in the list of blocks of 32, so it counts as half a byte per weight plus
+            // one per 256
             GgmlType::Mxfp4 if self == Self::August2025 && !tensor.old_mxfp4 => (256, 1 + 256 / 2),
-            known => (known.block(), known.block_bytes()),
+            other => (other.block(), other.block_bytes()),
         };
         elements(tensor).wrapping_mul(bytes) / block
     }
@@ -48,7 +49,7 @@ mod tests {
     use crate::units::Bytes;
 
     #[test]
-    fn mxfp4_is_smaller_under_its_new_number_in_the_older_release() {
+    fn the_older_release_underestimates_mxfp4_with_the_new_type_number() {
         let tensor = |old_mxfp4| Tensor {
             name: "blk.0.ffn_up_exps.weight".into(),
             dims: vec![256, 10],

@@ -26,9 +26,9 @@ pub struct BranchRule {
 /// `times · (always + max(choices))`
 #[derive(Debug)]
 pub struct GraphRule {
-    /// A factor of everything.
+    /// The factor of the whole sum.
     pub times: u64,
-    /// Terms that count whichever branch wins.
+    /// Terms of every branch.
     pub always: &'static [TermRule],
     /// The branches.
     pub choices: &'static [BranchRule],
@@ -42,13 +42,13 @@ pub(super) const fn branch(name: &'static str, parts: &'static [TermRule]) -> Br
     BranchRule { name, parts }
 }
 
-/// The largest of `choices`.
+/// The maximum of `choices`.
 pub(super) const fn max(choices: &'static [BranchRule]) -> GraphRule {
     GraphRule { times: 1, always: &[], choices }
 }
 
 impl GraphRule {
-    /// The same, plus `always`.
+    /// The same plus the terms `always`.
     pub(super) const fn plus(self, always: &'static [TermRule]) -> Self {
         Self { always, ..self }
     }
@@ -81,10 +81,10 @@ impl GraphRule {
         Ok(GraphSize { bytes, own: bytes, branches, winner })
     }
 
-    /// The size of each branch alone, in their order; the first of the largest wins.
+    /// The size of each branch in order; the first of the largest wins.
     ///
     /// # Errors
-    /// Where the formula divides by zero.
+    /// If the formula divides by zero.
     pub fn contenders(&self, values: &LetterValues) -> Result<Vec<u64>, DivisionByZero> {
         let always = total(self.always, values)?;
         let size = |choice: &BranchRule| Ok(always.wrapping_add(total(choice.parts, values)?).wrapping_mul(self.times));
@@ -121,7 +121,7 @@ fn total(parts: &[TermRule], values: &LetterValues) -> Result<u64, DivisionByZer
     parts.iter().try_fold(0u64, |sum, part| Ok(sum.wrapping_add(part.bytes.value(values)?)))
 }
 
-/// `bytes` as a named term with its formula and numbers.
+/// `bytes` as a named term with formula and numbers.
 pub(super) fn term(name: &str, bytes: &Expr, values: &LetterValues) -> Result<Term, DivisionByZero> {
     Ok(Term {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Branches that several families share.
+//! Branches shared by several families.
 
 use super::expr::{product, quotient};
 use super::letters::{B, E, V};
@@ -8,7 +8,7 @@ use super::rule::{BranchRule, branch, part};
 pub(super) const LOGITS: BranchRule =
     branch("logits", &[part("activations", product!(4, B, E)), part("logits", product!(4, B, V))]);
 
-/// The output layer whose weights are dequantised on the way: 105/128 bytes a weight, `Q6_K`'s share.
+/// The output layer with dequantised weights: 105/128 bytes per weight, as for `Q6_K`.
 pub(super) const LOGITS_DEQUANTISED: BranchRule = branch(
     "logits",
     &[

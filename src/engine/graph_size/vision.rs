@@ -1,4 +1,4 @@
-//! What a model that sees images takes beside its text layers, in the older release.
+//! The vision part of a model, which the older release counts in addition to the text layers.
 //! Source: `fs/ggml/ggml.go`, `VisionGraphSize`, Ollama, August 2025.
 
 use super::expr::product;
@@ -14,7 +14,7 @@ use crate::model::{Model, TensorGroup};
 use crate::plan::{GraphSize, Symbol};
 use crate::units::Bytes;
 
-/// mllama: an image is cut into tiles, and every patch of every tile looks at every other.
+/// mllama: an image is split into tiles, with attention between all patches of all tiles.
 static MLLAMA: GraphRule = max(&[branch(
     "vision",
     &[
@@ -38,7 +38,7 @@ static GEMMA3: GraphRule = max(&[branch(
 )])
 .times(4);
 
-/// qwen25vl: by the pixels of the largest image.
+/// qwen25vl: by the number of pixels of the largest image.
 static QWEN25VL: GraphRule = max(&[branch(
     "vision",
     &[
@@ -51,7 +51,7 @@ static QWEN25VL: GraphRule = max(&[branch(
 )])
 .times(4);
 
-/// Pixels of qwen25vl's largest image where the header does not say: 1280 patches of 28 by 28.
+/// Pixels of qwen25vl's largest image if missing in the header: 1280 patches of 28 by 28.
 const DEFAULT_PIXELS: u64 = 28 * 28 * 1280;
 
 /// The vision part of a model.
@@ -59,24 +59,24 @@ const DEFAULT_PIXELS: u64 = 28 * 28 * 1280;
 pub(in crate::engine) struct Vision {
     /// Bytes of its weights.
     pub weights: Bytes,
-    /// Its compute graph; without branches where none is counted.
+    /// Its compute graph; no branches if none is counted.
     pub graph: GraphSize,
     /// The letters of the graph's formula.
     pub legend: Vec<Symbol>,
-    /// The header gives no size of a patch, so no graph is counted.
+    /// The header has no patch size, so no graph is counted.
     pub unknown_patch: bool,
 }
 
 impl Vision {
-    /// None at all.
+    /// No vision part.
     pub const fn none() -> Self {
         Self { weights: Bytes::ZERO, graph: NOTHING, legend: Vec::new(), unknown_patch: false }
     }
 
-    /// The vision part of `model`; nothing for a model without one.
+    /// The vision part of `model`, if it has one.
     ///
     /// # Errors
-    /// Where a formula divides by zero, as for the text part.
+    /// If a formula divides by zero, as for the text part.
     pub fn of(model: &Model, facts: &ModelFacts) -> Result<Self, EngineError> {
         let keys = OllamaKeys { model, release: facts.release };
         let mut vision = Self::none();
@@ -110,11 +110,11 @@ impl Vision {
 fn values(keys: &OllamaKeys<'_>) -> LetterValues {
     let (image, patch) = (keys.number("vision.image_size"), keys.number("vision.patch_size"));
     let pixels = keys.number_or("vision.max_pixels", DEFAULT_PIXELS);
-    let along = image.checked_div(patch).unwrap_or(0);
+    let per_side = image.checked_div(patch).unwrap_or(0);
     let class = u64::from(keys.model.tensor("v.class_embd").is_some());
     let patches = match keys.model.architecture.as_str() {
         "qwen25vl" => pixels.checked_div(patch.wrapping_mul(patch)).unwrap_or(0),
-        _ => along.wrapping_mul(along).wrapping_add(class),
+        _ => per_side.wrapping_mul(per_side).wrapping_add(class),
     };
     let mut values = LetterValues::default();
     for (letter, value) in [
@@ -123,7 +123,7 @@ fn values(keys: &OllamaKeys<'_>) -> LetterValues {
         (Letter::Channels, keys.number("vision.num_channels")),
         (Letter::Pixels, pixels),
         (Letter::Patches, patches),
-        // a multiple of 8 gets 8 more: so it is in the real program
+        // a multiple of 8 also gets 8 more, as in Ollama
         (Letter::Padded, patches.wrapping_add(8 - patches % 8)),
         (Letter::Tiles, keys.number("vision.max_num_tiles")),
         (Letter::Hvision, keys.number("vision.attention.head_count")),

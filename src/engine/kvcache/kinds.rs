@@ -1,20 +1,19 @@
-//! What each block keeps, and how much of it a token takes.
+//! The cache of each block, and its size per token.
 //! Source: package `model/models`, Ollama, May 2026.
 
 use crate::engine::graph_size::{Letter, ModelFacts, OllamaKeys};
 use crate::model::Model;
 
-/// gemma3: the last of six layers keeps everything.
+/// gemma3: one of six layers has full attention.
 const GEMMA3_GLOBAL_EVERY: usize = 6;
-/// Tokens that gemma4 and gpt-oss remember, more than their windows, so that a conversation can be resumed from further
-/// back.
+/// Tokens that gemma4 and gpt-oss keep beyond their windows, so that a conversation can be resumed from further back.
 const LONG_MEMORY: u64 = 4096;
-/// mllama: tokens of one tile of an image, and its tiles.
+/// mllama: tokens per image tile times tiles.
 const IMAGE_TOKENS: u64 = 1601 * 4;
-/// Every so manieth layer has attention, where the header says nothing.
+/// Interval of attention layers if the header has none.
 const ATTENTION_EVERY: u64 = 4;
 
-/// A block.
+/// A block's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockCache {
     pub keeps: CacheKind,
@@ -24,7 +23,7 @@ pub(super) struct BlockCache {
     pub v: u64,
 }
 
-/// What a block keeps.
+/// What a block caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CacheKind {
     Nothing,
@@ -32,7 +31,7 @@ pub(super) enum CacheKind {
     Chunks,
     Window {
         window: u64,
-        /// More than the window, where the model asks for it.
+        /// Tokens kept beyond the window, if the model asks for it.
         memory: Option<u64>,
     },
     Image {
@@ -44,7 +43,7 @@ pub(super) enum CacheKind {
     },
 }
 
-/// Every block of `model`.
+/// The caches of all blocks of `model`.
 pub(super) fn blocks(model: &Model, facts: &ModelFacts) -> Vec<BlockCache> {
     let reader = Reader { model, facts, keys: OllamaKeys { model, release: facts.release } };
     let shared = usize::try_from(reader.keys.number("attention.shared_kv_layers")).unwrap_or(usize::MAX);
@@ -89,13 +88,13 @@ impl Reader<'_> {
         }
     }
 
-    /// A window where `slides`; a header without its width has none.
+    /// A sliding window if `slides` and the header has its width.
     fn window(&self, slides: bool, memory: Option<u64>) -> CacheKind {
         let window = self.facts.values.get(Letter::Window);
         if slides && window > 0 { CacheKind::Window { window, memory } } else { CacheKind::Everything }
     }
 
-    /// By the pattern in the header; llama4's is three of four where it has none.
+    /// By the header's pattern; llama4 without one: three of four.
     fn slides(&self, index: usize) -> bool {
         let by_default = self.model.architecture == "llama4" && !(index + 1).is_multiple_of(4);
         self.model.hyper.sliding.get(index).copied().unwrap_or(by_default)
@@ -106,7 +105,7 @@ impl Reader<'_> {
         layers.iter().any(|&layer| usize::try_from(layer) == Ok(index))
     }
 
-    /// By its number of KV heads where every block has its own, else by the interval of those with attention.
+    /// By the block's number of KV heads if some blocks have none, else by the interval of attention layers.
     fn is_recurrent(&self, index: usize) -> bool {
         let heads = &self.facts.kv_heads;
         if heads.contains(&0) {
@@ -117,7 +116,7 @@ impl Reader<'_> {
         !(index as u64 + 1).is_multiple_of(every)
     }
 
-    /// The tail of the convolution, and the state itself.
+    /// The convolution state and the recurrent state.
     fn state(&self) -> CacheKind {
         let of = |letter| self.facts.values.get(letter);
         let (inner, state) = (of(Letter::Dinner), of(Letter::Dstate));
@@ -126,7 +125,7 @@ impl Reader<'_> {
         CacheKind::State { elements: tail.saturating_add(state.saturating_mul(inner)) }
     }
 
-    /// Lengths of a key and a value head; blocks with a window may have their own.
+    /// Lengths of a key and a value head; blocks with a sliding window may have their own.
     fn heads(&self, slides: bool) -> (u64, u64) {
         let (k, v) = (self.facts.values.get(Letter::Dk), self.facts.values.get(Letter::Dv));
         if !slides {

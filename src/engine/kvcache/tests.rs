@@ -47,7 +47,7 @@ fn gemma2_has_a_window_in_every_second_layer() {
     assert_eq!(one.bytes, Bytes(2 * 4 * 64 * 2 * 2 * (1536 + 8192)));
     // masks are f32 without flash attention
     assert_eq!(one.masks, Bytes((1536 + 8192) * 512 * 4));
-    // several sequences share the one batch, and look one token further
+    // several sequences share one batch, and each keeps one token more
     let several = found(&Settings { parallel: Some(3), ..settings(8192) });
     assert_eq!(several.layers[0].cells, (3 * 1025 + 512_u64).next_multiple_of(256));
     // a context within the window is kept whole
@@ -60,7 +60,7 @@ fn gemma3_has_a_window_in_five_layers_of_six() {
     let found = own(EngineId::Ollama024, &model, &settings(8192));
     let window = OwnCacheKind::Window { window: 1024, memory: 1024 };
     assert!(found.layers.iter().all(|layer| layer.kind == window && layer.cells == 1536));
-    // flash attention is on by itself, and reads masks in f16
+    // flash attention is on automatically, with f16 masks
     assert_eq!(found.masks, Bytes(1536 * 512 * 2));
 }
 
@@ -133,7 +133,7 @@ fn layers_that_share_a_cache_have_none() {
 }
 
 #[test]
-fn what_another_engine_runs_has_no_caches_of_this_one() {
+fn models_run_by_llama_cpp_have_no_caches_of_ollamas_engine() {
     let model = fixtures::model("llama", &[HEADS]);
     assert_eq!(plan(EngineId::Ollama024, &model, &settings(4096)).own_caches, None);
     let effect = plan(EngineId::Ollama024, &model, &settings(4096)).settings;
@@ -168,15 +168,15 @@ proptest! {
     }
 
     #[test]
-    fn a_window_has_room_for_one_batch_however_many_sequences(capacity in capacity(), window in 1..50_000_u64) {
+    fn a_window_cache_has_cells_for_one_batch_whatever_the_sequences(capacity in capacity(), window in 1..50_000_u64) {
         let (remembered, cells) = capacity.window(window, None);
         prop_assume!(remembered < capacity.context);
-        let beside = cells - capacity.sequences * remembered;
-        prop_assert!(beside >= capacity.batch && beside < capacity.batch + capacity.padding);
+        let extra = cells - capacity.sequences * remembered;
+        prop_assert!(extra >= capacity.batch && extra < capacity.batch + capacity.padding);
     }
 
     #[test]
-    fn cells_are_rounded_up_and_no_further(capacity in capacity()) {
+    fn cells_are_rounded_up_to_the_next_multiple(capacity in capacity()) {
         let (cells, tokens) = (capacity.causal(), capacity.context.saturating_mul(capacity.sequences));
         prop_assert!(cells >= tokens);
         prop_assert!(cells == u64::MAX || cells.is_multiple_of(capacity.padding) && cells - tokens < capacity.padding);

@@ -1,20 +1,20 @@
-//! How many layers a set of GPUs holds, and how evenly.
+//! The number of layers that a set of GPUs holds, and their balance.
 //! Source: `llm/server.go`, `findBestFit` and `greedyFit`, Ollama, May 2026.
 
 use std::ops::Range;
 
-/// A GPU with what it has left for layers.
+/// A GPU and its memory left for layers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GpuCapacity {
     /// Index in the machine.
     pub gpu: usize,
     /// Bytes for layers.
     pub free: u64,
-    /// Belongs to the slower class.
+    /// An integrated GPU, which is placed last.
     pub integrated: bool,
 }
 
-/// A GPU that was tried, and the layers that it got.
+/// A GPU that was tried, and its layers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GpuAssignment {
     pub gpu: usize,
@@ -27,13 +27,13 @@ impl GpuAssignment {
     }
 }
 
-/// Forced requests pretend to have so many times the memory.
+/// Memory multiplier for forced requests.
 const FORCED: f32 = 1000.0;
-/// How finely the capacity is searched.
+/// Precision of the search for the capacity.
 const PRECISION: f32 = 1e-6;
 
-/// The most layers that fit on `devices`, class by class, with as even a load as still holds that many. `requested`
-/// limits their number; `force` then makes room that is not there. Entries are in the order of their layers.
+/// The maximum number of layers on `devices`, class by class, as evenly balanced as possible. `requested` limits the
+/// number; `force` then ignores the available memory. Entries are in layer order.
 pub(super) fn best(
     layers: &[u64],
     devices: &[GpuCapacity],
@@ -55,7 +55,7 @@ pub(super) fn best(
     entries
 }
 
-/// Groups of GPUs that are alike in speed, in the order in which each kind first appears.
+/// Discrete and integrated GPUs, the class of the first device first.
 fn classes(devices: &[GpuCapacity]) -> impl Iterator<Item = Vec<GpuCapacity>> {
     let first = devices.first().is_some_and(|device| device.integrated);
     [first, !first]
@@ -64,17 +64,17 @@ fn classes(devices: &[GpuCapacity]) -> impl Iterator<Item = Vec<GpuCapacity>> {
         .filter(|class| !class.is_empty())
 }
 
-/// The smallest share of every GPU's free memory, up to `high`, that holds as many layers as `high` does.
+/// Fills with the smallest share of every GPU's free memory, up to `high`, that holds as many layers as `high`.
 fn balanced(layers: &[u64], devices: &[GpuCapacity], limit: usize, high: f32) -> Vec<GpuAssignment> {
     let (mut low, mut high) = (0.0f32, high);
-    let most = count(layers, devices, limit, high);
+    let max_layers = count(layers, devices, limit, high);
     while high - low > PRECISION {
         let middle = f32::midpoint(low, high);
-        // where float32 is too coarse for the precision, the real program goes on for ever
+        // where float32 is too coarse for the precision, Ollama loops forever
         if middle <= low || middle >= high {
             break;
         }
-        if count(layers, devices, limit, middle) == most {
+        if count(layers, devices, limit, middle) == max_layers {
             high = middle;
         } else {
             low = middle;
@@ -92,8 +92,8 @@ fn count(layers: &[u64], devices: &[GpuCapacity], limit: usize, capacity: f32) -
     placed
 }
 
-/// From the last layer to the first and from the last GPU to the first: each GPU is filled until the next layer does
-/// not fit. Reports every GPU that was tried with its layers.
+/// Fills GPUs from last to first with layers from last to first, each until the next layer does not fit. Reports every
+/// GPU tried with its layers.
 fn greedy(
     layers: &[u64],
     devices: &[GpuCapacity],
@@ -101,12 +101,12 @@ fn greedy(
     capacity: f32,
     mut report: impl FnMut(usize, Range<usize>),
 ) {
-    let least = layers.len().saturating_sub(limit);
+    let first = layers.len().saturating_sub(limit);
     let mut next = layers.len();
     for device in devices.iter().rev() {
         let end = next;
         let mut free = (device.free as f32 * capacity) as u64;
-        while next > least {
+        while next > first {
             match layers.get(next - 1).and_then(|&layer| free.checked_sub(layer)) {
                 Some(left) => free = left,
                 None => break,
@@ -114,7 +114,7 @@ fn greedy(
             next -= 1;
         }
         report(device.gpu, next..end);
-        if next <= least {
+        if next <= first {
             break;
         }
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_was_tried_in_vain_is_an_entry() {
+    fn a_gpu_without_layers_is_an_entry_if_tried() {
         assert_eq!(counts(&best(&[10; 2], &devices(&[100, 5]), None, false)), [(0, 2), (1, 0)]);
         assert_eq!(counts(&best(&[10; 2], &devices(&[5]), None, false)), [(0, 0)]);
         assert_eq!(counts(&best(&[], &devices(&[5]), None, false)), [(0, 0)]);
@@ -152,12 +152,12 @@ mod tests {
         assert_eq!(counts(&best(&[10; 8], &devices(&[25]), Some(0), true)), [(0, 0)]);
         // the factor would have to be 16 or more: the bisection still ends
         assert_eq!(counts(&best(&[100; 8], &devices(&[25]), Some(8), true)), [(0, 8)]);
-        // nothing times a thousand is nothing
+        // the multiplier does not help without memory
         assert_eq!(counts(&best(&[100; 8], &devices(&[0]), Some(8), true)), [(0, 0)]);
     }
 
     #[test]
-    fn the_slower_class_gets_what_is_left() {
+    fn integrated_gpus_get_the_remaining_layers() {
         let mut devices = devices(&[50, 50]);
         devices[1].integrated = true;
         assert_eq!(counts(&best(&[10; 8], &devices, None, false)), [(1, 3), (0, 5)]);

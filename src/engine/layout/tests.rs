@@ -1,7 +1,7 @@
 use super::*;
 use crate::machine::{Gpu, Origin, Os, Ram};
 
-/// A GPU that has `free` MiB for layers, beyond what the engine keeps back on it.
+/// A GPU with `free` MiB for layers, after the minimum memory.
 fn gpu(backend: Backend, free: u64) -> Gpu {
     let free = Bytes::mib(free) + minimum_memory(backend);
     Gpu {
@@ -45,7 +45,7 @@ fn counts(layout: &Layout, gpus: usize) -> Vec<usize> {
 }
 
 #[test]
-fn the_graph_is_reserved_before_the_last_round() {
+fn the_graph_is_reserved_in_the_second_round() {
     let enough = machine(vec![cuda(125)], 1000);
     assert_eq!(place(&task(&enough)).offloaded(), 10);
     let short = machine(vec![cuda(124)], 1000);
@@ -55,14 +55,14 @@ fn the_graph_is_reserved_before_the_last_round() {
 }
 
 #[test]
-fn a_search_that_places_nothing_tries_no_gpu_but_gives_up_the_output_layer() {
+fn without_room_for_a_layer_no_gpu_is_tried_and_the_output_layer_is_omitted() {
     let full = machine(vec![cuda(5)], 1000);
     let layout = place(&task(&full));
     assert_eq!((layout.offloaded(), layout.without_output, layout.tried), (0, true, Vec::new()));
 }
 
 #[test]
-fn as_few_gpus_as_will_do_are_used_the_freest_first() {
+fn the_fewest_possible_gpus_are_used_by_free_memory() {
     let layout = place(&task(&machine(vec![cuda(130), cuda(200)], 1000)));
     assert_eq!((counts(&layout, 2), layout.tried), (vec![0, 10], vec![1]));
     let layout = place(&task(&machine(vec![cuda(80), cuda(90)], 1000)));
@@ -70,7 +70,7 @@ fn as_few_gpus_as_will_do_are_used_the_freest_first() {
 }
 
 #[test]
-fn spread_uses_them_all() {
+fn spread_uses_all_gpus() {
     let machine = machine(vec![cuda(200), cuda(200)], 1000);
     let layout = place(&LayoutTask { spread: true, ..task(&machine) });
     assert_eq!(counts(&layout, 2), [5, 5]);
@@ -81,7 +81,7 @@ fn one_backend_is_used_at_a_time() {
     let gpus = |rocm| machine(vec![cuda(60), gpu(Backend::Rocm, rocm), cuda(60)], 1000);
     let layout = place(&task(&gpus(50)));
     assert_eq!((counts(&layout, 3), layout.tried_before.len()), (vec![3, 0, 3], 0));
-    // the other backend wins once the graphs are known, and is not asked for its own
+    // the other backend wins once graphs are reserved, and its own graph is not
     let layout = place(&task(&gpus(70)));
     assert_eq!((counts(&layout, 3), layout.tried_before), (vec![0, 7, 0], vec![0, 2]));
 }
@@ -110,7 +110,7 @@ fn a_request_is_forced_unless_a_full_fit_is_required() {
 }
 
 #[test]
-fn what_is_taken_and_kept_free_is_not_used() {
+fn overhead_and_taken_memory_are_not_used() {
     let machine = machine(vec![cuda(125)], 1000);
     let layout = place(&LayoutTask { taken: &[20 << 20], overhead: 10 << 20, ..task(&machine) });
     assert_eq!(layout.offloaded(), 7);
@@ -123,7 +123,7 @@ fn layouts_that_ram_cannot_hold_are_refused() {
     let mib = |n: u64| n << 20;
     let mut machine = machine(vec![cuda(85)], 45);
     machine.ram.swap_free = Bytes::mib(4);
-    // the first round places eight layers, the second, with the graph, six
+    // the first round places eight layers, the second, with the graph reserved, six
     machine.ram.free = Bytes::mib(35);
     let layout = place(&task(&machine));
     assert_eq!(layout.refusal, Some(LayoutRefusal::TooLargeForRam { needed: mib(40), free: mib(35), swap: mib(4) }));
@@ -143,7 +143,7 @@ fn on_macos_a_model_larger_than_all_memory_gets_no_gpu() {
     let mut machine = machine(vec![gpu(Backend::Metal, 200)], 110);
     machine.os = Os::MacOs;
     let layout = place(&task(&machine));
-    // layers alone would fit; with the graph they do not, and the round that learns it is the last
+    // layers alone would fit; with the graph they do not, and the round that finds out is the last
     assert_eq!((layout.offloaded(), layout.requested), (10, None));
     machine.ram.total = Bytes::mib(99);
     let layout = place(&task(&machine));

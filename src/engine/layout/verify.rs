@@ -1,4 +1,4 @@
-//! What a layout is refused for.
+//! Reasons to refuse a layout.
 //! Source: `llm/server.go`, `verifyLayout`, Ollama, May 2026.
 
 use std::fmt;
@@ -7,14 +7,14 @@ use super::{Layout, LayoutTask};
 use crate::machine::Os;
 use crate::units::Bytes;
 
-/// Why the real program would not load a layout.
+/// Why Ollama would not load a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine) enum LayoutRefusal {
-    /// Every layer was required on GPUs.
+    /// All layers were required on GPUs.
     NotFull { placed: usize, all: usize },
-    /// Every layer was required on GPUs, and what is left does not even fit in RAM.
+    /// All layers were required on GPUs, and the rest does not even fit in RAM.
     NotFullNorInRam { needed: u64, free: u64 },
-    /// What is left for RAM exceeds it, swap included.
+    /// The part in RAM exceeds free RAM and swap.
     TooLargeForRam { needed: u64, free: u64, swap: u64 },
 }
 
@@ -44,14 +44,14 @@ impl fmt::Display for LayoutRefusal {
     }
 }
 
-/// Bytes on either side, as this round sees them.
+/// Bytes in RAM and on GPUs, as counted in this round.
 pub(super) struct MemorySums {
     cpu: u64,
     gpu: u64,
 }
 
 impl MemorySums {
-    /// `graphs`: how many of the tried GPUs carry a graph already.
+    /// `graphs`: the number of tried GPUs with a reserved graph.
     pub fn of(task: &LayoutTask<'_>, layout: &Layout, graphs: u64) -> Self {
         let mut sums = Self { cpu: 0, gpu: graphs.wrapping_mul(task.graph) };
         for (&layer, place) in task.layers.iter().zip(&layout.gpu_of) {
@@ -84,7 +84,7 @@ pub(super) fn refusal(
     too_large.then_some(LayoutRefusal::TooLargeForRam { needed: sums.cpu, free, swap })
 }
 
-/// macOS shares its memory with the GPU: a model larger than all of it gets no GPU in the next round.
+/// On macOS, a model larger than all memory gets no GPU in the next round.
 pub(super) fn exceeds_unified_memory(task: &LayoutTask<'_>, sums: &MemorySums) -> bool {
     task.machine.os == Os::MacOs && sums.gpu > task.machine.ram.total.0
 }

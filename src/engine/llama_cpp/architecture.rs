@@ -1,4 +1,4 @@
-//! The architectures whose graphs are known, and what follows from the name alone.
+//! The architectures with known graphs, and the properties that follow from the name alone.
 
 use crate::gguf::{Header, Value};
 
@@ -9,7 +9,7 @@ macro_rules! architectures {
         pub enum Architecture { $($(#[$doc])* $variant,)* }
 
         impl Architecture {
-            /// The architecture that goes by this name.
+            /// The architecture with this name.
             pub fn named(name: &str) -> Option<Self> {
                 Some(match name { $($($name)|+ => Self::$variant,)* _ => return None })
             }
@@ -18,11 +18,11 @@ macro_rules! architectures {
 }
 
 architectures! {
-    /// Llama, Mistral, Mixtral and all who say they are one.
+    /// Llama, Mistral, Mixtral and derived models.
     Llama: "llama";
     /// Llama 4.
     Llama4: "llama4";
-    /// Ministral 3 and its kin.
+    /// Ministral 3 and variants.
     Mistral3: "mistral3";
     /// Qwen 2 and 2.5.
     Qwen2: "qwen2";
@@ -56,7 +56,7 @@ architectures! {
     Phi3: "phi3";
     /// Command R.
     CommandR: "command-r";
-    /// `DeepSeek` 2, 3 and all with compressed caches.
+    /// `DeepSeek` 2, 3 and all with MLA.
     DeepSeek2: "deepseek2";
     /// GLM 4.
     Glm4: "glm4";
@@ -84,13 +84,13 @@ architectures! {
     StarCoder2: "starcoder2";
     /// LFM 2.
     Lfm2: "lfm2" | "lfm2moe";
-    /// Falcon H1: attention and state space side by side.
+    /// Falcon H1: attention and state space in parallel.
     FalconH1: "falcon-h1";
     /// Jamba: state-space blocks of the first version, and attention.
     Jamba: "jamba";
     /// Mamba 2.
     Mamba2: "mamba2";
-    /// Qwen 1 and 1.5's first form.
+    /// Qwen 1 and 1.5 in the original format.
     Qwen: "qwen";
     /// Qwen 2 with experts.
     Qwen2Moe: "qwen2moe";
@@ -150,24 +150,24 @@ architectures! {
     Mpt: "mpt";
     /// DBRX.
     Dbrx: "dbrx";
-    /// BERT, which reads whole texts at once and learns positions.
+    /// BERT with learned positions: reads whole texts at once.
     Bert: "bert" | "jina-bert-v2";
-    /// Its kin that rotate by position.
+    /// BERT variants with rotary positions.
     NomicBert: "nomic-bert" | "nomic-bert-moe" | "jina-bert-v3";
     /// `ModernBERT`.
     ModernBert: "modern-bert";
     /// `EuroBERT`.
     EuroBert: "eurobert";
-    /// Any that is not listed: what its file holds decides.
+    /// Any other: the tensors in the file decide.
     Unlisted: "";
 }
 
-/// An architecture's graph, and whether it is its own.
+/// The architecture whose graph is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphFamily {
-    /// Whose graph is used.
+    /// The architecture.
     pub architecture: Architecture,
-    /// It is the model's own; else the nearest by what the file holds.
+    /// It is the model's own; otherwise the nearest one by the file's tensors.
     pub exact: bool,
 }
 
@@ -181,12 +181,12 @@ impl GraphFamily {
 }
 
 impl Architecture {
-    /// Nothing but recurrent blocks.
+    /// Whether all blocks are recurrent.
     pub const fn is_recurrent(self) -> bool {
         matches!(self, Self::Mamba | Self::Mamba2)
     }
 
-    /// Recurrent blocks and blocks with attention.
+    /// Whether some blocks are recurrent and some have attention.
     pub const fn is_hybrid(self) -> bool {
         matches!(
             self,
@@ -201,22 +201,22 @@ impl Architecture {
         )
     }
 
-    /// Texts are read as a whole: nothing is cached, and the graph ends without logits.
+    /// An encoder: reads whole texts, caches nothing, and its graph has no logits.
     pub const fn reads_only(self) -> bool {
         !self.loads_output() || matches!(self, Self::GemmaEmbedding)
     }
 
-    /// There are weights that make logits, though it be the embeddings once more, and whether the graph needs them or not.
+    /// Whether the output weights are loaded (possibly the token embeddings), used by the graph or not.
     pub const fn loads_output(self) -> bool {
         !matches!(self, Self::Bert | Self::NomicBert | Self::ModernBert | Self::EuroBert)
     }
 
-    /// Blocks share the KV caches of earlier ones.
+    /// Whether later blocks use the KV caches of earlier ones.
     pub const fn shares_caches(self) -> bool {
         matches!(self, Self::Gemma4)
     }
 
-    /// Tokens have positions on several axes (`llama_model_rope_type`, 0.1.161).
+    /// Whether positions have several axes (`llama_model_rope_type`, 0.1.161).
     pub const fn has_several_positions(self, sections: bool) -> bool {
         match self {
             Self::Qwen2Vl | Self::Qwen3Vl | Self::Qwen3VlMoe | Self::Qwen35 | Self::Qwen35Moe => true,

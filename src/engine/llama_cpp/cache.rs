@@ -1,4 +1,4 @@
-//! KV caches and recurrent states: sizes, shapes and homes (`llama-kv-cache*.cpp`, `llama-memory-*.cpp`, 0.1.161).
+//! KV caches and recurrent states: sizes, shapes and devices (`llama-kv-cache*.cpp`, `llama-memory-*.cpp`, 0.1.161).
 
 use super::architecture::Architecture;
 use super::context::Cparams;
@@ -7,18 +7,18 @@ use super::placement::Placement;
 use crate::engine::ggml::tensor::{BackendId, Tensor, row};
 use crate::engine::ggml::{BackendProps, Type};
 
-/// The KV cache of some blocks.
+/// The KV cache of a group of blocks.
 #[derive(Clone, Debug)]
 pub struct KvCache {
-    /// Tokens per stream.
+    /// Cells per stream.
     pub size: u64,
-    /// Sequences with cells of their own.
+    /// Sequences with their own cells.
     pub streams: u64,
-    /// V is stored with tokens along rows, which attention without flash attention needs.
+    /// V is stored transposed, as required without flash attention.
     pub v_transposed: bool,
-    /// Per block, where it has a cache here.
+    /// Per block, its part of this cache if it has one.
     pub layers: Vec<Option<KvLayer>>,
-    /// Side of the matrix that K is rotated with before it is quantised; 0 for none.
+    /// Side of the Hadamard matrix that rotates K before it is quantised; 0 for none.
     pub rotation_k: u64,
     /// The same for V.
     pub rotation_v: u64,
@@ -27,9 +27,9 @@ pub struct KvCache {
 /// One block's cache.
 #[derive(Clone, Copy, Debug)]
 pub struct KvLayer {
-    /// The block that owns it: another one where caches are shared.
+    /// The block that owns it: an earlier one if caches are shared.
     pub owner: usize,
-    /// Its home.
+    /// The device.
     pub place: BackendId,
     /// Format of K.
     pub ty_k: Type,
@@ -37,7 +37,7 @@ pub struct KvLayer {
     pub ty_v: Type,
     /// Elements of K per token.
     pub k: u64,
-    /// Elements of V per token; none where V is a part of K.
+    /// Elements of V per token; none if V is a part of K.
     pub v: Option<u64>,
 }
 
@@ -50,25 +50,25 @@ pub struct Recurrent {
     pub r: u64,
     /// Elements of the recurrent state.
     pub s: u64,
-    /// Per block, the home of its states.
+    /// Per block, the device of its states.
     pub layers: Vec<Option<BackendId>>,
 }
 
-/// Everything that a model remembers.
+/// All caches and states of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
-    /// Blocks with full attention.
+    /// KV cache of blocks with full attention.
     pub full: Option<KvCache>,
-    /// Blocks with a sliding window.
+    /// KV cache of blocks with a sliding window.
     pub window: Option<KvCache>,
-    /// Recurrent blocks.
+    /// States of recurrent blocks.
     pub recurrent: Option<Recurrent>,
-    /// Tokens that the blocks with a window look back.
+    /// Window size in tokens.
     pub n_swa: Option<u64>,
 }
 
 impl Memory {
-    /// Lays out what `context` needs.
+    /// Lays out the caches and states for `context`.
     pub fn new(hparams: &Hparams, architecture: Architecture, context: &Cparams, placement: &Placement) -> Self {
         let recurrent = (architecture.is_recurrent() || architecture.is_hybrid() || hparams.is_recr.contains(&true))
             .then(|| Recurrent::new(hparams, context, placement));
@@ -95,12 +95,12 @@ impl Memory {
         }
     }
 
-    /// How V is stored: see [`KvCache::v_transposed`]; none where nothing has a KV cache.
+    /// See [`KvCache::v_transposed`]; none without a KV cache.
     pub fn v_transposed(&self) -> Option<bool> {
         self.full.iter().chain(&self.window).map(|cache| cache.v_transposed).next()
     }
 
-    /// Bytes of a block's caches, wherever they are.
+    /// Bytes of a block's caches, on any device.
     pub fn of_block(&self, il: usize) -> u64 {
         let kv = self.full.iter().chain(&self.window).filter_map(|cache| {
             let layer = cache.layers.get(il).copied().flatten().filter(|layer| layer.owner == il)?;
@@ -125,7 +125,7 @@ impl Memory {
         bytes
     }
 
-    /// Every tensor that is allocated, with its home.
+    /// Calls `see` with every allocated tensor and its device.
     fn tensors(&self, mut see: impl FnMut(BackendId, &Tensor)) {
         for cache in self.full.iter().chain(&self.window) {
             for (il, layer) in cache.layers.iter().enumerate() {
@@ -147,12 +147,12 @@ impl Memory {
 
 impl Recurrent {
     fn new(hparams: &Hparams, context: &Cparams, placement: &Placement) -> Self {
-        let home = |il: usize| if context.offload_kqv { placement.layers[il] } else { placement.cpu };
+        let device = |il: usize| if context.offload_kqv { placement.layers[il] } else { placement.cpu };
         Self {
             rows: context.n_seq_max.max(1),
             r: hparams.n_embd_r(),
             s: hparams.n_embd_s(),
-            layers: (0..hparams.n_layer()).map(|il| hparams.is_recr[il].then(|| home(il))).collect(),
+            layers: (0..hparams.n_layer()).map(|il| hparams.is_recr[il].then(|| device(il))).collect(),
         }
     }
 }
@@ -174,7 +174,7 @@ impl KvCache {
             ty_k: context.type_k,
             ty_v: context.type_v,
             k: hparams.k_gqa(il),
-            // rows of a transposed cache are equally long in all blocks
+            // rows of a transposed cache have the same length in all blocks
             v: hparams.mla.is_none().then(|| if v_transposed { v_max } else { hparams.v_gqa(il) }),
         };
         let owners = hparams.n_layer_kv_from_start.unwrap_or(hparams.n_layer_all);
@@ -188,7 +188,7 @@ impl KvCache {
         let (head_k, head_v) = (heads(&|il| hparams.head_k(il)), heads(&|il| hparams.head_v(il)));
         if architecture.shares_caches() {
             for il in owners..hparams.n_layer_all {
-                // the last block of its kind that has a cache
+                // the last block of the same kind that has a cache
                 let owner = owners.saturating_sub(if hparams.is_swa[il] { 2 } else { 1 });
                 layers[il] = if holds(il) { layers[owner] } else { None };
             }

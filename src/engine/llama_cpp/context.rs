@@ -1,4 +1,4 @@
-//! What llama.cpp makes of the numbers that it is given: context, batches, outputs, flash attention
+//! The rules that turn the context options into those in effect: context, batches, outputs, flash attention
 //! (`llama_context` and `llama_init_from_model` in `llama-context.cpp`, 0.1.161).
 
 use super::error::LoadError;
@@ -7,19 +7,19 @@ use super::release::ReleaseTraits;
 use crate::engine::ggml::Type;
 use crate::settings::FlashAttn;
 
-/// llama.cpp's own parameters, before its rules.
+/// llama.cpp's context options (`llama_context_params`), before its rules are applied.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct ContextParams {
-    /// Tokens of context over all sequences; 0 for what the model was trained for.
+    /// Tokens of context over all sequences; 0 for the training context.
     pub n_ctx: u64,
     /// Tokens of a logical batch.
     pub n_batch: u64,
-    /// Tokens of a physical batch; 0 for as many as a logical one.
+    /// Tokens of a physical batch; 0 for that of the logical one.
     pub n_ubatch: u64,
-    /// Sequences at once.
+    /// Parallel sequences.
     pub n_seq_max: u64,
-    /// Tokens whose logits one batch computes; 0 for as many as it has.
+    /// Tokens of a batch with logits; 0 for all.
     pub n_outputs_max: u64,
     /// Format of the K cache.
     pub type_k: Type,
@@ -27,13 +27,13 @@ pub struct ContextParams {
     pub type_v: Type,
     /// Flash attention.
     pub flash_attn: FlashAttn,
-    /// One cache for all sequences.
+    /// One KV cache for all sequences.
     pub kv_unified: bool,
-    /// Caches are where their layers are; else in RAM.
+    /// Caches are on the devices of their layers; otherwise in RAM.
     pub offload_kqv: bool,
-    /// GPUs may take over operations whose weights are in RAM.
+    /// GPUs may run operations whose weights are in RAM.
     pub op_offload: bool,
-    /// Caches of blocks with a window are as large as others.
+    /// Caches of blocks with a sliding window have full size.
     pub swa_full: bool,
 }
 
@@ -73,7 +73,7 @@ pub struct Cparams {
     pub type_k: Type,
     pub type_v: Type,
     pub flash_attn: bool,
-    /// The delta rule is one operation for batches of several tokens per sequence.
+    /// The delta rule is a fused operation for batches of several tokens per sequence.
     pub fused_delta_chunks: bool,
     /// The same for batches of one token per sequence.
     pub fused_delta_token: bool,
@@ -83,17 +83,17 @@ pub struct Cparams {
     pub swa_full: bool,
 }
 
-/// What a graph is built for: as many tokens in every sequence.
+/// The batch that a graph is built for, with the same number of tokens in every sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// Tokens.
     pub n_tokens: u64,
-    /// Those of them whose logits are computed.
+    /// Tokens with logits.
     pub n_outputs: u64,
 }
 
 impl Batch {
-    /// So few tokens that results stay with their blocks (`graph_get_cb` in `llama-context.cpp`, 0.1.161).
+    /// Few enough tokens that norms are kept on their block's device (`graph_get_cb` in `llama-context.cpp`, 0.1.161).
     pub const fn has_few_tokens(self) -> bool {
         self.n_tokens < 32
     }
@@ -101,7 +101,7 @@ impl Batch {
 
 /// `LLAMA_MAX_SEQ` (`llama-cparams.h`, 0.1.161).
 const MAX_SEQUENCES: u64 = 256;
-/// What its options, numbers of 32 bits with a sign, can hold.
+/// Maximum of its options, which are signed 32-bit integers.
 const MAX_TOKENS: u64 = i32::MAX as u64;
 
 impl Cparams {
@@ -145,13 +145,13 @@ impl Cparams {
         })
     }
 
-    /// The batch that memory is reserved for.
+    /// The batch for which memory is reserved.
     pub fn reserved(&self) -> Batch {
         let n_tokens = self.n_ctx.min(self.n_ubatch);
         Batch { n_tokens: n_tokens.next_multiple_of(self.n_seq_max), n_outputs: n_tokens.min(self.n_outputs_max) }
     }
 
-    /// A small batch to try things with.
+    /// A small batch for probe graphs.
     pub fn probe(&self, tokens_per_sequence: u64) -> Batch {
         let n_tokens = tokens_per_sequence * self.n_seq_max;
         Batch { n_tokens, n_outputs: n_tokens }

@@ -1,4 +1,4 @@
-//! This engine among the others.
+//! The [`Engine`] implementation.
 
 use super::facts::FACTS;
 use super::resolved::ResolvedRequest;
@@ -57,9 +57,9 @@ impl Engine for LlamaCpp {
         llama_cpp::resolve(model, machine, settings).map(Some)
     }
 
-    /// As a server that knows nothing of the others.
+    /// A server that does not take other models into account.
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
         let plan = self.plan(model, machine, settings)?;
-        Ok(plan.refusal.clone().map_or_else(|| Admission::welcome(plan), Admission::Refused))
+        Ok(plan.refusal.clone().map_or_else(|| Admission::load(plan), Admission::Refused))
     }
 }

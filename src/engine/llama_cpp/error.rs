@@ -2,7 +2,7 @@
 
 use crate::engine::id::EngineError;
 
-/// A refusal, and whose fault it is.
+/// A refusal: caused by the model or by the settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The header lacks what llama.cpp needs.
@@ -14,12 +14,12 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// The header is at fault.
+    /// A refusal because of the header.
     pub const fn model(why: String) -> Self {
         Self::Model(why)
     }
 
-    /// The settings are at fault.
+    /// A refusal because of the settings.
     pub const fn settings(why: String) -> Self {
         Self::Settings(why)
     }

@@ -1,11 +1,11 @@
-//! Facts about this engine.
+//! Facts about llama-server.
 
 use crate::engine::facts::{EngineFacts, ReserveSetting};
 use crate::engine::knobs::KnobCondition;
 use crate::settings::knob::Knob;
 use crate::settings::{Flag, Release};
 
-/// Facts about it.
+/// The facts.
 pub const FACTS: EngineFacts = EngineFacts {
     releases: &Release::ALL,
     offered_knobs: &[

@@ -1,5 +1,5 @@
-//! `--fit`: makes a model fit into what the devices have free: first a smaller context, if it is llama.cpp's to choose,
-//! then fewer layers on GPUs, for models with experts first the experts (`common/fit.cpp`, 0.1.161).
+//! `--fit`: fits a model into the devices' free memory: first with a smaller context unless the user set one, then with
+//! fewer layers on GPUs, or for models with experts first without the experts (`common/fit.cpp`, 0.1.161).
 #![allow(clippy::cast_possible_wrap, reason = "bytes and layers stay far below 2^63")]
 
 mod layers;
@@ -15,53 +15,53 @@ use crate::engine::id::FitGoal;
 use crate::settings::FlashAttn;
 use layers::LayerFill;
 
-/// What a fit must heed.
+/// The limits of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitLimits {
-    /// Bytes to leave free, per GPU; without GPUs the first is for RAM.
+    /// Bytes to leave free per GPU; without GPUs the first is for RAM.
     pub margins: Vec<u64>,
-    /// The smallest context that it may choose per sequence, in tokens.
+    /// Minimum context per sequence, in tokens.
     pub min_ctx: u64,
-    /// All of the RAM, in bytes: what counts where there is no GPU.
+    /// Total RAM in bytes, used without GPUs.
     pub ram: u64,
 }
 
-/// What a fit chose.
+/// The result of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitResult {
     /// Tokens of context over all sequences.
     pub n_ctx: u64,
-    /// Layers per device and what overflows; as asked where nothing had to change.
+    /// Layers per device and overrides; as requested if nothing had to change.
     pub spread: LayerSplit,
-    /// Why it gave up, in one sentence, where it did.
+    /// Why it failed, as one sentence.
     pub failure: Option<&'static str>,
-    /// The layer that the GPU filled last had no room for, where there was one.
+    /// The first layer that did not fit on the GPU filled last.
     pub refused: Option<NoRoom>,
-    /// What that takes.
+    /// The memory it takes.
     pub measured: Rc<MemoryBreakdown>,
 }
 
-/// One more layer on a GPU, had there been room.
+/// One more layer that a GPU had no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRoom {
     /// Index of the GPU.
     pub gpu: usize,
-    /// Bytes by which the layer would have let its use grow: weights, cache, and what the graph grows by.
+    /// Bytes that the layer would have added: weights, cache and compute buffer.
     pub needed: u64,
-    /// Bytes that it might still have taken.
+    /// Bytes still available.
     pub room: u64,
 }
 
-/// What was measured before: a context, a placement, and what they take.
-type Known = (u64, Placement, Rc<MemoryBreakdown>);
+/// A measured placement: context, placement and breakdown.
+type Measurement = (u64, Placement, Rc<MemoryBreakdown>);
 
-/// A model with everything that its measurements depend on.
+/// The state of a fit.
 struct Fitter<'f, 'a> {
     measurer: &'f mut Measurer<'a>,
     limits: &'f FitLimits,
     options: ContextParams,
     fit_goal: FitGoal,
-    known: Vec<Known>,
+    measurements: Vec<Measurement>,
 }
 
 /// Bytes per device, RAM last.
@@ -69,10 +69,10 @@ fn totals(measured: &MemoryBreakdown) -> Vec<i64> {
     (0..measured.model.len()).map(|device| measured.total(device) as i64).collect()
 }
 
-/// Chooses context, layers and overflow for `model` on `devices`.
+/// Chooses context, layers and overrides for `model` on `devices`.
 ///
 /// # Errors
-/// When llama.cpp refuses the options themselves, or its fit would never end.
+/// When llama.cpp refuses the options, or its fit would never finish.
 pub fn fit(
     model: &LoadedModel,
     devices: &[Device],
@@ -83,8 +83,7 @@ pub fn fit(
     fit_for(FitGoal::Most, &mut Measurer::new(model, devices), spread, options, limits)
 }
 
-/// The same for those who want every layer on GPUs or nothing: where that cannot be had, the fit may end before it has
-/// placed as many as it could.
+/// The same with a goal: with `AllLayers` the fit may stop early if not all layers fit.
 ///
 /// # Errors
 /// As [`fit`].
@@ -96,7 +95,7 @@ pub(super) fn fit_for(
     limits: &FitLimits,
 ) -> Result<FitResult, LoadError> {
     let devices = measurer.devices;
-    let mut fitter = Fitter { measurer, limits, options: options.clone(), fit_goal, known: Vec::new() };
+    let mut fitter = Fitter { measurer, limits, options: options.clone(), fit_goal, measurements: Vec::new() };
     if fitter.shrink_context(spread)? {
         return fitter.end(spread.clone(), None, None);
     }
@@ -114,7 +113,7 @@ pub(super) fn fit_for(
 }
 
 impl LayerSplit {
-    /// What was set by hand, so that a fit over so many GPUs must leave it alone.
+    /// Why a fit over `gpus` GPUs must not change this split: fields set by the user.
     pub(super) fn set_by_user(&self, gpus: usize) -> Option<&'static str> {
         if self.gpu_layers.is_some() {
             Some("it does not fit, and the number of GPU layers was set by the user")
@@ -129,18 +128,18 @@ impl LayerSplit {
 }
 
 impl FitLimits {
-    /// The smallest context that a fit may choose, in tokens over all sequences.
-    pub(super) fn least_context(&self, model: &LoadedModel, options: &ContextParams) -> u64 {
+    /// Minimum context of a fit, in tokens over all sequences.
+    pub(super) fn min_context(&self, model: &LoadedModel, options: &ContextParams) -> u64 {
         over_all(model.hparams.n_ctx_train, options).min(over_all(self.min_ctx, options))
     }
 }
 
-/// Sequences with a cache of their own.
+/// Sequences with their own cells.
 fn streams(options: &ContextParams) -> u64 {
     if options.kv_unified { 1 } else { options.n_seq_max.max(1) }
 }
 
-/// So many tokens for each of them.
+/// `tokens` per stream, in total.
 fn over_all(tokens: u64, options: &ContextParams) -> u64 {
     tokens.saturating_mul(streams(options)).min(u64::from(u32::MAX))
 }
@@ -155,18 +154,20 @@ impl Fitter<'_, '_> {
         (0..gpus.max(1)).map(|i| self.limits.margins.get(i).map_or(0, |margin| *margin as i64)).collect()
     }
 
-    /// What `spread` takes; each placement is measured once, by whatever spread it comes about.
+    /// What `spread` takes; each placement is measured once, even if different splits lead to it.
     fn measure(&mut self, spread: &LayerSplit) -> Result<Rc<MemoryBreakdown>, LoadError> {
         let (n_ctx, placement) = (self.options.n_ctx, self.model().place(self.measurer.devices, spread));
-        if let Some((.., measured)) = self.known.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement)) {
+        if let Some((.., measured)) =
+            self.measurements.iter().find(|(ctx, place, _)| (*ctx, place) == (n_ctx, &placement))
+        {
             return Ok(Rc::clone(measured));
         }
         let measured = Rc::new(self.measurer.measure(&placement, &self.options)?);
-        self.known.push((n_ctx, placement, Rc::clone(&measured)));
+        self.measurements.push((n_ctx, placement, Rc::clone(&measured)));
         Ok(measured)
     }
 
-    /// Bytes of weights and caches that `spread` asks for at least on each device, whatever its graph.
+    /// Bytes of weights and caches per device for `spread`: a lower bound for any graph.
     fn without_graph(&self, spread: &LayerSplit) -> Result<Vec<i64>, LoadError> {
         let (model, devices) = (self.model(), self.measurer.devices);
         let context = Cparams::new(&self.options, &model.hparams, model.release)?;
@@ -174,10 +175,10 @@ impl Fitter<'_, '_> {
         Ok(bytes.into_iter().map(|bytes| bytes as i64).collect())
     }
 
-    /// Whether llama.cpp takes these options for one placement and not for another.
+    /// Whether llama.cpp may accept these options for one placement and refuse them for another.
     fn may_be_refused(&self) -> bool {
         let ContextParams { flash_attn, type_v, .. } = self.options;
-        flash_attn == FlashAttn::Auto && type_v.block() > 1 && !self.model().release.packed_v_needs_no_trial
+        flash_attn == FlashAttn::Auto && type_v.block() > 1 && !self.model().release.quantised_v_forces_flash
     }
 
     fn end(
@@ -189,7 +190,7 @@ impl Fitter<'_, '_> {
         Ok(FitResult { n_ctx: self.options.n_ctx, measured: self.measure(&spread)?, spread, failure, refused })
     }
 
-    /// Layers that can go to GPUs, the output layer not counted.
+    /// Layers that can go to GPUs, without the output layer.
     fn layers(&self) -> u32 {
         self.model().hparams.n_layer() as u32
     }
@@ -198,15 +199,15 @@ impl Fitter<'_, '_> {
         self.model().hparams.n_expert > 0
     }
 
-    /// The first two steps: nothing, if everything fits; else a smaller context, if none was asked for. Says whether
+    /// The first two steps: nothing if everything fits, else a smaller context unless the user set one. Returns whether
     /// that was enough.
     fn shrink_context(&mut self, spread: &LayerSplit) -> Result<bool, LoadError> {
         let streams = streams(&self.options);
         let automatic = self.options.n_ctx == 0;
-        let most = over_all(self.model().hparams.n_ctx_train, &self.options);
-        let least = over_all(self.limits.min_ctx, &self.options);
+        let max_ctx = over_all(self.model().hparams.n_ctx_train, &self.options);
+        let min_ctx = over_all(self.limits.min_ctx, &self.options);
         if automatic {
-            self.options.n_ctx = most;
+            self.options.n_ctx = max_ctx;
         }
         let full = self.measure(spread)?;
         let margins = self.margins();
@@ -223,24 +224,25 @@ impl Fitter<'_, '_> {
         }
         let mut target = free.iter().sum::<i64>() - margins.iter().sum::<i64>();
         let used: i64 = used.iter().sum();
-        if target >= used || !automatic || most <= least {
+        if target >= used || !automatic || max_ctx <= min_ctx {
             return Ok(false);
         }
         if gpus > 1 {
-            // only whole layers can be placed, or for experts whole tensors: expect to waste some on every device
+            // only whole layers can be placed, or with experts whole tensors: expect some waste on every device
             let weights = full.model[..gpus].iter().map(|bytes| *bytes as i64).sum::<i64>();
             let per_layer = weights / i64::from(self.layers());
             target -= (gpus as i64 + 1) * per_layer / if self.has_experts() { 6 } else { 2 };
         }
-        self.options.n_ctx = least;
+        self.options.n_ctx = min_ctx;
         let smallest: i64 = totals(&*self.measure(spread)?)[..free.len()].iter().sum();
         if target <= smallest {
             return Ok(false);
         }
-        // memory grows linearly with the context; the product needs more bits than either factor
-        let grown = i128::from(most - least) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
+        // memory grows linearly with the context; 128 bits because the product may overflow
+        let grown =
+            i128::from(max_ctx - min_ctx) * i128::from(target - smallest) / i128::from((used - smallest).max(1));
         let step = 256 * streams;
-        self.options.n_ctx = ((least + grown as u64) / step * step).max(least);
+        self.options.n_ctx = ((min_ctx + grown as u64) / step * step).max(min_ctx);
         Ok(gpus <= 1)
     }
 }

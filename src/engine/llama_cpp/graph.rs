@@ -1,8 +1,8 @@
-//! The compute graph of a model: one batch of prompt tokens through all blocks, as llama.cpp builds it when it reserves
+//! The compute graph of a model: one batch of prompt tokens through all blocks, as llama.cpp builds it to reserve
 //! memory (`llama-graph.cpp` and `models/*.cpp`, 0.1.161).
 //!
-//! Most architectures are a row of `transformer`'s table; those of another shape have a function of their own. All are
-//! made of the same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
+//! Most architectures are a row in the table of `transformer`; the others have a function of their own. All use the
+//! same parts: `attention`, `feed_forward`, `experts`, `recurrent`, `input`.
 #![allow(clippy::cast_possible_wrap, reason = "there are at most 512 blocks")]
 
 mod attention;
@@ -33,7 +33,7 @@ use crate::engine::llama_cpp::weights::{LlmTensor, Weights};
 use attention::AttentionInput;
 use transformer::Transformer;
 
-/// A graph under construction and everything that it is made of.
+/// A graph under construction and its inputs.
 struct GraphBuilder<'a> {
     g: &'a mut Graph,
     release: &'static ReleaseTraits,
@@ -44,24 +44,24 @@ struct GraphBuilder<'a> {
     memory: &'a Memory,
     cx: &'a Cparams,
     batch: Batch,
-    /// Tensors of the file that the graph has already: per weight and device.
+    /// Weights already in the graph, by weight and device.
     known: Vec<TensorId>,
-    /// Caches that the graph has already: per block, K and V.
+    /// KV caches already in the graph: per block, K and V.
     caches: Vec<[TensorId; 2]>,
-    /// The same of recurrent blocks: rolling and recurrent states.
+    /// States already in the graph: per recurrent block, rolling and recurrent state.
     states: Vec<[TensorId; 2]>,
     full: Option<AttentionInput>,
     window: Option<AttentionInput>,
-    /// The first tensor that the architecture needs and the file lacks.
+    /// The first required tensor missing in the file.
     missing: Option<String>,
-    /// The embeddings as they came in, further vision levels included.
+    /// The input embeddings, including deepstack levels.
     inp_embd: TensorId,
 }
 
-/// Builds the graph of `model` in `graph`, whatever that held before.
+/// Builds the graph of `model` into `graph`, replacing its contents.
 ///
 /// # Errors
-/// When the file lacks a tensor that its architecture needs.
+/// When the file lacks a tensor that its architecture requires.
 pub fn build(
     model: &LoadedModel,
     context: &Cparams,
@@ -114,7 +114,7 @@ pub fn build(
     }
 }
 
-/// How rows are normalised.
+/// The kind of normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Norm {
     Rms,
@@ -135,7 +135,8 @@ impl GraphBuilder<'_> {
         self.norm_with(x, weight, TensorId::NONE, Norm::Rms, Some(il))
     }
 
-    /// Normalises `x`, then weights and bias as far as they exist. In a block, the first step stays on the block's device.
+    /// Normalises `x`, then applies weight and bias if present. Within a block, the normalisation is pinned to the
+    /// block's device.
     fn norm_with(&mut self, x: TensorId, weight: TensorId, bias: TensorId, kind: Norm, il: Option<usize>) -> TensorId {
         let mut y = match kind {
             Norm::Rms => self.g.rms_norm(x),
@@ -156,15 +157,14 @@ impl GraphBuilder<'_> {
         y
     }
 
-    /// Keeps `x` on the device of block `il`, where llama.cpp's own code does: when all layers are offloaded, or for few
-    /// tokens.
+    /// Pins `x` to the device of block `il` where llama.cpp does: with all layers offloaded, or for few tokens.
     fn pin(&mut self, x: TensorId, il: usize) {
         if self.batch.has_few_tokens() || self.placement.full_offload {
             self.g[x].pin = self.placement.layers[il];
         }
     }
 
-    /// Limits every element to a range.
+    /// Limits all elements to a range.
     fn clamp(&mut self, x: TensorId) -> TensorId {
         if self.release.clamps_in_place { self.g.clamp_in_place(x) } else { self.g.clamp(x) }
     }
@@ -173,7 +173,7 @@ impl GraphBuilder<'_> {
         self.g.name(x, label, il.map_or(-1, |il| il as i16))
     }
 
-    /// In the last block only the rows go on whose logits are wanted.
+    /// In the last block, keeps only the rows whose logits are needed.
     fn keep_outputs<const N: usize>(&mut self, il: usize, out_ids: TensorId, of: [TensorId; N]) -> [TensorId; N] {
         let last = il + 1 == self.hp.n_layer();
         if !last || self.keeps_last_rows() {
@@ -182,7 +182,7 @@ impl GraphBuilder<'_> {
         of.map(|x| if x.is_some() { self.g.get_rows(x, out_ids) } else { x })
     }
 
-    /// Whether the last block computes every token.
+    /// Whether the last block keeps the rows of all tokens.
     fn keeps_last_rows(&self) -> bool {
         self.release.keeps_last_rows.contains(&self.architecture)
     }
@@ -211,20 +211,20 @@ impl GraphBuilder<'_> {
         self.label(x, "result_output", None)
     }
 
-    /// Normalises without insisting on the block's device.
-    fn free_rms(&mut self, x: TensorId, slot: LlmTensor, il: usize) -> TensorId {
+    /// RMS normalisation that is not pinned to the block's device.
+    fn unpinned_rms(&mut self, x: TensorId, slot: LlmTensor, il: usize) -> TensorId {
         let weight = self.need(il, slot);
         self.norm_with(x, weight, TensorId::NONE, Norm::Rms, None)
     }
 
-    /// Logits and their bias, as far as there is one.
+    /// Adds the output bias if present.
     fn output_bias(&mut self, logits: TensorId) -> TensorId {
         let bias = self.global_bias(LlmTensor::Output);
         if bias.is_some() { self.g.add(logits, bias) } else { logits }
     }
 
-    /// Logits, kept within bounds where the model says so.
-    fn capped(&mut self, logits: TensorId) -> TensorId {
+    /// Applies the final logit soft cap if the model has one.
+    fn soft_capped(&mut self, logits: TensorId) -> TensorId {
         if !self.hp.final_soft_cap {
             return logits;
         }
@@ -233,7 +233,7 @@ impl GraphBuilder<'_> {
         self.g.scale(x)
     }
 
-    /// Adds the logits, and all that leads to them, to the graph.
+    /// Adds the logits and everything they depend on to the graph.
     fn close(&mut self, logits: TensorId) {
         self.g[logits].output = true;
         self.g.expand(logits);

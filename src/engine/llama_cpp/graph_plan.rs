@@ -1,4 +1,4 @@
-//! What a compute buffer is made of: everything that is alive when it is fullest.
+//! The contents of a compute buffer at its peak.
 
 use super::AllocationDetails;
 use crate::engine::ggml::Graph;
@@ -7,19 +7,19 @@ use crate::engine::ggml::tensor::{BackendId, Buffer, Op, Tensor};
 use crate::plan::{AliveKind, AliveTensors, Branch, BufferKind, Peak, Term};
 use crate::units::Bytes;
 
-/// Operands that are looked at for a label.
-const NEAR: usize = 6;
+/// Maximum number of operands searched for a label.
+const MAX_LABEL_DISTANCE: usize = 6;
 
-/// The fullest moment of the buffer of `bytes` bytes at `place`, which stands for the plan's `device`.
+/// The peak of the buffer of `bytes` bytes on `place`, the plan's `device`.
 pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &AllocationDetails) -> Peak {
     let here = || details.lifetimes.iter().filter(|life| life.place == place);
-    // the buffer is as large as the farthest end of any tensor
+    // the buffer is as large as the highest end of any tensor
     let farthest = here().max_by_key(|life| (life.offset.saturating_add(life.bytes), std::cmp::Reverse(life.from)));
-    let moment = farthest.map_or(0, |life| life.from);
-    let streamed = CopiedSources::of(place, details);
+    let step = farthest.map_or(0, |life| life.from);
+    let copied = CopiedSources::of(place, details);
     let mut alive: Vec<AliveKind> = Vec::new();
-    for life in here().filter(|life| life.from <= moment && moment <= life.until && life.bytes > 0) {
-        add(&mut alive, life, &details.graph, &streamed);
+    for life in here().filter(|life| life.from <= step && step <= life.until && life.bytes > 0) {
+        add(&mut alive, life, &details.graph, &copied);
     }
     let held: u64 = alive.iter().map(|alive| alive.bytes.0).sum();
     if let Some(rest) = bytes.checked_sub(held).filter(|rest| *rest > 0) {
@@ -29,16 +29,13 @@ pub(super) fn peak(device: usize, place: BackendId, bytes: u64, details: &Alloca
     for kind in &mut alive {
         kind.tensors.sort_by_key(|held| std::cmp::Reverse(held.bytes));
     }
-    let node = details
-        .schedule
-        .nodes
-        .get(moment)
-        .map_or_else(String::new, |(id, _)| name(&details.graph[*id], &details.graph));
+    let node =
+        details.schedule.nodes.get(step).map_or_else(String::new, |(id, _)| name(&details.graph[*id], &details.graph));
     let steps = details.schedule.nodes.len();
-    Peak { device, bytes: Bytes(bytes), node, step: (moment + 1).min(steps), steps, alive }
+    Peak { device, bytes: Bytes(bytes), node, step: (step + 1).min(steps), steps, alive }
 }
 
-/// The same as terms of a sum.
+/// The peak as terms of a sum.
 pub(super) fn branch(name: String, peak: &Peak) -> Branch {
     let term = |alive: &AliveKind| {
         let formula = match alive.tensors.as_slice() {
@@ -51,9 +48,9 @@ pub(super) fn branch(name: String, peak: &Peak) -> Branch {
     Branch { name, bytes: peak.bytes, terms: peak.alive.iter().map(term).collect() }
 }
 
-fn add(alive: &mut Vec<AliveKind>, life: &Lifetime, graph: &Graph, streamed: &CopiedSources) {
+fn add(alive: &mut Vec<AliveKind>, life: &Lifetime, graph: &Graph, copied: &CopiedSources) {
     let tensor = &graph[life.id];
-    let (kind, bytes) = (kind(tensor, graph, streamed), Bytes(life.bytes));
+    let (kind, bytes) = (kind(tensor, graph, copied), Bytes(life.bytes));
     let held = AliveTensors { name: name(tensor, graph), shape: shape(tensor), count: 1, bytes };
     let Some(known) = alive.iter_mut().find(|known| known.kind == kind) else {
         alive.push(AliveKind { kind, bytes, tensors: vec![held] });
@@ -69,23 +66,23 @@ fn add(alive: &mut Vec<AliveKind>, life: &Lifetime, graph: &Graph, streamed: &Co
     }
 }
 
-/// As llama.cpp names it: its label and its block; a nameless one by what is done with which.
+/// The tensor's name in llama.cpp, label and block; for an unnamed one its operation and the nearest label.
 fn name(tensor: &Tensor, graph: &Graph) -> String {
     let labelled = |tensor: &Tensor| match tensor.layer {
         block if block >= 0 => format!("{}-{block}", tensor.label),
         _ => tensor.label.to_owned(),
     };
-    match named(tensor, graph) {
+    match nearest_labelled(tensor, graph) {
         Some(_) if !tensor.label.is_empty() => labelled(tensor),
         Some(from) => format!("{} of {}", operation(tensor.op), labelled(from)),
         None => operation(tensor.op).to_owned(),
     }
 }
 
-/// The tensor itself if it has a label, else the nearest of its first operands that has.
-fn named<'g>(tensor: &'g Tensor, graph: &'g Graph) -> Option<&'g Tensor> {
+/// The tensor if it has a label, else the nearest first operand with one.
+fn nearest_labelled<'g>(tensor: &'g Tensor, graph: &'g Graph) -> Option<&'g Tensor> {
     let first = |tensor: &&Tensor| graph.sources(tensor).next().map(|id| &graph[id]);
-    std::iter::successors(Some(tensor), first).take(NEAR).find(|tensor| !tensor.label.is_empty())
+    std::iter::successors(Some(tensor), first).take(MAX_LABEL_DISTANCE).find(|tensor| !tensor.label.is_empty())
 }
 
 /// `f16 · 32768 × 512`
@@ -95,7 +92,7 @@ fn shape(tensor: &Tensor) -> String {
     format!("{} · {}", tensor.ty.name(), lengths.join(" × "))
 }
 
-/// Weights and caches that a device has copies of, by label and block.
+/// Weights and caches copied to a device, by label and block.
 struct CopiedSources(Vec<(Buffer, &'static str, i16)>);
 
 impl CopiedSources {
@@ -119,7 +116,7 @@ impl CopiedSources {
     }
 }
 
-/// Kinds by the beginning of a label; the first that fits counts.
+/// Kinds by label prefix; the first match counts.
 const LABELS: [(&str, BufferKind); 19] = [
     ("result_output", BufferKind::Logits),
     ("kq_soft_max", BufferKind::Scores),
@@ -142,20 +139,21 @@ const LABELS: [(&str, BufferKind); 19] = [
     ("l_out", BufferKind::Hidden),
 ];
 
-/// What labels of inputs hold.
+/// Label parts of inputs.
 const INPUTS: [&str; 3] = ["inp_", "out_ids", "rs_s_copy"];
 
-fn kind(tensor: &Tensor, graph: &Graph, streamed: &CopiedSources) -> BufferKind {
+fn kind(tensor: &Tensor, graph: &Graph, copied: &CopiedSources) -> BufferKind {
     if tensor.op == Op::None {
         return match tensor.label {
             label if label.contains("mask") => BufferKind::Masks,
             label if INPUTS.iter().any(|part| label.contains(part)) => BufferKind::Inputs,
-            _ => streamed.kind(tensor).unwrap_or(BufferKind::SplitInputs),
+            _ => copied.kind(tensor).unwrap_or(BufferKind::SplitInputs),
         };
     }
-    // a product is something new; other steps are still about what they began with
-    let about = if matches!(tensor.op, Op::MulMat | Op::MulMatId) { Some(tensor) } else { named(tensor, graph) };
-    let label = about.map_or("", |tensor| tensor.label);
+    // a product starts a new kind; other operations belong to what they operate on
+    let subject =
+        if matches!(tensor.op, Op::MulMat | Op::MulMatId) { Some(tensor) } else { nearest_labelled(tensor, graph) };
+    let label = subject.map_or("", |tensor| tensor.label);
     let labelled = LABELS.iter().find(|(start, _)| label.starts_with(start)).map(|(_, kind)| *kind);
     labelled.unwrap_or(match tensor.op {
         Op::MulMatId | Op::AddId => BufferKind::Experts,
@@ -169,7 +167,7 @@ fn kind(tensor: &Tensor, graph: &Graph, streamed: &CopiedSources) -> BufferKind 
     })
 }
 
-/// What nameless tensors are called.
+/// Names of unnamed tensors.
 const fn operation(op: Op) -> &'static str {
     match op {
         Op::MulMat => "matrix product",

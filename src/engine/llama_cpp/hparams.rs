@@ -1,5 +1,5 @@
-//! Hyperparameters as llama.cpp reads them: its keys, its defaults, its rules per architecture
-//! (`llama-model.cpp`, `llama-hparams.cpp` and `models/*.cpp`, 0.1.161).
+//! Hyperparameters as llama.cpp reads them: keys, defaults and rules per architecture (`llama-model.cpp`,
+//! `llama-hparams.cpp` and `models/*.cpp`, 0.1.161).
 
 mod blocks;
 mod bounds;
@@ -12,7 +12,7 @@ use super::release::ReleaseTraits;
 use crate::gguf::Header;
 use keys::HeaderKeys;
 
-/// What llama.cpp knows of a model before it looks at tensors. Lists have one entry per block.
+/// llama.cpp's hyperparameters, before tensors are considered. Lists have one entry per block.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the names say it")]
 #[allow(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
@@ -23,9 +23,8 @@ pub struct Hparams {
     pub n_embd_per_layer: u64,
     pub n_layer_all: usize,
     pub n_layer_nextn: usize,
-    /// The first blocks, which have KV caches of their own; others share theirs.
+    /// The first blocks, which have their own KV caches; the others share those.
     pub n_layer_kv_from_start: Option<usize>,
-    pub n_layer_dense_lead: usize,
     pub n_head: Vec<u64>,
     pub n_head_kv: Vec<u64>,
     pub n_ff: Vec<u64>,
@@ -33,22 +32,18 @@ pub struct Hparams {
     pub n_expert_used: Vec<u64>,
     pub n_expert_groups: u64,
     pub n_group_used: u64,
-    pub n_ff_shexp: u64,
-    pub moe_latent_size: u64,
     pub expert_weights_norm: bool,
     pub expert_weights_scale: f64,
     pub expert_gating: u64,
-    pub moe_layer_step: u64,
     pub no_rope_layer_step: u64,
     /// Head sizes of blocks with full attention and of blocks with a sliding window.
     pub n_embd_head_k: [u64; 2],
     pub n_embd_head_v: [u64; 2],
     pub n_rot: [u64; 2],
-    /// Head sizes of K and V once the compressed cache of MLA is unfolded.
+    /// Head sizes of K and V after MLA's compressed cache is decompressed.
     pub mla: Option<(u64, u64)>,
-    pub n_lora_q: u64,
     pub n_lora_kv: u64,
-    /// The sliding window in tokens, where some blocks have one.
+    /// The sliding window in tokens, if some blocks have one.
     pub n_swa: Option<u64>,
     pub is_swa: Vec<bool>,
     /// Recurrent blocks.
@@ -60,7 +55,6 @@ pub struct Hparams {
     pub n_deepstack_layers: u64,
     pub deepstack_mapping: Vec<i64>,
     pub mrope: bool,
-    pub long_rope: bool,
     pub has_rope: bool,
     pub use_kq_norm: bool,
     pub clamp_kqv: bool,
@@ -70,10 +64,10 @@ pub struct Hparams {
     pub residual_scale: bool,
     pub embedding_scale: bool,
     pub attn_temperature: bool,
-    /// Attention's and the feed-forward part's halves of a block are side by side.
+    /// Attention and feed-forward of a block are in parallel.
     pub parallel_residual: bool,
     pub causal: bool,
-    /// Texts are read as a whole: nothing is cached, and there are no logits.
+    /// An encoder: whole texts, no cache, no logits.
     pub reads_only: bool,
 }
 
@@ -90,7 +84,7 @@ pub struct Ssm {
 }
 
 impl Ssm {
-    /// Whether states have a size at all.
+    /// Whether the states have a size.
     const fn is_sized(&self) -> bool {
         self.d_conv > 0 && self.d_inner > 0 && self.d_state > 0
     }
@@ -98,13 +92,13 @@ impl Ssm {
 
 /// `expert_gating_func` values (`llama-hparams.h`, 0.1.161).
 pub mod gating {
-    /// Not told.
+    /// Missing in the header.
     pub const NONE: u64 = 0;
     /// Softmax over all experts.
     pub const SOFTMAX: u64 = 1;
-    /// Sigmoid of each.
+    /// Sigmoid of each expert.
     pub const SIGMOID: u64 = 2;
-    /// Softmax over the chosen ones.
+    /// Softmax over the selected experts.
     pub const SOFTMAX_WEIGHT: u64 = 3;
 }
 
@@ -112,7 +106,7 @@ impl Hparams {
     /// Reads them from a header.
     ///
     /// # Errors
-    /// When a key is missing that llama.cpp of that release cannot do without, or lists are shorter than the number of blocks.
+    /// When a key required by this release of llama.cpp is missing, or lists are shorter than the number of blocks.
     pub fn read(header: &Header, architecture: Architecture, release: &ReleaseTraits) -> Result<Self, LoadError> {
         let keys = HeaderKeys::of(header);
         let n_layer_all = usize::try_from(keys.need("block_count")?).unwrap_or(usize::MAX);
@@ -151,7 +145,6 @@ impl Hparams {
             is_swa: vec![false; n_layer_all],
             is_recr: vec![architecture.is_recurrent(); n_layer_all],
             deepstack_mapping: vec![-1; n_layer_all],
-            long_rope: keys.text("rope.scaling.type") == Some("longrope"),
             has_rope: true,
             reads_only: architecture.reads_only(),
             causal: keys.flag("attention.causal").unwrap_or(true),
@@ -175,7 +168,7 @@ impl Hparams {
         Ok(hparams)
     }
 
-    /// Blocks that the graph runs through; the rest predict further tokens.
+    /// Blocks in the graph; the rest are MTP blocks.
     pub fn n_layer(&self) -> usize {
         self.n_layer_all - self.n_layer_nextn
     }
@@ -200,7 +193,7 @@ impl Hparams {
         self.head_v(il) * self.n_head_kv[il]
     }
 
-    /// The largest [`Self::v_gqa`] of all blocks.
+    /// Maximum [`Self::v_gqa`] of all blocks.
     pub fn v_gqa_max(&self) -> u64 {
         (0..self.n_layer_all).map(|il| self.v_gqa(il)).max().unwrap_or(0)
     }
@@ -219,17 +212,17 @@ impl Hparams {
         self.ssm.d_state * self.ssm.d_inner
     }
 
-    /// Elements of an embedding as it comes in, further vision levels included.
+    /// Elements of an input embedding, including deepstack levels.
     pub fn n_embd_inp(&self) -> u64 {
         self.n_embd * (1 + self.n_deepstack_layers)
     }
 
-    /// Positions per token: several with multi-axis rotary positions.
+    /// Positions per token: several for multi-axis rotary positions (M-RoPE).
     pub fn n_pos_per_embd(&self, architecture: Architecture) -> u64 {
         if architecture.has_several_positions(self.mrope) { 4 } else { 1 }
     }
 
-    /// Whether the header says which blocks get further vision levels; else the first ones do.
+    /// Whether the header assigns deepstack levels to blocks; otherwise the first blocks get them.
     pub fn maps_deepstack(&self) -> bool {
         self.deepstack_mapping.iter().any(|level| *level >= 0)
     }

@@ -1,5 +1,4 @@
-//! What a model takes under a placement: weights, caches, and the graph's buffers, by building the graph, scheduling it
-//! and allocating it.
+//! Measures a placement: builds, schedules and allocates the graph, and adds up weights and caches.
 
 use super::cache::Memory;
 use super::context::{ContextParams, Cparams};
@@ -13,20 +12,20 @@ use crate::engine::ggml::allocate;
 use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler};
 use crate::engine::ggml::{BackendProps, Graph};
 
-/// Measures one model on the same devices again and again, in the same memory.
+/// Measures one model on the same devices repeatedly, reusing its buffers.
 #[derive(Debug)]
 pub struct Measurer<'a> {
     pub model: &'a LoadedModel,
     pub devices: &'a [Device],
-    /// What the devices' buffers and operations are like, RAM last.
+    /// The devices' properties, RAM last.
     backends: Vec<BackendProps>,
-    /// The graph measured last, with the scheduler's copies.
+    /// The last measured graph, with the scheduler's copies.
     graph: Graph,
     schedule: Schedule,
     latest: Option<(ContextParams, MeasureLayout)>,
 }
 
-/// Where weights and caches are, by which parameters.
+/// Everything but the graph: parameters, placement and caches.
 #[derive(Debug)]
 struct MeasureLayout {
     context: Cparams,
@@ -41,7 +40,7 @@ impl<'a> Measurer<'a> {
         Self { model, devices, backends: super::backends(devices), graph, schedule, latest }
     }
 
-    /// What llama.cpp allocates on the devices and in RAM.
+    /// Measures what llama.cpp allocates on the devices and in RAM.
     ///
     /// # Errors
     /// When llama.cpp refuses these options for this model.
@@ -53,8 +52,8 @@ impl<'a> Measurer<'a> {
         Ok(measured)
     }
 
-    /// The same, and how the compute buffers came about. `passes` receives every tensor's device after each pass. What was
-    /// measured last is not built again.
+    /// The same with the details of the compute buffers. `passes` receives every tensor's device after each pass. The
+    /// last measurement is reused if it has the same input.
     ///
     /// # Errors
     /// As [`Self::measure`].
@@ -64,10 +63,10 @@ impl<'a> Measurer<'a> {
         options: &ContextParams,
         passes: Option<&mut PassTrace>,
     ) -> Result<(MemoryBreakdown, AllocationDetails), LoadError> {
-        let is_it = |latest: &(ContextParams, MeasureLayout)| {
+        let is_same = |latest: &(ContextParams, MeasureLayout)| {
             passes.is_none() && latest.0 == *options && latest.1.placement == *placement
         };
-        let layout = match self.latest.take().filter(is_it) {
+        let layout = match self.latest.take().filter(is_same) {
             Some((_, layout)) => layout,
             None => self.schedule(placement, options, passes)?,
         };
@@ -79,7 +78,7 @@ impl<'a> Measurer<'a> {
         Ok((measured, AllocationDetails { memory, graph, schedule, lifetimes, pipeline }))
     }
 
-    /// What caches there are, and in what shapes.
+    /// The caches and their shapes.
     ///
     /// # Errors
     /// As [`Self::measure`].
@@ -98,7 +97,7 @@ impl<'a> Measurer<'a> {
         Ok(MeasureLayout { context, placement: placement.clone(), memory, pipeline })
     }
 
-    /// Builds the worst-case graph and spreads it over the devices.
+    /// Builds the worst-case graph and schedules it.
     fn schedule(
         &mut self,
         placement: &Placement,
@@ -128,7 +127,7 @@ impl<'a> Measurer<'a> {
             context: memory.bytes(&self.backends),
             compute,
             parameters: context.clone(),
-            homes: placement.homes(),
+            layer_devices: placement.layer_devices(),
         }
     }
 }

@@ -1,22 +1,22 @@
-//! When several devices work as a pipeline (`llama_context`, 0.1.161).
+//! The conditions of pipeline parallelism (`llama_context`, 0.1.161).
 
 use super::Device;
 use super::context::Cparams;
 use super::placement::Placement;
 
-/// What it takes.
+/// The conditions, all of which are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 pub struct Pipeline {
     /// There is more than one GPU.
     pub several_gpus: bool,
-    /// Every layer is on GPUs.
+    /// All layers are on GPUs.
     pub all_layers: bool,
-    /// Caches are where their layers are.
+    /// Caches are on the devices of their layers.
     pub caches_offloaded: bool,
-    /// No tensor is elsewhere than its layer.
+    /// There are no tensor overrides.
     pub nothing_overridden: bool,
-    /// Every GPU computes asynchronously and knows events.
+    /// All GPUs compute asynchronously and have events.
     pub asynchronous: bool,
 }
 
@@ -31,12 +31,12 @@ impl Pipeline {
         }
     }
 
-    /// All of it holds.
+    /// Whether all conditions are met.
     pub fn is_on(&self) -> bool {
         self.conditions().iter().all(|(_, met)| *met)
     }
 
-    /// Each condition in words, and whether it is met.
+    /// Each condition as text, and whether it is met.
     pub const fn conditions(&self) -> [(&'static str, bool); 5] {
         [
             ("more than one GPU", self.several_gpus),

@@ -1,4 +1,4 @@
-//! Which device holds which tensor (`load_tensors` in `llama-model.cpp`, `create_tensor` in `llama-model-loader.cpp`,
+//! The device of every tensor (`load_tensors` in `llama-model.cpp`, `create_tensor` in `llama-model-loader.cpp`,
 //! 0.1.161).
 
 use super::LoadedModel;
@@ -8,60 +8,60 @@ use super::weights::{self, LlmTensor, Weight, Weights};
 use crate::engine::ggml::BackendProps;
 use crate::engine::ggml::tensor::BackendId;
 
-/// Which of a block's tensors go elsewhere than the block (the patterns of `common/fit.cpp`, 0.1.161).
+/// The tensors of a block that an override moves (the patterns of `common/fit.cpp`, 0.1.161).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverrideGroup {
     /// Its experts.
     Experts,
-    /// Its feed-forward part, router included: all matrices.
+    /// All feed-forward matrices, including the router.
     FeedForward,
-    /// The same but for the first matrix.
+    /// The same without the up matrix.
     GateAndDown,
-    /// The last matrix alone.
+    /// Only the down matrix.
     Down,
 }
 
-/// Tensors of a block that go elsewhere.
+/// Tensors of a block placed on another device than the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorOverride {
     /// The block.
     pub block: usize,
-    /// Which of its tensors.
+    /// The tensors.
     pub part: OverrideGroup,
-    /// The GPU that takes them; none for RAM.
+    /// Their GPU; none for RAM.
     pub gpu: Option<BackendId>,
 }
 
-/// How layers are to be spread.
+/// The input of a placement.
 #[derive(Clone, Debug)]
 pub struct SplitRequest<'a> {
-    /// Layers on GPUs, the output layer counted; none for all.
+    /// Layers on GPUs, including the output layer; none for all.
     pub gpu_layers: Option<u64>,
-    /// Share of the layers per GPU; all zero or empty for the share of free memory.
+    /// Share of the layers per GPU; empty or all zero to split by free memory.
     pub tensor_split: &'a [f32],
     /// Free bytes per GPU.
     pub free: &'a [u64],
-    /// What goes elsewhere than its layer; of several for one tensor the first counts.
+    /// Tensor overrides; the first that matches a tensor counts.
     pub overrides: &'a [TensorOverride],
 }
 
-/// The home of every layer.
+/// The device of every layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Per block.
     pub layers: Vec<BackendId>,
-    /// Of the output layer.
+    /// The device of the output layer.
     pub output: BackendId,
     /// The CPU.
     pub cpu: BackendId,
-    /// Every layer is on a GPU, the output layer too.
+    /// All layers are on GPUs, including the output layer.
     pub full_offload: bool,
-    /// By block; those of one block in the order in which they were given.
+    /// Sorted by block; within a block in the given order.
     overrides: Vec<TensorOverride>,
 }
 
 impl Placement {
-    /// Spreads the layers.
+    /// Assigns layers to devices.
     pub fn new(hparams: &Hparams, request: &SplitRequest<'_>) -> Self {
         let gpus = request.free.len();
         let blocks = hparams.n_layer_all as u64;
@@ -77,7 +77,7 @@ impl Placement {
                 return cpu;
             }
             let at = (il - first) as f32 / count as f32;
-            // rounding can leave the last bound below 1; the last GPU takes what lies beyond
+            // rounding can leave the last bound below 1; the last GPU takes the rest
             bounds.partition_point(|bound| *bound <= at).min(gpus - 1) as BackendId
         };
         Self {
@@ -89,51 +89,52 @@ impl Placement {
         }
     }
 
-    /// Whether single tensors were told to stay in RAM.
+    /// Whether there are tensor overrides.
     pub fn has_overrides(&self) -> bool {
         !self.overrides.is_empty()
     }
 
     /// The device of every block, then that of the output layer.
-    pub fn homes(&self) -> Vec<BackendId> {
+    pub fn layer_devices(&self) -> Vec<BackendId> {
         self.layers.iter().copied().chain([self.output]).collect()
     }
 
-    /// The home of a tensor of block `il` that is for this; what lies beyond the blocks is with the output layer.
+    /// The device of a tensor of block `il`; tensors beyond the last block are on the output layer's device.
     pub fn in_block(&self, il: usize, slot: Option<LlmTensor>) -> BackendId {
-        let home = self.layers.get(il).copied().unwrap_or(self.output);
+        let device = self.layers.get(il).copied().unwrap_or(self.output);
         let own = self.overrides.partition_point(|to| to.block < il);
         let mut own = self.overrides[own..].iter().take_while(|to| to.block == il);
         let moved = own.find(|to| slot.is_some_and(|slot| to.part.covers(slot)));
-        moved.map_or(home, |to| to.gpu.unwrap_or(self.cpu))
+        moved.map_or(device, |to| to.gpu.unwrap_or(self.cpu))
     }
 
-    /// The home of a tensor of the whole model that is for this; block 0 computes what belongs to no block.
+    /// The device of a model-wide tensor; those of no particular layer are on that of block 0.
     pub fn of_model(&self, slot: Option<LlmTensor>, architecture: Architecture) -> BackendId {
         match slot {
-            Some(slot) if LlmTensor::LOOKED_UP.contains(&slot) => self.cpu,
+            Some(slot) if LlmTensor::INPUT_LAYER.contains(&slot) => self.cpu,
             Some(LlmTensor::TokenEmbdNorm) if architecture == Architecture::Lfm2 => self.output,
             Some(LlmTensor::Output | LlmTensor::OutputNorm) | None => self.output,
             Some(_) => self.layers[0],
         }
     }
 
-    /// Bytes of weights per device, the CPU last. (What the graph never asks for is not loaded.)
+    /// Bytes of weights per device, the CPU last. (Tensors unused by the graph are not loaded.)
     pub fn weights(&self, model: &LoadedModel, backends: &[BackendProps]) -> Vec<u64> {
         let LoadedModel { release, hparams, weights: tensors, .. } = model;
         let architecture = model.family.architecture;
-        let blocks = if release.loads_drafts.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
+        let blocks =
+            if release.loads_mtp_blocks.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
         let mut bytes = vec![0; backends.len()];
         let mut put =
             |weight: &Weight, place: BackendId| bytes[usize::from(place)] += weight.on(&backends[usize::from(place)]);
         for weight in &tensors.all {
             let slot = weight.role.map(|(slot, _)| slot);
             match (weight.block, slot) {
-                // blocks that predict further tokens
+                // MTP blocks
                 (Some(il), _) if il >= blocks && il < hparams.n_layer_all => {}
                 (Some(il), _) => put(weight, self.in_block(il, slot)),
                 (None, Some(LlmTensor::RopeFreqs | LlmTensor::RopeLong | LlmTensor::RopeShort)) => {
-                    self.rope_homes(hparams, architecture).into_iter().for_each(|place| put(weight, place));
+                    self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(weight, place));
                 }
                 (None, _) => put(weight, self.of_model(slot, architecture)),
             }
@@ -141,7 +142,7 @@ impl Placement {
         let tied = architecture.loads_output()
             && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
-            // Gemma 4 makes the output's copy before the embeddings, and so has both even in RAM
+            // Gemma 4 creates the output's copy before the embeddings, so both exist even in RAM
             if self.output != self.cpu || architecture == Architecture::Gemma4 {
                 put(&tensors.all[index], self.output);
             }
@@ -149,27 +150,29 @@ impl Placement {
         bytes
     }
 
-    /// Every device whose blocks rotate by factors has these of its own.
-    fn rope_homes(&self, hparams: &Hparams, architecture: Architecture) -> Vec<BackendId> {
+    /// The devices of rope factors: every device whose blocks use them has a copy.
+    fn rope_devices(&self, hparams: &Hparams, architecture: Architecture) -> Vec<BackendId> {
         let uses = |il: &usize| architecture != Architecture::Gemma4 || !hparams.is_swa[*il];
-        let mut homes: Vec<_> = (0..hparams.n_layer()).filter(uses).map(|il| self.layers[il]).collect();
-        homes.sort_unstable();
-        homes.dedup();
-        homes
+        let mut layer_devices: Vec<_> = (0..hparams.n_layer()).filter(uses).map(|il| self.layers[il]).collect();
+        layer_devices.sort_unstable();
+        layer_devices.dedup();
+        layer_devices
     }
 
-    /// Bytes of the weights that are in RAM wherever the layers are.
-    pub fn looked_up(tensors: &Weights) -> u64 {
+    /// Bytes of the input layer's weights, which are always in RAM.
+    pub fn input_layer_weights(tensors: &Weights) -> u64 {
         let parts = |slot| {
             [weights::TensorSuffix::Weight, weights::TensorSuffix::Bias, weights::TensorSuffix::Scale]
                 .map(|part| (slot, part))
         };
-        let found =
-            LlmTensor::LOOKED_UP.into_iter().flat_map(parts).filter_map(|(slot, part)| tensors.find_global(slot, part));
+        let found = LlmTensor::INPUT_LAYER
+            .into_iter()
+            .flat_map(parts)
+            .filter_map(|(slot, part)| tensors.find_global(slot, part));
         found.map(|index| tensors.all[index].on(&BackendProps::CPU)).sum()
     }
 
-    /// Bytes of the weights of every block and of the output layer, wherever they are.
+    /// Bytes of the weights of every block and of the output layer, on any device.
     pub fn weights_by_layer(model: &LoadedModel) -> Vec<u64> {
         let LoadedModel { family, hparams, weights: tensors, .. } = model;
         let blocks = hparams.n_layer();
@@ -209,9 +212,9 @@ impl Placement {
 }
 
 impl OverrideGroup {
-    /// Whether it holds tensors of this role.
+    /// Whether the group contains tensors of this role.
     const fn covers(self, slot: LlmTensor) -> bool {
-        // written out, not told by names: it is asked for every tensor of every graph
+        // spelled out for speed: called for every tensor of every graph
         match self {
             Self::Experts => {
                 matches!(
@@ -239,7 +242,7 @@ impl OverrideGroup {
     }
 }
 
-/// Upper bounds of the GPUs' shares, as fractions of all layers that go to GPUs.
+/// Upper bounds of the GPUs' shares, as fractions of all layers on GPUs.
 fn bounds(request: &SplitRequest<'_>) -> Vec<f32> {
     let given = request.tensor_split.iter().any(|share| *share != 0.0);
     let share = |i: usize| {
@@ -260,13 +263,13 @@ mod tests {
     use super::*;
     use rstest::rstest;
 
-    /// As llama.cpp's patterns have them (`common/fit.cpp`, 0.1.161).
+    /// As in llama.cpp's patterns (`common/fit.cpp`, 0.1.161).
     #[rstest]
     #[case(OverrideGroup::Experts, &["ffn_up_exps", "ffn_down_exps", "ffn_gate_up_exps", "ffn_gate_exps"])]
     #[case(OverrideGroup::FeedForward, &["ffn_gate", "ffn_up", "ffn_down"])]
     #[case(OverrideGroup::GateAndDown, &["ffn_gate", "ffn_down"])]
     #[case(OverrideGroup::Down, &["ffn_down"])]
-    fn parts_hold_what_begins_like_their_patterns(#[case] part: OverrideGroup, #[case] patterns: &[&str]) {
+    fn override_groups_match_llama_cpps_patterns(#[case] part: OverrideGroup, #[case] patterns: &[&str]) {
         for slot in LlmTensor::ALL {
             let begins = patterns.iter().any(|pattern| slot.name().starts_with(pattern));
             assert_eq!(part.covers(slot), begins, "{}", slot.name());

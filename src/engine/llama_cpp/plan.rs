@@ -1,4 +1,4 @@
-//! A plan as llama-server would carry it out.
+//! A plan for llama-server.
 
 mod params;
 mod placed;
@@ -40,7 +40,7 @@ pub fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Re
     Ok(PlanBuilder { model, placed, details }.plan())
 }
 
-/// What the plan comes to.
+/// The plan without its explanations.
 ///
 /// # Errors
 /// As [`plan`].
@@ -56,7 +56,7 @@ pub fn summary(
     Ok(PlacedModel::new(&mut Measurer::new(loaded, &devices), params, machine, settings, fit_goal)?.summary())
 }
 
-/// What is certain of it beforehand.
+/// An upper bound known before planning.
 ///
 /// # Errors
 /// As [`plan`].
@@ -65,7 +65,7 @@ pub fn preflight(model: &PreparedModel, machine: &Machine, settings: &Settings) 
     Ok(preflight::preflight(loaded, machine, settings)?)
 }
 
-/// What is asked of llama.cpp, once its fit has chosen.
+/// The request to llama.cpp after the fit.
 ///
 /// # Errors
 /// As [`plan`].
@@ -78,12 +78,12 @@ pub fn resolve(model: &PreparedModel, machine: &Machine, settings: &Settings) ->
     Ok(ResolvedRequest { loaded: loaded.clone(), gpus, devices, spread, options })
 }
 
-/// What a device has for layers.
+/// A device's memory left for layers.
 #[derive(Clone, Copy, Debug, Default)]
 struct DeviceRoom {
-    /// Bytes that neither the graph nor the layers placed so far take.
+    /// Bytes left after the graph and the layers placed so far.
     left: Bytes,
-    /// Of those, what the fit would leave free.
+    /// Of those, the margin that the fit keeps free.
     margin: Bytes,
 }
 
@@ -122,8 +122,8 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Devices of other computers are used.
-    fn is_joined(&self) -> bool {
+    /// Whether devices of other computers are used.
+    fn uses_rpc(&self) -> bool {
         self.placed
             .params
             .gpus
@@ -137,7 +137,7 @@ impl PlanBuilder<'_> {
         };
         if !self.placed.params.gpus.iter().all(known) {
             Confidence::Assumed
-        } else if self.placed.loaded.family.exact && !self.is_joined() {
+        } else if self.placed.loaded.family.exact && !self.uses_rpc() {
             Confidence::Exact
         } else {
             Confidence::Modelled
@@ -152,11 +152,11 @@ impl PlanBuilder<'_> {
             .iter()
             .map(|device| DeviceRoom { left: device.free - device.graph, margin: device.reserved() })
             .collect();
-        // GPUs are filled from the last layer on
+        // GPUs are filled from the last layer to the first
         let mut layers: Vec<LayerPlan> = (0..weights.len())
             .rev()
             .map(|index| {
-                let device = self.placed.home(index);
+                let device = self.placed.layer_device(index);
                 let cache = Bytes(if index < outputs { self.details.memory.of_block(index) } else { 0 });
                 let weights = Bytes(weights[index]);
                 let elsewhere = Bytes(elsewhere.get(index).copied().unwrap_or(0));
@@ -178,8 +178,8 @@ impl PlanBuilder<'_> {
         layers
     }
 
-    /// `needed` is what the layer takes where it is, `elsewhere` its weights on other devices, `room` what every device
-    /// has left after the layers behind it.
+    /// The reason for a layer's device. `needed` are its bytes there, `elsewhere` its weights on other devices, `room`
+    /// the bytes left on every device after the layers behind it.
     fn why(&self, device: usize, needed: Bytes, elsewhere: Bytes, room: &[DeviceRoom]) -> Why {
         let on_gpu = device < self.placed.machine.gpus.len();
         let room = |device: usize| room.get(device).copied().unwrap_or_default();
@@ -187,7 +187,7 @@ impl PlanBuilder<'_> {
         match (on_gpu, self.placed.settings.gpu_layers) {
             _ if self.placed.params.gpus.is_empty() => Why::NoGpu,
             (true, _) if elsewhere > Bytes::ZERO => Why::InPart { needed, elsewhere },
-            // where the GPUs have room enough together, one may be filled into its margin
+            // if the total of all GPUs suffices, a single GPU may be filled into its margin
             (true, GpuLayers::Auto) if needed > left(device) => Why::Fits { needed, room: room(device).left },
             (true, GpuLayers::Auto) => Why::Fits { needed, room: left(device) },
             (true, _) => Why::AskedFor,
@@ -219,7 +219,7 @@ impl PlanBuilder<'_> {
         let size = GraphSize { bytes, own: bytes, branches, winner };
         let why = "each device reserves its own compute buffer; this is the peak of the largest".to_owned();
         let used = if self.placed.measured().offloaded() < layer_count { GraphUse::Partial } else { GraphUse::Full };
-        // there is one graph, for the layers as they are
+        // there is only one graph, for the layers as placed
         let (partial, full) = (size.clone(), size);
         GraphPlan { partial, full, used, why, legend: Vec::new(), peaks }
     }
@@ -242,7 +242,7 @@ impl PlanBuilder<'_> {
                     .to_owned(),
             );
         }
-        if self.is_joined() {
+        if self.uses_rpc() {
             let others = rpc::names(&self.placed.machine.gpus).join(", ");
             notes.push(format!(
                 "over RPC the first layers are on {others}, the rest is local; sizes there are modelled, and \
@@ -252,9 +252,9 @@ impl PlanBuilder<'_> {
         if let Some(failure) = &self.placed.fitted.failure {
             notes.push(format!("the fit failed: {failure}"));
         }
-        let spilled = self.placed.fitted.spread.overrides.len();
-        if spilled > 0 {
-            notes.push(format!("{spilled} layers have weights on another device: experts or feed-forward tensors"));
+        let overridden = self.placed.fitted.spread.overrides.len();
+        if overridden > 0 {
+            notes.push(format!("{overridden} layers have weights on another device: experts or feed-forward tensors"));
         }
         for option in super::facts::FACTS.ignored(self.placed.settings) {
             notes.push(format!("{option} is ignored: llama.cpp has no such option"));

@@ -1,4 +1,4 @@
-//! What llama.cpp tries before it reserves memory: whether fused operations would run on their block's device
+//! llama.cpp's tests before it reserves memory: whether fused operations would run on the device of their block
 //! (`llama_context::resolve_fused_ops`, 0.1.161; `llama_context::sched_reserve`, 0.1.150).
 
 use super::LoadedModel;
@@ -13,7 +13,7 @@ use crate::engine::ggml::tensor::Op;
 use crate::engine::ggml::{BackendProps, Graph, Type};
 use crate::settings::FlashAttn;
 
-/// Everything that a trial needs.
+/// The input of a probe graph.
 #[derive(Clone, Copy)]
 pub struct Probe<'a> {
     pub model: &'a LoadedModel,
@@ -23,32 +23,34 @@ pub struct Probe<'a> {
 }
 
 impl Probe<'_> {
-    /// Settles in `context` what is left to llama.cpp. Trials are built in the memory of `graph`.
+    /// Decides in `context` what is left to llama.cpp. Probe graphs are built in `graph`.
     ///
     /// # Errors
-    /// When the model's file lacks a tensor, or flash attention turns out to be needed and not to be had.
+    /// When a tensor is missing in the file, or flash attention is required but not supported.
     pub fn resolve(&self, context: &mut Cparams, options: &ContextParams, graph: &mut Graph) -> Result<(), LoadError> {
         let LoadedModel { release, hparams, .. } = self.model;
-        let packed = options.type_v.block() > 1;
-        if options.flash_attn == FlashAttn::Auto && !(packed && release.packed_v_needs_no_trial) {
+        let quantised = options.type_v.block() > 1;
+        if options.flash_attn == FlashAttn::Auto && !(quantised && release.quantised_v_forces_flash) {
             context.flash_attn = self.attention_follows_caches(context)
-                || self.stays_home(context, context.probe(1), Op::FlashAttn, graph)?;
-            if packed && !context.flash_attn {
+                || self.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, graph)?;
+            if quantised && !context.flash_attn {
                 return Err(needs_flash_attention(options.type_v));
             }
         }
         if release.probes_delta_net && hparams.is_recr.contains(&true) {
-            context.fused_delta_token = self.stays_home(context, context.probe(1), Op::GatedDeltaNet, graph)?;
-            context.fused_delta_chunks = self.stays_home(context, context.probe(16), Op::GatedDeltaNet, graph)?;
+            context.fused_delta_token =
+                self.runs_on_layer_device(context, context.probe(1), Op::GatedDeltaNet, graph)?;
+            context.fused_delta_chunks =
+                self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
         Ok(())
     }
 
-    /// Whether attention is certain to be computed where its block is, so that no graph needs to be tried. On a GPU it
-    /// follows the block's own matrices. In RAM what comes right before it are the writes to the block's caches, if these
-    /// are its own, and it stays with them as long as what follows stays too: a matrix of the block, which no GPU takes
-    /// over for few tokens. Where some blocks are recurrent, the next block's state may come first, and that may be on a
-    /// GPU; where all are, there is no attention.
+    /// Whether attention is certain to run on the device of its block, so that no graph needs to be built. On a GPU it
+    /// follows the block's own matrices. In RAM it directly follows the writes to the block's caches, if these are its
+    /// own, and stays there as long as the next operation does: a matrix product of the block, which no GPU runs for
+    /// few tokens. If some blocks are recurrent, the next block's state may come first, and that may be on a GPU; if
+    /// all are recurrent, there is no attention.
     fn attention_follows_caches(&self, context: &Cparams) -> bool {
         let Self { model, placement, memory, backends } = self;
         let caches = || memory.full.iter().chain(&memory.window);
@@ -67,8 +69,14 @@ impl Probe<'_> {
         context.offload_kqv && own && !sinks && stays && !recurrent.any(|is| *is)
     }
 
-    /// Whether every `op` of a graph for `batch` is computed where its block is.
-    fn stays_home(&self, context: &Cparams, batch: Batch, op: Op, graph: &mut Graph) -> Result<bool, LoadError> {
+    /// Whether every `op` of a graph for `batch` runs on the device of its block.
+    fn runs_on_layer_device(
+        &self,
+        context: &Cparams,
+        batch: Batch,
+        op: Op,
+        graph: &mut Graph,
+    ) -> Result<bool, LoadError> {
         let Self { model, placement, memory, backends } = *self;
         if backends.len() == 1 {
             return Ok(true);
@@ -83,9 +91,9 @@ impl Probe<'_> {
         };
         let mut places = Vec::new();
         scheduler.assign(graph, &mut places, |_, _| {});
-        let home = |layer: i16| usize::try_from(layer).ok().and_then(|il| placement.layers.get(il));
+        let device = |layer: i16| usize::try_from(layer).ok().and_then(|il| placement.layers.get(il));
         let mut tried = graph.computed.iter().filter(|id| graph[**id].op == op);
-        Ok(tried.all(|id| home(graph[*id].layer) == Some(&places[id.index()])))
+        Ok(tried.all(|id| device(graph[*id].layer) == Some(&places[id.index()])))
     }
 }
 
@@ -105,8 +113,8 @@ mod tests {
     use crate::settings::Release;
     use crate::source::catalogue;
 
-    /// One model of each architecture, by both releases, with few and with many layers on two GPUs.
-    fn in_each_case(mut look: impl FnMut(&Probe<'_>, &Cparams)) {
+    /// One model of each architecture, for both releases, with few and with many layers on two GPUs.
+    fn in_each_case(mut check: impl FnMut(&Probe<'_>, &Cparams)) {
         let mut seen = HashSet::new();
         for entry in catalogue::all() {
             let Ok(model) = entry.model(FileType::Q4KM) else { continue };
@@ -138,18 +146,18 @@ mod tests {
                 let Ok(context) = Cparams::new(&options, &loaded.hparams, loaded.release) else { continue };
                 let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, &placement);
                 let backends = [BackendProps::CUDA, BackendProps::CUDA, BackendProps::CPU];
-                look(&Probe { model: &loaded, placement: &placement, memory: &memory, backends: &backends }, &context);
+                check(&Probe { model: &loaded, placement: &placement, memory: &memory, backends: &backends }, &context);
             }
         }
     }
 
     #[test]
-    fn attention_that_follows_its_caches_passes_the_trial() {
+    fn attention_that_follows_its_caches_stays_on_its_device() {
         let mut followed = 0;
         in_each_case(|probe, context| {
             if probe.attention_follows_caches(context) {
-                // a file that lacks a tensor has no graph to try, nor one to be measured by
-                let stays = probe.stays_home(context, context.probe(1), Op::FlashAttn, &mut Graph::default());
+                // a file that lacks a tensor has no graph
+                let stays = probe.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, &mut Graph::default());
                 assert_ne!(stays, Ok(false), "{:?} {:?}", probe.model.family, probe.placement);
                 followed += usize::from(stays.is_ok());
             }

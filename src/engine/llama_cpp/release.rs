@@ -1,9 +1,9 @@
-//! What each release of llama.cpp does its own way.
+//! Differences between releases of llama.cpp.
 //!
-//! To add a release: compare its sources with those of the newest one known here (`llama-graph.cpp`, `models/*.cpp`,
-//! `ggml-backend.cpp`, `ggml-alloc.c`, `llama-context.cpp`, `llama-kv-cache.cpp`, `common/fit.cpp`); give every
-//! difference that moves a byte a trait below, with the old behaviour where the older releases have it; add the release
-//! to [`Release`], its row to [`TABLE`] and its figures to `tests/llama_cpp/`. Code asks for a trait, never for a release.
+//! To add a release: compare its sources with those of the newest release here (`llama-graph.cpp`, `models/*.cpp`,
+//! `ggml-backend.cpp`, `ggml-alloc.c`, `llama-context.cpp`, `llama-kv-cache.cpp`, `common/fit.cpp`); add a trait below
+//! for every difference that changes a byte, with the old behaviour for older releases; add the release to [`Release`],
+//! its row to [`TABLE`] and its figures to `tests/llama_cpp/`. Code tests traits, never releases.
 
 use super::architecture::Architecture;
 use super::architecture::Architecture as A;
@@ -14,84 +14,88 @@ use crate::settings::Release;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a trait of its own")]
 pub struct ReleaseTraits {
-    /// Whose traits these are.
+    /// The release.
     pub name: Release,
-    /// The package that its source was read in: `llama-cpp-sys-2 0.1.161`.
+    /// The package with its source: `llama-cpp-sys-2 0.1.161`.
     pub package: &'static str,
-    /// How graphs are scheduled.
+    /// Rules of the scheduler.
     pub rules: SchedulerRules,
-    /// A batch may mix tokens and embeddings; the graph holds that third way in.
+    /// The graph has inputs for batches that mix tokens and embeddings (`llama-graph.cpp`, 0.1.161).
     pub mixed_batches: bool,
-    /// A limit on values is written over them.
+    /// Clamping is in place (`ggml_clamp` in `ggml.c`, 0.1.150).
     pub clamps_in_place: bool,
-    /// Whose last block computes every token, for a drafting model to read; else only those whose logits are wanted.
+    /// Architectures whose last block computes all tokens, as an input of a draft model; otherwise only those with
+    /// logits.
     pub keeps_last_rows: &'static [Architecture],
-    /// Whose drafting blocks are loaded with the model although nothing in the graph needs them.
-    pub loads_drafts: &'static [Architecture],
-    /// Where the end of a query is rotated, that happens in one operation; else its parts are joined afterwards.
-    pub rotates_tails: bool,
-    /// Rows of recurrent states are gathered at once; else those of the batch and the others apart.
-    pub gathers_states_at_once: bool,
-    /// Delta nets normalise by the root mean square and a factor; else by length.
+    /// Architectures whose MTP blocks are loaded although the graph does not use them.
+    pub loads_mtp_blocks: &'static [Architecture],
+    /// Rotary positions of MLA's decompressed queries are applied by one operation on the tail of each head; otherwise
+    /// the parts are split and concatenated (`models/deepseek2.cpp`, 0.1.150).
+    pub single_mla_rope: bool,
+    /// Recurrent states of all sequences are gathered by one `get_rows`; otherwise those of the batch and the others
+    /// separately (`build_rs` in `llama-graph.cpp`, 0.1.150).
+    pub gathers_states_once: bool,
+    /// Delta nets normalise queries and keys by RMS norm and scale; otherwise by L2 norm.
     pub delta_net_rms: bool,
-    /// Delta nets look at states, and Qwen 3 Next's attention at its gate, in another shape before they use them, and
-    /// such a look keeps its tensor's bytes from being reused.
-    pub delta_net_looks: bool,
-    /// Whether the fused delta rule runs where its block is gets tried; else it is taken for granted.
+    /// Delta nets reshape states, and Qwen 3 Next's attention its gate, before they are used; the extra view prevents
+    /// reuse of the tensor in place (`models/*.cpp`, 0.1.150).
+    pub delta_net_reshapes: bool,
+    /// Tests whether the fused delta rule runs on the device of its block; otherwise it is assumed to.
     pub probes_delta_net: bool,
-    /// State-space blocks multiply and store matrices, with gaps closed first; else sequences apart and flat rows.
+    /// State-space blocks use matrices with one row per sequence, made contiguous first; otherwise separate sequences
+    /// and flat rows.
     pub state_space_as_rows: bool,
-    /// A packed V cache turns flash attention on without a trial.
-    pub packed_v_needs_no_trial: bool,
-    /// MLA's one cache needs one type for K and V.
+    /// A quantised V cache turns flash attention on without a probe graph.
+    pub quantised_v_forces_flash: bool,
+    /// MLA's compressed cache requires the same type for K and V.
     pub mla_one_type: bool,
-    /// Mamba 2's first matrix is expected to be as wide as the header's attention heads ask, of which its files name none;
-    /// they are refused.
+    /// Refuses Mamba 2 models: their first matrix is checked against the header's number of attention heads, which is
+    /// missing in their files.
     pub mamba2_needs_heads: bool,
 }
 
-/// Every release's traits, in the order of [`Release::ALL`].
+/// The traits of all releases, in the order of [`Release::ALL`].
 pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
     ReleaseTraits {
         name: Release::November2026,
         package: "llama-cpp-sys-2 0.1.161",
-        rules: SchedulerRules { sinks_decide: false, most_inputs: None, multiplies_unread_inputs: true },
+        rules: SchedulerRules { sinks_decide: false, max_split_inputs: None, multiplies_unread_inputs: true },
         mixed_batches: true,
         clamps_in_place: false,
         keeps_last_rows: &[A::Gemma4, A::GptOss, A::NemotronH, A::Qwen3Next, A::Qwen35, A::Qwen35Moe],
-        loads_drafts: &[],
-        rotates_tails: true,
-        gathers_states_at_once: true,
+        loads_mtp_blocks: &[],
+        single_mla_rope: true,
+        gathers_states_once: true,
         delta_net_rms: true,
-        delta_net_looks: false,
+        delta_net_reshapes: false,
         probes_delta_net: false,
         state_space_as_rows: true,
-        packed_v_needs_no_trial: true,
+        quantised_v_forces_flash: true,
         mla_one_type: true,
         mamba2_needs_heads: false,
     },
     ReleaseTraits {
         name: Release::August2026,
         package: "llama-cpp-sys-2 0.1.150",
-        rules: SchedulerRules { sinks_decide: true, most_inputs: Some(30), multiplies_unread_inputs: false },
+        rules: SchedulerRules { sinks_decide: true, max_split_inputs: Some(30), multiplies_unread_inputs: false },
         mixed_batches: false,
         clamps_in_place: true,
         keeps_last_rows: &[A::Gemma4, A::Qwen35, A::Qwen35Moe],
-        loads_drafts: &[A::Qwen35, A::Qwen35Moe],
-        rotates_tails: false,
-        gathers_states_at_once: false,
+        loads_mtp_blocks: &[A::Qwen35, A::Qwen35Moe],
+        single_mla_rope: false,
+        gathers_states_once: false,
         delta_net_rms: false,
-        delta_net_looks: true,
+        delta_net_reshapes: true,
         probes_delta_net: true,
         state_space_as_rows: false,
-        packed_v_needs_no_trial: false,
+        quantised_v_forces_flash: false,
         mla_one_type: false,
         mamba2_needs_heads: true,
     },
 ];
 
 impl ReleaseTraits {
-    /// Those of `release`.
+    /// The traits of `release`.
     pub fn of(release: Release) -> &'static Self {
         &TABLE[release as usize]
     }

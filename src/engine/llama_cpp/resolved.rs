@@ -1,4 +1,4 @@
-//! What is asked of llama.cpp once its fit has chosen: for those who want to watch how its buffers come about.
+//! The request to llama.cpp after the fit, for the teach screen.
 
 use super::context::ContextParams;
 use super::error::LoadError;
@@ -6,23 +6,23 @@ use super::{AllocationDetails, Device, LayerSplit, LoadedModel, MemoryBreakdown}
 use crate::engine::ggml::BackendProps;
 use crate::engine::ggml::schedule::PassTrace;
 
-/// A request with nothing left open.
+/// A request with all options decided.
 #[derive(Clone, Debug)]
 pub struct ResolvedRequest {
     /// The model.
     pub loaded: LoadedModel,
-    /// The place of each of `devices` among the machine's GPUs.
+    /// The GPUs used, as indices in the machine.
     pub gpus: Vec<usize>,
-    /// The GPUs that are used.
+    /// Their properties and free memory.
     pub devices: Vec<Device>,
     /// Layers per device.
     pub spread: LayerSplit,
-    /// llama.cpp's parameters.
+    /// llama.cpp's context options.
     pub options: ContextParams,
 }
 
 impl ResolvedRequest {
-    /// What is allocated, and how it comes about. `passes` receives every tensor's device after each pass.
+    /// Measures the request with the details of its buffers. `passes` receives every tensor's device after each pass.
     ///
     /// # Errors
     /// When llama.cpp refuses this request.
@@ -30,16 +30,16 @@ impl ResolvedRequest {
         self.loaded.measure_traced(&self.devices, &self.spread, &self.options, Some(passes))
     }
 
-    /// The devices as the allocator sees them, RAM last.
+    /// The devices' properties, RAM last.
     pub fn backends(&self) -> Vec<BackendProps> {
         super::backends(&self.devices)
     }
 
-    /// Its GPUs by their places in a larger machine, where `seen` tells the place of each.
+    /// The same with GPU indices of the full machine; `seen` are the indices of the visible GPUs.
     #[must_use]
-    pub fn among(mut self, seen: &[usize]) -> Self {
+    pub fn among(mut self, visible: &[usize]) -> Self {
         for gpu in &mut self.gpus {
-            *gpu = seen.get(*gpu).copied().unwrap_or(*gpu);
+            *gpu = visible.get(*gpu).copied().unwrap_or(*gpu);
         }
         self
     }

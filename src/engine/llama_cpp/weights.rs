@@ -1,10 +1,10 @@
-//! A model's tensors by what they are for, so that a graph can ask for them by block and role.
+//! A model's tensors by block and role.
 
 use super::error::LoadError;
 use crate::engine::ggml::{BackendProps, Tensor, Type};
 use crate::gguf::Header;
 
-/// What of a tensor's role: the matrix, what is added after it, or what its result is scaled by.
+/// The suffix of a tensor's name: the matrix, its bias, or the scale of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum TensorSuffix {
@@ -15,7 +15,7 @@ pub enum TensorSuffix {
 
 macro_rules! slots {
     ($($variant:ident = $name:literal,)*) => {
-        /// What a tensor is for. Names are those of GGUF files (`llama-arch.cpp`, 0.1.161).
+        /// The role of a tensor. Names are those of GGUF files (`llama-arch.cpp`, 0.1.161).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "the names say it")]
         pub enum LlmTensor { $($variant,)* }
@@ -23,7 +23,7 @@ macro_rules! slots {
         impl LlmTensor {
             const COUNT: usize = [$($name,)*].len();
 
-            /// Each of them.
+            /// All roles.
             #[cfg(test)]
             pub const ALL: [Self; Self::COUNT] = [$(Self::$variant,)*];
 
@@ -31,7 +31,7 @@ macro_rules! slots {
                 Some(match name { $($name => Self::$variant,)* _ => return None })
             }
 
-            /// Its name in a file, without block and suffix.
+            /// The name in a file, without block and suffix.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -119,30 +119,29 @@ slots! {
 }
 
 impl LlmTensor {
-    /// What llama.cpp only looks rows up in, and keeps in RAM whatever else goes to GPUs (`load_tensors` in
-    /// `llama-model.cpp`, 0.1.161).
-    pub const LOOKED_UP: [Self; 4] = [Self::TokenEmbd, Self::PerLayerTokenEmbd, Self::PositionEmbd, Self::TokenTypes];
+    /// Tensors of the input layer, which llama.cpp always keeps in RAM (`load_tensors` in `llama-model.cpp`, 0.1.161).
+    pub const INPUT_LAYER: [Self; 4] = [Self::TokenEmbd, Self::PerLayerTokenEmbd, Self::PositionEmbd, Self::TokenTypes];
 }
 
 /// A tensor of the file.
 #[derive(Clone, Debug)]
 pub struct Weight {
-    /// Its block; none for tensors of the whole model.
+    /// Its block; none for model-wide tensors.
     pub block: Option<usize>,
-    /// What it is for, where that is known.
+    /// Its role, if known.
     pub role: Option<(LlmTensor, TensorSuffix)>,
-    /// Its name, index into [`Header::tensors`].
+    /// Index into [`Header::tensors`].
     pub index: usize,
-    /// Number format.
+    /// Element type.
     pub ty: Type,
     /// Shape.
     pub ne: [u64; 4],
-    /// Size in bytes, as it is in the file.
+    /// Size in the file, in bytes.
     pub bytes: u64,
 }
 
 impl Weight {
-    /// Bytes that it takes on a device of this kind.
+    /// Bytes on a device of this kind.
     pub fn on(&self, backend: &BackendProps) -> u64 {
         backend.align(backend.padded(self.bytes, self.ty, self.ne[0]))
     }
@@ -155,12 +154,12 @@ type TensorTable = [[u32; 3]; LlmTensor::COUNT];
 pub struct Weights {
     /// In file order.
     pub all: Vec<Weight>,
-    /// Blocks, then the whole model.
+    /// Per block, then model-wide.
     table: Vec<TensorTable>,
 }
 
 impl Weights {
-    /// Sorts the tensors of `header`, which has `blocks` blocks.
+    /// Indexes the tensors of `header`, which has `blocks` blocks.
     ///
     /// # Errors
     /// When a tensor has more than four dimensions or an empty one.
@@ -187,7 +186,7 @@ impl Weights {
         Ok(weights)
     }
 
-    /// The tensor of block `il` with this role: an index into [`Self::all`].
+    /// Index into [`Self::all`] of the tensor of block `il` with this role.
     pub fn find(&self, il: usize, slot: LlmTensor, part: TensorSuffix) -> Option<usize> {
         let index = self.table.get(il)?[slot as usize][part as usize];
         (index != u32::MAX).then_some(index as usize)
@@ -198,13 +197,13 @@ impl Weights {
         self.table.iter().any(|row| row[slot as usize][TensorSuffix::Weight as usize] != u32::MAX)
     }
 
-    /// The tensor of the whole model with this role: an index into [`Self::all`].
+    /// Index into [`Self::all`] of the model-wide tensor with this role.
     pub fn find_global(&self, slot: LlmTensor, part: TensorSuffix) -> Option<usize> {
         self.find(self.table.len() - 1, slot, part)
     }
 }
 
-/// `blk.7.attn_q.weight` is block 7's `attn_q.weight`.
+/// Splits `blk.7.attn_q.weight` into 7 and `attn_q.weight`.
 fn split_block(name: &str) -> (Option<usize>, &str) {
     let block = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
     match block.and_then(|(number, rest)| Some((number.parse().ok()?, rest))) {
@@ -213,7 +212,7 @@ fn split_block(name: &str) -> (Option<usize>, &str) {
     }
 }
 
-/// The role of a tensor by its name without block.
+/// The role of a tensor from its name without block.
 fn role(name: &str) -> Option<(LlmTensor, TensorSuffix)> {
     let parts = [(".weight", TensorSuffix::Weight), (".bias", TensorSuffix::Bias), (".scale", TensorSuffix::Scale)];
     parts

@@ -1,4 +1,4 @@
-//! How many tokens of a prompt are computed at once. Ollama sends one number for llama-server's batch and ubatch.
+//! The batch: Ollama passes one number as llama-server's batch and ubatch.
 //! Source: `automaticGenerationBatch`, `server/sched.go`, and `embeddingBatchSize`, `llm/llama_server.go`, Ollama,
 //! August 2026.
 
@@ -11,12 +11,12 @@ const DEFAULT: u64 = 512;
 const CONSTRAINED: u64 = 256;
 const EMBEDDING: u64 = 2048;
 
-/// A batch larger than the default, and what it asks for.
+/// A batch larger than the default, and its conditions.
 struct BatchStep {
     batch: u64,
-    /// From more tokens of context than this it is tried.
+    /// Minimum total context, exclusive, in tokens.
     above: u64,
-    /// The prediction may take no more than this of what is available.
+    /// Maximum prediction, in percent of the available memory.
     percent: u64,
     surcharge: Bytes,
 }
@@ -26,31 +26,31 @@ const STEPS: [BatchStep; 2] = [
     BatchStep { batch: 1024, above: 4096, percent: 75, surcharge: Bytes::mib(768) },
 ];
 
-/// Bytes that a batch of so many tokens is expected to add to the prediction.
+/// Bytes that a batch is expected to add to the prediction.
 pub(super) fn surcharge(batch: Option<u64>) -> u64 {
     let step = STEPS.iter().find(|step| batch.is_some_and(|batch| batch >= step.batch));
     step.map_or(0, |step| step.surcharge.0)
 }
 
-/// Tokens of context over all sequences above which a larger batch is tried.
+/// Total contexts, in tokens, above which a larger batch is tried.
 pub(super) fn thresholds() -> impl Iterator<Item = u64> {
     STEPS.iter().map(|step| step.above)
 }
 
-/// What the batch of a model that completes text depends on.
+/// The input of a text model's batch.
 pub(super) struct BatchInputs<'g> {
     /// Tokens of context over all sequences.
     pub tokens: u64,
-    /// Bytes that the model is expected to need.
+    /// Predicted bytes of the model.
     pub predicted: u64,
-    /// Bytes available on the chosen GPUs together.
+    /// Bytes available on all selected GPUs.
     pub available: u64,
     pub flash_attn: FlashAttn,
-    /// The chosen ones.
+    /// The selected GPUs.
     pub gpus: &'g [Gpu],
 }
 
-/// The batch that Ollama chooses, and why, where it is not the 512 that people expect of it.
+/// The batch that Ollama chooses, and the reason if it is not the usual 512.
 pub(super) fn automatic(load: &BatchInputs<'_>) -> (u64, Option<String>) {
     let is_cuda = |gpu: &&Gpu| gpu.backend == Backend::Cuda;
     if load.flash_attn == FlashAttn::Off && load.gpus.iter().any(|gpu| is_cuda(&gpu)) {
@@ -91,20 +91,20 @@ impl BatchStep {
         if load.predicted == 0 || load.available == 0 {
             return true;
         }
-        let most = share(load.available, 80);
-        load.predicted <= most
+        let limit = share(load.available, 80);
+        load.predicted <= limit
             && load.predicted <= share(load.available, self.percent)
-            && self.surcharge.0 <= most - load.predicted
+            && self.surcharge.0 <= limit - load.predicted
     }
 }
 
-/// What a GPU has free, or all of it where nothing is said to be free.
+/// Free memory of a GPU, or its total if free memory is unknown.
 pub(super) fn memory(gpu: &Gpu) -> Bytes {
     let less = gpu.total > Bytes::ZERO && gpu.total < gpu.free;
     if gpu.free == Bytes::ZERO || less { gpu.total } else { gpu.free }
 }
 
-/// The batch of an embedding model, `asked` or its own: never more than the whole context, of `tokens`.
+/// The batch of an embedding model, requested or default: at most the whole context of `tokens`.
 pub(super) fn of_embeddings(asked: Option<u64>, tokens: u64) -> (u64, Option<String>) {
     let batch = asked.unwrap_or(EMBEDDING).min(tokens);
     let note = match asked {

@@ -1,4 +1,4 @@
-//! This engine among the others.
+//! The [`Engine`] implementation.
 
 use super::facts::FACTS;
 use crate::engine::admission::Admission;
@@ -65,8 +65,8 @@ impl Engine for Ollama {
     }
 
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
-        let objection = ollama::eviction_reason(model, &local_gpus_only(machine), settings)?;
-        objection.map_or_else(|| self.plan(model, machine, settings).map(Admission::welcome), Ok)
+        let eviction = ollama::eviction_reason(model, &local_gpus_only(machine), settings)?;
+        eviction.map_or_else(|| self.plan(model, machine, settings).map(Admission::load), Ok)
     }
 
     fn rule_edges(&self, knob: Knob, settings: &Settings) -> Vec<u64> {

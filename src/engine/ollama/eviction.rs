@@ -1,4 +1,4 @@
-//! Why Ollama unloads other models before it starts llama-server for one more.
+//! Why Ollama unloads other models before it starts llama-server for another one.
 //! Source: `processPending`, `load`, `explicitPartialGPUOffload` and `reduceAutoNumCtxForLoadOOM`, `server/sched.go`,
 //! Ollama, August 2026.
 
@@ -11,21 +11,21 @@ use crate::machine::Machine;
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
 
-/// The prediction, with what a large batch adds, may take no more than this of what is available.
+/// Maximum of prediction and batch surcharge, in percent of the available memory.
 const PERCENT: u64 = 80;
 
-/// What is in the way of loading `model` beside others; none where nothing is.
+/// What must be evicted before `model` is loaded, and why; none if nothing.
 pub(in crate::engine) fn eviction_reason(
     model: &PreparedModel,
     machine: &Machine,
     settings: &Settings,
 ) -> Result<Option<Admission>, EngineError> {
     let start = server_launch::decide(model, machine, settings, None)?;
-    let asks_for_a_part = match settings.gpu_layers {
+    let is_partial = match settings.gpu_layers {
         GpuLayers::Count(layers) => (1..=model.block_count() as u64).contains(&layers),
         GpuLayers::Auto | GpuLayers::All => false,
     };
-    if !asks_for_a_part && !start.gpus.is_empty() && !settings.raw {
+    if !is_partial && !start.gpus.is_empty() && !settings.raw {
         let surcharge = if start.embedding { 0 } else { batch::surcharge(start.options.batch) };
         let (needed, free) =
             (start.predicted.saturating_add(surcharge), available(&start.machine.gpus, machine.ram.free));

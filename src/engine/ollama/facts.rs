@@ -1,14 +1,14 @@
-//! Facts about this engine.
+//! Facts about Ollama from 0.30.
 
 use crate::engine::facts::{EngineFacts, ReserveSetting};
 use crate::engine::knobs::KnobCondition;
 use crate::settings::knob::Knob;
 use crate::settings::{Flag, Release};
 
-/// Facts about it. Most models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
+/// The facts. Maximum number of loaded models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
 pub const FACTS: EngineFacts = EngineFacts {
     releases: &Release::ALL,
-    // its batch is llama-server's ubatch too, and it has no option for outputs; the rest reaches llama-server through the
+    // its batch is also llama-server's ubatch, and it has no option for outputs; llama-server reads the others from its
     // environment
     offered_knobs: &[
         (Knob::Context, KnobCondition::Always),

@@ -1,27 +1,27 @@
-//! Which GPUs llama-server gets to see. Source: `selectLlamaServerPlacement`, `server/sched.go`, Ollama, August 2026.
+//! The GPUs visible to llama-server. Source: `selectLlamaServerPlacement`, `server/sched.go`, Ollama, August 2026.
 
 use std::cmp::Reverse;
 
 use crate::machine::{Backend, Gpu, Machine};
 use crate::units::Bytes;
 
-/// GPUs by their places in the machine, ascending.
+/// GPUs as indices in the machine, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GpuSelection {
     pub gpus: Vec<usize>,
-    /// Why not all of them, in one sentence.
+    /// Why not all of them, as one sentence.
     pub note: Option<String>,
 }
 
-/// Bytes that may be used on `gpus` together: integrated ones share the system's memory, and have no more than is free
-/// of it.
+/// Bytes available on `gpus` in total; integrated GPUs share the system's memory and cannot use more than is free
+/// there.
 pub(super) fn available<'g>(gpus: impl IntoIterator<Item = &'g Gpu>, ram_free: Bytes) -> u64 {
     let (mut discrete, mut shared) = (Bytes::ZERO, Bytes::ZERO);
     for gpu in gpus {
         let of_kind = if gpu.integrated { &mut shared } else { &mut discrete };
         *of_kind += gpu.free;
     }
-    // a system that tells of no free memory at all is not believed
+    // zero free RAM means unknown
     let shared = if ram_free > Bytes::ZERO { shared.min(ram_free) } else { shared };
     (discrete + shared).0
 }
@@ -31,16 +31,16 @@ pub(super) fn share(bytes: u64, percent: u64) -> u64 {
     u64::try_from(u128::from(bytes) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
-/// The GPUs for a model that is expected to need `predicted` bytes: one that has room to spare, or else the best of the
-/// groups that share a backend.
+/// The GPUs for a model with a prediction of `predicted` bytes: a single one with memory to spare, or else the best
+/// group with the same backend.
 pub(super) fn select_gpus(machine: &Machine, predicted: u64, spread: bool) -> GpuSelection {
     let all: Vec<usize> = (0..machine.gpus.len()).collect();
     if all.len() <= 1 {
         return GpuSelection { gpus: all, note: None };
     }
     let groups = groups(&machine.gpus);
-    let alone = if spread { None } else { alone(machine, &groups, predicted) };
-    if let Some((index, gpu)) = alone {
+    let single = if spread { None } else { single_gpu(machine, &groups, predicted) };
+    if let Some((index, gpu)) = single {
         let note = format!(
             "1 of {} GPUs: Ollama expects the model to need {}, which is within 80 % of the {} of GPU{index}, and \
              uses that GPU alone",
@@ -55,7 +55,7 @@ pub(super) fn select_gpus(machine: &Machine, predicted: u64, spread: bool) -> Gp
         let gpus = members(group);
         (gpus.iter().any(|gpu| !gpu.integrated), available(gpus, machine.ram.free))
     };
-    // of equals the first
+    // the first of equals
     let best = groups.iter().min_by_key(|group| Reverse(rank(group))).cloned().unwrap_or_default();
     let note = (best.len() < all.len()).then(|| {
         let backend = best.first().and_then(|&index| machine.gpus.get(index)).map_or("", |gpu| gpu.backend.name());
@@ -65,7 +65,7 @@ pub(super) fn select_gpus(machine: &Machine, predicted: u64, spread: bool) -> Gp
     GpuSelection { gpus: best, note }
 }
 
-/// Places of GPUs that share a backend, in the order in which the backends appear.
+/// Indices of GPUs with the same backend, in order of first appearance.
 fn groups(gpus: &[Gpu]) -> Vec<Vec<usize>> {
     let mut groups: Vec<(Backend, Vec<usize>)> = Vec::new();
     for (index, gpu) in gpus.iter().enumerate() {
@@ -77,9 +77,9 @@ fn groups(gpus: &[Gpu]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// The GPU that the model fits on with a fifth to spare: discrete before integrated, then the one with the most
-/// available; of equals the first.
-fn alone<'m>(machine: &'m Machine, groups: &[Vec<usize>], predicted: u64) -> Option<(usize, &'m Gpu)> {
+/// The GPU that fits the model with a fifth to spare: discrete before integrated, then by available memory; the first
+/// of equals.
+fn single_gpu<'m>(machine: &'m Machine, groups: &[Vec<usize>], predicted: u64) -> Option<(usize, &'m Gpu)> {
     if predicted == 0 {
         return None;
     }

@@ -1,5 +1,5 @@
-//! What `ollama ps` adds up: llama-server's own log lines. Source: `memoryParsingWriter` and `MemorySize`,
-//! `llm/llama_server.go`, Ollama, August 2026.
+//! The sizes in `ollama ps`, which Ollama adds up from llama-server's log. Source: `memoryParsingWriter` and
+//! `MemorySize`, `llm/llama_server.go`, Ollama, August 2026.
 
 use crate::engine::prepared::PreparedModel;
 use crate::plan::{DevicePlan, LayerPlan, OllamaPs, Plan};
@@ -13,41 +13,41 @@ const LOGIT: u64 = 4;
 pub(super) fn of(plan: &Plan, model: &PreparedModel) -> OllamaPs {
     let logged = |amounts: [Bytes; 3]| amounts.into_iter().map(as_logged).sum::<Bytes>();
     let windows = Windows::of(model);
-    let vram = plan.gpus().iter().map(|gpu| logged([gpu.weights, windows.told(gpu, plan), gpu.graph])).sum();
-    // with every layer on GPUs, what is left in RAM is not counted
+    let vram = plan.gpus().iter().map(|gpu| logged([gpu.weights, windows.counted(gpu, plan), gpu.graph])).sum();
+    // with all layers on GPUs, the rest in RAM is not counted
     if plan.offloaded == plan.layers.len() {
         return OllamaPs { size: vram, vram };
     }
     let cpu = plan.cpu();
     let logits = plan.settings.parallel.saturating_mul(model.hyper.vocabulary.unwrap_or(0)).saturating_mul(LOGIT);
-    // a mapped file is never counted for more than it is
+    // a mapped file counts at most once
     let on_gpus: Bytes = plan.gpus().iter().map(|gpu| as_logged(gpu.weights)).sum();
     let weights = as_logged(cpu.weights);
     let weights = if on_gpus > Bytes::ZERO { weights.min(model.file_bytes - on_gpus) } else { weights };
-    let rest = [windows.told(cpu, plan), cpu.graph, Bytes(logits)];
+    let rest = [windows.counted(cpu, plan), cpu.graph, Bytes(logits)];
     OllamaPs { size: vram + weights + logged(rest), vram }
 }
 
-/// Which blocks look through a sliding window only. They have a cache of their own; it is logged after the other one, in
-/// the same words, and Ollama keeps the last line of its kind: the other cache is not in SIZE.
+/// The blocks with a sliding window. Their cache is separate and logged after the other one in the same format, and
+/// Ollama only keeps the last such line: the other cache is missing in SIZE.
 struct Windows(Vec<bool>);
 
 impl Windows {
     fn of(model: &PreparedModel) -> Self {
-        // a header that cannot be read so has made no plan
+        // without a readable header there is no plan
         Self(model.llama_cpp(Release::default()).map_or_else(|_| Vec::new(), |loaded| loaded.hparams.is_swa.clone()))
     }
 
-    /// What of a device's cache is counted.
-    fn told(&self, device: &DevicePlan, plan: &Plan) -> Bytes {
+    /// The part of a device's cache that is counted.
+    fn counted(&self, device: &DevicePlan, plan: &Plan) -> Bytes {
         let windowed = |layer: &&LayerPlan| self.0.get(layer.index).copied().unwrap_or(false);
         let layers = device.layers.iter().filter_map(|&index| plan.layers.get(index));
-        let told: Bytes = layers.filter(windowed).map(|layer| layer.cache).sum();
-        if told > Bytes::ZERO { told.min(device.cache) } else { device.cache }
+        let counted: Bytes = layers.filter(windowed).map(|layer| layer.cache).sum();
+        if counted > Bytes::ZERO { counted.min(device.cache) } else { device.cache }
     }
 }
 
-/// A log line has MiB with two decimals.
+/// Log lines have MiB with two decimals.
 fn as_logged(bytes: Bytes) -> Bytes {
     let mib = Bytes::mib(1).0 as f64;
     let hundredths = (bytes.0 as f64 / mib * 100.0).round_ties_even();

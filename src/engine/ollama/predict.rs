@@ -1,16 +1,15 @@
-//! The quick prediction: what Ollama expects a model to need before llama-server measures it. It only serves to choose
-//! GPUs and the batch; nothing is allocated by it.
+//! Ollama's prediction of a model's memory before llama-server measures it, used to select GPUs and batch.
 
 use crate::engine::graph_size::{OllamaKeys, OllamaRelease};
 use crate::engine::id::EngineError;
 use crate::model::Model;
 
-/// Bytes that `model` is expected to need with `tokens` of context over all sequences: the file and an f16 cache, by
-/// the smallest number of KV heads and the head size of the largest number of heads. Multiplications wrap, as the real
-/// ones do. Source: `PredictServerVRAM`, `llm/llama_server.go`, Ollama, August 2026.
+/// The prediction with `tokens` of context over all sequences: the file size and an f16 cache with the minimum number
+/// of KV heads and the head size for the maximum number of heads. Multiplications wrap as in Ollama.
+/// Source: `PredictServerVRAM`, `llm/llama_server.go`, Ollama, August 2026.
 ///
 /// # Errors
-/// When a list of heads is empty or too long to be read: the real program ends there.
+/// When a list of heads is empty or too long, which makes Ollama fail.
 pub(super) fn predicted(model: &Model, tokens: u64) -> Result<u64, EngineError> {
     let keys = OllamaKeys { model, release: OllamaRelease::August2026 };
     let heads = |key: &str| Ok::<_, EngineError>(keys.numbers_or(key, 1)?.extent(OllamaRelease::August2026));

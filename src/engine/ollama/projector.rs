@@ -1,4 +1,4 @@
-//! A vision or audio projector: where it goes, and the margin that the fit leaves for it.
+//! The placement of a vision or audio projector, and the margin that the fit leaves for it.
 //! Source: `mmprojMemoryRequirement`, `shouldDisableMMProjOffload` and `mmprojFitTargetMiB`, `llm/llama_server.go`,
 //! Ollama, August 2026.
 
@@ -8,10 +8,10 @@ use crate::model::Model;
 use crate::settings::{GpuLayers, Settings};
 use crate::units::Bytes;
 
-/// Kept free beside the projector's weights, for its buffers.
+/// Reserved for the projector's buffers, in addition to its weights.
 const HEADROOM: Bytes = Bytes::gib(1);
 
-/// Architectures whose projector may lie in the model's own file.
+/// Architectures whose projector may be in the model's file.
 const INLINE: [&str; 12] = [
     "deepseekocr",
     "gemma3",
@@ -27,18 +27,18 @@ const INLINE: [&str; 12] = [
     "qwen3vlmoe",
 ];
 
-/// Bytes of the projector's tensors: of its own file, or of the tensors in the model's; zero where it has none.
+/// Bytes of the projector's tensors, in its own file or in the model's; zero without a projector.
 pub(super) fn bytes(model: &Model, settings: &Settings) -> Bytes {
     let tensors = &model.header.tensors;
-    let sees = || tensors.iter().any(|tensor| tensor.name.starts_with("v."));
-    if settings.projector > Bytes::ZERO || !INLINE.contains(&model.architecture.as_str()) || !sees() {
+    let has_vision = || tensors.iter().any(|tensor| tensor.name.starts_with("v."));
+    if settings.projector > Bytes::ZERO || !INLINE.contains(&model.architecture.as_str()) || !has_vision() {
         return settings.projector;
     }
     let inline = tensors.iter().filter(|tensor| ["v.", "mm.", "a."].iter().any(|start| tensor.name.starts_with(start)));
     inline.map(|tensor| tensor.bytes).sum()
 }
 
-/// Bytes that must be free for a projector of `bytes`, in whole MiB: also the fit's margin on every GPU.
+/// Bytes that must be free for a projector of `bytes`, in whole MiB; also the fit's margin on every GPU.
 pub(super) fn margin(bytes: Bytes) -> Bytes {
     Bytes((bytes + HEADROOM).0.checked_next_multiple_of(1 << 20).unwrap_or(u64::MAX))
 }

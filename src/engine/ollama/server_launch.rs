@@ -1,5 +1,5 @@
-//! What Ollama decides by itself, in its own order: context, parallelism, GPUs, flash attention, batch, projector. What
-//! comes out is what it starts llama-server with.
+//! Ollama's own decisions, in order: context, parallelism, GPUs, flash attention, batch, projector. The result are
+//! llama-server's options.
 //! Source: `server/routes.go`, `server/sched.go` and `llm/llama_server.go`, Ollama, August 2026.
 
 use super::gpu_selection::{GpuSelection, available, select_gpus};
@@ -13,31 +13,31 @@ use crate::model::Model;
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Settings};
 use crate::units::{Bytes, Tokens};
 
-/// llama-server reads its numbers as C's `int`.
+/// Maximum of llama-server's options, which are C's `int`.
 const MAX_INT: u64 = i32::MAX as u64;
 
-/// How llama-server is started, and what was decided on the way.
+/// The start of llama-server, and the decisions that led to it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ServerLaunch {
     /// Tokens of context per sequence.
     pub ctx: u64,
-    /// The options of llama-server.
+    /// llama-server's options.
     pub options: Settings,
-    /// The GPUs that it sees, by their places in the machine.
+    /// The GPUs visible to it, as indices in the machine.
     pub gpus: Vec<usize>,
-    /// Bytes that Ollama expects it to need.
+    /// Predicted bytes.
     pub predicted: u64,
-    /// It only reads text, and makes none.
+    /// An embedding model.
     pub embedding: bool,
-    /// The machine with these alone.
+    /// The machine with only the visible GPUs.
     pub machine: Machine,
     /// One sentence each.
     pub notes: Vec<String>,
-    /// Those of them that say what nobody asked for, the most surprising first.
+    /// The notes on decisions that the user did not ask for, most surprising first.
     pub decided: Vec<String>,
 }
 
-/// What is decided without being asked for, the most surprising first.
+/// Decisions that the user did not ask for, most surprising first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Decision {
     Gpus,
@@ -48,7 +48,7 @@ enum Decision {
     Projector,
 }
 
-/// Notes, and which of them are decisions.
+/// Notes, and which of them are such decisions.
 #[derive(Default)]
 struct DecisionNotes {
     notes: Vec<String>,
@@ -56,38 +56,38 @@ struct DecisionNotes {
 }
 
 impl DecisionNotes {
-    /// All that was noted since there were `from` notes is of one decision.
+    /// Marks all notes from index `from` on as a decision of this kind.
     fn mark(&mut self, decision: Decision, from: usize) {
         self.decisions.extend(self.notes.iter().skip(from).map(|note| (decision, note.clone())));
     }
 
-    /// The decisions, the most surprising first.
+    /// The notes on decisions, most surprising first.
     fn decided(&mut self) -> Vec<String> {
         self.decisions.sort_by_key(|(decision, _)| *decision);
         std::mem::take(&mut self.decisions).into_iter().map(|(_, note)| note).collect()
     }
 }
 
-/// Decides. `lowered` is the context after a start that ran out of memory.
+/// Makes the decisions. `lowered` is the context after a start that ran out of memory.
 ///
 /// # Errors
-/// When the settings are none that llama-server could read, or the header cannot be read by Ollama's rules.
+/// When llama-server could not parse the settings, or Ollama's rules cannot read the header.
 pub(super) fn decide(
     model: &Model,
     machine: &Machine,
     settings: &Settings,
     lowered: Option<u64>,
 ) -> Result<ServerLaunch, EngineError> {
-    let mut told = DecisionNotes::default();
+    let mut log = DecisionNotes::default();
     let embedding = OllamaKeys { model, release: OllamaRelease::August2026 }.has("pooling_type");
-    let ctx = context(model, machine, settings, lowered, &mut told.notes)?;
-    told.mark(Decision::Context, 0);
-    let from = told.notes.len();
+    let ctx = context(model, machine, settings, lowered, &mut log.notes)?;
+    log.mark(Decision::Context, 0);
+    let from = log.notes.len();
     let parallel = request::at_least_one(settings.parallel, 1, "--parallel")?;
     let one_at_a_time = embedding || request::ONE_SEQUENCE.contains(&model.architecture.as_str());
-    let parallel = request::sequences(parallel, one_at_a_time && !settings.raw, embedding, &mut told.notes);
-    told.mark(Decision::Sequences, from);
-    let tokens = readable(ctx.saturating_mul(parallel), "tokens of context in total")?;
+    let parallel = request::sequences(parallel, one_at_a_time && !settings.raw, embedding, &mut log.notes);
+    log.mark(Decision::Sequences, from);
+    let tokens = c_int(ctx.saturating_mul(parallel), "tokens of context in total")?;
 
     let predicted = predict::predicted(model, tokens)?;
     let GpuSelection { gpus, note } = match settings.gpu_layers {
@@ -98,14 +98,14 @@ pub(super) fn decide(
         _ if settings.raw => GpuSelection { gpus: (0..machine.gpus.len()).collect(), note: None },
         _ => select_gpus(machine, predicted, settings.spread),
     };
-    let from = told.notes.len();
-    told.notes.extend(note);
-    told.mark(Decision::Gpus, from);
+    let from = log.notes.len();
+    log.notes.extend(note);
+    log.mark(Decision::Gpus, from);
     let seen: Vec<Gpu> = gpus.iter().filter_map(|&index| machine.gpus.get(index).cloned()).collect();
 
-    let from = told.notes.len();
-    let flash_attn = if settings.raw { settings.flash_attn } else { flash_attention(settings, &seen, &mut told.notes) };
-    told.mark(Decision::FlashAttention, from);
+    let from = log.notes.len();
+    let flash_attn = if settings.raw { settings.flash_attn } else { flash_attention(settings, &seen, &mut log.notes) };
+    log.mark(Decision::FlashAttention, from);
     let asked = settings.batch.map(|_| request::at_least_one(settings.batch, 0, "--batch")).transpose()?;
     let (batch, note) = match asked {
         _ if embedding => batch::of_embeddings(asked, tokens),
@@ -116,24 +116,24 @@ pub(super) fn decide(
             batch::automatic(&batch::BatchInputs { tokens, predicted, available, flash_attn, gpus: &seen })
         }
     };
-    let from = told.notes.len();
-    told.notes.extend(note);
-    told.mark(Decision::Batch, from);
-    let batch = readable(batch, "tokens per batch")?;
+    let from = log.notes.len();
+    log.notes.extend(note);
+    log.mark(Decision::Batch, from);
+    let batch = c_int(batch, "tokens per batch")?;
 
-    let from = told.notes.len();
-    let margin = if settings.raw { None } else { projector_margin(model, settings, &seen, &mut told.notes) };
-    told.mark(Decision::Projector, from);
+    let from = log.notes.len();
+    let margin = if settings.raw { None } else { projector_margin(model, settings, &seen, &mut log.notes) };
+    log.mark(Decision::Projector, from);
     if !settings.raw {
-        told.notes.extend(unsupported_options(settings));
+        log.notes.extend(unsupported_options(settings));
     }
     if settings.adapters > Bytes::ZERO {
         let adapters = settings.adapters;
-        told.notes.push(format!(
+        log.notes.push(format!(
             "the adapters ({adapters}) are not included: llama-server loads them after placing the layers"
         ));
     }
-    let asked_in_vain = |asked: bool| asked && settings.raw;
+    let if_raw = |asked: bool| asked && settings.raw;
     let options = Settings {
         ctx: Context::Tokens(tokens),
         parallel: Some(parallel),
@@ -141,19 +141,19 @@ pub(super) fn decide(
         ubatch: Some(settings.ubatch.filter(|_| settings.raw).unwrap_or(batch)),
         flash_attn,
         fit_target: settings.fit_target.or(margin),
-        no_op_offload: asked_in_vain(settings.no_op_offload),
+        no_op_offload: if_raw(settings.no_op_offload),
         outputs: if settings.raw { settings.outputs } else { Outputs::default() },
         gpu_overhead: Bytes::ZERO,
         adapters: Bytes::ZERO,
         projector: Bytes::ZERO,
         spread: false,
         raw: false,
-        require_full: asked_in_vain(settings.require_full),
+        require_full: if_raw(settings.require_full),
         ..settings.clone()
     };
     let machine = Machine { gpus: seen, ..machine.clone() };
-    let decided = told.decided();
-    Ok(ServerLaunch { ctx, options, gpus, predicted, embedding, machine, notes: told.notes, decided })
+    let decided = log.decided();
+    Ok(ServerLaunch { ctx, options, gpus, predicted, embedding, machine, notes: log.notes, decided })
 }
 
 /// Tokens per sequence.
@@ -184,15 +184,15 @@ fn context(
     Ok(request::context_in_bounds(ctx, model, OllamaRelease::August2026, vision, notes))
 }
 
-/// The context of a second attempt, after one with `ctx` tokens per sequence ran out of memory; none where a person
-/// chose the context, or it is small already. Source: `nextLowerAutoNumCtx`, `server/sched.go`.
+/// The context of a second attempt after one with `ctx` tokens per sequence ran out of memory; none if the user set the
+/// context, or it is already small. Source: `nextLowerAutoNumCtx`, `server/sched.go`.
 pub(super) fn lower_context(settings: &Settings, ctx: u64) -> Option<u64> {
     let automatic = settings.ctx == Context::Auto && !settings.raw;
     [32_768, 4096].into_iter().find(|&lower| automatic && ctx > lower)
 }
 
-/// As `LlamaServerFlashAttention` in `llm/llama_server.go` and `FlashAttentionSupported` in `ml/device.go`. What is not
-/// known of a described GPU is taken to be good enough.
+/// As `LlamaServerFlashAttention` in `llm/llama_server.go` and `FlashAttentionSupported` in `ml/device.go`. Unknown
+/// properties of a described GPU count as sufficient.
 fn flash_attention(settings: &Settings, gpus: &[Gpu], notes: &mut Vec<String>) -> FlashAttn {
     let too_old = |gpu: &Gpu| gpu.compute.is_some_and(|(major, _)| major < 6);
     match settings.flash_attn {
@@ -207,7 +207,7 @@ fn flash_attention(settings: &Settings, gpus: &[Gpu], notes: &mut Vec<String>) -
     }
 }
 
-/// The fit's margin on every GPU, where there is a projector on one.
+/// The fit's margin on every GPU if the projector is on one.
 fn projector_margin(model: &Model, settings: &Settings, gpus: &[Gpu], notes: &mut Vec<String>) -> Option<Bytes> {
     let bytes = projector::bytes(model, settings);
     if bytes == Bytes::ZERO || gpus.is_empty() {
@@ -227,11 +227,11 @@ fn projector_margin(model: &Model, settings: &Settings, gpus: &[Gpu], notes: &mu
     Some(margin)
 }
 
-/// What Ollama has no option for: some of it reaches llama-server by its own variables all the same, the rest is ignored.
+/// Notes on options that Ollama lacks: llama-server reads some from its environment, the others are ignored.
 fn unsupported_options(settings: &Settings) -> Vec<String> {
-    let apart = settings.cache_type_k != settings.cache_type_v;
+    let differ = settings.cache_type_k != settings.cache_type_v;
     let by_variable = [
-        ("different types for K and V", apart, "LLAMA_ARG_CACHE_TYPE_K and LLAMA_ARG_CACHE_TYPE_V"),
+        ("different types for K and V", differ, "LLAMA_ARG_CACHE_TYPE_K and LLAMA_ARG_CACHE_TYPE_V"),
         ("--kv-unified", settings.kv_unified, "LLAMA_ARG_KV_UNIFIED"),
         ("--no-kv-offload", settings.no_kv_offload, "LLAMA_ARG_NO_KV_OFFLOAD"),
         ("--swa-full", settings.swa_full, "LLAMA_ARG_SWA_FULL"),
@@ -254,7 +254,7 @@ fn unsupported_options(settings: &Settings) -> Vec<String> {
     notes
 }
 
-fn readable(number: u64, what: &str) -> Result<u64, EngineError> {
+fn c_int(number: u64, what: &str) -> Result<u64, EngineError> {
     if number > MAX_INT {
         let sentence = format!("{} {what} are more than llama-server accepts: use fewer", Tokens(number));
         return Err(EngineError::Settings(sentence));

@@ -1,4 +1,4 @@
-//! Ollama's rules one by one; complete plans are in `tests/ollama.rs`.
+//! Ollama's rules one by one; complete plans are tested in `tests/ollama.rs`.
 
 use rstest::rstest;
 
@@ -30,7 +30,7 @@ fn batch(start: &ServerLaunch) -> u64 {
     start.options.batch.unwrap()
 }
 
-/// A model whose file has `bytes`, and a cache of 1 KiB for each token.
+/// A model file of `bytes` bytes, with a cache of 1 KiB per token.
 fn sized(architecture: &str, bytes: u64, tensor: &str) -> Model {
     let model = model(architecture, &[]);
     let tensor =
@@ -67,7 +67,7 @@ fn the_default_context_follows_the_memory_of_all_gpus(
 }
 
 #[test]
-fn the_context_stays_within_what_the_model_was_trained_for() {
+fn the_context_is_limited_by_the_training_context() {
     let llama = model("llama", &[("context_length", Value::U32(8192))]);
     let start = started(&llama, &cards(&[48]), &Settings::default());
     assert_eq!(start.ctx, 8192);
@@ -107,9 +107,9 @@ fn some_architectures_serve_one_sequence(#[case] architecture: &str, #[case] par
 }
 
 #[test]
-fn the_prediction_is_the_file_and_a_cache_of_two_bytes_an_element() {
+fn the_prediction_is_the_file_size_and_an_f16_cache() {
     let predicted = |model: &Model, tokens| predict::predicted(model, tokens).unwrap();
-    // 2 · 4 blocks · 1 KV head, for no number of them is told · 1024 ÷ 16 · tokens · 2
+    // 2 · 4 blocks · 1 KV head by default · 1024 ÷ 16 · tokens · 2
     assert_eq!(predicted(&model("llama", &[]), 1000), 2 * 4 * 64 * 1000 * 2);
     let grouped = model("llama", &[("attention.head_count_kv", Value::U32(8))]);
     assert_eq!(predicted(&grouped, 1000), 2 * 4 * 8 * 64 * 1000 * 2);
@@ -117,7 +117,7 @@ fn the_prediction_is_the_file_and_a_cache_of_two_bytes_an_element() {
     assert_eq!(predicted(&recurrent, 1000), 2 * 4 * 64 * 1000 * 2);
     let header = Header { data_start: 64, ..sized("llama", 1000, "blk.0.ffn_up.weight").header };
     let file = Model::from_header(header, "toy").unwrap();
-    // a tensor ends at a multiple of 32
+    // tensors end at a multiple of 32
     assert_eq!(predicted(&file, 0), 64 + 1024);
 }
 
@@ -126,18 +126,18 @@ fn chosen(model: &Model, gpus: Vec<Gpu>, settings: &Settings) -> Vec<usize> {
 }
 
 #[test]
-fn a_model_with_room_to_spare_runs_on_one_gpu() {
+fn a_model_that_fits_with_a_fifth_to_spare_runs_on_one_gpu() {
     let cuda = |gibibytes| gpu(CUDA, Bytes::gib(gibibytes));
     let integrated = |gibibytes| Gpu { integrated: true, ..gpu(Backend::Vulkan, Bytes::gib(gibibytes)) };
     let llama = large(8);
-    // the most available, and of equals the first
+    // most available memory, the first of equals
     assert_eq!(chosen(&llama, vec![cuda(12), cuda(24), cuda(24)], &ctx(4096)), [1]);
-    // 80 % of 10 GiB are not enough for 8 GiB and a cache
+    // 80 % of 10 GiB is not enough for 8 GiB and a cache
     assert_eq!(chosen(&llama, vec![cuda(10), cuda(10)], &ctx(4096)), [0, 1]);
-    // a discrete one goes before a larger integrated one
+    // discrete before integrated, even if smaller
     assert_eq!(chosen(&llama, vec![integrated(40), cuda(12)], &ctx(4096)), [1]);
     assert_eq!(chosen(&llama, vec![integrated(40), cuda(8)], &ctx(4096)), [0]);
-    // by what is free, not by what there is
+    // by free memory, not total
     let busy = Gpu { free: Bytes::gib(6), ..cuda(24) };
     assert_eq!(chosen(&llama, vec![busy, cuda(12)], &ctx(4096)), [1]);
     let start = started(&llama, &cards(&[12, 24]), &ctx(4096));
@@ -147,18 +147,18 @@ fn a_model_with_room_to_spare_runs_on_one_gpu() {
 }
 
 #[test]
-fn an_integrated_gpu_has_no_more_than_the_system() {
+fn an_integrated_gpu_has_at_most_the_free_ram() {
     let shared = Gpu { integrated: true, ..gpu(CUDA, Bytes::gib(64)) };
     let mut small = machine(vec![shared, gpu(CUDA, Bytes::gib(6))]);
     small.ram.free = Bytes::gib(9);
-    // 8 GiB are more than 80 % of 9, so both are taken
+    // 8 GiB is more than 80 % of 9 GiB, so both are used
     assert_eq!(started(&large(8), &small, &ctx(4096)).gpus, [0, 1]);
     small.ram.free = Bytes::gib(12);
     assert_eq!(started(&large(8), &small, &ctx(4096)).gpus, [0]);
 }
 
 #[test]
-fn otherwise_one_backend_runs_it_on_all_its_gpus() {
+fn a_larger_model_runs_on_all_gpus_of_one_backend() {
     let of = |backend, gibibytes| gpu(backend, Bytes::gib(gibibytes));
     let mixed = vec![of(Backend::Vulkan, 12), of(CUDA, 8), of(Backend::Vulkan, 10), of(CUDA, 8)];
     assert_eq!(chosen(&large(30), mixed.clone(), &ctx(4096)), [0, 2]);
@@ -166,7 +166,7 @@ fn otherwise_one_backend_runs_it_on_all_its_gpus() {
     assert_eq!(chosen(&large(1), mixed.clone(), &spread), [0, 2]);
     let start = started(&large(30), &machine(mixed), &ctx(4096));
     assert!(has_note(&start, "2 of 4 GPUs"), "{:?}", start.notes);
-    // a group with a discrete one goes before a larger one without
+    // a group with a discrete GPU before a larger one without
     let integrated = Gpu { integrated: true, ..of(Backend::Vulkan, 40) };
     assert_eq!(chosen(&large(60), vec![integrated, of(CUDA, 8)], &ctx(4096)), [1]);
 }
@@ -176,17 +176,17 @@ fn otherwise_one_backend_runs_it_on_all_its_gpus() {
 #[case(4097, 1, 24, 1024)]
 #[case(32_768, 1, 24, 1024)]
 #[case(32_769, 1, 24, 2048)]
-// up to 60 % of what is available for 2048, up to 75 % for 1024
+// up to 60 % of the available memory for 2048, up to 75 % for 1024
 #[case(65_536, 14, 24, 2048)]
 #[case(65_536, 14, 23, 1024)]
 #[case(65_536, 14, 19, 1024)]
 #[case(65_536, 14, 18, 512)]
-// the surcharge must fit within 80 % too
+// the surcharge must also fit within 80 %
 #[case(8192, 4, 6, 1024)]
 #[case(65_536, 1, 4, 2048)]
 #[case(65_536, 1, 3, 1024)]
 #[case(8192, 1, 2, 512)]
-fn the_batch_follows_context_and_room(
+fn the_batch_depends_on_context_and_available_memory(
     #[case] tokens: u64,
     #[case] gibibytes: u64,
     #[case] memory: u64,
@@ -198,7 +198,7 @@ fn the_batch_follows_context_and_room(
 }
 
 #[test]
-fn the_batch_counts_all_sequences_and_needs_no_gpu() {
+fn the_batch_depends_on_the_total_context_even_without_gpus() {
     assert_eq!(batch(&started(&large(1), &card(), &Settings { parallel: Some(2), ..ctx(4096) })), 1024);
     assert_eq!(batch(&started(&large(100), &machine(Vec::new()), &ctx(65_536))), 2048);
     assert_eq!(batch(&started(&large(1), &card(), &Settings { batch: Some(300), ..ctx(65_536) })), 300);
@@ -208,10 +208,14 @@ fn the_batch_counts_all_sequences_and_needs_no_gpu() {
 #[case(8, 8192, 256)]
 #[case(8, 4096, 512)]
 #[case(9, 65_536, 512)]
-fn without_flash_attention_cuda_keeps_the_batch_small(#[case] memory: u64, #[case] tokens: u64, #[case] expected: u64) {
+fn without_flash_attention_the_batch_stays_small_on_cuda(
+    #[case] memory: u64,
+    #[case] tokens: u64,
+    #[case] expected: u64,
+) {
     let off = Settings { flash_attn: FlashAttn::Off, ..ctx(tokens) };
     assert_eq!(batch(&started(&large(1), &cards(&[memory]), &off)), expected);
-    // other backends are spared
+    // not on other backends
     let metal = machine(vec![gpu(Backend::Metal, Bytes::gib(8))]);
     assert_eq!(batch(&started(&large(1), &metal, &Settings { flash_attn: FlashAttn::Off, ..ctx(8192) })), 1024);
 }
@@ -238,7 +242,7 @@ fn embedding_models_read_up_to_2048_tokens_at_once() {
 #[case(Backend::Rocm, None, FlashAttn::Auto)]
 #[case(Backend::Vulkan, None, FlashAttn::Auto)]
 #[case(Backend::Sycl, None, FlashAttn::Off)]
-fn flash_attention_is_left_open_where_every_gpu_can(
+fn flash_attention_stays_auto_if_all_gpus_support_it(
     #[case] backend: Backend,
     #[case] compute: Option<(u32, u32)>,
     #[case] expected: FlashAttn,
@@ -254,14 +258,14 @@ fn flash_attention_is_left_open_where_every_gpu_can(
 }
 
 #[test]
-fn only_chosen_gpus_count_for_flash_attention() {
+fn only_selected_gpus_count_for_flash_attention() {
     let old = Gpu { compute: Some((5, 2)), ..gpu(CUDA, Bytes::gib(4)) };
     let start = started(&large(1), &machine(vec![old, gpu(CUDA, Bytes::gib(24))]), &ctx(2048));
     assert_eq!((start.gpus, start.options.flash_attn), (vec![1], FlashAttn::Auto));
 }
 
 #[test]
-fn the_type_of_the_cache_is_passed_as_it_is() {
+fn the_cache_type_is_passed_unchanged() {
     let both = Settings { cache_type_k: Some(CacheType::Q5_1), cache_type_v: Some(CacheType::Q5_1), ..ctx(2048) };
     let start = started(&large(1), &card(), &both);
     assert_eq!(
@@ -274,7 +278,7 @@ fn the_type_of_the_cache_is_passed_as_it_is() {
 }
 
 #[test]
-fn without_layers_on_gpus_no_gpu_is_seen() {
+fn without_gpu_layers_no_gpu_is_visible() {
     let layers = |gpu_layers| started(&large(1), &cards(&[24]), &Settings { gpu_layers, ..ctx(2048) });
     let none = layers(GpuLayers::Count(0));
     assert!(none.gpus.is_empty() && none.machine.gpus.is_empty() && has_note(&none, "no GPU is used"));
@@ -285,7 +289,7 @@ fn without_layers_on_gpus_no_gpu_is_seen() {
 }
 
 #[test]
-fn a_projector_needs_a_gibibyte_beside_it() {
+fn a_projector_reserves_one_more_gibibyte() {
     let with = |gibibytes: &[u64], gpu_layers, bytes| {
         let settings = Settings { projector: bytes, gpu_layers, ..ctx(4096) };
         started(&large(1), &cards(gibibytes), &settings)
@@ -310,15 +314,15 @@ fn a_projector_needs_a_gibibyte_beside_it() {
 }
 
 #[test]
-fn older_files_have_the_projector_inside() {
+fn a_projector_in_the_model_file_counts() {
     let inside = |architecture| started(&sized(architecture, 600 << 20, "v.blk.0.attn_q.weight"), &card(), &ctx(4096));
     assert_eq!(inside("gemma3").options.fit_target, Some(Bytes::mib(1624)));
-    // one that Ollama knows no projector of
+    // an architecture without a projector in Ollama
     assert_eq!(inside("llama").options.fit_target, None);
 }
 
 #[test]
-fn what_ollama_has_no_option_for_is_said() {
+fn options_that_ollama_lacks_are_noted() {
     let settings = Settings {
         ubatch: Some(64),
         kv_unified: true,
@@ -365,7 +369,7 @@ fn raw_settings_are_taken_as_given() {
 }
 
 #[test]
-fn numbers_that_llama_server_cannot_read_are_refused() {
+fn numbers_beyond_c_int_are_refused() {
     let refused = |settings: &Settings| server_launch::decide(&large(1), &card(), settings, None).unwrap_err();
     for settings in [
         Settings { parallel: Some(2), ..ctx(1 << 30) },
@@ -390,7 +394,7 @@ fn an_automatic_context_can_be_lowered(#[case] asked: Context, #[case] ctx: u64,
     assert_eq!(server_launch::lower_context(&Settings { raw: true, ..settings }, ctx), None);
 }
 
-/// A plan by another engine's layout, with the graph of the first GPU as large as `graph` says for a context.
+/// A plan by another engine's layout, where the graph on the first GPU depends on the context.
 fn by(graph: impl Fn(u64) -> Bytes, machine: &Machine, settings: &Settings) -> Plan {
     let place = |model: &PreparedModel, machine: &Machine, settings: &Settings| {
         let mut plan = ollama_024::plan(model, machine, settings)?;
@@ -406,7 +410,7 @@ fn an_automatic_context_is_lowered_once_when_memory_runs_out() {
     let plan = by(over_4096, &card(), &Settings::default());
     assert_eq!((plan.settings.ctx, plan.verdict), (4096, Verdict::Gpu));
     assert_eq!(plan.notes[0], "context lowered from 32768 to 4096: the first attempt to load runs out of memory");
-    // once only: 48 GiB ask for 262144, then 32768, and that is too much as well
+    // only once: 48 GiB has a default of 262144, then 32768, which is also too much
     let plan = by(over_4096, &cards(&[48]), &Settings::default());
     assert_eq!((plan.settings.ctx, plan.verdict), (32_768, Verdict::DoesNotFit));
     let plan = by(over_4096, &card(), &ctx(32_768));
@@ -415,7 +419,7 @@ fn an_automatic_context_is_lowered_once_when_memory_runs_out() {
 }
 
 #[test]
-fn gpus_that_were_not_chosen_are_listed_with_nothing_on_them() {
+fn unselected_gpus_are_listed_empty() {
     let plan = by(|_| Bytes::mib(300), &cards(&[8, 24, 12]), &ctx(2048));
     let ids: Vec<_> = plan.devices.iter().map(|device| device.id.as_str()).collect();
     assert_eq!(ids, ["GPU0", "GPU1", "GPU2", "CPU"]);

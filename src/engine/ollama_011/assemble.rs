@@ -1,4 +1,4 @@
-//! A plan from what was found out.
+//! Assembles a plan from the estimate.
 
 mod notes;
 
@@ -69,21 +69,21 @@ impl PlanInputs<'_> {
         self.machine.gpus.len()
     }
 
-    /// Layers are loaded on GPUs: some were placed there, and on a machine that shares its memory they do not exceed it.
+    /// Whether layers are loaded on GPUs: some were placed there, and unified memory is not exceeded.
     fn loads_on_gpus(&self) -> bool {
         self.picked.estimate.layers() > 0 && !self.exceeds_unified_memory()
     }
 
-    /// `llm/server.go`, `llamaServer.Load`: on Metal a model larger than all memory gets no GPU after all.
+    /// `llm/server.go`, `llamaServer.Load`: on Metal, a model larger than all memory gets no GPU.
     fn exceeds_unified_memory(&self) -> bool {
         let metal = self.picked.estimate.slots.first().is_some_and(|slot| slot.device.backend == Some(Backend::Metal));
         metal && self.picked.estimate.vram() > self.machine.ram.total.0
     }
 
     /// The device of a layer, as an index into the plan's devices.
-    fn home(&self, layer: usize) -> usize {
-        let home = self.picked.estimate.homes.get(layer).copied().flatten();
-        let slot = home.and_then(|index| self.picked.estimate.slots.get(index));
+    fn layer_device(&self, layer: usize) -> usize {
+        let slot = self.picked.estimate.slot_of.get(layer).copied().flatten();
+        let slot = slot.and_then(|index| self.picked.estimate.slots.get(index));
         slot.and_then(|slot| slot.device.gpu).filter(|_| self.loads_on_gpus()).unwrap_or_else(|| self.cpu())
     }
 
@@ -98,7 +98,7 @@ impl PlanInputs<'_> {
             let why = if self.exceeds_unified_memory() { None } else { self.picked.estimate.whys.get(index) };
             LayerPlan {
                 index,
-                device: self.home(index),
+                device: self.layer_device(index),
                 weights: Bytes(weights),
                 cache: Bytes(cache),
                 cache_term,
@@ -108,7 +108,7 @@ impl PlanInputs<'_> {
         .collect()
     }
 
-    /// A layer that fits in RAM, where RAM is counted like a GPU, is there because there is no GPU.
+    /// A layer that fits in RAM, where RAM is treated as a GPU, is there because there is no GPU.
     fn is_fitting(&self, why: &Why) -> bool {
         !matches!(why, Why::Fits { .. }) || self.loads_on_gpus()
     }
@@ -149,19 +149,19 @@ impl PlanInputs<'_> {
             }
         }
         if let Some(ram) = devices.last_mut() {
-            let beside = self.reserves_beside();
-            ram.reserves.extend(beside);
+            let others = self.reserves_outside_slots();
+            ram.reserves.extend(others);
         }
         devices
     }
 
-    /// What is counted in a slot beside its layers and the graph.
+    /// Bytes counted in a slot in addition to its layers and the graph.
     fn reserves(&self, index: Option<usize>, slot: &DeviceSlot) -> Vec<Reserve> {
         let (task, found) = (&self.task, &self.picked.estimate);
         let kept = if slot.usable { (slot.device.minimum, task.buffer()) } else { (0, 0) };
-        let with_output = found.homes.last().copied().flatten() == index;
+        let with_output = found.slot_of.last().copied().flatten() == index;
         let overhead = if slot.device.gpu.is_some() { task.overhead } else { 0 };
-        named([
+        nonzero([
             ("minimum memory", kept.0),
             ("one-layer buffer", kept.1),
             (OVERHEAD, overhead),
@@ -172,26 +172,26 @@ impl PlanInputs<'_> {
         ])
     }
 
-    /// What is counted beside the slots, and in them where they are not loaded after all.
-    fn reserves_beside(&self) -> Vec<Reserve> {
+    /// Bytes counted outside the slots, and those of slots that are not loaded.
+    fn reserves_outside_slots(&self) -> Vec<Reserve> {
         let (task, found) = (&self.task, &self.picked.estimate);
-        let beside = found.homes.last().is_none_or(Option::is_none);
+        let outside = found.slot_of.last().is_none_or(Option::is_none);
         let on_gpus = found.slots.iter().all(|slot| slot.device.gpu.is_some());
         let unused = if on_gpus && found.placed == 0 { found.in_slots } else { 0 };
-        named([
+        nonzero([
             ("projector weights", if found.first_usable.is_none() { task.projector } else { 0 }),
-            ("projector weights", if beside { task.vision_weights } else { 0 }),
-            ("projector graph", if beside { task.vision_graph } else { 0 }),
+            ("projector weights", if outside { task.vision_weights } else { 0 }),
+            ("projector graph", if outside { task.vision_graph } else { 0 }),
             ("blocks without tensors", self.missing(None)),
             ("reserved on GPUs without layers", unused),
         ])
     }
 
-    /// What is counted in a slot, or beside them, for blocks without tensors.
+    /// Bytes counted for blocks without tensors in a slot, or outside.
     fn missing(&self, slot: Option<usize>) -> u64 {
         let found = &self.picked.estimate;
-        let all = self.task.blocks.iter().zip(&found.counted).zip(&found.homes);
-        all.filter(|((block, _), home)| block.weights.is_none() && **home == slot)
+        let all = self.task.blocks.iter().zip(&found.counted).zip(&found.slot_of);
+        all.filter(|((block, _), of)| block.weights.is_none() && **of == slot)
             .fold(0, |sum, ((_, &counted), _)| sum.wrapping_add(counted))
     }
 
@@ -230,8 +230,8 @@ impl PlanInputs<'_> {
 
 const OVERHEAD: &str = "GPU overhead";
 
-/// Those that are not zero.
-fn named<const N: usize>(parts: [(&'static str, u64); N]) -> Vec<Reserve> {
+/// Reserves that are not zero.
+fn nonzero<const N: usize>(parts: [(&'static str, u64); N]) -> Vec<Reserve> {
     parts
         .into_iter()
         .filter(|&(_, bytes)| bytes > 0)

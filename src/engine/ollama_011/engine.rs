@@ -1,8 +1,8 @@
-//! This engine among the others.
+//! The [`Engine`] implementation.
 
 use super::facts::FACTS;
 use super::{ArchitectureTraits, RELEASE, bytes_per_element};
-use crate::engine::admission::{Admission, whole};
+use crate::engine::admission::{Admission, requiring_full};
 use crate::engine::facts::EngineFacts;
 use crate::engine::graph_size::ModelFacts;
 use crate::engine::graph_size::formulas::{ModelTraits, PlanFormulas};
@@ -30,9 +30,9 @@ impl Engine for Ollama011 {
     }
 
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
-        let plan = self.plan(model, machine, &whole(settings))?;
-        let objection = ollama_011::eviction_reason(model, &local_gpus_only(machine), settings, &plan)?;
-        Ok(objection.unwrap_or_else(|| Admission::welcome(plan)))
+        let plan = self.plan(model, machine, &requiring_full(settings))?;
+        let eviction = ollama_011::eviction_reason(model, &local_gpus_only(machine), settings, &plan)?;
+        Ok(eviction.unwrap_or_else(|| Admission::load(plan)))
     }
 
     fn formulas(&self, model: &Model, plan: &Plan) -> Result<Option<PlanFormulas>, EngineError> {

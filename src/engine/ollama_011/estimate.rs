@@ -1,4 +1,4 @@
-//! How many layers a set of GPUs holds: from the last block to the first, GPU by GPU in turn.
+//! The number of layers that a set of GPUs holds: blocks from last to first, GPUs in turn.
 //!
 //! Source: `llm/memory.go`, `estimateGPULayers`, Ollama, August 2025. Arithmetic on bytes wraps as Go's does.
 
@@ -7,66 +7,66 @@ use crate::machine::{Backend, Machine};
 use crate::plan::Why;
 use crate::units::Bytes;
 
-/// A block's bytes; none where it has no tensors.
+/// A block's bytes; no weights if it has no tensors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BlockBytes {
     pub weights: Option<u64>,
     pub cache: u64,
 }
 
-/// What is to be placed.
+/// The input of the estimate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EstimateTask {
     pub blocks: Vec<BlockBytes>,
     /// Weights of the output layer.
     pub output: u64,
-    /// Weights of the vision part, which go where the output layer goes.
+    /// Weights of the vision part, which is placed with the output layer.
     pub vision_weights: u64,
     /// Its graph.
     pub vision_graph: u64,
-    /// Weights of a separate projector, which the first GPU with room takes.
+    /// Weights of a separate projector, placed on the first GPU with enough memory.
     pub projector: u64,
     /// Kept free on every GPU.
     pub overhead: u64,
-    /// The graph when some layer is in RAM.
+    /// The graph if some layers are in RAM.
     pub partial: u64,
-    /// The graph when every layer is on GPUs.
+    /// The graph if all layers are on GPUs.
     pub full: u64,
-    /// Layers asked onto GPUs; none where the engine chooses.
+    /// Requested layers on GPUs; none if the engine chooses.
     pub requested: Option<usize>,
 }
 
 impl EstimateTask {
-    /// One layer kept free as a buffer: the first block, or its cache alone where it has no tensors.
+    /// One layer reserved as a buffer: the first block, or only its cache if it has no tensors.
     pub fn buffer(&self) -> u64 {
         self.blocks.first().map_or(0, |block| block.weights.unwrap_or(0).wrapping_add(block.cache))
     }
 
-    /// The output layer and what goes with it.
+    /// The output layer, including the vision part.
     fn last_layer(&self) -> u64 {
         self.output.wrapping_add(self.vision_weights).wrapping_add(self.vision_graph)
     }
 
-    /// All layers, the output layer counted.
+    /// All layers, including the output layer.
     pub fn layer_count(&self) -> usize {
         self.blocks.len() + 1
     }
 }
 
-/// A GPU, or RAM where there is none: it is counted in the same way.
+/// A GPU, or RAM on a machine without GPUs, which is counted in the same way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct EstimateDevice {
-    /// Its index in the machine; none for RAM.
+    /// Index in the machine; none for RAM.
     pub gpu: Option<usize>,
-    /// The library behind it; none for RAM.
+    /// The library; none for RAM.
     pub backend: Option<Backend>,
     pub free: u64,
-    /// What the engine takes away before it gives layers to it.
+    /// Subtracted before layers are placed.
     pub minimum: u64,
 }
 
 impl EstimateDevice {
-    /// The GPUs of `machine`, or RAM where it has none.
+    /// The GPUs of `machine`, or RAM if it has none.
     pub fn all_of(machine: &Machine) -> Vec<Self> {
         if machine.gpus.is_empty() {
             return vec![Self { gpu: None, backend: None, free: machine.ram.free.0, minimum: 0 }];
@@ -81,44 +81,44 @@ impl EstimateDevice {
     }
 }
 
-/// One device, filled.
+/// A device with its layers.
 #[derive(Clone, Debug)]
 pub(super) struct DeviceSlot {
     pub device: EstimateDevice,
-    /// It has room for what is kept back and two layers at least.
+    /// Whether it has memory for the reserves and at least two layers.
     pub usable: bool,
     /// Layers on it.
     pub layers: usize,
-    /// Bytes counted on it: what is kept back, layers and, at the end, the graph.
+    /// Bytes counted: reserves, layers and finally the graph.
     pub size: u64,
 }
 
-/// Where the layers went.
+/// The result of the estimate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryEstimate {
     pub slots: Vec<DeviceSlot>,
-    /// Index into `slots` for each block, then the output layer.
-    pub homes: Vec<Option<usize>>,
-    /// Why each is there.
+    /// For each block and then the output layer, its index into `slots`.
+    pub slot_of: Vec<Option<usize>>,
+    /// The reason of each.
     pub whys: Vec<Why>,
-    /// What is counted for each block; one without tensors counts as much as the one placed before it.
+    /// Bytes counted for each block; one without tensors counts like the one placed before.
     pub counted: Vec<u64>,
-    /// The slot that takes a separate projector.
+    /// The slot of a separate projector.
     pub first_usable: Option<usize>,
     /// Layers in all slots.
     pub placed: usize,
-    /// The full graph is in force.
+    /// Whether the full graph is used.
     pub full_graph: bool,
-    /// The graph in force.
+    /// The graph that is used.
     pub graph: u64,
-    /// Bytes in all slots together.
+    /// Bytes in all slots.
     pub in_slots: u64,
-    /// Bytes beside them.
+    /// Bytes outside the slots.
     pub overflow: u64,
 }
 
 impl MemoryEstimate {
-    /// Layers on GPUs; RAM does not count.
+    /// Layers on GPUs, without RAM.
     pub fn layers(&self) -> usize {
         if self.slots.iter().any(|slot| slot.device.gpu.is_none()) { 0 } else { self.placed }
     }
@@ -128,29 +128,29 @@ impl MemoryEstimate {
         if self.layers() == 0 { 0 } else { self.in_slots }
     }
 
-    /// Every byte that it counts.
+    /// All bytes counted.
     pub fn total(&self) -> u64 {
         self.in_slots.wrapping_add(self.overflow)
     }
 }
 
-/// The estimate for `devices`, which share one library.
+/// The estimate for `devices`, which use the same library.
 pub(super) fn estimate(task: &EstimateTask, devices: &[EstimateDevice]) -> MemoryEstimate {
     let (partial, full) = graphs(task, devices);
-    let mut filling = EstimateRun {
+    let mut run = EstimateRun {
         task,
         graph: partial.max(full),
         open: Vec::with_capacity(devices.len()),
         given_up: None,
         found: MemoryEstimate::default(),
     };
-    filling.prepare(devices);
-    filling.blocks();
-    filling.output();
-    filling.finish(partial, full)
+    run.prepare(devices);
+    run.blocks();
+    run.output();
+    run.finish(partial, full)
 }
 
-/// Metal splits at no cost; several GPUs always take the partial size.
+/// Partial and full graph. Metal splits at no cost; several GPUs always use the partial size.
 fn graphs(task: &EstimateTask, devices: &[EstimateDevice]) -> (u64, u64) {
     if devices.first().is_some_and(|device| device.backend.is_some_and(|backend| backend::of(backend).partial_is_full))
     {
@@ -164,25 +164,25 @@ fn graphs(task: &EstimateTask, devices: &[EstimateDevice]) -> (u64, u64) {
 
 struct EstimateRun<'t> {
     task: &'t EstimateTask,
-    /// The larger graph, for which room is kept.
+    /// The larger graph, which is reserved.
     graph: u64,
-    /// Slots that are still being filled.
+    /// Slots that are not full yet.
     open: Vec<usize>,
-    /// The slot that was given up last, and the block that had no room there.
+    /// The last slot that was full, and the block that did not fit there.
     given_up: Option<(usize, usize)>,
     found: MemoryEstimate,
 }
 
 impl EstimateRun<'_> {
-    /// A device without room for two layers beside all that is kept back is left out.
+    /// Leaves out devices without memory for two layers after reserves.
     fn prepare(&mut self, devices: &[EstimateDevice]) {
         let buffer = self.task.buffer();
         for (index, &device) in devices.iter().enumerate() {
             let projector = if self.open.is_empty() { self.task.projector } else { 0 };
-            let least = [projector, self.graph, device.minimum, buffer.wrapping_mul(2)]
+            let minimum = [projector, self.graph, device.minimum, buffer.wrapping_mul(2)]
                 .into_iter()
                 .fold(self.task.overhead, u64::wrapping_add);
-            let usable = device.free >= least;
+            let usable = device.free >= minimum;
             let mut size = 0;
             if usable {
                 size = device.minimum.wrapping_add(buffer).wrapping_add(projector);
@@ -198,7 +198,7 @@ impl EstimateRun<'_> {
 
     fn blocks(&mut self) {
         let count = self.task.blocks.len();
-        self.found.homes = vec![None; count + 1];
+        self.found.slot_of = vec![None; count + 1];
         self.found.whys = vec![Why::NotAskedFor; count + 1];
         self.found.counted = vec![0; count];
         let mut size = self.task.buffer();
@@ -210,15 +210,15 @@ impl EstimateRun<'_> {
                 *counted = size;
             }
             let enough = self.enough();
-            let (home, why) = if enough { (None, Why::NotAskedFor) } else { self.place(index, size) };
-            if home.is_none() {
+            let (slot, why) = if enough { (None, Why::NotAskedFor) } else { self.place(index, size) };
+            if slot.is_none() {
                 self.found.overflow = self.found.overflow.wrapping_add(size);
             }
-            self.set(index, home, why);
+            self.set(index, slot, why);
         }
     }
 
-    /// The open slots in turn, beginning with the block's own; one without room is given up for good.
+    /// Tries the open slots in turn, starting with the block's own; one without enough memory is closed.
     fn place(&mut self, block: usize, size: u64) -> (Option<usize>, Why) {
         if self.open.is_empty() {
             return (None, self.why_closed(size));
@@ -239,7 +239,7 @@ impl EstimateRun<'_> {
         (None, self.no_room(size, refused))
     }
 
-    /// The output layer: like a block, but nothing is given up any more.
+    /// Places the output layer like a block, but without closing slots.
     fn output(&mut self) {
         let (size, at) = (self.task.last_layer(), self.task.blocks.len());
         self.found.full_graph = self.found.placed >= at;
@@ -247,7 +247,7 @@ impl EstimateRun<'_> {
             self.set(at, None, Why::Nothing);
             return;
         }
-        let mut home = None;
+        let mut slot = None;
         let mut why = Why::NotAskedFor;
         if !self.enough() {
             let mut refused = None;
@@ -256,13 +256,13 @@ impl EstimateRun<'_> {
                 let (fits, room) = self.room(index, size);
                 if fits {
                     self.put(index, size);
-                    home = Some(index);
+                    slot = Some(index);
                     refused = Some((index, room));
                     break;
                 }
                 refused = Some((index, room));
             }
-            why = match (home, refused) {
+            why = match (slot, refused) {
                 (Some(_), Some((_, room))) => Why::Fits { needed: Bytes(size), room },
                 (_, None) => self.why_closed(size),
                 (None, refused) => self.no_room(size, refused),
@@ -272,7 +272,7 @@ impl EstimateRun<'_> {
             self.found.full_graph = false;
             self.found.overflow = self.found.overflow.wrapping_add(size);
         }
-        self.set(at, home, why);
+        self.set(at, slot, why);
     }
 
     fn finish(mut self, partial: u64, full: u64) -> MemoryEstimate {
@@ -286,7 +286,7 @@ impl EstimateRun<'_> {
         self.found
     }
 
-    /// As many layers are placed as were asked for.
+    /// Whether as many layers are placed as requested.
     fn enough(&self) -> bool {
         self.task.requested.is_some_and(|requested| self.found.placed >= requested)
     }
@@ -306,9 +306,9 @@ impl EstimateRun<'_> {
         }
     }
 
-    fn set(&mut self, layer: usize, home: Option<usize>, why: Why) {
-        if let (Some(place), Some(reason)) = (self.found.homes.get_mut(layer), self.found.whys.get_mut(layer)) {
-            *place = home;
+    fn set(&mut self, layer: usize, slot: Option<usize>, why: Why) {
+        if let (Some(place), Some(reason)) = (self.found.slot_of.get_mut(layer), self.found.whys.get_mut(layer)) {
+            *place = slot;
             *reason = why;
         }
     }
@@ -321,13 +321,13 @@ impl EstimateRun<'_> {
         }
     }
 
-    /// Why nothing is tried any more.
+    /// Why no slot is open.
     fn why_closed(&self, size: u64) -> Why {
         let gpu = |index: usize| self.found.slots.get(index).and_then(|slot| slot.device.gpu);
         if let Some((index, layer)) = self.given_up {
             return gpu(index).map_or(Why::NoGpu, |device| Why::GivenUp { device, layer });
         }
-        // none was usable: the roomiest lacks room for a buffer and a layer as large as the first
+        // no slot was usable: the one with the most memory lacks room for a buffer and a layer as large as the first
         let left = |slot: &DeviceSlot| {
             let kept = [self.graph, slot.device.minimum, self.task.buffer(), self.task.projector]
                 .into_iter()

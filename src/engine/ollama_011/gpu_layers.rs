@@ -1,10 +1,10 @@
-//! Which layers the runner then loads where: one run for each GPU, in proportion to the estimate's counts.
+//! The layers that the runner loads on each GPU: one range per GPU, in proportion to the estimate's counts.
 //! Source: `llm/server.go`, `createGPULayers`, Ollama, August 2025.
 
 use std::ops::Range;
 
-/// A run of layers for each of `split`'s GPUs; together they are the last `count` blocks, and the output layer too where
-/// `count` exceeds the blocks. Shares are compared in float32, as the real program does.
+/// A range of layers for each GPU in `split`; together they are the last `count` blocks, plus the output layer if
+/// `count` exceeds the blocks. Shares are compared in float32, as in Ollama.
 pub(super) fn gpu_layer_ranges(split: &[usize], blocks: usize, count: usize) -> Vec<Range<usize>> {
     let all: usize = split.iter().sum();
     let start = blocks.saturating_sub(count);
@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gpu_gets_one_run() {
+    fn each_gpu_gets_one_range() {
         assert_eq!(ends(&[33], 32, 33), [(0, 33)]);
         assert_eq!(ends(&[17, 16], 32, 33), [(0, 17), (17, 33)]);
         assert_eq!(ends(&[5, 0, 5], 32, 10), [(22, 27), (27, 27), (27, 32)]);
@@ -42,12 +42,12 @@ mod tests {
     #[test]
     fn the_output_layer_is_loaded_only_with_every_block() {
         assert_eq!(ends(&[21], 32, 21), [(11, 32)]);
-        // more than there are
+        // more than the model has
         assert_eq!(ends(&[3], 4, 999), [(0, 5)]);
     }
 
     #[test]
-    fn nothing_is_loaded_where_nothing_was_placed() {
+    fn gpus_without_layers_get_an_empty_range() {
         assert_eq!(ends(&[0, 0], 32, 10), [(22, 22), (22, 22)]);
         assert!(ends(&[], 32, 10).is_empty());
     }

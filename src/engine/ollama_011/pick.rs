@@ -1,21 +1,22 @@
-//! Which GPUs a model is estimated for: as few of one library as hold all of it, else the library that holds most.
+//! The GPUs used by the estimate: as few of one library as hold the whole model, else those of the library that holds
+//! the most.
 //! Source: `llm/memory.go`, `pickBestFullFitByLibrary`, `pickBestPartialFitByLibrary` and `PredictServerFit`, Ollama,
 //! August 2025.
 
 use super::estimate::{EstimateDevice, EstimateTask, MemoryEstimate, estimate};
 
-/// The estimate that counts.
+/// The chosen estimate.
 pub(super) struct PickedGpus {
     pub estimate: MemoryEstimate,
-    /// Not everything that was asked for is on GPUs, and anything less is refused.
+    /// Not all requested layers are on GPUs, and anything less is refused.
     pub refused: bool,
 }
 
-/// Picks among `devices`, of which there is at least one.
+/// Picks among `devices`, which are not empty.
 pub(super) fn pick(task: &EstimateTask, devices: &[EstimateDevice], spread: bool, require_full: bool) -> PickedGpus {
     let mut last_tried = None;
     for mut group in by_library(devices) {
-        // most free first; equals stay in the machine's order
+        // most free memory first; a stable sort
         group.sort_by_key(|device| std::cmp::Reverse(device.free));
         let first = if spread { group.len() } else { 1 };
         for count in first..=group.len() {
@@ -29,11 +30,11 @@ pub(super) fn pick(task: &EstimateTask, devices: &[EstimateDevice], spread: bool
     if require_full {
         return PickedGpus { estimate: last_tried.unwrap_or_default(), refused: true };
     }
-    PickedGpus { estimate: most(task, devices), refused: false }
+    PickedGpus { estimate: most_bytes(task, devices), refused: false }
 }
 
-/// The library whose GPUs together take most bytes; the first where none takes any.
-fn most(task: &EstimateTask, devices: &[EstimateDevice]) -> MemoryEstimate {
+/// The estimate for the library with the most bytes on GPUs; the first of equals.
+fn most_bytes(task: &EstimateTask, devices: &[EstimateDevice]) -> MemoryEstimate {
     let mut best: Option<MemoryEstimate> = None;
     for group in by_library(devices) {
         let found = estimate(task, &group);
@@ -44,7 +45,7 @@ fn most(task: &EstimateTask, devices: &[EstimateDevice]) -> MemoryEstimate {
     best.unwrap_or_default()
 }
 
-/// Whether everything that was asked for fits on the GPUs of one library, and what it or the last library takes.
+/// Whether the requested layers fit on the GPUs of one library, and the bytes on it, or on the last library.
 pub(super) fn predict(task: &EstimateTask, devices: &[EstimateDevice]) -> (bool, u64) {
     let mut vram = 0;
     for group in by_library(devices) {
@@ -62,7 +63,7 @@ fn is_enough(task: &EstimateTask, found: &MemoryEstimate) -> bool {
     layers > 0 && layers >= task.requested.unwrap_or(task.layer_count())
 }
 
-/// Groups by library, in the order in which each first appears.
+/// Devices by library, in order of first appearance.
 fn by_library(devices: &[EstimateDevice]) -> Vec<Vec<EstimateDevice>> {
     let mut groups: Vec<Vec<EstimateDevice>> = Vec::new();
     for &device in devices {

@@ -1,4 +1,4 @@
-//! The knobs in effect: what Ollama up to 0.11 makes of a request before it plans.
+//! The settings in effect, by the rules that Ollama up to 0.11 applies before it plans.
 //! Source: `server/routes.go`, `server/sched.go`, `llm/server.go` and `llm/memory.go`, Ollama, August 2025.
 
 use super::super::backend;
@@ -15,7 +15,7 @@ const RELEASE: OllamaRelease = OllamaRelease::August2025;
 
 /// `envconfig.ContextLength`
 const DEFAULT_CONTEXT: u64 = 4096;
-/// The least context of gpt-oss, on machines with [`HIGH_VRAM`].
+/// Minimum context of gpt-oss on machines with [`HIGH_VRAM`].
 const GPT_OSS_CONTEXT: u64 = 8192;
 /// `lowVRAMThreshold`
 const HIGH_VRAM: Bytes = Bytes::gib(20);
@@ -29,12 +29,12 @@ pub(super) fn resolve_settings(
     let mut notes = Vec::new();
     let mut wanted = RequestedSizes::of(settings, model, RELEASE, || DEFAULT_CONTEXT)?;
     if !settings.raw {
-        wanted.ctx = more_for_gpt_oss(wanted.ctx, model, machine, settings.gpu_overhead, &mut notes);
+        wanted.ctx = raise_for_gpt_oss(wanted.ctx, model, machine, settings.gpu_overhead, &mut notes);
         let vision = traits.vision || settings.projector > Bytes::ZERO;
         wanted.ctx = request::context_in_bounds(wanted.ctx, model, RELEASE, vision, &mut notes);
         wanted.parallel = request::sequences(wanted.parallel, traits.one_sequence, traits.embedding, &mut notes);
     }
-    // the estimate itself does this, so raw settings do not change it
+    // part of the estimate itself, so raw settings do not change it
     wanted.batch = request::batch_within(wanted.batch, wanted.ctx, &mut notes);
     let requested = request::layers_on_gpus(settings.gpu_layers, model);
     let gpus = request::considers_gpus(requested, settings, machine, &mut notes);
@@ -49,8 +49,8 @@ pub(super) fn resolve_settings(
     Ok(ResolvedSettings { settings, requested, gpus, notes })
 }
 
-/// gpt-oss gets a larger context than was asked for where all GPUs together have much memory.
-fn more_for_gpt_oss(ctx: u64, model: &Model, machine: &Machine, overhead: Bytes, notes: &mut Vec<String>) -> u64 {
+/// gpt-oss gets a larger context than requested if the GPUs have enough memory in total.
+fn raise_for_gpt_oss(ctx: u64, model: &Model, machine: &Machine, overhead: Bytes, notes: &mut Vec<String>) -> u64 {
     let gpt_oss = matches!(model.architecture.as_str(), "gptoss" | "gpt-oss");
     if !gpt_oss || request::total_vram(machine, overhead) < HIGH_VRAM || ctx >= GPT_OSS_CONTEXT {
         return ctx;
@@ -62,7 +62,7 @@ fn more_for_gpt_oss(ctx: u64, model: &Model, machine: &Machine, overhead: Bytes,
     GPT_OSS_CONTEXT
 }
 
-/// Off unless asked for; every GPU of the machine and the model must support it.
+/// Off unless requested; all GPUs and the model must support it.
 fn flash_attention(traits: ArchitectureTraits, gpus: &[Gpu], asked: FlashAttn, notes: &mut Vec<String>) -> FlashAttn {
     if asked != FlashAttn::On {
         return FlashAttn::Off;

@@ -1,26 +1,26 @@
-//! What Ollama up to 0.11 knows of architectures.
+//! Traits of architectures in Ollama up to 0.11.
 //! Source: `fs/ggml/ggml.go` and `server/sched.go`, Ollama, August 2025.
 
 use super::super::graph_size::{Letter, ModelFacts, OllamaKeys};
 use crate::model::Model;
 use crate::settings::CacheType;
 
-/// Architectures that only Ollama's own engine runs; the others run in the llama.cpp of its time.
+/// Architectures that Ollama runs in its own engine; it runs the others in its llama.cpp runner.
 const OWN_ENGINE: [&str; 8] = ["gemma3", "gemma3n", "gpt-oss", "gptoss", "llama4", "mistral3", "mllama", "qwen25vl"];
 
-/// What the engine's rules ask of a model.
+/// The traits of a model that matter to the engine's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "answers to independent questions")]
 pub struct ArchitectureTraits {
-    /// It turns text into embeddings and completes nothing.
+    /// An embedding model without text generation.
     pub embedding: bool,
-    /// It sees images by itself, without a separate projector.
+    /// It has a built-in vision part, not a separate projector.
     pub vision: bool,
     /// It runs in Ollama's own engine.
     pub own_engine: bool,
     /// It can use flash attention.
     pub supports_flash: bool,
-    /// It serves one sequence at a time, whatever is asked.
+    /// It serves one sequence at a time, whatever is requested.
     pub one_sequence: bool,
 }
 
@@ -40,7 +40,7 @@ impl ArchitectureTraits {
     }
 }
 
-/// Bytes per element of a cache, as `GraphSize` counts them: `kvCacheBytesPerElement`, `fs/ggml/ggml.go`.
+/// Bytes per element of a cache as in `GraphSize`: `kvCacheBytesPerElement`, `fs/ggml/ggml.go`.
 pub const fn bytes_per_element(ty: CacheType) -> f64 {
     match ty {
         CacheType::Q8_0 => 1.0,

@@ -1,4 +1,4 @@
-//! A plan from what was found out.
+//! Assembles a plan from the layout.
 
 use std::sync::Arc;
 
@@ -71,9 +71,9 @@ impl PlanInputs<'_> {
         let mut room = self.layout.room.clone();
         let count = self.layers.both.len();
         let mut layers = Vec::with_capacity(count);
-        let mut in_the_way = None;
+        let mut blocker = None;
         let no_cache = Arc::new(Term::nothing("no cache"));
-        // from the last to the first, as they were placed
+        // from last to first, in the order of placement
         for index in (0..count).rev() {
             let at = |list: &[u64]| list.get(index).copied().unwrap_or(0);
             let needed = at(&self.layers.both);
@@ -87,10 +87,10 @@ impl PlanInputs<'_> {
                     let forced = self.layout.requested.is_some() && needed > left;
                     if forced { Why::AskedFor } else { Why::Fits { needed: Bytes(needed), room: Bytes(left) } }
                 }
-                None => self.why_in_ram(index, needed, &room, in_the_way),
+                None => self.why_in_ram(index, needed, &room, blocker),
             };
             if let Why::NoRoom { .. } = why {
-                in_the_way.get_or_insert(index);
+                blocker.get_or_insert(index);
             }
             layers.push(LayerPlan {
                 index,
@@ -105,18 +105,18 @@ impl PlanInputs<'_> {
         layers
     }
 
-    /// `in_the_way` is the first layer that had no room.
-    fn why_in_ram(&self, index: usize, needed: u64, room: &[u64], in_the_way: Option<usize>) -> Why {
+    /// `blocker` is the first layer that did not fit.
+    fn why_in_ram(&self, index: usize, needed: u64, room: &[u64], blocker: Option<usize>) -> Why {
         let count = self.layers.both.len();
         let Some(requested) = self.layout.requested else {
-            // where nothing is placed, an output layer that has no room either is itself in the way
+            // if nothing is placed, an output layer that does not fit either is its own reason
             let has_room = self.layout.offloaded() > 0 || room.iter().any(|room| needed <= *room);
             if index + 1 == count && self.layout.without_output && has_room {
                 return Why::OutputDropped;
             }
-            return self.no_room(needed, room, in_the_way);
+            return self.no_room(needed, room, blocker);
         };
-        // counted from the last block back, because the output layer stays unless everything was asked for
+        // counted from the last block, because the output layer stays in RAM unless all layers were requested
         if requested == 0 && !self.machine.gpus.is_empty() {
             Why::NotAskedFor
         } else if self.layout.room.is_empty() {
@@ -126,16 +126,16 @@ impl PlanInputs<'_> {
         } else if index + 1 == count {
             Why::OutputDropped
         } else {
-            self.no_room(needed, room, in_the_way)
+            self.no_room(needed, room, blocker)
         }
     }
 
-    fn no_room(&self, needed: u64, room: &[u64], in_the_way: Option<usize>) -> Why {
+    fn no_room(&self, needed: u64, room: &[u64], blocker: Option<usize>) -> Why {
         let roomiest = || (0..room.len()).max_by_key(|&gpu| room.get(gpu));
         let Some(device) = self.layout.gave_up_on.or_else(roomiest) else { return Why::NoGpu };
         let room = room.get(device).copied().unwrap_or(0);
-        match in_the_way {
-            // a smaller layer is not tried after one that was too large
+        match blocker {
+            // a smaller layer is not tried after one that did not fit
             Some(layer) if needed <= room => Why::GivenUp { device, layer },
             _ => Why::NoRoom { needed: Bytes(needed), room: Bytes(room), device },
         }
@@ -171,7 +171,7 @@ impl PlanInputs<'_> {
         devices
     }
 
-    /// What is reserved while layers are placed.
+    /// The size reserved while layers are placed.
     fn larger_graph(&self) -> Bytes {
         self.sizes.partial.bytes.max(self.sizes.full.bytes)
     }

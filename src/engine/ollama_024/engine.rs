@@ -1,8 +1,8 @@
-//! This engine among the others.
+//! The [`Engine`] implementation.
 
 use super::facts::FACTS;
 use super::{ArchitectureTraits, bytes_per_element};
-use crate::engine::admission::{Admission, whole};
+use crate::engine::admission::{Admission, requiring_full};
 use crate::engine::facts::EngineFacts;
 use crate::engine::graph_size::formulas::{ModelTraits, PlanFormulas};
 use crate::engine::graph_size::{ModelFacts, OllamaRelease};
@@ -30,8 +30,8 @@ impl Engine for Ollama024 {
     }
 
     fn admit(&self, model: &PreparedModel, machine: &Machine, settings: &Settings) -> Result<Admission, EngineError> {
-        let plan = self.plan(model, machine, &whole(settings))?;
-        Ok(plan.refusal.clone().map_or_else(|| Admission::welcome(plan), Admission::EvictOne))
+        let plan = self.plan(model, machine, &requiring_full(settings))?;
+        Ok(plan.refusal.clone().map_or_else(|| Admission::load(plan), Admission::EvictOne))
     }
 
     fn formulas(&self, model: &Model, plan: &Plan) -> Result<Option<PlanFormulas>, EngineError> {

@@ -1,11 +1,11 @@
-//! Facts about this engine.
+//! Facts about Ollama up to 0.24.
 
 use crate::engine::facts::{EngineFacts, ReserveSetting};
 use crate::engine::knobs::KnobCondition;
 use crate::settings::Flag;
 use crate::settings::knob::Knob;
 
-/// Facts about it. Most models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
+/// The facts. Maximum number of loaded models: `server/sched.go`, `defaultModelsPerGPU`, Ollama, May 2026.
 pub const FACTS: EngineFacts = EngineFacts {
     releases: &[],
     offered_knobs: &[

@@ -1,4 +1,4 @@
-//! The knobs in effect: what Ollama up to 0.24 makes of a request before it plans.
+//! The settings in effect, by the rules that Ollama up to 0.24 applies before it plans.
 //! Source: `server/routes.go`, `server/sched.go` and `llm/server.go`, Ollama, May 2026.
 
 use super::super::backend;
@@ -46,7 +46,7 @@ pub(super) fn resolve_settings(
     Ok(ResolvedSettings { settings, requested, gpus, notes })
 }
 
-/// Flash attention as the engine sets it. Its own engine knows on and off; the other also leaves it open.
+/// Flash attention as Ollama sets it. Its own engine has on and off; the llama.cpp runner also has auto.
 fn flash_attention(
     model: &Model,
     traits: ArchitectureTraits,

@@ -1,4 +1,4 @@
-//! What Ollama up to 0.24 knows of architectures.
+//! Traits of architectures in Ollama up to 0.24.
 //! Source: `fs/ggml/ggml.go` and `server/sched.go`, Ollama, May 2026.
 
 use super::super::graph_size::{Letter, ModelFacts, OllamaKeys};
@@ -6,7 +6,7 @@ use super::super::request::ONE_SEQUENCE;
 use crate::model::Model;
 use crate::settings::CacheType;
 
-/// Architectures that only Ollama's own engine runs; the others run in the llama.cpp of its time.
+/// Architectures that Ollama runs in its own engine; it runs the others in its llama.cpp runner.
 const OWN_ENGINE: [&str; 29] = [
     "bert",
     "deepseek2",
@@ -39,7 +39,7 @@ const OWN_ENGINE: [&str; 29] = [
     "qwen3vlmoe",
 ];
 
-/// Architectures that use flash attention unless told otherwise.
+/// Architectures with flash attention by default.
 const FLASH_BY_DEFAULT: [&str; 21] = [
     "bert",
     "gemma3",
@@ -64,21 +64,21 @@ const FLASH_BY_DEFAULT: [&str; 21] = [
     "qwen3vlmoe",
 ];
 
-/// What the engine's rules ask of a model.
+/// The traits of a model that matter to the engine's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "answers to independent questions")]
 pub struct ArchitectureTraits {
-    /// It turns text into embeddings and completes nothing.
+    /// An embedding model without text generation.
     pub embedding: bool,
-    /// It sees images.
+    /// It has a built-in vision part.
     pub vision: bool,
     /// It runs in Ollama's own engine.
     pub own_engine: bool,
     /// It can use flash attention.
     pub supports_flash: bool,
-    /// It uses flash attention unless told otherwise.
+    /// It uses flash attention by default.
     pub flash_by_default: bool,
-    /// It serves one sequence at a time, whatever is asked.
+    /// It serves one sequence at a time, whatever is requested.
     pub one_sequence: bool,
 }
 
@@ -105,7 +105,7 @@ impl ArchitectureTraits {
     }
 }
 
-/// Bytes per element of a cache, as `GraphSize` counts them: `kvCacheBytesPerElement`, `fs/ggml/ggml.go`.
+/// Bytes per element of a cache as in `GraphSize`: `kvCacheBytesPerElement`, `fs/ggml/ggml.go`.
 pub const fn bytes_per_element(ty: CacheType) -> f64 {
     match ty {
         CacheType::Q8_0 => 1.0,

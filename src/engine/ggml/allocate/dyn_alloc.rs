@@ -1,10 +1,10 @@
-//! The free blocks of one device: best fit, neighbours merge, the last block grows.
+//! The dynamic allocator of one device: best fit, adjacent free blocks merge, the last block grows.
 #![allow(clippy::cast_possible_wrap, reason = "as in ggml, where the difference of sizes wraps")]
 
-/// Buffers that one device's memory may be spread over (`GGML_VBUFFER_MAX_CHUNKS`, 0.1.161).
+/// Maximum number of chunks of one device (`GGML_VBUFFER_MAX_CHUNKS`, 0.1.161).
 const MAX_CHUNKS: usize = 16;
 
-/// A place in a device's buffers.
+/// A position in a device's buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Address {
     pub chunk: usize,
@@ -17,13 +17,13 @@ struct FreeBlock {
     size: u64,
 }
 
-/// One buffer: its free blocks by offset, and how far it was ever used.
+/// One buffer: its free blocks by offset, and its highest used offset.
 struct Chunk {
     free: Vec<FreeBlock>,
     used: u64,
 }
 
-/// A device's buffers.
+/// The buffers of one device.
 pub struct DynAlloc {
     alignment: u64,
     max_buffer: u64,
@@ -35,16 +35,17 @@ impl DynAlloc {
         Self { alignment, max_buffer: max_buffer.min(u64::MAX / 2), chunks: Vec::new() }
     }
 
-    /// Bytes that all buffers together must have.
+    /// Total size of all buffers.
     pub fn reserved(&self) -> u64 {
         self.chunks.iter().map(|chunk| chunk.used).sum()
     }
 
-    /// Takes `bytes` from the smallest block that is large enough; from the last, open one only if no other is.
+    /// Takes `bytes` from the smallest free block that is large enough; from a chunk's last (growing) block only if no
+    /// other fits.
     pub fn allocate(&mut self, bytes: u64) -> Address {
         let size = bytes.next_multiple_of(self.alignment);
         let (at, block) =
-            self.closed_block(size).or_else(|| self.open_block(size)).unwrap_or_else(|| self.new_chunk(size));
+            self.inner_block(size).or_else(|| self.last_block(size)).unwrap_or_else(|| self.new_chunk(size));
         let chunk = &mut self.chunks[at];
         let address = Address { chunk: at, offset: chunk.free[block].offset };
         chunk.free[block].offset += size;
@@ -56,17 +57,17 @@ impl DynAlloc {
         address
     }
 
-    /// The smallest fitting block before the last one; of equals the last, and of several buffers the last that has any.
-    fn closed_block(&self, size: u64) -> Option<(usize, usize)> {
+    /// The smallest fitting block, last blocks excluded; the later of equals, and the last chunk that has one.
+    fn inner_block(&self, size: u64) -> Option<(usize, usize)> {
         self.chunks.iter().enumerate().rev().find_map(|(at, chunk)| {
-            let closed = chunk.free.len().saturating_sub(1);
-            let fitting = chunk.free[..closed].iter().enumerate().filter(|(_, block)| block.size >= size);
+            let inner = chunk.free.len().saturating_sub(1);
+            let fitting = chunk.free[..inner].iter().enumerate().filter(|(_, block)| block.size >= size);
             fitting.rev().min_by_key(|(_, block)| block.size).map(|(block, _)| (at, block))
         })
     }
 
-    /// The last block of a buffer: of several, the one that wastes least, or that must grow least.
-    fn open_block(&self, size: u64) -> Option<(usize, usize)> {
+    /// The last block of the chunk that wastes least or grows least.
+    fn last_block(&self, size: u64) -> Option<(usize, usize)> {
         let mut best = None;
         let mut best_reuse = i64::MIN;
         for (at, chunk) in self.chunks.iter().enumerate() {
@@ -81,22 +82,22 @@ impl DynAlloc {
         best
     }
 
-    /// A further buffer; the last one that is allowed has no end.
+    /// A further chunk; the last one allowed is unlimited.
     fn new_chunk(&mut self, size: u64) -> (usize, usize) {
         let size = if self.chunks.len() + 1 >= MAX_CHUNKS { u64::MAX / 2 } else { size.max(self.max_buffer) };
         self.chunks.push(Chunk { free: vec![FreeBlock { offset: 0, size }], used: 0 });
         (self.chunks.len() - 1, 0)
     }
 
-    /// Gives `bytes` back: to the first block that they touch, which may then touch its neighbour. (Empty tensors leave
-    /// empty blocks behind, which is why the order of these tests matters.)
+    /// Frees `bytes`: merges them into the first adjacent block, which may then merge with its neighbour. (Empty
+    /// tensors leave empty blocks behind, so the order of these tests matters.)
     pub fn free(&mut self, address: Address, bytes: u64) {
         let size = bytes.next_multiple_of(self.alignment);
         let (start, end) = (address.offset, address.offset + size);
         let free = &mut self.chunks[address.chunk].free;
         let touching = free.iter().position(|block| block.offset + block.size == start || block.offset == end);
         let Some(at) = touching else {
-            // not by bisection: a block may have grown past an empty one, and then the list is not quite in order
+            // no binary search: a block may have grown past an empty one, so the list is not always sorted
             let at = free.iter().position(|block| block.offset >= start).unwrap_or(free.len());
             free.insert(at, FreeBlock { offset: start, size });
             return;

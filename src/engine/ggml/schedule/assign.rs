@@ -1,4 +1,4 @@
-//! The first four passes: which device computes what.
+//! The first four passes: the device of every operation.
 
 use super::Scheduler;
 use crate::engine::ggml::backend::BackendProps;
@@ -6,8 +6,8 @@ use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Op, Tensor, TensorId};
 
 impl Scheduler<'_> {
-    /// Pass 1: what has its bytes already stays there, inputs are on the CPU, and an operation with weights goes where
-    /// they are, or to the first GPU that takes it over.
+    /// Pass 1: allocated tensors stay on their device, inputs go to the CPU, and an operation with weights goes to
+    /// their device, or to the first GPU that runs it with weights from RAM.
     pub(super) fn anchor(&self, graph: &Graph, places: &mut [BackendId]) {
         for &id in graph.leafs.iter().chain(&graph.nodes) {
             if places[id.index()] == NO_BACKEND {
@@ -17,35 +17,35 @@ impl Scheduler<'_> {
     }
 
     fn anchor_of(&self, graph: &Graph, tensor: &Tensor) -> BackendId {
-        if let Some(home) = Self::allocated(graph, tensor) {
-            return home;
+        if let Some(device) = Self::allocated(graph, tensor) {
+            return device;
         }
         if tensor.input {
             return self.cpu();
         }
-        // rope factors are too small to decide, and so are attention sinks
+        // rope factors are too small to decide the device, and so are attention sinks
         if tensor.op == Op::Rope || (tensor.op == Op::FlashAttn && !self.rules.sinks_decide) {
             return NO_BACKEND;
         }
         for source in graph.sources(tensor) {
-            let Buffer::Weights(home) = graph[source].buffer else { continue };
-            if home == self.cpu() && self.op_offload {
-                let takes = |gpu: &BackendProps| gpu.supports(tensor) && gpu.wants(tensor);
-                let taker = self.backends[..usize::from(home)].iter().position(takes);
-                return taker.map_or(home, |gpu| gpu as BackendId);
+            let Buffer::Weights(device) = graph[source].buffer else { continue };
+            if device == self.cpu() && self.op_offload {
+                let offloads = |gpu: &BackendProps| gpu.supports(tensor) && gpu.offloads(tensor);
+                let target = self.backends[..usize::from(device)].iter().position(offloads);
+                return target.map_or(device, |gpu| gpu as BackendId);
             }
-            return if self.can(home, tensor) { home } else { NO_BACKEND };
+            return if self.can(device, tensor) { device } else { NO_BACKEND };
         }
         NO_BACKEND
     }
 
-    /// Half of pass 2: what follows an operation and has no device joins it where its device can do that, except on the
-    /// device `stops_at`.
+    /// Pass 2, downwards: an unassigned operation gets the device of the one before it if that device supports it,
+    /// except for the device `stops_at`.
     pub(super) fn spread_down(&self, graph: &Graph, places: &mut [BackendId], stops_at: BackendId) {
         self.spread(graph, places, stops_at, graph.computed.iter());
     }
 
-    /// The other half: what comes before it.
+    /// Pass 2, upwards: from the operation after it.
     pub(super) fn spread_up(&self, graph: &Graph, places: &mut [BackendId], stops_at: BackendId) {
         self.spread(graph, places, stops_at, graph.computed.iter().rev());
     }
@@ -68,8 +68,8 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Pass 3: what is still nowhere goes to the device that can do it and read most of its operands. (Devices here never share
-    /// a kind of buffer, so nothing can be moved to a better one.)
+    /// Pass 3: an unassigned operation goes to the device that supports it and can read most of its operands. (Devices
+    /// here never share a buffer type, so no operation can be upgraded to a better one.)
     pub(super) fn best_fit(&self, graph: &Graph, places: &mut [BackendId]) {
         for &id in &graph.computed {
             let tensor = &graph[id];
@@ -87,14 +87,14 @@ impl Scheduler<'_> {
                     })
                     .count()
             };
-            // the first of the best
+            // the first of equals
             let able = (0..=self.cpu()).rev().filter(|place| self.can(*place, tensor));
             let best = able.max_by_key(|place| readable(*place));
             places[id.index()] = best.unwrap_or_else(|| self.cpu());
         }
     }
 
-    /// Pass 4: views are where their bytes are; operands that belong to nobody go to their first reader.
+    /// Pass 4: views go to the device of their tensor, unassigned operands to that of their first reader.
     pub(super) fn sources(&self, graph: &Graph, places: &mut [BackendId]) {
         for &id in &graph.nodes {
             let tensor = &graph[id];

@@ -1,14 +1,14 @@
-//! The fifth pass: cut the graph where the device changes, and copy what crosses.
+//! The fifth pass: cuts the graph where the device changes, and adds copies.
 
 use super::{PIPELINE_COPIES, Schedule, Scheduler, Split};
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{BackendId, Buffer, Op, Tensor, TensorId};
 
-/// The copies that exist: for every tensor and device, the first of them.
+/// The first copy of every tensor on every device.
 struct Copies {
     first: Vec<TensorId>,
     devices: usize,
-    /// Copies of each: several for a pipeline.
+    /// Copies per tensor: several in a pipeline.
     count: usize,
 }
 
@@ -19,7 +19,7 @@ impl Copies {
 }
 
 impl Scheduler<'_> {
-    /// Pass 5, and the order in which the allocator will walk.
+    /// Pass 5, and the order of the allocator's walk.
     pub(super) fn split(&self, graph: &mut Graph, schedule: &mut Schedule) {
         let devices = self.backends.len();
         let count = if self.pipeline { PIPELINE_COPIES } else { 1 };
@@ -30,10 +30,10 @@ impl Scheduler<'_> {
         for input in multiplied {
             schedule.multiply(input, graph);
         }
-        Self::order(graph, schedule, &mut copies);
+        Self::set_order(graph, schedule, &mut copies);
     }
 
-    /// Fills in the splits.
+    /// Cuts the graph into splits.
     fn cut(&self, graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies) {
         let first = graph.computed.first().map(|id| schedule.places[id.index()]);
         let mut split = Split { place: first.unwrap_or(self.cpu()), nodes: 0..0, inputs: 0..0 };
@@ -45,11 +45,12 @@ impl Scheduler<'_> {
             }
             let place = schedule.places[id.index()];
             let inputs = schedule.inputs.len() - split.inputs.start;
-            let mut crowded = || {
-                Self::brings_weights(graph, schedule, id, place)
-                    || (self.rules.most_inputs == Some(inputs) && Self::brings_more(graph, schedule, copies, id, place))
+            let mut needs_split = || {
+                Self::copies_weights(graph, schedule, id, place)
+                    || (self.rules.max_split_inputs == Some(inputs)
+                        && Self::needs_new_copy(graph, schedule, copies, id, place))
             };
-            if place != split.place || (inputs > 0 && crowded()) {
+            if place != split.place || (inputs > 0 && needs_split()) {
                 (split.nodes.end, split.inputs.end) = (node, schedule.inputs.len());
                 let next = Split { place, nodes: node..node, inputs: split.inputs.end..split.inputs.end };
                 schedule.splits.push(std::mem::replace(&mut split, next));
@@ -70,15 +71,15 @@ impl Scheduler<'_> {
         schedule.splits.push(split);
     }
 
-    /// Whether `id` needs weights from elsewhere: a new split lets them take the bytes of those brought before.
-    fn brings_weights(graph: &Graph, schedule: &Schedule, id: TensorId, place: BackendId) -> bool {
+    /// Whether `id` reads weights of another device: a new split lets their copies reuse the memory of earlier ones.
+    fn copies_weights(graph: &Graph, schedule: &Schedule, id: TensorId, place: BackendId) -> bool {
         graph.sources(&graph[id]).any(|source| {
             matches!(graph[source].buffer, Buffer::Weights(_)) && Self::is_away(graph, schedule, source, place)
         })
     }
 
     /// Whether `id` needs a copy that does not exist yet.
-    fn brings_more(graph: &Graph, schedule: &Schedule, copies: &mut Copies, id: TensorId, place: BackendId) -> bool {
+    fn needs_new_copy(graph: &Graph, schedule: &Schedule, copies: &mut Copies, id: TensorId, place: BackendId) -> bool {
         let mut sources = graph.sources(&graph[id]);
         sources.any(|source| !copies.of(source, place).is_some() && Self::is_away(graph, schedule, source, place))
     }
@@ -88,21 +89,21 @@ impl Scheduler<'_> {
         schedule.places[source.index()] != place && !Self::readable(graph, &schedule.places, source, place)
     }
 
-    /// Operations in order, before each split its copies: first a reader that keeps the original alive, then the copy.
-    fn order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies) {
+    /// The operations in order; before each split its copies, each after a no-op that keeps the original alive.
+    fn set_order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies) {
         let Schedule { places, splits, inputs, nodes, leafs, .. } = schedule;
         nodes.reserve(graph.nodes.len() + 2 * inputs.len());
         for split in &*splits {
             for &input in &inputs[split.inputs.clone()] {
                 let Tensor { ne, nb, .. } = graph[input];
-                let reader = graph.look(Op::None, input, ne, nb, [input]);
+                let reader = graph.compute_view(Op::None, input, ne, nb, [input]);
                 places.push(split.place);
                 nodes.push((reader, places[input.index()]));
                 nodes.push((*copies.of(input, split.place), split.place));
             }
             nodes.extend(graph.nodes[split.nodes.clone()].iter().map(|id| (*id, places[id.index()])));
         }
-        // a pipeline allocates what crosses before anything runs
+        // a pipeline allocates the copies before the graph runs
         let pipeline = copies.count > 1;
         for split in splits.iter().filter(|_| pipeline) {
             for &input in &inputs[split.inputs.clone()] {
@@ -113,14 +114,14 @@ impl Scheduler<'_> {
         leafs.extend(graph.leafs.iter().map(|id| (*id, places[id.index()])));
     }
 
-    /// Inputs of which a pipeline keeps several.
+    /// The inputs that a pipeline keeps several copies of.
     fn multiplied(&self, graph: &Graph) -> Vec<TensorId> {
         if self.rules.multiplies_unread_inputs { inputs(graph) } else { read_inputs(graph) }
     }
 }
 
 impl Schedule {
-    /// Makes `count` copies of `source` for `place`; copies of a pipeline outlive the graph.
+    /// Adds `count` copies of `source` on `place`; the copies of a pipeline outlive the graph.
     fn copy(&mut self, graph: &mut Graph, source: TensorId, place: BackendId, count: usize) -> TensorId {
         let Tensor { ty, ne, nb, label, layer, .. } = graph[source];
         let kept = count > 1;
@@ -133,7 +134,7 @@ impl Schedule {
         first
     }
 
-    /// A pipeline keeps every input several times; the original is the first of them.
+    /// Keeps several copies of an input in a pipeline; the original is the first.
     fn multiply(&mut self, input: TensorId, graph: &mut Graph) {
         let place = self.places[input.index()];
         graph[input].output = true;
@@ -147,12 +148,12 @@ impl Schedule {
     }
 }
 
-/// The inputs of `graph`, those that no operation reads included.
+/// The inputs of `graph`, including unread ones.
 fn inputs(graph: &Graph) -> Vec<TensorId> {
     graph.leafs.iter().copied().filter(|leaf| graph[*leaf].input).collect()
 }
 
-/// The inputs of `graph` in the order in which they are first read.
+/// The inputs of `graph` in order of first use.
 fn read_inputs(graph: &Graph) -> Vec<TensorId> {
     let mut read = Vec::new();
     for &id in &graph.computed {

@@ -1,5 +1,5 @@
-//! The last two steps of a fit: layers without their experts onto GPUs from the last to the first, then experts back to
-//! their layers from the first GPU on.
+//! The last two steps of a fit: assign layers without their experts to GPUs from the last layer to the first, then move
+//! experts back, starting with the first GPU.
 
 use super::{Fitter, NoRoom, totals};
 use crate::engine::ggml::tensor::BackendId;
@@ -11,64 +11,64 @@ use crate::engine::llama_cpp::placement::{OverrideGroup, TensorOverride};
 const NEVER_ENDS: &str = "llama.cpp's fit would never finish for these GPUs: it keeps looking for experts to move back \
                        where none are left; set the number of GPU layers explicitly";
 
-/// What one GPU is given.
+/// The layers of one GPU.
 #[derive(Clone, Copy, Debug)]
 struct GpuShare {
     /// Layers.
     layers: u32,
-    /// Those of them, the last ones, that leave tensors elsewhere.
+    /// The last of these layers, whose tensors are partly on another device.
     partial: u32,
-    /// What the first of the partial ones leaves elsewhere; the others leave their experts.
+    /// The tensors of the first partial layer that are elsewhere; of the others it is the experts.
     overflow: OverrideGroup,
-    /// Where the first partial one leaves it: the next GPU, or RAM.
+    /// Their device: the next GPU, or RAM.
     to: Option<BackendId>,
 }
 
-/// A way to spread the layers, and what it takes per device.
+/// An assignment of layers and its bytes per device.
 #[derive(Clone)]
 struct Attempt {
     shares: Vec<GpuShare>,
     used: Vec<i64>,
-    /// The first GPU whose layers have no experts.
+    /// The first GPU with layers without experts.
     dense_from: usize,
 }
 
-/// The search for the best spread.
+/// The search for the best assignment.
 pub struct LayerFill<'f, 'm, 'a> {
     fitter: &'f mut Fitter<'m, 'a>,
-    /// The most that each GPU may take.
+    /// Maximum bytes per GPU.
     targets: Vec<i64>,
     best: Attempt,
-    /// What the GPU filled last had no room for.
+    /// The layer that the GPU filled last had no room for.
     refused: Option<NoRoom>,
 }
 
 impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
-    /// Starts with nothing on GPUs.
+    /// Starts with no layer on GPUs.
     pub fn new(fitter: &'f mut Fitter<'m, 'a>, targets: Vec<i64>) -> Result<Self, LoadError> {
         let empty = GpuShare { layers: 0, partial: 0, overflow: OverrideGroup::Experts, to: None };
         let shares = vec![empty; targets.len()];
         let gpus = targets.len();
         let best = Attempt { shares, used: Vec::new(), dense_from: gpus };
-        let mut filling = Self { fitter, targets, best, refused: None };
-        filling.best = filling.attempt(filling.best.shares.clone(), gpus)?;
-        Ok(filling)
+        let mut fill = Self { fitter, targets, best, refused: None };
+        fill.best = fill.attempt(fill.best.shares.clone(), gpus)?;
+        Ok(fill)
     }
 
-    /// Both steps; the spread that is left, and the layer that was one too many.
+    /// Runs both steps. Returns the split and the first layer that did not fit.
     pub fn run(mut self) -> Result<(LayerSplit, Option<NoRoom>), LoadError> {
-        let every_layer = self.fitter.fit_goal == FitGoal::AllLayers;
-        // blocks that predict further tokens are not counted here, and so one block always stays in RAM
+        let all_layers = self.fitter.fit_goal == FitGoal::AllLayers;
+        // MTP blocks are not counted here, so one block always stays in RAM
         let hparams = &self.fitter.model().hparams;
-        if every_layer && hparams.n_layer() < hparams.n_layer_all {
+        if all_layers && hparams.n_layer() < hparams.n_layer_all {
             return Ok((self.spread(&self.best.shares), None));
         }
         for gpu in (0..self.targets.len()).rev() {
             self.fill_with_layers(gpu)?;
         }
-        // layers that have found no GPU by now will find none
+        // layers without a GPU at this point do not get one later
         let placed: u32 = self.best.shares.iter().map(|share| share.layers).sum();
-        if every_layer && placed <= self.fitter.layers() {
+        if all_layers && placed <= self.fitter.layers() {
             return Ok((self.spread(&self.best.shares), self.refused));
         }
         if self.fitter.has_experts() && self.surplus_without_experts()? > 0 {
@@ -76,14 +76,14 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
             self.best.dense_from = self.targets.len() - filled;
             let mut gpu = 0;
             while gpu <= self.best.dense_from && self.best.dense_from < self.targets.len() {
-                self.give_experts_back(gpu)?;
+                self.restore_experts(gpu)?;
                 gpu += 1;
             }
         }
         Ok((self.spread(&self.best.shares), self.refused))
     }
 
-    /// Bytes left in total when all experts are in RAM.
+    /// Bytes left in total with all experts in RAM.
     fn surplus_without_experts(&mut self) -> Result<i64, LoadError> {
         let blocks = self.fitter.model().hparams.n_layer_all;
         let overrides =
@@ -92,13 +92,13 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         Ok(self.targets.iter().zip(used).map(|(target, used)| target - used).sum())
     }
 
-    /// The layers that `shares` stand for.
+    /// The split described by `shares`.
     fn spread(&self, shares: &[GpuShare]) -> LayerSplit {
         let layers: u32 = shares.iter().map(|share| share.layers).sum();
         let mut block = self.fitter.layers() + 1 - layers;
         let mut overrides = Vec::new();
         for share in shares {
-            // numbers without signs, as in llama.cpp: a share that gave away a partial layer it did not have has none
+            // unsigned numbers wrap as in llama.cpp: a share may have given away a partial layer that it did not have
             block = block.wrapping_add(share.layers.wrapping_sub(share.partial));
             let end = block.wrapping_add(share.partial);
             for il in block..end {
@@ -117,7 +117,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         Ok(Attempt { shares, used, dense_from })
     }
 
-    /// As many layers as fit onto `gpu`, those with experts without them; the rest is for the GPUs before it.
+    /// Puts as many layers as possible on `gpu`, without experts; the rest is left for the GPUs before it.
     fn fill_with_layers(&mut self, gpu: usize) -> Result<(), LoadError> {
         let last = self.targets.len() - 1;
         let experts = self.fitter.has_experts();
@@ -152,7 +152,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         Ok(())
     }
 
-    /// The best, with `step` layers more on `gpu`, those with experts without them.
+    /// The best attempt with `step` more layers on `gpu`, without their experts.
     fn with_layers(&self, gpu: usize, step: u32) -> Vec<GpuShare> {
         let mut shares = self.best.shares.clone();
         shares[gpu].layers += step;
@@ -163,28 +163,28 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         shares
     }
 
-    /// Where even the best asks for more than `gpu` may take, false position comes down from `high` one layer at a time. As
-    /// long as weights and caches alone ask for no less than the best does, that is certain, and nothing is measured.
+    /// If even the best attempt exceeds the target of `gpu`, the false position method walks down from `high` layer by
+    /// layer. Attempts whose weights and caches alone exceed the best are certain to fail and need not be measured.
     fn skip_certain_failures(&mut self, high: &mut Attempt, gpu: usize) -> Result<(), LoadError> {
         let best = self.best.used[gpu];
-        let most = high.shares[gpu].layers - self.best.shares[gpu].layers;
+        let added = high.shares[gpu].layers - self.best.shares[gpu].layers;
         if best <= self.targets[gpu] || high.used[gpu] < best || self.fitter.may_be_refused() {
             return Ok(());
         }
-        let mut fails = most;
+        let mut fails = added;
         while fails > 1
             && (best == 0 || self.fitter.without_graph(&self.spread(&self.with_layers(gpu, fails - 1)))?[gpu] >= best)
         {
             fails -= 1;
         }
-        if fails < most {
+        if fails < added {
             *high = self.attempt(self.with_layers(gpu, fails), self.best.dense_from)?;
         }
         Ok(())
     }
 
-    /// How many layers further than the best to try next, by false position: memory is taken to grow evenly up to
-    /// `high`. None when there is nothing between them.
+    /// The next number of layers to add to the best attempt, by false position, assuming memory grows linearly up to
+    /// `high`. None if nothing lies between them.
     fn step(&self, high: &Attempt, gpu: usize, count: impl Fn(&GpuShare) -> u32) -> Option<u32> {
         let between = count(&high.shares[gpu]).wrapping_sub(count(&self.best.shares[gpu]));
         if between <= 1 || between > i32::MAX as u32 {
@@ -193,7 +193,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         let room = self.targets[gpu] - self.best.used[gpu];
         let growth = high.used[gpu] - self.best.used[gpu];
         let guess = if growth == 0 { i64::MAX } else { i64::from(between) * room / growth };
-        // a negative guess is a very large one to llama.cpp, which counts without signs
+        // llama.cpp computes without signs, so a negative guess becomes a very large one
         let guess = if guess < 0 { u32::MAX } else { u32::try_from(guess).unwrap_or(u32::MAX) };
         Some(guess.clamp(1, between - 1))
     }
@@ -206,8 +206,9 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         }
     }
 
-    /// Layers without experts at the back become full layers on `gpu` until it is full; then part of one more.
-    fn give_experts_back(&mut self, gpu: usize) -> Result<(), LoadError> {
+    /// Turns layers without experts into full layers on `gpu`, those furthest back first, until it is full; then adds a
+    /// partial one.
+    fn restore_experts(&mut self, gpu: usize) -> Result<(), LoadError> {
         let last = self.targets.len() - 1;
         let mut shares = self.best.shares.clone();
         for from in self.best.dense_from..=last {
@@ -224,7 +225,7 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
             while let Some(step) = self.step(&high, gpu, full) {
                 let (shares, dense_from) = self.converted(gpu, step);
                 if full(&shares[gpu]) <= full(&self.best.shares[gpu]) {
-                    // nothing is left to convert: llama.cpp tries the same again until it no longer fits
+                    // no layer is left to convert: llama.cpp repeats the same attempt until it no longer fits
                     if self.best.used[gpu] <= self.targets[gpu] {
                         return Err(LoadError::settings(NEVER_ENDS.to_owned()));
                     }
@@ -234,10 +235,10 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
                 self.keep(test, &mut high, gpu);
             }
         }
-        self.add_a_part(gpu)
+        self.add_partial_layer(gpu)
     }
 
-    /// `step` layers without experts moved to `gpu` as full ones, and the first GPU that still has any.
+    /// `step` layers without experts moved to `gpu` as full ones, and the first GPU that still has such layers.
     fn converted(&self, gpu: usize, step: u32) -> (Vec<GpuShare>, usize) {
         let mut shares = self.best.shares.clone();
         let mut from = self.best.dense_from;
@@ -256,8 +257,8 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         (shares, from)
     }
 
-    /// One more layer for `gpu`, as much of it as fits: attention, the first matrix, the gate.
-    fn add_a_part(&mut self, gpu: usize) -> Result<(), LoadError> {
+    /// Adds one more layer to `gpu` without the feed-forward tensors that do not fit.
+    fn add_partial_layer(&mut self, gpu: usize) -> Result<(), LoadError> {
         let last = self.targets.len() - 1;
         let from = self.best.dense_from;
         let spare = u32::from(gpu == last);
@@ -273,13 +274,13 @@ impl<'f, 'm, 'a> LayerFill<'f, 'm, 'a> {
         if gpu < last {
             shares[gpu].to = Some(gpu as BackendId + 1);
         }
-        let mut fits = |filling: &mut Self, part: OverrideGroup| -> Result<bool, LoadError> {
+        let mut fits = |fill: &mut Self, part: OverrideGroup| -> Result<bool, LoadError> {
             shares[gpu].overflow = part;
-            let test = filling.attempt(shares.clone(), dense_from)?;
-            let room = |i: usize| test.used[i] < filling.targets[i];
+            let test = fill.attempt(shares.clone(), dense_from)?;
+            let room = |i: usize| test.used[i] < fill.targets[i];
             let fits = room(gpu) && (gpu == last || room(gpu + 1));
             if fits {
-                filling.best = test;
+                fill.best = test;
             }
             Ok(fits)
         };

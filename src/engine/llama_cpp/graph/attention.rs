@@ -1,4 +1,4 @@
-//! Attention: queries, keys and values; the cache; scores, in one operation or step by step.
+//! Attention: queries, keys and values; the KV cache; scores, fused or in single operations.
 
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
@@ -6,7 +6,7 @@ use crate::engine::ggml::tensor::{Tensor, TensorId, row};
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
-/// Where a batch's keys and values go in a cache, and who may look at whom.
+/// A batch's inputs for attention: cache rows of keys and values, mask, Hadamard matrices.
 #[derive(Clone, Copy)]
 pub(super) struct AttentionInput {
     k_rows: TensorId,
@@ -24,12 +24,12 @@ pub(super) struct Qkv {
     pub v: TensorId,
 }
 
-/// What a block's attention has beyond the plain case.
+/// Optional inputs of a block's attention.
 #[derive(Clone, Copy)]
 pub(super) struct AttentionExtras {
-    /// Learned sinks.
+    /// Attention sinks.
     pub sinks: TensorId,
-    /// What unfolds V from MLA's compressed cache.
+    /// MLA's weights that decompress V.
     pub v_unfold: TensorId,
 }
 
@@ -40,7 +40,7 @@ impl Default for AttentionExtras {
 }
 
 impl GraphBuilder<'_> {
-    /// Inputs for the caches that there are. MLA's compressed cache holds K alone and is not rotated.
+    /// Creates the inputs of all caches. MLA's compressed cache holds only K and is not rotated.
     pub(super) fn attention_inputs(&mut self) {
         let memory = self.memory;
         if self.hp.reads_only {
@@ -52,7 +52,7 @@ impl GraphBuilder<'_> {
         self.window = memory.window.as_ref().map(|cache| self.attention_input(cache));
     }
 
-    /// Without caches, tokens look at those of their own batch.
+    /// Without caches, tokens attend to those of the same batch.
     fn uncached_input(&mut self) -> AttentionInput {
         let mask = if self.cx.flash_attn { Type::F16 } else { Type::F32 };
         AttentionInput {
@@ -82,14 +82,14 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Queries, keys and values of block `il` from `x`; `heads` are its heads of queries and of keys.
+    /// Queries, keys and values of block `il` from `x`, with the model's head sizes and counts.
     pub(super) fn qkv(&mut self, il: usize, x: TensorId) -> Qkv {
         let hp = self.hp;
         let (k, v) = (hp.head_k(il), hp.head_v(il));
         self.qkv_sized(il, x, [k, k, v], [hp.n_head[il], hp.n_head_kv[il], hp.n_head_kv[il]])
     }
 
-    /// The same with head sizes and numbers of heads given for queries, keys and values.
+    /// The same with head sizes and counts of queries, keys and values given.
     pub(super) fn qkv_sized(&mut self, il: usize, x: TensorId, head: [u64; 3], heads: [u64; 3]) -> Qkv {
         let n = self.batch.n_tokens;
         if self.weight(il, LlmTensor::AttnQkv).is_some() {
@@ -137,7 +137,7 @@ impl GraphBuilder<'_> {
         Qkv { q, k, v }
     }
 
-    /// Queries, keys and values not split into heads, of so many elements per token.
+    /// Queries, keys and values not split into heads; `widths` are their elements per token.
     pub(super) fn qkv_flat(&mut self, il: usize, x: TensorId, widths: [u64; 3]) -> [TensorId; 3] {
         if !self.weight(il, LlmTensor::AttnQkv).is_some() {
             return [LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV].map(|slot| self.affine(il, slot, x));
@@ -150,14 +150,14 @@ impl GraphBuilder<'_> {
         })
     }
 
-    /// Rotates queries and keys by position.
+    /// Applies rotary positions to queries and keys.
     pub(super) fn rotate(&mut self, qkv: Qkv, positions: TensorId, factors: TensorId) -> Qkv {
         let q = self.g.rope(qkv.q, positions, factors);
         let k = self.g.rope(qkv.k, positions, factors);
         Qkv { q, k, ..qkv }
     }
 
-    /// Normalises queries and keys head by head where the file has weights for that.
+    /// Normalises queries and keys per head if the file has weights for it.
     pub(super) fn norm_heads(&mut self, il: usize, qkv: Qkv, kind: Norm) -> Qkv {
         let mut out = qkv;
         for (slot, x) in [(LlmTensor::AttnQNorm, &mut out.q), (LlmTensor::AttnKNorm, &mut out.k)] {
@@ -169,13 +169,13 @@ impl GraphBuilder<'_> {
         out
     }
 
-    /// Attention of block `il`: stores keys and values, looks at what the cache holds, and projects the result.
+    /// Attention of block `il`: stores keys and values, attends to the cache, and projects the result.
     pub(super) fn attention(&mut self, il: usize, qkv: Qkv, extras: AttentionExtras) -> TensorId {
         let x = self.attention_unprojected(il, qkv, extras);
         if self.weight(il, LlmTensor::AttnOutput).is_some() { self.affine(il, LlmTensor::AttnOutput, x) } else { x }
     }
 
-    /// The same without the projection. A block without keys of its own looks at another block's cache.
+    /// The same without the projection. A block without its own keys uses the cache of another one.
     pub(super) fn attention_unprojected(&mut self, il: usize, mut qkv: Qkv, extras: AttentionExtras) -> TensorId {
         let memory = self.memory;
         if self.hp.reads_only {
@@ -194,15 +194,15 @@ impl GraphBuilder<'_> {
             qkv = self.hadamard(qkv, input);
         }
         self.g.expand(qkv.q);
-        // with windows, llama.cpp adds keys before values
+        // with sliding windows, llama.cpp expands keys before values
         let order = if memory.window.is_some() { [qkv.k, qkv.v] } else { [qkv.v, qkv.k] };
         for x in order {
             if x.is_some() {
                 self.g.expand(x);
             }
         }
-        let (k, v) = self.through_cache(cache, &layer, input, qkv);
-        let x = self.scores(il, qkv.q, k, v, input.mask, extras);
+        let (k, v) = self.store_and_view_cache(cache, &layer, input, qkv);
+        let x = self.attend(il, qkv.q, k, v, input.mask, extras);
         self.label(x, "kqv_out", Some(il));
         if input.rotation_v.is_some() && !compressed { self.rotated(x, input.rotation_v) } else { x }
     }
@@ -213,7 +213,7 @@ impl GraphBuilder<'_> {
         }
         let input = if self.hp.is_swa[il] { self.window.or(self.full) } else { self.full };
         let mask = input.map_or(TensorId::NONE, |input| input.mask);
-        let x = self.scores(il, qkv.q, qkv.k, qkv.v, mask, extras);
+        let x = self.attend(il, qkv.q, qkv.k, qkv.v, mask, extras);
         self.label(x, "kqv_out", Some(il))
     }
 
@@ -228,7 +228,7 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// `x`, multiplied in pieces by the matrix `by`.
+    /// `x` multiplied block by block by the matrix `by`.
     fn rotated(&mut self, x: TensorId, by: TensorId) -> TensorId {
         let side = self.g[by].ne[0];
         let shape = self.g[x];
@@ -238,8 +238,8 @@ impl GraphBuilder<'_> {
         self.g.reshape(y, shape.ne)
     }
 
-    /// Writes keys and values, then views of all that the cache holds.
-    fn through_cache(
+    /// Stores keys and values, and returns views of the whole cache.
+    fn store_and_view_cache(
         &mut self,
         cache: &KvCache,
         layer: &KvLayer,
@@ -259,7 +259,7 @@ impl GraphBuilder<'_> {
         let k_strides = [bytes(tk, head_k), bytes(tk, wide), bytes(tk, wide * size)];
         if layer.v.is_none() {
             let k = self.g.window(k_all, [head_k, heads, size, streams], k_strides);
-            let v = self.shape(qkv.v).ne[0];
+            let v = self.g[qkv.v].ne[0];
             let Tensor { ne, nb, .. } = self.g[k];
             return (k, self.g.window(k, [v, ne[1], ne[2], ne[3]], [nb[1], nb[2], nb[3]]));
         }
@@ -284,7 +284,7 @@ impl GraphBuilder<'_> {
         (k, v)
     }
 
-    /// Writes a row per token.
+    /// Stores one row per token.
     fn store(&mut self, cache: TensorId, x: TensorId, rows: TensorId) -> TensorId {
         let Tensor { ne, nb, .. } = self.g[x];
         let flat = self.g.window(x, [ne[0] * ne[1], ne[2], 1, 1], [nb[2]]);
@@ -293,7 +293,7 @@ impl GraphBuilder<'_> {
         self.g.set_rows(cache, flat, rows)
     }
 
-    /// Writes every element of V to a row of its own.
+    /// Stores every element of V in its own row.
     fn store_transposed(&mut self, cache: TensorId, x: TensorId, rows: TensorId) -> TensorId {
         let Tensor { ty, ne, nb, .. } = self.g[x];
         let (wide, n) = (ne[0] * ne[1], ne[2]);
@@ -312,8 +312,8 @@ impl GraphBuilder<'_> {
         self.g.set_rows(cache, flat, rows)
     }
 
-    /// Scores of queries against keys, and the values that they weigh.
-    fn scores(
+    /// Attention scores and the weighted sum of values.
+    fn attend(
         &mut self,
         il: usize,
         q: TensorId,
@@ -345,13 +345,13 @@ impl GraphBuilder<'_> {
             let ne = self.g[x].ne;
             self.g.reshape(x, [ne[0] * ne[1], ne[2] * ne[3], 1, 1])
         } else {
-            self.scores_by_steps(il, [q, k, v], v_transposed, mask, extras)
+            self.attend_without_flash(il, [q, k, v], v_transposed, mask, extras)
         };
         self.g.expand(x);
         x
     }
 
-    fn scores_by_steps(
+    fn attend_without_flash(
         &mut self,
         il: usize,
         [q, k, mut v]: [TensorId; 3],

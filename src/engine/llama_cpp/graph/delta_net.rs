@@ -1,4 +1,4 @@
-//! Qwen 3 Next and 3.5: three blocks in four are gated delta nets, the others gated attention.
+//! Qwen 3 Next and 3.5: three of four blocks are gated delta nets, the others have gated attention.
 
 mod steps;
 
@@ -37,23 +37,23 @@ impl GraphBuilder<'_> {
             x = self.g.add(y, half);
             self.label(x, "l_out", Some(il));
         }
-        self.close_chosen(x, out_ids);
+        self.close_selected(x, out_ids);
     }
 
-    /// The end of graphs that may normalise all rows, for a drafting model to read, before they choose some for the
+    /// The end of graphs that may normalise all rows, as an input of a draft model, before they select those with
     /// logits.
-    pub(super) fn close_chosen(&mut self, x: TensorId, out_ids: TensorId) {
+    pub(super) fn close_selected(&mut self, x: TensorId, out_ids: TensorId) {
         let mut x = self.final_norm(x, Norm::Rms);
         if self.keeps_last_rows() {
             x = self.g.get_rows(x, out_ids);
             self.g[x].output = true;
         }
         let logits = self.logits(x);
-        let logits = self.capped(logits);
+        let logits = self.soft_capped(logits);
         self.close(logits);
     }
 
-    /// Attention whose result is multiplied by a gate that comes with the queries.
+    /// Attention whose result is multiplied by a gate projected together with the queries.
     fn gated_attention(&mut self, il: usize, x: TensorId, positions: TensorId) -> TensorId {
         let (head, n) = (self.hp.head_v(il), self.batch.n_tokens);
         let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
@@ -70,7 +70,7 @@ impl GraphBuilder<'_> {
         let y = self.attention_unprojected(il, qkv, AttentionExtras::default());
         let gate = self.g.cont_as(gate, [head * heads, n, 1, 1]);
         let mut gate = self.g.unary(gate);
-        if self.release.delta_net_looks && self.architecture == Architecture::Qwen3Next {
+        if self.release.delta_net_reshapes && self.architecture == Architecture::Qwen3Next {
             gate = self.g.reshape(gate, [head * heads, n, 1, 1]);
         }
         let y = self.g.mul(y, gate);
@@ -124,8 +124,8 @@ impl GraphBuilder<'_> {
         let operands = DeltaRuleInputs { q, k, v, gate, beta, state };
         let (y, new) = if fused { self.fused_delta_rule(il, &operands) } else { self.delta_rule(&operands) };
         let (size, stride) = (self.hp.n_embd_s(), self.g[recurrent].nb[1]);
-        let home = self.g.window(recurrent, [size, n_seqs, 1, 1], [stride]);
-        let stored = self.g.cpy(new, home);
+        let target = self.g.window(recurrent, [size, n_seqs, 1, 1], [stride]);
+        let stored = self.g.cpy(new, target);
         self.g.expand(stored);
 
         let z = self.g.reshape(z, [head_v, heads_v, n, n_seqs]);
@@ -137,11 +137,11 @@ impl GraphBuilder<'_> {
         self.g.reshape(y, [self.hp.n_embd, n * n_seqs, 1, 1])
     }
 
-    /// The delta rule as one operation, whose result holds the new state too.
+    /// The delta rule as one operation, whose result also holds the new state.
     fn fused_delta_rule(&mut self, il: usize, operands: &DeltaRuleInputs) -> (TensorId, TensorId) {
         let DeltaRuleInputs { q, k, v, gate, beta, state } = *operands;
         let [head, heads, n, n_seqs] = self.g[v].ne;
-        let state = if self.release.delta_net_looks {
+        let state = if self.release.delta_net_reshapes {
             self.g.reshape(state, [head * head * heads, 1, n_seqs, 1])
         } else {
             state
@@ -155,7 +155,7 @@ impl GraphBuilder<'_> {
         (y, new)
     }
 
-    /// Queries, keys and values in one, and what gates the result; older files keep all four interleaved.
+    /// Queries, keys and values in one tensor, and the output gate; older files interleave all four.
     fn mixed_and_gate(&mut self, il: usize, x: TensorId) -> (TensorId, TensorId) {
         let Ssm { d_inner, d_state: head_k, dt_rank: heads_v, n_group: heads_k, .. } = self.hp.ssm;
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
@@ -180,7 +180,7 @@ impl GraphBuilder<'_> {
         (self.g.concat(mixed, v, 0), z)
     }
 
-    /// How much of the state is overwritten, and how much of it fades.
+    /// The factors of the delta rule: beta, and the decay of the state.
     fn decay(&mut self, il: usize, x: TensorId) -> (TensorId, TensorId) {
         let Ssm { dt_rank: heads_v, n_group: heads_k, .. } = self.hp.ssm;
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
@@ -210,7 +210,7 @@ impl GraphBuilder<'_> {
         (beta, self.g.reshape(gate, each))
     }
 
-    /// Experts and a gated one that is always used, or a dense part.
+    /// Routed experts plus a gated shared expert, or a dense feed-forward part.
     fn gated_experts(&mut self, il: usize, x: TensorId) -> TensorId {
         if !self.weight(il, LlmTensor::FfnGateInp).is_some() {
             return self.feed_forward(il, x, Activation::Gated);

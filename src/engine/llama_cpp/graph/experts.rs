@@ -1,4 +1,4 @@
-//! Mixture of experts: choose, compute, weigh and add.
+//! Mixture of experts: routing, expert matrices, weighted sum.
 
 use super::GraphBuilder;
 use super::feed_forward::Activation;
@@ -6,23 +6,23 @@ use crate::engine::ggml::tensor::{Tensor, TensorId};
 use crate::engine::llama_cpp::hparams::gating;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
-/// How experts are chosen and weighed.
+/// How experts are routed and weighted.
 #[derive(Clone, Copy)]
 pub(super) struct Routing {
     /// One of [`gating`].
     pub gating: u64,
-    /// The weights of the chosen are made to sum up to 1.
+    /// The weights of the selected experts are normalised to a sum of 1.
     pub normalised: bool,
     /// The weights are multiplied by a constant.
     pub scaled: bool,
-    /// What happens between an expert's matrices.
+    /// The activation between an expert's matrices.
     pub activation: Activation,
-    /// Tokens are weighed before they go through the experts, not after.
+    /// Tokens are weighted before the experts rather than after.
     pub weigh_first: bool,
 }
 
 impl Routing {
-    /// Softmax over all, gated, weighed afterwards.
+    /// Softmax over all experts, gated activation, weighted afterwards.
     pub(super) const SOFTMAX: Self = Self {
         gating: gating::SOFTMAX,
         normalised: true,
@@ -33,19 +33,19 @@ impl Routing {
 }
 
 impl GraphBuilder<'_> {
-    /// Whether a constant factor for experts' weights changes anything.
+    /// Whether the experts' weights have a constant factor.
     #[allow(clippy::float_cmp, reason = "exactly these two values mean nothing")]
     pub(super) fn experts_scaled(&self) -> bool {
         self.hp.expert_weights_scale != 0.0 && self.hp.expert_weights_scale as f32 != 1.0
     }
 
-    /// The experts of block `il` for `x`.
+    /// The experts of block `il` applied to `x`.
     pub(super) fn experts(&mut self, il: usize, x: TensorId, routing: Routing) -> TensorId {
         let logits = self.router(il, x);
         self.experts_by(il, x, logits, routing)
     }
 
-    /// Scores of all experts for every token.
+    /// Logits of all experts for every token.
     pub(super) fn router(&mut self, il: usize, x: TensorId) -> TensorId {
         let weight = self.need(il, LlmTensor::FfnGateInp);
         let logits = self.g.mul_mat(weight, x);
@@ -54,7 +54,7 @@ impl GraphBuilder<'_> {
         if bias.is_some() { self.g.add(logits, bias) } else { logits }
     }
 
-    /// The same with scores given.
+    /// The same with given logits.
     pub(super) fn experts_by(&mut self, il: usize, x: TensorId, logits: TensorId, routing: Routing) -> TensorId {
         let Tensor { ne: [n_embd, n, ..], .. } = self.g[x];
         let (chosen, weights) = self.choose(il, logits, n, routing);
@@ -66,7 +66,7 @@ impl GraphBuilder<'_> {
             x = self.g.repeat(x, [n_embd, used, n, 1]);
             x = self.g.mul(x, weights);
         }
-        let x = self.through(il, x, chosen, routing.activation);
+        let x = self.expert_up(il, x, chosen, routing.activation);
         let mut x = self.expert_matrix(il, LlmTensor::FfnDownExps, x, chosen);
         self.label(x, "ffn_moe_down", Some(il));
         if !routing.weigh_first {
@@ -77,7 +77,7 @@ impl GraphBuilder<'_> {
         self.sum(il, x, n)
     }
 
-    /// Which experts every token goes to, and with what weight.
+    /// Selected experts and their weights, per token.
     fn choose(&mut self, il: usize, logits: TensorId, n: u64, routing: Routing) -> (TensorId, TensorId) {
         let (experts, used) = (self.g[logits].ne[0], self.hp.n_expert_used[il]);
         let probabilities = match routing.gating {
@@ -123,7 +123,7 @@ impl GraphBuilder<'_> {
         (chosen, weights)
     }
 
-    /// Scores with all but the best groups of experts masked.
+    /// Ranking with all but the best groups of experts masked.
     fn best_groups(&mut self, ranking: TensorId, experts: u64, n: u64) -> TensorId {
         let (groups, used) = (self.hp.n_expert_groups, self.hp.n_group_used);
         let per_group = experts / groups;
@@ -143,8 +143,8 @@ impl GraphBuilder<'_> {
         self.g.reshape(masked, [experts, n, 1, 1])
     }
 
-    /// Through the experts' first matrices.
-    fn through(&mut self, il: usize, x: TensorId, chosen: TensorId, activation: Activation) -> TensorId {
+    /// The experts' up and gate matrices with the activation.
+    fn expert_up(&mut self, il: usize, x: TensorId, chosen: TensorId, activation: Activation) -> TensorId {
         if self.weight(il, LlmTensor::FfnGateUpExps).is_some() {
             let both = self.expert_matrix(il, LlmTensor::FfnGateUpExps, x, chosen);
             self.label(both, "ffn_moe_gate_up", Some(il));
@@ -165,7 +165,7 @@ impl GraphBuilder<'_> {
         if activation == Activation::Squared { self.g.sqr(y) } else { y }
     }
 
-    /// The chosen experts' matrices times `x`, with scales and biases as far as they exist.
+    /// The selected experts' matrices times `x`, with scale and bias if present.
     fn expert_matrix(&mut self, il: usize, slot: LlmTensor, x: TensorId, chosen: TensorId) -> TensorId {
         let weight = self.need(il, slot);
         let mut y = self.g.mul_mat_id(weight, x, chosen);
@@ -181,7 +181,7 @@ impl GraphBuilder<'_> {
         if bias.is_some() { self.g.add_id(y, bias, chosen) } else { y }
     }
 
-    /// The sum over the chosen experts.
+    /// The sum over the selected experts.
     fn sum(&mut self, il: usize, x: TensorId, n: u64) -> TensorId {
         let Tensor { ne, nb, .. } = self.g[x];
         let used = self.hp.n_expert_used[il];

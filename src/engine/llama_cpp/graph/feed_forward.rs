@@ -4,20 +4,20 @@ use super::GraphBuilder;
 use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
-/// What happens between the matrices.
+/// The activation between the matrices.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activation {
-    /// A gate beside the first matrix; their product in one step.
+    /// Separate gate matrix; fused activation and product.
     Gated,
-    /// Gate and value share the first matrix.
+    /// Gate and value in one matrix.
     GatedInOne,
-    /// A function of each element.
+    /// An elementwise function.
     Plain,
-    /// Rectified, then squared.
+    /// Squared `ReLU`.
     Squared,
 }
 
-/// The matrices: first, gate, last.
+/// The matrices of a feed-forward part.
 #[derive(Clone, Copy)]
 pub(super) struct FfnWeights {
     pub up: LlmTensor,
@@ -37,7 +37,7 @@ impl GraphBuilder<'_> {
         self.feed_forward_of(il, x, activation, FfnWeights::DENSE)
     }
 
-    /// The same with other matrices.
+    /// The same with the given matrices.
     pub(super) fn feed_forward_of(
         &mut self,
         il: usize,
@@ -69,7 +69,7 @@ impl GraphBuilder<'_> {
         self.label(y, "ffn_out", Some(il))
     }
 
-    /// `weight · x + bias`, then scaled; the last two as far as they exist.
+    /// `weight · x + bias`, scaled; bias and scale are optional.
     fn biased(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let weight = self.need(il, slot);
         let mut y = self.g.mul_mat(weight, x);

@@ -1,5 +1,5 @@
-//! Gemma 4: heads differ between kinds of blocks, later blocks use earlier ones' caches, and some models add embeddings
-//! of their own to every block.
+//! Gemma 4: head sizes differ between kinds of blocks, later blocks use the caches of earlier ones, and some models
+//! have per-layer embeddings.
 
 use super::attention::{AttentionExtras, Qkv};
 use super::experts::Routing;
@@ -32,7 +32,7 @@ impl GraphBuilder<'_> {
                 let y = self.rms(half, LlmTensor::FfnNorm, il);
                 self.feed_forward(il, y, Activation::Gated)
             };
-            let y = self.free_rms(y, LlmTensor::FfnPostNorm, il);
+            let y = self.unpinned_rms(y, LlmTensor::FfnPostNorm, il);
             x = self.g.add(y, half);
             if per_layer.is_some() {
                 x = self.add_per_layer(il, x, per_layer);
@@ -43,10 +43,10 @@ impl GraphBuilder<'_> {
             }
             self.label(x, "l_out", Some(il));
         }
-        self.close_chosen(x, out_ids);
+        self.close_selected(x, out_ids);
     }
 
-    /// Queries, and keys and values where the block has a cache of its own.
+    /// Queries, and keys and values if the block has its own cache.
     fn gemma4_qkv(&mut self, il: usize, x: TensorId, positions: TensorId, factors: TensorId) -> Qkv {
         let (head, n) = (self.hp.head_k(il), self.batch.n_tokens);
         let (heads, heads_kv) = (self.hp.n_head[il], self.hp.n_head_kv[il]);
@@ -82,7 +82,7 @@ impl GraphBuilder<'_> {
         Qkv { q, k, v }
     }
 
-    /// A dense part and experts side by side.
+    /// A dense part and experts in parallel.
     fn gemma4_experts(&mut self, il: usize, x: TensorId) -> TensorId {
         let y = self.rms(x, LlmTensor::FfnNorm, il);
         let y = self.feed_forward(il, y, Activation::Gated);
@@ -99,7 +99,7 @@ impl GraphBuilder<'_> {
         self.g.add(dense, chosen)
     }
 
-    /// Embeddings for every block: looked up by token and projected from the common ones.
+    /// Per-layer embeddings: looked up by token, plus a projection of the input embeddings.
     fn per_layer_inputs(&mut self, x: TensorId) -> TensorId {
         if self.weights.find_global(LlmTensor::PerLayerTokenEmbd, TensorSuffix::Weight).is_none() {
             return TensorId::NONE;

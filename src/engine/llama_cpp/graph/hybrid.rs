@@ -1,4 +1,4 @@
-//! Nemotron H, Falcon H1 and LFM 2: recurrent blocks, blocks with attention, and dense ones.
+//! Nemotron H, Falcon H1 and LFM 2: recurrent blocks, attention blocks, and feed-forward blocks.
 
 use super::attention::AttentionExtras;
 use super::experts::Routing;
@@ -10,7 +10,7 @@ use crate::engine::llama_cpp::hparams::gating;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    /// Nemotron H: every block is one of the three, and nothing knows positions.
+    /// Nemotron H: every block is one of the three; no positions.
     pub(super) fn nemotron_h(&mut self) {
         let mut x = self.embeddings(false);
         let states = self.recurrent_input();
@@ -30,7 +30,7 @@ impl GraphBuilder<'_> {
             x = self.g.add(y, residual);
             self.label(x, "l_out", Some(il));
         }
-        self.close_chosen(x, out_ids);
+        self.close_selected(x, out_ids);
     }
 
     fn nemotron_feed_forward(&mut self, il: usize, x: TensorId) -> TensorId {
@@ -56,7 +56,7 @@ impl GraphBuilder<'_> {
         self.g.add(chosen, shared)
     }
 
-    /// Falcon H1: attention and state space side by side in every block.
+    /// Falcon H1: attention and state space in parallel in every block.
     pub(super) fn falcon_h1(&mut self) {
         let mut x = self.embeddings(false);
         let positions = self.positions();
@@ -83,7 +83,7 @@ impl GraphBuilder<'_> {
         self.close(logits);
     }
 
-    /// LFM 2: short convolutions or attention first, then a dense part or experts.
+    /// LFM 2: short convolution or attention, then a dense part or experts.
     pub(super) fn lfm2(&mut self) {
         let mut x = self.embeddings(false);
         let states = self.recurrent_input();
@@ -120,7 +120,7 @@ impl GraphBuilder<'_> {
         self.close(logits);
     }
 
-    /// A gated convolution over the last few tokens.
+    /// A gated convolution over the last tokens.
     pub(super) fn short_convolution(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
         let columns = self.hp.n_shortconv_l_cache - 1;

@@ -1,4 +1,4 @@
-//! What comes in: tokens or embeddings, positions, and which rows' logits are wanted.
+//! Inputs: tokens or embeddings, positions, and the rows with logits.
 
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
@@ -6,8 +6,8 @@ use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    /// Embeddings of the batch: looked up by token, given, or a mixture, whichever the batch will have; the graph holds
-    /// all three. `scaled` multiplies the rows of tokens.
+    /// Embeddings of the batch: looked up by token, given, or mixed; the graph holds all three variants. `scaled`
+    /// multiplies the rows of tokens.
     pub(super) fn embeddings(&mut self, scaled: bool) -> TensorId {
         let (n_tokens, n_embd, n_inp) = (self.batch.n_tokens, self.hp.n_embd, self.hp.n_embd_inp());
         let table = self.need_global(LlmTensor::TokenEmbd);
@@ -28,14 +28,14 @@ impl GraphBuilder<'_> {
         self.inp_embd = x;
         let only_tokens = self.hp.embedding_scale && self.hp.n_deepstack_layers > 0;
         if self.hp.embedding_scale && !only_tokens {
-            x = self.dense(x);
+            x = self.contiguous(x);
             x = self.g.scale(x);
         }
         if scaled && !self.release.mixed_batches {
             x = self.g.scale(x);
         } else if scaled || only_tokens {
             let rows = self.g.input(Type::F32, [1, n_tokens, 1, 1], "inp_scale_rows");
-            x = self.dense(x);
+            x = self.contiguous(x);
             x = self.g.mul(x, rows);
         }
         self.label(x, "embd", None);
@@ -43,7 +43,7 @@ impl GraphBuilder<'_> {
         x
     }
 
-    /// A mixture: given rows, and those of tokens written over some of them.
+    /// Mixed batch: given rows, some replaced by token embeddings.
     fn mixed_embeddings(&mut self, table: TensorId) {
         let (n_tokens, n_inp) = (self.batch.n_tokens, self.hp.n_embd_inp());
         let mixed_tokens = self.g.input(Type::I32, [n_tokens, 1, 1, 1], "inp_mixed_tokens");
@@ -61,29 +61,29 @@ impl GraphBuilder<'_> {
         if more > 0 { self.g.pad(rows, [more, 0, 0, 0]) } else { rows }
     }
 
-    /// `x`, without gaps.
-    pub(super) fn dense(&mut self, x: TensorId) -> TensorId {
+    /// `x` made contiguous.
+    pub(super) fn contiguous(&mut self, x: TensorId) -> TensorId {
         if self.g.is_contiguous(x) { x } else { self.g.cont(x) }
     }
 
-    /// Positions of the tokens.
+    /// Token positions.
     pub(super) fn positions(&mut self) -> TensorId {
         let n = self.batch.n_tokens * self.hp.n_pos_per_embd(self.architecture);
         self.g.input(Type::I32, [n, 1, 1, 1], "inp_pos")
     }
 
-    /// Rows whose logits are wanted.
+    /// Rows with logits.
     pub(super) fn out_ids(&mut self) -> TensorId {
         self.g.input(Type::I32, [self.batch.n_outputs, 1, 1, 1], "out_ids")
     }
 
-    /// A factor per token that attention's queries are multiplied by.
+    /// A factor per token for the queries.
     pub(super) fn attention_scale(&mut self) -> TensorId {
         self.g.input(Type::F32, [1, 1, self.batch.n_tokens, 1], "inp_attn_scale")
     }
 
-    /// Adds one of the further levels that came in with the embeddings.
-    pub(super) fn add_vision_level(&mut self, x: TensorId) -> TensorId {
+    /// Adds a deepstack level of the input embeddings.
+    pub(super) fn add_deepstack_level(&mut self, x: TensorId) -> TensorId {
         let given = self.inp_embd;
         let stride = self.g[given].nb[1];
         let level = self.g.window(given, [self.hp.n_embd, self.batch.n_tokens, 1, 1], [stride]);

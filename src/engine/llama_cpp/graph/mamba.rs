@@ -1,4 +1,4 @@
-//! Mamba: state-space blocks of the first and the second version.
+//! Mamba: state-space blocks of versions 1 and 2.
 
 use super::recurrent::{RecurrentInput, RecurrentState};
 use super::{GraphBuilder, Norm};
@@ -7,7 +7,7 @@ use crate::engine::llama_cpp::hparams::Ssm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    /// A recurrent block of the kind that the file has tensors for.
+    /// A recurrent block of the kind whose tensors the file has.
     pub(super) fn recurrent_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         if self.has(il, LlmTensor::ShortConvIn) {
             self.short_convolution(input, il, x)
@@ -18,7 +18,7 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// A state-space block, first version: every channel is a head of its own.
+    /// A state-space block of version 1, where every channel is a head.
     fn mamba_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state, dt_rank, .. } = self.hp.ssm;
         let (n, n_seqs) = (self.n_seq_tokens(), self.cx.n_seq_max);
@@ -68,8 +68,8 @@ impl GraphBuilder<'_> {
         let scanned = self.carry_state(input, state, Some(&mut scan));
         let size = d_state * d_inner * n_seqs;
         let new = self.g.window(scanned, [size, 1, 1, 1], []);
-        let home = self.g.window(state, [size, 1, 1, 1], []);
-        let stored = self.g.cpy(new, home);
+        let target = self.g.window(state, [size, 1, 1, 1], []);
+        let stored = self.g.cpy(new, target);
         self.g.expand(stored);
 
         let nb = self.g[heads].nb;
@@ -84,7 +84,7 @@ impl GraphBuilder<'_> {
         self.g.reshape(y, [embd, n * n_seqs, 1, 1])
     }
 
-    /// A state-space block, second version.
+    /// A state-space block of version 2.
     pub(super) fn mamba2_block(&mut self, input: RecurrentInput, il: usize, x: TensorId) -> TensorId {
         let Ssm { d_conv, d_inner, d_state, dt_rank: heads, n_group, .. } = self.hp.ssm;
         let head = d_inner / heads.max(1);
@@ -123,14 +123,14 @@ impl GraphBuilder<'_> {
         let scanned = self.carry_state(input, state, Some(&mut scan));
         let size = d_state * d_inner;
         let row = size * self.g[scanned].nb[0];
-        let (new, home) = if as_rows {
+        let (new, target) = if as_rows {
             let stride = self.g[state].nb[1];
             let new = self.g.window(scanned, [size, n_seqs, 1, 1], [row, row * n_seqs]);
             (new, self.g.window(state, [size, n_seqs, 1, 1], [stride, row * rows]))
         } else {
             [scanned, state].map(|x| self.g.window(x, [size * n_seqs, 1, 1, 1], [])).into()
         };
-        let stored = self.g.cpy(new, home);
+        let stored = self.g.cpy(new, target);
         self.g.expand(stored);
 
         let stride = self.g[x].nb[1];
@@ -152,7 +152,7 @@ impl GraphBuilder<'_> {
         if as_rows { y } else { self.g.reshape(y, [embd, n * n_seqs, 1, 1]) }
     }
 
-    /// The short convolution over `columns`, its bias as far as there is one, and an activation.
+    /// The short convolution over `columns`, its bias if present, and the activation.
     pub(super) fn convolve(&mut self, il: usize, columns: TensorId) -> TensorId {
         let kernel = self.need(il, LlmTensor::SsmConv1d);
         let mut x = self.g.ssm_conv(columns, kernel);

@@ -1,4 +1,4 @@
-//! `DeepSeek` 2 and 3: keys and values come from one small compressed vector per token, which alone is cached.
+//! `DeepSeek` 2 and 3 (MLA): keys and values are derived from one compressed vector per token, the only one cached.
 
 use super::GraphBuilder;
 use super::attention::{AttentionExtras, Qkv};
@@ -6,7 +6,7 @@ use crate::engine::ggml::tensor::{Tensor, TensorId, row};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    /// Queries, and the compressed vector with its rotated part: as it is cached, or unfolded to keys and values.
+    /// Queries, and the compressed vector with its rotary part: as cached, or decompressed to keys and values.
     pub(super) fn latent_qkv(&mut self, il: usize, x: TensorId, positions: TensorId) -> (Qkv, AttentionExtras) {
         let (n, heads) = (self.batch.n_tokens, self.hp.n_head[il]);
         let (head_k, head_v) = self.hp.mla.unwrap_or((self.hp.head_k(il), self.hp.head_v(il)));
@@ -36,7 +36,7 @@ impl GraphBuilder<'_> {
             let k = self.g.window(kv, [plain, heads, n, 1], strides);
             let v = self.g.window(kv, [head_v, heads, n, 1], strides);
             let v = self.g.cont(v);
-            let q = if self.release.rotates_tails {
+            let q = if self.release.single_mla_rope {
                 self.g.rope(q, positions, TensorId::NONE)
             } else {
                 let [q_plain, q_rotated] = self.q_parts(q, [plain, rope]);
@@ -59,13 +59,13 @@ impl GraphBuilder<'_> {
         (Qkv { q, k, v }, AttentionExtras { v_unfold, ..AttentionExtras::default() })
     }
 
-    /// Parts of every query of so many elements.
+    /// The parts of every query, of `sizes` elements.
     fn q_parts(&mut self, q: TensorId, sizes: [u64; 2]) -> [TensorId; 2] {
         let Tensor { ne, nb, .. } = self.g[q];
         sizes.map(|size| self.g.window(q, [size, ne[1], ne[2], 1], [nb[1], nb[2]]))
     }
 
-    /// `weight · x` and nothing else.
+    /// `weight · x`, without scale and bias.
     fn multiply(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let weight = self.need(il, slot);
         self.g.mul_mat(weight, x)

@@ -1,10 +1,10 @@
-//! States of recurrent blocks: read from a cache, carried on, written back.
+//! States of recurrent blocks: read from the cache, updated, written back.
 
 use super::GraphBuilder;
 use crate::engine::ggml::Type;
 use crate::engine::ggml::tensor::{Buffer, Tensor, TensorId};
 
-/// Which row of the states belongs to which sequence of the batch.
+/// The state rows of the batch's sequences.
 #[derive(Clone, Copy)]
 pub(super) struct RecurrentInput {
     copy: TensorId,
@@ -12,16 +12,16 @@ pub(super) struct RecurrentInput {
     rest: TensorId,
 }
 
-/// The two states that a recurrent block has.
+/// The two states of a recurrent block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecurrentState {
     /// The last inputs of its convolution.
     Rolling,
-    /// What it carries on.
+    /// The state-space or delta-net state.
     Recurrent,
 }
 
-/// Computes on from states and the rows of them that the batch needs.
+/// Computes the output from the states and the rows used by the batch.
 type StateUpdate<'f, 'a> = &'f mut dyn FnMut(&mut GraphBuilder<'a>, TensorId, TensorId) -> TensorId;
 
 impl<'a> GraphBuilder<'a> {
@@ -35,12 +35,12 @@ impl<'a> GraphBuilder<'a> {
         let rows = self.memory.recurrent.as_ref().map_or(1, |recurrent| recurrent.rows);
         let copy = self.g.input(Type::I32, [rows, 1, 1, 1], "rs_s_copy");
         let main = self.g.window(copy, [self.cx.n_seq_max, 1, 1, 1], []);
-        let n_rest = if self.release.gathers_states_at_once { rows - 1 } else { rows - self.cx.n_seq_max };
+        let n_rest = if self.release.gathers_states_once { rows - 1 } else { rows - self.cx.n_seq_max };
         let rest = self.g.window(copy, [n_rest, 1, 1, 1], []);
         RecurrentInput { copy, main, rest }
     }
 
-    /// The cache of one of a block's states: a row per sequence.
+    /// The cache of one state of a block: one row per sequence.
     pub(super) fn state(&mut self, il: usize, which: RecurrentState) -> TensorId {
         let at = usize::from(which == RecurrentState::Recurrent);
         if !self.states[il][at].is_some()
@@ -57,12 +57,12 @@ impl<'a> GraphBuilder<'a> {
         self.states[il][at]
     }
 
-    /// The batch's rows of a state, and those of sequences that are not in the batch moved along.
+    /// The state rows of the batch; rows of other sequences are copied along.
     pub(super) fn read_state(&mut self, input: RecurrentInput, state: TensorId) -> TensorId {
         self.carry_state(input, state, None)
     }
 
-    /// The same where `step` reads the rows itself and computes on.
+    /// The same, but `step` reads the rows itself.
     pub(super) fn carry_state(
         &mut self,
         input: RecurrentInput,
@@ -76,30 +76,30 @@ impl<'a> GraphBuilder<'a> {
         let cleared = self.g.scale_in_place(cleared);
         self.g.expand(cleared);
 
-        let at_once = step.is_none() && self.release.gathers_states_at_once;
-        let gathered = self.g.get_rows(states, if at_once { input.copy } else { input.rest });
+        let single_gather = step.is_none() && self.release.gathers_states_once;
+        let gathered = self.g.get_rows(states, if single_gather { input.copy } else { input.rest });
         let gap = self.g[gathered].nb[1];
         let output = match step {
             Some(step) => step(self, states, input.main),
-            None if at_once => self.g.window(gathered, [size, n_seqs, 1, 1], [gap]),
+            None if single_gather => self.g.window(gathered, [size, n_seqs, 1, 1], [gap]),
             None => self.g.get_rows(states, input.main),
         };
         self.g.expand(output);
 
-        let others = if self.release.gathers_states_at_once {
+        let others = if self.release.gathers_states_once {
             self.g.window(gathered, [size, rows - n_seqs, 1, 1], [gap])
         } else {
             gathered
         };
         let stride = self.g[state].nb[1];
-        let home = self.g.window(state, [size, rows - n_seqs, 1, 1], [stride]);
-        let moved = self.g.cpy(others, home);
+        let target = self.g.window(state, [size, rows - n_seqs, 1, 1], [stride]);
+        let moved = self.g.cpy(others, target);
         self.g.expand(moved);
         output
     }
 
-    /// A convolution's input: its rolling state before `x` (`[channels, tokens, sequences]`); the last columns go back
-    /// into the state. `flat` writes them as one row, as Mamba's first version does.
+    /// The input of a convolution: the rolling state followed by `x` (`[channels, tokens, sequences]`); the last
+    /// columns are written back to the state. `flat` writes them as one row, as Mamba version 1 does.
     pub(super) fn convolved_input(
         &mut self,
         input: RecurrentInput,
@@ -119,19 +119,19 @@ impl<'a> GraphBuilder<'a> {
         all
     }
 
-    /// Writes the last columns of a convolution's input back into its state.
+    /// Writes the last columns of a convolution's input back to its state.
     pub(super) fn store_columns(&mut self, state: TensorId, all: TensorId, columns: u64, flat: bool) {
         let n_seqs = self.cx.n_seq_max;
         let Tensor { ne, nb, .. } = self.g[all];
         let last = self.g.window(all, [columns, ne[1], ne[2], 1], [nb[1], nb[2]]);
         let row = columns * ne[1];
-        let home = if flat {
+        let target = if flat {
             self.g.window(state, [row * n_seqs, 1, 1, 1], [])
         } else {
             let stride = self.g[state].nb[1];
             self.g.window(state, [row, n_seqs, 1, 1], [stride])
         };
-        let stored = self.g.cpy(last, home);
+        let stored = self.g.cpy(last, target);
         self.g.expand(stored);
     }
 }

@@ -1,4 +1,4 @@
-//! gpt-oss and Llama 4: experts, and blocks with a window or chunks.
+//! gpt-oss and Llama 4: experts, and blocks with a sliding window or chunks.
 
 use super::attention::AttentionExtras;
 use super::experts::Routing;
@@ -9,7 +9,7 @@ use crate::engine::llama_cpp::hparams::gating;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 impl GraphBuilder<'_> {
-    /// gpt-oss: learned sinks; and experts in every block.
+    /// gpt-oss: attention sinks, and experts in every block.
     pub(super) fn gpt_oss(&mut self) {
         let mut x = self.embeddings(false);
         let positions = self.positions();
@@ -38,7 +38,7 @@ impl GraphBuilder<'_> {
             self.label(x, "l_out", Some(il));
         }
         if self.keeps_last_rows() {
-            // what a drafting model would read
+            // the input of a draft model
             self.g[x].output = true;
             x = self.g.get_rows(x, out_ids);
         }
@@ -46,7 +46,7 @@ impl GraphBuilder<'_> {
         self.close(logits);
     }
 
-    /// Llama 4: every fourth block sees everything and knows no positions; tokens are weighed before the experts.
+    /// Llama 4: every fourth block has full attention without positions; tokens are weighted before the experts.
     pub(super) fn llama4(&mut self) {
         let mut x = self.embeddings(false);
         let positions = self.positions();

@@ -1,5 +1,5 @@
-//! Architectures whose every block is attention, then a feed-forward part: what sets each apart, as data, and the one
-//! way in which all their graphs are built.
+//! Architectures whose blocks are attention followed by feed-forward: their differences as data, and one function that
+//! builds all their graphs.
 
 mod halves;
 mod kinds;
@@ -9,158 +9,158 @@ use super::{GraphBuilder, Norm};
 use crate::engine::ggml::tensor::TensorId;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
-/// What sets an architecture of this shape apart. What a file has no tensors for is left out: biases, normalised heads,
-/// gates, experts, factors of rotary positions.
+/// The traits of such an architecture. Parts without tensors in the file are left out: biases, QK norms, gates,
+/// experts, rope factors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transformer {
-    /// How rows are normalised.
+    /// Kind of normalisation.
     pub norm: Norm,
-    /// What tokens' embeddings are multiplied by.
+    /// Scale of the input embeddings.
     pub embeddings: EmbeddingScale,
-    /// Which blocks rotate queries and keys by position.
+    /// Blocks with rotary positions.
     pub rotation: RopeLayers,
-    /// How queries and keys are normalised.
+    /// Normalisation of queries and keys.
     pub heads: QkNorm,
-    /// Queries are multiplied by a constant before they meet the keys.
+    /// Queries are multiplied by a constant before attention.
     pub scales_queries: bool,
-    /// Where attention's half of a block is normalised.
+    /// Norms of the attention half.
     pub attention: Norms,
-    /// The same of the feed-forward half.
+    /// Norms of the feed-forward half.
     pub feed_forward: Norms,
-    /// How a block's two halves and what came into it are added up.
+    /// Order of the residual additions.
     pub sum: ResidualOrder,
-    /// Between the matrices of a feed-forward part without a gate: rectified and squared; else any other function.
+    /// Activation of a feed-forward part without a gate: squared `ReLU`, else any other function.
     pub squares: bool,
-    /// How experts are chosen.
+    /// Expert routing.
     pub experts: ExpertRouting,
-    /// Halves for which the file has no tensors are left out; else it is incomplete.
+    /// Halves without tensors in the file are skipped; otherwise the file is incomplete.
     pub lenient: bool,
 }
 
-/// What attention and its stand-ins need besides a block's own tensors.
+/// Inputs of attention, or of recurrent blocks, besides the block's tensors.
 #[derive(Clone, Copy)]
 struct Inputs {
     positions: TensorId,
-    /// A factor per token for queries, where the model has that.
+    /// A factor per token for the queries, if the model has one.
     temperature: TensorId,
     states: Option<RecurrentInput>,
 }
 
-/// What tokens' embeddings are multiplied by before the first block.
+/// Scale of the token embeddings before the first block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EmbeddingScale {
     /// Nothing.
     Plain,
-    /// A constant, all rows.
+    /// A constant for all rows.
     Scaled,
-    /// A constant, rows of tokens only: those that come in as embeddings stay as they are.
+    /// A constant for the rows of tokens, not for given embeddings.
     ScaledTokens,
 }
 
-/// Which blocks rotate queries and keys by position.
+/// Blocks that apply rotary positions to queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RopeLayers {
-    /// All, if the model knows positions at all.
+    /// All, if the model has rotary positions.
     Every,
-    /// All but every n-th.
+    /// All except every n-th.
     ButEveryNth,
     /// Those with a sliding window.
     Windows,
-    /// Those with a sliding window, or all where there is none.
+    /// Those with a sliding window, or all if there are none.
     WindowsIfAny,
     /// None.
     Never,
 }
 
-/// How queries and keys are normalised, where the file has weights for that.
+/// Normalisation of queries and keys, if the file has weights for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QkNorm {
-    /// Head by head.
+    /// Per head.
     Each,
-    /// Head by head, after they have been rotated.
+    /// Per head, after rotary positions are applied.
     EachRotated,
     /// Across all heads.
     Across,
-    /// Across all heads, split into heads before and afterwards.
+    /// Across all heads, but split into heads before and after.
     AcrossSplit,
 }
 
-/// Where one half of a block is normalised.
+/// The norms of one half of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Norms {
-    /// What comes in.
+    /// The norm of the input.
     pub before: PreNorm,
-    /// What comes out.
+    /// The norm of the output.
     pub after: PostNorm,
-    /// The sum of what comes out and the residual.
+    /// The norm of the sum of output and residual.
     pub sum: Option<LlmTensor>,
 }
 
-/// What a half of a block works on.
+/// The input of a half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreNorm {
-    /// What came in, normalised.
+    /// The normalised input.
     Norm(LlmTensor),
-    /// The same, or what attention worked on where the file has no weights for that.
+    /// The same, or the input of attention if the file has no weights for it.
     NormOrAttentions(LlmTensor),
-    /// What came in, normalised without weights.
+    /// The input, normalised without weights.
     Bare,
-    /// What came in.
+    /// The input as it is.
     Nothing,
 }
 
-/// How a half's result is normalised.
+/// The normalisation of a half's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PostNorm {
     /// Not.
     Nothing,
-    /// On the block's device.
+    /// Pinned to the block's device.
     Norm(LlmTensor),
-    /// Wherever.
+    /// Not pinned.
     FreeNorm(LlmTensor),
 }
 
-/// How a block's two halves and the residual, which is what came into the block, are added up.
+/// The order in which the outputs of both halves and the residual are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResidualOrder {
-    /// One half after the other: each result plus its residual.
+    /// One half after the other: output + residual.
     InTurn,
-    /// The same, residual plus result in the second half.
+    /// The same, but residual + output in the second half.
     InTurnResidualLast,
-    /// The same, residual plus result in both halves.
+    /// The same, but residual + output in both halves.
     ResidualFirst,
-    /// Side by side: the three in this order.
+    /// In parallel: the sum of the three in this order.
     SideBySide([ResidualTerm; 3]),
-    /// One after the other, or side by side where the header says so.
+    /// One after the other, or in parallel if the header says so.
     FromHeader([ResidualTerm; 3]),
 }
 
-/// What is added up.
+/// A term of the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResidualTerm {
-    /// What came in.
+    /// The input of the block.
     Residual,
-    /// Attention's result.
+    /// The output of attention.
     Attention,
-    /// The feed-forward part's result.
+    /// The output of the feed-forward part.
     FeedForward,
 }
 
-/// How experts are chosen and weighed.
+/// Routing and weights of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ExpertRouting {
-    /// One of [`gating`](crate::engine::llama_cpp::hparams::gating); none for what the header says.
+    /// One of [`gating`](crate::engine::llama_cpp::hparams::gating); none for the header's.
     pub gating: Option<u64>,
-    /// Weights of the chosen sum up to 1; none for what the header says.
+    /// Weights are normalised to a sum of 1; none for the header's value.
     pub normalised: Option<bool>,
 }
 
 impl GraphBuilder<'_> {
-    /// The graph of an architecture of this shape.
+    /// The graph of such an architecture.
     pub(super) fn transformer(&mut self, kind: &Transformer) {
-        let mut x = self.entry(kind);
+        let mut x = self.input_embeddings(kind);
         let positions = self.positions();
-        x = self.positioned(x, positions);
+        x = self.embedding_extras(x, positions);
         let inputs = Inputs {
             positions,
             temperature: if self.hp.attn_temperature { self.attention_scale() } else { TensorId::NONE },
@@ -170,28 +170,28 @@ impl GraphBuilder<'_> {
         let out_ids = self.out_ids();
         for il in 0..self.hp.n_layer() {
             if il > 0 && self.hp.deepstack_mapping[il] >= 0 {
-                x = self.add_vision_level(x);
+                x = self.add_deepstack_level(x);
             }
-            let normed = self.before(kind, il, x, kind.attention.before, x);
-            let y = self.mixed(kind, il, x, normed, inputs);
+            let normed = self.half_input(kind, il, x, kind.attention.before, x);
+            let y = self.attention_half(kind, il, x, normed, inputs);
             let [y, residual, normed] = self.keep_outputs(il, out_ids, [y, x, normed]);
-            x = self.added_up(kind, il, y, residual, normed);
+            x = self.feed_forward_half(kind, il, y, residual, normed);
             self.label(x, "l_out", Some(il));
             if !self.hp.maps_deepstack() && (il as u64) < self.hp.n_deepstack_layers {
-                x = self.add_vision_level(x);
+                x = self.add_deepstack_level(x);
             }
         }
-        self.exit(kind, x);
+        self.output_head(kind, x);
     }
 
-    /// Embeddings of tokens.
-    fn entry(&mut self, kind: &Transformer) -> TensorId {
+    /// Token embeddings.
+    fn input_embeddings(&mut self, kind: &Transformer) -> TensorId {
         let x = self.embeddings(kind.embeddings == EmbeddingScale::ScaledTokens);
         if kind.embeddings == EmbeddingScale::Scaled { self.g.scale(x) } else { x }
     }
 
-    /// With learned positions and types of tokens, then normalised; as far as the file has these.
-    fn positioned(&mut self, mut x: TensorId, positions: TensorId) -> TensorId {
+    /// Adds learned positions and token types, then normalises, each if the file has the tensors.
+    fn embedding_extras(&mut self, mut x: TensorId, positions: TensorId) -> TensorId {
         let types = self.global_weight(LlmTensor::TokenTypes);
         if types.is_some() {
             let first = self.g.window(types, [self.hp.n_embd, 1, 1, 1], []);
@@ -210,8 +210,8 @@ impl GraphBuilder<'_> {
         x
     }
 
-    /// The last normalisation, and logits; models that only read texts have none, and some not even the former.
-    fn exit(&mut self, kind: &Transformer, x: TensorId) {
+    /// The final norm and the logits; encoders have no logits, and some no final norm.
+    fn output_head(&mut self, kind: &Transformer, x: TensorId) {
         let without = self.weights.find_global(LlmTensor::OutputNorm, TensorSuffix::Weight).is_none();
         let x = if kind.attention.before == PreNorm::Bare {
             let x = self.norm_with(x, TensorId::NONE, TensorId::NONE, kind.norm, None);
@@ -230,7 +230,7 @@ impl GraphBuilder<'_> {
         if self.hp.logit_scale {
             logits = self.g.scale(logits);
         }
-        let logits = self.capped(logits);
+        let logits = self.soft_capped(logits);
         self.close(logits);
     }
 }

@@ -1,13 +1,13 @@
-//! Weights and caches as tensors of the graph: each enters it once per device.
+//! Weights and caches as tensors of the graph: each is added once per device.
 
 use super::GraphBuilder;
-use crate::engine::ggml::tensor::{BackendId, Buffer, Tensor, TensorId};
-use crate::engine::ggml::{Op, Type};
+use crate::engine::ggml::Type;
+use crate::engine::ggml::tensor::{BackendId, Buffer, TensorId};
 use crate::engine::llama_cpp::cache::KvLayer;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 impl GraphBuilder<'_> {
-    /// The tensor of the file with this index, on `place`.
+    /// The file's tensor with this index, on `place`.
     fn weight_at(&mut self, index: usize, place: BackendId) -> TensorId {
         let at = index * (usize::from(self.placement.cpu) + 1) + usize::from(place);
         if !self.known[at].is_some() {
@@ -41,12 +41,12 @@ impl GraphBuilder<'_> {
         self.part(il, slot, TensorSuffix::Bias)
     }
 
-    /// What its result is scaled by, if the file has that.
+    /// Its scale, if the file has one.
     pub(super) fn scale_of(&mut self, il: usize, slot: LlmTensor) -> TensorId {
         self.part(il, slot, TensorSuffix::Scale)
     }
 
-    /// The weight of block `il` with this role; its absence is noted.
+    /// The weight of block `il` with this role, or an error if it is missing.
     pub(super) fn need(&mut self, il: usize, slot: LlmTensor) -> TensorId {
         let id = self.weight(il, slot);
         if id.is_some() { id } else { self.lacking(format!("blk.{il}.{}.weight", slot.name())) }
@@ -64,7 +64,7 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// The weight of the whole model with this role, if the file has it.
+    /// The model-wide weight with this role, if the file has it.
     pub(super) fn global_weight(&mut self, slot: LlmTensor) -> TensorId {
         self.global(slot, TensorSuffix::Weight)
     }
@@ -82,7 +82,7 @@ impl GraphBuilder<'_> {
         if id.is_some() { id } else { self.lacking(format!("{}.weight", slot.name())) }
     }
 
-    /// The matrix that makes logits: its own, or the embeddings on the output layer's device.
+    /// The output matrix, or the token embeddings on the output layer's device.
     pub(super) fn output_weight(&mut self) -> TensorId {
         let own = self.global_weight(LlmTensor::Output);
         if own.is_some() {
@@ -94,7 +94,7 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Factors of rotary positions for block `il`: fixed ones, or those for long or short contexts.
+    /// Rope factors of block `il`: fixed, or for long or short contexts.
     pub(super) fn rope_factors(&mut self, il: usize) -> TensorId {
         let long = self.cx.n_ctx_seq > self.hp.n_ctx_orig_yarn;
         let slots = [LlmTensor::RopeFreqs, if long { LlmTensor::RopeLong } else { LlmTensor::RopeShort }];
@@ -102,7 +102,7 @@ impl GraphBuilder<'_> {
         found.map_or(TensorId::NONE, |index| self.weight_at(index, self.placement.layers[il]))
     }
 
-    /// The K (0) or V (1) cache that block `il` uses.
+    /// The K (0) or V (1) cache used by block `il`.
     pub(super) fn cache(&mut self, layer: &KvLayer, part: usize, size: u64, streams: u64) -> TensorId {
         let known = self.caches[layer.owner][part];
         if known.is_some() {
@@ -117,7 +117,7 @@ impl GraphBuilder<'_> {
         id
     }
 
-    /// `weight · x`, scaled where the file says so.
+    /// `weight · x`, scaled if the file has a scale.
     pub(super) fn linear(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let weight = self.need(il, slot);
         let y = self.g.mul_mat(weight, x);
@@ -125,16 +125,10 @@ impl GraphBuilder<'_> {
         if scale.is_some() { self.g.mul(y, scale) } else { y }
     }
 
-    /// `weight · x + bias`, the bias as far as it exists.
+    /// `weight · x + bias`, the bias if present.
     pub(super) fn affine(&mut self, il: usize, slot: LlmTensor, x: TensorId) -> TensorId {
         let y = self.linear(il, slot, x);
         let bias = self.bias(il, slot);
         if bias.is_some() { self.g.add(y, bias) } else { y }
-    }
-
-    /// A tensor's shape, for those who only look.
-    pub(super) fn shape(&self, id: TensorId) -> Tensor {
-        debug_assert!(self.g[id].op != Op::None || self.g[id].elements() > 0);
-        self.g[id]
     }
 }

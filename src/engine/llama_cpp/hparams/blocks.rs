@@ -1,4 +1,4 @@
-//! What the tensors of a file tell of an architecture that is not listed.
+//! Hyperparameters derived from the tensors, for architectures that are not listed.
 
 use super::keys::HeaderKeys;
 use super::{Hparams, gating};
@@ -6,7 +6,7 @@ use crate::engine::llama_cpp::error::LoadError;
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix, Weights};
 use crate::gguf::Header;
 
-/// What a recurrent block cannot do without, for each kind of it.
+/// The required tensors of a recurrent block, for each kind.
 const RECURRENT: [&[LlmTensor]; 3] = [
     &[LlmTensor::ShortConvIn, LlmTensor::ShortConvConv, LlmTensor::ShortConvOut],
     &[
@@ -21,14 +21,14 @@ const RECURRENT: [&[LlmTensor]; 3] = [
     &[LlmTensor::SsmIn, LlmTensor::SsmConv1d, LlmTensor::SsmA, LlmTensor::SsmD, LlmTensor::SsmOut],
 ];
 
-/// What holds the keys of a block with attention.
+/// The tensors with the keys of an attention block.
 const KEYS: [LlmTensor; 3] = [LlmTensor::AttnK, LlmTensor::AttnQkv, LlmTensor::AttnKvAMqa];
 
 impl Hparams {
-    /// Which blocks are recurrent, which have attention and of what kind.
+    /// Determines which blocks are recurrent, which have attention, and of what kind.
     ///
     /// # Errors
-    /// When what a cache would take is beyond all bounds.
+    /// When the size of a cache exceeds the limits.
     pub fn read_blocks(&mut self, header: &Header, weights: &Weights) -> Result<(), LoadError> {
         let keys = &HeaderKeys::of(header);
         let holds = |il: usize, slot: LlmTensor| weights.find(il, slot, TensorSuffix::Weight).is_some();
@@ -57,17 +57,17 @@ impl Hparams {
         self.check_bounds()
     }
 
-    /// A window counts where the header says which blocks have it: a cache that is too large is the safer guess.
+    /// Windows count only if the header has their pattern: without one assume full attention, which overestimates.
     fn read_window(&mut self, keys: &HeaderKeys<'_>) {
-        let told = keys.list("attention.sliding_window_pattern").is_some()
+        let has_pattern = keys.list("attention.sliding_window_pattern").is_some()
             || keys.number("attention.sliding_window_pattern").is_some();
-        self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0 && told);
+        self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0 && has_pattern);
         if self.n_swa.is_some() {
             self.swa_pattern(keys, 1);
         }
     }
 
-    /// Without a number of heads, everything is one head as wide as the matrices are.
+    /// Without head counts, assume one head as wide as the matrices.
     fn guess_heads(&mut self, weights: &Weights) {
         if self.n_head.iter().any(|heads| *heads > 0) {
             return;

@@ -1,47 +1,47 @@
-//! How large hyperparameters may be: far beyond every published model, and small enough that no product of them and a
-//! context overflows.
+//! Limits of hyperparameters: far beyond every published model, and small enough that no product of them and a context
+//! overflows.
 
 use super::{Hparams, Ssm};
 use crate::engine::llama_cpp::error::LoadError;
 
-/// Rows of matrices: embeddings, feed-forward parts, inner sizes.
-const WIDE: u64 = 1 << 22;
-/// Counts and sizes of heads, experts, groups.
-const NARROW: u64 = 1 << 14;
-/// Elements per token of a block's cache, or of a state.
-const CACHED: u64 = 1 << 26;
+/// Limit of row sizes: embeddings, feed-forward, inner sizes.
+const MAX_WIDTH: u64 = 1 << 22;
+/// Limit of counts and sizes of heads, experts, groups.
+const MAX_COUNT: u64 = 1 << 14;
+/// Limit of the elements per token of a block's cache, or of a state.
+const MAX_CACHED: u64 = 1 << 26;
 
 impl Hparams {
-    /// Refuses what no model can have.
+    /// Refuses impossible hyperparameters.
     ///
     /// # Errors
-    /// When one that recurrent blocks need is missing, or a hyperparameter, or what it makes a cache take, is beyond all bounds.
+    /// When one that recurrent blocks need is missing, or one of them or a cache size exceeds its limit.
     pub(super) fn check_bounds(&self) -> Result<(), LoadError> {
         let Ssm { d_conv, d_inner, d_state, dt_rank, n_group, .. } = self.ssm;
-        let most = |list: &[u64]| list.iter().copied().max().unwrap_or(0);
+        let max = |list: &[u64]| list.iter().copied().max().unwrap_or(0);
         let numbers = [
             ("context_length", self.n_ctx_train, u64::from(u32::MAX)),
-            ("embedding_length", self.n_embd, WIDE),
-            ("feed_forward_length", most(&self.n_ff), WIDE),
-            ("attention.head_count", most(&self.n_head), NARROW),
-            ("attention.head_count_kv", most(&self.n_head_kv), NARROW),
-            ("attention.key_length", most(&self.n_embd_head_k), NARROW),
-            ("attention.value_length", most(&self.n_embd_head_v), NARROW),
-            ("rope.dimension_count", most(&self.n_rot), NARROW),
+            ("embedding_length", self.n_embd, MAX_WIDTH),
+            ("feed_forward_length", max(&self.n_ff), MAX_WIDTH),
+            ("attention.head_count", max(&self.n_head), MAX_COUNT),
+            ("attention.head_count_kv", max(&self.n_head_kv), MAX_COUNT),
+            ("attention.key_length", max(&self.n_embd_head_k), MAX_COUNT),
+            ("attention.value_length", max(&self.n_embd_head_v), MAX_COUNT),
+            ("rope.dimension_count", max(&self.n_rot), MAX_COUNT),
             ("attention.sliding_window", self.n_swa.unwrap_or(0), u64::from(u32::MAX)),
-            ("expert_count", self.n_expert, NARROW),
-            ("expert_used_count", most(&self.n_expert_used), NARROW),
-            ("expert_group_count", self.n_expert_groups, NARROW),
-            ("expert_group_used_count", self.n_group_used, NARROW),
-            ("embedding_length_per_layer_input", self.n_embd_per_layer, NARROW),
+            ("expert_count", self.n_expert, MAX_COUNT),
+            ("expert_used_count", max(&self.n_expert_used), MAX_COUNT),
+            ("expert_group_count", self.n_expert_groups, MAX_COUNT),
+            ("expert_group_used_count", self.n_group_used, MAX_COUNT),
+            ("embedding_length_per_layer_input", self.n_embd_per_layer, MAX_COUNT),
             ("n_deepstack_layers", self.n_deepstack_layers, 64),
-            ("shortconv.l_cache", self.n_shortconv_l_cache, NARROW),
-            ("attention.kv_lora_rank", self.n_lora_kv, NARROW),
-            ("ssm.conv_kernel", d_conv, NARROW),
-            ("ssm.inner_size", d_inner, WIDE),
-            ("ssm.state_size", d_state, NARROW),
-            ("ssm.time_step_rank", dt_rank, NARROW),
-            ("ssm.group_count", n_group, NARROW),
+            ("shortconv.l_cache", self.n_shortconv_l_cache, MAX_COUNT),
+            ("attention.kv_lora_rank", self.n_lora_kv, MAX_COUNT),
+            ("ssm.conv_kernel", d_conv, MAX_COUNT),
+            ("ssm.inner_size", d_inner, MAX_WIDTH),
+            ("ssm.state_size", d_state, MAX_COUNT),
+            ("ssm.time_step_rank", dt_rank, MAX_COUNT),
+            ("ssm.group_count", n_group, MAX_COUNT),
         ];
         if let Some((key, value, most)) = numbers.into_iter().find(|(_, value, most)| value > most) {
             return Err(LoadError::model(format!("{key} is {value}: more than {most} is not supported")));
@@ -53,7 +53,7 @@ impl Hparams {
         }
         let cached = (0..self.n_layer_all).map(|il| self.k_gqa(il).max(self.v_gqa(il))).max().unwrap_or(0);
         let kept = cached.max(self.n_embd_r()).max(self.n_embd_s());
-        if kept > CACHED {
+        if kept > MAX_CACHED {
             return Err(LoadError::model(format!("a cache of {kept} elements per token is not supported")));
         }
         Ok(())

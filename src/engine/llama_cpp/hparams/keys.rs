@@ -1,4 +1,4 @@
-//! Keys of a header, below the architecture's name.
+//! The header keys of an architecture.
 
 use crate::engine::llama_cpp::error::LoadError;
 use crate::gguf::{Elements, Header, Value};
@@ -23,7 +23,7 @@ impl<'a> HeaderKeys<'a> {
         self.get(name)?.as_u64()
     }
 
-    /// A number of things there are in memory; one that is too large for that is as large as can be.
+    /// A number of items in memory, limited to `usize`.
     pub fn count(&self, name: &str) -> Option<usize> {
         self.number(name).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
@@ -34,10 +34,6 @@ impl<'a> HeaderKeys<'a> {
 
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.get(name)?.as_bool()
-    }
-
-    pub fn text(&self, name: &str) -> Option<&'a str> {
-        self.get(name)?.as_str()
     }
 
     pub fn need(&self, name: &str) -> Result<u64, LoadError> {
@@ -59,7 +55,7 @@ impl<'a> HeaderKeys<'a> {
         })
     }
 
-    /// One number per block: a list, or the same for all.
+    /// One number per block: from a list, or the same for all.
     pub fn each(&self, name: &str, count: usize) -> Result<Option<Vec<u64>>, LoadError> {
         if let Some(number) = self.number(name) {
             return Ok(Some(vec![number; count]));

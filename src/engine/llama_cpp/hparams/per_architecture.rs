@@ -1,4 +1,4 @@
-//! What each architecture reads beyond the common keys (`load_arch_hparams` in `models/*.cpp`, 0.1.161).
+//! Hyperparameters specific to an architecture (`load_arch_hparams` in `models/*.cpp`, 0.1.161).
 
 use super::keys::HeaderKeys;
 use super::{Hparams, Ssm, gating};
@@ -87,7 +87,6 @@ impl Hparams {
                 self.is_recr = (0..self.n_layer_all)
                     .map(|il| il < n_layer && self.n_head_kv[il] == 0 && self.n_ff[il] == 0)
                     .collect();
-                self.moe_latent_size = keys.number("moe_latent_size").unwrap_or(0);
             }
             A::Lfm2 => {
                 self.n_shortconv_l_cache = keys.need("shortconv.l_cache")?;
@@ -103,11 +102,9 @@ impl Hparams {
     }
 
     fn read_experts(&mut self, keys: &HeaderKeys<'_>) {
-        self.n_ff_shexp = keys.number("expert_shared_feed_forward_length").unwrap_or(0);
         self.expert_weights_norm = keys.flag("expert_weights_norm").unwrap_or(false);
         self.expert_weights_scale = keys.float("expert_weights_scale").unwrap_or(0.0);
         self.expert_gating = keys.number("expert_gating_func").unwrap_or(gating::NONE);
-        self.n_layer_dense_lead = keys.count("leading_dense_block_count").unwrap_or(0);
     }
 
     pub(super) fn read_ssm(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
@@ -122,7 +119,7 @@ impl Hparams {
         Ok(())
     }
 
-    /// Which blocks have a window: a list in the header, or all but every `period`-th.
+    /// The blocks with a sliding window: from a list in the header, or all but every `period`-th.
     pub(super) fn swa_pattern(&mut self, keys: &HeaderKeys<'_>, period: u64) {
         if let Some(list) = keys.list("attention.sliding_window_pattern") {
             for (il, window) in list.into_iter().take(self.n_layer_all).enumerate() {
@@ -136,7 +133,7 @@ impl Hparams {
         }
     }
 
-    /// The same where the first block of a period has none.
+    /// The same if the first block of a period has no window.
     fn dense_first_window(&mut self, keys: &HeaderKeys<'_>, period: u64) {
         self.n_swa = keys.number("attention.sliding_window").filter(|window| *window > 0);
         if self.n_swa.is_none() {
@@ -158,7 +155,7 @@ impl Hparams {
         }
     }
 
-    /// Which blocks are recurrent: a list in the header, or all but every n-th.
+    /// The recurrent blocks: from a list in the header, or all but every n-th.
     fn recurrent_interval(&mut self, keys: &HeaderKeys<'_>) {
         if let Some(list) = keys.list("attention.recurrent_layers") {
             for (il, recurrent) in list.into_iter().take(self.n_layer_all).enumerate() {
@@ -208,13 +205,13 @@ impl Hparams {
         let shared = keys.count("attention.shared_kv_layers").unwrap_or(0);
         self.n_layer_kv_from_start = Some(self.n_layer_all.saturating_sub(shared));
         self.n_embd_per_layer = keys.need("embedding_length_per_layer_input")?;
-        // llama.cpp's default is 30, so the cap is there unless the header says 0
+        // llama.cpp's default is 30, so the cap applies unless the header has 0
         self.final_soft_cap = keys.float("final_logit_softcapping").unwrap_or(30.0) != 0.0;
         Ok(())
     }
 
     fn llama4(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {
-        self.moe_layer_step = keys.need("interleave_moe_layer_step")?;
+        keys.need("interleave_moe_layer_step")?;
         self.use_kq_norm = self.n_expert != 128;
         if keys.number("attention.sliding_window") == Some(0) {
             self.no_rope_layer_step = self.n_layer() as u64;
@@ -226,12 +223,11 @@ impl Hparams {
         Ok(())
     }
 
-    /// Sizes of the compressed cache, as far as the header tells.
+    /// Sizes of the compressed cache, if in the header.
     pub(super) fn read_latent(&mut self, keys: &HeaderKeys<'_>) {
-        self.n_lora_q = keys.number("attention.q_lora_rank").unwrap_or(0);
         self.n_lora_kv = keys.number("attention.kv_lora_rank").unwrap_or(0);
-        let unfolded = |name| keys.number(name).filter(|size| *size > 0);
-        self.mla = unfolded("attention.key_length_mla").zip(unfolded("attention.value_length_mla"));
+        let decompressed = |name| keys.number(name).filter(|size| *size > 0);
+        self.mla = decompressed("attention.key_length_mla").zip(decompressed("attention.value_length_mla"));
     }
 
     fn deepseek2(&mut self, keys: &HeaderKeys<'_>) -> Result<(), LoadError> {

@@ -1,5 +1,4 @@
-//! What llama-server makes of its command line: its own defaults where nothing is said
-//! (`common/arg.cpp` and `tools/server/server.cpp`, 0.1.161).
+//! llama-server's options and their defaults (`common/arg.cpp` and `tools/server/server.cpp`, 0.1.161).
 
 use super::super::context::{self, ContextParams};
 use super::super::fit::FitLimits;
@@ -10,20 +9,20 @@ use crate::machine::{Gpu, Machine};
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
 use crate::units::Bytes;
 
-/// Logical batch, in tokens.
+/// Default logical batch, in tokens.
 const BATCH: u64 = 2048;
-/// Physical batch, in tokens.
+/// Default physical batch, in tokens.
 const UBATCH: u64 = 512;
-/// Sequences at once, in one cache, where nothing is said.
+/// Default number of sequences, with unified KV.
 const SLOTS: u64 = 4;
-/// What a fit leaves free on each device.
+/// Default margin that a fit leaves free on each device.
 const MARGIN: Bytes = Bytes::mib(1024);
-/// The smallest context that a fit chooses.
+/// Default minimum context of a fit, in tokens.
 const MIN_CONTEXT: u64 = 4096;
 
-/// A request in llama.cpp's own terms.
+/// The request to llama.cpp.
 pub struct ServerParams {
-    /// Indices of the machine's GPUs that are used.
+    /// The GPUs used, as indices in the machine.
     pub gpus: Vec<usize>,
     pub devices: Vec<Device>,
     pub spread: LayerSplit,
@@ -61,17 +60,17 @@ impl ServerParams {
     }
 }
 
-/// The machine's GPUs in the order in which layers are given to them: those of other computers first, whatever they are,
-/// then its own, integrated ones only where it has no others (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
+/// The machine's GPUs in the order in which they get layers: those of other computers first, then the local ones,
+/// integrated ones only if there are no others (`llama_prepare_model_devices` in `llama.cpp`, 0.1.161).
 pub fn gpus(machine: &Machine) -> Vec<usize> {
     let of = |wanted: &dyn Fn(&Gpu) -> bool| -> Vec<usize> {
         let list = machine.gpus.iter().enumerate();
         list.filter(|(_, gpu)| wanted(gpu)).map(|(at, _)| at).collect()
     };
-    let away = of(&|gpu| gpu.computer.is_some());
+    let remote = of(&|gpu| gpu.computer.is_some());
     let discrete = of(&|gpu| gpu.computer.is_none() && !gpu.integrated);
-    let own = if discrete.is_empty() { of(&|gpu| gpu.computer.is_none()) } else { discrete };
-    [away, own].concat()
+    let local = if discrete.is_empty() { of(&|gpu| gpu.computer.is_none()) } else { discrete };
+    [remote, local].concat()
 }
 
 fn options(model: &LoadedModel, settings: &Settings) -> ContextParams {
@@ -101,7 +100,7 @@ fn options(model: &LoadedModel, settings: &Settings) -> ContextParams {
     }
 }
 
-/// The knobs as llama.cpp has them.
+/// The settings in effect.
 pub fn in_effect(
     context: &context::Cparams,
     spread: &LayerSplit,
@@ -130,7 +129,7 @@ pub fn in_effect(
     }
 }
 
-/// Formats of K and V.
+/// Types of K and V.
 pub fn cache_types(settings: &Settings) -> (CacheType, CacheType) {
     (settings.cache_type_k.unwrap_or(CacheType::F16), settings.cache_type_v.unwrap_or(CacheType::F16))
 }

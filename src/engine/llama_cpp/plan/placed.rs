@@ -1,4 +1,4 @@
-//! Where everything ends up, before any of it is explained.
+//! The result of the fit, before any explanations.
 
 use super::super::fit::{FitResult, fit_for};
 use super::super::measure::Measurer;
@@ -11,12 +11,12 @@ use crate::plan::{DevicePlan, PlanSummary, Reserve, Verdict};
 use crate::settings::{InEffect, Settings};
 use crate::units::Bytes;
 
-/// A request and what llama.cpp makes of it.
+/// A request and its fit.
 pub struct PlacedModel<'a> {
     pub machine: &'a Machine,
     pub settings: &'a Settings,
     pub loaded: &'a LoadedModel,
-    /// As the fit leaves it.
+    /// As left by the fit.
     pub params: ServerParams,
     pub fitted: FitResult,
 }
@@ -40,24 +40,24 @@ impl<'a> PlacedModel<'a> {
         Ok(Self { machine, settings, loaded, params, fitted })
     }
 
-    /// What a plan comes to.
+    /// The plan without its explanations.
     pub fn summary(self) -> PlanSummary {
         let (devices, offloaded, layer_count) = (self.devices(), self.measured().offloaded(), self.layer_count());
         let verdict = Verdict::of(&devices, offloaded, layer_count, false);
         PlanSummary { settings: self.in_effect(), devices, layer_count, offloaded, verdict, refused: false }
     }
 
-    /// What is allocated.
+    /// The allocated bytes.
     pub fn measured(&self) -> &MemoryBreakdown {
         &self.fitted.measured
     }
 
-    /// The home of every tensor.
+    /// The device of every tensor.
     pub fn placement(&self) -> Placement {
         self.loaded.place(&self.params.devices, &self.params.spread)
     }
 
-    /// Blocks and the output layer.
+    /// Number of blocks plus the output layer.
     pub fn layer_count(&self) -> usize {
         self.loaded.hparams.n_layer() + 1
     }
@@ -66,16 +66,16 @@ impl<'a> PlacedModel<'a> {
         params::in_effect(&self.measured().parameters, &self.params.spread, self.loaded, self.settings)
     }
 
-    /// The device of the plan that a place of the schedule stands for.
+    /// The plan's device for a device of the schedule.
     pub fn device_of(&self, place: usize) -> usize {
         self.params.gpus.get(place).copied().unwrap_or(self.machine.gpus.len())
     }
 
-    /// The device of the layer with this index: a block, or the output layer after them.
-    pub fn home(&self, layer: usize) -> usize {
-        let homes = &self.measured().homes;
-        let block = homes.get(layer).filter(|_| layer < self.loaded.hparams.n_layer());
-        self.device_of(usize::from(block.or(homes.last()).copied().unwrap_or(0)))
+    /// The device of this layer: a block, or the output layer after the blocks.
+    pub fn layer_device(&self, layer: usize) -> usize {
+        let layer_devices = &self.measured().layer_devices;
+        let block = layer_devices.get(layer).filter(|_| layer < self.loaded.hparams.n_layer());
+        self.device_of(usize::from(block.or(layer_devices.last()).copied().unwrap_or(0)))
     }
 
     pub fn devices(&self) -> Vec<DevicePlan> {
@@ -90,12 +90,12 @@ impl<'a> PlacedModel<'a> {
             }
         }
         for layer in 0..self.layer_count() {
-            if let Some(device) = devices.get_mut(self.home(layer)) {
+            if let Some(device) = devices.get_mut(self.layer_device(layer)) {
                 device.layers.push(layer);
             }
         }
         if let Some(ram) = devices.last_mut().filter(|ram| ram.layers.is_empty()) {
-            ram.parts = ram.weights - Bytes(Placement::looked_up(&self.loaded.weights));
+            ram.parts = ram.weights - Bytes(Placement::input_layer_weights(&self.loaded.weights));
         }
         devices
     }

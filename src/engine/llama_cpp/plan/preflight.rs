@@ -1,4 +1,4 @@
-//! What a request comes to at best: weights and caches have to be somewhere, whatever the graph takes beside them.
+//! An upper bound of a plan: weights and caches must be placed somewhere, whatever the graph adds.
 
 use super::super::context::Cparams;
 use super::super::error::LoadError;
@@ -11,14 +11,14 @@ use crate::machine::Machine;
 use crate::settings::Settings;
 use crate::units::Bytes;
 
-/// Looks ahead.
+/// Computes the bound.
 ///
 /// # Errors
 /// When llama.cpp refuses the settings.
 pub fn preflight(loaded: &LoadedModel, machine: &Machine, settings: &Settings) -> Result<Preflight, LoadError> {
     let mut params = ServerParams::new(loaded, machine, settings);
     if params.options.n_ctx == 0 {
-        params.options.n_ctx = params.limits.least_context(loaded, &params.options);
+        params.options.n_ctx = params.limits.min_context(loaded, &params.options);
     }
     let context = Cparams::new(&params.options, &loaded.hparams, loaded.release)?;
     let gpus = (0..machine.gpus.len()).map(|gpu| params.gpus.contains(&gpu)).collect();
@@ -26,7 +26,7 @@ pub fn preflight(loaded: &LoadedModel, machine: &Machine, settings: &Settings) -
     Ok(Preflight { settings: in_effect(&context, &params.spread, loaded, settings), gpus, upper_bound })
 }
 
-/// The least that is asked for.
+/// The minimum memory of a request.
 struct LowerBound<'a> {
     loaded: &'a LoadedModel,
     params: &'a ServerParams,
@@ -39,45 +39,45 @@ impl LowerBound<'_> {
         let ServerParams { devices, spread, limits, .. } = self.params;
         let ram = self.machine.ram.free + self.machine.ram.swap_free;
         let free: Vec<u64> = devices.iter().map(|device| device.free).collect();
-        if spread.is_settled(devices.len()) {
+        if spread.is_fixed(devices.len()) {
             let own = devices.iter().map(|device| device.backend.clone()).collect();
-            let asked = self.least(&self.loaded.place(devices, spread), own);
+            let needed = self.minimum(&self.loaded.place(devices, spread), own);
             let fits =
-                asked.iter().zip(free.iter().copied().map(Bytes).chain([ram])).all(|(asked, free)| *asked <= free);
+                needed.iter().zip(free.iter().copied().map(Bytes).chain([ram])).all(|(needed, free)| *needed <= free);
             return if fits { UpperBound::AllLayers } else { UpperBound::DoesNotFit };
         }
         let vram: Bytes = free.into_iter().map(Bytes).sum();
-        let in_all: Bytes = self.least(&self.all_on(&[]), Vec::new()).into_iter().sum();
-        if in_all > vram + ram {
+        let total: Bytes = self.minimum(&self.all_on(&[]), Vec::new()).into_iter().sum();
+        if total > vram + ram {
             return UpperBound::DoesNotFit;
         }
-        // everything takes the least on one GPU, and on one that pads nothing
-        let on_gpus = self.least(&self.all_on(&[1]), vec![BackendProps::CPU]).first().copied().unwrap_or_default();
+        // the minimum: everything on one GPU, and without padding
+        let on_gpus = self.minimum(&self.all_on(&[1]), vec![BackendProps::CPU]).first().copied().unwrap_or_default();
         let margins = limits.margins.iter().copied().chain(std::iter::repeat(0));
         let may_take: Bytes =
             devices.iter().zip(margins).map(|(gpu, margin)| Bytes(gpu.free.saturating_sub(margin))).sum();
         if on_gpus > may_take { UpperBound::SomeLayers } else { UpperBound::AllLayers }
     }
 
-    /// All layers on the devices with so much memory, or in RAM; what a fit may leave in RAM all the same is there.
+    /// All layers on GPUs with `free` memory, or in RAM; tensors that a fit may move to RAM are there.
     fn all_on(&self, free: &[u64]) -> Placement {
         let hparams = &self.loaded.hparams;
         let movable = if hparams.n_expert > 0 { hparams.n_layer_all } else { 0 };
-        let aside = |block| TensorOverride { block, part: OverrideGroup::FeedForward, gpu: None };
-        let overrides: Vec<TensorOverride> = (0..movable).map(aside).collect();
+        let in_ram = |block| TensorOverride { block, part: OverrideGroup::FeedForward, gpu: None };
+        let overrides: Vec<TensorOverride> = (0..movable).map(in_ram).collect();
         Placement::new(hparams, &SplitRequest { gpu_layers: None, tensor_split: &[], free, overrides: &overrides })
     }
 
-    /// Weights and caches per device, on GPUs of these kinds, RAM last.
-    fn least(&self, placement: &Placement, mut backends: Vec<BackendProps>) -> Vec<Bytes> {
+    /// Weights and caches per device for GPUs of these kinds, RAM last.
+    fn minimum(&self, placement: &Placement, mut backends: Vec<BackendProps>) -> Vec<Bytes> {
         backends.push(BackendProps::CPU);
         self.loaded.without_graph(placement, self.context, &backends).into_iter().map(Bytes).collect()
     }
 }
 
 impl LayerSplit {
-    /// A fit leaves it as it is: there is nothing to choose.
-    fn is_settled(&self, gpus: usize) -> bool {
+    /// Whether a fit must not change it.
+    fn is_fixed(&self, gpus: usize) -> bool {
         gpus == 0 || self.set_by_user(gpus).is_some()
     }
 }

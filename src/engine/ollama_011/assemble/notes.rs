@@ -1,4 +1,4 @@
-//! What is worth knowing beside the figures.
+//! The notes of a plan.
 
 use super::PlanInputs;
 use crate::engine::ollama_011::facts::FACTS;
@@ -20,7 +20,7 @@ impl PlanInputs<'_> {
         }
         let estimated = devices.iter().map(|device| device.cache).sum();
         self.own_caches.iter().for_each(|own| say(own.sentence(estimated)));
-        self.own_count().into_iter().for_each(&mut say);
+        self.ollama_ps_note().into_iter().for_each(&mut say);
         if self.vision.weights > Bytes::ZERO {
             say(format!(
                 "the vision part is loaded with the output layer: {} of weights and a graph of {}",
@@ -43,7 +43,7 @@ impl PlanInputs<'_> {
             say("some blocks have no tensors; the estimate counts them like the block placed before".to_owned());
         }
         self.more_than_fits().into_iter().for_each(&mut say);
-        self.runs(devices).into_iter().for_each(&mut say);
+        self.runner_ranges(devices).into_iter().for_each(&mut say);
         self.why_not_mapped().into_iter().for_each(|why| say(format!("weights are loaded without mmap: {why}")));
         for option in FACTS.ignored(self.settings) {
             say(format!("{option} is ignored: this engine has no such option"));
@@ -51,8 +51,8 @@ impl PlanInputs<'_> {
         notes
     }
 
-    /// What `ollama ps` shows: the estimate with all that is kept back.
-    fn own_count(&self) -> Option<String> {
+    /// The size shown by `ollama ps`: the estimate including reserves.
+    fn ollama_ps_note(&self) -> Option<String> {
         if self.picked.refused {
             return None;
         }
@@ -66,7 +66,7 @@ impl PlanInputs<'_> {
         Some(format!("'ollama ps' shows {all}, {share} on GPU: it includes the reserved memory"))
     }
 
-    /// The runner's `num_gpu`: what was asked for, even where less fits.
+    /// The runner's `num_gpu`: the requested layers, even if fewer fit.
     fn num_gpu(&self) -> usize {
         if self.loads_on_gpus() { self.task.requested.unwrap_or(self.picked.estimate.placed) } else { 0 }
     }
@@ -81,8 +81,8 @@ impl PlanInputs<'_> {
         })
     }
 
-    /// Where the runner's layers are not the estimate's.
-    fn runs(&self, devices: &[DevicePlan]) -> Option<String> {
+    /// Reports if the runner's layers differ from the estimate's.
+    fn runner_ranges(&self, devices: &[DevicePlan]) -> Option<String> {
         if !self.loads_on_gpus() {
             return None;
         }
@@ -104,7 +104,7 @@ impl PlanInputs<'_> {
         Some(format!("the runner loads contiguous layers, {}; the estimate spreads them in turn", texts.join(", ")))
     }
 
-    /// `llm/server.go`, the end of `llamaServer.Load`; the own engine never maps.
+    /// `llm/server.go`, the end of `llamaServer.Load`; Ollama's own engine never maps weights.
     fn why_not_mapped(&self) -> Option<&'static str> {
         if self.traits.own_engine {
             return None;

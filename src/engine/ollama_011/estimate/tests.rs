@@ -39,39 +39,39 @@ fn a_layer_needs_a_byte_more_than_it_takes() {
     assert_eq!((found.layers(), found.graph, found.overflow), (3, 5, 7));
     assert_eq!(found.whys[3], Why::NoRoom { needed: Bytes(7), room: Bytes(7), device: 0 });
     let found = estimate(&task(3), &gpus(&[46]));
-    // a block less, and the output layer is not tried although it would fit
-    assert_eq!((found.layers(), found.homes[3], found.overflow), (2, None, 10 + 7));
+    // one block less, and the output layer is not tried although it would fit
+    assert_eq!((found.layers(), found.slot_of[3], found.overflow), (2, None, 10 + 7));
     assert_eq!(found.total(), found.vram() + 17);
 }
 
 #[test]
 fn a_gpu_must_have_room_for_two_layers() {
-    let least = 1 + 5 + 20;
-    assert_eq!(estimate(&task(9), &gpus(&[least - 1])).layers(), 0);
-    let found = estimate(&task(9), &gpus(&[least]));
-    // what is kept back counts, though no block leaves a byte over
+    let minimum = 1 + 5 + 20;
+    assert_eq!(estimate(&task(9), &gpus(&[minimum - 1])).layers(), 0);
+    let found = estimate(&task(9), &gpus(&[minimum]));
+    // reserves count although no block fits
     assert_eq!((found.layers(), sizes(&found), found.vram()), (0, vec![1 + 10], 0));
     assert_eq!(found.total(), 11 + 90 + 7);
-    let why = &estimate(&task(9), &gpus(&[least - 1])).whys[8];
+    let why = &estimate(&task(9), &gpus(&[minimum - 1])).whys[8];
     assert_eq!(*why, Why::NoRoom { needed: Bytes(10), room: Bytes(9), device: 0 });
 }
 
 #[test]
-fn several_gpus_take_turns_and_the_partial_graph() {
+fn several_gpus_get_layers_in_turn_and_the_partial_graph() {
     let found = estimate(&task(5), &gpus(&[1000, 1000]));
-    assert_eq!(found.homes, [Some(0), Some(1), Some(0), Some(1), Some(0), Some(1)]);
+    assert_eq!(found.slot_of, [Some(0), Some(1), Some(0), Some(1), Some(0), Some(1)]);
     assert_eq!((split(&found), found.graph), (vec![3, 3], 5));
     assert_eq!(sizes(&found), [1 + 10 + 30 + 5, 1 + 10 + 20 + 7 + 5]);
 }
 
 #[test]
-fn a_gpu_without_room_is_given_up_for_good() {
+fn a_full_gpu_is_not_tried_again() {
     let mut task = task(6);
     task.blocks[4] = BlockBytes { weights: Some(60), cache: 0 };
     let found = estimate(&task, &gpus(&[60]));
-    assert_eq!(found.homes[..6], [None, None, None, None, None, Some(0)]);
+    assert_eq!(found.slot_of[..6], [None, None, None, None, None, Some(0)]);
     assert_eq!(found.whys[4], Why::NoRoom { needed: Bytes(60), room: Bytes(34), device: 0 });
-    // the next would fit, and is not tried
+    // the next block would fit, but is not tried
     assert_eq!(found.whys[3], Why::GivenUp { device: 0, layer: 4 });
     assert_eq!(found.whys[6], Why::GivenUp { device: 0, layer: 4 });
 }
@@ -82,20 +82,20 @@ fn a_block_without_tensors_counts_like_the_one_before_it() {
     task.blocks[3] = BlockBytes { weights: Some(20), cache: 4 };
     task.blocks[2].weights = None;
     assert_eq!(estimate(&task, &gpus(&[1000])).counted, [10, 10, 24, 24]);
-    // the last one counts like the buffer: the cache of the first block alone, where that has no tensors either
+    // the last one counts like the buffer: only the cache of the first block if that has no tensors either
     task.blocks[3].weights = None;
     task.blocks[0].weights = None;
     assert_eq!(estimate(&task, &gpus(&[1000])).counted, [10, 10, 4, 4]);
 }
 
 #[test]
-fn what_was_asked_for_is_the_limit() {
-    for (requested, layers, homes) in
+fn the_request_limits_the_layers() {
+    for (requested, layers, slot_of) in
         [(0, 0, [None, None, None]), (1, 1, [None, Some(0), None]), (9, 3, [Some(0), Some(0), Some(0)])]
     {
         let task = EstimateTask { requested: Some(requested), ..task(2) };
         let found = estimate(&task, &gpus(&[1000]));
-        assert_eq!((found.layers(), found.homes.as_slice()), (layers, homes.as_slice()), "{requested}");
+        assert_eq!((found.layers(), found.slot_of.as_slice()), (layers, slot_of.as_slice()), "{requested}");
     }
 }
 
@@ -110,7 +110,7 @@ fn a_separate_projector_goes_to_the_first_gpu_with_room() {
 }
 
 #[test]
-fn vision_goes_where_the_output_layer_goes() {
+fn vision_is_placed_with_the_output_layer() {
     let task = EstimateTask { vision_weights: 40, vision_graph: 2, ..task(1) };
     let found = estimate(&task, &gpus(&[1000]));
     assert_eq!(found.vram(), 1 + 10 + 10 + (7 + 40 + 2) + 3);
@@ -127,7 +127,7 @@ fn ram_is_counted_like_a_gpu_but_holds_no_layers() {
 }
 
 #[test]
-fn a_model_without_an_output_layer_is_never_whole() {
+fn a_model_without_an_output_layer_never_counts_as_fully_offloaded() {
     let task = EstimateTask { output: 0, ..task(2) };
     let found = estimate(&task, &gpus(&[1000]));
     assert_eq!((found.layers(), found.full_graph, &found.whys[2]), (2, true, &Why::Nothing));
@@ -135,20 +135,20 @@ fn a_model_without_an_output_layer_is_never_whole() {
 }
 
 #[test]
-fn as_few_gpus_as_will_do_are_picked_the_freest_first() {
+fn the_fewest_possible_gpus_are_picked_by_free_memory() {
     let ids = |found: &MemoryEstimate| found.slots.iter().filter_map(|slot| slot.device.gpu).collect::<Vec<_>>();
     let devices = gpus(&[60, 100, 60]);
     assert_eq!(ids(&pick(&task(3), &devices, false, false).estimate), [1]);
     assert_eq!(ids(&pick(&task(9), &devices, false, false).estimate), [1, 0]);
     assert_eq!(ids(&pick(&task(3), &devices, true, false).estimate), [1, 0, 2]);
-    // where not everything fits, all take part, in the machine's order
+    // if not everything fits, all GPUs are used, in machine order
     assert_eq!(ids(&pick(&task(90), &devices, false, false).estimate), [0, 1, 2]);
     assert!(pick(&task(90), &devices, false, true).refused);
     assert!(!pick(&task(9), &devices, false, true).refused);
 }
 
 #[test]
-fn the_library_that_takes_most_wins_where_none_takes_all() {
+fn the_library_with_the_most_bytes_is_used_if_none_fits_all() {
     let mut devices = gpus(&[60, 200, 100]);
     devices[1].backend = Some(Backend::Vulkan);
     let library = |task: &EstimateTask| pick(task, &devices, false, false).estimate.slots[0].device.backend;
@@ -156,6 +156,6 @@ fn the_library_that_takes_most_wins_where_none_takes_all() {
     assert_eq!(library(&task(16)), Some(Backend::Vulkan));
     assert_eq!(library(&task(90)), Some(Backend::Vulkan));
     assert_eq!(library(&EstimateTask { requested: Some(11), ..task(90) }), Some(Backend::Cuda));
-    // none takes any: the first
+    // with no layers on any library, the first
     assert_eq!(library(&EstimateTask { requested: Some(0), ..task(90) }), Some(Backend::Cuda));
 }

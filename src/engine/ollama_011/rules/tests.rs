@@ -23,7 +23,7 @@ fn quantised(flash_attn: FlashAttn) -> Settings {
 }
 
 #[test]
-fn the_default_context_is_one_number_except_for_gpt_oss() {
+fn the_default_context_is_fixed_except_for_gpt_oss() {
     let two = |gibibytes| machine(vec![gpu(Backend::Cuda, Bytes::gib(gibibytes)); 2]);
     for (architecture, machine, context) in [
         ("llama", two(40), 4096),
@@ -35,10 +35,10 @@ fn the_default_context_is_one_number_except_for_gpt_oss() {
         let effect = ask(&model(architecture, &[]), &machine, &Settings::default()).unwrap();
         assert_eq!(effect.settings.ctx, context, "{architecture}");
     }
-    // the overhead on each GPU is not counted as memory
+    // the overhead is subtracted on each GPU
     let overhead = Settings { gpu_overhead: Bytes::mib(1), ..Settings::default() };
     assert_eq!(ask(&model("gptoss", &[]), &two(10), &overhead).unwrap().settings.ctx, 4096);
-    // more may be asked for, less is not given
+    // a larger request is kept, a smaller one is raised
     let tokens = |n| Settings { ctx: Context::Tokens(n), ..Settings::default() };
     assert_eq!(asked(&model("gptoss", &[]), &tokens(5000)).settings.ctx, 8192);
     assert_eq!(asked(&model("gptoss", &[]), &tokens(9000)).settings.ctx, 9000);
@@ -63,7 +63,7 @@ fn the_batch_never_exceeds_the_context_even_raw() {
         let settings = Settings { ctx: Context::Tokens(100), raw, ..Settings::default() };
         let effect = asked(&model("llama", &[]), &settings);
         assert_eq!((effect.settings.batch, effect.settings.ubatch), (100, 100));
-        // an embedding model's batch is not raised yet
+        // an embedding model's batch is not raised in this release
         let embeds = model("bert", &[("pooling_type", Value::U32(1))]);
         let settings = Settings { ctx: Context::Tokens(2048), raw, ..Settings::default() };
         assert_eq!(asked(&embeds, &settings).settings.batch, 512);
@@ -82,7 +82,7 @@ fn some_models_serve_one_sequence() {
 }
 
 #[test]
-fn flash_attention_is_off_unless_it_is_switched_on() {
+fn flash_attention_is_off_by_default() {
     for architecture in ["llama", "gemma3", "gptoss", "qwen3"] {
         let effect = asked(&model(architecture, &[]), &quantised(FlashAttn::Auto));
         assert_eq!(effect.settings.flash_attn, FlashAttn::Off, "{architecture}");
@@ -123,7 +123,7 @@ fn without_layers_on_gpus_none_is_considered_unless_raw() {
 }
 
 #[test]
-fn what_cannot_run_is_refused() {
+fn impossible_settings_are_refused() {
     let llama = model("llama", &[]);
     let (k, v) = (Some(CacheType::F16), Some(CacheType::Q8_0));
     for settings in [

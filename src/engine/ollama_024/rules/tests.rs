@@ -34,7 +34,7 @@ fn the_default_context_follows_the_memory_of_all_gpus() {
         (&[24, 24], 0, 262_144),
         (&[24, 24], 1, 32_768),
         (&[47], 0, 262_144),
-        // less than the overhead: the difference wraps, in the real program too
+        // less than the overhead: the difference wraps, as in Ollama
         (&[1], 2, 262_144),
     ] {
         let gpus = gibibytes.iter().map(|&n| gpu(Backend::Cuda, Bytes::gib(n))).collect();
@@ -67,13 +67,13 @@ fn the_context_is_kept_within_its_bounds() {
     let max = Settings { ctx: Context::Max, ..Settings::default() };
     assert_eq!(asked(&llama, &max).settings.ctx, 8192);
     assert!(matches!(ask(&model("llama", &[]), &card(), &max), Err(EngineError::Settings(_))));
-    // in another type than u32 it counts as absent
+    // a key of another type than u32 counts as missing
     let odd = model("llama", &[("context_length", Value::U64(8192))]);
     assert_eq!(asked(&odd, &ctx(100_000)).settings.ctx, 100_000);
 }
 
 #[test]
-fn the_batch_follows_the_context() {
+fn the_batch_depends_on_the_context() {
     let batch = |n| Settings { batch: Some(n), ..ctx(1024) };
     let llama = model("llama", &[]);
     let embedding = model("bert", &[("pooling_type", Value::U32(1))]);
@@ -86,7 +86,7 @@ fn the_batch_follows_the_context() {
 }
 
 #[test]
-fn nothing_runs_with_no_batch_or_no_sequence() {
+fn a_batch_or_parallelism_of_zero_is_refused() {
     let llama = model("llama", &[]);
     for settings in [
         Settings { batch: Some(0), ..Settings::default() },
@@ -111,7 +111,7 @@ fn some_models_serve_one_sequence_at_a_time() {
 }
 
 #[test]
-fn flash_attention_needs_the_model_the_gpus_and_a_word() {
+fn flash_attention_depends_on_model_and_request() {
     use FlashAttn::{Auto, Off, On};
     let uneven = [("attention.key_length", Value::U32(192)), ("attention.value_length", Value::U32(128))];
     let embedding = [("pooling_type", Value::U32(1))];
@@ -138,7 +138,7 @@ fn flash_attention_needs_the_model_the_gpus_and_a_word() {
 }
 
 #[test]
-fn one_gpu_without_flash_attention_is_enough_to_lose_it() {
+fn one_gpu_without_flash_attention_turns_it_off() {
     let old_driver = Gpu { driver_major: Some(6), ..gpu(Backend::Cuda, Bytes::gib(8)) };
     let jetson = Gpu { compute: Some((7, 2)), ..gpu(Backend::Cuda, Bytes::gib(8)) };
     let volta = Gpu { compute: Some((7, 0)), ..gpu(Backend::Cuda, Bytes::gib(8)) };
@@ -160,7 +160,7 @@ fn one_gpu_without_flash_attention_is_enough_to_lose_it() {
         assert_eq!(effect.settings.flash_attn, flash);
         assert_eq!(has_note(&effect, "flash attention is off"), flash == FlashAttn::Off);
     }
-    // with no layer on GPUs, they are not asked
+    // with no layer on GPUs, their support does not matter
     let on_cpu = Settings { gpu_layers: GpuLayers::Count(0), ..ctx(4096) };
     let effect = ask(&qwen, &machine(vec![jetson]), &on_cpu).unwrap();
     assert_eq!((effect.gpus, effect.settings.flash_attn), (false, FlashAttn::On));
@@ -168,7 +168,7 @@ fn one_gpu_without_flash_attention_is_enough_to_lose_it() {
 }
 
 #[test]
-fn a_narrow_cache_needs_flash_attention() {
+fn a_quantised_cache_needs_flash_attention() {
     use CacheType::{Bf16, F16, F32, Q4_0, Q5_1, Q8_0};
     let cache = |model: &Model, ty, flash_attn, raw| {
         let settings = Settings { cache_type_k: Some(ty), cache_type_v: Some(ty), flash_attn, raw, ..ctx(4096) };

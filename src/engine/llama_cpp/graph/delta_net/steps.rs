@@ -1,9 +1,9 @@
-//! The delta rule in single operations, for when the fused one would not run where the block is.
+//! The delta rule in single operations, for devices that do not run the fused one.
 
 use super::super::GraphBuilder;
 use crate::engine::ggml::tensor::{Tensor, TensorId};
 
-/// Tokens that are computed at once.
+/// Tokens per chunk.
 const CHUNK: u64 = 64;
 
 /// Operands of the delta rule.
@@ -46,7 +46,7 @@ impl GraphBuilder<'_> {
         (g.permute(y, [2, 0, 1, 3]), state)
     }
 
-    /// Many tokens, in chunks.
+    /// Several tokens per sequence, in chunks.
     fn delta_chunks(&mut self, operands: &DeltaRuleInputs) -> (TensorId, TensorId) {
         let g = &mut *self.g;
         let [head, heads, n, n_seqs] = g[operands.v].ne;
@@ -76,7 +76,7 @@ impl GraphBuilder<'_> {
         let kq = g.mul_mat(k, q);
         let kq = g.mul(kq, mask);
         let kq = g.tri(kq);
-        let attention = self.solved(kb);
+        let attention = self.inverse(kb);
 
         let g = &mut *self.g;
         let v = g.transpose(v_beta);
@@ -133,8 +133,8 @@ impl GraphBuilder<'_> {
         (y, g.reshape(state, [head, head, heads, n_seqs]))
     }
 
-    /// The inverse of a unit triangular matrix below `kb`'s diagonal.
-    fn solved(&mut self, kb: TensorId) -> TensorId {
+    /// Inverse of the unit triangular matrix with `kb` below its diagonal.
+    fn inverse(&mut self, kb: TensorId) -> TensorId {
         let g = &mut *self.g;
         let lower = g.tri(kb);
         let ones = g.window(lower, [CHUNK, 1, 1, 1], []);

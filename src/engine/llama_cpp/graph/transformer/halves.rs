@@ -1,4 +1,4 @@
-//! The two halves of a block, and how they are joined.
+//! The two halves of a block, and their residual additions.
 
 use super::{Inputs, PostNorm, PreNorm, QkNorm, ResidualOrder, ResidualTerm, RopeLayers, Transformer};
 use crate::engine::ggml::tensor::TensorId;
@@ -9,15 +9,15 @@ use crate::engine::llama_cpp::graph::{GraphBuilder, Norm};
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 impl Transformer {
-    /// Between the matrices of a part without a gate.
+    /// Activation of a feed-forward part without a gate.
     const fn ungated(&self) -> Activation {
         if self.squares { Activation::Squared } else { Activation::Plain }
     }
 }
 
 impl GraphBuilder<'_> {
-    /// What a half works on: of `x`, or what attention worked on.
-    pub(super) fn before(
+    /// The input of a half, from `x` or the input of attention.
+    pub(super) fn half_input(
         &mut self,
         kind: &Transformer,
         il: usize,
@@ -34,9 +34,9 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// A half's result, normalised and multiplied by a constant as far as the architecture does that.
-    pub(super) fn after(&mut self, kind: &Transformer, il: usize, x: TensorId, after: PostNorm) -> TensorId {
-        let (slot, place) = match after {
+    /// The output of a half, with its norm and residual scale if the architecture has them.
+    pub(super) fn half_output(&mut self, kind: &Transformer, il: usize, x: TensorId, after: PostNorm) -> TensorId {
+        let (slot, pin) = match after {
             PostNorm::Nothing => (None, None),
             PostNorm::Norm(slot) => (Some(slot), Some(il)),
             PostNorm::FreeNorm(slot) => (Some(slot), None),
@@ -44,13 +44,13 @@ impl GraphBuilder<'_> {
         let mut x = x;
         if let Some(slot) = slot.filter(|slot| !kind.lenient || self.has(il, *slot)) {
             let weight = self.need(il, slot);
-            x = self.norm_with(x, weight, TensorId::NONE, kind.norm, place);
+            x = self.norm_with(x, weight, TensorId::NONE, kind.norm, pin);
         }
         if self.hp.residual_scale { self.g.scale(x) } else { x }
     }
 
-    /// What the first half of a block makes of what came in: attention, or what a recurrent block has instead.
-    pub(super) fn mixed(
+    /// The first half of a block: attention, or the recurrent part.
+    pub(super) fn attention_half(
         &mut self,
         kind: &Transformer,
         il: usize,
@@ -64,7 +64,7 @@ impl GraphBuilder<'_> {
         if kind.lenient && !self.attends(il) {
             return TensorId::NONE;
         }
-        // some have a norm of their own for attention beside the block's
+        // some have a separate norm for attention
         let own = matches!(kind.sum, ResidualOrder::SideBySide(_)) && self.has(il, LlmTensor::AttnNorm2);
         let y = if own { self.norm(x, LlmTensor::AttnNorm2, kind.norm, il) } else { normed };
         let (mut qkv, extras) = if self.has(il, LlmTensor::AttnKvAMqa) {
@@ -143,8 +143,8 @@ impl GraphBuilder<'_> {
         [q, k, v]
     }
 
-    /// Attention's result `y` and the rest of the block.
-    pub(super) fn added_up(
+    /// The rest of the block after attention's output `y`.
+    pub(super) fn feed_forward_half(
         &mut self,
         kind: &Transformer,
         il: usize,
@@ -152,13 +152,13 @@ impl GraphBuilder<'_> {
         residual: TensorId,
         normed: TensorId,
     ) -> TensorId {
-        let beside = match kind.sum {
+        let parallel = match kind.sum {
             ResidualOrder::SideBySide(terms) => Some(terms),
             ResidualOrder::FromHeader(terms) => self.hp.parallel_residual.then_some(terms),
             ResidualOrder::InTurn | ResidualOrder::InTurnResidualLast | ResidualOrder::ResidualFirst => None,
         };
-        if let Some(terms) = beside.filter(|_| !kind.lenient || (y.is_some() && self.feeds_forward(il))) {
-            let z = self.before(kind, il, residual, kind.feed_forward.before, normed);
+        if let Some(terms) = parallel.filter(|_| !kind.lenient || (y.is_some() && self.feeds_forward(il))) {
+            let z = self.half_input(kind, il, residual, kind.feed_forward.before, normed);
             let z = self.dense_or_experts(kind, il, z);
             let [a, b, c] = terms.map(|term| match term {
                 ResidualTerm::Residual => residual,
@@ -169,7 +169,7 @@ impl GraphBuilder<'_> {
             return self.g.add(x, c);
         }
         let half = if y.is_some() {
-            let y = self.after(kind, il, y, kind.attention.after);
+            let y = self.half_output(kind, il, y, kind.attention.after);
             let half = if kind.sum == ResidualOrder::ResidualFirst {
                 self.g.add(residual, y)
             } else {
@@ -183,9 +183,9 @@ impl GraphBuilder<'_> {
         if kind.lenient && !self.feeds_forward(il) {
             return half;
         }
-        let z = self.before(kind, il, half, kind.feed_forward.before, normed);
+        let z = self.half_input(kind, il, half, kind.feed_forward.before, normed);
         let z = self.dense_or_experts(kind, il, z);
-        let z = self.after(kind, il, z, kind.feed_forward.after);
+        let z = self.half_output(kind, il, z, kind.feed_forward.after);
         let x = if matches!(kind.sum, ResidualOrder::InTurnResidualLast | ResidualOrder::ResidualFirst) {
             self.g.add(half, z)
         } else {
@@ -194,7 +194,7 @@ impl GraphBuilder<'_> {
         self.normed_sum(kind, il, x, residual, kind.feed_forward.sum)
     }
 
-    /// A sum, normalised where the architecture does that; some add what came in once more and normalise again.
+    /// A sum, normalised if the architecture does; some then add the residual and normalise again.
     fn normed_sum(
         &mut self,
         kind: &Transformer,
@@ -215,7 +215,7 @@ impl GraphBuilder<'_> {
         self.norm(x, LlmTensor::AttnNorm2, kind.norm, il)
     }
 
-    /// A dense part, experts, or both, as the file has them.
+    /// A dense part, experts, or both, by the file's tensors.
     fn dense_or_experts(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
         if !self.has(il, LlmTensor::FfnGateInp) {
             return self.dense_part(kind, il, x);
@@ -236,19 +236,19 @@ impl GraphBuilder<'_> {
         chosen
     }
 
-    /// Whether the file has what attention in block `il` cannot do without.
+    /// Whether the file has all tensors required for attention in block `il`.
     fn attends(&self, il: usize) -> bool {
         let all = |slots: &[LlmTensor]| slots.iter().all(|slot| self.has(il, *slot));
         let latent =
             if self.hp.mla.is_some() { [LlmTensor::AttnKB, LlmTensor::AttnVB] } else { [LlmTensor::AttnKvB; 2] };
-        let asks = all(&[LlmTensor::AttnQ]) || all(&[LlmTensor::AttnQA, LlmTensor::AttnQANorm, LlmTensor::AttnQB]);
+        let has_q = all(&[LlmTensor::AttnQ]) || all(&[LlmTensor::AttnQA, LlmTensor::AttnQANorm, LlmTensor::AttnQB]);
         if self.has(il, LlmTensor::AttnKvAMqa) {
-            return asks && self.has(il, LlmTensor::AttnKvANorm) && all(&latent);
+            return has_q && self.has(il, LlmTensor::AttnKvANorm) && all(&latent);
         }
         self.has(il, LlmTensor::AttnQkv) || all(&[LlmTensor::AttnQ, LlmTensor::AttnK, LlmTensor::AttnV])
     }
 
-    /// The same of the feed-forward half.
+    /// The same for the feed-forward half.
     fn feeds_forward(&self, il: usize) -> bool {
         let experts = self.has(il, LlmTensor::FfnUpExps) || self.has(il, LlmTensor::FfnGateUpExps);
         if self.has(il, LlmTensor::FfnGateInp) {
@@ -257,7 +257,7 @@ impl GraphBuilder<'_> {
         self.has(il, LlmTensor::FfnUp) && self.has(il, LlmTensor::FfnDown)
     }
 
-    /// The expert that is always used, behind a gate where the file has one.
+    /// The shared expert, with its gate if the file has one.
     fn shared_expert(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
         let ungated = kind.lenient && !self.has(il, LlmTensor::FfnGateShexp);
         let activation = if ungated { kind.ungated() } else { Activation::Gated };
@@ -265,7 +265,7 @@ impl GraphBuilder<'_> {
         if !gate.is_some() {
             return self.feed_forward_of(il, x, activation, FfnWeights::SHARED);
         }
-        // SiLU divided by its argument is a sigmoid
+        // llama.cpp computes the sigmoid as SiLU divided by its argument
         let gate = self.g.mul_mat(gate, x);
         let activated = self.g.unary(gate);
         let gate = self.g.div(activated, gate);
@@ -273,7 +273,7 @@ impl GraphBuilder<'_> {
         self.g.mul(shared, gate)
     }
 
-    /// The dense part: gated where there is a gate, or where the first matrix is as wide as two.
+    /// The dense part: gated if there is a gate, or if the first matrix is twice as wide.
     fn dense_part(&mut self, kind: &Transformer, il: usize, x: TensorId) -> TensorId {
         let ne =
             |slot| self.weights.find(il, slot, TensorSuffix::Weight).map_or([0; 4], |index| self.weights.all[index].ne);

@@ -1,4 +1,4 @@
-//! The architectures of this shape, each by what it has its own way (`models/*.cpp`, 0.1.161).
+//! The architectures of this shape by their traits (`models/*.cpp`, 0.1.161).
 
 use super::ResidualTerm::{Attention, FeedForward, Residual};
 use super::{EmbeddingScale, ExpertRouting, Norms, PostNorm, PreNorm, QkNorm, ResidualOrder, RopeLayers, Transformer};
@@ -8,12 +8,12 @@ use crate::engine::llama_cpp::hparams::{Hparams, gating};
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix, Weights};
 
 impl Norms {
-    /// Only what comes in.
+    /// Only the input is normalised.
     const fn before(slot: LlmTensor) -> Self {
         Self { before: PreNorm::Norm(slot), after: PostNorm::Nothing, sum: None }
     }
 
-    /// Only the sum.
+    /// Only the sum is normalised.
     const fn sum(slot: LlmTensor) -> Self {
         Self { before: PreNorm::Nothing, after: PostNorm::Nothing, sum: Some(slot) }
     }
@@ -21,24 +21,24 @@ impl Norms {
     /// Nothing is normalised.
     const NOTHING: Self = Self { before: PreNorm::Nothing, after: PostNorm::Nothing, sum: None };
 
-    /// Without weights.
+    /// The input is normalised without weights.
     const BARE: Self = Self { before: PreNorm::Bare, ..Self::NOTHING };
 
-    /// Attention's norm serves both halves, unless the file has another.
-    const ATTENTIONS: Self = Self { before: PreNorm::NormOrAttentions(LlmTensor::FfnNorm), ..Self::NOTHING };
+    /// The attention norm serves both halves, unless the file has another one.
+    const SHARED_INPUT: Self = Self { before: PreNorm::NormOrAttentions(LlmTensor::FfnNorm), ..Self::NOTHING };
 }
 
 impl ExpertRouting {
-    /// As the header says.
-    const TOLD: Self = Self { gating: None, normalised: None };
-    /// Softmax over all; weights of the chosen ones sum up to 1.
+    /// From the header.
+    const FROM_HEADER: Self = Self { gating: None, normalised: None };
+    /// Softmax over all experts; weights normalised to a sum of 1.
     const SOFTMAX: Self = Self { gating: Some(gating::SOFTMAX), normalised: Some(true) };
-    /// Softmax over all; weights as they are.
+    /// Softmax over all experts; weights as they are.
     const SOFTMAX_AS_IS: Self = Self { gating: Some(gating::SOFTMAX), normalised: Some(false) };
 }
 
 impl Transformer {
-    /// Llama, and all who differ in nothing that is not in the file.
+    /// Llama, and all that differ only by the file's tensors.
     const LLAMA: Self = Self {
         norm: Norm::Rms,
         embeddings: EmbeddingScale::Plain,
@@ -53,10 +53,10 @@ impl Transformer {
         lenient: false,
     };
 
-    /// Rows are normalised by mean and variance.
+    /// Norms with mean and variance.
     const LAYER: Self = Self { norm: Norm::Layer, ..Self::LLAMA };
 
-    /// Results of both halves are normalised too.
+    /// The outputs of both halves are normalised too.
     const GEMMA: Self = Self {
         scales_queries: true,
         attention: Norms { after: PostNorm::Norm(LlmTensor::AttnPostNorm), ..Norms::before(LlmTensor::AttnNorm) },
@@ -64,16 +64,16 @@ impl Transformer {
         ..Self::LLAMA
     };
 
-    /// Only results of both halves are normalised.
-    const RESULTS: Self = Self {
+    /// Only the outputs of both halves are normalised.
+    const POST_NORM: Self = Self {
         attention: Norms { after: PostNorm::Norm(LlmTensor::AttnPostNorm), ..Norms::NOTHING },
         feed_forward: Norms { after: PostNorm::FreeNorm(LlmTensor::FfnPostNorm), ..Norms::NOTHING },
         ..Self::LLAMA
     };
 
-    /// Attention and feed-forward side by side.
-    const BESIDE: Self = Self {
-        feed_forward: Norms::ATTENTIONS,
+    /// Attention and feed-forward in parallel.
+    const PARALLEL: Self = Self {
+        feed_forward: Norms::SHARED_INPUT,
         sum: ResidualOrder::SideBySide([FeedForward, Residual, Attention]),
         ..Self::LAYER
     };
@@ -87,7 +87,7 @@ impl Transformer {
         ..Self::LAYER
     };
 
-    /// What sets `architecture` apart, if it has this shape.
+    /// The traits of `architecture`, if it has this shape.
     pub(in super::super) const fn of(architecture: A) -> Option<Self> {
         Some(match architecture {
             A::Llama
@@ -116,7 +116,7 @@ impl Transformer {
             A::BailingMoe => {
                 Self { experts: ExpertRouting { normalised: None, ..ExpertRouting::SOFTMAX }, ..Self::LLAMA }
             }
-            A::Dots1 | A::DeepSeek2 => Self { experts: ExpertRouting::TOLD, ..Self::LLAMA },
+            A::Dots1 | A::DeepSeek2 => Self { experts: ExpertRouting::FROM_HEADER, ..Self::LLAMA },
             A::Jamba => Self {
                 rotation: RopeLayers::Never,
                 sum: ResidualOrder::ResidualFirst,
@@ -133,7 +133,7 @@ impl Transformer {
             A::SeedOss => Self { feed_forward: Norms::before(LlmTensor::AttnPostNorm), ..Self::LLAMA },
             A::Glm4Moe => Self {
                 feed_forward: Norms::before(LlmTensor::AttnPostNorm),
-                experts: ExpertRouting::TOLD,
+                experts: ExpertRouting::FROM_HEADER,
                 ..Self::LLAMA
             },
             A::Glm4 => Self {
@@ -147,24 +147,24 @@ impl Transformer {
             A::Gemma => Self { embeddings: EmbeddingScale::Scaled, scales_queries: true, ..Self::LLAMA },
             A::Gemma2 => Self { embeddings: EmbeddingScale::Scaled, ..Self::GEMMA },
             A::Gemma3 | A::GemmaEmbedding => Self { embeddings: EmbeddingScale::ScaledTokens, ..Self::GEMMA },
-            A::Olmo2 => Self { heads: QkNorm::Across, ..Self::RESULTS },
-            A::Exaone4 => Self { rotation: RopeLayers::WindowsIfAny, ..Self::RESULTS },
+            A::Olmo2 => Self { heads: QkNorm::Across, ..Self::POST_NORM },
+            A::Exaone4 => Self { rotation: RopeLayers::WindowsIfAny, ..Self::POST_NORM },
             A::Phi3 | A::PhiMoe => Self { scales_queries: true, sum: ResidualOrder::InTurnResidualLast, ..Self::LLAMA },
             A::Olmo => Self { attention: Norms::BARE, feed_forward: Norms::BARE, ..Self::LAYER },
             A::StarCoder2 | A::Orion => Self::LAYER,
             A::Gpt2 | A::Bloom => Self { rotation: RopeLayers::Never, ..Self::LAYER },
             A::Mpt => Self { rotation: RopeLayers::Never, heads: QkNorm::AcrossSplit, ..Self::LAYER },
             A::Nemotron => Self { squares: true, ..Self::LAYER },
-            A::StableLm => Self { feed_forward: Norms::ATTENTIONS, ..Self::LAYER },
+            A::StableLm => Self { feed_forward: Norms::SHARED_INPUT, ..Self::LAYER },
             A::Dbrx => Self { feed_forward: Norms::before(LlmTensor::AttnOutNorm), ..Self::LAYER },
-            A::CommandR => Self::BESIDE,
-            A::Cohere2 => Self { rotation: RopeLayers::Windows, ..Self::BESIDE },
+            A::CommandR => Self::PARALLEL,
+            A::Cohere2 => Self { rotation: RopeLayers::Windows, ..Self::PARALLEL },
             A::Phi2 => Self {
                 scales_queries: true,
                 sum: ResidualOrder::SideBySide([Attention, FeedForward, Residual]),
-                ..Self::BESIDE
+                ..Self::PARALLEL
             },
-            A::Falcon => Self { sum: ResidualOrder::SideBySide([FeedForward, Attention, Residual]), ..Self::BESIDE },
+            A::Falcon => Self { sum: ResidualOrder::SideBySide([FeedForward, Attention, Residual]), ..Self::PARALLEL },
             A::GptNeoX => Self { sum: ResidualOrder::FromHeader([FeedForward, Residual, Attention]), ..Self::LAYER },
             A::ModernBert => Self {
                 attention: Norms { before: PreNorm::NormOrAttentions(LlmTensor::AttnNorm), ..Norms::NOTHING },
@@ -176,14 +176,14 @@ impl Transformer {
         })
     }
 
-    /// What comes nearest to a file whose architecture is not listed, by what its blocks hold.
+    /// The closest traits for an unlisted architecture, by the tensors of its blocks.
     pub(in super::super) fn nearest(weights: &Weights, hp: &Hparams) -> Self {
         let any = |slot, part| (0..hp.n_layer()).find_map(|il| weights.find(il, slot, part));
         let holds = |slot| any(slot, TensorSuffix::Weight).is_some();
         let biased = |slot| any(slot, TensorSuffix::Bias).is_some();
         let sums = holds(LlmTensor::AttnOutNorm) && holds(LlmTensor::LayerOutNorm);
         let own = holds(LlmTensor::FfnNorm);
-        let beside = !own && !sums && !holds(LlmTensor::AttnPostNorm);
+        let parallel = !own && !sums && !holds(LlmTensor::AttnPostNorm);
         let across = any(LlmTensor::AttnQNorm, TensorSuffix::Weight)
             .is_some_and(|at| weights.all[at].ne[0] > hp.n_embd_head_k[0]);
         let attention = Norms {
@@ -192,7 +192,7 @@ impl Transformer {
             sum: sums.then_some(LlmTensor::AttnOutNorm),
         };
         let feed_forward = Norms {
-            before: match (own, beside) {
+            before: match (own, parallel) {
                 _ if sums => PreNorm::Nothing,
                 (true, _) => PreNorm::Norm(LlmTensor::FfnNorm),
                 (false, true) => PreNorm::NormOrAttentions(LlmTensor::FfnNorm),
@@ -210,12 +210,12 @@ impl Transformer {
             heads: if across { QkNorm::Across } else { QkNorm::Each },
             attention,
             feed_forward,
-            sum: if beside {
+            sum: if parallel {
                 ResidualOrder::SideBySide([Attention, FeedForward, Residual])
             } else {
                 ResidualOrder::InTurn
             },
-            experts: ExpertRouting::TOLD,
+            experts: ExpertRouting::FROM_HEADER,
             lenient: true,
             ..Self::LLAMA
         }
