@@ -44,31 +44,31 @@ const FRAME: Duration = Duration::from_micros(16_667);
 
 /// What the planner opens on.
 pub struct PlannerStart {
-    /// Who decides.
+    /// The engine that plans.
     pub engine: EngineId,
-    /// The knobs.
+    /// Its settings.
     pub settings: Settings,
-    /// The model, with what comes with it.
+    /// The model with its adapters, projector and tag parameters.
     pub package: Package,
-    /// What a person called it; none for the built-in one: then it is said which keys to try.
+    /// The reference as the user typed it; none for the built-in example, for which a hint about the keys is shown.
     pub reference: Option<String>,
-    /// Where the programs that run the model find it, where that is known.
+    /// Where the programs that run the model find it, if known.
     pub found: Option<ModelLocation>,
-    /// The knobs that what comes with a model leaves alone.
+    /// Knobs set by the user, which the model's tag must not override.
     pub held: ExplicitKnobs,
-    /// The machine, as far as it is known at once.
+    /// The machine, as far as it is known at the start.
     pub machine: Machine,
-    /// What finds out the rest, on a thread of its own, and follows it; none when the machine is as described.
+    /// Detects the devices and follows their free memory on a thread; none if the machine is fully described.
     pub monitor: Option<DeviceMonitor>,
     /// Colours and characters.
     pub look: Appearance,
 }
 
-/// Opens the planner and returns when it is left. The terminal is given back on every way out: at the end, on an
-/// error, on a panic, and on SIGTERM, SIGINT and SIGHUP.
+/// Runs the planner until the user leaves it. The terminal is restored on every way out: at the end, on an error, on a
+/// panic, and on SIGTERM, SIGINT and SIGHUP.
 ///
 /// # Errors
-/// When the terminal cannot be taken or is gone.
+/// If the terminal cannot be set up or is lost.
 pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     let size = TerminalGuard::size()?;
     let (send, news) = channel();
@@ -107,15 +107,15 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     run_loop(&mut app, &mut screen, &runner, &news)
 }
 
-/// What wakes the loop.
+/// Events that wake the loop.
 enum LoopEvent {
-    /// The terminal says something.
+    /// Input from the terminal.
     Terminal(Event),
-    /// An effect or a signal answers.
+    /// The result of an effect, or a signal.
     Action(Action),
 }
 
-/// The loop: everything that waits is taken, then there is one plan and one drawing.
+/// The event loop: applies all pending events, then plans and draws once.
 fn run_loop(
     app: &mut App,
     screen: &mut TerminalGuard,
@@ -127,7 +127,7 @@ fn run_loop(
         screen.draw(app)?;
         fail_on_request();
         let drawn = Instant::now();
-        // much of what comes means nothing, a moving mouse above all: that is no reason to draw
+        // ignored events, mouse moves above all, need no redraw
         while !collect_events(app, screen, runner, news, drawn)? {}
         if let Some(leave) = app.leave {
             return Ok(leave);
@@ -135,7 +135,7 @@ fn run_loop(
     }
 }
 
-/// Waits for news and takes all there is until the next drawing is due. Whether anything had a meaning.
+/// Waits for an event and applies all that arrive until the next drawing is due. Returns whether any had an effect.
 fn collect_events(
     app: &mut App,
     screen: &mut TerminalGuard,
@@ -173,7 +173,7 @@ fn collect_events(
     Ok(meant)
 }
 
-/// Passes actions on into the loop's one stream of news.
+/// A sender whose actions are forwarded as events of the loop.
 fn tell(news: &Sender<LoopEvent>) -> Sender<Action> {
     let (send, actions) = channel();
     let news = news.clone();
@@ -185,7 +185,7 @@ fn watch_input(news: Sender<LoopEvent>) {
     thread::spawn(move || {
         loop {
             let Ok(event) = read() else {
-                // the loop is gone already, or learns from this that the terminal is
+                // fails if the loop has ended; otherwise it learns that the terminal is gone
                 drop(news.send(LoopEvent::Action(Action::Leave(ExitReason::InputClosed))));
                 return;
             };
@@ -212,12 +212,12 @@ fn watch_signals(news: &Sender<LoopEvent>) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-#[allow(clippy::unnecessary_wraps, reason = "the same door on every system")]
+#[allow(clippy::unnecessary_wraps, reason = "same signature on every system")]
 fn watch_signals(_: &Sender<LoopEvent>) -> io::Result<()> {
     Ok(())
 }
 
-/// Panics when a debug build is asked to, so that the tests can see the terminal given back.
+/// Panics if a debug build is asked to, for the test that the terminal is restored.
 fn fail_on_request() {
     #[cfg(debug_assertions)]
     assert!(std::env::var_os("PLIMSOLL_TEST_PANIC").is_none(), "asked to panic by PLIMSOLL_TEST_PANIC");

@@ -1,5 +1,5 @@
-//! A drawn buffer as an SVG picture: a window with rounded corners, text on a grid, and blocks and lines as shapes, so
-//! that they join without gaps whatever font a viewer has.
+//! A drawn buffer as an SVG picture of a terminal window. Blocks and lines are drawn as shapes, so that they join
+//! without gaps in any font.
 
 mod lines;
 
@@ -11,15 +11,15 @@ use ratatui::style::{Color, Modifier};
 use super::theme::palette::indexed_rgb;
 use super::theme::{Hue, Tone};
 
-/// Width and height of a cell, and the size of its letters, in pixels.
+/// Width and height of a cell, and the font size, in pixels.
 const CELL: (f64, f64) = (8.4, 18.0);
 const LETTERS: f64 = 14.0;
-/// Space around the text, and the height of the window's bar.
+/// Space around the text, and the height of the window's title bar.
 const MARGIN: f64 = 14.0;
 const BAR: f64 = 30.0;
 const FONTS: &str = "'JetBrains Mono','DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace";
 
-/// The picture of `buffer` on paper of `tone`, with `title` on the window's bar.
+/// The picture of `buffer` on a background of `tone`, with `title` in the window's title bar.
 pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
     let (columns, rows) = (f64::from(buffer.area.width), f64::from(buffer.area.height));
     let (width, height) = (columns * CELL.0 + 2.0 * MARGIN, rows * CELL.1 + BAR + MARGIN);
@@ -62,7 +62,7 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
     out
 }
 
-/// One cell with its colours as they are seen.
+/// A cell with its effective colours.
 struct PaintedCell<'a> {
     symbol: &'a str,
     ink: String,
@@ -98,7 +98,7 @@ impl PictureColours {
             Color::Rgb(r, g, b) => Some(hex((r, g, b))),
             Color::Indexed(index) if index >= 16 => Some(hex(indexed_rgb(index))),
             Color::Reset => None,
-            // the sixteen have no fixed colours: near enough for a picture
+            // the 16 colours are defined by the terminal; use those of the theme
             named => Hue::ALL
                 .into_iter()
                 .find(|&hue| super::theme::palette::colour(hue, self.tone, super::theme::ColourDepth::Sixteen) == named)
@@ -120,7 +120,7 @@ fn grounds(out: &mut String, cells: &[PaintedCell], top: f64, paper: &PictureCol
 
 fn words(out: &mut String, cells: &[PaintedCell], top: f64) {
     let is_text = |cell: &PaintedCell| cell.symbol.trim() != "" && !lines::is_shape(cell.symbol);
-    // letters of a word share an element; a sign outside ASCII stands on its own, since fonts differ in its width
+    // letters of a word share an element; each character outside ASCII has its own, since its width depends on the font
     let joined = |a: &PaintedCell, b: &PaintedCell| {
         a.ink == b.ink && a.bold == b.bold && is_text(a) && is_text(b) && a.symbol.is_ascii() && b.symbol.is_ascii()
     };
@@ -141,7 +141,7 @@ fn words(out: &mut String, cells: &[PaintedCell], top: f64) {
     }
 }
 
-/// Where neighbours that are `same` begin, and how many there are.
+/// Start and length of each run of neighbours that are `same`.
 fn runs<'a>(
     cells: &'a [PaintedCell<'a>],
     same: impl Fn(&PaintedCell, &PaintedCell) -> bool + 'a,
@@ -173,7 +173,7 @@ fn hex((r, g, b): (u8, u8, u8)) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// At most two decimals, none where they are zero.
+/// With at most two decimals, and no trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! Turning knobs and moving the cursors of the other panels.
+//! Changing knobs, and moving the cursors of the other panels.
 
 use super::live::Stale;
 use super::{App, Mode, Panel, TextEntry};
@@ -6,7 +6,7 @@ use crate::answer::KnobLimits;
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 
-/// Places that Page Up and Page Down go.
+/// Stops per Page Up and Page Down.
 const PAGE: isize = 4;
 
 impl App {
@@ -42,7 +42,7 @@ impl App {
         }
     }
 
-    /// Goes to the knob's limit; where memory has moved since that was found, once it is found anew.
+    /// Sets the focused knob to its limit; if memory has changed since that was found, once a new one is known.
     fn seek_limit(&mut self) {
         if self.limits.found.is_none() || self.limits_are_current() {
             self.go_to_limit();
@@ -51,7 +51,7 @@ impl App {
         }
     }
 
-    /// Takes the limits; a knob that waited for its own goes there.
+    /// Sets the limits; a knob that waited for its limit is set to it.
     pub(super) fn learn_limits(&mut self, limits: KnobLimits) {
         self.limits.found = Some(limits);
         if self.limits.pending_limit.take() == Some(self.knobs.focus) {
@@ -94,11 +94,11 @@ impl App {
         }
     }
 
-    /// Sets `knob` as one step that can be undone.
+    /// Sets `knob` as one undo step.
     pub(super) fn set_knob(&mut self, knob: Knob, value: u64) {
         let mut settings = self.settings.clone();
         if let (Knob::TensorSplit, true, Some(plan)) = (knob, settings.tensor_split.is_empty(), &self.plan) {
-            // the other GPUs keep the proportion that they have now
+            // the other GPUs keep their present proportions
             settings.tensor_split = plan.shares();
         }
         knob.set(&mut settings, value);
@@ -136,7 +136,7 @@ impl App {
         self.follow_peak();
     }
 
-    /// The graph panel shows the fullest moment of the device that its cursor was on last.
+    /// The graph panel shows the peak of the device that its cursor was on last.
     pub(super) fn follow_peak(&mut self) {
         let devices = self.plan.as_ref().map_or(0, |plan| plan.graph.peaks.len());
         if self.panels.focus == Panel::Graph && self.panels.cursors.term < devices {

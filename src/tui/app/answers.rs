@@ -1,4 +1,4 @@
-//! The question of the page in front, and the parts of its answer as they come.
+//! The query of the open page, and the parts of its answer.
 
 use super::advice::{AnswerState, BestPage, WhyPage};
 use super::matrix::MatrixPage;
@@ -7,7 +7,7 @@ use crate::tui::effect::Effect;
 use crate::tui::query::{Query, QueryKind, QueryPart};
 
 impl App {
-    /// Puts the question of the page in front anew: about the present situation, from the beginning.
+    /// Asks the query of the open page again, for the present settings.
     pub(super) fn ask_for_page(&mut self) -> Vec<Effect> {
         let Some(of) = self.plan_request() else { return Vec::new() };
         let about = match &mut self.mode {
@@ -40,12 +40,12 @@ impl App {
         vec![Effect::Ask(Box::new(Query { id: self.query_id, of, about }))]
     }
 
-    /// Takes a part of an answer.
+    /// Adds a part of an answer.
     pub(super) fn query_answered(&mut self, id: u64, part: QueryPart) {
         let fresh = id == self.query_id;
         match (&mut self.mode, part) {
             (_, QueryPart::Cliffs(knob, cliffs)) => self.cliffs.learn(id, knob, cliffs),
-            // of something newer than what is in front
+            // the page has asked again since
             _ if !fresh => {}
             (Mode::Why(page), QueryPart::Remedies(remedies)) => page.remedies.extend(remedies),
             (Mode::Why(page), QueryPart::End) => page.progress = AnswerState::Done,
@@ -56,7 +56,7 @@ impl App {
             (Mode::Matrix(page), QueryPart::Cell(cell)) => page.cells.push(*cell),
             (Mode::Matrix(page), QueryPart::End) => page.progress = AnswerState::Done,
             (Mode::Sweep(page), QueryPart::Point(point)) => drop(page.points.insert(point.value, point.outcome)),
-            // of a page that is closed
+            // its page is closed
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Choosing a model: what is typed, what is shown of the shelf and in which order, and what Enter opens.
+//! The model browser: input, filters, sort order, the list, and what Enter opens.
 
 mod order;
 mod words;
@@ -17,9 +17,9 @@ pub use words::Filter;
 /// A line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrowseLine {
-    /// What is typed, as a reference.
+    /// The typed text, as a reference.
     Typed,
-    /// What could follow the path that is typed: an index into [`ModelBrowser::paths`].
+    /// A completion of the typed path: an index into [`ModelBrowser::paths`].
     Path(usize),
     /// A model: an index into [`Library::rows`].
     Model(usize),
@@ -30,63 +30,63 @@ pub enum BrowseLine {
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ModelBrowser {
     pub input: Input,
-    /// What could follow the path.
+    /// Completions of the typed path.
     pub paths: Vec<String>,
     pub sort: SortOrder,
     pub reversed: bool,
     pub only: BrowseFilter,
-    /// What is listed.
+    /// The listed lines.
     pub lines: Vec<BrowseLine>,
     /// Index into `lines`.
     pub at: usize,
-    /// Models that the search finds among those that a filter hides.
+    /// Number of models that match the search but are filtered out.
     pub hidden: usize,
-    /// Why nothing was opened.
+    /// Why nothing could be opened.
     pub wrong: Option<String>,
-    /// The models of this computer were asked for, and there are none: all are listed instead.
+    /// The filter for local models was set, but there are none; all models are listed instead.
     pub none_here: bool,
-    /// The model under the cursor, once the cursor was moved: it stays there, wherever the list puts it.
+    /// The selected model, once the cursor was moved; the cursor follows it when the list is reordered.
     held: Option<Arc<Item>>,
     due: Pending,
 }
 
-/// What is to be done about the list before it is drawn.
+/// What is to be done to the list before the next drawing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Pending {
     #[default]
     Nothing,
-    /// More is known of its models.
+    /// The status of a model changed: sort again.
     Order,
-    /// Other models are listed, or in another order: those that are seen are to be looked at first.
+    /// Other models are listed, or in another order; a survey starts with those in view.
     List,
 }
 
-/// What Enter opens: a name for people, and the reference.
+/// What Enter opens: a display name, and the reference.
 pub(super) type OpenTarget = (String, String);
 
 impl ModelBrowser {
-    /// The page as it opens, with the models of this computer alone where `here`.
+    /// The page as it opens; lists only local models if `here`.
     pub(super) fn new(here: bool) -> Self {
         Self { only: BrowseFilter { here, ..BrowseFilter::default() }, due: Pending::List, ..Self::default() }
     }
 
-    /// The text is more likely a reference than a search.
+    /// Whether the text is more likely a reference than a search.
     pub fn is_reference(&self) -> bool {
         let text = self.input.value().trim();
         text.contains(['/', '\\', ':', '@', '~']) || text.starts_with('.') || text.to_lowercase().ends_with(".gguf")
     }
 
-    /// Other models are to be listed.
+    /// Marks the list as changed.
     pub(super) const fn touch(&mut self) {
         self.due = Pending::List;
     }
 
-    /// More is known of a model.
+    /// Notes that a model's status changed.
     pub(super) fn learn(&mut self) {
         self.due = self.due.max(Pending::Order);
     }
 
-    /// Makes the list anew if anything that it rests on changed; whether models are to be looked at in its order.
+    /// Rebuilds the list if needed. Returns whether its models must be surveyed in the new order.
     pub(super) fn arrange(&mut self, library: &Library) -> bool {
         let due = std::mem::take(&mut self.due);
         if due == Pending::Nothing {
@@ -116,14 +116,14 @@ impl ModelBrowser {
         due == Pending::List
     }
 
-    /// A computer without models has nothing to hide the others for.
+    /// Turns off the filter for local models if there are none.
     fn show_all_where_nothing_is_here(&mut self, library: &Library) {
         let none = library.gathered != Gathering::Nothing && !library.rows.iter().any(order::is_here);
         self.none_here = none && (self.none_here || self.only.here);
         self.only.here &= !none;
     }
 
-    /// The model under the cursor, and what is known of it.
+    /// The selected model and its status.
     pub fn chosen<'s>(&self, library: &'s Library) -> Option<&'s ModelRow> {
         match self.lines.get(self.at) {
             Some(BrowseLine::Model(index)) => library.rows.get(*index),
@@ -131,14 +131,14 @@ impl ModelBrowser {
         }
     }
 
-    /// The text changed.
+    /// Called after the text changed.
     pub(super) fn edited(&mut self) {
         (self.wrong, self.none_here, self.at, self.held) = (None, false, 0, None);
         self.paths.clear();
         self.touch();
     }
 
-    /// What could follow a path arrived.
+    /// Sets the completions of the path `typed`.
     pub(super) fn completed(&mut self, typed: &str, paths: Vec<String>) {
         if typed != self.input.value() {
             return;
@@ -151,13 +151,13 @@ impl ModelBrowser {
             self.wrong = Some(format!("No folder or .gguf file starts with {typed}"));
         }
         self.paths = paths;
-        // one that is all written needs no list
+        // a path that is complete needs no list
         self.paths.retain(|path| path != self.input.value());
         (self.at, self.held) = (0, None);
         self.touch();
     }
 
-    /// Moves the cursor, sorts, filters.
+    /// Moves the cursor, sorts or filters.
     pub(super) fn turn(&mut self, command: Command, library: &Library) {
         const PAGE: usize = 8;
         self.wrong = None;
@@ -174,7 +174,7 @@ impl ModelBrowser {
         self.point_at(at, library);
     }
 
-    /// Puts the cursor on line `at`.
+    /// Moves the cursor to line `at`.
     pub(super) fn point_at(&mut self, at: usize, library: &Library) {
         self.at = at.min(self.lines.len().saturating_sub(1));
         self.held = self.chosen(library).map(|row| Arc::clone(&row.item));
@@ -195,7 +195,7 @@ impl ModelBrowser {
         self.touch();
     }
 
-    /// Sorts by `sort`; where that is so already, the other way round.
+    /// Sorts by `sort`; reverses the order if that is set already.
     pub(super) fn sort_by(&mut self, sort: SortOrder) {
         (self.reversed, self.sort) = (self.sort == sort && !self.reversed, sort);
         self.touch();
@@ -204,7 +204,7 @@ impl ModelBrowser {
     /// What Enter opens.
     ///
     /// # Errors
-    /// Why there is nothing to open.
+    /// Why nothing can be opened.
     pub(super) fn choice(&mut self, library: &Library) -> Result<OpenTarget, String> {
         let text = self.input.value().trim().to_owned();
         match self.lines.get(self.at) {
@@ -236,7 +236,7 @@ fn by_reference(text: String) -> Result<OpenTarget, String> {
     Ok((name, text))
 }
 
-/// The longest text that all of `paths` begin with.
+/// The longest common prefix of `paths`.
 fn common_start(paths: &[String]) -> &str {
     let Some(first) = paths.first() else { return "" };
     let mut end = first.len();

@@ -1,4 +1,4 @@
-//! Another engine beside the one in force: the same model, machine and knobs.
+//! Compares the engine with another one for the same model, machine and settings.
 
 use super::update::scrolled;
 use super::{App, Mode};
@@ -11,14 +11,14 @@ use crate::tui::action::Command;
 pub struct EngineComparison {
     /// The other engine.
     pub choice: EngineVersion,
-    /// Its plan, or why it makes none.
+    /// Its plan, or why there is none.
     pub plan: Result<Box<Plan>, String>,
-    /// Lines that are scrolled away above.
+    /// Scrolled lines.
     pub scroll: u16,
 }
 
 impl App {
-    /// Opens the page with the next engine that is another one, whatever the release.
+    /// Opens the page with the next engine in the list, whatever its release.
     pub(super) fn open_engine_compare(&mut self) {
         let (choices, now) = (EngineVersion::all(), self.choice());
         let here = choices.iter().position(|&choice| choice == now).unwrap_or(0);
@@ -28,7 +28,7 @@ impl App {
         }
     }
 
-    /// Plans anew what stands beside, where something does.
+    /// Plans again for the open page.
     pub(super) fn renew_engine_compare(&mut self) {
         if let Mode::EngineCompare(page) = &self.mode {
             let (choice, scroll) = (page.choice, page.scroll);

@@ -1,4 +1,4 @@
-//! What is written in the first line of the engine and the machine.
+//! The labels of engine and machine in the header.
 
 use super::{App, Known, LiveMemory};
 use crate::machine::{Origin, short_name};
@@ -6,12 +6,12 @@ use crate::plan::Confidence;
 use crate::tui::regions::header::Header;
 
 impl App {
-    /// Where things stand in the first line.
+    /// The layout of the header.
     pub fn header(&self) -> Header {
         Header::new(self.regions.header, &self.engine_written(), &self.machine_written())
     }
 
-    /// The engine, its release, and how sure the plan is.
+    /// The engine, its release, and the confidence of the plan.
     pub fn engine_written(&self) -> String {
         let sure = match self.plan.as_ref().map(|plan| plan.confidence) {
             Some(Confidence::Exact) => " · exact",
@@ -22,7 +22,7 @@ impl App {
         format!("{}{sure}", self.choice())
     }
 
-    /// The GPUs in a few words, the RAM, and whether this is the machine in front of us.
+    /// The GPUs in short, the RAM, and whether the machine is simulated or live.
     pub fn machine_written(&self) -> String {
         let gpus = &self.machine.gpus;
         let cards = match gpus.as_slice() {
@@ -39,9 +39,9 @@ impl App {
         let simulated = if self.machine.origin == Origin::Described { " · simulated" } else { "" };
         let live = match self.found_machine.live {
             LiveMemory::Off => "",
-            // another one stands in its place
+            // memory of another machine is not live
             _ if self.what_if.replacement.is_some() => "",
-            // as wide as what it changes to
+            // as wide as "frozen"
             LiveMemory::On => " · live  ",
             LiveMemory::Frozen => " · frozen",
         };

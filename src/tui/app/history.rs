@@ -1,4 +1,4 @@
-//! What the plan rests on as one value: remembered before every change, and taken up again by undo or by choice.
+//! Undo, and applying plan requests.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use crate::machine::Machine;
 use crate::machine::what_if::{NamedMachine, WhatIf};
 use crate::settings::{Settings, StashedKnobs};
 
-/// Situations that can be gone back to.
+/// Maximum number of undo steps.
 const MAX_UNDO: usize = 200;
 
-/// What undo goes back to.
+/// A state that undo restores.
 #[derive(Debug)]
 pub(super) struct UndoStep {
     plan_request: PlanRequest,
-    /// The knobs that were offered, and what was laid aside of the others.
+    /// The offered knobs, and the stashed values of the others.
     knobs: Vec<Knob>,
     stashed: StashedKnobs,
     what_if: WhatIf,
 }
 
-/// A slider that is being dragged.
+/// A drag of a slider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Drag {
     pub knob: Knob,
-    /// It has moved something already: the rest of the drag belongs to that step.
+    /// Whether it has changed the value; the rest of the drag belongs to the same undo step.
     pub moved: bool,
 }
 
 impl App {
-    /// Engine, model, machine and knobs as they are; none without a model.
+    /// Engine, model, machine and settings as they are; none without a model.
     pub fn plan_request(&self) -> Option<PlanRequest> {
         Some(PlanRequest {
             engine: self.engine,
@@ -43,7 +43,7 @@ impl App {
         })
     }
 
-    /// What is so now can be gone back to.
+    /// Records the present state for undo.
     pub(super) fn push_undo(&mut self) {
         let Some(plan_request) = self.plan_request() else { return };
         if self.past.len() == MAX_UNDO {
@@ -63,19 +63,19 @@ impl App {
         }
     }
 
-    /// The machine is known better now: what was remembered of the one that was in front of us means it too.
+    /// Replaces the machine by what is known better now, also in the undo steps that refer to it.
     pub(super) fn set_machine(&mut self, machine: Arc<Machine>) {
         let old = std::mem::replace(&mut self.machine, machine);
         let same = self.past.iter_mut().filter(|step| Arc::ptr_eq(&step.plan_request.machine, &old));
         same.for_each(|step| step.plan_request.machine = Arc::clone(&self.machine));
     }
 
-    /// Makes `plan_request` the present one, as one step that can be undone.
+    /// Makes `plan_request` the present one, as one undo step.
     pub(super) fn take(&mut self, plan_request: PlanRequest) {
         self.take_with(plan_request, "pinned machine");
     }
 
-    /// The same where its machine, if it is another than the present one, is called `machine`.
+    /// The same, with a name for its machine if that differs from the present one.
     pub(super) fn take_with(&mut self, plan_request: PlanRequest, machine: &str) {
         if self.plan_request().as_ref() != Some(&plan_request) {
             self.push_undo();
@@ -116,7 +116,7 @@ impl App {
                 return;
             }
         };
-        // a drag is one step, however far it goes
+        // a drag is one undo step
         if !self.knobs.drag.is_some_and(|drag| drag.moved) {
             self.push_undo();
         }
@@ -127,7 +127,7 @@ impl App {
         self.stale = Stale::ByHand;
     }
 
-    /// Ends a drag; one that came back to where it began was no step.
+    /// Ends a drag; one that returned to its start is no undo step.
     pub(super) fn end_drag(&mut self) {
         let moved = self.knobs.drag.take().is_some_and(|drag| drag.moved);
         if moved && self.past.last().is_some_and(|step| step.plan_request.settings == self.settings) {

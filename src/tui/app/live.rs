@@ -1,4 +1,4 @@
-//! The machine as it is found, and as its free memory moves.
+//! The detected or described machine, and live memory.
 
 use std::sync::Arc;
 
@@ -8,51 +8,51 @@ use crate::hardware::watch::MemoryUpdate;
 use crate::machine::Machine;
 use crate::tui::effect::Effect;
 
-/// What is known of the machine.
+/// Whether detection is complete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Known {
-    /// Everything that was asked.
+    /// Everything was detected or described.
     All,
-    /// Drivers are still being asked.
+    /// Detection is running.
     Asking,
 }
 
-/// The machine in front of us, or the one that was described.
+/// The local machine, or the described one.
 #[derive(Debug)]
 pub struct FoundMachine {
-    /// As it is; its free memory may move.
+    /// The machine with its latest free memory.
     pub machine: Arc<Machine>,
-    /// Whether more of it will become known.
+    /// Whether detection is complete.
     pub known: Known,
     /// Whether its free memory is followed.
     pub live: LiveMemory,
-    /// How it was found, once it was looked for.
+    /// How it was detected, once it was.
     pub detected: Option<Box<Detected>>,
-    /// What the devices say at present, one sentence each.
+    /// Current notes of the device monitor, one sentence each.
     pub reports: Vec<String>,
 }
 
-/// Whether the free memory on the screen follows the machine's.
+/// Whether free memory follows the local machine's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LiveMemory {
-    /// It does not: the machine is described, or nobody wants it.
+    /// Off or not available, such as for a described machine.
     #[default]
     Off,
-    /// It does.
+    /// It is followed.
     On,
-    /// It would, and is held still.
+    /// It is frozen until resumed.
     Frozen,
 }
 
-/// Whether the plan is the one of the knobs and the machine, and who changed them if not.
+/// Whether the plan must be made again, and what changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stale {
-    /// It is.
+    /// The plan is up to date.
     #[default]
     No,
-    /// Free memory moved by itself.
+    /// Free memory changed without user input.
     ByItself,
-    /// A person changed something.
+    /// The user changed something.
     ByHand,
 }
 
@@ -66,7 +66,7 @@ impl App {
     }
 
     pub(super) fn moved(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {
-        // what was on its way when the picture was held comes too late
+        // was sent before live memory was frozen
         if self.found_machine.live != LiveMemory::On {
             return;
         }

@@ -1,4 +1,4 @@
-//! The machine screen: devices on one side, what can be changed of the chosen one on the other.
+//! The machine screen: devices on the left, settings of the selected device on the right.
 
 pub mod cards;
 pub mod compare;
@@ -22,57 +22,57 @@ use compare::MachineComparison;
 pub use rows::{DeviceSetting, MachineRow};
 use saved::SavedPage;
 
-/// Sizes go by these steps, and finely by those.
+/// Steps and fine steps of sizes.
 const STEP: Bytes = Bytes::gib(1);
 const FINE: Bytes = Bytes::mib(128);
 
 /// The state of the screen.
 #[derive(Clone, Debug, Default)]
 pub struct MachineScreen {
-    /// Where the cursor is.
+    /// The focused pane.
     pub pane: Pane,
-    /// The chosen device: index into [`App::machine_rows`].
+    /// The selected device: index into [`App::machine_rows`].
     pub row: usize,
-    /// The chosen line of it: index into its [`MachineRow::lines`].
+    /// The selected setting of it: index into its [`MachineRow::lines`].
     pub line: usize,
-    /// Lines by which what is said of it is scrolled.
+    /// Scrolled lines of the notes on the device.
     pub scroll: u16,
-    /// What is being asked.
+    /// The open prompt.
     pub asking: MachinePrompt,
-    /// Why the last thing was not done.
+    /// Why the last command failed.
     pub wrong: Option<String>,
 }
 
-/// The two sides of the screen.
+/// The two panes of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pane {
     /// The list of devices.
     #[default]
     Devices,
-    /// The chosen one.
+    /// The selected device.
     Details,
 }
 
-/// What stands in front of the screen.
+/// A prompt or overlay on the machine screen.
 #[derive(Clone, Debug, Default)]
 pub enum MachinePrompt {
-    /// Nothing.
+    /// None.
     #[default]
     Nothing,
-    /// A size for the chosen line.
+    /// A size for the selected setting.
     Size(Input),
-    /// A card.
+    /// A card to choose.
     Card(CardPicker),
     /// A name to save the machine under.
     Name(Input),
-    /// Which of the saved machines.
+    /// A saved machine to choose.
     Saved(SavedPage),
-    /// Nothing: several machines stand side by side.
+    /// A comparison of several machines.
     Compare(MachineComparison),
 }
 
 impl MachineScreen {
-    /// A letter typed now belongs to a text.
+    /// Whether keys go into a text field.
     pub const fn takes_text(&self) -> bool {
         matches!(self.asking, MachinePrompt::Size(_) | MachinePrompt::Name(_) | MachinePrompt::Card(_))
     }
@@ -83,13 +83,13 @@ impl MachineScreen {
 }
 
 impl App {
-    /// The rows of the screen: the GPUs, a place for another one, main memory, and what holds for every GPU.
+    /// The rows of the screen: the GPUs, a row that adds one, RAM, and settings for all GPUs.
     pub fn machine_rows(&self) -> Vec<MachineRow> {
         let slots = self.what_if.slots(&self.found_machine.machine).len();
         (0..slots).map(MachineRow::Gpu).chain([MachineRow::Add, MachineRow::Ram, MachineRow::Every]).collect()
     }
 
-    /// The chosen row.
+    /// The selected row.
     pub fn machine_row(&self, screen: &MachineScreen) -> MachineRow {
         let rows = self.machine_rows();
         rows.get(screen.row.min(rows.len() - 1)).copied().unwrap_or(MachineRow::Ram)
@@ -126,7 +126,7 @@ impl App {
         effects
     }
 
-    /// Keeps the cursor on what is there.
+    /// Clamps the cursor to the present rows.
     fn hold(&self, screen: &mut MachineScreen) {
         screen.row = screen.row.min(self.machine_rows().len() - 1);
         let lines = self.machine_row(screen).lines(self.engine).len();
@@ -237,7 +237,7 @@ impl App {
         }
     }
 
-    /// Changes the machine as one step that can be undone.
+    /// Changes the machine as one undo step.
     pub(super) fn change_machine(&mut self, change: impl FnOnce(&mut WhatIf, &Machine)) {
         let mut what_if = self.what_if.clone();
         change(&mut what_if, &self.found_machine.machine);
@@ -249,7 +249,7 @@ impl App {
         }
     }
 
-    /// The machine is another: everything that was known of it has to be asked anew.
+    /// Rebuilds the machine from the changes, and plans again.
     pub(super) fn rebuild_machine(&mut self) {
         self.machine = Arc::new(self.what_if.over(&self.found_machine.machine));
         self.replan_from_scratch();

@@ -1,4 +1,4 @@
-//! What is under the pointer, and what pressing, dragging and the wheel do to it.
+//! Mouse presses, drags and the wheel.
 
 use ratatui::layout::Rect;
 
@@ -48,7 +48,7 @@ impl App {
         Vec::new()
     }
 
-    /// Chooses the device or the line under the pointer.
+    /// Selects the device or setting at the pointer.
     fn point_at_machine(&mut self, bench: &mut MachineScreen, x: u16, y: u16) {
         self.end_drag();
         if !matches!(bench.asking, MachinePrompt::Nothing) {
@@ -75,8 +75,8 @@ impl App {
         }
     }
 
-    /// On the page of models: a press chooses, and on what is chosen already opens; on a title it sorts, on a filter it
-    /// turns it on or off.
+    /// In the model browser a press selects a model, or opens the selected one; on a column title it sorts, on a filter
+    /// it toggles that.
     fn press_among_models(&mut self, x: u16, y: u16) -> Vec<Effect> {
         let Mode::Browse(browse) = &mut self.mode else { return Vec::new() };
         let page = ModelsRegions::of(&self.regions);
@@ -161,7 +161,7 @@ impl App {
         let Some(KnobRow { track, .. }) = self.knob_row(knob) else { return };
         let stops = knob.stops(&self.bounds);
         let value = stops.nearest(slider::fraction(track, x));
-        // a press on the handle itself moves nothing
+        // a press on the handle itself changes nothing
         if slider::column(track, stops.fraction(self.value(knob))) != x {
             self.set_knob(knob, value);
         }

@@ -1,4 +1,4 @@
-//! Effects are done on threads, and what comes of them is sent as actions.
+//! Runs effects on threads and sends their results as actions.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -15,10 +15,10 @@ use crate::tui::action::Action;
 use crate::tui::device_monitor::DeviceMonitor;
 use crate::tui::query::{Query, Worker};
 
-/// How long a step takes of what plays by itself.
+/// Time between the steps of an animation.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Does what effects ask, on threads, and sends the answers as actions.
+/// Runs effects on threads and sends their results as actions.
 pub struct Runner {
     answers: Sender<Action>,
     world: Arc<dyn Services>,
@@ -33,7 +33,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// A runner that answers into `answers`.
+    /// A runner that sends results to `answers`.
     pub fn new(world: Arc<dyn Services>, answers: Sender<Action>) -> Self {
         Self {
             questions: workers::newest(LimitsRequest::answer, &answers),
@@ -49,17 +49,17 @@ impl Runner {
         }
     }
 
-    /// Looks for devices and, where wanted, follows how much of them is free.
+    /// Detects the devices and, if requested, follows their free memory.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot start a thread.
     pub fn watch(&mut self, monitor: DeviceMonitor) -> io::Result<()> {
         self.watch = Some(monitor.start(self.answers.clone())?);
         Ok(())
     }
 
-    /// Begins what `effect` asks for and returns at once. [`Effect::Suspend`] and [`Effect::Copy`] are the terminal's
-    /// business, not ours.
+    /// Starts `effect` and returns at once. [`Effect::Suspend`] and [`Effect::Copy`] are ignored here: the event loop
+    /// handles them.
     pub fn start(&self, effect: Effect) {
         let (answers, world) = (self.answers.clone(), Arc::clone(&self.world));
         match effect {
@@ -105,7 +105,7 @@ impl Runner {
         }
     }
 
-    /// Begins to read a model, which ends what was being read.
+    /// Starts loading a model, which stops an earlier load.
     fn load(&self, id: u64, reference: String) {
         let (answers, world, wanted) = (self.answers.clone(), Arc::clone(&self.world), Arc::clone(&self.wanted_load));
         wanted.store(id, Ordering::Relaxed);
@@ -121,7 +121,7 @@ impl Runner {
         });
     }
 
-    /// Begins a survey, which ends those before it.
+    /// Starts a survey, which stops earlier ones.
     fn survey(&self, survey: SurveyJob) {
         let (answers, world, surveys) = (self.answers.clone(), Arc::clone(&self.world), Arc::clone(&self.surveys));
         let turn = surveys.fetch_add(1, Ordering::Relaxed) + 1;
@@ -129,7 +129,7 @@ impl Runner {
             let SurveyJob { id, items, question } = survey;
             let tell = |index: usize, look: ModelStatus| {
                 let Some(item) = items.get(index).map(Arc::clone) else { return false };
-                // what was found is told, also by one that was overtaken
+                // what was found is sent even if the survey has been replaced
                 let told = answers.send(Action::ModelPlanned { id, item, look }).is_ok();
                 told && surveys.load(Ordering::Relaxed) == turn
             };
@@ -140,7 +140,7 @@ impl Runner {
         });
     }
 
-    /// Runs `job` on a thread and sends its answer; a job that panics is reported, not fatal.
+    /// Runs `job` on a thread and sends its result; a panic is reported, not fatal.
     pub fn spawn(&self, job: impl FnOnce() -> Action + Send + 'static) {
         let answers = self.answers.clone();
         thread::spawn(move || drop(answers.send(workers::guarded(job))));

@@ -1,4 +1,4 @@
-//! What stands behind a page is dimmed, so that the page is read and the planner is still seen.
+//! Dims the planner behind an overlay.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier};
 use super::palette::{ColourDepth, Hue, Tone};
 use super::{Appearance, Theme};
 
-/// How much of a colour is left.
+/// The share of a colour that is left.
 const LEFT: f64 = 0.42;
 
 /// Dims everything in `buffer`.
@@ -23,7 +23,7 @@ pub fn dim(buffer: &mut Buffer, theme: Theme) {
     }
 }
 
-/// `colour` nearer to the paper; nothing where the terminal's own colour is meant.
+/// `colour` mixed with the background; none for the terminal's own colours.
 fn faded(colour: Color, tone: Tone) -> Option<Color> {
     let Color::Rgb(r, g, b) = colour else { return None };
     let (paper_r, paper_g, paper_b) = if tone == Tone::Light { (0xFB, 0xFC, 0xFD) } else { (0x11, 0x16, 0x1D) };

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::source::{self, Package, Progress};
 use crate::units::Bytes;
 
-/// A world whose loads end only when they are told to stop.
+/// Services whose loads end only when stopped.
 struct Slow;
 
 impl Services for Slow {
@@ -43,7 +43,7 @@ impl Services for Slow {
         _: &library::SurveyRequest,
         tell: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
     ) {
-        // one alone is looked at without end, until it is overtaken
+        // a single item is reported without end, until the survey is replaced
         while items.len() == 1 && tell(0, ModelStatus::Pending) {
             thread::yield_now();
         }
@@ -113,7 +113,7 @@ fn a_newer_survey_stops_an_older_one() {
     assert!(matches!(answers.recv().unwrap(), Action::ModelPlanned { id: 1, look: ModelStatus::Pending, .. }));
     runner.start(survey(2, 2));
     let mut seen = Vec::new();
-    // it ends only when nobody talks any more
+    // ends once nothing is sent any more
     while let Ok(action) = answers.recv_timeout(Duration::from_secs(2)) {
         if let Action::ModelPlanned { id: 2, item, look: ModelStatus::Failed(why) } = action {
             seen.push((item.name.clone(), why));
