@@ -79,7 +79,7 @@ impl App {
     pub(super) fn take_with(&mut self, plan_request: PlanRequest, machine: &str) {
         if self.plan_request().as_ref() != Some(&plan_request) {
             self.push_undo();
-            // its settings were made for its own knobs: there is nothing to lay aside or to bring back
+            // its settings are for its own knobs: nothing to stash or restore
             let knobs = plan_request.knobs();
             if plan_request.machine != self.machine {
                 let named = NamedMachine { name: machine.to_owned(), machine: Arc::clone(&plan_request.machine) };

@@ -23,7 +23,7 @@ pub enum Gathering {
     /// None: folders are being read.
     #[default]
     Nothing,
-    /// The folders were; a running Ollama is being asked.
+    /// The folders; a running Ollama is being asked.
     Here,
     /// All.
     All,
@@ -34,9 +34,9 @@ pub enum Gathering {
 /// The models. Their status is kept while the page is closed.
 #[derive(Debug, Default)]
 pub struct Library {
-    /// All of them, in the shelf's own order.
+    /// All models, in the library's default order.
     pub rows: Vec<ModelRow>,
-    /// Who was heard.
+    /// Which sources have answered.
     pub gathered: Gathering,
     question: Option<SurveyRequest>,
     id: u64,

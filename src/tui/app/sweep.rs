@@ -176,12 +176,12 @@ impl App {
     }
 }
 
-/// The value of the next column to the left that stands for less.
+/// The value of the next column to the left with a smaller value.
 fn below(axis: &LogAxis, value: u64, at: u16) -> u64 {
     (0..=at).rev().map(|column| axis.value(column)).find(|&other| other < value).unwrap_or(value)
 }
 
-/// The value of the next column to the right that stands for more.
+/// The value of the next column to the right with a larger value.
 fn above(axis: &LogAxis, value: u64, at: u16) -> u64 {
     (at..axis.columns).map(|column| axis.value(column)).find(|&other| other > value).unwrap_or(value)
 }
@@ -198,7 +198,7 @@ mod tests {
             for column in 0..columns {
                 let value = axis.value(column);
                 prop_assert!((first..=first * factor).contains(&value));
-                // several columns stand for one value where the range is short
+                // in a short range several columns have the same value
                 prop_assert_eq!(axis.value(axis.column(value)), value, "column {}", column);
                 prop_assert!(column == 0 || axis.value(column - 1) <= value);
             }

@@ -1,4 +1,4 @@
-//! The teach screen: which page is open, what it shows, and where its cursors are.
+//! The teach screen: the open page, its content, and the cursors of all pages.
 
 pub mod allocation;
 pub mod caches;
@@ -26,11 +26,11 @@ use crate::tui::regions;
 #[allow(missing_docs, reason = "the names say it")]
 pub struct TeachScreen {
     pub page: Page,
-    /// The newest page that was worked out; it stays until there is a newer one.
+    /// The newest content; it is kept until newer content arrives.
     pub content: Option<Arc<PageContent>>,
-    /// Why there is no newer one.
+    /// Why there is no content.
     pub refused: Option<String>,
-    /// The key table stands in front, scrolled by so many lines.
+    /// The key table is shown, with this many lines scrolled.
     pub help: Option<u16>,
     pub schedule: schedule::Cursor,
     pub allocation: allocation::Cursor,
@@ -40,7 +40,7 @@ pub struct TeachScreen {
 }
 
 impl TeachScreen {
-    /// The screen with the page of `topic` open and nothing on it yet.
+    /// The screen with the page of `topic` open and no content yet.
     pub fn on(topic: Topic) -> Self {
         let lesson = if let Topic::Lessons(at) = topic { at } else { 0 };
         Self {
@@ -56,12 +56,12 @@ impl TeachScreen {
         }
     }
 
-    /// What the open page shows.
+    /// The content of the open page.
     pub fn content(&self) -> Option<&PageContent> {
         self.content.as_deref().filter(|content| content.page() == self.page)
     }
 
-    /// Whether `command` means something on the open page.
+    /// Whether `command` does anything on the open page.
     pub const fn page_knows(&self, command: Command) -> bool {
         match command {
             Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
@@ -85,13 +85,13 @@ impl TeachScreen {
     }
 }
 
-/// What a page makes of a command.
+/// What follows a command on a page.
 pub(super) enum PageResponse {
-    /// It moved its cursors, or nothing.
+    /// Drawing only.
     Drawing,
-    /// It asks for something else to be shown.
+    /// Other content is requested.
     Question,
-    /// It goes on by itself after a moment.
+    /// A tick is requested.
     Tick,
 }
 
@@ -110,7 +110,7 @@ impl App {
         self.ask_to_teach()
     }
 
-    /// Asks for what the teach screen shows of the present plan, if it is open.
+    /// Requests the content of the open page for the present plan.
     pub(super) fn ask_to_teach(&mut self) -> Vec<Effect> {
         let Mode::Teach(teach) = &self.mode else { return Vec::new() };
         let (Some(of), Some(plan)) = (self.plan_request(), &self.plan) else { return Vec::new() };
@@ -165,7 +165,7 @@ impl App {
         }
     }
 
-    /// Sets what the open lesson is about, as one step that can be undone.
+    /// Applies the setup of the open lesson as one undo step.
     fn apply_lesson(&mut self, teach: &TeachScreen) {
         let Some(PageContent::Lessons(lesson)) = teach.content() else { return };
         let LessonSetup { engine, settings, machine } = lesson.lesson.setup.clone();
@@ -180,26 +180,26 @@ impl App {
         self.notice = Some("The knobs are set as in the lesson; u goes back to yours.".to_owned());
     }
 
-    /// Asks for a moment to pass.
+    /// Requests a tick.
     fn schedule_tick(&mut self) -> Vec<Effect> {
         self.tick_id += 1;
         vec![Effect::Tick { id: self.tick_id }]
     }
 
-    /// A moment has passed: what plays goes on, if its page is still open.
+    /// Advances the animation, if its page is still open.
     pub(super) fn tick(&mut self) -> Vec<Effect> {
         let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
         let made = if teach.page == Page::Caches { teach.caches.tick() } else { PageResponse::Drawing };
         if matches!(made, PageResponse::Tick) { self.schedule_tick() } else { Vec::new() }
     }
 
-    /// Each knob that is offered, and what is written of it.
+    /// Each offered knob with its label.
     pub fn knobs_written(&self) -> Vec<(Knob, String)> {
         let written = |&knob: &Knob| (knob, format!("{} {}", knob.title(), knob.show(self.value(knob))));
         self.knobs.offered.iter().map(written).collect()
     }
 
-    /// The knob that is turned here, to its next usual size.
+    /// Changes the focused knob by `by` stops.
     fn nudge(&mut self, by: isize) {
         let knob = self.knobs.focus;
         self.set_knob(knob, knob.stops(&self.bounds).step(self.value(knob), by));
@@ -248,7 +248,7 @@ impl TeachScreen {
         }
     }
 
-    /// Something on the open page is pointed at.
+    /// Handles a press or drag on the open page.
     fn point(&mut self, area: Rect, gesture: Gesture, x: u16, y: u16) -> PageResponse {
         let pressed = gesture == Gesture::Down;
         match self.content.clone().as_deref().filter(|content| content.page() == self.page) {

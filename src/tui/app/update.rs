@@ -1,4 +1,4 @@
-//! One action, one step.
+//! Handles actions.
 
 use ratatui::crossterm::event::{Event, KeyEvent};
 use tui_input::Input;
@@ -14,7 +14,7 @@ use crate::tui::effect::Effect;
 use crate::tui::regions::Regions;
 
 impl App {
-    /// Takes `action` and returns what the world is to do about it. Never panics, whatever comes in whatever order.
+    /// Handles `action` and returns the effects to run. Never panics, in any order of actions.
     pub fn update(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Press(command) => {
@@ -27,7 +27,7 @@ impl App {
             Action::Resize(columns, rows) => {
                 self.regions = Regions::of(columns, rows, self.knobs.offered.len());
                 self.reveal_knob();
-                // a wider screen shows more of a sweep
+                // a wider screen shows more points of a sweep
                 return self.ask_for_points();
             }
             Action::Detected(detected) => self.found(detected),
@@ -61,7 +61,7 @@ impl App {
             Action::Tick { id } if id == self.tick_id => return self.tick(),
             Action::Fade { id } if id == self.change.id => self.change.before = None,
             Action::QueryAnswered { id, part } => self.query_answered(id, part),
-            // overtaken by something newer
+            // answers to older requests
             Action::Loaded { .. }
             | Action::Limits { .. }
             | Action::PageReady { .. }
@@ -286,7 +286,7 @@ impl App {
                 browse.input = Input::new(format!("{}{line}", browse.input.value()));
                 browse.edited();
             }
-            // what is pasted onto the planner can only be meant as a model
+            // text pasted onto the planner is taken as a model
             Mode::Plan if !line.trim().is_empty() => {
                 let effects = self.press_on_planner(Command::Models);
                 self.pasted(&line);
@@ -298,7 +298,7 @@ impl App {
     }
 }
 
-/// How far a page is scrolled after `command`; drawing holds it to the end of the page.
+/// The scroll position after `command`; drawing clamps it to the length of the page.
 pub(super) const fn scrolled(scroll: u16, command: Command) -> u16 {
     match command {
         Command::Up => scroll.saturating_sub(1),

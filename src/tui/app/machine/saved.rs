@@ -1,4 +1,4 @@
-//! The saved machines: one is opened in place of this one, or this one is saved.
+//! Saved machines: opening, joining, comparing and saving.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::tui::action::Command;
 use crate::tui::app::{App, Mode};
 use crate::tui::effect::Effect;
 
-/// The state of the page.
+/// The state of the list.
 #[derive(Clone, Debug, Default)]
 pub struct SavedPage {
-    /// What is saved; none while the folder is read.
+    /// The saved machines; none while the folder is read.
     pub entries: Option<Vec<SavedMachine>>,
-    /// The chosen one: 0 is the machine that the planner was started on, the others follow.
+    /// The selected one: 0 is the machine at start, the saved ones follow.
     pub at: usize,
-    /// Those that are to stand beside the one that is planned for, at most three.
+    /// Those marked for comparison with the present machine, at most three.
     pub marked: Vec<usize>,
 }
 
 impl SavedPage {
-    /// Marks the chosen one, or takes the mark away.
+    /// Marks the selected machine, or unmarks it.
     fn mark(&mut self) -> Result<(), String> {
         if let Some(at) = self.marked.iter().position(|&marked| marked == self.at) {
             self.marked.remove(at);
@@ -40,7 +40,7 @@ impl SavedPage {
         Ok(())
     }
 
-    /// The marked machines, or the chosen one where none is; `here` is the one that the planner was started on.
+    /// The marked machines, or the selected one if none is marked; `here` is the machine at start.
     pub(super) fn wanted(&self, here: &Arc<Machine>) -> Result<Vec<(String, Arc<Machine>)>, String> {
         let wanted = if self.marked.is_empty() { vec![self.at] } else { self.marked.clone() };
         let named = |at: usize| match self.entry(at)? {
@@ -50,7 +50,7 @@ impl SavedPage {
         wanted.into_iter().map(named).collect()
     }
 
-    /// The chosen machine and its name; none for the one that the planner was started on.
+    /// The selected machine and its name; none for the machine at start.
     fn chosen(&self) -> Result<Option<(&str, &Machine)>, String> {
         self.entry(self.at)
     }
@@ -92,7 +92,7 @@ impl App {
         Vec::new()
     }
 
-    /// Plans for the chosen machine.
+    /// Replaces the machine by the selected one.
     fn stand_in(&mut self, saved: &SavedPage) -> Result<(), String> {
         let replacement = saved.chosen()?;
         let replacement = replacement
@@ -101,7 +101,7 @@ impl App {
         Ok(())
     }
 
-    /// Lets the GPUs of the chosen machine join.
+    /// Adds the GPUs of the selected machine over RPC.
     fn join(&mut self, saved: &SavedPage) -> Result<(), String> {
         let Some((name, machine)) = saved.chosen()? else {
             return Err("A machine cannot join itself: save it under a name to add another like it.".to_owned());
@@ -140,7 +140,7 @@ impl App {
             return Vec::new();
         }
         let name = input.value().trim().to_owned();
-        // stays open until it is saved, or with the reason why it was not
+        // stays open until the machine is saved
         screen.asking = MachinePrompt::Name(input);
         vec![Effect::SaveMachine { name, machine: Arc::clone(&self.machine) }]
     }

@@ -1,4 +1,4 @@
-//! Where the reader is on the page of formulas.
+//! The cursor of the formulas page.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use super::PageResponse;
 use crate::teach::formulas::{Crossover, FormulaNode, FormulasPage, KnobCurve};
 use crate::tui::action::Command;
 
-/// Lines that a page of them is.
+/// Lines per Page Up and Page Down.
 const PAGE: usize = 8;
 
-/// The line that is looked at, what is open, and the contest beside it.
+/// The selected line, the toggled nodes, and the selected crossover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     line: usize,
-    /// Nodes, by the places on the way to them, that are not as they were at first.
+    /// Paths of nodes that differ from their initial state, open or closed.
     turned: BTreeSet<Vec<usize>>,
-    /// Counts contests along knobs; it goes round.
+    /// Counts selections of a crossover; used modulo their number.
     contest: usize,
 }
 
@@ -24,15 +24,15 @@ pub struct Cursor {
 pub struct TreeLine<'s> {
     /// The formula.
     pub node: &'s FormulaNode,
-    /// How deep it stands.
+    /// Its depth in the tree.
     pub depth: usize,
-    /// What it is made of stands below it.
+    /// Whether its parts are shown below.
     pub open: bool,
     path: Vec<usize>,
 }
 
 impl Cursor {
-    /// The lines that stand on the page.
+    /// The visible lines of the tree.
     pub fn lines<'s>(&self, content: &'s FormulasPage) -> Vec<TreeLine<'s>> {
         let mut lines = Vec::new();
         self.add(&content.whole, &[], &mut lines);
@@ -50,18 +50,18 @@ impl Cursor {
         }
     }
 
-    /// At first everything is open down to the graph that is in force.
+    /// Initially the tree is open down to the graph size in force.
     fn is_open(&self, path: &[usize]) -> bool {
         let at_first = matches!(path, [] | [2] | [2, 0]);
         at_first != self.turned.contains(path)
     }
 
-    /// The line that is looked at, among `count`.
+    /// The selected line, clamped to `count`.
     pub fn line(&self, count: usize) -> usize {
         self.line.min(count.saturating_sub(1))
     }
 
-    /// The contest that is looked at, and the knob.
+    /// The selected crossover and its curve over a knob.
     pub fn contest<'s>(&self, content: &'s FormulasPage) -> Option<(&'s Crossover, &'s KnobCurve)> {
         let all: Vec<_> = content.contests.iter().flat_map(|c| c.along.iter().map(move |along| (c, along))).collect();
         all.get(self.contest.checked_rem(all.len())?).copied()
@@ -89,7 +89,7 @@ impl Cursor {
         PageResponse::Drawing
     }
 
-    /// Looks at line `at`, and opens or closes it where it was looked at already.
+    /// Selects line `at`; toggles it if it is selected already.
     pub(super) fn point(&mut self, content: &FormulasPage, at: usize) {
         let lines = self.lines(content);
         let Some(line) = lines.get(at) else { return };
