@@ -35,7 +35,7 @@ pub fn lines(plan: &Plan, cursors: &Cursors) -> Vec<PeakLine> {
 pub struct PanelAreas {
     /// The areas of the lines; a kind of tensors has a second row for its largest ones if there is room.
     pub rows: Vec<(usize, PeakLine, Rect)>,
-    /// Where the sentence on the moment stands, if there is room.
+    /// The area of the sentence on the step, if there is room.
     pub moment: Option<Rect>,
 }
 

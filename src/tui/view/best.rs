@@ -1,4 +1,4 @@
-//! The best settings with every layer on GPUs, while some knobs are held: what each way brings and what it costs.
+//! The page on the best settings: what each objective gains with every layer on GPUs, and what it costs.
 
 use ratatui::buffer::Buffer;
 use ratatui::text::Span;

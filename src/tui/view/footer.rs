@@ -1,4 +1,4 @@
-//! The last line: the keys that matter now, or something to say.
+//! The footer: the most important keys, or a message.
 
 use ratatui::buffer::Buffer;
 
@@ -7,10 +7,10 @@ use crate::tui::keymap::{self, Hint};
 use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, width};
 
-/// Cells between two of them.
+/// Cells between two entries.
 const GAP: u16 = 2;
 
-/// Draws it.
+/// Draws the footer.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.footer);
     let mut writer = RowWriter::new(buffer, area, 0);
@@ -34,12 +34,12 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     }
 }
 
-/// As many of `words` as fit into `room` cells, the most important first, in their own order.
+/// The entries that fit into `room` cells, chosen by rank, in their original order.
 fn fitting(words: Vec<(String, Hint)>, room: u16) -> Vec<(String, &'static str)> {
     let mut by_rank: Vec<usize> = (0..words.len()).collect();
     by_rank.sort_by_key(|&at| words[at].1.rank);
     let mut shown = vec![false; words.len()];
-    // the last word needs no gap after it
+    // the last entry needs no gap after it
     let mut room = room.saturating_add(GAP);
     for at in by_rank {
         let (key, hint) = &words[at];

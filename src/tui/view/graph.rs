@@ -1,4 +1,4 @@
-//! What the compute graph costs: full next to partial, and the terms of the branch that wins.
+//! The graph panel: full and partial size, and the terms of the largest branch.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::Bytes;
 
-/// The size that `which` names.
+/// The size selected by `which`.
 pub const fn size(graph: &GraphPlan, which: GraphUse) -> &GraphSize {
     match which {
         GraphUse::Full => &graph.full,
@@ -55,7 +55,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     draw_letters(plan, places.letters, theme, buffer);
 }
 
-/// What the letters stand for, where there is room for all that are used.
+/// Draws the meaning of the letters, if there is room for all that are used.
 fn draw_letters(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let terms = plan.graph.in_force().terms();
     let formulas: Vec<&str> = terms.iter().map(|term| term.formula.as_str()).collect();
@@ -82,7 +82,7 @@ fn draw_letters(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
     }
 }
 
-/// The letters that occur in `formulas`, in the legend's order.
+/// The letters in `formulas`, in the order of the legend.
 pub fn letters<'a>(plan: &'a Plan, formulas: &[&'a str]) -> Vec<&'a Symbol> {
     let words = |formula: &'a str| formula.split(|c: char| !c.is_alphanumeric() && c != '_');
     let occurs = |letter: &str| formulas.iter().copied().flat_map(words).any(|word| word == letter);
@@ -139,12 +139,12 @@ fn term_before(before: &Plan, term: &Term) -> Option<Bytes> {
     before.graph.in_force().terms().iter().find(|old| old.name == term.name).map(|old| old.bytes)
 }
 
-/// Cells of the longest names, `attention mask or activations`, with a sign, a size, its mark and a gap.
+/// Width of the longest name, `attention mask or activations`, with sign, size, mark and gap.
 const NAMED: u16 = 42;
-/// Fewest cells of a bar that lies; where there are less, it stands in the one before the name.
+/// Minimum width of a bar; without that room, a vertical bar replaces the sign before the name.
 const MIN_BAR: u16 = 3;
 
-/// A name, its bytes, and a bar of them.
+/// A name, its bytes, and a bar.
 pub(super) struct TermRow<'a> {
     pub name: &'a str,
     pub sign: &'a str,

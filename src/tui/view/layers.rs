@@ -1,4 +1,4 @@
-//! One column per layer, the devices under them, the output layer apart.
+//! The layers panel: one column per layer with its device below, and the output layer separately.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,20 +16,20 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::Bytes;
 
-/// How much taller than the blocks the output layer may make the picture before it is cut.
+/// Maximum height of the output layer relative to the blocks; taller ones are cut.
 const TALLEST_OUTPUT: f64 = 1.5;
 
-/// Cells of the key to the right of the columns.
+/// Width of the legend right of the columns.
 const KEY: u16 = 19;
 
-/// What is left to the right of the columns, if that is enough for the key.
+/// The space right of the columns, if it is enough for the legend.
 fn key(columns: &Columns) -> Option<Rect> {
     let x = columns.output_x.saturating_add(columns.output_width).saturating_add(2);
     let width = columns.area.right().saturating_sub(x);
     (width >= KEY).then_some(Rect { x, width, ..columns.area })
 }
 
-/// Draws them.
+/// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.layers);
     let focused = app.panels.focus == Panel::Layers;
@@ -57,8 +57,8 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     axis(buffer, area, &columns, scale, theme);
 }
 
-/// Draws the layers of `plan` on `columns`, their devices under them, and what holds them together where there is a row
-/// more; returns what the full height stands for.
+/// Draws the layers of `plan` on `columns` with their devices below, and brackets if there is a row for them. Returns
+/// the bytes at full height.
 pub fn picture(plan: &Plan, columns: &Columns, cursor: Option<usize>, theme: Theme, buffer: &mut Buffer) -> Bytes {
     let blocks = plan.layers.len().saturating_sub(1);
     let groups: Vec<LayerColumn> = groups(plan, columns);
@@ -81,7 +81,7 @@ pub fn picture(plan: &Plan, columns: &Columns, cursor: Option<usize>, theme: The
     scale
 }
 
-/// How much the full height stands for.
+/// Draws the axis up to `scale`.
 fn axis(buffer: &mut Buffer, panel: Rect, columns: &Columns, scale: Bytes, theme: Theme) {
     let place = Rect { x: panel.x + 1, width: columns.area.x.saturating_sub(panel.x + 2), ..columns.area };
     if place.width < AXIS - 1 || place.height < 2 {
@@ -100,7 +100,7 @@ fn axis(buffer: &mut Buffer, panel: Rect, columns: &Columns, scale: Bytes, theme
     }
 }
 
-/// Beside the columns: the layer under the cursor, and what the colours mean.
+/// Draws the legend right of the columns: the selected layer, and the colours.
 fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let Some(layer) = plan.layers.get(app.panels.cursors.layer) else { return };
@@ -129,13 +129,13 @@ struct LayerColumn {
     weights: Bytes,
     elsewhere: Bytes,
     cache: Bytes,
-    /// The device of the first, and whether the others are there too.
+    /// The device of the first layer, and whether others are on a different one.
     device: usize,
     mixed: bool,
 }
 
 impl LayerColumn {
-    /// The mean of `layers`, so that columns of different numbers of layers can be compared.
+    /// The mean of `layers`, since columns may hold different numbers of layers.
     fn of(first: usize, layers: &[LayerPlan]) -> Self {
         let count = layers.len().max(1) as u64;
         let mean = |part: fn(&LayerPlan) -> Bytes| Bytes(layers.iter().map(part).sum::<Bytes>().0 / count);
@@ -169,7 +169,7 @@ fn groups(plan: &Plan, columns: &Columns) -> Vec<LayerColumn> {
     shared.chain((!output.is_empty()).then(|| LayerColumn::of(blocks.len(), output))).collect()
 }
 
-/// The glyph that stands for a device under its layers.
+/// The character for a device below its layers.
 pub fn glyph(plan: &Plan, device: usize) -> char {
     match plan.devices.get(device).map(|device| device.kind) {
         Some(DeviceKind::Gpu) => char::from_digit(device as u32 % 36, 36).unwrap_or('?'),
@@ -177,7 +177,7 @@ pub fn glyph(plan: &Plan, device: usize) -> char {
     }
 }
 
-/// The device's name for people.
+/// The display name of a device.
 pub fn device_name(plan: &Plan, device: usize) -> &str {
     match plan.devices.get(device) {
         Some(device) if device.kind == DeviceKind::Gpu => &device.id,
@@ -236,7 +236,7 @@ fn bracket(buffer: &mut Buffer, place: Rect, name: &str, style: Style) {
     }
 }
 
-/// On the lower edge: what the colours mean, or the layer under the cursor.
+/// Draws the legend on the lower edge: the colours, or the selected layer.
 fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.layers);
     let row = Rect {
@@ -250,7 +250,7 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
         let name = layer_name(plan, app.panels.cursors.layer);
         writer.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
         let away = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
-        // a figure is told whole or not at all
+        // never truncate figures
         for (word, bytes) in [("weights", layer.weights), ("cache", layer.cache)].into_iter().chain(away) {
             let text = format!(" {word} {bytes} ");
             if width(&text) > writer.room() {
@@ -267,7 +267,7 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     }
 }
 
-/// The sample and the word of weights on other devices.
+/// Sample and name of weights on other devices.
 fn away(theme: Theme) -> ((&'static str, Style), &'static str) {
     let (texture, word) = ELSEWHERE;
     ((if theme.textured() { texture } else { "■" }, theme.ink(Hue::Ram)), word)

@@ -1,14 +1,14 @@
 //! The machine screen.
 //!
 //! ```text
-//! ╭▸Machine ─ 2 of 3 GPUs used ───────── devices ╮╭ GPU0  RTX 3090 ─────────────────────────── details ╮
-//! │   device             in all      free        ││ ▸ used              ●  yes                         │
+//! ╭▸Machine ─ 2 of 3 GPUs on ─────────── devices ╮╭ RTX 3090 ───────────────────────────────── details ╮
+//! │   device             total       free        ││ ▸ used              ●  yes                         │
 //! │ ▸ GPU0 ● RTX 3090    24.0 GiB    22.9 GiB    ││   card              RTX 3090                       │
-//! │        ○ RTX 3060    12.0 GiB    11.0 GiB off││   free              22.9 GiB  as its driver says   │
-//! │        + add a GPU                           ││   for the desktop   0 MiB                          │
-//! │   RAM    main memory 64.0 GiB    56.0 GiB    ││                                                    │
-//! ╰──────────────────────────────────────────────╯│ told by  NVML · driver 570 · PCI …                 │
-//! ╭ Memory ──────────────────────────── memory ──╮│ CUDA in this engine's eyes …                       │
+//! │        ○ RTX 3060    12.0 GiB    11.0 GiB off││   free              22.9 GiB  as detected          │
+//! │        + add a GPU                           ││   for desktop       0 MiB                          │
+//! │   RAM    system RAM  64.0 GiB    56.0 GiB    ││                                                    │
+//! ╰──────────────────────────────────────────────╯│ NVML · driver 570 · PCI …                          │
+//! ╭ Memory ──────────────────────────── memory ──╮│ How engines treat CUDA …                           │
 //! ╰──────────────────────────────────────────────╯╰────────────────────────────────────────────────────╯
 //! ╭ Verdict ─────────────────────────────────────────────────────────────────────────────── verdict ╮
 //! ```
@@ -32,7 +32,7 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width};
 use crate::units::Bytes;
 
-/// Cells of a size and of a state with their gaps.
+/// Width of a size and of a state, with their gaps.
 const SIZE: u16 = 10;
 const STATE: u16 = 9;
 
@@ -99,7 +99,7 @@ fn draw_devices(app: &App, screen: &MachineScreen, rows: &[MachineRow], area: Re
     }
 }
 
-/// The cells of a row: id, name, size, free, state.
+/// The texts of a row: id, name, total, free, state.
 fn texts(app: &App, row: MachineRow, slot: Option<&GpuSlot>, id: Option<String>) -> [String; 5] {
     let ram = app.machine.ram;
     let changed = |is: bool| if is { "changed" } else { "" }.to_owned();

@@ -1,4 +1,4 @@
-//! The page of models: what is typed, which are listed, and what the one under the cursor would look like.
+//! The model browser: input, list, and a preview of the selected model.
 //!
 //! ```text
 //! ╭▸Models ─ 31 of 152 ────────────────────────── Ollama ≥ 0.30 · RTX 3090 ╮
@@ -72,7 +72,7 @@ pub fn draw(app: &App, browse: &ModelBrowser, buffer: &mut Buffer) {
     preview::draw(app, browse, page.preview, buffer);
 }
 
-/// How many are listed, how many there are, and what is still awaited.
+/// How many models are listed, how many there are, and what is pending.
 fn right_title(app: &App, browse: &ModelBrowser) -> String {
     let models = browse.lines.iter().filter(|line| matches!(line, BrowseLine::Model(_))).count();
     let count = format!("{models} of {}", app.library.rows.len());
@@ -103,7 +103,7 @@ fn draw_field(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buffe
     }
 }
 
-/// The filters with their keys; those that are on stand out, by a sign too.
+/// Draws the filters with their keys; active ones have a sign and are highlighted.
 fn draw_filters(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buffer) {
     let filters = browse.filters();
     let places = page::filters(row, filters.iter().map(Filter::cells));
@@ -133,7 +133,7 @@ fn draw_text(place: Rect, chosen: bool, text: &str, said: &str, theme: Theme, bu
     }
 }
 
-/// Why nothing is listed.
+/// Draws why nothing is listed.
 fn draw_empty(app: &App, browse: &ModelBrowser, list: Rect, buffer: &mut Buffer) {
     let text = match (&app.library.gathered, browse.hidden) {
         (Gathering::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",

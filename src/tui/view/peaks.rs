@@ -1,4 +1,4 @@
-//! What fills each device's compute buffer at its fullest moment, for engines that build the graph.
+//! The graph panel for engines that build the graph: each device's compute buffer at its peak.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -17,7 +17,7 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, named, width, wrap};
 use crate::units::{Bytes, grouped};
 
-/// Cells for a name on the page.
+/// Width of names on the page.
 const NAMES: u16 = 18;
 
 /// Draws the panel.
@@ -66,12 +66,12 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
     }
 }
 
-/// What `peak` has of the kind of `alive`.
+/// The bytes of tensors of the kind of `alive` in `peak`.
 fn of_kind(peak: &Peak, alive: &AliveKind) -> Bytes {
     peak.alive.iter().find(|other| other.kind == alive.kind).map_or(Bytes::ZERO, |other| other.bytes)
 }
 
-/// The largest of the tensors and, where `cells` have room, how many more there are. What gives way is its name.
+/// The largest tensors, and how many more there are; the name is truncated first, to fit `cells`.
 fn in_short(alive: &AliveKind, largest: &AliveTensors, cells: u16) -> String {
     let more = alive.tensors.iter().map(|held| held.count).sum::<usize>().saturating_sub(largest.count);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -84,7 +84,7 @@ fn times(held: &AliveTensors) -> String {
     if held.count > 1 { format!("{} × ", held.count) } else { String::new() }
 }
 
-/// Writes the page on line `line`; its title.
+/// Writes the page for line `line` and returns its title.
 pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> String {
     let text = app.theme.ink(Hue::Text);
     let now = shown(plan, &app.panels.cursors);

@@ -1,4 +1,4 @@
-//! Several models on the machine at once: who stays, who goes, and whose letter fills how much of each device.
+//! The page on several models: which stay loaded, and their share of each device.
 //!
 //! ```text
 //! ✓ Together: every layer of each is on GPUs.
@@ -24,9 +24,9 @@ use crate::tui::app::together::{PinnedModel, TogetherPage};
 use crate::tui::theme::Hue;
 use crate::units::{Bytes, Tokens};
 
-/// Cells for the names of guests and devices.
+/// Width of the names of models and devices.
 const NAMES: u16 = 5;
-/// Cells for what is free, behind a bar.
+/// Width of the free memory after a bar.
 const FREE: usize = 16;
 
 /// Draws the page.
@@ -68,7 +68,7 @@ fn headline(app: &App, loaded_models: &LoadedModels, page: &mut TextPage) {
     ]));
 }
 
-/// A guest, and what becomes of it.
+/// Adds a model and its outcome.
 fn one(app: &App, model: &PinnedModel, outcome: Option<&LoadOutcome>, models: &[PinnedModel], page: &mut TextPage) {
     let of = &model.plan_request;
     let mut facts = vec![of.model.name.clone()];
@@ -87,7 +87,7 @@ fn one(app: &App, model: &PinnedModel, outcome: Option<&LoadOutcome>, models: &[
     page.text_indented(&outcome.sentence(&name), NAMES + 1, hue);
 }
 
-/// A bar for each device: what was in use before, each guest by its letter, and what is free.
+/// Adds a bar for each device: memory in use before, each model by the letter of its pin, and free memory.
 fn devices(app: &App, together: &TogetherPage, loaded_models: &LoadedModels, page: &mut TextPage) {
     const HUES: [Hue; 2] = [Hue::EvenGpu, Hue::OddGpu];
     let theme = app.theme;
@@ -103,7 +103,7 @@ fn devices(app: &App, together: &TogetherPage, loaded_models: &LoadedModels, pag
         let mut filled = 0;
         let mut part = |bytes: Bytes, sign: &str, hue: Hue, spans: &mut Vec<Span<'static>>| {
             end += bytes;
-            // each part ends where the sum of those up to it does, so that the whole is never off
+            // each part is rounded by its cumulative end, so that errors do not add up
             let to = ((end.share_of(total).0 * room as f64).round() as usize).min(room);
             spans.push(Span::styled(sign.repeat(to.saturating_sub(filled)), theme.ink(hue)));
             filled = filled.max(to);

@@ -1,5 +1,5 @@
-//! Why a layer is where it is: the inequality that decided, the changes that would decide otherwise, and what took the
-//! memory.
+//! Why a layer is on its device: the deciding inequality, the changes that would move it, and the memory users by
+//! device.
 
 use ratatui::buffer::Buffer;
 use ratatui::text::Span;
@@ -14,9 +14,9 @@ use crate::tui::app::App;
 use crate::tui::app::advice::{AnswerState, WhyPage};
 use crate::tui::theme::Hue;
 
-/// Screens of so many rows have room for the inequality line by line.
+/// Minimum rows of the screen to show the inequality line by line.
 const ROOMY: u16 = 32;
-/// Cells of a name, and of an amount.
+/// Width of a name, and of an amount.
 const NAMES: usize = 36;
 const AMOUNT: usize = 10;
 
@@ -52,7 +52,7 @@ fn reason(app: &App, plan: &Plan, answer: &LayerAnswer, page: &mut TextPage) {
     }
 }
 
-/// The inequality, line by line.
+/// Adds the inequality line by line.
 fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality, page: &mut TextPage) {
     let theme = app.theme;
     let mut line = |sign: &str, name: &str, bytes: crate::units::Bytes, strong: bool| {
@@ -81,7 +81,7 @@ fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality,
         ("✗ There is no space left for the layer.", Hue::Over)
     };
     page.text(text, hue);
-    // then it was not this that decided
+    // the inequality was not decisive
     if plan.layers.get(answer.index).is_some_and(|layer| layer.why == Why::OutputDropped) {
         page.text(&answer.reason, Hue::Text);
     }

@@ -1,4 +1,4 @@
-//! The chosen device: what can be changed of it, how each figure was obtained, and what its backend means to engines.
+//! The selected device: its settings, how each value was obtained, and how engines treat its backend.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,12 +16,12 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, wrap};
 use crate::units::Bytes;
 
-/// Cells of a line's title.
+/// Width of a setting's title.
 const TITLE: u16 = 20;
-/// Cells of a rule's name.
+/// Width of a rule's name.
 const RULE: u16 = 34;
 
-/// Draws them.
+/// Draws the pane.
 pub fn draw(app: &App, screen: &MachineScreen, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let row = app.machine_row(screen);
@@ -88,7 +88,7 @@ fn draw_line(
     }
 }
 
-/// What stands at a line, and where that comes from.
+/// The value of a setting, and where it comes from.
 fn value(app: &App, row: MachineRow, line: DeviceSetting, slot: Option<&GpuSlot>) -> (String, String) {
     let size = app.machine_size(row, line).unwrap_or(Bytes::ZERO).to_string();
     let described = app.what_if.base(&app.found_machine.machine).origin == Origin::Described;
@@ -123,13 +123,13 @@ fn value(app: &App, row: MachineRow, line: DeviceSetting, slot: Option<&GpuSlot>
     }
 }
 
-/// The share that is assumed to be free, where nothing else says it.
+/// The percentage of memory assumed free for a preset card.
 fn preset(slot: &GpuSlot) -> Option<f64> {
     let card = slot.change.card.as_ref()?;
     presets::find(&card.name).filter(|preset| preset.gpu() == *card).map(|preset| preset.free * 100.0)
 }
 
-/// What is said of the device, line by line.
+/// The notes on the device, line by line.
 fn said(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Vec<(Hue, String)> {
     let mut said = Vec::new();
     let mut text = |hue: Hue, text: &str| said.extend(wrap(text, columns).into_iter().map(|line| (hue, line)));
@@ -140,7 +140,7 @@ fn said(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Vec
         (MachineRow::Ram, _) => Some("CPU".to_owned()),
         _ => None,
     };
-    // what was found is told of the machine in front of us only
+    // detection results are for the local machine only
     let told = told.filter(|_| app.what_if.replacement.is_none());
     if let (Some(told), Some(found)) = (told, &app.found_machine.detected) {
         let facts: Vec<String> = found
@@ -197,7 +197,7 @@ fn said(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Vec
     said
 }
 
-/// The table of what the GPU's backend means, with the sources.
+/// Adds the rules for the GPU's backend, with sources.
 fn rules(slot: &GpuSlot, columns: u16, said: &mut Vec<(Hue, String)>) {
     let rules = backend::of(slot.gpu.backend);
     if let Some(words) = rules.context_in_words() {

@@ -1,4 +1,4 @@
-//! The saved machines, and the name to save one under.
+//! The list of saved machines, and the field for a machine's name.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::tui::widget::{field, panel};
 
-/// Draws the list; `wrong` is why the last choice was not taken.
+/// Draws the list; `wrong` is why the last command was rejected.
 pub fn draw(app: &App, saved: &SavedPage, wrong: Option<&str>, buffer: &mut Buffer) {
     let theme = app.theme;
     let entries = saved.entries.as_deref().unwrap_or_default();

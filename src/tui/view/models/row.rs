@@ -1,4 +1,4 @@
-//! One model: what it is, and what the present machine makes of it.
+//! A row of the model list.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use crate::tui::view::figure;
 use crate::tui::widget::row_writer::RowWriter;
 use crate::units::short;
 
-/// The titles of the columns; the one that the list is sorted by says so.
+/// Draws the titles of the columns; the sorted one has an arrow.
 pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &mut Buffer) {
     for (column, place) in page.columns(page.head.y) {
         let sorted = SortOrder::by(column) == browse.sort && browse.sort != SortOrder::Default;
@@ -38,7 +38,7 @@ pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &
     }
 }
 
-/// Draws `row` at `place`; dim where it is `old`, told of other knobs.
+/// Draws `row` at `place`; its figures are dimmed if `old`, which means that they are for other settings.
 pub fn draw(
     row: &ModelRow,
     old: bool,
@@ -103,7 +103,7 @@ pub fn draw(
     }
 }
 
-/// The sign of where a model is: filled where nothing needs to be fetched.
+/// The sign of a model's origin: filled if it is local.
 const fn origin(origin: ModelOrigin) -> (&'static str, Hue) {
     match origin {
         ModelOrigin::Store(_) => ("●", Hue::Fine),
@@ -123,7 +123,7 @@ fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
     (format!("{sign} {}{share}", plan.fit_status().headline()), theme.ink(hue))
 }
 
-/// The largest context with every layer on GPUs, in brackets the largest with layers in RAM.
+/// The largest context with every layer on GPUs, or in brackets the largest with layers in RAM.
 fn fits(glance: &FitSummary) -> String {
     match (glance.context_on_gpu, glance.context_fits) {
         (Some(tokens), _) => short(tokens),

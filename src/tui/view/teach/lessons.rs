@@ -1,4 +1,4 @@
-//! Lessons: their titles, and the one that is open, told with the figures of the engines.
+//! The lessons page: the list, and the open lesson with the engine's figures.
 //!
 //! ```text
 //! ╭ Lessons ─────────────────────╮╭ Why parallel multiplies context ──────────────────────────────────╮

@@ -1,4 +1,4 @@
-//! Both sides of a `max` along a knob, as two lines that cross. Both axes are logarithmic.
+//! The branches of a `max` over a knob's range, as two lines on logarithmic axes.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,11 +10,11 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::units::{Bytes, grouped};
 
-/// The lines' signs and colours, side by side.
+/// Signs and colours of the lines.
 const SIDES: [(&str, Hue); 2] = [("●", Hue::Graph), ("×", Hue::Cache)];
-/// Fewest rows of the lines.
+/// Minimum rows of the plot.
 const MIN_PLOT: u16 = 3;
-/// Cells of the axis.
+/// Width of the axis.
 const AXIS: u16 = 9;
 
 pub(super) fn draw(contest: &Crossover, along: &KnobCurve, area: Rect, theme: Theme, buffer: &mut Buffer) {
@@ -22,7 +22,7 @@ pub(super) fn draw(contest: &Crossover, along: &KnobCurve, area: Rect, theme: Th
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let sentence = contest.sentence(along);
     let names: Vec<String> = contest.sides.iter().map(|side| format!("{} {}", side.name, amount(side.size))).collect();
-    // signs before them, gaps between them; one below the other where they have no room beside each other
+    // with signs and gaps; on separate rows if they do not fit side by side
     let beside = names.iter().map(|name| width(name) + 4).sum::<u16>() <= inner.width + 2;
     let legend = if beside { 1 } else { names.len() as u16 };
     let room = inner.height.saturating_sub(MIN_PLOT + 1 + legend);
@@ -30,7 +30,7 @@ pub(super) fn draw(contest: &Crossover, along: &KnobCurve, area: Rect, theme: Th
     let lines = if whole.len() <= usize::from(room) { whole } else { wrap(&sentence, inner.width) };
     let said = (lines.len() as u16).min(room);
     for (row, line) in (0..said).zip(&lines) {
-        // the last says that there is more
+        // the last row ends in an ellipsis if there is more
         let line = if row + 1 == said { &lines[usize::from(row)..].join(" ") } else { line };
         RowWriter::new(buffer, inner, row).put(&shortened(line, inner.width), theme.ink(Hue::Text));
     }
@@ -67,7 +67,7 @@ fn amount(size: u64) -> String {
     Bytes(size).to_string()
 }
 
-/// What the axes span.
+/// The ranges of the axes.
 struct PlotScale {
     from: f64,
     to: f64,
@@ -97,7 +97,7 @@ impl PlotScale {
     }
 }
 
-/// Where `value` lies from `from` to `to` on a logarithmic scale of `cells` cells.
+/// The position of `value` between `from` and `to` on a logarithmic scale of `cells` cells.
 fn place(value: f64, from: f64, to: f64, cells: u16) -> u16 {
     let span = (to / from).ln();
     let part = if span > 0.0 { (value / from).ln() / span } else { 0.0 };
