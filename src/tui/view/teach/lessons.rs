@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ╭ Lessons ─────────────────────╮╭ Why parallel multiplies context ──────────────────────────────────╮
-//! │  1 Why one layer on the CPU… ││ The context that you ask of Ollama is one sequence's. …      told  │
+//! │  1 Why one layer on the CPU… ││ The context that you ask of Ollama is one sequence's. …      text  │
 //! │ ▸2 Why parallel multiplies … ││ Question  How many tokens does the cache hold …                    │
 //! ╰─────────────────────── list ─╯╰────────────────────────────────────────────────────────────────────╯
 //! ```

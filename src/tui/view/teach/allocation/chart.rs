@@ -73,7 +73,7 @@ impl Chart<'_> {
         let (mut bytes, mut from) = (0u64, 0);
         for (kind, part) in TimelineKind::ALL.into_iter().zip(alive) {
             bytes = bytes.saturating_add(*part);
-            // what is there is seen, however small
+            // every part that is not empty is visible
             let to = if *part > 0 { height(bytes).max(from + 1) } else { from };
             bands.push(kinds::band(kind, from, to));
             from = to;

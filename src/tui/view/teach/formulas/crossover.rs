@@ -105,7 +105,7 @@ fn place(value: f64, from: f64, to: f64, cells: u16) -> u16 {
     (part * last).round().clamp(0.0, last) as u16
 }
 
-/// The size of `side` at column `x`, between the two samples around it.
+/// The size of `side` at column `x`, interpolated between the two nearest samples.
 fn size_at(along: &KnobCurve, scale: &PlotScale, side: usize, x: u16, plot: Rect) -> Option<f64> {
     let part = f64::from(x) / f64::from(plot.width.saturating_sub(1).max(1));
     let value = scale.from * (scale.to / scale.from).powf(part);
@@ -142,7 +142,7 @@ fn put(buffer: &mut Buffer, plot: Rect, x: u16, y: u16, sign: &str, ink: Style) 
     }
 }
 
-/// The ends of the knob's range, and where it is now.
+/// Draws the ends of the knob's range, and its present value.
 fn axis(along: &KnobCurve, scale: &PlotScale, plot: Rect, theme: Theme, buffer: &mut Buffer) {
     let number = |value: f64| grouped(value as u64, '\u{2009}');
     let row = Rect { y: plot.bottom(), height: 1, ..plot };
