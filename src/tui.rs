@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{Event, read};
 
 use action::Action;
-use app::{App, InitialState, Known, LiveMemory};
+use app::{App, Detection, InitialState, LiveMemory};
 use device_monitor::DeviceMonitor;
 use effect::{Effect, Runner};
 use terminal::TerminalGuard;
@@ -71,9 +71,9 @@ pub struct PlannerStart {
 /// If the terminal cannot be set up or is lost.
 pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     let size = TerminalGuard::size()?;
-    let (send, news) = channel();
-    let mut runner = Runner::new(Arc::new(services::LocalServices), tell(&send));
-    let known = if start.monitor.is_some() { Known::Asking } else { Known::All };
+    let (send, events) = channel();
+    let mut runner = Runner::new(Arc::new(services::LocalServices), forward_actions(&send));
+    let detection = if start.monitor.is_some() { Detection::Running } else { Detection::Done };
     let live = if start.monitor.as_ref().is_some_and(|monitor| monitor.every.is_some()) {
         LiveMemory::On
     } else {
@@ -85,17 +85,17 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
         settings: start.settings,
         model: None,
         machine: start.machine,
-        known,
+        detection,
         live,
         held: start.held,
         theme: Theme::new(start.look),
         size,
     });
-    let lasting = start.package.reference.clone();
+    let canonical = start.package.reference.clone();
     app.open(start.package, start.found);
-    app.turn_to_quantisation(quant);
+    app.set_quantisation(quant);
     match start.reference {
-        Some(reference) => runner.start(Effect::AddRecent(lasting.unwrap_or(reference))),
+        Some(reference) => runner.start(Effect::AddRecent(canonical.unwrap_or(reference))),
         None => app.show_welcome(),
     }
     if let Some(monitor) = start.monitor {
@@ -104,7 +104,7 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     watch_signals(&send)?;
     let mut screen = TerminalGuard::take()?;
     watch_input(send);
-    run_loop(&mut app, &mut screen, &runner, &news)
+    run_loop(&mut app, &mut screen, &runner, &events)
 }
 
 /// Events that wake the loop.
@@ -120,15 +120,15 @@ fn run_loop(
     app: &mut App,
     screen: &mut TerminalGuard,
     runner: &Runner,
-    news: &Receiver<LoopEvent>,
+    events: &Receiver<LoopEvent>,
 ) -> io::Result<ExitReason> {
     loop {
         app.refresh().into_iter().for_each(|effect| runner.start(effect));
         screen.draw(app)?;
-        fail_on_request();
+        panic_if_requested();
         let drawn = Instant::now();
         // ignored events, mouse moves above all, need no redraw
-        while !collect_events(app, screen, runner, news, drawn)? {}
+        while !collect_events(app, screen, runner, events, drawn)? {}
         if let Some(leave) = app.leave {
             return Ok(leave);
         }
@@ -140,10 +140,10 @@ fn collect_events(
     app: &mut App,
     screen: &mut TerminalGuard,
     runner: &Runner,
-    news: &Receiver<LoopEvent>,
+    events: &Receiver<LoopEvent>,
     drawn: Instant,
 ) -> io::Result<bool> {
-    let Ok(first) = news.recv() else {
+    let Ok(first) = events.recv() else {
         app.leave = Some(ExitReason::InputClosed);
         return Ok(true);
     };
@@ -168,28 +168,28 @@ fn collect_events(
         if app.leave.is_some() {
             return Ok(true);
         }
-        next = news.recv_timeout(FRAME.saturating_sub(drawn.elapsed())).ok();
+        next = events.recv_timeout(FRAME.saturating_sub(drawn.elapsed())).ok();
     }
     Ok(meant)
 }
 
 /// A sender whose actions are forwarded as events of the loop.
-fn tell(news: &Sender<LoopEvent>) -> Sender<Action> {
+fn forward_actions(events: &Sender<LoopEvent>) -> Sender<Action> {
     let (send, actions) = channel();
-    let news = news.clone();
-    thread::spawn(move || actions.into_iter().try_for_each(|action| news.send(LoopEvent::Action(action))));
+    let events = events.clone();
+    thread::spawn(move || actions.into_iter().try_for_each(|action| events.send(LoopEvent::Action(action))));
     send
 }
 
-fn watch_input(news: Sender<LoopEvent>) {
+fn watch_input(events: Sender<LoopEvent>) {
     thread::spawn(move || {
         loop {
             let Ok(event) = read() else {
                 // fails if the loop has ended; otherwise it learns that the terminal is gone
-                drop(news.send(LoopEvent::Action(Action::Leave(ExitReason::InputClosed))));
+                drop(events.send(LoopEvent::Action(Action::Leave(ExitReason::InputClosed))));
                 return;
             };
-            if news.send(LoopEvent::Terminal(event)).is_err() {
+            if events.send(LoopEvent::Terminal(event)).is_err() {
                 return;
             }
         }
@@ -197,13 +197,13 @@ fn watch_input(news: Sender<LoopEvent>) {
 }
 
 #[cfg(unix)]
-fn watch_signals(news: &Sender<LoopEvent>) -> io::Result<()> {
+fn watch_signals(events: &Sender<LoopEvent>) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    let news = news.clone();
+    let events = events.clone();
     thread::spawn(move || {
         for signal in signals.forever() {
-            if news.send(LoopEvent::Action(Action::Leave(ExitReason::Signal(signal)))).is_err() {
+            if events.send(LoopEvent::Action(Action::Leave(ExitReason::Signal(signal)))).is_err() {
                 return;
             }
         }
@@ -218,7 +218,7 @@ fn watch_signals(_: &Sender<LoopEvent>) -> io::Result<()> {
 }
 
 /// Panics if a debug build is asked to, for the test that the terminal is restored.
-fn fail_on_request() {
+fn panic_if_requested() {
     #[cfg(debug_assertions)]
     assert!(std::env::var_os("PLIMSOLL_TEST_PANIC").is_none(), "asked to panic by PLIMSOLL_TEST_PANIC");
 }

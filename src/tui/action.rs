@@ -139,7 +139,7 @@ pub enum Action {
         /// The model.
         item: Arc<Item>,
         /// Its new status.
-        look: ModelStatus,
+        status: ModelStatus,
     },
     /// The saved machines, or why they cannot be listed.
     MachinesListed(Result<Vec<SavedMachine>, String>),

@@ -48,7 +48,7 @@ use history::UndoStep;
 pub use knobs::KnobList;
 use library::Library;
 use live::Stale;
-pub use live::{FoundMachine, Known, LiveMemory};
+pub use live::{Detection, FoundMachine, LiveMemory};
 pub use load::{Load, Loading};
 use locations::ModelLocations;
 pub use mode::{Mode, TextEntry, TextOrigin};
@@ -95,7 +95,7 @@ pub struct InitialState {
     /// The machine, as far as it is known.
     pub machine: Machine,
     /// Whether detection is still running.
-    pub known: Known,
+    pub detection: Detection,
     /// Whether its free memory is followed.
     pub live: LiveMemory,
     /// Knobs set by the user, which the model's tag must not override.
@@ -149,12 +149,12 @@ pub struct App {
 
     tag: Tag,
     query_id: u64,
-    writing_id: u64,
+    export_id: u64,
     locations: ModelLocations,
-    lesson_id: u64,
+    teach_id: u64,
     stale: Stale,
-    past: Vec<UndoStep>,
-    made: quant::QuantisedModels,
+    undo_steps: Vec<UndoStep>,
+    quantised: quant::QuantisedModels,
     tick_id: u64,
 }
 
@@ -162,12 +162,12 @@ impl App {
     /// The initial state; the first [`App::refresh`] makes the first plan.
     pub fn new(start: InitialState) -> Self {
         let (columns, rows) = start.size;
-        let scene = KnobContext {
+        let context = KnobContext {
             model: start.model.as_deref().map(|model| &**model),
             machine: &start.machine,
             raw: start.settings.raw,
         };
-        let knobs = start.engine.facts().knobs(&scene);
+        let knobs = start.engine.facts().knobs(&context);
         let here = Arc::new(start.machine);
         Self {
             engine: start.engine,
@@ -177,7 +177,7 @@ impl App {
             machine: Arc::clone(&here),
             found_machine: FoundMachine {
                 machine: here,
-                known: start.known,
+                detection: start.detection,
                 live: start.live,
                 detected: None,
                 reports: Vec::new(),
@@ -201,24 +201,19 @@ impl App {
             leave: None,
             tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
             query_id: 0,
-            writing_id: 0,
+            export_id: 0,
             locations: ModelLocations::default(),
-            lesson_id: 0,
-            stale: Stale::ByHand,
-            past: Vec::new(),
-            made: quant::QuantisedModels::default(),
+            teach_id: 0,
+            stale: Stale::User,
+            undo_steps: Vec::new(),
+            quantised: quant::QuantisedModels::default(),
             tick_id: 0,
         }
     }
 
     /// Typing a digit starts the input of a value.
-    pub fn takes_numbers(&self) -> bool {
+    pub fn accepts_numbers(&self) -> bool {
         self.panels.focus == Panel::Knobs && self.knobs.focus.choices().is_none()
-    }
-
-    /// The present settings have not been planned yet.
-    pub fn is_stale(&self) -> bool {
-        self.stale != Stale::No
     }
 
     /// The plan before the last change, while differences from it are marked.
@@ -260,7 +255,7 @@ impl App {
         self.notice = Some(text.to_owned());
     }
 
-    fn turn_to(&mut self, panel: Panel) {
+    fn focus_panel(&mut self, panel: Panel) {
         self.panels.focus = panel;
         if panel != Panel::Knobs {
             self.panels.lower = panel;
@@ -269,7 +264,7 @@ impl App {
 
     /// Plans again and drops the known limits and cliffs, for changes beyond one knob.
     fn replan_from_scratch(&mut self) {
-        (self.stale, self.limits.found) = (Stale::ByHand, None);
+        (self.stale, self.limits.found) = (Stale::User, None);
         if let Mode::Browse(browse) = &mut self.mode {
             browse.touch();
         }

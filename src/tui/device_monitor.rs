@@ -29,16 +29,16 @@ impl DeviceMonitor {
     /// If the operating system cannot start a thread.
     pub fn start(self, answers: Sender<Action>) -> io::Result<MemoryWatch> {
         let Self { search, every, described } = self;
-        let post = EventSender(answers);
-        MemoryWatch::start(search, every.unwrap_or_default(), move |news| {
-            let heard = post.0.send(action(news, &described)).is_ok();
-            heard && every.is_some()
+        let sender = EventSender(answers);
+        MemoryWatch::start(search, every.unwrap_or_default(), move |event| {
+            let sent = sender.0.send(action(event, &described)).is_ok();
+            sent && every.is_some()
         })
     }
 }
 
-fn action(news: WatchEvent, described: &MachineSpec) -> Action {
-    match news {
+fn action(event: WatchEvent, described: &MachineSpec) -> Action {
+    match event {
         WatchEvent::Found(found) => {
             let machine = described.complete(found.machine.clone());
             Action::Detected(Box::new(Detected { machine, ..found }))
@@ -70,8 +70,8 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn what_was_described_stays_when_the_rest_arrives() {
-        let (send, news) = channel();
+    fn described_parts_survive_detection() {
+        let (send, event) = channel();
         let described = MachineSpec::read(&[], Some("64GiB")).unwrap();
         let search = DetectOptions {
             nvml: Some("/nowhere/nvml.so".into()),
@@ -79,12 +79,12 @@ mod tests {
             ..DetectOptions::here()
         };
         let watch = DeviceMonitor { search, every: None, described }.start(send).unwrap();
-        let Action::Detected(found) = news.recv().unwrap() else { panic!("what was found comes first") };
+        let Action::Detected(found) = event.recv().unwrap() else { panic!("what was found comes first") };
         assert_eq!((found.machine.gpus.len(), found.machine.ram.total), (0, Bytes::gib(64)));
         assert_eq!(found.machine.origin, Origin::Described);
         assert!(found.tried.iter().any(|tried| tried.collector == "nvml"));
         // without polling nothing follows, and the thread ends
-        assert!(news.recv().is_err());
+        assert!(event.recv().is_err());
         watch.join();
     }
 }

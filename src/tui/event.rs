@@ -36,8 +36,8 @@ fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
     match app.mode {
         Mode::Entry(_) | Mode::Browse(_) => Some(Action::Type(key)),
         Mode::Export(ref page) if page.naming.is_some() => Some(Action::Type(key)),
-        Mode::Machine(ref bench) if bench.takes_text() => Some(Action::Type(key)),
-        Mode::Plan if app.takes_numbers() && starts_a_number => Some(Action::Type(key)),
+        Mode::Machine(ref screen) if screen.accepts_text() => Some(Action::Type(key)),
+        Mode::Plan if app.accepts_numbers() && starts_a_number => Some(Action::Type(key)),
         _ => None,
     }
 }

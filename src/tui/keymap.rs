@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_named_where_it_means_something() {
+    fn keys_are_named_in_active_scopes_only() {
         assert_eq!(key_for(Command::Notes, &[Scope::Knobs, Scope::Plan]).as_deref(), Some("n"));
         assert_eq!(key_for(Command::Notes, &[Scope::Machine, Scope::Everywhere]), None);
     }

@@ -23,7 +23,7 @@ const FONTS: &str = "'JetBrains Mono','DejaVu Sans Mono',Menlo,Consolas,'Liberat
 pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
     let (columns, rows) = (f64::from(buffer.area.width), f64::from(buffer.area.height));
     let (width, height) = (columns * CELL.0 + 2.0 * MARGIN, rows * CELL.1 + BAR + MARGIN);
-    let paper = PictureColours::of(tone);
+    let colours = PictureColours::of(tone);
     let mut out = String::new();
     let view = format!("{} {}", number(width), number(height));
     // writing to a String cannot fail
@@ -35,8 +35,8 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
         escaped(title),
         number(width - 1.0),
         number(height - 1.0),
-        paper.ground,
-        paper.edge,
+        colours.background,
+        colours.edge,
     );
     for (at, colour) in ["#ff5f57", "#febc2e", "#28c840"].into_iter().enumerate() {
         let _ = writeln!(out, "<circle cx=\"{}\" cy=\"15.5\" r=\"5\" fill=\"{colour}\"/>", 20 + 18 * at);
@@ -45,16 +45,16 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
         out,
         "<text x=\"{}\" y=\"20\" text-anchor=\"middle\" font-size=\"12\" fill=\"{}\">{}</text>",
         number(width / 2.0),
-        paper.quiet,
+        colours.quiet,
         escaped(title)
     );
     for y in buffer.area.top()..buffer.area.bottom() {
         let cells: Vec<PaintedCell> = (buffer.area.left()..buffer.area.right())
             .filter_map(|x| buffer.cell((x, y)))
-            .map(|c| paper.painted(c))
+            .map(|c| colours.painted(c))
             .collect();
         let top = BAR + f64::from(y - buffer.area.top()) * CELL.1;
-        grounds(&mut out, &cells, top, &paper);
+        backgrounds(&mut out, &cells, top, &colours);
         lines::draw(&mut out, &cells, top);
         words(&mut out, &cells, top);
     }
@@ -66,12 +66,12 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
 struct PaintedCell<'a> {
     symbol: &'a str,
     ink: String,
-    ground: String,
+    background: String,
     bold: bool,
 }
 
 struct PictureColours {
-    ground: String,
+    background: String,
     ink: String,
     quiet: String,
     edge: String,
@@ -81,16 +81,23 @@ struct PictureColours {
 impl PictureColours {
     fn of(tone: Tone) -> Self {
         let hue = |hue: Hue| hex(hue.rgb(tone));
-        let ground = if tone == Tone::Light { "#fbfcfd" } else { "#11161d" };
-        Self { ground: ground.to_owned(), ink: hue(Hue::Text), quiet: hue(Hue::Dim), edge: hue(Hue::Border), tone }
+        let background = if tone == Tone::Light { "#fbfcfd" } else { "#11161d" };
+        Self {
+            background: background.to_owned(),
+            ink: hue(Hue::Text),
+            quiet: hue(Hue::Dim),
+            edge: hue(Hue::Border),
+            tone,
+        }
     }
 
     fn painted<'a>(&self, cell: &'a Cell) -> PaintedCell<'a> {
         let ink = self.colour(cell.fg).unwrap_or_else(|| self.ink.clone());
-        let ground = self.colour(cell.bg).unwrap_or_else(|| self.ground.clone());
-        let (ink, ground) = if cell.modifier.contains(Modifier::REVERSED) { (ground, ink) } else { (ink, ground) };
+        let background = self.colour(cell.bg).unwrap_or_else(|| self.background.clone());
+        let (ink, background) =
+            if cell.modifier.contains(Modifier::REVERSED) { (background, ink) } else { (ink, background) };
         let ink = if cell.modifier.contains(Modifier::DIM) { self.quiet.clone() } else { ink };
-        PaintedCell { symbol: cell.symbol(), ink, ground, bold: cell.modifier.contains(Modifier::BOLD) }
+        PaintedCell { symbol: cell.symbol(), ink, background, bold: cell.modifier.contains(Modifier::BOLD) }
     }
 
     fn colour(&self, colour: Color) -> Option<String> {
@@ -111,10 +118,10 @@ fn left(column: usize) -> f64 {
     MARGIN + column as f64 * CELL.0
 }
 
-fn grounds(out: &mut String, cells: &[PaintedCell], top: f64, paper: &PictureColours) {
-    for (start, count) in runs(cells, |a, b| a.ground == b.ground) {
-        let Some(cell) = cells.get(start).filter(|cell| cell.ground != paper.ground) else { continue };
-        rect(out, left(start), top, count as f64 * CELL.0, CELL.1, &cell.ground, 1.0);
+fn backgrounds(out: &mut String, cells: &[PaintedCell], top: f64, colours: &PictureColours) {
+    for (start, count) in runs(cells, |a, b| a.background == b.background) {
+        let Some(cell) = cells.get(start).filter(|cell| cell.background != colours.background) else { continue };
+        rect(out, left(start), top, count as f64 * CELL.0, CELL.1, &cell.background, 1.0);
     }
 }
 

@@ -27,8 +27,8 @@ pub fn draw(start: InitialState, topic: Topic) -> Result<Buffer, String> {
         return Err(refused.to_string());
     }
     for effect in app.teach(topic) {
-        let Effect::Teach(lesson) = effect else { continue };
-        let answer = lesson.answer();
+        let Effect::Teach(request) = effect else { continue };
+        let answer = request.answer();
         if let Action::PageReady { result: Err(why), .. } = &answer {
             return Err(why.clone());
         }

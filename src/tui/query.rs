@@ -91,7 +91,7 @@ pub enum Worker {
 
 impl Query {
     /// The worker that answers it.
-    pub const fn lane(&self) -> Worker {
+    pub const fn worker(&self) -> Worker {
         match self.about {
             QueryKind::Cliffs(_) => Worker::Planner,
             QueryKind::Changes(_)
@@ -137,8 +137,8 @@ impl Query {
         [Goal::All, Goal::Layer(layer)].into_iter().map(move |goal| {
             let plan = self.of.plan().ok()?;
             let mut remedies = self.of.remedies(&plan, goal);
-            remedies.retain(|offer| !known.contains(&offer.change));
-            known.extend(remedies.iter().map(|offer| offer.change));
+            remedies.retain(|remedy| !known.contains(&remedy.change));
+            known.extend(remedies.iter().map(|remedy| remedy.change));
             Some(QueryPart::Remedies(remedies))
         })
     }
@@ -152,9 +152,9 @@ impl Query {
     }
 
     fn together(&self, models: &[PlanRequest]) -> QueryPart {
-        let tenants: Vec<_> =
-            models.iter().map(|guest| LoadRequest { model: &guest.model, settings: &guest.settings }).collect();
-        let loaded_models = load_together(self.of.engine, &self.of.machine, &tenants);
+        let requests: Vec<_> =
+            models.iter().map(|model| LoadRequest { model: &model.model, settings: &model.settings }).collect();
+        let loaded_models = load_together(self.of.engine, &self.of.machine, &requests);
         QueryPart::Together(loaded_models.map(Box::new).map_err(|error| error.to_string()))
     }
 
@@ -166,11 +166,11 @@ impl Query {
         };
         let (rows, columns) = (axis(rows, ROWS), axis(columns, COLUMNS));
         // notes that apply to the whole plan are left out of cells
-        let said = request.plan().map_or_else(|_| Vec::new(), |plan| plan.notes);
+        let plan_notes = request.plan().map_or_else(|_| Vec::new(), |plan| plan.notes);
         let opened = request.with_model(Arc::clone(&request.opened));
         let cells = opened.pairs(&rows, &columns).map(move |pair| {
             let cell = match pair {
-                Ok(pair) => Self::cell(pair.of(&self.of), &said),
+                Ok(pair) => Self::cell(pair.of(&self.of), &plan_notes),
                 Err(why) => MatrixCell { outcome: Err(why), note: None, then: None },
             };
             Some(QueryPart::Cell(Box::new(cell)))
@@ -178,10 +178,10 @@ impl Query {
         std::iter::once(Some(QueryPart::Axes(rows.clone(), columns.clone()))).chain(cells)
     }
 
-    fn cell(then: PlanRequest, said: &[String]) -> MatrixCell {
+    fn cell(then: PlanRequest, plan_notes: &[String]) -> MatrixCell {
         match then.plan() {
             Ok(plan) => {
-                let note = plan.notes.iter().find(|note| !said.contains(note)).cloned();
+                let note = plan.notes.iter().find(|note| !plan_notes.contains(note)).cloned();
                 MatrixCell { outcome: Ok(Outcome::of(&plan)), note, then: Some(then) }
             }
             Err(error) => MatrixCell { outcome: Err(error.to_string()), note: None, then: Some(then) },

@@ -198,11 +198,11 @@ impl Regions {
 
     /// A centred overlay of at most `columns` by `rows` cells; the footer stays visible.
     pub fn overlay(&self, columns: u16, rows: u16) -> Rect {
-        let most = self.screen.height.saturating_sub(self.footer.height);
-        let (columns, rows) = (columns.min(self.screen.width), rows.min(most));
+        let max = self.screen.height.saturating_sub(self.footer.height);
+        let (columns, rows) = (columns.min(self.screen.width), rows.min(max));
         // fill the height rather than leave a single row of the background above or below
-        let rows = if most - rows <= 2 { most } else { rows };
-        Rect::new((self.screen.width - columns) / 2, (most - rows) / 2, columns, rows)
+        let rows = if max - rows <= 2 { max } else { rows };
+        Rect::new((self.screen.width - columns) / 2, (max - rows) / 2, columns, rows)
     }
 
     /// The panel at (`x`, `y`); on a tabbed screen `lower` is the one shown below.
@@ -298,7 +298,7 @@ mod tests {
         }
 
         #[test]
-        fn knobs_stand_below_each_other_and_their_words_have_room(
+        fn knob_rows_are_stacked_and_their_words_fit(
             columns in 60u16..300, rows in 20u16..100, knobs in 1usize..20,
         ) {
             let regions = Regions::of(columns, rows, knobs);

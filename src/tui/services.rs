@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_never_written_over() {
+    fn existing_files_are_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.md").display().to_string();
         let saved = LocalServices.save(&path, "one\n").unwrap();

@@ -46,8 +46,8 @@ impl Appearance {
         };
         // "15;0": foreground, background; 7 and 9 to 15 are light backgrounds
         let light = get("COLORFGBG")
-            .and_then(|value| value.rsplit(';').next().and_then(|paper| paper.parse::<u8>().ok()))
-            .is_some_and(|paper| paper == 7 || (9..=15).contains(&paper));
+            .and_then(|value| value.rsplit(';').next().and_then(|background| background.parse::<u8>().ok()))
+            .is_some_and(|background| background == 7 || (9..=15).contains(&background));
         let tone = match get("PLIMSOLL_THEME").as_deref() {
             Some("dark") => Tone::Dark,
             Some("light") => Tone::Light,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_surroundings_decide_the_look() {
+    fn the_environment_decides_the_appearance() {
         let best = look(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("LANG", "en_GB.UTF-8")]);
         assert_eq!(best, Appearance::BEST);
         assert_eq!(look(&[("TERM", "xterm-256color")]).depth, ColourDepth::Indexed);

@@ -58,10 +58,10 @@ use super::widget::row_writer::RowWriter;
 pub fn draw(app: &App, buffer: &mut Buffer) {
     if app.regions.shape == ScreenLayout::TooSmall {
         too_small::draw(app, buffer);
-    } else if let Mode::Machine(bench) = &app.mode {
+    } else if let Mode::Machine(screen) = &app.mode {
         header::draw(app, buffer);
         footer::draw(app, buffer);
-        machine::draw(app, bench, buffer);
+        machine::draw(app, screen, buffer);
     } else if let Mode::Teach(page) = &app.mode {
         teach::draw(app, page, buffer);
     } else {

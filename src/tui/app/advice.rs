@@ -55,7 +55,7 @@ impl BestPage {
 
 impl App {
     /// Opens the page on the focused layer.
-    pub(super) fn ask_why(&mut self) -> Vec<Effect> {
+    pub(super) fn open_why(&mut self) -> Vec<Effect> {
         if self.plan.is_none() {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
@@ -65,7 +65,7 @@ impl App {
     }
 
     /// Opens the page on the best settings.
-    pub(super) fn ask_for_best(&mut self) -> Vec<Effect> {
+    pub(super) fn open_best(&mut self) -> Vec<Effect> {
         if self.plan.is_none() {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
@@ -83,12 +83,12 @@ impl App {
             }
             Command::Less | Command::More => {
                 self.move_cursor(command);
-                return self.ask_why();
+                return self.open_why();
             }
             Command::Enter => {
-                if let Some(offer) = page.remedies.get(page.chosen) {
-                    let freed = offer.then.machine != self.machine;
-                    self.take(offer.then.clone());
+                if let Some(remedy) = page.remedies.get(page.chosen) {
+                    let freed = remedy.then.machine != self.machine;
+                    self.apply_request(remedy.then.clone());
                     // the next report of the monitor would revert memory that is only assumed to be free
                     return if freed && self.found_machine.live == LiveMemory::On { self.freeze() } else { Vec::new() };
                 }
@@ -110,7 +110,7 @@ impl App {
                 let settings = page.suggestions().nth(page.chosen).map(|chosen| chosen.settings.clone());
                 if let Some(plan_request) = settings.zip(self.plan_request()).map(|(settings, now)| now.with(settings))
                 {
-                    self.take(plan_request);
+                    self.apply_request(plan_request);
                     return;
                 }
             }
@@ -125,18 +125,18 @@ impl App {
     /// Locks the focused knob, or unlocks it.
     pub(super) fn lock(&mut self) {
         let knob = self.knobs.focus;
-        if let Some(at) = self.knobs.held.iter().position(|&held| held == knob) {
-            self.knobs.held.remove(at);
+        if let Some(at) = self.knobs.locked.iter().position(|&held| held == knob) {
+            self.knobs.locked.remove(at);
             self.notice = Some(format!("{} unlocked: suggestions may change it.", knob.title()));
         } else {
-            self.knobs.held.push(knob);
+            self.knobs.locked.push(knob);
             self.notice = Some(format!("{} locked: s suggests the best settings that keep it.", knob.title()));
         }
     }
 
     /// Whether suggestions must not change `knob`.
     pub fn is_locked(&self, knob: Knob) -> bool {
-        self.knobs.held.contains(&knob)
+        self.knobs.locked.contains(&knob)
     }
 }
 

@@ -17,7 +17,7 @@ impl App {
             }
             Mode::Best(page) => {
                 **page = BestPage::default();
-                QueryKind::Best(self.knobs.held.clone())
+                QueryKind::Best(self.knobs.locked.clone())
             }
             Mode::Matrix(page) => {
                 **page = MatrixPage::new(page.sides);
@@ -25,11 +25,11 @@ impl App {
             }
             Mode::Together(_) => {
                 let page = self.loaded_models();
-                let about = QueryKind::Together(page.models.iter().map(|guest| guest.plan_request.clone()).collect());
+                let about = QueryKind::Together(page.models.iter().map(|model| model.plan_request.clone()).collect());
                 self.mode = Mode::Together(Box::new(page));
                 about
             }
-            Mode::Export(_) => return self.renew_format(),
+            Mode::Export(_) => return self.update_export(),
             Mode::Sweep(page) => {
                 page.points.clear();
                 return self.ask_for_points();
@@ -52,7 +52,7 @@ impl App {
             (Mode::Best(page), QueryPart::Best(objective, found)) => page.found.push((objective, found)),
             (Mode::Best(page), QueryPart::End) => page.progress = AnswerState::Done,
             (Mode::Together(page), QueryPart::Together(answer)) => page.answer = Some(answer),
-            (Mode::Matrix(_), QueryPart::Axes(rows, columns)) => self.learn_axes(rows, columns),
+            (Mode::Matrix(_), QueryPart::Axes(rows, columns)) => self.set_axes(rows, columns),
             (Mode::Matrix(page), QueryPart::Cell(cell)) => page.cells.push(*cell),
             (Mode::Matrix(page), QueryPart::End) => page.progress = AnswerState::Done,
             (Mode::Sweep(page), QueryPart::Point(point)) => drop(page.points.insert(point.value, point.outcome)),

@@ -92,7 +92,7 @@ impl ModelBrowser {
         if due == Pending::Nothing {
             return false;
         }
-        self.show_all_where_nothing_is_here(library);
+        self.clear_local_filter_if_empty(library);
         let text = self.input.value().trim();
         let models = order::arranged(&library.rows, text, self.sort, self.reversed, &self.only);
         self.hidden = if self.only.any() {
@@ -117,7 +117,7 @@ impl ModelBrowser {
     }
 
     /// Turns off the filter for local models if there are none.
-    fn show_all_where_nothing_is_here(&mut self, library: &Library) {
+    fn clear_local_filter_if_empty(&mut self, library: &Library) {
         let none = library.gathered != Gathering::Nothing && !library.rows.iter().any(order::is_here);
         self.none_here = none && (self.none_here || self.only.here);
         self.only.here &= !none;
@@ -143,7 +143,7 @@ impl ModelBrowser {
         if typed != self.input.value() {
             return;
         }
-        let longer = common_start(&paths);
+        let longer = common_prefix(&paths);
         if longer.len() > typed.len() && longer.starts_with(typed) {
             self.input = Input::new(longer.to_owned());
         }
@@ -237,7 +237,7 @@ fn by_reference(text: String) -> Result<OpenTarget, String> {
 }
 
 /// The longest common prefix of `paths`.
-fn common_start(paths: &[String]) -> &str {
+fn common_prefix(paths: &[String]) -> &str {
     let Some(first) = paths.first() else { return "" };
     let mut end = first.len();
     for path in paths {
@@ -255,15 +255,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completion_goes_as_far_as_all_agree() {
+    fn completion_stops_at_the_common_prefix() {
         let paths = ["/models/äb.gguf".to_owned(), "/models/äc.gguf".to_owned()];
-        assert_eq!(common_start(&paths), "/models/ä");
-        assert_eq!(common_start(&["/é".to_owned(), "/è".to_owned()]), "/", "never half a letter");
-        assert_eq!(common_start(&[]), "");
+        assert_eq!(common_prefix(&paths), "/models/ä");
+        assert_eq!(common_prefix(&["/é".to_owned(), "/è".to_owned()]), "/", "never half a letter");
+        assert_eq!(common_prefix(&[]), "");
     }
 
     #[test]
-    fn references_are_told_from_searches() {
+    fn references_are_distinguished_from_searches() {
         let page = |text: &str| ModelBrowser { input: Input::new(text.to_owned()), ..ModelBrowser::default() };
         for text in ["llama3.1:8b", "hf://o/r", "./x", "~/x", "x.GGUF", "qwen3-8b@q8_0", "https://h/x", "o/m"] {
             assert!(page(text).is_reference(), "{text}");

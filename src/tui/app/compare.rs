@@ -90,7 +90,7 @@ impl App {
             Command::More => self.mode = to((chosen + 1).min(last)),
             Command::Enter => {
                 if let Some(plan_request) = self.pins.get(chosen).map(|pin| pin.plan_request.clone()) {
-                    self.take(plan_request);
+                    self.apply_request(plan_request);
                 }
             }
             Command::Unpin => {

@@ -24,25 +24,25 @@ impl App {
         let here = choices.iter().position(|&choice| choice == now).unwrap_or(0);
         let mut others = choices.iter().cycle().skip(here + 1).take(choices.len());
         if let Some(&other) = others.find(|choice| choice.engine != now.engine) {
-            self.put_engine_compare(other, 0);
+            self.show_engine_compare(other, 0);
         }
     }
 
     /// Plans again for the open page.
-    pub(super) fn renew_engine_compare(&mut self) {
+    pub(super) fn update_engine_compare(&mut self) {
         if let Mode::EngineCompare(page) = &self.mode {
             let (choice, scroll) = (page.choice, page.scroll);
-            self.put_engine_compare(choice, scroll);
+            self.show_engine_compare(choice, scroll);
         }
     }
 
-    fn put_engine_compare(&mut self, choice: EngineVersion, scroll: u16) {
+    fn show_engine_compare(&mut self, choice: EngineVersion, scroll: u16) {
         let Some(model) = &self.model else {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return;
         };
         let mut settings = self.settings.clone();
-        let knobs = choice.engine.facts().knobs(&self.scene());
+        let knobs = choice.engine.facts().knobs(&self.knob_context());
         self.knobs.stashed.clone().switch_knobs(&mut settings, &self.knobs.offered, &knobs);
         choice.apply(&mut settings);
         let plan = engine::plan(choice.engine, model, &self.machine, &settings);
@@ -73,6 +73,6 @@ impl App {
             }
         };
         let choice = others.get(to).copied().unwrap_or(page.choice);
-        self.put_engine_compare(choice, page.scroll);
+        self.show_engine_compare(choice, page.scroll);
     }
 }

@@ -53,7 +53,7 @@ impl App {
             return Vec::new();
         };
         (page.scroll, page.text, page.naming) = (0, None, None);
-        self.writing_id += 1;
+        self.export_id += 1;
         let location = match of.settings.quant {
             // as far as is known here, no such file exists
             Some(quant) if !Arc::ptr_eq(&of.model, &of.opened) => {
@@ -61,13 +61,13 @@ impl App {
             }
             _ => self.locations.of(&of.opened),
         };
-        let writing = ExportJob { id: self.writing_id, format: page.format(), of, plan, location };
+        let job = ExportJob { id: self.export_id, format: page.format(), of, plan, location };
         self.mode = Mode::Export(page);
-        vec![Effect::Write(Box::new(writing))]
+        vec![Effect::Write(Box::new(job))]
     }
 
     /// Writes the export again after the plan changed; a file name being typed stays.
-    pub(super) fn renew_format(&mut self) -> Vec<Effect> {
+    pub(super) fn update_export(&mut self) -> Vec<Effect> {
         let Mode::Export(page) = &self.mode else { return Vec::new() };
         let (page, scroll, naming) = (page.clone(), page.scroll, page.naming.clone());
         let effects = self.show_format(page);
@@ -97,8 +97,8 @@ impl App {
             }
             Command::Enter => {
                 if let Some(Ok(text)) = &page.text {
-                    let said = format!("{} copied.", page.format().title());
-                    self.notice = Some(said);
+                    let message = format!("{} copied.", page.format().title());
+                    self.notice = Some(message);
                     let copy = Effect::Copy(text.clone());
                     self.mode = Mode::Export(page);
                     return vec![copy];
@@ -133,7 +133,7 @@ impl App {
 
     pub(super) fn written(&mut self, id: u64, text: Result<String, String>) {
         if let Mode::Export(page) = &mut self.mode
-            && id == self.writing_id
+            && id == self.export_id
         {
             page.text = Some(text);
         }

@@ -1,6 +1,6 @@
 //! The labels of engine and machine in the header.
 
-use super::{App, Known, LiveMemory};
+use super::{App, Detection, LiveMemory};
 use crate::machine::{Origin, short_name};
 use crate::plan::Confidence;
 use crate::tui::regions::header::Header;
@@ -8,25 +8,25 @@ use crate::tui::regions::header::Header;
 impl App {
     /// The layout of the header.
     pub fn header(&self) -> Header {
-        Header::new(self.regions.header, &self.engine_written(), &self.machine_written())
+        Header::new(self.regions.header, &self.engine_label(), &self.machine_label())
     }
 
     /// The engine, its release, and the confidence of the plan.
-    pub fn engine_written(&self) -> String {
-        let sure = match self.plan.as_ref().map(|plan| plan.confidence) {
+    pub fn engine_label(&self) -> String {
+        let confidence = match self.plan.as_ref().map(|plan| plan.confidence) {
             Some(Confidence::Exact) => " · exact",
             Some(Confidence::Modelled) => " · modelled",
             Some(Confidence::Assumed) => " · assumed",
             None => "",
         };
-        format!("{}{sure}", self.choice())
+        format!("{}{confidence}", self.choice())
     }
 
     /// The GPUs in short, the RAM, and whether the machine is simulated or live.
-    pub fn machine_written(&self) -> String {
+    pub fn machine_label(&self) -> String {
         let gpus = &self.machine.gpus;
         let cards = match gpus.as_slice() {
-            _ if self.found_machine.known == Known::Asking && self.what_if.replacement.is_none() => {
+            _ if self.found_machine.detection == Detection::Running && self.what_if.replacement.is_none() => {
                 "detecting GPUs…".to_owned()
             }
             [] => "no GPU".to_owned(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::live::Stale;
-use super::tag::capital;
+use super::tag::capitalised;
 use super::{App, Cursors, Knob};
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
@@ -46,15 +46,15 @@ impl App {
     /// Records the present state for undo.
     pub(super) fn push_undo(&mut self) {
         let Some(plan_request) = self.plan_request() else { return };
-        if self.past.len() == MAX_UNDO {
-            self.past.remove(0);
+        if self.undo_steps.len() == MAX_UNDO {
+            self.undo_steps.remove(0);
         }
         let (knobs, stashed, what_if) = (self.knobs.offered.clone(), self.knobs.stashed.clone(), self.what_if.clone());
-        self.past.push(UndoStep { plan_request, knobs, stashed, what_if });
+        self.undo_steps.push(UndoStep { plan_request, knobs, stashed, what_if });
     }
 
     pub(super) fn undo(&mut self) {
-        match self.past.pop() {
+        match self.undo_steps.pop() {
             Some(UndoStep { plan_request, knobs, stashed, what_if }) => {
                 (self.knobs.stashed, self.what_if) = (stashed, what_if);
                 self.restore_request(plan_request, knobs);
@@ -66,17 +66,17 @@ impl App {
     /// Replaces the machine by what is known better now, also in the undo steps that refer to it.
     pub(super) fn set_machine(&mut self, machine: Arc<Machine>) {
         let old = std::mem::replace(&mut self.machine, machine);
-        let same = self.past.iter_mut().filter(|step| Arc::ptr_eq(&step.plan_request.machine, &old));
-        same.for_each(|step| step.plan_request.machine = Arc::clone(&self.machine));
+        let affected = self.undo_steps.iter_mut().filter(|step| Arc::ptr_eq(&step.plan_request.machine, &old));
+        affected.for_each(|step| step.plan_request.machine = Arc::clone(&self.machine));
     }
 
     /// Makes `plan_request` the present one, as one undo step.
-    pub(super) fn take(&mut self, plan_request: PlanRequest) {
-        self.take_with(plan_request, "pinned machine");
+    pub(super) fn apply_request(&mut self, plan_request: PlanRequest) {
+        self.apply_request_as(plan_request, "pinned machine");
     }
 
     /// The same, with a name for its machine if that differs from the present one.
-    pub(super) fn take_with(&mut self, plan_request: PlanRequest, machine: &str) {
+    pub(super) fn apply_request_as(&mut self, plan_request: PlanRequest, machine: &str) {
         if self.plan_request().as_ref() != Some(&plan_request) {
             self.push_undo();
             // its settings are for its own knobs: nothing to stash or restore
@@ -93,14 +93,14 @@ impl App {
         let PlanRequest { engine, opened, model, machine, settings } = plan_request;
         let same_model = self.model.as_ref().is_some_and(|now| Arc::ptr_eq(now, &model));
         let same_machine = Arc::ptr_eq(&self.machine, &machine);
-        let same = same_model && same_machine && engine == self.engine;
+        let unchanged = same_model && same_machine && engine == self.engine;
         if !same_model {
             (self.plan, self.panels.cursors) = (None, Cursors::default());
         }
-        (self.engine, self.settings, self.stale) = (engine, settings, Stale::ByHand);
+        (self.engine, self.settings, self.stale) = (engine, settings, Stale::User);
         (self.opened, self.model, self.machine) = (Some(opened), Some(model), machine);
-        self.take_knobs(knobs);
-        if !same {
+        self.set_offered_knobs(knobs);
+        if !unchanged {
             self.replan_from_scratch();
         }
     }
@@ -112,7 +112,7 @@ impl App {
         let model = match self.in_quantisation(settings.quant) {
             Ok(model) => model,
             Err(why) => {
-                self.notice = Some(capital(&format!("{why}.")));
+                self.notice = Some(capitalised(&format!("{why}.")));
                 return;
             }
         };
@@ -124,14 +124,14 @@ impl App {
             drag.moved = true;
         }
         (self.model, self.settings) = (model, settings);
-        self.stale = Stale::ByHand;
+        self.stale = Stale::User;
     }
 
     /// Ends a drag; one that returned to its start is no undo step.
     pub(super) fn end_drag(&mut self) {
         let moved = self.knobs.drag.take().is_some_and(|drag| drag.moved);
-        if moved && self.past.last().is_some_and(|step| step.plan_request.settings == self.settings) {
-            self.past.pop();
+        if moved && self.undo_steps.last().is_some_and(|step| step.plan_request.settings == self.settings) {
+            self.undo_steps.pop();
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct KnobList {
     /// Index in `offered` of the first visible one.
     pub first: usize,
     /// The locked ones, which suggestions must not change.
-    pub held: Vec<Knob>,
+    pub locked: Vec<Knob>,
     /// Values of knobs that are not offered now.
     pub(super) stashed: StashedKnobs,
     pub(super) drag: Option<Drag>,
@@ -26,23 +26,30 @@ pub struct KnobList {
 impl KnobList {
     /// The initial list.
     pub(super) fn of(offered: Vec<Knob>) -> Self {
-        Self { offered, focus: Knob::Context, first: 0, held: Vec::new(), stashed: StashedKnobs::default(), drag: None }
+        Self {
+            offered,
+            focus: Knob::Context,
+            first: 0,
+            locked: Vec::new(),
+            stashed: StashedKnobs::default(),
+            drag: None,
+        }
     }
 }
 
 impl App {
     /// Offers the knobs that apply to the present engine, model and machine. Values of the others are stashed until
     /// they apply again.
-    pub(super) fn offer(&mut self) {
-        let knobs = self.engine.facts().knobs(&self.scene());
+    pub(super) fn update_offered_knobs(&mut self) {
+        let knobs = self.engine.facts().knobs(&self.knob_context());
         if knobs != self.knobs.offered {
             self.knobs.stashed.switch_knobs(&mut self.settings, &self.knobs.offered, &knobs);
-            self.take_knobs(knobs);
+            self.set_offered_knobs(knobs);
         }
     }
 
     /// What decides which knobs apply.
-    pub(super) fn scene(&self) -> KnobContext<'_> {
+    pub(super) fn knob_context(&self) -> KnobContext<'_> {
         KnobContext {
             model: self.model.as_deref().map(|model| &**model),
             machine: &self.machine,
@@ -51,7 +58,7 @@ impl App {
     }
 
     /// Offers `knobs`; the focus stays where it is or moves to the nearest.
-    pub(super) fn take_knobs(&mut self, knobs: Vec<Knob>) {
+    pub(super) fn set_offered_knobs(&mut self, knobs: Vec<Knob>) {
         let place = |knob: Knob| Knob::ALL.iter().position(|&other| other == knob).unwrap_or(0);
         let here = place(self.knobs.focus);
         if let Some(&nearest) = knobs.iter().min_by_key(|&&knob| place(knob).abs_diff(here)) {
@@ -63,7 +70,7 @@ impl App {
         }
         self.knobs.offered = knobs;
         self.knobs.drag = self.knobs.drag.filter(|drag| self.knobs.offered.contains(&drag.knob));
-        self.reveal_knob();
+        self.scroll_to_knob();
     }
 
     /// The engine and its release.
@@ -82,25 +89,25 @@ impl App {
         self.replan_from_scratch();
     }
 
-    pub(super) fn turn_to_knob(&mut self, knob: Knob) {
+    pub(super) fn focus_knob(&mut self, knob: Knob) {
         self.knobs.focus = knob;
-        self.reveal_knob();
+        self.scroll_to_knob();
     }
 
     /// Scrolls only as far as needed to show the focused knob.
-    pub(super) fn reveal_knob(&mut self) {
-        let (at, rows) = (self.place_of(self.knobs.focus), self.regions.knobs_at_once().max(1));
+    pub(super) fn scroll_to_knob(&mut self) {
+        let (at, rows) = (self.index_of(self.knobs.focus), self.regions.knobs_at_once().max(1));
         let last = self.knobs.offered.len().saturating_sub(rows);
         self.knobs.first = self.knobs.first.clamp((at + 1).saturating_sub(rows), at).min(last);
     }
 
-    fn place_of(&self, knob: Knob) -> usize {
+    fn index_of(&self, knob: Knob) -> usize {
         self.knobs.offered.iter().position(|&other| other == knob).unwrap_or(0)
     }
 
     /// The knob `by` places below.
     pub(super) fn neighbour(&self, knob: Knob, by: isize) -> Knob {
-        let target = self.place_of(knob).saturating_add_signed(by).min(self.knobs.offered.len().saturating_sub(1));
+        let target = self.index_of(knob).saturating_add_signed(by).min(self.knobs.offered.len().saturating_sub(1));
         self.knobs.offered.get(target).copied().unwrap_or(knob)
     }
 

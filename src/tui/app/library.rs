@@ -12,7 +12,7 @@ use crate::machine::Machine;
 pub struct ModelRow {
     pub item: Arc<Item>,
     /// Its status; an earlier request's until the present one is answered.
-    pub look: ModelStatus,
+    pub status: ModelStatus,
     /// The survey that it answers.
     asked: u64,
 }
@@ -38,7 +38,7 @@ pub struct Library {
     pub rows: Vec<ModelRow>,
     /// Which sources have answered.
     pub gathered: Gathering,
-    question: Option<SurveyRequest>,
+    request: Option<SurveyRequest>,
     id: u64,
 }
 
@@ -48,21 +48,21 @@ impl Library {
         let old = std::mem::take(&mut self.rows);
         let (running, old): (Vec<ModelRow>, Vec<ModelRow>) =
             old.into_iter().partition(|row| row.item.origin == ModelOrigin::Running);
-        self.rows = items.into_iter().map(|item| known(item, &old)).collect();
+        self.rows = items.into_iter().map(|item| with_old_status(item, &old)).collect();
         self.gathered = Gathering::Here;
         // until the server answers again
-        self.put(running);
+        self.insert_running(running);
     }
 
     /// Sets the models of the running Ollama.
-    pub(super) fn running(&mut self, told: Result<Vec<Arc<Item>>, String>) {
+    pub(super) fn running(&mut self, answer: Result<Vec<Arc<Item>>, String>) {
         let old = std::mem::take(&mut self.rows);
         let (old, others): (Vec<ModelRow>, Vec<ModelRow>) =
             old.into_iter().partition(|row| row.item.origin == ModelOrigin::Running);
         self.rows = others;
-        match told {
+        match answer {
             Ok(items) => {
-                self.put(items.into_iter().map(|item| known(item, &old)).collect());
+                self.insert_running(items.into_iter().map(|item| with_old_status(item, &old)).collect());
                 self.gathered = Gathering::All;
             }
             Err(why) => self.gathered = Gathering::Refused(why),
@@ -70,26 +70,26 @@ impl Library {
     }
 
     /// Inserts the models of a running Ollama before the catalogue.
-    fn put(&mut self, running: Vec<ModelRow>) {
+    fn insert_running(&mut self, running: Vec<ModelRow>) {
         let at = self.rows.iter().position(|row| row.item.origin == ModelOrigin::Catalogue).unwrap_or(self.rows.len());
         self.rows.splice(at..at, running);
     }
 
     /// Updates a model's status, if `id` is the present survey.
-    pub(super) fn model_planned(&mut self, id: u64, item: &Arc<Item>, look: ModelStatus) {
+    pub(super) fn model_planned(&mut self, id: u64, item: &Arc<Item>, status: ModelStatus) {
         let row = self.rows.iter_mut().find(|row| Arc::ptr_eq(&row.item, item));
         let Some(row) = row.filter(|_| id == self.id) else { return };
         if row.asked == id {
-            row.look.learn(look);
+            row.status.learn(status);
         } else {
-            (row.look, row.asked) = (look, id);
+            (row.status, row.asked) = (status, id);
         }
     }
 
     /// Sets the survey request; the status of models under another one is out of date. Returns the id for its answers.
-    pub(super) fn ask(&mut self, question: SurveyRequest) -> u64 {
-        if self.question.as_ref() != Some(&question) {
-            self.question = Some(question);
+    pub(super) fn ask(&mut self, request: SurveyRequest) -> u64 {
+        if self.request.as_ref() != Some(&request) {
+            self.request = Some(request);
             self.id += 1;
         }
         self.id
@@ -98,13 +98,13 @@ impl Library {
     /// The machine to survey with when the present one is `now`: the last one, unless memory has changed enough to
     /// matter in a list.
     pub(super) fn machine(&self, now: &Arc<Machine>) -> Arc<Machine> {
-        let asked = self.question.as_ref().map(|question| &question.machine);
+        let asked = self.request.as_ref().map(|request| &request.machine);
         Arc::clone(asked.filter(|asked| asked.is_nearly(now)).unwrap_or(now))
     }
 
     /// The present survey request.
-    pub(super) fn question(&self) -> Option<SurveyRequest> {
-        self.question.clone()
+    pub(super) fn request(&self) -> Option<SurveyRequest> {
+        self.request.clone()
     }
 
     /// The models whose status is incomplete, ordered by distance from line `at`; none if all are complete.
@@ -134,12 +134,12 @@ impl Library {
     }
 
     fn is_open(&self, row: &ModelRow) -> bool {
-        self.is_old(row) || row.look.is_open()
+        self.is_old(row) || row.status.is_open()
     }
 }
 
 /// `item` with its earlier status, unless that is a failure, which may be temporary.
-fn known(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
-    let same = old.iter().find(|row| row.item.is(&item) && !matches!(row.look, ModelStatus::Failed(_)));
-    same.cloned().unwrap_or(ModelRow { item, look: ModelStatus::Pending, asked: 0 })
+fn with_old_status(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
+    let same = old.iter().find(|row| row.item.is(&item) && !matches!(row.status, ModelStatus::Failed(_)));
+    same.cloned().unwrap_or(ModelRow { item, status: ModelStatus::Pending, asked: 0 })
 }

@@ -10,11 +10,11 @@ use crate::tui::effect::Effect;
 
 /// Whether detection is complete.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Known {
+pub enum Detection {
     /// Everything was detected or described.
-    All,
+    Done,
     /// Detection is running.
-    Asking,
+    Running,
 }
 
 /// The local machine, or the described one.
@@ -23,7 +23,7 @@ pub struct FoundMachine {
     /// The machine with its latest free memory.
     pub machine: Arc<Machine>,
     /// Whether detection is complete.
-    pub known: Known,
+    pub detection: Detection,
     /// Whether its free memory is followed.
     pub live: LiveMemory,
     /// How it was detected, once it was.
@@ -51,32 +51,36 @@ pub(super) enum Stale {
     #[default]
     No,
     /// Free memory changed without user input.
-    ByItself,
+    Memory,
     /// The user changed something.
-    ByHand,
+    User,
 }
 
 impl App {
-    pub(super) fn found(&mut self, detected: Box<Detected>) {
+    pub(super) fn detected(&mut self, detected: Box<Detected>) {
         self.found_machine.machine = Arc::new(detected.machine.clone());
         self.found_machine.detected = Some(detected);
-        self.found_machine.known = Known::All;
+        self.found_machine.detection = Detection::Done;
         self.set_machine(Arc::new(self.what_if.over(&self.found_machine.machine)));
         self.replan_from_scratch();
     }
 
-    pub(super) fn moved(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {
+    pub(super) fn memory_changed(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {
         // was sent before live memory was frozen
         if self.found_machine.live != LiveMemory::On {
             return;
         }
-        if self.notice.as_ref().is_some_and(|said| self.found_machine.reports.contains(said) && !notes.contains(said)) {
+        if self
+            .notice
+            .as_ref()
+            .is_some_and(|message| self.found_machine.reports.contains(message) && !notes.contains(message))
+        {
             self.notice = None;
         }
-        if let Some(news) =
+        if let Some(note) =
             notes.iter().find(|note| self.notes_are_hidden() && !self.found_machine.reports.contains(note))
         {
-            self.notice = Some(news.clone());
+            self.notice = Some(note.clone());
         }
         self.found_machine.reports = notes;
         self.found_machine.machine = Arc::new(machine);
@@ -89,13 +93,13 @@ impl App {
                 browse.touch();
             }
             if self.stale == Stale::No {
-                self.stale = Stale::ByItself;
+                self.stale = Stale::Memory;
             }
         }
     }
 
     pub(super) fn freeze(&mut self) -> Vec<Effect> {
-        let (live, said) = match self.found_machine.live {
+        let (live, message) = match self.found_machine.live {
             LiveMemory::On => (LiveMemory::Frozen, "Live memory frozen; f resumes it."),
             LiveMemory::Frozen => (LiveMemory::On, "Live memory resumed."),
             LiveMemory::Off => {
@@ -105,7 +109,7 @@ impl App {
             }
         };
         self.found_machine.live = live;
-        self.notice = Some(said.to_owned());
+        self.notice = Some(message.to_owned());
         vec![Effect::Freeze(live == LiveMemory::Frozen)]
     }
 }

@@ -82,9 +82,9 @@ impl App {
         match result {
             Ok(package) => {
                 self.loading.state = Load::Ready;
-                let lasting = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
+                let canonical = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
                 self.open(package, Some(ModelLocation::by_reference(&self.loading.reference)));
-                vec![Effect::AddRecent(lasting)]
+                vec![Effect::AddRecent(canonical)]
             }
             Err(why) => {
                 self.loading.state = Load::Failed { name: self.loading.name.clone(), why };

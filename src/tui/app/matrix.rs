@@ -21,7 +21,7 @@ impl AxisKind {
 }
 
 /// Usual pairs of axes: rows and columns.
-const USUAL: [(AxisKind, AxisKind); 3] = [
+const USUAL_PAIRS: [(AxisKind, AxisKind); 3] = [
     (AxisKind::Knob(Knob::Context), AxisKind::Knob(Knob::CacheType)),
     (AxisKind::Knob(Knob::Context), AxisKind::Knob(Knob::Parallel)),
     (AxisKind::Knob(Knob::Context), AxisKind::Quantisation),
@@ -66,7 +66,7 @@ impl App {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
-        self.mode = Mode::Matrix(Box::new(MatrixPage::new(USUAL[0])));
+        self.mode = Mode::Matrix(Box::new(MatrixPage::new(USUAL_PAIRS[0])));
         self.ask_for_page()
     }
 
@@ -80,8 +80,8 @@ impl App {
                 return Vec::new();
             }
             Command::NextPanel => {
-                let at = USUAL.iter().position(|&pair| pair == page.sides);
-                return self.begin_matrix(USUAL[at.map_or(0, |at| (at + 1) % USUAL.len())]);
+                let at = USUAL_PAIRS.iter().position(|&pair| pair == page.sides);
+                return self.begin_matrix(USUAL_PAIRS[at.map_or(0, |at| (at + 1) % USUAL_PAIRS.len())]);
             }
             Command::Rows => {
                 return self.begin_matrix((page.sides.0.next(page.sides.1, &self.knobs.offered), page.sides.1));
@@ -92,7 +92,7 @@ impl App {
             Command::Enter => {
                 match page.cell(row, column).and_then(|cell| cell.then.clone()) {
                     Some(then) => {
-                        self.take(then);
+                        self.apply_request(then);
                         return Vec::new();
                     }
                     None => self.notice = Some("This cell is not planned yet.".to_owned()),
@@ -117,7 +117,7 @@ impl App {
     }
 
     /// Sets the values of the axes, and selects the cell nearest to the present settings.
-    pub(super) fn learn_axes(&mut self, rows: Axis, columns: Axis) {
+    pub(super) fn set_axes(&mut self, rows: Axis, columns: Axis) {
         let place = |axis: &Axis| match axis {
             Axis::Knob(knob, values) => {
                 let now = self.value(*knob);

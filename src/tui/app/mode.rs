@@ -79,7 +79,7 @@ pub enum TextOrigin {
 
 impl TextEntry {
     /// A field with a suggested `text`.
-    pub fn offering(text: String) -> Self {
+    pub fn suggested(text: String) -> Self {
         Self { input: Input::new(text), text: TextOrigin::Suggested, wrong: None }
     }
 
@@ -109,7 +109,7 @@ impl App {
             (Mode::Plan, _) => &[Scope::Lists, Scope::Plan, Scope::Everywhere],
             (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],
             (Mode::Browse(_), _) => &[Scope::Models, Scope::Everywhere],
-            (Mode::Machine(bench), _) => match bench.asking {
+            (Mode::Machine(screen), _) => match screen.prompt {
                 MachinePrompt::Nothing => &[Scope::Machine, Scope::Everywhere],
                 MachinePrompt::Size(_) | MachinePrompt::Name(_) => &[Scope::Field, Scope::Everywhere],
                 MachinePrompt::Card(_) => &[Scope::CardPicker, Scope::Everywhere],

@@ -31,7 +31,7 @@ impl QuantisedModels {
 
 impl App {
     /// Sets the quantisation as one undo step, unless it is none.
-    pub fn turn_to_quantisation(&mut self, quant: Option<FileType>) {
+    pub fn set_quantisation(&mut self, quant: Option<FileType>) {
         if quant.is_some() {
             self.change_settings(Settings { quant, ..self.settings.clone() });
         }
@@ -43,7 +43,7 @@ impl App {
         quant: Option<FileType>,
     ) -> Result<Option<Arc<PreparedModel>>, QuantiseError> {
         match (&self.opened, quant) {
-            (Some(opened), Some(to)) => self.made.get(opened, to).map(Some),
+            (Some(opened), Some(to)) => self.quantised.get(opened, to).map(Some),
             (opened, _) => Ok(opened.clone()),
         }
     }

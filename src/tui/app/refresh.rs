@@ -48,7 +48,7 @@ impl App {
             quant: None,
         });
         let items = self.library.wanted(&browse.lines, browse.at)?;
-        Some(Effect::Survey(Box::new(SurveyJob { id, items, question: self.library.question()? })))
+        Some(Effect::Survey(Box::new(SurveyJob { id, items, request: self.library.request()? })))
     }
 
     fn replan(&mut self) -> Vec<Effect> {
@@ -56,7 +56,7 @@ impl App {
         if cause == Stale::No {
             return Vec::new();
         }
-        self.offer();
+        self.update_offered_knobs();
         let Some(model) = self.model.clone() else { return Vec::new() };
         let effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
             Ok(plan) => self.accept(&model, plan, cause),
@@ -65,7 +65,7 @@ impl App {
                 Vec::new()
             }
         };
-        self.renew_engine_compare();
+        self.update_engine_compare();
         effects
     }
 
@@ -78,23 +78,23 @@ impl App {
         };
         self.panels.cursors.layer = self.panels.cursors.layer.min(plan.layers.len().saturating_sub(1));
         self.panels.cursors.device = self.panels.cursors.device.min(plan.devices.len().saturating_sub(1));
-        self.say_what_is_new(&plan);
+        self.show_new_note(&plan);
         let before = self.plan.replace(Box::new(plan.clone()));
         let mut effects = Vec::new();
         // only changes by the user are highlighted
-        if cause == Stale::ByHand {
+        if cause == Stale::User {
             self.change.id += 1;
             self.change.before = before;
             effects.push(Effect::Fade { id: self.change.id });
         }
-        if cause == Stale::ByHand || !self.limits.machine.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
+        if cause == Stale::User || !self.limits.machine.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
             effects.extend(self.request_limits(plan));
         }
-        if cause == Stale::ByHand {
+        if cause == Stale::User {
             // the open page shows answers about the previous plan
             effects.extend(self.ask_for_page());
         }
-        effects.extend(self.ask_to_teach());
+        effects.extend(self.request_page());
         effects
     }
 
@@ -125,7 +125,7 @@ impl App {
     }
 
     /// Shows a new note in the footer if the verdict has no room for notes.
-    fn say_what_is_new(&mut self, plan: &Plan) {
+    fn show_new_note(&mut self, plan: &Plan) {
         let Some(old) = self.plan.as_ref().filter(|_| self.notes_are_hidden()) else { return };
         if let Some(note) = plan.notes.iter().find(|note| !old.notes.contains(note)) {
             self.notice = Some(note.clone());

@@ -109,7 +109,7 @@ impl App {
     }
 
     /// The query for the missing points, the one at the cursor first.
-    pub(super) fn unknown_points(&self, page: &SweepPage) -> Option<QueryKind> {
+    pub(super) fn missing_points(&self, page: &SweepPage) -> Option<QueryKind> {
         let mut values: Vec<u64> = std::iter::once(page.cursor).chain(self.axis(page.knob).values()).collect();
         values.retain(|value| !page.points.contains_key(value));
         (!values.is_empty()).then_some(QueryKind::Points(page.knob, values))
@@ -118,7 +118,7 @@ impl App {
     /// Asks for the missing points and keeps the known ones.
     pub(super) fn ask_for_points(&mut self) -> Vec<Effect> {
         let Mode::Sweep(page) = &self.mode else { return Vec::new() };
-        let (Some(about), Some(of)) = (self.unknown_points(page), self.plan_request()) else { return Vec::new() };
+        let (Some(about), Some(of)) = (self.missing_points(page), self.plan_request()) else { return Vec::new() };
         self.query_id += 1;
         vec![Effect::Ask(Box::new(Query { id: self.query_id, of, about }))]
     }

@@ -51,11 +51,11 @@ impl App {
     pub fn open(&mut self, mut package: Package, found: Option<ModelLocation>) {
         let before = self.tag.tag_defaults.without(&self.settings);
         let mut after = before.clone();
-        let said = package.apply_to(&mut after, self.tag.held);
+        let notes = package.apply_to(&mut after, self.tag.held);
         self.push_undo();
         self.tag.tag_defaults = TagDefaults::of(&before, &after);
-        if !said.is_empty() {
-            Arc::make_mut(&mut package.model).add_notes(&said);
+        if !notes.is_empty() {
+            Arc::make_mut(&mut package.model).add_notes(&notes);
         }
         // a projector from the command line belongs to the first model only
         self.tag.held = ExplicitKnobs { projector: false, ..self.tag.held };
@@ -66,7 +66,7 @@ impl App {
         if after != self.settings {
             self.push_undo();
             self.settings = after;
-            self.notice = Some(format!("{}; u undoes it.", capital(&said.join(", and "))));
+            self.notice = Some(format!("{}; u undoes it.", capitalised(&notes.join(", and "))));
         }
         self.plan = None;
         self.panels.cursors = super::Cursors::default();
@@ -74,7 +74,7 @@ impl App {
     }
 }
 
-pub(super) fn capital(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -62,7 +62,7 @@ impl TeachScreen {
     }
 
     /// Whether `command` does anything on the open page.
-    pub const fn page_knows(&self, command: Command) -> bool {
+    pub const fn handles(&self, command: Command) -> bool {
         match command {
             Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
             Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
@@ -88,9 +88,9 @@ impl TeachScreen {
 /// What follows a command on a page.
 pub(super) enum PageResponse {
     /// Drawing only.
-    Drawing,
+    Redraw,
     /// Other content is requested.
-    Question,
+    Request,
     /// A tick is requested.
     Tick,
 }
@@ -107,15 +107,15 @@ impl App {
             return Vec::new();
         }
         self.mode = Mode::Teach(Box::new(TeachScreen::on(topic)));
-        self.ask_to_teach()
+        self.request_page()
     }
 
     /// Requests the content of the open page for the present plan.
-    pub(super) fn ask_to_teach(&mut self) -> Vec<Effect> {
+    pub(super) fn request_page(&mut self) -> Vec<Effect> {
         let Mode::Teach(teach) = &self.mode else { return Vec::new() };
         let (Some(of), Some(plan)) = (self.plan_request(), &self.plan) else { return Vec::new() };
-        self.lesson_id += 1;
-        let about = LimitsRequest { id: self.lesson_id, of, plan: (**plan).clone() };
+        self.teach_id += 1;
+        let about = LimitsRequest { id: self.teach_id, of, plan: (**plan).clone() };
         vec![Effect::Teach(Box::new(TeachRequest { topic: teach.topic(), about }))]
     }
 
@@ -129,12 +129,12 @@ impl App {
 
     pub(super) fn press_on_teach(&mut self, mut teach: Box<TeachScreen>, command: Command) -> Vec<Effect> {
         if let Some(scroll) = teach.help {
-            let closes = matches!(command, Command::Help | Command::Back | Command::Enter);
-            teach.help = (!closes).then(|| scrolled(scroll, command));
+            let close = matches!(command, Command::Help | Command::Back | Command::Enter);
+            teach.help = (!close).then(|| scrolled(scroll, command));
             self.mode = Mode::Teach(teach);
             return Vec::new();
         }
-        let mut made = PageResponse::Drawing;
+        let mut response = PageResponse::Redraw;
         match command {
             Command::Back if teach.page == Page::Schedule && teach.schedule.open.is_some() => {
                 teach.schedule.open = None;
@@ -146,21 +146,21 @@ impl App {
             Command::NextKnob => {
                 let next = self.neighbour(self.knobs.focus, 1);
                 let first = self.knobs.offered.first().copied().unwrap_or(self.knobs.focus);
-                self.turn_to_knob(if next == self.knobs.focus { first } else { next });
+                self.focus_knob(if next == self.knobs.focus { first } else { next });
             }
-            Command::KnobLess => self.nudge(-1),
-            Command::KnobMore => self.nudge(1),
-            Command::NextPanel => (teach.page, made) = (teach.page.turn(1), PageResponse::Question),
+            Command::KnobLess => self.step_knob(-1),
+            Command::KnobMore => self.step_knob(1),
+            Command::NextPanel => (teach.page, response) = (teach.page.turn(1), PageResponse::Request),
             Command::PreviousPanel => {
-                (teach.page, made) = (teach.page.turn(Page::ALL.len() - 1), PageResponse::Question);
+                (teach.page, response) = (teach.page.turn(Page::ALL.len() - 1), PageResponse::Request);
             }
             Command::Enter if teach.page == Page::Lessons => self.apply_lesson(&teach),
-            _ => made = teach.press(command),
+            _ => response = teach.press(command),
         }
         self.mode = Mode::Teach(teach);
-        match made {
-            PageResponse::Drawing => Vec::new(),
-            PageResponse::Question => self.ask_to_teach(),
+        match response {
+            PageResponse::Redraw => Vec::new(),
+            PageResponse::Request => self.request_page(),
             PageResponse::Tick => self.schedule_tick(),
         }
     }
@@ -176,7 +176,7 @@ impl App {
             (None, ..) => return,
         };
         let settings = Settings { quant, ..settings };
-        self.take_with(PlanRequest { engine, opened, model, machine, settings }, "lesson's machine");
+        self.apply_request_as(PlanRequest { engine, opened, model, machine, settings }, "lesson's machine");
         self.notice = Some("The knobs are set as in the lesson; u goes back to yours.".to_owned());
     }
 
@@ -189,18 +189,18 @@ impl App {
     /// Advances the animation, if its page is still open.
     pub(super) fn tick(&mut self) -> Vec<Effect> {
         let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
-        let made = if teach.page == Page::Caches { teach.caches.tick() } else { PageResponse::Drawing };
-        if matches!(made, PageResponse::Tick) { self.schedule_tick() } else { Vec::new() }
+        let response = if teach.page == Page::Caches { teach.caches.tick() } else { PageResponse::Redraw };
+        if matches!(response, PageResponse::Tick) { self.schedule_tick() } else { Vec::new() }
     }
 
     /// Each offered knob with its label.
-    pub fn knobs_written(&self) -> Vec<(Knob, String)> {
+    pub fn knob_labels(&self) -> Vec<(Knob, String)> {
         let written = |&knob: &Knob| (knob, format!("{} {}", knob.title(), knob.show(self.value(knob))));
         self.knobs.offered.iter().map(written).collect()
     }
 
     /// Changes the focused knob by `by` stops.
-    fn nudge(&mut self, by: isize) {
+    fn step_knob(&mut self, by: isize) {
         let knob = self.knobs.focus;
         self.set_knob(knob, knob.stops(&self.bounds).step(self.value(knob), by));
     }
@@ -219,19 +219,19 @@ impl App {
         if gesture == Gesture::Down {
             if let Some((page, _)) = regions.tab().find(|(page, place)| *page != teach.page && place.contains(at)) {
                 teach.page = page;
-                return self.ask_to_teach();
+                return self.request_page();
             }
-            let written = self.knobs_written();
+            let written = self.knob_labels();
             let knobs = regions.knob(&written, self.knobs.focus);
             if let Some((knob, _)) = knobs.into_iter().find(|(_, place)| place.contains(at)) {
-                self.turn_to_knob(knob);
+                self.focus_knob(knob);
                 return Vec::new();
             }
         }
         let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
         match teach.point(regions.page, gesture, x, y) {
-            PageResponse::Question => self.ask_to_teach(),
-            PageResponse::Drawing | PageResponse::Tick => Vec::new(),
+            PageResponse::Request => self.request_page(),
+            PageResponse::Redraw | PageResponse::Tick => Vec::new(),
         }
     }
 }
@@ -244,7 +244,7 @@ impl TeachScreen {
             Some(PageContent::Caches(content)) => self.caches.press(content, command),
             Some(PageContent::Lessons(_)) => self.lessons.press(command),
             Some(PageContent::Allocation(content)) => self.allocation.press(content, command),
-            None => PageResponse::Drawing,
+            None => PageResponse::Redraw,
         }
     }
 
@@ -268,6 +268,6 @@ impl TeachScreen {
             }
             Some(PageContent::Formulas(_) | PageContent::Lessons(_) | PageContent::Caches(_)) | None => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 }

@@ -66,7 +66,7 @@ impl TeachRequest {
 pub struct SurveyJob {
     pub id: u64,
     pub items: Vec<Arc<Item>>,
-    pub question: library::SurveyRequest,
+    pub request: library::SurveyRequest,
 }
 
 /// A request to export a plan.

@@ -24,18 +24,18 @@ pub fn streaming(answers: &Sender<Action>) -> Sender<Box<Query>> {
 
 /// A worker that reports when the newest change is no longer to be marked.
 pub fn fading(answers: &Sender<Action>) -> Sender<u64> {
-    worker(answers, fade_newest)
+    worker(answers, report_fades)
 }
 
 /// Starts a thread and returns the sender of its requests. It ends when the sender or the receiver of answers is
 /// dropped.
 fn worker<Q: Send + 'static>(
     answers: &Sender<Action>,
-    serve: impl FnOnce(&Receiver<Q>, &Sender<Action>) + Send + 'static,
+    run: impl FnOnce(&Receiver<Q>, &Sender<Action>) + Send + 'static,
 ) -> Sender<Q> {
     let (questions, asked) = channel();
     let answers = answers.clone();
-    thread::spawn(move || serve(&asked, &answers));
+    thread::spawn(move || run(&asked, &answers));
     questions
 }
 
@@ -61,16 +61,16 @@ fn answer_in_parts(asked: &Receiver<Box<Query>>, answers: &Sender<Action>) {
             if waiting.is_some() {
                 break;
             }
-            let (answer, goes_on) = match caught(|| parts.next()) {
+            let (answer, continues) = match caught(|| parts.next()) {
                 Ok(None) => break,
                 Ok(Some(None)) => continue,
                 Ok(Some(Some(part))) => (Action::QueryAnswered { id, part }, true),
-                Err(broke) => (broke, false),
+                Err(report) => (report, false),
             };
             if answers.send(answer).is_err() {
                 return;
             }
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
@@ -78,7 +78,7 @@ fn answer_in_parts(asked: &Receiver<Box<Query>>, answers: &Sender<Action>) {
 }
 
 /// A newer change restarts the timer.
-fn fade_newest(changed: &Receiver<u64>, answers: &Sender<Action>) {
+fn report_fades(changed: &Receiver<u64>, answers: &Sender<Action>) {
     while let Ok(mut id) = changed.recv() {
         loop {
             match changed.recv_timeout(MARK_DURATION) {
@@ -95,7 +95,7 @@ fn fade_newest(changed: &Receiver<u64>, answers: &Sender<Action>) {
 
 /// The result of `job`, or a report of its panic.
 pub fn guarded(job: impl FnOnce() -> Action) -> Action {
-    caught(job).unwrap_or_else(|broke| broke)
+    caught(job).unwrap_or_else(|report| report)
 }
 
 fn caught<T>(job: impl FnOnce() -> T) -> Result<T, Action> {

@@ -23,14 +23,14 @@ impl Header {
     }
 
     /// Whether there is room for the engine.
-    pub fn names_engine(&self) -> bool {
+    pub fn shows_engine(&self) -> bool {
         self.area.width > self.machine + self.engine + width(HELP) + 8 + 40
     }
 
     /// The command for a press at column `x`.
-    pub fn asked_at(&self, x: u16) -> Option<Command> {
+    pub fn command_at(&self, x: u16) -> Option<Command> {
         let mut right = self.area.right();
-        let (engine, gap) = if self.names_engine() { (self.engine, 3) } else { (0, 2) };
+        let (engine, gap) = if self.shows_engine() { (self.engine, 3) } else { (0, 2) };
         // in drawing order, from the right
         let parts =
             [(width(HELP), 2, Command::Help), (self.machine, gap, Command::Machine), (engine, gap, Command::Engine)];

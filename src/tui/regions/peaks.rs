@@ -47,19 +47,19 @@ pub fn places(panel: Rect, plan: &Plan, cursors: &Cursors) -> PanelAreas {
     let peak = plan.graph.peaks.get(shown(plan, cursors));
     let sentence = peak.map_or(0, |peak| wrap(&moment(peak), area.width).len());
     // with a blank row above and below
-    let aside = if lines.len() + sentence + 2 <= rows { sentence + 2 } else { 0 };
+    let sentence_rows = if lines.len() + sentence + 2 <= rows { sentence + 2 } else { 0 };
     let tensors = |line: &PeakLine| match *line {
         PeakLine::Device(_) => false,
         PeakLine::Alive(at) => peak.and_then(|peak| peak.alive.get(at)).is_some_and(|alive| !alive.tensors.is_empty()),
     };
-    let tall = lines.len() + lines.iter().filter(|line| tensors(line)).count() + aside <= rows;
+    let tall = lines.len() + lines.iter().filter(|line| tensors(line)).count() + sentence_rows <= rows;
     let first = if lines.len() <= rows { 0 } else { (cursors.term + 1).saturating_sub(rows) };
     let mut y = area.y;
     let mut places = PanelAreas { rows: Vec::with_capacity(lines.len()), moment: None };
     for (index, line) in lines.into_iter().enumerate().skip(first) {
-        if line == PeakLine::Alive(0) && aside > 0 {
+        if line == PeakLine::Alive(0) && sentence_rows > 0 {
             places.moment = Some(Rect { y: y + 1, height: sentence as u16, ..area });
-            y += aside as u16;
+            y += sentence_rows as u16;
         }
         let height = if tall && tensors(&line) { 2 } else { 1 };
         if y + height > area.bottom() {

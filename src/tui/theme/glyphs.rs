@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comparison_takes_the_blank_behind_it() {
+    fn a_comparison_takes_the_next_blank_cell() {
         let mut buffer = Buffer::with_lines(["Ollama ≤ 0.24 ≥", " ≥0.30"]);
         to_ascii(&mut buffer);
         assert_eq!(buffer, Buffer::with_lines(["Ollama <=0.24 >", " >0.30"]));

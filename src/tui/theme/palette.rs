@@ -160,7 +160,7 @@ mod tests {
     const MEANINGS: [Hue; 5] = [Hue::Weights, Hue::Cache, Hue::Graph, Hue::Reserved, Hue::Over];
 
     #[test]
-    fn meanings_stay_apart_at_every_depth() {
+    fn hues_differ_at_every_depth() {
         for tone in [Tone::Dark, Tone::Light] {
             for depth in [ColourDepth::True, ColourDepth::Indexed, ColourDepth::Sixteen] {
                 let colours: std::collections::HashSet<_> =
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cube_holds_its_own_colours() {
+    fn indexed_colours_map_to_themselves() {
         for index in 16..=255u8 {
             assert_eq!(indexed_rgb(nearest_indexed(indexed_rgb(index))), indexed_rgb(index), "{index}");
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn words_on_a_ground_are_readable() {
+    fn text_on_a_background_is_readable() {
         let luminance = |(r, g, b): (u8, u8, u8)| {
             let linear = |c: u8| (f64::from(c) / 255.0).powf(2.2);
             0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)

@@ -44,7 +44,7 @@ pub fn draw(app: &App, best: &BestPage, buffer: &mut Buffer) {
 
 fn held(app: &App) -> String {
     let knobs: Vec<String> =
-        app.knobs.held.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
+        app.knobs.locked.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
     match knobs.as_slice() {
         [] => "No knob is locked: press l on a knob to keep its value.".to_owned(),
         _ => format!("◆ locked: {}", knobs.join(", ")),

@@ -220,8 +220,8 @@ fn name(line: &CompareLine<'_>, plans: &[Option<&Plan>], place: Rect, theme: The
         }
         CompareLine::Figures(row) => drop(writer.skip(2).put(&row.name, theme.ink(Hue::Dim))),
         CompareLine::Bar(device) => {
-            let most = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
-            let ink = theme.device(device.unwrap_or(most), most + 1);
+            let gpu_count = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
+            let ink = theme.device(device.unwrap_or(gpu_count), gpu_count + 1);
             let id = (0..plans.len()).find_map(|at| self::device(plans, at, *device)).map(|device| device.id.as_str());
             writer.skip(2).put(id.filter(|_| device.is_some()).unwrap_or("RAM"), ink);
         }

@@ -98,8 +98,8 @@ const fn on_auto(knob: Knob) -> &'static str {
 fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
     let Some(layer) = plan.layers.get(index) else { return };
-    page.pair("device", NAMES, &home(plan, layer.device), text);
-    page.pair("reason", NAMES, &because(plan, &layer.why), text);
+    page.pair("device", NAMES, &device_text(plan, layer.device), text);
+    page.pair("reason", NAMES, &reason_text(plan, &layer.why), text);
     page.pair("weights", NAMES, &exactly(layer.weights), text);
     page.pair("cache", NAMES, &exactly(layer.cache), text);
     if layer.cache > Bytes::ZERO {
@@ -142,7 +142,7 @@ fn tensors_of<'a>(model: &'a Model, plan: &Plan, index: usize) -> Vec<&'a Tensor
     }
 }
 
-fn home(plan: &Plan, device: usize) -> String {
+fn device_text(plan: &Plan, device: usize) -> String {
     let name = plan.devices.get(device).map(|device| device.name.as_str()).unwrap_or_default();
     match device_name(plan, device) {
         "RAM" => "RAM".to_owned(),
@@ -150,7 +150,7 @@ fn home(plan: &Plan, device: usize) -> String {
     }
 }
 
-fn because(plan: &Plan, why: &Why) -> String {
+fn reason_text(plan: &Plan, why: &Why) -> String {
     match why {
         Why::Fits { needed, room } => format!("it needs {needed}, and {room} was free"),
         Why::InPart { needed, elsewhere } => {
@@ -173,7 +173,7 @@ fn because(plan: &Plan, why: &Why) -> String {
 fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
     let Some(device) = plan.devices.get(index) else { return };
-    page.pair("device", NAMES, &home(plan, index), text);
+    page.pair("device", NAMES, &device_text(plan, index), text);
     if let Some(backend) = device.backend {
         page.pair("backend", NAMES, backend.name(), text);
     }

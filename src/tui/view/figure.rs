@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_read_as_people_say_them() {
+    fn figures_are_rounded_for_reading() {
         assert_eq!(parameters(8_030_261_248), "8.0 B");
         assert_eq!(parameters(596_049_920), "596 M");
         assert_eq!(of(Bytes::gib(3), Bytes::gib(24)), "3.0 of 24.0 GiB");

@@ -12,13 +12,13 @@ use crate::tui::widget::row_writer::{RowWriter, width};
 /// Draws the header.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let theme = app.theme;
-    let (engine, machine) = (app.engine_written(), app.machine_written());
+    let (engine, machine) = (app.engine_label(), app.machine_label());
     let area = app.regions.header;
 
     let mut writer = RowWriter::new(buffer, area, 0);
     writer.put(" plimsoll", theme.bold(Hue::Weights)).skip(2);
     writer.right(HELP, theme.ink(Hue::Dim)).right("  ", theme.ink(Hue::Dim));
-    if app.header().names_engine() {
+    if app.header().shows_engine() {
         writer.right(&machine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
         writer.right(&engine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
     } else {

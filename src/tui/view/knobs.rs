@@ -69,7 +69,7 @@ fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &m
         Knob::CpuMoe => app.limit(knob).filter(|&least| least > stops.first()),
         _ => app.limit(knob).filter(|&most| most < stops.last()),
     };
-    let side = if knob == Knob::CpuMoe { SliderLimit::Least } else { SliderLimit::Most };
+    let side = if knob == Knob::CpuMoe { SliderLimit::Min } else { SliderLimit::Max };
     let slider = Slider {
         at: stops.fraction(app.value(knob)),
         limit: limit.map(|value| side(stops.fraction(value))),

@@ -6,7 +6,7 @@ use ratatui::style::{Modifier, Style};
 
 use crate::machine::DeviceKind;
 use crate::plan::{FitStatus, LayerPlan, Plan};
-use crate::tui::app::{App, Known};
+use crate::tui::app::{App, Detection};
 use crate::tui::regions::Panel;
 use crate::tui::regions::layers::{AXIS, columns};
 use crate::tui::theme::{Hue, Theme};
@@ -75,7 +75,7 @@ pub fn picture(plan: &Plan, columns: &Columns, cursor: Option<usize>, theme: The
         };
         columns::draw(buffer, columns.area, x, cells, stack, theme);
         let chosen = cursor.is_some_and(|layer| group.holds(layer));
-        homes(buffer, columns, group, plan, chosen, theme);
+        device_row(buffer, columns, group, plan, chosen, theme);
     }
     brackets(buffer, columns, &groups, plan, theme);
     scale
@@ -116,7 +116,7 @@ fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
             .put(&format!("{:<8}{:>8}", part.word(), bytes.to_string()), theme.ink(Hue::Text));
     }
     if layer.elsewhere() > Bytes::ZERO {
-        let ((sample, ink), word) = away(theme);
+        let ((sample, ink), word) = elsewhere_sample(theme);
         let text = format!("{word:<9}{:>7}", layer.elsewhere().to_string());
         RowWriter::new(buffer, place, 4).put(sample, ink).skip(1).put(&text, theme.ink(Hue::Text));
     }
@@ -185,7 +185,7 @@ pub fn device_name(plan: &Plan, device: usize) -> &str {
     }
 }
 
-fn homes(buffer: &mut Buffer, columns: &Columns, group: &LayerColumn, plan: &Plan, chosen: bool, theme: Theme) {
+fn device_row(buffer: &mut Buffer, columns: &Columns, group: &LayerColumn, plan: &Plan, chosen: bool, theme: Theme) {
     let (x, cells) = columns.place(group.first);
     let y = columns.area.bottom();
     let symbol = if group.mixed { '/' } else { glyph(plan, group.device) };
@@ -249,9 +249,9 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     if let Some(layer) = plan.layers.get(app.panels.cursors.layer).filter(|_| focused) {
         let name = layer_name(plan, app.panels.cursors.layer);
         writer.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
-        let away = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
+        let elsewhere_sample = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
         // never truncate figures
-        for (word, bytes) in [("weights", layer.weights), ("cache", layer.cache)].into_iter().chain(away) {
+        for (word, bytes) in [("weights", layer.weights), ("cache", layer.cache)].into_iter().chain(elsewhere_sample) {
             let text = format!(" {word} {bytes} ");
             if width(&text) > writer.room() {
                 break;
@@ -262,13 +262,13 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     }
     let parts = [BarPart::Weights, BarPart::Cache].map(|part| (part.sample(theme), part.word()));
     let elsewhere = plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO);
-    for ((sample, ink), word) in parts.into_iter().chain(elsewhere.then(|| away(theme))) {
+    for ((sample, ink), word) in parts.into_iter().chain(elsewhere.then(|| elsewhere_sample(theme))) {
         writer.put(" ", ink).put(sample, ink).put(" ", ink).put(word, theme.ink(Hue::Dim)).put(" ", ink);
     }
 }
 
 /// Sample and name of weights on other devices.
-fn away(theme: Theme) -> ((&'static str, Style), &'static str) {
+fn elsewhere_sample(theme: Theme) -> ((&'static str, Style), &'static str) {
     let (texture, word) = ELSEWHERE;
     ((if theme.textured() { texture } else { "■" }, theme.ink(Hue::Ram)), word)
 }
@@ -279,7 +279,7 @@ pub fn layer_name(plan: &Plan, layer: usize) -> String {
 }
 
 fn empty(app: &App, inner: Rect, buffer: &mut Buffer) {
-    let text = match (&app.refused, app.found_machine.known == Known::Asking) {
+    let text = match (&app.refused, app.found_machine.detection == Detection::Running) {
         (Some(error), _) => error.to_string(),
         (None, _) if app.model.is_none() => "No model. Press o to open one.".to_owned(),
         (None, true) => "Detecting GPUs…".to_owned(),

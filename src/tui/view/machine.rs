@@ -25,7 +25,7 @@ use super::{footer, memory, verdict};
 use crate::machine::short_name;
 use crate::machine::what_if::GpuSlot;
 use crate::tui::app::machine::{MachinePrompt, MachineRow, MachineScreen, Pane};
-use crate::tui::app::{App, Known};
+use crate::tui::app::{App, Detection};
 use crate::tui::regions::machine::{MachineRegions, shown};
 use crate::tui::theme::{Hue, Theme, backdrop};
 use crate::tui::widget::panel;
@@ -46,16 +46,16 @@ pub fn draw(app: &App, screen: &MachineScreen, buffer: &mut Buffer) {
         memory::draw_in(app, places.memory, false, buffer);
     }
     verdict::draw_in(app, places.verdict, buffer);
-    if !matches!(screen.asking, MachinePrompt::Nothing | MachinePrompt::Size(_)) {
+    if !matches!(screen.prompt, MachinePrompt::Nothing | MachinePrompt::Size(_)) {
         backdrop::dim(buffer, app.theme);
         footer::draw(app, buffer);
     }
-    match &screen.asking {
+    match &screen.prompt {
         MachinePrompt::Nothing | MachinePrompt::Size(_) => {}
         MachinePrompt::Card(cards) => cards::draw(app, cards, screen.wrong.as_deref(), buffer),
         MachinePrompt::Name(input) => saved::draw_name(app, input, screen.wrong.as_deref(), buffer),
         MachinePrompt::Compare(compare) => compare::draw(app, compare, buffer),
-        MachinePrompt::Saved(library) => saved::draw(app, library, screen.wrong.as_deref(), buffer),
+        MachinePrompt::Saved(saved) => saved::draw(app, saved, screen.wrong.as_deref(), buffer),
     }
 }
 
@@ -64,13 +64,13 @@ fn draw_devices(app: &App, screen: &MachineScreen, rows: &[MachineRow], area: Re
     let slots = app.what_if.slots(&app.found_machine.machine);
     let used = slots.iter().filter(|slot| !slot.change.off).count();
     let right_title = match (&app.what_if.replacement, slots.len()) {
-        _ if app.found_machine.known == Known::Asking => "detecting GPUs…".to_owned(),
+        _ if app.found_machine.detection == Detection::Running => "detecting GPUs…".to_owned(),
         (Some(named), _) => format!("saved as '{}'", named.name),
         (None, 0) => "no GPU".to_owned(),
         (None, all) if used == all => format!("{all} GPU{}", if all == 1 { "" } else { "s" }),
         (None, all) => format!("{used} of {all} GPUs on"),
     };
-    let focused = screen.pane == Pane::Devices && matches!(screen.asking, MachinePrompt::Nothing);
+    let focused = screen.pane == Pane::Devices && matches!(screen.prompt, MachinePrompt::Nothing);
     let inner = panel::frame(buffer, area, "Machine", &right_title, focused, theme);
     draw_row(inner, 0, ["", "device", "total", "free", ""], theme, Hue::Dim, buffer);
     let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };

@@ -34,8 +34,8 @@ pub fn draw(app: &App, page: &MatrixPage, buffer: &mut Buffer) {
     };
     let (down, across) = page.size();
     // cells of two rows if there is room
-    let most = place.height.saturating_sub(2 + 2 + BELOW);
-    let tall = if down as u16 * 2 <= most { 2 } else { 1 };
+    let max = place.height.saturating_sub(2 + 2 + BELOW);
+    let tall = if down as u16 * 2 <= max { 2 } else { 1 };
     let height = (down as u16 * tall + 2 + 2 + BELOW).min(place.height);
     let place = app.regions.overlay(place.width, height);
     let title = format!("What fits: {} by {}", rows.title(), columns.title());

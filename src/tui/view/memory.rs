@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::figure;
 use crate::machine::{DeviceKind, short_name};
 use crate::plan::{DevicePlan, Plan};
-use crate::tui::app::{App, Known};
+use crate::tui::app::{App, Detection};
 use crate::tui::regions::Panel;
 use crate::tui::regions::memory::{DeviceRows, ENTRY, RowShape, indent, legend_width, name_width};
 use crate::tui::theme::{Hue, Theme};
@@ -60,7 +60,7 @@ pub fn bars(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
 }
 
 fn right_title(app: &App, plan: &Plan) -> String {
-    if app.found_machine.known == Known::Asking {
+    if app.found_machine.detection == Detection::Running {
         return "detecting GPUs…".to_owned();
     }
     let totals = &plan.totals;
@@ -244,7 +244,7 @@ fn short_legend(entries: [(BarPart, Bytes, Option<Bytes>); 6], place: Rect, them
 
 /// Without a GPU, shows below the bars how GPUs were searched.
 fn draw_no_gpu(app: &App, plan: &Plan, rows: &DeviceRows, buffer: &mut Buffer) {
-    if !plan.gpus().is_empty() || app.found_machine.known == Known::Asking {
+    if !plan.gpus().is_empty() || app.found_machine.detection == Detection::Running {
         return;
     }
     let mut lines = vec!["No GPU was found: everything is planned in RAM.".to_owned()];

@@ -35,12 +35,12 @@ pub fn draw(app: &App, browse: &ModelBrowser, buffer: &mut Buffer) {
     draw_field(browse, page.field, theme, buffer);
     draw_filters(browse, page.filters, theme, buffer);
     row::head(browse, &page, theme, buffer);
-    let said = browse.said(&app.library, page.list);
+    let messages = browse.messages(&app.library, page.list);
     let ink = if browse.wrong.is_some() { theme.bold(Hue::Over) } else { theme.ink(Hue::Cache) };
-    for (row, line) in (0..).zip(&said) {
+    for (row, line) in (0..).zip(&messages) {
         RowWriter::new(buffer, page.list, row).put(line, ink);
     }
-    let page = page.below(said.len());
+    let page = page.below(messages.len());
     let list = page.list;
     if browse.lines.is_empty() {
         draw_empty(app, browse, list, buffer);
@@ -64,8 +64,8 @@ pub fn draw(app: &App, browse: &ModelBrowser, buffer: &mut Buffer) {
                 draw_text(place, chosen, path, "", theme, buffer);
             }
             BrowseLine::Typed => {
-                let said = "open: locally, else from a server";
-                draw_text(place, chosen, browse.input.value().trim(), said, theme, buffer);
+                let hint = "open: locally, else from a server";
+                draw_text(place, chosen, browse.input.value().trim(), hint, theme, buffer);
             }
         }
     }
@@ -124,12 +124,12 @@ fn draw_filters(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buf
     }
 }
 
-fn draw_text(place: Rect, chosen: bool, text: &str, said: &str, theme: Theme, buffer: &mut Buffer) {
+fn draw_text(place: Rect, chosen: bool, text: &str, hint: &str, theme: Theme, buffer: &mut Buffer) {
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
     let mut writer = RowWriter::new(buffer, place, 0);
     writer.put(if chosen { "▸ " } else { "  " }, ink).put(text, ink);
-    if !said.is_empty() {
-        writer.put("  ↵ ", theme.ink(Hue::Text)).put(said, theme.ink(Hue::Dim));
+    if !hint.is_empty() {
+        writer.put("  ↵ ", theme.ink(Hue::Text)).put(hint, theme.ink(Hue::Dim));
     }
 }
 

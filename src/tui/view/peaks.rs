@@ -30,7 +30,7 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
     panel::frame(buffer, area, Panel::Graph.title(), &right_title, focused, theme);
     let places = places(area, plan, &app.panels.cursors);
     let before = app.before().filter(|before| before.graph.peaks.len() == plan.graph.peaks.len());
-    let most = plan.graph.peaks.iter().map(|peak| peak.bytes).max().unwrap_or_default();
+    let max = plan.graph.peaks.iter().map(|peak| peak.bytes).max().unwrap_or_default();
     for &(index, line, place) in &places.rows {
         let chosen = focused && index == app.panels.cursors.term;
         if chosen {
@@ -44,13 +44,13 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
                 let (sign, part) = if at == now { ("● ", BarPart::Graph) } else { ("○ ", BarPart::InUse) };
                 let ink = if at == now || chosen { ink } else { theme.ink(Hue::Dim) };
                 let name = device_name(plan, peak.device);
-                TermRow { name, sign, bytes: peak.bytes, was, most, ink }.draw(place, part, theme, buffer);
+                TermRow { name, sign, bytes: peak.bytes, was, max, ink }.draw(place, part, theme, buffer);
             }
             PeakLine::Alive(at) => {
                 let Some(alive) = peak.alive.get(at) else { continue };
                 let was = before.and_then(|before| before.graph.peaks.get(now)).map(|peak| of_kind(peak, alive));
-                let most = peak.alive.first().map_or(Bytes::ZERO, |alive| alive.bytes);
-                let row = TermRow { name: alive.kind.name(), sign: "  ", bytes: alive.bytes, was, most, ink };
+                let max = peak.alive.first().map_or(Bytes::ZERO, |alive| alive.bytes);
+                let row = TermRow { name: alive.kind.name(), sign: "  ", bytes: alive.bytes, was, max, ink };
                 row.draw(place, BarPart::Graph, theme, buffer);
                 if let (2, Some(largest)) = (place.height, alive.tensors.first()) {
                     let text = in_short(alive, largest, place.width.saturating_sub(4));

@@ -60,7 +60,7 @@ pub fn page(app: &App, teach: &TeachScreen, area: Rect, buffer: &mut Buffer) {
 }
 
 fn knobs(app: &App, buffer: &mut Buffer) {
-    let written = app.knobs_written();
+    let written = app.knob_labels();
     for (knob, place) in app.regions.teach().knob(&written, app.knobs.focus) {
         let Some((_, text)) = written.iter().find(|(other, _)| *other == knob) else { continue };
         let chosen = knob == app.knobs.focus;

@@ -78,7 +78,7 @@ fn one(app: &App, model: &PinnedModel, outcome: Option<&LoadOutcome>, models: &[
     }
     page.pair(&model.label, NAMES, &facts.join(" · "), app.theme.bold(Hue::Text));
     let Some(outcome) = outcome else { return };
-    let name = |tenant: usize| models.get(tenant).map_or_else(String::new, |model| model.label.clone());
+    let name = |index_of_model: usize| models.get(index_of_model).map_or_else(String::new, |model| model.label.clone());
     let hue = match outcome {
         LoadOutcome::Loaded(plan) if plan.verdict == Verdict::DoesNotFit => Hue::Over,
         LoadOutcome::Loaded(_) | LoadOutcome::Shares(_) => Hue::Dim,
@@ -109,10 +109,10 @@ fn devices(app: &App, together: &TogetherPage, loaded_models: &LoadedModels, pag
             filled = filled.max(to);
         };
         part(total - free, "░", Hue::InUse, &mut spans);
-        for (tenant, plan) in loaded_models.loaded() {
+        for (index_of_model, plan) in loaded_models.loaded() {
             let device = if is_ram { Some(plan.cpu()) } else { plan.gpus().get(index) };
-            let letter = together.models.get(tenant).and_then(|model| model.label.get(..1)).unwrap_or("?");
-            let hue = HUES[tenant % HUES.len()];
+            let letter = together.models.get(index_of_model).and_then(|model| model.label.get(..1)).unwrap_or("?");
+            let hue = HUES[index_of_model % HUES.len()];
             part(device.map_or(Bytes::ZERO, DevicePlan::asked), letter, hue, &mut spans);
         }
         part(total, "·", Hue::Dim, &mut spans);

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use crate::answer::verdict;
 use crate::plan::FitStatus;
 use crate::tui::action::Command;
-use crate::tui::app::{App, Known, Load};
+use crate::tui::app::{App, Detection, Load};
 use crate::tui::keymap;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
@@ -27,7 +27,7 @@ pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let inner = if area.height > 3 {
         // show the engine here if the header has no room for it
-        let engine = if app.header().names_engine() { String::new() } else { app.engine_written() };
+        let engine = if app.header().shows_engine() { String::new() } else { app.engine_label() };
         panel::frame(buffer, area, "Verdict", &engine, false, theme)
     } else {
         Rect { x: area.x, width: area.width, ..area }
@@ -114,7 +114,7 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
         );
     };
     let headline = plan.fit_status().headline();
-    if app.found_machine.known == Known::Asking {
+    if app.found_machine.detection == Detection::Running {
         let text = "Still detecting GPUs; until then everything is planned in RAM.";
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
@@ -139,7 +139,7 @@ mod tests {
     use crate::units::Bytes;
 
     #[test]
-    fn what_fits_but_in_part_has_a_sign_a_word_and_a_colour_of_its_own() {
+    fn partial_fits_have_their_own_sign_and_colour() {
         let part = FitStatus::PartInRam(Bytes::gib(1));
         for other in [FitStatus::Fits, FitStatus::Split, FitStatus::InRam, FitStatus::DoesNotFit] {
             let ((mark, hue), (own, own_hue)) = (sign(other), sign(part));

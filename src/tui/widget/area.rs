@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_on_one_another_below_the_line() {
+    fn parts_are_stacked_below_the_line() {
         let mono = Appearance { tone: Tone::Mono, ..Appearance::BEST };
         let scale = ChartScale { whole: Bytes(80), room: Bytes(70) };
         let parts = [(BarPart::Weights, Bytes(20)), (BarPart::Cache, Bytes(20)), (BarPart::Graph, Bytes(10))];
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sizes_stand_on_the_ground_without_gaps(
+        fn columns_have_no_gaps(
             rows in 1u16..20, whole: u64, room: u64, weights: u64, cache: u64, graph: u64, mono: bool,
         ) {
             let look = if mono { Appearance { tone: Tone::Mono, ..Appearance::BEST } } else { Appearance::BEST };

@@ -137,8 +137,8 @@ fn cell(spans: &[Span], start: u32, theme: Theme) -> (&'static str, Style) {
     let second = inside.next();
     let filled = first.to.min(start + 8) - start;
     if theme.textured() {
-        let most = if filled < 4 { second.unwrap_or(first) } else { first };
-        return (most.part.texture(), theme.ink(Hue::Text));
+        let largest = if filled < 4 { second.unwrap_or(first) } else { first };
+        return (largest.part.texture(), theme.ink(Hue::Text));
     }
     if first.part == BarPart::Free {
         return ("·", theme.ink(Hue::Border));
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_percent_is_seen() {
+    fn small_changes_are_visible() {
         let at = |n| text(10, 1000, &[(BarPart::Weights, n), (BarPart::Free, 1000 - n)], Appearance::BEST);
         assert_eq!(at(500), "█████·····");
         assert_eq!(at(513), "█████▏····");
@@ -183,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn without_colour_textures_tell_the_parts() {
+    fn without_colour_parts_differ_by_texture() {
         let parts = [(BarPart::Weights, 4), (BarPart::Cache, 2), (BarPart::Graph, 1), (BarPart::Free, 3)];
         assert_eq!(text(10, 10, &parts, Appearance { tone: Tone::Mono, ..Appearance::BEST }), "████▓▓▒···");
     }
 
     #[test]
-    fn bars_that_overflow_fill_their_place_and_nothing_beside_it() {
+    fn overflowing_bars_stay_in_their_area() {
         for (cells, whole) in (0..10).flat_map(|cells| [(cells, 0), (cells, 1)]) {
             let (screen, place) = (Rect::new(0, 0, 14, 3), Rect::new(2, 1, cells, 1));
             let mut buffer = Buffer::empty(screen);

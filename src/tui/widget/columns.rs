@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn ninety_four_layers_share_columns_when_they_must() {
+    fn layers_share_columns_on_narrow_screens() {
         assert_eq!(Columns::new(Rect::new(0, 0, 100, 8), 94).per_column, 1);
         assert_eq!(Columns::new(Rect::new(0, 0, 40, 8), 94).per_column, 3);
     }

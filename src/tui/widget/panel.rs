@@ -27,7 +27,7 @@ pub fn frame(buffer: &mut Buffer, area: Rect, title: &str, right_title: &str, fo
         writer.put(if focused { "▸" } else { " " }, title_ink).put(title, title_ink).put(" ", title_ink);
         if !right_title.is_empty() && writer.room() > 4 {
             writer.put("─ ", border);
-            let right_title = in_whole_parts(right_title, writer.room());
+            let right_title = cut_to_parts(right_title, writer.room());
             writer.put(right_title, theme.ink(Hue::Dim)).put(" ", border);
         }
     }
@@ -35,7 +35,7 @@ pub fn frame(buffer: &mut Buffer, area: Rect, title: &str, right_title: &str, fo
 }
 
 /// `right_title` cut after a whole part to fit `cells`; unchanged if not even the first part fits.
-fn in_whole_parts(right_title: &str, cells: u16) -> &str {
+fn cut_to_parts(right_title: &str, cells: u16) -> &str {
     if width(right_title) <= cells {
         return right_title;
     }
@@ -64,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asides_lose_whole_parts() {
+    fn right_titles_lose_whole_parts() {
         let right_title = "Ollama ≥ 0.30, release 2026-11 · exact";
-        assert_eq!(in_whole_parts(right_title, 38), right_title);
-        assert_eq!(in_whole_parts(right_title, 37), "Ollama ≥ 0.30, release 2026-11");
-        assert_eq!(in_whole_parts(right_title, 30), "Ollama ≥ 0.30");
-        assert_eq!(in_whole_parts(right_title, 13), right_title, "which the pen then cuts");
+        assert_eq!(cut_to_parts(right_title, 38), right_title);
+        assert_eq!(cut_to_parts(right_title, 37), "Ollama ≥ 0.30, release 2026-11");
+        assert_eq!(cut_to_parts(right_title, 30), "Ollama ≥ 0.30");
+        assert_eq!(cut_to_parts(right_title, 13), right_title, "which the pen then cuts");
     }
 }

@@ -100,12 +100,12 @@ pub fn shortened(text: &str, cells: u16) -> String {
 /// `name` and `fact` in at most `cells` cells. The name is cut first, down to a few letters.
 pub fn named(name: &str, fact: &str, cells: u16) -> String {
     /// Shortest name worth showing, with its ellipsis.
-    const LEAST: u16 = 6;
+    const MIN_NAME: u16 = 6;
     let room = cells.saturating_sub(width(fact));
     if width(name).saturating_add(width(fact)) <= cells {
         return format!("{name}{fact}");
     }
-    if room < LEAST { shortened(name, cells) } else { shortened(name, room) + fact }
+    if room < MIN_NAME { shortened(name, cells) } else { shortened(name, room) + fact }
 }
 
 /// Breaks `text` into lines of at most `cells` cells, at spaces if possible, but never between a number and its unit.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_name_stays_whole() {
+    fn facts_after_a_name_are_kept() {
         assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 40), "Llama 3.1 8B · Q4_K_M");
         assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 17), "Llama… · Q4_K_M");
         assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 12), "Llama 3.1 8B");
@@ -192,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_shortened_has_room(text in "[a-zé中 ,·]{0,30}", fact in "[a-z ·]{0,12}", cells in 0u16..40) {
+        fn shortened_text_fits(text in "[a-zé中 ,·]{0,30}", fact in "[a-z ·]{0,12}", cells in 0u16..40) {
             prop_assert!(width(&shortened(&text, cells)) <= cells);
             prop_assert!(width(&named(&text, &fact, cells)) <= cells);
         }

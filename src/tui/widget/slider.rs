@@ -9,9 +9,9 @@ use crate::tui::theme::{Hue, Theme};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SliderLimit {
     /// Up to this position.
-    Most(f64),
+    Max(f64),
     /// From this position.
-    Least(f64),
+    Min(f64),
 }
 
 /// A cliff on the track.
@@ -62,15 +62,15 @@ impl Slider {
         }
         let handle = column(track, self.at);
         let limit = self.limit.map(|limit| match limit {
-            SliderLimit::Most(at) | SliderLimit::Least(at) => column(track, at),
+            SliderLimit::Max(at) | SliderLimit::Min(at) => column(track, at),
         });
         let over = match self.limit {
-            Some(SliderLimit::Most(most)) => self.at > most,
-            Some(SliderLimit::Least(least)) => self.at < least,
+            Some(SliderLimit::Max(max)) => self.at > max,
+            Some(SliderLimit::Min(min)) => self.at < min,
             None => false,
         };
         let (over_left, over_right) =
-            (matches!(self.limit, Some(SliderLimit::Least(_))), matches!(self.limit, Some(SliderLimit::Most(_))));
+            (matches!(self.limit, Some(SliderLimit::Min(_))), matches!(self.limit, Some(SliderLimit::Max(_))));
         let mut ticks = vec![None; usize::from(track.width)];
         for &(at, tick) in &self.ticks {
             let x = column(track, at);
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_and_the_shading_are_drawn() {
+    fn limit_and_cliffs_are_drawn() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 13, 1));
         let ticks = vec![(0.8, Tick::Layer), (0.9, Tick::Layer), (0.9, Tick::Jump), (0.1, Tick::Jump)];
-        let slider = Slider { at: 0.4, limit: Some(SliderLimit::Most(0.7)), ticks, hollow: false, focused: true };
+        let slider = Slider { at: 0.4, limit: Some(SliderLimit::Max(0.7)), ticks, hollow: false, focused: true };
         slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Appearance::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(text, "├━◇━━●──┊╵◇┄┤");
-        let slider = Slider { at: 0.8, limit: Some(SliderLimit::Least(0.3)), ticks: Vec::new(), ..slider };
+        let slider = Slider { at: 0.8, limit: Some(SliderLimit::Min(0.3)), ticks: Vec::new(), ..slider };
         slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Appearance::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(text, "├━━━┊━━━━●──┤");

@@ -52,8 +52,8 @@ fn cell(bands: &[Band], start: u32, eighths: &[&'static str; 8], theme: Theme) -
     let band = here.next()?;
     if theme.textured() {
         let covers = |band: &&Band| band.to.min(start + 8) - band.from.max(start);
-        let most = std::iter::once(band).chain(here).max_by_key(covers)?;
-        return Some((most.texture, theme.ink(Hue::Text)));
+        let largest = std::iter::once(band).chain(here).max_by_key(covers)?;
+        return Some((largest.texture, theme.ink(Hue::Text)));
     }
     let whole = start + 8;
     let filled = |to: u32| eighths[(to.min(whole) - start).clamp(1, 8) as usize - 1];
@@ -65,9 +65,9 @@ fn cell(bands: &[Band], start: u32, eighths: &[&'static str; 8], theme: Theme) -
         Some(last) if last.to >= whole => Some((filled(band.to), theme.ink(band.hue).bg(theme.colour(last.hue)))),
         // one of the cell's two colours is the background: show the band that fills most of it
         Some(last) => {
-            let most =
+            let largest =
                 std::iter::once(band).chain(rest.iter().copied()).max_by_key(|band| band.to - band.from.max(start));
-            Some((filled(last.to), theme.ink(most.unwrap_or(band).hue)))
+            Some((filled(last.to), theme.ink(largest.unwrap_or(band).hue)))
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_the_area() {
+    fn bands_stay_in_the_area() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 3, 3));
         let long = [Band { from: 0, to: u32::MAX, hue: Hue::Graph, texture: "▒" }];
         upright(&mut buffer, Rect::new(0, 0, 30, 30), 7, &long, Theme::new(Appearance::BEST));

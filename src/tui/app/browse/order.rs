@@ -93,14 +93,14 @@ impl SortOrder {
             (a, b) => Reverse(a.is_some()).cmp(&Reverse(b.is_some())),
         };
         let of = |key: fn(&ModelSummary) -> u64| {
-            let key = |row: &ModelRow| row.look.plan().map(|plan| key(&plan.model));
+            let key = |row: &ModelRow| row.status.plan().map(|plan| key(&plan.model));
             keyed(key(a), key(b))
         };
         match self {
             Self::Default => turn(Ordering::Equal),
             Self::Name => turn(a.item.name.to_lowercase().cmp(&b.item.name.to_lowercase())),
             Self::Quantisation => {
-                let word = |row: &ModelRow| row.look.plan().and_then(|plan| plan.model.file_type.clone());
+                let word = |row: &ModelRow| row.status.plan().and_then(|plan| plan.model.file_type.clone());
                 match (word(a), word(b)) {
                     (Some(a), Some(b)) => turn(a.cmp(&b)),
                     (a, b) => Reverse(a.is_some()).cmp(&Reverse(b.is_some())),
@@ -112,14 +112,14 @@ impl SortOrder {
             Self::Share => {
                 // rounded to nine decimals, to compare as an integer
                 let share = |row: &ModelRow| {
-                    row.look.plan().map(|plan| (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64)
+                    row.status.plan().map(|plan| (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64)
                 };
                 keyed(share(a), share(b))
             }
             Self::Fits => {
                 let tokens = |row: &ModelRow| {
-                    let glance = row.look.glance()?;
-                    Some(glance.context_on_gpu.map_or(glance.context_fits.unwrap_or(0), |tokens| tokens | GPU))
+                    let summary = row.status.glance()?;
+                    Some(summary.context_on_gpu.map_or(summary.context_fits.unwrap_or(0), |tokens| tokens | GPU))
                 };
                 keyed(tokens(a), tokens(b))
             }
@@ -148,7 +148,7 @@ impl BrowseFilter {
     }
 
     fn keeps(&self, row: &ModelRow) -> bool {
-        let fits = || row.look.plan().is_none_or(|plan| plan.verdict != Verdict::DoesNotFit);
+        let fits = || row.status.plan().is_none_or(|plan| plan.verdict != Verdict::DoesNotFit);
         (!self.fitting || fits())
             && (!self.here || is_here(row))
             && self.family.as_ref().is_none_or(|family| row.item.family() == *family)

@@ -47,7 +47,7 @@ impl ModelBrowser {
 
     /// Messages above `list`: why nothing could be opened, that there are no local models, or that the Ollama server
     /// which the user named does not list its models.
-    pub fn said(&self, library: &Library, list: Rect) -> Vec<String> {
+    pub fn messages(&self, library: &Library, list: Rect) -> Vec<String> {
         if let Some(wrong) = &self.wrong {
             return wrap(wrong, list.width);
         }

@@ -55,7 +55,7 @@ impl CardPicker {
     }
 
     /// The selected card as a `--gpu` value; the typed text if nothing matches.
-    fn wanted(&self) -> String {
+    fn spec_text(&self) -> String {
         match self.choices().get(self.at) {
             Some(CardChoice::Card(preset)) => preset.name.clone(),
             Some(CardChoice::Size(_)) | None => self.input.value().trim().to_owned(),
@@ -67,7 +67,7 @@ impl App {
     pub(super) fn press_on_cards(&mut self, screen: &mut MachineScreen, mut cards: CardPicker, command: Command) {
         match command {
             Command::Back => return,
-            Command::Enter => match self.put(&cards) {
+            Command::Enter => match self.insert_card(&cards) {
                 Ok(slot) => {
                     screen.row = slot;
                     return;
@@ -76,12 +76,12 @@ impl App {
             },
             _ => cards.at = moved(cards.at, cards.choices().len().saturating_sub(1), command),
         }
-        screen.asking = MachinePrompt::Card(cards);
+        screen.prompt = MachinePrompt::Card(cards);
     }
 
     /// Puts the selected card into its slot, with the RAM of its system if it has one. Returns the slot.
-    fn put(&mut self, cards: &CardPicker) -> Result<usize, String> {
-        let described = MachineSpec::read(&[cards.wanted()], None)?;
+    fn insert_card(&mut self, cards: &CardPicker) -> Result<usize, String> {
+        let described = MachineSpec::read(&[cards.spec_text()], None)?;
         let Some(gpu) = described.gpus.and_then(|gpus| gpus.into_iter().next()) else {
             return Err("That is not a GPU: d removes one.".to_owned());
         };

@@ -29,18 +29,18 @@ impl App {
             Ok(wanted) => machines.extend(wanted),
             Err(wrong) => {
                 screen.wrong = Some(wrong);
-                screen.asking = MachinePrompt::Saved(saved);
+                screen.prompt = MachinePrompt::Saved(saved);
                 return Vec::new();
             }
         }
-        screen.asking = MachinePrompt::Compare(MachineComparison { machines: machines.clone(), answers: None });
+        screen.prompt = MachinePrompt::Compare(MachineComparison { machines: machines.clone(), answers: None });
         let Some(of) = self.plan_request() else { return Vec::new() };
         vec![Effect::CompareMachines(Box::new(MachinesRequest { of, machines }))]
     }
 
     pub(in crate::tui::app) fn machines_compared(&mut self, answers: Vec<MachineResult>) {
         let Mode::Machine(screen) = &mut self.mode else { return };
-        let MachinePrompt::Compare(compare) = &mut screen.asking else { return };
+        let MachinePrompt::Compare(compare) = &mut screen.prompt else { return };
         // an answer to an earlier request is for other machines
         let asked = compare.machines.iter().map(|(name, _)| name);
         if asked.eq(answers.iter().map(|on| &on.name)) {

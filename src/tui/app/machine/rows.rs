@@ -112,7 +112,7 @@ impl App {
     }
 
     /// The maximum of setting `line` of `row`.
-    pub(super) fn machine_most(&self, row: MachineRow, line: DeviceSetting) -> Option<Bytes> {
+    pub(super) fn machine_max(&self, row: MachineRow, line: DeviceSetting) -> Option<Bytes> {
         match (row, line) {
             (MachineRow::Gpu(slot), _) => self.slot(slot).map(|slot| slot.gpu.total),
             (_, DeviceSetting::RamFree) => Some(self.machine.ram.total),
@@ -132,7 +132,7 @@ impl App {
             DeviceSetting::Swap => self.change_machine(|what_if, _| what_if.ram.swap = Some(size)),
             DeviceSetting::Overhead => self.change_settings(Settings { gpu_overhead: size, ..self.settings.clone() }),
             DeviceSetting::FitTarget => {
-                self.change_settings(Settings { fit_target: Some(size), ..self.settings.clone() })
+                self.change_settings(Settings { fit_target: Some(size), ..self.settings.clone() });
             }
         }
     }

@@ -75,7 +75,7 @@ impl App {
         match command {
             Command::Back => return Vec::new(),
             Command::Enter | Command::Join => {
-                let done = if command == Command::Enter { self.stand_in(&saved) } else { self.join(&saved) };
+                let done = if command == Command::Enter { self.replace_machine(&saved) } else { self.join(&saved) };
                 match done {
                     Ok(()) => {
                         *screen = MachineScreen::default();
@@ -88,12 +88,12 @@ impl App {
             Command::Toggle => screen.wrong = saved.mark().err(),
             _ => saved.at = moved(saved.at, last, command),
         }
-        screen.asking = MachinePrompt::Saved(saved);
+        screen.prompt = MachinePrompt::Saved(saved);
         Vec::new()
     }
 
     /// Replaces the machine by the selected one.
-    fn stand_in(&mut self, saved: &SavedPage) -> Result<(), String> {
+    fn replace_machine(&mut self, saved: &SavedPage) -> Result<(), String> {
         let replacement = saved.chosen()?;
         let replacement = replacement
             .map(|(name, machine)| NamedMachine { name: name.to_owned(), machine: Arc::new(machine.clone()) });
@@ -125,7 +125,7 @@ impl App {
 
     pub(in crate::tui::app) fn machines_listed(&mut self, entries: Result<Vec<SavedMachine>, String>) {
         let Mode::Machine(screen) = &mut self.mode else { return };
-        let MachinePrompt::Saved(saved) = &mut screen.asking else { return };
+        let MachinePrompt::Saved(saved) = &mut screen.prompt else { return };
         match entries {
             Ok(entries) => saved.entries = Some(entries),
             Err(wrong) => {
@@ -141,17 +141,17 @@ impl App {
         }
         let name = input.value().trim().to_owned();
         // stays open until the machine is saved
-        screen.asking = MachinePrompt::Name(input);
+        screen.prompt = MachinePrompt::Name(input);
         vec![Effect::SaveMachine { name, machine: Arc::clone(&self.machine) }]
     }
 
     pub(in crate::tui::app) fn machine_saved(&mut self, result: Result<String, String>) {
         match (result, &mut self.mode) {
-            (Ok(said), mode) => {
+            (Ok(message), mode) => {
                 if let Mode::Machine(screen) = mode {
-                    screen.asking = MachinePrompt::Nothing;
+                    screen.prompt = MachinePrompt::Nothing;
                 }
-                self.notice = Some(said);
+                self.notice = Some(message);
             }
             (Err(wrong), Mode::Machine(screen)) => screen.wrong = Some(wrong),
             (Err(wrong), _) => self.notice = Some(wrong),

@@ -49,11 +49,11 @@ impl Cursor {
                     None => Variation::ALL.first().copied(),
                     Some(now) => Variation::ALL.iter().copied().skip_while(|versus| *versus != now).nth(1),
                 };
-                return PageResponse::Question;
+                return PageResponse::Request;
             }
             _ => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 
     pub(super) fn point(&mut self, content: &AllocationPage, area: Rect, x: u16, y: u16) {

@@ -44,17 +44,17 @@ impl Cursor {
                     Playback::Paused => Playback::Running,
                     Playback::Running => Playback::Paused,
                 };
-                return if self.pace == Playback::Running { PageResponse::Tick } else { PageResponse::Drawing };
+                return if self.pace == Playback::Running { PageResponse::Tick } else { PageResponse::Redraw };
             }
             _ => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 
     /// Fills one step if playing.
     pub(super) fn tick(&mut self) -> PageResponse {
         if self.pace == Playback::Paused {
-            return PageResponse::Drawing;
+            return PageResponse::Redraw;
         }
         self.steps = self.steps.saturating_add(1);
         PageResponse::Tick

@@ -14,9 +14,9 @@ const PAGE: usize = 8;
 pub struct Cursor {
     line: usize,
     /// Paths of nodes that differ from their initial state, open or closed.
-    turned: BTreeSet<Vec<usize>>,
+    toggled: BTreeSet<Vec<usize>>,
     /// Counts selections of a crossover; used modulo their number.
-    contest: usize,
+    crossover: usize,
 }
 
 /// A line of the tree.
@@ -53,7 +53,7 @@ impl Cursor {
     /// Initially the tree is open down to the graph size in force.
     fn is_open(&self, path: &[usize]) -> bool {
         let at_first = matches!(path, [] | [2] | [2, 0]);
-        at_first != self.turned.contains(path)
+        at_first != self.toggled.contains(path)
     }
 
     /// The selected line, clamped to `count`.
@@ -62,15 +62,15 @@ impl Cursor {
     }
 
     /// The selected crossover and its curve over a knob.
-    pub fn contest<'s>(&self, content: &'s FormulasPage) -> Option<(&'s Crossover, &'s KnobCurve)> {
+    pub fn crossover<'s>(&self, content: &'s FormulasPage) -> Option<(&'s Crossover, &'s KnobCurve)> {
         let all: Vec<_> = content.contests.iter().flat_map(|c| c.along.iter().map(move |along| (c, along))).collect();
-        all.get(self.contest.checked_rem(all.len())?).copied()
+        all.get(self.crossover.checked_rem(all.len())?).copied()
     }
 
     pub(super) fn press(&mut self, content: &FormulasPage, command: Command) -> PageResponse {
         let lines = self.lines(content);
         let (at, last) = (self.line(lines.len()), lines.len().saturating_sub(1));
-        let Some(line) = lines.get(at) else { return PageResponse::Drawing };
+        let Some(line) = lines.get(at) else { return PageResponse::Redraw };
         let (path, opens) = (line.path.clone(), !line.node.parts.is_empty());
         match command {
             Command::Up => self.line = at.saturating_sub(1),
@@ -78,15 +78,15 @@ impl Cursor {
             Command::PageDown => self.line = (at + PAGE).min(last),
             Command::First => self.line = 0,
             Command::Last => self.line = last,
-            Command::More if opens && !line.open => self.turn(path),
+            Command::More if opens && !line.open => self.toggle(path),
             Command::Down | Command::More => self.line = (at + 1).min(last),
-            Command::Less if line.open => self.turn(path),
+            Command::Less if line.open => self.toggle(path),
             Command::Less => self.line = lines.iter().take(at).rposition(|up| up.depth < line.depth).unwrap_or(at),
-            Command::Enter if opens => self.turn(path),
-            Command::Compare => self.contest = self.contest.wrapping_add(1),
+            Command::Enter if opens => self.toggle(path),
+            Command::Compare => self.crossover = self.crossover.wrapping_add(1),
             _ => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 
     /// Selects line `at`; toggles it if it is selected already.
@@ -95,14 +95,14 @@ impl Cursor {
         let Some(line) = lines.get(at) else { return };
         let (path, opens) = (line.path.clone(), !line.node.parts.is_empty());
         if self.line(lines.len()) == at && opens {
-            self.turn(path);
+            self.toggle(path);
         }
         self.line = at;
     }
 
-    fn turn(&mut self, path: Vec<usize>) {
-        if !self.turned.remove(&path) {
-            self.turned.insert(path);
+    fn toggle(&mut self, path: Vec<usize>) {
+        if !self.toggled.remove(&path) {
+            self.toggled.insert(path);
         }
     }
 }

@@ -43,9 +43,9 @@ impl Cursor {
     /// Opens lesson `to`.
     pub(super) fn open(&mut self, to: usize) -> PageResponse {
         if to == self.at {
-            return PageResponse::Drawing;
+            return PageResponse::Redraw;
         }
         *self = Self { at: to, ..Self::default() };
-        PageResponse::Question
+        PageResponse::Request
     }
 }

@@ -69,11 +69,11 @@ impl Cursor {
                     None => content.common.first().map(|(op, _)| *op),
                     Some(now) => content.common.iter().map(|(op, _)| *op).skip_while(|op| *op != now).nth(1),
                 };
-                return PageResponse::Question;
+                return PageResponse::Request;
             }
             _ => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 
     pub(super) fn point(&mut self, content: &SchedulePage, area: Rect, x: u16, y: u16) {

@@ -15,7 +15,7 @@ const WRITTEN: u16 = 9;
 pub struct PageAreas {
     pub tree: Rect,
     pub written: Rect,
-    pub contest: Rect,
+    pub crossover: Rect,
     pub legend: Rect,
 }
 
@@ -27,7 +27,7 @@ impl PageAreas {
             let written = WRITTEN.min(area.height / 2);
             let tree = Rect { height: area.height - written, ..area };
             let written = Rect { y: tree.bottom(), height: written, ..area };
-            return Self { tree, written, contest: nothing, legend: nothing };
+            return Self { tree, written, crossover: nothing, legend: nothing };
         }
         let tree = Rect { width: area.width * 11 / 20, ..area };
         let side = Rect { x: tree.right(), width: area.width - tree.width, ..area };
@@ -37,9 +37,9 @@ impl PageAreas {
         let lines = content.legend.len() as u16 + 2;
         let chart =
             if content.contests.is_empty() { 0 } else { rest.height.saturating_sub(lines).max(10).min(rest.height) };
-        let contest = Rect { height: chart, ..rest };
-        let legend = Rect { y: contest.bottom(), height: rest.height - chart, ..rest };
-        Self { tree, written, contest, legend }
+        let crossover = Rect { height: chart, ..rest };
+        let legend = Rect { y: crossover.bottom(), height: rest.height - chart, ..rest };
+        Self { tree, written, crossover, legend }
     }
 
     /// The line of the tree at (`x`, `y`), with `lines` lines and line `at` selected.

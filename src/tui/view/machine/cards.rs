@@ -23,14 +23,14 @@ pub fn draw(app: &App, cards: &CardPicker, wrong: Option<&str>, buffer: &mut Buf
     field::draw(&cards.input, hint, Rect { height: 1, ..inner }, theme, buffer);
     let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let choices = cards.choices();
-    let said = match wrong {
+    let message = match wrong {
         Some(wrong) => Some((Hue::Over, wrong)),
         None if choices.is_empty() => {
             Some((Hue::Dim, "No known card matches. Enter uses the typed text as --gpu does."))
         }
         None => None,
     };
-    if let Some((hue, text)) = said {
+    if let Some((hue, text)) = message {
         for (row, line) in wrap(text, list.width).iter().enumerate() {
             RowWriter::new(buffer, list, row as u16).put(line, theme.ink(hue));
         }

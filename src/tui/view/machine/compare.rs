@@ -70,8 +70,8 @@ pub fn draw(app: &App, compare: &MachineComparison, buffer: &mut Buffer) {
         let Some(on) = answers.get(usize::from(at)) else { continue };
         match &on.plan {
             Ok(plan) => {
-                for (row, (_, say)) in ROWS.iter().enumerate() {
-                    let (text, hue) = say(on, plan);
+                for (row, (_, text_of)) in ROWS.iter().enumerate() {
+                    let (text, hue) = text_of(on, plan);
                     let ink = if hue == Hue::Text { theme.ink(hue) } else { theme.bold(hue) };
                     RowWriter::new(buffer, cell(at), row as u16 + HEAD).put(&text, ink);
                 }
@@ -79,8 +79,8 @@ pub fn draw(app: &App, compare: &MachineComparison, buffer: &mut Buffer) {
             Err(why) => drop(RowWriter::new(buffer, cell(at), HEAD).put(why, theme.ink(Hue::Over))),
         }
     }
-    let said = "max context: the largest with all layers on GPU";
-    if width(said) <= inner.width {
-        RowWriter::new(buffer, inner, ROWS.len() as u16 + HEAD + 1).put(said, theme.ink(Hue::Dim));
+    let note = "max context: the largest with all layers on GPU";
+    if width(note) <= inner.width {
+        RowWriter::new(buffer, inner, ROWS.len() as u16 + HEAD + 1).put(note, theme.ink(Hue::Dim));
     }
 }

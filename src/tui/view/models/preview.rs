@@ -20,7 +20,7 @@ const WIDE: u16 = 110;
 /// Draws the preview into `place`, below a rule.
 pub fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut Buffer) {
     let row = browse.chosen(&app.library);
-    let plan = row.and_then(|row| row.look.plan());
+    let plan = row.and_then(|row| row.status.plan());
     rule(app, row, plan.map(AsRef::as_ref), place, buffer);
     let body = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1), ..place };
     if let Some(plan) = plan {
@@ -45,10 +45,10 @@ fn rule(app: &App, row: Option<&ModelRow>, plan: Option<&Plan>, place: Rect, buf
     let mut writer = RowWriter::new(buffer, place, 0);
     writer.skip(2).put(&name, theme.bold(Hue::Text));
     if let Some(plan) = plan {
-        let said = format!(" {} of {} layers on GPU ", plan.on_gpus(), plan.layers.len());
+        let layers_on_gpu = format!(" {} of {} layers on GPU ", plan.on_gpus(), plan.layers.len());
         writer.right("──", line);
-        if width(&said) < writer.room() {
-            writer.right(&said, theme.ink(Hue::Dim));
+        if width(&layers_on_gpu) < writer.room() {
+            writer.right(&layers_on_gpu, theme.ink(Hue::Dim));
         }
     }
 }
@@ -86,7 +86,7 @@ fn words(row: Option<&ModelRow>, browse: &ModelBrowser) -> String {
     match (row, browse.lines.get(browse.at)) {
         (Some(row), _) => match row.item.on_disk() {
             Some(Err(why)) => format!("It cannot be opened: {why}."),
-            _ => match &row.look {
+            _ => match &row.status {
                 ModelStatus::Failed(why) if row.item.origin == ModelOrigin::Recent => {
                     format!("{why}. Enter tries again.")
                 }

@@ -48,7 +48,7 @@ pub fn draw(
     theme: Theme,
     buffer: &mut Buffer,
 ) {
-    let broken = match (&row.look, row.item.on_disk()) {
+    let broken = match (&row.status, row.item.on_disk()) {
         (_, Some(Err(why))) => Some(why),
         (ModelStatus::Failed(why), _) => Some(why.as_str()),
         _ => None,
@@ -77,12 +77,12 @@ pub fn draw(
             writer.skip(2).put(row.item.origin.name(), theme.ink(Hue::Dim));
             continue;
         }
-        let Some(plan) = row.look.plan() else {
+        let Some(plan) = row.status.plan() else {
             writer.right("·", theme.ink(Hue::Dim));
             continue;
         };
         let model = &plan.model;
-        let _the_pen = match column {
+        let _writer = match column {
             ListColumn::Name | ListColumn::Origin => continue,
             ListColumn::Parameters => writer.right(&figure::parameters(model.parameters), figures),
             ListColumn::Quantisation => writer.skip(2).put(model.file_type.as_deref().unwrap_or("?"), figures),
@@ -95,8 +95,8 @@ pub fn draw(
                 let style = if old { figures } else { style };
                 writer.skip(2).put(&words, style)
             }
-            ListColumn::Fits => match row.look.glance() {
-                Some(glance) => writer.right(&fits(glance), figures),
+            ListColumn::Fits => match row.status.glance() {
+                Some(summary) => writer.right(&fits(summary), figures),
                 None => writer.right("…", theme.ink(Hue::Dim)),
             },
         };
@@ -124,8 +124,8 @@ fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
 }
 
 /// The largest context with every layer on GPUs, or in brackets the largest with layers in RAM.
-fn fits(glance: &FitSummary) -> String {
-    match (glance.context_on_gpu, glance.context_fits) {
+fn fits(summary: &FitSummary) -> String {
+    match (summary.context_on_gpu, summary.context_fits) {
         (Some(tokens), _) => short(tokens),
         (None, Some(tokens)) => format!("({})", short(tokens)),
         (None, None) => "–".to_owned(),

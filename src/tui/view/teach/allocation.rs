@@ -55,13 +55,13 @@ pub fn draw(app: &App, cursor: Cursor, content: &AllocationPage, area: Rect, buf
 /// Draws each device and its buffer size, scrolled to the selected one if not all fit.
 fn devices(app: &App, cursor: Cursor, walk: &AllocationWalk, row: Rect, buffer: &mut Buffer) {
     let count = walk.timelines.len();
-    let lesson = |timeline: &Timeline| format!("{} {}", timeline.id, timeline.reserved);
-    let all: u16 = walk.timelines.iter().map(|timeline| width(&lesson(timeline)) + 4).sum();
+    let label = |timeline: &Timeline| format!("{} {}", timeline.id, timeline.reserved);
+    let all: u16 = walk.timelines.iter().map(|timeline| width(&label(timeline)) + 4).sum();
     let from = if all <= row.width { 0 } else { cursor.device.min(count.saturating_sub(1)).saturating_sub(1) };
     let mut writer = RowWriter::new(buffer, row, 0);
     for (at, timeline) in walk.timelines.iter().enumerate().skip(from) {
         let chosen = at == cursor.device.min(count.saturating_sub(1));
         let ink = if chosen { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
-        writer.put(if chosen { " ▸ " } else { "   " }, ink).put(&lesson(timeline), ink).skip(1);
+        writer.put(if chosen { " ▸ " } else { "   " }, ink).put(&label(timeline), ink).skip(1);
     }
 }

@@ -42,8 +42,8 @@ pub fn draw(app: &App, cursor: &Cursor, content: &FormulasPage, area: Rect, buff
     if let Some(line) = lines.get(at) {
         written(line.node, content.whole.bytes(), places.written, app.theme, buffer);
     }
-    if let Some((contest, along)) = cursor.contest(content).filter(|_| places.contest.height > 2) {
-        crossover::draw(contest, along, places.contest, app.theme, buffer);
+    if let Some((crossover, along)) = cursor.crossover(content).filter(|_| places.crossover.height > 2) {
+        crossover::draw(crossover, along, places.crossover, app.theme, buffer);
     }
     if places.legend.height > 2 {
         legend::draw(content, places.legend, app.theme, buffer);

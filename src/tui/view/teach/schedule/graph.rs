@@ -62,8 +62,8 @@ fn nodes(
     buffer: &mut Buffer,
 ) {
     let theme = app.theme;
-    let side_panel = format!("{} operations · Enter closes it", block.nodes.len());
-    panel::frame(buffer, frame, &block.name(), &side_panel, true, theme);
+    let right_title = format!("{} operations · Enter closes it", block.nodes.len());
+    panel::frame(buffer, frame, &block.name(), &right_title, true, theme);
     let inner = inside(frame);
     let roomy = inner.width >= 72;
     for (row, place) in (0..inner.height).zip(block.nodes.clone().skip(first)) {

@@ -19,9 +19,9 @@ use crate::units::{Bytes, Tokens};
 pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, step: &ScheduleStep, frame: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let split = step.pass == Some(Pass::Split);
-    let side_panel = if split { String::new() } else { format!("{} changed", Tokens(step.changed as u64)) };
+    let right_title = if split { String::new() } else { format!("{} changed", Tokens(step.changed as u64)) };
     let title = if split { "Copies between devices" } else { "After this step" };
-    let inner = panel::frame(buffer, frame, title, &side_panel, false, theme);
+    let inner = panel::frame(buffer, frame, title, &right_title, false, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let mut lines = Lines { app, content, room: inner.width, written: Vec::new() };
     if split {
