@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use ratatui::crossterm::event::{Event, read};
 
 use action::Action;
-use app::{App, InitialState, Known, LiveMemory};
+use app::{App, Detection, InitialState, LiveMemory};
 use device_monitor::DeviceMonitor;
 use effect::{Effect, Runner};
 use terminal::TerminalGuard;
@@ -44,36 +44,36 @@ const FRAME: Duration = Duration::from_micros(16_667);
 
 /// What the planner opens on.
 pub struct PlannerStart {
-    /// Who decides.
+    /// The engine that plans.
     pub engine: EngineId,
-    /// The knobs.
+    /// Its settings.
     pub settings: Settings,
-    /// The model, with what comes with it.
+    /// The model with its adapters, projector and tag parameters.
     pub package: Package,
-    /// What a person called it; none for the built-in one: then it is said which keys to try.
+    /// The reference as the user typed it; none for the built-in example, for which a hint about the keys is shown.
     pub reference: Option<String>,
-    /// Where the programs that run the model find it, where that is known.
+    /// Where the programs that run the model find it, if known.
     pub found: Option<ModelLocation>,
-    /// The knobs that what comes with a model leaves alone.
+    /// Knobs set by the user, which the model's tag must not override.
     pub held: ExplicitKnobs,
-    /// The machine, as far as it is known at once.
+    /// The machine, as far as it is known at the start.
     pub machine: Machine,
-    /// What finds out the rest, on a thread of its own, and follows it; none when the machine is as described.
+    /// Detects the devices and follows their free memory on a thread; none if the machine is fully described.
     pub monitor: Option<DeviceMonitor>,
     /// Colours and characters.
     pub look: Appearance,
 }
 
-/// Opens the planner and returns when it is left. The terminal is given back on every way out: at the end, on an
-/// error, on a panic, and on SIGTERM, SIGINT and SIGHUP.
+/// Runs the planner until the user leaves it. The terminal is restored on every way out: at the end, on an error, on a
+/// panic, and on SIGTERM, SIGINT and SIGHUP.
 ///
 /// # Errors
-/// When the terminal cannot be taken or is gone.
+/// If the terminal cannot be set up or is lost.
 pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     let size = TerminalGuard::size()?;
-    let (send, news) = channel();
-    let mut runner = Runner::new(Arc::new(services::LocalServices), tell(&send));
-    let known = if start.monitor.is_some() { Known::Asking } else { Known::All };
+    let (send, events) = channel();
+    let mut runner = Runner::new(Arc::new(services::LocalServices), forward_actions(&send));
+    let detection = if start.monitor.is_some() { Detection::Running } else { Detection::Done };
     let live = if start.monitor.as_ref().is_some_and(|monitor| monitor.every.is_some()) {
         LiveMemory::On
     } else {
@@ -85,17 +85,17 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
         settings: start.settings,
         model: None,
         machine: start.machine,
-        known,
+        detection,
         live,
         held: start.held,
         theme: Theme::new(start.look),
         size,
     });
-    let lasting = start.package.reference.clone();
+    let canonical = start.package.reference.clone();
     app.open(start.package, start.found);
-    app.turn_to_quantisation(quant);
+    app.set_quantisation(quant);
     match start.reference {
-        Some(reference) => runner.start(Effect::AddRecent(lasting.unwrap_or(reference))),
+        Some(reference) => runner.start(Effect::AddRecent(canonical.unwrap_or(reference))),
         None => app.show_welcome(),
     }
     if let Some(monitor) = start.monitor {
@@ -104,46 +104,46 @@ pub fn run(start: PlannerStart) -> io::Result<ExitReason> {
     watch_signals(&send)?;
     let mut screen = TerminalGuard::take()?;
     watch_input(send);
-    run_loop(&mut app, &mut screen, &runner, &news)
+    run_loop(&mut app, &mut screen, &runner, &events)
 }
 
-/// What wakes the loop.
+/// Events that wake the loop.
 enum LoopEvent {
-    /// The terminal says something.
+    /// Input from the terminal.
     Terminal(Event),
-    /// An effect or a signal answers.
+    /// The result of an effect, or a signal.
     Action(Action),
 }
 
-/// The loop: everything that waits is taken, then there is one plan and one drawing.
+/// The event loop: applies all pending events, then plans and draws once.
 fn run_loop(
     app: &mut App,
     screen: &mut TerminalGuard,
     runner: &Runner,
-    news: &Receiver<LoopEvent>,
+    events: &Receiver<LoopEvent>,
 ) -> io::Result<ExitReason> {
     loop {
         app.refresh().into_iter().for_each(|effect| runner.start(effect));
         screen.draw(app)?;
-        fail_on_request();
+        panic_if_requested();
         let drawn = Instant::now();
-        // much of what comes means nothing, a moving mouse above all: that is no reason to draw
-        while !collect_events(app, screen, runner, news, drawn)? {}
+        // ignored events, mouse moves above all, need no redraw
+        while !collect_events(app, screen, runner, events, drawn)? {}
         if let Some(leave) = app.leave {
             return Ok(leave);
         }
     }
 }
 
-/// Waits for news and takes all there is until the next drawing is due. Whether anything had a meaning.
+/// Waits for an event and applies all that arrive until the next drawing is due. Returns whether any had an effect.
 fn collect_events(
     app: &mut App,
     screen: &mut TerminalGuard,
     runner: &Runner,
-    news: &Receiver<LoopEvent>,
+    events: &Receiver<LoopEvent>,
     drawn: Instant,
 ) -> io::Result<bool> {
-    let Ok(first) = news.recv() else {
+    let Ok(first) = events.recv() else {
         app.leave = Some(ExitReason::InputClosed);
         return Ok(true);
     };
@@ -168,28 +168,28 @@ fn collect_events(
         if app.leave.is_some() {
             return Ok(true);
         }
-        next = news.recv_timeout(FRAME.saturating_sub(drawn.elapsed())).ok();
+        next = events.recv_timeout(FRAME.saturating_sub(drawn.elapsed())).ok();
     }
     Ok(meant)
 }
 
-/// Passes actions on into the loop's one stream of news.
-fn tell(news: &Sender<LoopEvent>) -> Sender<Action> {
+/// A sender whose actions are forwarded as events of the loop.
+fn forward_actions(events: &Sender<LoopEvent>) -> Sender<Action> {
     let (send, actions) = channel();
-    let news = news.clone();
-    thread::spawn(move || actions.into_iter().try_for_each(|action| news.send(LoopEvent::Action(action))));
+    let events = events.clone();
+    thread::spawn(move || actions.into_iter().try_for_each(|action| events.send(LoopEvent::Action(action))));
     send
 }
 
-fn watch_input(news: Sender<LoopEvent>) {
+fn watch_input(events: Sender<LoopEvent>) {
     thread::spawn(move || {
         loop {
             let Ok(event) = read() else {
-                // the loop is gone already, or learns from this that the terminal is
-                drop(news.send(LoopEvent::Action(Action::Leave(ExitReason::InputClosed))));
+                // fails if the loop has ended; otherwise it learns that the terminal is gone
+                drop(events.send(LoopEvent::Action(Action::Leave(ExitReason::InputClosed))));
                 return;
             };
-            if news.send(LoopEvent::Terminal(event)).is_err() {
+            if events.send(LoopEvent::Terminal(event)).is_err() {
                 return;
             }
         }
@@ -197,13 +197,13 @@ fn watch_input(news: Sender<LoopEvent>) {
 }
 
 #[cfg(unix)]
-fn watch_signals(news: &Sender<LoopEvent>) -> io::Result<()> {
+fn watch_signals(events: &Sender<LoopEvent>) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    let news = news.clone();
+    let events = events.clone();
     thread::spawn(move || {
         for signal in signals.forever() {
-            if news.send(LoopEvent::Action(Action::Leave(ExitReason::Signal(signal)))).is_err() {
+            if events.send(LoopEvent::Action(Action::Leave(ExitReason::Signal(signal)))).is_err() {
                 return;
             }
         }
@@ -212,13 +212,13 @@ fn watch_signals(news: &Sender<LoopEvent>) -> io::Result<()> {
 }
 
 #[cfg(not(unix))]
-#[allow(clippy::unnecessary_wraps, reason = "the same door on every system")]
+#[allow(clippy::unnecessary_wraps, reason = "same signature on every system")]
 fn watch_signals(_: &Sender<LoopEvent>) -> io::Result<()> {
     Ok(())
 }
 
-/// Panics when a debug build is asked to, so that the tests can see the terminal given back.
-fn fail_on_request() {
+/// Panics if a debug build is asked to, for the test that the terminal is restored.
+fn panic_if_requested() {
     #[cfg(debug_assertions)]
     assert!(std::env::var_os("PLIMSOLL_TEST_PANIC").is_none(), "asked to panic by PLIMSOLL_TEST_PANIC");
 }

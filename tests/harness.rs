@@ -14,7 +14,7 @@ use plimsoll::model::Model;
 use plimsoll::settings::Settings;
 use plimsoll::source::{ExplicitKnobs, no_progress};
 use plimsoll::tui::action::{Action, Gesture};
-use plimsoll::tui::app::{App, InitialState, Known, LiveMemory};
+use plimsoll::tui::app::{App, Detection, InitialState, LiveMemory};
 use plimsoll::tui::effect::{Effect, Services, SurveyJob};
 use plimsoll::tui::event;
 use plimsoll::tui::query::{Query, Worker};
@@ -86,7 +86,7 @@ impl Harness {
                 settings,
                 model: model.map(Into::into),
                 machine,
-                known: Known::All,
+                detection: Detection::Done,
                 live: LiveMemory::Off,
                 held: ExplicitKnobs::default(),
                 theme: Theme::new(look),
@@ -104,7 +104,7 @@ impl Harness {
                 settings,
                 model: Some(model.into()),
                 machine,
-                known: Known::All,
+                detection: Detection::Done,
                 live: LiveMemory::Off,
                 held: ExplicitKnobs::default(),
                 theme: Theme::new(Appearance::BEST),
@@ -243,7 +243,7 @@ impl Harness {
                 }
                 Effect::Survey(_) if self.no_surveys => None,
                 Effect::Survey(survey) => {
-                    let SurveyJob { id, items, question } = *survey;
+                    let SurveyJob { id, items, request: question } = *survey;
                     let heard = Mutex::new(Vec::new());
                     self.fakes.survey(&items, &question, &|index, look| {
                         heard.lock().unwrap().push((index, look));
@@ -251,7 +251,7 @@ impl Harness {
                     });
                     for (index, look) in heard.into_inner().unwrap() {
                         let effects =
-                            self.app.update(Action::ModelPlanned { id, item: Arc::clone(&items[index]), look });
+                            self.app.update(Action::ModelPlanned { id, item: Arc::clone(&items[index]), status: look });
                         self.perform(effects);
                     }
                     None
@@ -266,7 +266,7 @@ impl Harness {
                     Some(question.answer())
                 }
                 // thresholds wait until `think`
-                Effect::Ask(query) if query.lane() == Worker::Planner => {
+                Effect::Ask(query) if query.worker() == Worker::Planner => {
                     self.unhurried = Some(query);
                     None
                 }

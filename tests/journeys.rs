@@ -22,7 +22,7 @@ use plimsoll::plan::{Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::tui::action::{Action, Command, ExitReason};
-use plimsoll::tui::app::{Known, Mode};
+use plimsoll::tui::app::{Detection, Mode};
 use plimsoll::tui::effect::Effect;
 use plimsoll::tui::keymap::{KEYS, Scope};
 use plimsoll::tui::regions::Panel;
@@ -255,7 +255,7 @@ fn another_engine_keeps_the_knobs_and_is_undone() {
 #[test]
 fn a_machine_detected_late_fills_in() {
     let mut harness = Harness::new(harness::model("llama3.1-8b"), harness::machine(0, "", 0, 64), (120, 40));
-    harness.app.found_machine.known = Known::Asking;
+    harness.app.found_machine.detection = Detection::Running;
     harness.press("Tab Tab");
     assert!(harness.text().contains("detecting GPUs"), "{}", harness.text());
     harness.act(harness::detected(harness::one_gpu(), &[]));

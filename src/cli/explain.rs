@@ -10,7 +10,7 @@ use super::style::{BarGlyphs, Style};
 use crate::machine::Machine;
 use crate::source::catalogue;
 use crate::teach::{Page, PageContent, Topic, lessons};
-use crate::tui::app::{InitialState, Known, LiveMemory};
+use crate::tui::app::{Detection, InitialState, LiveMemory};
 use crate::tui::theme::{Appearance, Glyphs, Theme, Tone};
 use crate::tui::{picture, printout};
 
@@ -51,7 +51,7 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
         settings,
         model: Some(Arc::clone(&opened.model)),
         machine: Machine::clone(&machine),
-        known: Known::All,
+        detection: Detection::Done,
         live: LiveMemory::Off,
         held,
         theme: Theme::new(look),

@@ -1,4 +1,4 @@
-//! What can happen to the planner: a person's wishes, and news from the world.
+//! Actions: user input and the results of effects.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::library::{Item, ModelStatus};
 use crate::source::{self, Package};
 use crate::teach::PageContent;
 
-/// What a key stands for; see [`super::keymap`].
+/// What a key does; see [`super::keymap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Command {
@@ -84,7 +84,7 @@ pub enum Command {
     Quit,
 }
 
-/// What the mouse does.
+/// A mouse event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Gesture {
@@ -95,7 +95,7 @@ pub enum Gesture {
     WheelDown,
 }
 
-/// Everything that [`super::app::App::update`] understands.
+/// Everything that [`super::app::App::update`] handles.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// A key of the key table.
@@ -106,107 +106,107 @@ pub enum Action {
     Paste(String),
     /// The mouse, at a column and a row.
     Mouse(Gesture, u16, u16),
-    /// The screen has so many columns and rows now.
+    /// The screen was resized to these columns and rows.
     Resize(u16, u16),
-    /// The machine in front of us is known.
+    /// Detection of the local machine has finished.
     Detected(Box<Detected>),
-    /// Free memory is another than it was.
+    /// Free memory has changed.
     MemoryChanged(MemoryUpdate),
-    /// How far a load has come.
+    /// Progress of a load.
     Progress {
-        /// Which load.
+        /// Id of the load.
         id: u64,
-        /// What is read.
+        /// What has been read.
         now: source::Progress,
-        /// Since it began.
+        /// Time since the load began.
         took: Duration,
     },
     /// A load ended.
     Loaded {
-        /// Which load.
+        /// Id of the load.
         id: u64,
-        /// The model, or why there is none, in one sentence.
+        /// The model, or one sentence on why it cannot be loaded.
         result: Result<Package, String>,
     },
-    /// The models that can be chosen without asking a server.
+    /// The models that are known without asking a server.
     ModelsListed(Vec<Arc<Item>>),
-    /// The further models of a running Ollama, or why one that was named does not tell them.
+    /// Further models of a running Ollama, or why a server that the user named does not list them.
     Running(Result<Vec<Arc<Item>>, String>),
-    /// What is known of one of them.
+    /// The status of one model in the list changed.
     ModelPlanned {
-        /// Which question.
+        /// Id of the survey.
         id: u64,
         /// The model.
         item: Arc<Item>,
-        /// The answer.
-        look: ModelStatus,
+        /// Its new status.
+        status: ModelStatus,
     },
     /// The saved machines, or why they cannot be listed.
     MachinesListed(Result<Vec<SavedMachine>, String>),
-    /// What each of several machines makes of the model.
+    /// The plans of several machines for the model.
     MachinesCompared(Vec<MachineResult>),
-    /// A machine was saved, in one sentence, or why not.
+    /// One sentence on where a machine was saved, or why it was not.
     MachineSaved(Result<String, String>),
-    /// What could follow a path that is being typed.
+    /// Completions of a typed path.
     Completed {
         /// What was typed.
         typed: String,
         /// Whole paths, folders with a slash at the end.
         paths: Vec<String>,
     },
-    /// How far the knobs can go.
+    /// The limits of the knobs.
     Limits {
-        /// Which question.
+        /// Id of the request.
         id: u64,
-        /// The answer.
+        /// The limits.
         limits: Box<KnobLimits>,
     },
-    /// A part of the answer to an inquiry.
+    /// A part of the answer to a query.
     QueryAnswered {
-        /// Which inquiry.
+        /// Id of the query.
         id: u64,
         /// The part.
         part: QueryPart,
     },
-    /// A page of the teach screen is worked out.
+    /// A page of the teach screen is ready.
     PageReady {
-        /// Which question.
+        /// Id of the request.
         id: u64,
-        /// The page, or why there is none, in one sentence.
+        /// The page, or one sentence on why there is none.
         result: Result<Arc<PageContent>, String>,
     },
-    /// A moment has passed for what plays by itself.
+    /// The next step of an animation is due.
     Tick {
-        /// Which moment.
+        /// Id of the animation.
         id: u64,
     },
-    /// The marks of change number `id` have been seen long enough.
+    /// Change number `id` is no longer to be marked.
     Fade {
-        /// Which change.
+        /// Id of the change.
         id: u64,
     },
-    /// A form of the plan is written, or why it cannot be, in one sentence.
+    /// An export was produced, or one sentence on why it cannot be.
     Written {
-        /// Which one.
+        /// Id of the export.
         id: u64,
         /// The text.
         text: Result<String, String>,
     },
-    /// Where a form was saved, or why it was not, in one sentence.
+    /// Where an export was saved, or one sentence on why it was not.
     Saved(Result<PathBuf, String>),
-    /// Something in the background failed in a way that was not foreseen.
+    /// A background task panicked or failed unexpectedly.
     TaskPanicked(String),
-    /// The terminal, or the system, wants the program to end.
+    /// The terminal or a signal asks the program to end.
     Leave(ExitReason),
 }
 
 /// Why the planner ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitReason {
-    /// A person quit.
+    /// The user quit.
     Quit,
-    /// A signal of this number asked for it.
+    /// A signal of this number was received.
     Signal(i32),
-    /// The terminal is gone.
+    /// Terminal input was closed.
     InputClosed,
 }

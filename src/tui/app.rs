@@ -1,4 +1,4 @@
-//! What the planner knows and shows. [`App::update`] is its only way forward: pure, without IO, clock or environment.
+//! The planner's state. It changes in [`App::update`] only: pure, without IO, clock or environment.
 
 mod adjust;
 pub mod advice;
@@ -48,7 +48,7 @@ use history::UndoStep;
 pub use knobs::KnobList;
 use library::Library;
 use live::Stale;
-pub use live::{FoundMachine, Known, LiveMemory};
+pub use live::{Detection, FoundMachine, LiveMemory};
 pub use load::{Load, Loading};
 use locations::ModelLocations;
 pub use mode::{Mode, TextEntry, TextOrigin};
@@ -57,21 +57,21 @@ pub use refresh::LimitsState;
 use tag::{Tag, TagDefaults};
 pub use teach::TeachScreen;
 
-/// What was changed last, and how long it stays marked.
+/// The last change, and the plan it is compared with while the differences are marked.
 #[derive(Debug, Default)]
 pub struct RecentChange {
-    /// Counts changes.
+    /// Number of the change.
     pub id: u64,
-    /// The plan before, until the marks fade.
+    /// The plan before it; none once the marks have faded.
     pub before: Option<Box<Plan>>,
 }
 
 /// Which panel has the focus, and where its cursor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Panels {
-    /// The one with the focus.
+    /// The focused panel.
     pub focus: Panel,
-    /// The one shown below the knobs where there is room for one only.
+    /// The panel shown below the knobs on a tabbed screen.
     pub lower: Panel,
     /// The cursor of each.
     pub cursors: Cursors,
@@ -83,24 +83,24 @@ impl Default for Panels {
     }
 }
 
-/// What the planner begins with.
+/// The initial state of the planner.
 #[derive(Debug)]
 pub struct InitialState {
-    /// Who decides.
+    /// The engine that plans.
     pub engine: EngineId,
-    /// The knobs.
+    /// Its settings.
     pub settings: Settings,
-    /// The model, if it is already there.
+    /// The model, if it is already loaded.
     pub model: Option<Arc<PreparedModel>>,
     /// The machine, as far as it is known.
     pub machine: Machine,
-    /// Whether more of it will become known.
-    pub known: Known,
+    /// Whether detection is still running.
+    pub detection: Detection,
     /// Whether its free memory is followed.
     pub live: LiveMemory,
-    /// The knobs that what comes with a model leaves alone.
+    /// Knobs set by the user, which the model's tag must not override.
     pub held: ExplicitKnobs,
-    /// How it looks.
+    /// Colours and characters.
     pub theme: Theme,
     /// Columns and rows of the screen.
     pub size: (u16, u16),
@@ -114,13 +114,13 @@ pub struct App {
     pub settings: Settings,
     /// The model as it was opened.
     pub opened: Option<Arc<PreparedModel>>,
-    /// The same in the quantisation that the knobs ask for.
+    /// The opened model in the quantisation that is set.
     pub model: Option<Arc<PreparedModel>>,
-    /// The machine as it was found or described.
+    /// The machine as it was detected or described.
     pub found_machine: FoundMachine,
-    /// What is changed of it.
+    /// The user's changes to it.
     pub what_if: WhatIf,
-    /// The machine that is planned for: both together.
+    /// The machine that is planned for: both combined.
     pub machine: Arc<Machine>,
     pub theme: Theme,
     pub regions: Regions,
@@ -131,7 +131,7 @@ pub struct App {
 
     /// The newest plan that the engine made.
     pub plan: Option<Box<Plan>>,
-    /// Why the engine makes none of the present settings.
+    /// Why the engine cannot plan with the present settings.
     pub refused: Option<EngineError>,
     pub bounds: Bounds,
     pub limits: LimitsState,
@@ -140,34 +140,34 @@ pub struct App {
     pub loading: Loading,
     /// The models to choose from.
     pub library: Library,
-    /// Plans that are kept for a comparison, in the order in which they were pinned.
+    /// Plans pinned for comparison, in the order of pinning.
     pub pins: Vec<Pin>,
-    /// Something to say in the footer until the next key.
+    /// A message in the footer until the next key press.
     pub notice: Option<String>,
-    /// The planner is to end.
+    /// Set when the planner is to end.
     pub leave: Option<ExitReason>,
 
     tag: Tag,
     query_id: u64,
-    writing_id: u64,
+    export_id: u64,
     locations: ModelLocations,
-    lesson_id: u64,
+    teach_id: u64,
     stale: Stale,
-    past: Vec<UndoStep>,
-    made: quant::QuantisedModels,
+    undo_steps: Vec<UndoStep>,
+    quantised: quant::QuantisedModels,
     tick_id: u64,
 }
 
 impl App {
-    /// The planner at its start; the first [`App::refresh`] makes the first plan.
+    /// The initial state; the first [`App::refresh`] makes the first plan.
     pub fn new(start: InitialState) -> Self {
         let (columns, rows) = start.size;
-        let scene = KnobContext {
+        let context = KnobContext {
             model: start.model.as_deref().map(|model| &**model),
             machine: &start.machine,
             raw: start.settings.raw,
         };
-        let knobs = start.engine.facts().knobs(&scene);
+        let knobs = start.engine.facts().knobs(&context);
         let here = Arc::new(start.machine);
         Self {
             engine: start.engine,
@@ -177,7 +177,7 @@ impl App {
             machine: Arc::clone(&here),
             found_machine: FoundMachine {
                 machine: here,
-                known: start.known,
+                detection: start.detection,
                 live: start.live,
                 detected: None,
                 reports: Vec::new(),
@@ -201,48 +201,43 @@ impl App {
             leave: None,
             tag: Tag { held: start.held, tag_defaults: TagDefaults::default() },
             query_id: 0,
-            writing_id: 0,
+            export_id: 0,
             locations: ModelLocations::default(),
-            lesson_id: 0,
-            stale: Stale::ByHand,
-            past: Vec::new(),
-            made: quant::QuantisedModels::default(),
+            teach_id: 0,
+            stale: Stale::User,
+            undo_steps: Vec::new(),
+            quantised: quant::QuantisedModels::default(),
             tick_id: 0,
         }
     }
 
-    /// A digit typed now begins a value.
-    pub fn takes_numbers(&self) -> bool {
+    /// Typing a digit starts the input of a value.
+    pub fn accepts_numbers(&self) -> bool {
         self.panels.focus == Panel::Knobs && self.knobs.focus.choices().is_none()
     }
 
-    /// The engine was not asked about the present settings yet.
-    pub fn is_stale(&self) -> bool {
-        self.stale != Stale::No
-    }
-
-    /// The plan whose values are marked where they differ from now.
+    /// The plan before the last change, while differences from it are marked.
     pub fn before(&self) -> Option<&Plan> {
         self.change.before.as_deref()
     }
 
-    /// What the person chose for `knob`, or else what is in effect.
+    /// The value the user chose for `knob`, or else the one in effect.
     pub fn value(&self, knob: Knob) -> u64 {
         let chosen = knob.chosen(&self.settings, &self.bounds);
         chosen.unwrap_or_else(|| self.in_effect(knob).unwrap_or_else(|| knob.stops(&self.bounds).first()))
     }
 
-    /// What the engine makes of `knob`.
+    /// The value of `knob` in effect, by the engine's rules.
     pub fn in_effect(&self, knob: Knob) -> Option<u64> {
         self.plan.as_ref().map(|plan| knob.in_effect(plan))
     }
 
-    /// The most that `knob` can be with every layer on GPUs.
+    /// The largest value of `knob` with every layer on GPUs.
     pub fn limit(&self, knob: Knob) -> Option<u64> {
         self.limits.found.as_ref().and_then(|limits| limits.of(knob))
     }
 
-    /// The panel that is shown below the knobs on a screen with room for one.
+    /// Whether `panel` is shown: on a tabbed screen only the knobs and one other panel are.
     pub fn visible(&self, panel: Panel) -> bool {
         match self.regions.shape {
             ScreenLayout::TooSmall => false,
@@ -251,7 +246,7 @@ impl App {
         }
     }
 
-    /// Says which keys to try first, until one is pressed.
+    /// Shows a hint about the first keys, until one is pressed.
     pub fn show_welcome(&mut self) {
         let text = match self.regions.shape {
             ScreenLayout::Columns => "Welcome. ← → change the context, Tab next panel, b models, ? all keys.",
@@ -260,16 +255,16 @@ impl App {
         self.notice = Some(text.to_owned());
     }
 
-    fn turn_to(&mut self, panel: Panel) {
+    fn focus_panel(&mut self, panel: Panel) {
         self.panels.focus = panel;
         if panel != Panel::Knobs {
             self.panels.lower = panel;
         }
     }
 
-    /// For when more than a knob changed: what was known of the knobs' limits means nothing any more.
+    /// Plans again and drops the known limits and cliffs, for changes beyond one knob.
     fn replan_from_scratch(&mut self) {
-        (self.stale, self.limits.found) = (Stale::ByHand, None);
+        (self.stale, self.limits.found) = (Stale::User, None);
         if let Mode::Browse(browse) = &mut self.mode {
             browse.touch();
         }

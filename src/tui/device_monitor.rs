@@ -1,4 +1,4 @@
-//! Looks for the devices of the machine in front of us and follows how much of them is free, on a thread of its own.
+//! Detects the devices of the local machine and follows their free memory, on a thread.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -10,34 +10,35 @@ use crate::hardware::watch::{MemoryUpdate, MemoryWatch, WatchEvent};
 use crate::hardware::{DetectOptions, Detected};
 use crate::machine::spec::MachineSpec;
 
-/// What is to be found out, and how often.
+/// What to detect, and how often to poll.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceMonitor {
     /// Where to look.
     pub search: DetectOptions,
-    /// How often free memory is asked for after that; none for never.
+    /// Interval between polls of free memory; none for no polling.
     pub every: Option<Duration>,
-    /// What a person said of the machine stays as it was said.
+    /// The parts of the machine that the user described; detection leaves them as they are.
     pub described: MachineSpec,
 }
 
 impl DeviceMonitor {
-    /// Begins, and sends what is found, and then what moves, until the watch that it returns is dropped.
+    /// Starts the thread. It sends the detected machine, then changes of free memory, until the returned watch is
+    /// dropped.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot start a thread.
     pub fn start(self, answers: Sender<Action>) -> io::Result<MemoryWatch> {
         let Self { search, every, described } = self;
-        let post = EventSender(answers);
-        MemoryWatch::start(search, every.unwrap_or_default(), move |news| {
-            let heard = post.0.send(action(news, &described)).is_ok();
-            heard && every.is_some()
+        let sender = EventSender(answers);
+        MemoryWatch::start(search, every.unwrap_or_default(), move |event| {
+            let sent = sender.0.send(action(event, &described)).is_ok();
+            sent && every.is_some()
         })
     }
 }
 
-fn action(news: WatchEvent, described: &MachineSpec) -> Action {
-    match news {
+fn action(event: WatchEvent, described: &MachineSpec) -> Action {
+    match event {
         WatchEvent::Found(found) => {
             let machine = described.complete(found.machine.clone());
             Action::Detected(Box::new(Detected { machine, ..found }))
@@ -48,14 +49,14 @@ fn action(news: WatchEvent, described: &MachineSpec) -> Action {
     }
 }
 
-/// Where the news go. A watch that panics says so with its last word.
+/// Sends the thread's actions; reports a panic of the thread on drop.
 struct EventSender(Sender<Action>);
 
 impl Drop for EventSender {
     fn drop(&mut self) {
         if thread::panicking() {
             let what = "Device monitoring failed; free memory is no longer updated. Please report it.".to_owned();
-            // the planner may be gone already
+            // fails if the planner has ended
             drop(self.0.send(Action::TaskPanicked(what)));
         }
     }
@@ -69,8 +70,8 @@ mod tests {
     use std::sync::mpsc::channel;
 
     #[test]
-    fn what_was_described_stays_when_the_rest_arrives() {
-        let (send, news) = channel();
+    fn described_parts_survive_detection() {
+        let (send, event) = channel();
         let described = MachineSpec::read(&[], Some("64GiB")).unwrap();
         let search = DetectOptions {
             nvml: Some("/nowhere/nvml.so".into()),
@@ -78,12 +79,12 @@ mod tests {
             ..DetectOptions::here()
         };
         let watch = DeviceMonitor { search, every: None, described }.start(send).unwrap();
-        let Action::Detected(found) = news.recv().unwrap() else { panic!("what was found comes first") };
+        let Action::Detected(found) = event.recv().unwrap() else { panic!("what was found comes first") };
         assert_eq!((found.machine.gpus.len(), found.machine.ram.total), (0, Bytes::gib(64)));
         assert_eq!(found.machine.origin, Origin::Described);
         assert!(found.tried.iter().any(|tried| tried.collector == "nvml"));
-        // looked once: nothing follows, and the thread is gone
-        assert!(news.recv().is_err());
+        // without polling nothing follows, and the thread ends
+        assert!(event.recv().is_err());
         watch.join();
     }
 }

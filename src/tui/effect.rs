@@ -1,4 +1,4 @@
-//! What the planner wants of the world, as data; [`Runner`] does it on threads.
+//! Effects of the planner as data; [`Runner`] runs them on threads.
 
 mod request;
 mod runner;
@@ -16,43 +16,43 @@ pub use request::{ExportJob, LimitsRequest, MachinesRequest, SurveyJob, TeachReq
 pub use runner::Runner;
 pub use services::Services;
 
-/// A wish.
+/// An effect.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Read a model; the answer is [`Action::Loaded`].
     Load {
-        /// Goes into the answer: an older one is of no interest.
+        /// Returned with the answer; answers to older requests are ignored.
         id: u64,
-        /// A path, a name, an address: see [`crate::source::load`].
+        /// A path, name or address: see [`crate::source::load`].
         reference: String,
     },
-    /// Stop whatever is being read.
+    /// Stop loading.
     CancelLoad,
-    /// Keep a reference among those that were opened lately.
+    /// Add a reference to the recent models.
     AddRecent(String),
-    /// List the models that there are; the answers are [`Action::ModelsListed`], then [`Action::Running`].
+    /// List the models; the answers are [`Action::ModelsListed`], then [`Action::Running`].
     ListModels,
-    /// Look at models, the first of them first; the answers are [`Action::ModelPlanned`]. An older wish is dropped.
+    /// Plan models in this order; the answers are [`Action::ModelPlanned`]. The newest survey replaces older ones.
     Survey(Box<SurveyJob>),
-    /// Look what could follow a path; the answer is [`Action::Completed`].
+    /// Complete a path; the answer is [`Action::Completed`].
     Complete {
         /// What was typed.
         typed: String,
     },
-    /// Find how far the knobs can go; the answer is [`Action::Limits`].
+    /// Find the limits of the knobs; the answer is [`Action::Limits`].
     Limits(Box<LimitsRequest>),
-    /// Answer a question in parts, each an [`Action::QueryAnswered`]; within a lane the newest one wins.
+    /// Answer a query in parts, each an [`Action::QueryAnswered`]; the newest query of a worker replaces older ones.
     Ask(Box<Query>),
-    /// Work out a page of the teach screen; the answer is [`Action::PageReady`].
+    /// Compute a page of the teach screen; the answer is [`Action::PageReady`].
     Teach(Box<TeachRequest>),
-    /// Send [`Action::Tick`] after a moment, for what plays by itself.
+    /// Send [`Action::Tick`] after a delay, for animations.
     Tick {
-        /// Goes into the answer.
+        /// Returned with the answer.
         id: u64,
     },
-    /// Send [`Action::Fade`] after a moment.
+    /// Send [`Action::Fade`] once no newer change has come for a while.
     Fade {
-        /// Goes into the answer.
+        /// Returned with the answer.
         id: u64,
     },
     /// List the saved machines; the answer is [`Action::MachinesListed`].
@@ -61,24 +61,24 @@ pub enum Effect {
     CompareMachines(Box<MachinesRequest>),
     /// Save a machine; the answer is [`Action::MachineSaved`].
     SaveMachine {
-        /// Under this name.
+        /// Its name.
         name: String,
-        /// This one.
+        /// The machine.
         machine: Arc<Machine>,
     },
-    /// Hold free memory still, or follow it again.
+    /// Freeze live memory, or resume it.
     Freeze(bool),
-    /// Write the plan in a form to be taken away; the answer is [`Action::Written`].
+    /// Export the plan; the answer is [`Action::Written`].
     Write(Box<ExportJob>),
-    /// Write a text to a file that is not there yet; the answer is [`Action::Saved`].
+    /// Write a text to a new file; the answer is [`Action::Saved`].
     Save {
-        /// Where, as a person typed it.
+        /// The path as the user typed it.
         path: String,
-        /// What is in it.
+        /// The text.
         text: String,
     },
-    /// Put a text on the clipboard of whoever sits at the terminal.
+    /// Copy a text to the terminal's clipboard (OSC 52).
     Copy(String),
-    /// Stop, as Ctrl-Z does, until the shell continues the program.
+    /// Suspend, as Ctrl-Z does, until the shell resumes the program.
     Suspend,
 }

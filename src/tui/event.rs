@@ -1,4 +1,4 @@
-//! What comes from the terminal, and what it means where the person is.
+//! Terminal events, and the actions they mean in the present mode.
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEventKind};
 
@@ -6,7 +6,7 @@ use super::action::{Action, Gesture};
 use super::app::{App, Mode};
 use super::keymap;
 
-/// The meaning of a terminal's `event` for `app`; most mean nothing.
+/// The action of a terminal's `event`; most events have none.
 pub fn action(event: &Event, app: &App) -> Option<Action> {
     match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => from_key(*key, app),
@@ -36,8 +36,8 @@ fn from_key(key: KeyEvent, app: &App) -> Option<Action> {
     match app.mode {
         Mode::Entry(_) | Mode::Browse(_) => Some(Action::Type(key)),
         Mode::Export(ref page) if page.naming.is_some() => Some(Action::Type(key)),
-        Mode::Machine(ref bench) if bench.takes_text() => Some(Action::Type(key)),
-        Mode::Plan if app.takes_numbers() && starts_a_number => Some(Action::Type(key)),
+        Mode::Machine(ref screen) if screen.accepts_text() => Some(Action::Type(key)),
+        Mode::Plan if app.accepts_numbers() && starts_a_number => Some(Action::Type(key)),
         _ => None,
     }
 }

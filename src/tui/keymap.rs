@@ -1,4 +1,4 @@
-//! The one key table. Dispatch, the footer, the help screen and the README read it.
+//! The key table, read by dispatch, the footer, the help screen and the README.
 
 mod key;
 mod scope;
@@ -15,53 +15,53 @@ pub use table::KEYS;
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
-    /// Any of these.
+    /// The alternative keys.
     pub keys: &'static [Key],
-    /// What it stands for.
+    /// The command.
     pub command: Command,
-    /// Where.
+    /// Where the keys are active.
     pub scope: Scope,
-    /// What it does, in a few words.
+    /// Short description.
     pub description: &'static str,
-    /// Its place in the footer, for keys that matter much.
+    /// The entry in the footer, for important keys.
     pub footer: Option<Hint>,
 }
 
-/// A word in the footer; neighbours with one word share a place.
+/// An entry of the footer; neighbours with the same word share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// What is written beside the key.
+    /// The word next to the key.
     pub word: &'static str,
-    /// The lower, the longer it stays where there is little room.
+    /// Entries of higher rank are dropped first in narrow footers.
     pub rank: u8,
 }
 
 impl Binding {
-    /// All its keys as they are written on the screen.
+    /// All its keys as shown on the screen.
     pub fn names(&self) -> String {
         self.keys.iter().map(|key| key.name()).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The meaning of `event` where `scopes` hold, the first of them first.
+/// The command of `event` where `scopes` are active; earlier scopes take precedence.
 pub fn command(event: KeyEvent, scopes: &[Scope]) -> Option<Command> {
     let wanted = Key::of(event);
     let mut here = scopes.iter().flat_map(|scope| scope.bindings());
     here.find(|binding| binding.keys.contains(&wanted)).map(|binding| binding.command)
 }
 
-/// The name of the first key that stands for `command` where `scopes` hold.
+/// The name of the first key for `command` where `scopes` are active.
 pub fn key_for(command: Command, scopes: &[Scope]) -> Option<String> {
     let mut here = scopes.iter().flat_map(|scope| scope.bindings());
     here.find(|binding| binding.command == command).and_then(|binding| binding.keys.first()).map(|key| key.name())
 }
 
-/// The footer where `scopes` hold: keys and what they do, in the order of the table; those commands that `mean` something.
+/// The footer where `scopes` are active: keys and words in the order of the table, for commands that `mean` something.
 pub fn footer(scopes: &[Scope], mean: impl Fn(Command) -> bool) -> Vec<(String, Hint)> {
     let mut words: Vec<(String, Hint)> = Vec::new();
     let here: Vec<&Binding> = scopes.iter().flat_map(|scope| scope.bindings()).collect();
     for (at, binding) in here.iter().enumerate().filter(|(_, binding)| mean(binding.command)) {
-        // a nearer scope gives its key another meaning
+        // skip keys that an earlier scope gives another command
         let nearer = here.iter().take(at).filter(|other| other.scope != binding.scope);
         if nearer.flat_map(|other| other.keys).any(|key| binding.keys.first() == Some(key)) {
             continue;
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_named_where_it_means_something() {
+    fn keys_are_named_in_active_scopes_only() {
         assert_eq!(key_for(Command::Notes, &[Scope::Knobs, Scope::Plan]).as_deref(), Some("n"));
         assert_eq!(key_for(Command::Notes, &[Scope::Machine, Scope::Everywhere]), None);
     }

@@ -1,5 +1,5 @@
-//! A drawn buffer as an SVG picture: a window with rounded corners, text on a grid, and blocks and lines as shapes, so
-//! that they join without gaps whatever font a viewer has.
+//! A drawn buffer as an SVG picture of a terminal window. Blocks and lines are drawn as shapes, so that they join
+//! without gaps in any font.
 
 mod lines;
 
@@ -11,19 +11,19 @@ use ratatui::style::{Color, Modifier};
 use super::theme::palette::indexed_rgb;
 use super::theme::{Hue, Tone};
 
-/// Width and height of a cell, and the size of its letters, in pixels.
+/// Width and height of a cell, and the font size, in pixels.
 const CELL: (f64, f64) = (8.4, 18.0);
 const LETTERS: f64 = 14.0;
-/// Space around the text, and the height of the window's bar.
+/// Space around the text, and the height of the window's title bar.
 const MARGIN: f64 = 14.0;
 const BAR: f64 = 30.0;
 const FONTS: &str = "'JetBrains Mono','DejaVu Sans Mono',Menlo,Consolas,'Liberation Mono',monospace";
 
-/// The picture of `buffer` on paper of `tone`, with `title` on the window's bar.
+/// The picture of `buffer` on a background of `tone`, with `title` in the window's title bar.
 pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
     let (columns, rows) = (f64::from(buffer.area.width), f64::from(buffer.area.height));
     let (width, height) = (columns * CELL.0 + 2.0 * MARGIN, rows * CELL.1 + BAR + MARGIN);
-    let paper = PictureColours::of(tone);
+    let colours = PictureColours::of(tone);
     let mut out = String::new();
     let view = format!("{} {}", number(width), number(height));
     // writing to a String cannot fail
@@ -35,8 +35,8 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
         escaped(title),
         number(width - 1.0),
         number(height - 1.0),
-        paper.ground,
-        paper.edge,
+        colours.background,
+        colours.edge,
     );
     for (at, colour) in ["#ff5f57", "#febc2e", "#28c840"].into_iter().enumerate() {
         let _ = writeln!(out, "<circle cx=\"{}\" cy=\"15.5\" r=\"5\" fill=\"{colour}\"/>", 20 + 18 * at);
@@ -45,16 +45,16 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
         out,
         "<text x=\"{}\" y=\"20\" text-anchor=\"middle\" font-size=\"12\" fill=\"{}\">{}</text>",
         number(width / 2.0),
-        paper.quiet,
+        colours.quiet,
         escaped(title)
     );
     for y in buffer.area.top()..buffer.area.bottom() {
         let cells: Vec<PaintedCell> = (buffer.area.left()..buffer.area.right())
             .filter_map(|x| buffer.cell((x, y)))
-            .map(|c| paper.painted(c))
+            .map(|c| colours.painted(c))
             .collect();
         let top = BAR + f64::from(y - buffer.area.top()) * CELL.1;
-        grounds(&mut out, &cells, top, &paper);
+        backgrounds(&mut out, &cells, top, &colours);
         lines::draw(&mut out, &cells, top);
         words(&mut out, &cells, top);
     }
@@ -62,16 +62,16 @@ pub fn svg(buffer: &Buffer, tone: Tone, title: &str) -> String {
     out
 }
 
-/// One cell with its colours as they are seen.
+/// A cell with its effective colours.
 struct PaintedCell<'a> {
     symbol: &'a str,
     ink: String,
-    ground: String,
+    background: String,
     bold: bool,
 }
 
 struct PictureColours {
-    ground: String,
+    background: String,
     ink: String,
     quiet: String,
     edge: String,
@@ -81,16 +81,23 @@ struct PictureColours {
 impl PictureColours {
     fn of(tone: Tone) -> Self {
         let hue = |hue: Hue| hex(hue.rgb(tone));
-        let ground = if tone == Tone::Light { "#fbfcfd" } else { "#11161d" };
-        Self { ground: ground.to_owned(), ink: hue(Hue::Text), quiet: hue(Hue::Dim), edge: hue(Hue::Border), tone }
+        let background = if tone == Tone::Light { "#fbfcfd" } else { "#11161d" };
+        Self {
+            background: background.to_owned(),
+            ink: hue(Hue::Text),
+            quiet: hue(Hue::Dim),
+            edge: hue(Hue::Border),
+            tone,
+        }
     }
 
     fn painted<'a>(&self, cell: &'a Cell) -> PaintedCell<'a> {
         let ink = self.colour(cell.fg).unwrap_or_else(|| self.ink.clone());
-        let ground = self.colour(cell.bg).unwrap_or_else(|| self.ground.clone());
-        let (ink, ground) = if cell.modifier.contains(Modifier::REVERSED) { (ground, ink) } else { (ink, ground) };
+        let background = self.colour(cell.bg).unwrap_or_else(|| self.background.clone());
+        let (ink, background) =
+            if cell.modifier.contains(Modifier::REVERSED) { (background, ink) } else { (ink, background) };
         let ink = if cell.modifier.contains(Modifier::DIM) { self.quiet.clone() } else { ink };
-        PaintedCell { symbol: cell.symbol(), ink, ground, bold: cell.modifier.contains(Modifier::BOLD) }
+        PaintedCell { symbol: cell.symbol(), ink, background, bold: cell.modifier.contains(Modifier::BOLD) }
     }
 
     fn colour(&self, colour: Color) -> Option<String> {
@@ -98,7 +105,7 @@ impl PictureColours {
             Color::Rgb(r, g, b) => Some(hex((r, g, b))),
             Color::Indexed(index) if index >= 16 => Some(hex(indexed_rgb(index))),
             Color::Reset => None,
-            // the sixteen have no fixed colours: near enough for a picture
+            // the 16 colours are defined by the terminal; use those of the theme
             named => Hue::ALL
                 .into_iter()
                 .find(|&hue| super::theme::palette::colour(hue, self.tone, super::theme::ColourDepth::Sixteen) == named)
@@ -111,16 +118,16 @@ fn left(column: usize) -> f64 {
     MARGIN + column as f64 * CELL.0
 }
 
-fn grounds(out: &mut String, cells: &[PaintedCell], top: f64, paper: &PictureColours) {
-    for (start, count) in runs(cells, |a, b| a.ground == b.ground) {
-        let Some(cell) = cells.get(start).filter(|cell| cell.ground != paper.ground) else { continue };
-        rect(out, left(start), top, count as f64 * CELL.0, CELL.1, &cell.ground, 1.0);
+fn backgrounds(out: &mut String, cells: &[PaintedCell], top: f64, colours: &PictureColours) {
+    for (start, count) in runs(cells, |a, b| a.background == b.background) {
+        let Some(cell) = cells.get(start).filter(|cell| cell.background != colours.background) else { continue };
+        rect(out, left(start), top, count as f64 * CELL.0, CELL.1, &cell.background, 1.0);
     }
 }
 
 fn words(out: &mut String, cells: &[PaintedCell], top: f64) {
     let is_text = |cell: &PaintedCell| cell.symbol.trim() != "" && !lines::is_shape(cell.symbol);
-    // letters of a word share an element; a sign outside ASCII stands on its own, since fonts differ in its width
+    // letters of a word share an element; each character outside ASCII has its own, since its width depends on the font
     let joined = |a: &PaintedCell, b: &PaintedCell| {
         a.ink == b.ink && a.bold == b.bold && is_text(a) && is_text(b) && a.symbol.is_ascii() && b.symbol.is_ascii()
     };
@@ -141,7 +148,7 @@ fn words(out: &mut String, cells: &[PaintedCell], top: f64) {
     }
 }
 
-/// Where neighbours that are `same` begin, and how many there are.
+/// Start and length of each run of neighbours that are `same`.
 fn runs<'a>(
     cells: &'a [PaintedCell<'a>],
     same: impl Fn(&PaintedCell, &PaintedCell) -> bool + 'a,
@@ -173,7 +180,7 @@ fn hex((r, g, b): (u8, u8, u8)) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// At most two decimals, none where they are zero.
+/// With at most two decimals, and no trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

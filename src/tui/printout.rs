@@ -1,4 +1,4 @@
-//! A page of the teach screen drawn without a terminal: what is printed, and what becomes a picture.
+//! A page of the teach screen drawn without a terminal, for printing and pictures.
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
@@ -11,31 +11,31 @@ use super::view;
 use super::widget::row_writer::{RowWriter, wrap};
 use crate::teach::Topic;
 
-/// Squares of the caches that are filled on paper: some windows have moved on by then.
+/// Filled cells in printouts of the caches: enough for some sliding windows to have moved on.
 const FILLED: u64 = 240;
 
-/// The page of `topic` under a heading: the model, who plans it, the machine, and the knobs in effect.
+/// The page of `topic` below a heading: model, engine, machine and the settings in effect.
 ///
 /// # Errors
-/// Why there is nothing to show, in one sentence.
+/// One sentence on why there is nothing to draw.
 pub fn draw(start: InitialState, topic: Topic) -> Result<Buffer, String> {
     let mut buffer = Buffer::empty(Rect::new(0, 0, start.size.0, start.size.1));
     let mut app = App::new(start);
-    // what waits for a person, or would mark what changed, has no place on paper
+    // effects, such as limits and fading marks, are not for printouts
     drop(app.refresh());
     if let Some(refused) = &app.refused {
         return Err(refused.to_string());
     }
     for effect in app.teach(topic) {
-        let Effect::Teach(lesson) = effect else { continue };
-        let answer = lesson.answer();
+        let Effect::Teach(request) = effect else { continue };
+        let answer = request.answer();
         if let Action::PageReady { result: Err(why), .. } = &answer {
             return Err(why.clone());
         }
         drop(app.update(answer));
     }
     if let Mode::Teach(teach) = &mut app.mode {
-        // on paper there are no steps to go: the last of a schedule holds them all
+        // the last step of a schedule shows all splits
         teach.schedule.step = usize::MAX;
         teach.caches.steps = FILLED;
         teach.lessons.answered = true;
@@ -53,7 +53,7 @@ pub fn draw(start: InitialState, topic: Topic) -> Result<Buffer, String> {
     Ok(buffer)
 }
 
-/// Writes the heading; gives back how many rows it has.
+/// Draws the heading and returns its number of rows.
 fn heading(app: &App, buffer: &mut Buffer) -> u16 {
     let Some(plan) = &app.plan else { return 0 };
     let model = [Some(plan.model.name.clone()), plan.model.file_type.clone()].into_iter().flatten();
@@ -74,7 +74,7 @@ fn heading(app: &App, buffer: &mut Buffer) -> u16 {
     row
 }
 
-/// What is on a drawn screen, line by line, without spaces at line ends.
+/// The text of a buffer, line by line, without trailing spaces.
 pub fn text(buffer: &Buffer) -> String {
     let rows = buffer.area.top()..buffer.area.bottom();
     let line = |y: u16| -> String {

@@ -1,5 +1,5 @@
-//! Questions that take longer than a key press may, as data. An answer comes in parts, each worked out when it is asked
-//! for, so that whoever asks can stop in between.
+//! Queries that take longer than a key press may, as data. Answers are iterators of parts computed on demand, so that
+//! the caller can stop in between.
 
 use crate::answer::best::{Objective, Suggestion};
 use crate::answer::cliffs::Cliff;
@@ -11,35 +11,35 @@ use crate::engine::PlanRequest;
 use crate::settings::knob::Knob;
 use std::sync::Arc;
 
-/// A question about a situation.
+/// A query about a plan request.
 #[derive(Clone, Debug)]
 pub struct Query {
-    /// Goes into the answer: an older one is of no interest.
+    /// Returned with the answer; answers to older queries are ignored.
     pub id: u64,
-    /// What it is about.
+    /// The plan request that it is about.
     pub of: PlanRequest,
     /// What is asked.
     pub about: QueryKind,
 }
 
-/// What is asked.
+/// The kinds of queries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QueryKind {
-    /// Where things change along each of these knobs.
+    /// The cliffs along each of these knobs.
     Cliffs(Vec<Knob>),
-    /// What would bring this layer, or all of them, onto GPUs.
+    /// Changes that would bring this layer, or all layers, onto GPUs.
     Changes(usize),
-    /// The best settings while these knobs are held.
+    /// The best settings with these knobs locked.
     Best(Vec<Knob>),
-    /// What each of these values of a knob comes to.
+    /// The outcome of each of these values of a knob.
     Points(Knob, Vec<u64>),
-    /// What fits where over two sides: rows and columns.
+    /// What fits over two axes: rows and columns.
     Matrix(AxisKind, AxisKind),
-    /// What becomes of these, loaded one after the other on the machine, by the engine, of what it is about.
+    /// The outcome of loading these models one after the other.
     Together(Vec<PlanRequest>),
 }
 
-/// What can change along a side.
+/// What an axis varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisKind {
     /// A knob.
@@ -51,47 +51,47 @@ pub enum AxisKind {
 /// A part of an answer.
 #[derive(Clone, Debug)]
 pub enum QueryPart {
-    /// Where things change along a knob.
+    /// The cliffs along a knob.
     Cliffs(Knob, Vec<Cliff>),
     /// Changes that help.
     Remedies(Vec<Remedy>),
-    /// The best that was found for a wish.
+    /// The best settings for an objective.
     Best(Objective, Vec<Suggestion>),
-    /// What one value of the knob that is swept comes to.
+    /// The outcome of one value of the swept knob.
     Point(Box<Point>),
-    /// The values along both sides of a matrix.
+    /// The values along both axes of a matrix.
     Axes(Axis, Axis),
-    /// The next cell of it, row after row.
+    /// The next cell of the matrix, row by row.
     Cell(Box<MatrixCell>),
-    /// What became of those that were loaded one after the other; or why there is no plan of one.
+    /// The outcome of loading several models, or why one of them has no plan.
     Together(Result<Box<LoadedModels>, String>),
-    /// That was all.
+    /// The answer is complete.
     End,
 }
 
 /// A cell of a matrix.
 #[derive(Clone, Debug)]
 pub struct MatrixCell {
-    /// The plan in short, or why there is none.
+    /// The outcome, or why there is none.
     pub outcome: Result<Outcome, String>,
-    /// What the engine adjusts there and nowhere else.
+    /// A note of the engine that applies to this cell only.
     pub note: Option<String>,
-    /// What Enter makes of the situation; none where the model cannot be had so.
+    /// The request that Enter applies; none if the model cannot be requantised so.
     pub then: Option<PlanRequest>,
 }
 
-/// Who answers: within a lane only the newest inquiry counts.
+/// The thread that answers; each answers only its newest query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worker {
-    /// What the planner itself shows.
+    /// For the planner itself.
     Planner,
-    /// What a page in front of it shows.
+    /// For a page in front of it.
     Page,
 }
 
 impl Query {
-    /// Who answers it.
-    pub const fn lane(&self) -> Worker {
+    /// The worker that answers it.
+    pub const fn worker(&self) -> Worker {
         match self.about {
             QueryKind::Cliffs(_) => Worker::Planner,
             QueryKind::Changes(_)
@@ -102,7 +102,7 @@ impl Query {
         }
     }
 
-    /// The answer, step by step; a step that has nothing to tell is a chance to stop all the same.
+    /// The parts of the answer, in steps. A step without a part gives the caller a chance to cancel.
     pub fn parts(&self) -> Box<dyn Iterator<Item = Option<QueryPart>> + '_> {
         let end = std::iter::once(Some(QueryPart::End));
         match &self.about {
@@ -131,14 +131,14 @@ impl Query {
         })
     }
 
-    /// First what brings all layers, then what brings this one alone.
+    /// First the changes that bring all layers onto GPUs, then those for this layer alone.
     fn changes(&self, layer: usize) -> impl Iterator<Item = Option<QueryPart>> {
         let mut known = Vec::new();
         [Goal::All, Goal::Layer(layer)].into_iter().map(move |goal| {
             let plan = self.of.plan().ok()?;
             let mut remedies = self.of.remedies(&plan, goal);
-            remedies.retain(|offer| !known.contains(&offer.change));
-            known.extend(remedies.iter().map(|offer| offer.change));
+            remedies.retain(|remedy| !known.contains(&remedy.change));
+            known.extend(remedies.iter().map(|remedy| remedy.change));
             Some(QueryPart::Remedies(remedies))
         })
     }
@@ -152,9 +152,9 @@ impl Query {
     }
 
     fn together(&self, models: &[PlanRequest]) -> QueryPart {
-        let tenants: Vec<_> =
-            models.iter().map(|guest| LoadRequest { model: &guest.model, settings: &guest.settings }).collect();
-        let loaded_models = load_together(self.of.engine, &self.of.machine, &tenants);
+        let requests: Vec<_> =
+            models.iter().map(|model| LoadRequest { model: &model.model, settings: &model.settings }).collect();
+        let loaded_models = load_together(self.of.engine, &self.of.machine, &requests);
         QueryPart::Together(loaded_models.map(Box::new).map_err(|error| error.to_string()))
     }
 
@@ -165,12 +165,12 @@ impl Query {
             AxisKind::Quantisation => Axis::quantisations(request, count),
         };
         let (rows, columns) = (axis(rows, ROWS), axis(columns, COLUMNS));
-        // what the engine says anywhere is no news of one cell
-        let said = request.plan().map_or_else(|_| Vec::new(), |plan| plan.notes);
+        // notes that apply to the whole plan are left out of cells
+        let plan_notes = request.plan().map_or_else(|_| Vec::new(), |plan| plan.notes);
         let opened = request.with_model(Arc::clone(&request.opened));
         let cells = opened.pairs(&rows, &columns).map(move |pair| {
             let cell = match pair {
-                Ok(pair) => Self::cell(pair.of(&self.of), &said),
+                Ok(pair) => Self::cell(pair.of(&self.of), &plan_notes),
                 Err(why) => MatrixCell { outcome: Err(why), note: None, then: None },
             };
             Some(QueryPart::Cell(Box::new(cell)))
@@ -178,10 +178,10 @@ impl Query {
         std::iter::once(Some(QueryPart::Axes(rows.clone(), columns.clone()))).chain(cells)
     }
 
-    fn cell(then: PlanRequest, said: &[String]) -> MatrixCell {
+    fn cell(then: PlanRequest, plan_notes: &[String]) -> MatrixCell {
         match then.plan() {
             Ok(plan) => {
-                let note = plan.notes.iter().find(|note| !said.contains(note)).cloned();
+                let note = plan.notes.iter().find(|note| !plan_notes.contains(note)).cloned();
                 MatrixCell { outcome: Ok(Outcome::of(&plan)), note, then: Some(then) }
             }
             Err(error) => MatrixCell { outcome: Err(error.to_string()), note: None, then: Some(then) },
@@ -189,6 +189,6 @@ impl Query {
     }
 }
 
-/// Most rows and columns of a matrix.
+/// Maximum rows and columns of a matrix.
 const ROWS: usize = 12;
 const COLUMNS: usize = 6;

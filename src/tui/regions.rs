@@ -1,5 +1,4 @@
-//! Where everything stands on a screen: a pure function of its size and the number of knobs. Drawing and the mouse read
-//! the same one.
+//! Layout of the screen: a pure function of its size and the number of knobs, used for drawing and for the mouse.
 
 pub mod graph;
 pub mod header;
@@ -15,12 +14,12 @@ use ratatui::layout::Rect;
 
 use super::widget::row_writer::width;
 
-/// Smallest screen that the planner can be used on, in cells.
+/// Smallest usable screen: columns and rows.
 pub const MIN_SCREEN: (u16, u16) = (60, 20);
 
-/// Rows that the panel below the knobs has at least, its frame included.
+/// Minimum rows of the panel below the knobs, including its frame.
 const MIN_BELOW: u16 = 8;
-/// Rows of the layers' panel at least.
+/// Minimum rows of the layers panel.
 const MIN_LAYERS_ROWS: u16 = 8;
 
 /// The parts of the screen that can have the focus.
@@ -56,7 +55,7 @@ impl Panel {
     }
 }
 
-/// The cursor of each panel that lists things.
+/// The cursor of each panel with a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursors {
     /// Index into the plan's layers.
@@ -65,15 +64,15 @@ pub struct Cursors {
     pub device: usize,
     /// Line of the graph panel.
     pub term: usize,
-    /// The device whose fullest moment the graph panel shows, by its place in [`crate::plan::GraphPlan::peaks`]; none for
-    /// the one that needs most.
+    /// Index into [`crate::plan::GraphPlan::peaks`] of the device whose peak the graph panel shows; none for the
+    /// largest.
     pub peak: Option<usize>,
 }
 
 /// How the panels are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScreenLayout {
-    /// Only a sentence has room.
+    /// Room for one sentence only.
     TooSmall,
     /// Knobs above, one of the other panels below.
     Tabbed,
@@ -81,13 +80,13 @@ pub enum ScreenLayout {
     Columns,
 }
 
-/// The screen, cut into its parts. A part without room is empty.
+/// The parts of the screen. Parts without room are empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Regions {
     pub shape: ScreenLayout,
     pub screen: Rect,
-    /// How many knobs there are; where not all have room they scroll.
+    /// Number of knobs; they scroll if not all fit.
     pub knob_count: usize,
     pub header: Rect,
     pub knobs: Rect,
@@ -99,7 +98,7 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Cuts a screen of `columns` by `rows` cells for so many knobs.
+    /// The layout of a screen of `columns` by `rows` cells with `knob_count` knobs.
     pub fn of(columns: u16, rows: u16, knob_count: usize) -> Self {
         let screen = Rect::new(0, 0, columns, rows);
         let none = Rect::ZERO;
@@ -153,7 +152,7 @@ impl Regions {
         regions
     }
 
-    /// The place of `panel`.
+    /// The area of `panel`.
     pub const fn panel(&self, panel: Panel) -> Rect {
         match panel {
             Panel::Knobs => self.knobs,
@@ -163,12 +162,12 @@ impl Regions {
         }
     }
 
-    /// How many knobs are seen at once.
+    /// Number of knobs that are visible at once.
     pub fn knobs_at_once(&self) -> usize {
         self.knob_count.min(usize::from(inside(self.knobs).height))
     }
 
-    /// The row of a knob inside the frame, `at` counted from the first that is seen; none where it is not seen.
+    /// The row of visible knob number `at`, inside the frame; none if it is not visible.
     pub fn knob(&self, at: usize) -> Option<KnobRow> {
         if at >= self.knobs_at_once() {
             return None;
@@ -180,7 +179,7 @@ impl Regions {
         (y < inner.bottom()).then(|| KnobRow::new(Rect { y, height: 1, ..inner }))
     }
 
-    /// The names of the panels that share the place below the knobs, on its lower edge; none where each has its own.
+    /// The tabs on the lower edge of the panel below the knobs; none where each panel has its own area.
     pub fn tabs(&self) -> Vec<(Panel, Rect)> {
         if self.shape != ScreenLayout::Tabbed {
             return Vec::new();
@@ -197,16 +196,16 @@ impl Regions {
         tabs
     }
 
-    /// A place in front of the planner, at most `columns` by `rows` cells; the footer stays.
+    /// A centred overlay of at most `columns` by `rows` cells; the footer stays visible.
     pub fn overlay(&self, columns: u16, rows: u16) -> Rect {
-        let most = self.screen.height.saturating_sub(self.footer.height);
-        let (columns, rows) = (columns.min(self.screen.width), rows.min(most));
-        // a single row of what is behind, above or below, would only look torn
-        let rows = if most - rows <= 2 { most } else { rows };
-        Rect::new((self.screen.width - columns) / 2, (most - rows) / 2, columns, rows)
+        let max = self.screen.height.saturating_sub(self.footer.height);
+        let (columns, rows) = (columns.min(self.screen.width), rows.min(max));
+        // fill the height rather than leave a single row of the background above or below
+        let rows = if max - rows <= 2 { max } else { rows };
+        Rect::new((self.screen.width - columns) / 2, (max - rows) / 2, columns, rows)
     }
 
-    /// What is under (`x`, `y`); with tabs, `lower` is the panel shown below.
+    /// The panel at (`x`, `y`); on a tabbed screen `lower` is the one shown below.
     pub fn at(&self, x: u16, y: u16, lower: Panel) -> Option<Panel> {
         let holds = |area: Rect| area.contains((x, y).into());
         match self.shape {
@@ -219,7 +218,7 @@ impl Regions {
     }
 }
 
-/// One knob's row: its name, its track, its value.
+/// The row of a knob: name, slider, value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct KnobRow {
@@ -237,13 +236,13 @@ impl KnobRow {
         Self { row, title, track, value }
     }
 
-    /// The cells of each of `words`, for a knob that has words: they take the track and the value's place.
+    /// The area of each of `words`, for a knob whose values are words; they use the areas of slider and value.
     pub fn words(&self, words: &[&str]) -> Vec<Rect> {
         let end = self.value.right();
         let mut x = self.track.x;
         let mut places = Vec::with_capacity(words.len());
         for word in words {
-            // a mark on either side
+            // plus one marker on either side
             let cells = (width(word) + 2).min(end.saturating_sub(x));
             places.push(Rect { x, width: cells, ..self.row });
             x += cells;
@@ -252,7 +251,7 @@ impl KnobRow {
     }
 }
 
-/// What is inside the frame of `area`.
+/// The inside of the frame of `area`.
 pub const fn inside(area: Rect) -> Rect {
     Rect {
         x: area.x.saturating_add(1),
@@ -299,7 +298,7 @@ mod tests {
         }
 
         #[test]
-        fn knobs_stand_below_each_other_and_their_words_have_room(
+        fn knob_rows_are_stacked_and_their_words_fit(
             columns in 60u16..300, rows in 20u16..100, knobs in 1usize..20,
         ) {
             let regions = Regions::of(columns, rows, knobs);

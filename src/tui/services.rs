@@ -1,4 +1,4 @@
-//! The world as it is: files, folders, stores.
+//! Effects on the local computer: files, folders, stores.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -12,10 +12,10 @@ use crate::machine::Machine;
 use crate::source::recent::{self, Recent};
 use crate::source::{self, Package, ProgressCallback, Roots};
 
-/// Most paths that are offered.
+/// Maximum number of completions.
 const MAX_PATHS: usize = 200;
 
-/// This computer.
+/// The local computer.
 pub struct LocalServices;
 
 impl Services for LocalServices {
@@ -67,7 +67,7 @@ impl Services for LocalServices {
         })?;
         let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
         written.map_err(|error| format!("'{path}' could not be written completely: {error}."))?;
-        // told in full: the planner does not show in which folder it was started
+        // absolute, since the screen does not show the working directory
         Ok(place.canonicalize().unwrap_or(place))
     }
 
@@ -77,7 +77,7 @@ impl Services for LocalServices {
             None => ("", typed),
         };
         let folder = if shown.is_empty() { PathBuf::from(".") } else { expand_home(Path::new(shown)) };
-        // a folder that cannot be read has nothing to offer
+        // an unreadable folder has no completions
         let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
         let mut paths: Vec<String> = entries
             .filter_map(Result::ok)
@@ -96,7 +96,7 @@ impl Services for LocalServices {
     }
 }
 
-/// `path` with the home folder in place of a leading `~`.
+/// `path` with a leading `~` replaced by the home folder.
 fn expand_home(path: &Path) -> PathBuf {
     match path.strip_prefix("~") {
         Ok(rest) => directories::BaseDirs::new().map_or_else(|| path.to_owned(), |dirs| dirs.home_dir().join(rest)),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_never_written_over() {
+    fn existing_files_are_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.md").display().to_string();
         let saved = LocalServices.save(&path, "one\n").unwrap();

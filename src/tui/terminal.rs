@@ -1,4 +1,4 @@
-//! The terminal: taken once, given back on every way out.
+//! Sets up the terminal, and restores it on every way out.
 
 use std::io::{self, Stdout, Write, stdout};
 use std::panic;
@@ -19,20 +19,20 @@ use ratatui::crossterm::{execute, queue};
 use super::app::App;
 use super::view;
 
-/// The terminal is ours; what must be given back only once is given back when this turns false.
+/// Whether the terminal is set up. Cleared by whoever restores it, so that this happens once.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal while the planner has it. Dropping it gives the terminal back.
+/// The terminal while the planner uses it; restored on drop.
 pub struct TerminalGuard {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl TerminalGuard {
-    /// Takes the terminal: raw mode, the alternate screen, the mouse, and paste as one event. A panic on this thread
-    /// gives it back before it is reported.
+    /// Enters raw mode and the alternate screen, and enables mouse events and bracketed paste. A panic on this thread
+    /// restores the terminal before it is reported.
     ///
     /// # Errors
-    /// When standard output is no terminal that can be controlled.
+    /// If standard output is not a terminal.
     pub fn take() -> io::Result<Self> {
         hook_panics();
         take_modes()?;
@@ -48,41 +48,41 @@ impl TerminalGuard {
     /// Columns and rows.
     ///
     /// # Errors
-    /// When the terminal does not say.
+    /// If the terminal does not report its size.
     pub fn size() -> io::Result<(u16, u16)> {
         size()
     }
 
-    /// Draws `app`, in one piece where the terminal can.
+    /// Draws `app`, as one synchronised update where the terminal supports it.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn draw(&mut self, app: &App) -> io::Result<()> {
         queue!(stdout(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| view::draw(app, frame.buffer_mut()))?;
         execute!(stdout(), EndSynchronizedUpdate)
     }
 
-    /// Puts `text` on the clipboard of whoever sits at the terminal (OSC 52), also through SSH; a terminal that does not
-    /// know how ignores it.
+    /// Copies `text` to the terminal's clipboard (OSC 52), which also works over SSH. Terminals without support ignore
+    /// it.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         execute!(self.terminal.backend_mut(), CopyToClipboard::to_clipboard_from(text))
     }
 
-    /// Gives the terminal to the shell until the program is continued.
+    /// Restores the terminal for the shell, and sets it up again when the program is resumed.
     ///
     /// # Errors
-    /// When the terminal is gone.
+    /// If the terminal is gone.
     pub fn suspend(&mut self) -> io::Result<()> {
         #[cfg(unix)]
         {
             give_back();
             signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
             take_modes()?;
-            // a fresh one draws everything anew, and asks the terminal nothing
+            // a new terminal redraws everything, without querying the cursor position
             self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         }
         Ok(())
@@ -105,7 +105,7 @@ fn take_modes() -> io::Result<()> {
     taken
 }
 
-/// Puts the terminal into the state in which it was taken. The terminal may be gone: then there is nobody to tell.
+/// Restores the terminal. Errors are ignored: the terminal may be gone.
 fn give_back() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
@@ -117,8 +117,8 @@ fn give_back() {
     let _gone = out.flush();
 }
 
-/// From now on a panic on this thread gives the terminal back and is reported after that. Panics on other threads
-/// are caught where those are started, and say nothing over the planner's screen.
+/// Installs a panic hook: a panic on this thread restores the terminal and is reported afterwards. Panics on other
+/// threads are caught where those are started, and must not print over the screen.
 fn hook_panics() {
     let ours = thread::current().id();
     let before = panic::take_hook();

@@ -1,4 +1,4 @@
-//! How the planner looks: colours that mean things, for the terminal that is there.
+//! The planner's colours and characters, by what the terminal supports.
 
 pub mod backdrop;
 pub mod glyphs;
@@ -8,14 +8,14 @@ use ratatui::style::{Color, Modifier, Style};
 
 pub use palette::{ColourDepth, Hue, Tone};
 
-/// What the surroundings ask for.
+/// Colours and characters that the environment allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appearance {
-    /// On dark paper, on light paper, or without colour.
+    /// Dark background, light background, or no colour.
     pub tone: Tone,
-    /// How many colours the terminal has.
+    /// The number of colours of the terminal.
     pub depth: ColourDepth,
-    /// Box drawing and blocks, or ASCII alone.
+    /// Unicode box drawing and blocks, or ASCII.
     pub glyphs: Glyphs,
 }
 
@@ -28,26 +28,26 @@ pub enum Glyphs {
 }
 
 impl Appearance {
-    /// Everything that a modern terminal can do, on dark paper.
+    /// All that a modern terminal supports, on a dark background.
     pub const BEST: Self = Self { tone: Tone::Dark, depth: ColourDepth::True, glyphs: Glyphs::Unicode };
 
-    /// Reads `NO_COLOR`, `TERM`, `COLORTERM`, `COLORFGBG`, the locale, and plimsoll's own `PLIMSOLL_THEME`
-    /// (`dark`, `light`, `mono`) and `PLIMSOLL_GLYPHS` (`unicode`, `ascii`), which have the last word.
+    /// Reads `NO_COLOR`, `TERM`, `COLORTERM`, `COLORFGBG`, the locale, and plimsoll's own `PLIMSOLL_THEME` (`dark`,
+    /// `light`, `mono`) and `PLIMSOLL_GLYPHS` (`unicode`, `ascii`), which take precedence.
     pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Self {
         let get = |name| get(name).filter(|value| !value.is_empty());
         let term = get("TERM").unwrap_or_default();
         let plain = term == "dumb";
         let depth = match get("COLORTERM").as_deref() {
             Some("truecolor" | "24bit") => ColourDepth::True,
-            // Windows Terminal says it in its own way
+            // Windows Terminal supports true colour and sets only this variable
             _ if term.ends_with("-direct") || get("WT_SESSION").is_some() => ColourDepth::True,
             _ if term.contains("256color") => ColourDepth::Indexed,
             _ => ColourDepth::Sixteen,
         };
-        // "15;0": foreground, background; 7 and 9 to 15 are light paper
+        // "15;0": foreground, background; 7 and 9 to 15 are light backgrounds
         let light = get("COLORFGBG")
-            .and_then(|value| value.rsplit(';').next().and_then(|paper| paper.parse::<u8>().ok()))
-            .is_some_and(|paper| paper == 7 || (9..=15).contains(&paper));
+            .and_then(|value| value.rsplit(';').next().and_then(|background| background.parse::<u8>().ok()))
+            .is_some_and(|background| background == 7 || (9..=15).contains(&background));
         let tone = match get("PLIMSOLL_THEME").as_deref() {
             Some("dark") => Tone::Dark,
             Some("light") => Tone::Light,
@@ -68,10 +68,10 @@ impl Appearance {
     }
 }
 
-/// A look made ready for drawing.
+/// Styles for an appearance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
-    /// What it was made of.
+    /// The appearance.
     pub look: Appearance,
 }
 
@@ -81,7 +81,7 @@ impl Theme {
         Self { look }
     }
 
-    /// The next tone: dark, light, without colour.
+    /// The theme with the next tone: dark, light, monochrome.
     #[must_use]
     pub const fn next_tone(self) -> Self {
         let tone = match self.look.tone {
@@ -92,7 +92,7 @@ impl Theme {
         Self { look: Appearance { tone, ..self.look } }
     }
 
-    /// Parts of a bar need textures because colours are absent or eighth blocks are.
+    /// Parts of bars need textures, because colours or eighth blocks are missing.
     pub fn textured(self) -> bool {
         self.look.tone == Tone::Mono || self.look.glyphs == Glyphs::Ascii
     }
@@ -117,7 +117,7 @@ impl Theme {
         self.ink(hue).add_modifier(Modifier::BOLD)
     }
 
-    /// Text on a ground of `hue`.
+    /// Text on a background of `hue`.
     pub fn on(self, hue: Hue) -> Style {
         if self.look.tone == Tone::Mono {
             return Style::new().add_modifier(Modifier::REVERSED);
@@ -125,7 +125,7 @@ impl Theme {
         Style::new().bg(self.colour(hue)).fg(palette::ink_on(hue, self.look.tone, self.look.depth))
     }
 
-    /// The ground under the row that has the focus.
+    /// The background of the selected row.
     pub fn selected(self) -> Style {
         match self.look.tone {
             Tone::Mono => Style::new().add_modifier(Modifier::BOLD),
@@ -134,13 +134,13 @@ impl Theme {
         }
     }
 
-    /// The colour that stands for device number `index` of `count`; the last one is the CPU.
+    /// The style of device number `index` of `count`; the last one is the CPU.
     pub fn device(self, index: usize, count: usize) -> Style {
         self.ink(device_hue(index, count))
     }
 }
 
-/// The hue that stands for device number `index` of `count`; the last one is the CPU.
+/// The hue of device number `index` of `count`; the last one is the CPU.
 pub const fn device_hue(index: usize, count: usize) -> Hue {
     if index + 1 >= count {
         Hue::Ram
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_surroundings_decide_the_look() {
+    fn the_environment_decides_the_appearance() {
         let best = look(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor"), ("LANG", "en_GB.UTF-8")]);
         assert_eq!(best, Appearance::BEST);
         assert_eq!(look(&[("TERM", "xterm-256color")]).depth, ColourDepth::Indexed);

@@ -1,4 +1,4 @@
-//! The screen, drawn from [`App`] alone.
+//! Draws the screen from [`App`].
 //!
 //! ```text
 //!  plimsoll  Llama 3.1 8B · Q4_K_M · 8.0 B · 4.6 GiB        Ollama ≤ 0.24       RTX 3090 · 64 GiB   ? help   header
@@ -13,12 +13,12 @@
 //! │  attention scores    512 MiB│╭ Verdict ────────────────────────────────────────────────────── verdict ╮
 //! │    4·B·C·H                  ││ Split: 6 of 33 layers run from RAM. A context of 24 576 keeps all.      │
 //! ╰────────────────────────────╯╰─────────────────────────────────────────────────────────────────────────╯
-//!  ↑↓ knob  ←→ change  ⇧←→ fine  m most that fits  …                                                    footer
+//! ↑↓ knob  ←→ change  ⇧←→ fine  m max that fits  …                                                      footer
 //! ```
 //!
-//! The machine has a screen of its own, `machine`, and so has [`teach`]. Pages that stand in front: `help`, `models`,
-//! `explain`, `engines`, `engine_compare`, `notes`, `why`, `best`, `sweep`, `matrix`, `compare`, `together`, `export`. Where each part
-//! stands is in [`super::regions`].
+//! The machine has its own screen, `machine`, and so has [`teach`]. Overlays: `help`, `models`, `explain`, `engines`,
+//! `engine_compare`, `notes`, `why`, `best`, `sweep`, `matrix`, `compare`, `together`, `export`. The layout is in
+//! [`super::regions`].
 
 mod best;
 pub mod compare;
@@ -54,14 +54,14 @@ use super::regions::{Panel, ScreenLayout};
 use super::theme::{Glyphs, Hue, backdrop, glyphs};
 use super::widget::row_writer::RowWriter;
 
-/// Draws everything. The buffer may have any size.
+/// Draws everything, into a buffer of any size.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     if app.regions.shape == ScreenLayout::TooSmall {
         too_small::draw(app, buffer);
-    } else if let Mode::Machine(bench) = &app.mode {
+    } else if let Mode::Machine(screen) = &app.mode {
         header::draw(app, buffer);
         footer::draw(app, buffer);
-        machine::draw(app, bench, buffer);
+        machine::draw(app, screen, buffer);
     } else if let Mode::Teach(page) = &app.mode {
         teach::draw(app, page, buffer);
     } else {
@@ -83,7 +83,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         }
         if !matches!(app.mode, Mode::Plan | Mode::Entry(_)) {
             backdrop::dim(buffer, app.theme);
-            // the keys that matter on the page stay readable
+            // the page's keys stay readable
             footer::draw(app, buffer);
         }
         match &app.mode {
@@ -108,7 +108,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     }
 }
 
-/// Where panels share a place: their names, the one that is shown standing out.
+/// The tabs of panels that share an area; the visible one is highlighted.
 fn tabs(app: &App, buffer: &mut Buffer) {
     for (panel, place) in app.regions.tabs() {
         let ink = if panel == app.panels.lower { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };

@@ -1,4 +1,4 @@
-//! What the panels are drawn with.
+//! Widgets of the panels.
 
 pub mod area;
 pub mod bar;

@@ -125,7 +125,7 @@ fn the_list_is_filtered_and_sorted() {
     let parameters = |harness: &Harness| -> Vec<Option<u64>> {
         let of = |name: &&str| {
             let row = harness.app.library.rows.iter().find(|row| row.item.name == **name).unwrap();
-            row.look.plan().map(|plan| plan.model.parameters)
+            row.status.plan().map(|plan| plan.model.parameters)
         };
         listed(harness).iter().map(of).collect()
     };

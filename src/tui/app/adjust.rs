@@ -1,4 +1,4 @@
-//! Turning knobs and moving the cursors of the other panels.
+//! Changing knobs, and moving the cursors of the other panels.
 
 use super::live::Stale;
 use super::{App, Mode, Panel, TextEntry};
@@ -6,7 +6,7 @@ use crate::answer::KnobLimits;
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 
-/// Places that Page Up and Page Down go.
+/// Stops per Page Up and Page Down.
 const PAGE: isize = 4;
 
 impl App {
@@ -14,8 +14,8 @@ impl App {
         let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));
         let stops = knob.stops(&self.bounds);
         match command {
-            Command::Up => self.turn_to_knob(self.neighbour(knob, -1)),
-            Command::Down => self.turn_to_knob(self.neighbour(knob, 1)),
+            Command::Up => self.focus_knob(self.neighbour(knob, -1)),
+            Command::Down => self.focus_knob(self.neighbour(knob, 1)),
             Command::Less => self.set_knob(knob, stops.step(value, -1)),
             Command::More => self.set_knob(knob, stops.step(value, 1)),
             Command::PageDown => self.set_knob(knob, stops.step(value, -PAGE)),
@@ -26,10 +26,10 @@ impl App {
             Command::Last => self.set_knob(knob, stops.last()),
             Command::Enter if knob.words().is_none() => {
                 let text = knob.typed(&self.settings, value);
-                self.mode = Mode::Entry(TextEntry::offering(text));
+                self.mode = Mode::Entry(TextEntry::suggested(text));
             }
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
-            Command::MaxThatFits => self.seek_limit(),
+            Command::MaxThatFits => self.request_max(),
             Command::NextCliff => self.step_to_cliff(true),
             Command::PreviousCliff => self.step_to_cliff(false),
             Command::Lock => self.lock(),
@@ -42,24 +42,24 @@ impl App {
         }
     }
 
-    /// Goes to the knob's limit; where memory has moved since that was found, once it is found anew.
-    fn seek_limit(&mut self) {
+    /// Sets the focused knob to its limit; if memory has changed since that was found, once a new one is known.
+    fn request_max(&mut self) {
         if self.limits.found.is_none() || self.limits_are_current() {
-            self.go_to_limit();
+            self.set_to_limit();
         } else {
-            (self.limits.pending_limit, self.stale) = (Some(self.knobs.focus), Stale::ByHand);
+            (self.limits.pending_limit, self.stale) = (Some(self.knobs.focus), Stale::User);
         }
     }
 
-    /// Takes the limits; a knob that waited for its own goes there.
-    pub(super) fn learn_limits(&mut self, limits: KnobLimits) {
+    /// Sets the limits; a knob that waited for its limit is set to it.
+    pub(super) fn set_limits(&mut self, limits: KnobLimits) {
         self.limits.found = Some(limits);
         if self.limits.pending_limit.take() == Some(self.knobs.focus) {
-            self.go_to_limit();
+            self.set_to_limit();
         }
     }
 
-    fn go_to_limit(&mut self) {
+    fn set_to_limit(&mut self) {
         let knob = self.knobs.focus;
         match self.limit(knob) {
             Some(most) => self.set_knob(knob, most),
@@ -94,18 +94,18 @@ impl App {
         }
     }
 
-    /// Sets `knob` as one step that can be undone.
+    /// Sets `knob` as one undo step.
     pub(super) fn set_knob(&mut self, knob: Knob, value: u64) {
         let mut settings = self.settings.clone();
         if let (Knob::TensorSplit, true, Some(plan)) = (knob, settings.tensor_split.is_empty(), &self.plan) {
-            // the other GPUs keep the proportion that they have now
+            // the other GPUs keep their present proportions
             settings.tensor_split = plan.shares();
         }
         knob.set(&mut settings, value);
         self.change_settings(settings);
     }
 
-    pub(super) fn take_typed(&mut self, text: &str) -> Result<(), String> {
+    pub(super) fn set_from_text(&mut self, text: &str) -> Result<(), String> {
         let mut settings = self.settings.clone();
         self.knobs.focus.read(text, &mut settings, &self.bounds)?;
         self.change_settings(settings);
@@ -136,7 +136,7 @@ impl App {
         self.follow_peak();
     }
 
-    /// The graph panel shows the fullest moment of the device that its cursor was on last.
+    /// The graph panel shows the peak of the device that its cursor was on last.
     pub(super) fn follow_peak(&mut self) {
         let devices = self.plan.as_ref().map_or(0, |plan| plan.graph.peaks.len());
         if self.panels.focus == Panel::Graph && self.panels.cursors.term < devices {

@@ -1,5 +1,5 @@
-//! Pages with suggestions that can be taken: why a layer is where it is and what would change that, and the best
-//! settings while some knobs are held.
+//! Overlays with suggestions to apply: why a layer is on its device and what would change that, and the best settings
+//! while some knobs are locked.
 
 use super::{App, LiveMemory, Mode};
 use crate::answer::Remedy;
@@ -8,41 +8,41 @@ use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
 
-/// Whether an answer is whole.
+/// Whether an answer is complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerState {
-    /// More of it comes.
+    /// More parts follow.
     #[default]
     Working,
-    /// That was all.
+    /// All parts have arrived.
     Done,
 }
 
 /// The page on one layer.
 #[derive(Clone, Debug, Default)]
 pub struct WhyPage {
-    /// Its index into the plan's layers.
+    /// The layer's index in the plan.
     pub layer: usize,
-    /// Changes that bring it, or all of them, onto GPUs.
+    /// Changes that bring it, or all layers, onto GPUs.
     pub remedies: Vec<Remedy>,
     /// Whether these are all.
     pub progress: AnswerState,
-    /// The offer that is chosen.
+    /// The selected remedy.
     pub chosen: usize,
-    /// Lines that are scrolled away above.
+    /// Scrolled lines.
     pub scroll: u16,
 }
 
 /// The page on the best settings.
 #[derive(Clone, Debug, Default)]
 pub struct BestPage {
-    /// What was found for each wish.
+    /// The suggestions for each objective.
     pub found: Vec<(Objective, Vec<Suggestion>)>,
     /// Whether these are all.
     pub progress: AnswerState,
-    /// The suggestion that is chosen, counted over all wishes.
+    /// Index of the selected suggestion among those of all objectives.
     pub chosen: usize,
-    /// Lines that are scrolled away above.
+    /// Scrolled lines.
     pub scroll: u16,
 }
 
@@ -54,8 +54,8 @@ impl BestPage {
 }
 
 impl App {
-    /// Opens the page on the layer that has the focus.
-    pub(super) fn ask_why(&mut self) -> Vec<Effect> {
+    /// Opens the page on the focused layer.
+    pub(super) fn open_why(&mut self) -> Vec<Effect> {
         if self.plan.is_none() {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
@@ -65,7 +65,7 @@ impl App {
     }
 
     /// Opens the page on the best settings.
-    pub(super) fn ask_for_best(&mut self) -> Vec<Effect> {
+    pub(super) fn open_best(&mut self) -> Vec<Effect> {
         if self.plan.is_none() {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
@@ -83,13 +83,13 @@ impl App {
             }
             Command::Less | Command::More => {
                 self.move_cursor(command);
-                return self.ask_why();
+                return self.open_why();
             }
             Command::Enter => {
-                if let Some(offer) = page.remedies.get(page.chosen) {
-                    let freed = offer.then.machine != self.machine;
-                    self.take(offer.then.clone());
-                    // memory that is only thought of as free would be taken back with the next look at the machine
+                if let Some(remedy) = page.remedies.get(page.chosen) {
+                    let freed = remedy.then.machine != self.machine;
+                    self.apply_request(remedy.then.clone());
+                    // the next report of the monitor would revert memory that is only assumed to be free
                     return if freed && self.found_machine.live == LiveMemory::On { self.freeze() } else { Vec::new() };
                 }
             }
@@ -110,7 +110,7 @@ impl App {
                 let settings = page.suggestions().nth(page.chosen).map(|chosen| chosen.settings.clone());
                 if let Some(plan_request) = settings.zip(self.plan_request()).map(|(settings, now)| now.with(settings))
                 {
-                    self.take(plan_request);
+                    self.apply_request(plan_request);
                     return;
                 }
             }
@@ -122,25 +122,25 @@ impl App {
         self.mode = Mode::Best(page);
     }
 
-    /// Holds the knob that has the focus, or lets it go.
+    /// Locks the focused knob, or unlocks it.
     pub(super) fn lock(&mut self) {
         let knob = self.knobs.focus;
-        if let Some(at) = self.knobs.held.iter().position(|&held| held == knob) {
-            self.knobs.held.remove(at);
+        if let Some(at) = self.knobs.locked.iter().position(|&held| held == knob) {
+            self.knobs.locked.remove(at);
             self.notice = Some(format!("{} unlocked: suggestions may change it.", knob.title()));
         } else {
-            self.knobs.held.push(knob);
+            self.knobs.locked.push(knob);
             self.notice = Some(format!("{} locked: s suggests the best settings that keep it.", knob.title()));
         }
     }
 
-    /// Whether suggestions leave `knob` as it is.
+    /// Whether suggestions must not change `knob`.
     pub fn is_locked(&self, knob: Knob) -> bool {
-        self.knobs.held.contains(&knob)
+        self.knobs.locked.contains(&knob)
     }
 }
 
-/// The place in a list of `count` after `command`; what only scrolls changes `scroll`.
+/// The selection in a list of `count` after `command`; commands that only scroll change `scroll`.
 fn moved(at: usize, count: usize, scroll: &mut u16, command: Command) -> usize {
     let last = count.saturating_sub(1);
     match command {

@@ -1,4 +1,4 @@
-//! The question of the page in front, and the parts of its answer as they come.
+//! The query of the open page, and the parts of its answer.
 
 use super::advice::{AnswerState, BestPage, WhyPage};
 use super::matrix::MatrixPage;
@@ -7,7 +7,7 @@ use crate::tui::effect::Effect;
 use crate::tui::query::{Query, QueryKind, QueryPart};
 
 impl App {
-    /// Puts the question of the page in front anew: about the present situation, from the beginning.
+    /// Asks the query of the open page again, for the present settings.
     pub(super) fn ask_for_page(&mut self) -> Vec<Effect> {
         let Some(of) = self.plan_request() else { return Vec::new() };
         let about = match &mut self.mode {
@@ -17,7 +17,7 @@ impl App {
             }
             Mode::Best(page) => {
                 **page = BestPage::default();
-                QueryKind::Best(self.knobs.held.clone())
+                QueryKind::Best(self.knobs.locked.clone())
             }
             Mode::Matrix(page) => {
                 **page = MatrixPage::new(page.sides);
@@ -25,11 +25,11 @@ impl App {
             }
             Mode::Together(_) => {
                 let page = self.loaded_models();
-                let about = QueryKind::Together(page.models.iter().map(|guest| guest.plan_request.clone()).collect());
+                let about = QueryKind::Together(page.models.iter().map(|model| model.plan_request.clone()).collect());
                 self.mode = Mode::Together(Box::new(page));
                 about
             }
-            Mode::Export(_) => return self.renew_format(),
+            Mode::Export(_) => return self.update_export(),
             Mode::Sweep(page) => {
                 page.points.clear();
                 return self.ask_for_points();
@@ -40,23 +40,23 @@ impl App {
         vec![Effect::Ask(Box::new(Query { id: self.query_id, of, about }))]
     }
 
-    /// Takes a part of an answer.
+    /// Adds a part of an answer.
     pub(super) fn query_answered(&mut self, id: u64, part: QueryPart) {
         let fresh = id == self.query_id;
         match (&mut self.mode, part) {
             (_, QueryPart::Cliffs(knob, cliffs)) => self.cliffs.learn(id, knob, cliffs),
-            // of something newer than what is in front
+            // the page has asked again since
             _ if !fresh => {}
             (Mode::Why(page), QueryPart::Remedies(remedies)) => page.remedies.extend(remedies),
             (Mode::Why(page), QueryPart::End) => page.progress = AnswerState::Done,
             (Mode::Best(page), QueryPart::Best(objective, found)) => page.found.push((objective, found)),
             (Mode::Best(page), QueryPart::End) => page.progress = AnswerState::Done,
             (Mode::Together(page), QueryPart::Together(answer)) => page.answer = Some(answer),
-            (Mode::Matrix(_), QueryPart::Axes(rows, columns)) => self.learn_axes(rows, columns),
+            (Mode::Matrix(_), QueryPart::Axes(rows, columns)) => self.set_axes(rows, columns),
             (Mode::Matrix(page), QueryPart::Cell(cell)) => page.cells.push(*cell),
             (Mode::Matrix(page), QueryPart::End) => page.progress = AnswerState::Done,
             (Mode::Sweep(page), QueryPart::Point(point)) => drop(page.points.insert(point.value, point.outcome)),
-            // of a page that is closed
+            // its page is closed
             _ => {}
         }
     }

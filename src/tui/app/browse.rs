@@ -1,4 +1,4 @@
-//! Choosing a model: what is typed, what is shown of the shelf and in which order, and what Enter opens.
+//! The model browser: input, filters, sort order, the list, and what Enter opens.
 
 mod order;
 mod words;
@@ -17,9 +17,9 @@ pub use words::Filter;
 /// A line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrowseLine {
-    /// What is typed, as a reference.
+    /// The typed text, as a reference.
     Typed,
-    /// What could follow the path that is typed: an index into [`ModelBrowser::paths`].
+    /// A completion of the typed path: an index into [`ModelBrowser::paths`].
     Path(usize),
     /// A model: an index into [`Library::rows`].
     Model(usize),
@@ -30,69 +30,69 @@ pub enum BrowseLine {
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ModelBrowser {
     pub input: Input,
-    /// What could follow the path.
+    /// Completions of the typed path.
     pub paths: Vec<String>,
     pub sort: SortOrder,
     pub reversed: bool,
     pub only: BrowseFilter,
-    /// What is listed.
+    /// The listed lines.
     pub lines: Vec<BrowseLine>,
     /// Index into `lines`.
     pub at: usize,
-    /// Models that the search finds among those that a filter hides.
+    /// Number of models that match the search but are filtered out.
     pub hidden: usize,
-    /// Why nothing was opened.
+    /// Why nothing could be opened.
     pub wrong: Option<String>,
-    /// The models of this computer were asked for, and there are none: all are listed instead.
+    /// The filter for local models was set, but there are none; all models are listed instead.
     pub none_here: bool,
-    /// The model under the cursor, once the cursor was moved: it stays there, wherever the list puts it.
+    /// The selected model, once the cursor was moved; the cursor follows it when the list is reordered.
     held: Option<Arc<Item>>,
     due: Pending,
 }
 
-/// What is to be done about the list before it is drawn.
+/// What is to be done to the list before the next drawing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Pending {
     #[default]
     Nothing,
-    /// More is known of its models.
+    /// The status of a model changed: sort again.
     Order,
-    /// Other models are listed, or in another order: those that are seen are to be looked at first.
+    /// Other models are listed, or in another order; a survey starts with those in view.
     List,
 }
 
-/// What Enter opens: a name for people, and the reference.
+/// What Enter opens: a display name, and the reference.
 pub(super) type OpenTarget = (String, String);
 
 impl ModelBrowser {
-    /// The page as it opens, with the models of this computer alone where `here`.
+    /// The page as it opens; lists only local models if `here`.
     pub(super) fn new(here: bool) -> Self {
         Self { only: BrowseFilter { here, ..BrowseFilter::default() }, due: Pending::List, ..Self::default() }
     }
 
-    /// The text is more likely a reference than a search.
+    /// Whether the text is more likely a reference than a search.
     pub fn is_reference(&self) -> bool {
         let text = self.input.value().trim();
         text.contains(['/', '\\', ':', '@', '~']) || text.starts_with('.') || text.to_lowercase().ends_with(".gguf")
     }
 
-    /// Other models are to be listed.
+    /// Marks the list as changed.
     pub(super) const fn touch(&mut self) {
         self.due = Pending::List;
     }
 
-    /// More is known of a model.
+    /// Notes that a model's status changed.
     pub(super) fn learn(&mut self) {
         self.due = self.due.max(Pending::Order);
     }
 
-    /// Makes the list anew if anything that it rests on changed; whether models are to be looked at in its order.
+    /// Rebuilds the list if needed. Returns whether its models must be surveyed in the new order.
     pub(super) fn arrange(&mut self, library: &Library) -> bool {
         let due = std::mem::take(&mut self.due);
         if due == Pending::Nothing {
             return false;
         }
-        self.show_all_where_nothing_is_here(library);
+        self.clear_local_filter_if_empty(library);
         let text = self.input.value().trim();
         let models = order::arranged(&library.rows, text, self.sort, self.reversed, &self.only);
         self.hidden = if self.only.any() {
@@ -116,14 +116,14 @@ impl ModelBrowser {
         due == Pending::List
     }
 
-    /// A computer without models has nothing to hide the others for.
-    fn show_all_where_nothing_is_here(&mut self, library: &Library) {
+    /// Turns off the filter for local models if there are none.
+    fn clear_local_filter_if_empty(&mut self, library: &Library) {
         let none = library.gathered != Gathering::Nothing && !library.rows.iter().any(order::is_here);
         self.none_here = none && (self.none_here || self.only.here);
         self.only.here &= !none;
     }
 
-    /// The model under the cursor, and what is known of it.
+    /// The selected model and its status.
     pub fn chosen<'s>(&self, library: &'s Library) -> Option<&'s ModelRow> {
         match self.lines.get(self.at) {
             Some(BrowseLine::Model(index)) => library.rows.get(*index),
@@ -131,19 +131,19 @@ impl ModelBrowser {
         }
     }
 
-    /// The text changed.
+    /// Called after the text changed.
     pub(super) fn edited(&mut self) {
         (self.wrong, self.none_here, self.at, self.held) = (None, false, 0, None);
         self.paths.clear();
         self.touch();
     }
 
-    /// What could follow a path arrived.
+    /// Sets the completions of the path `typed`.
     pub(super) fn completed(&mut self, typed: &str, paths: Vec<String>) {
         if typed != self.input.value() {
             return;
         }
-        let longer = common_start(&paths);
+        let longer = common_prefix(&paths);
         if longer.len() > typed.len() && longer.starts_with(typed) {
             self.input = Input::new(longer.to_owned());
         }
@@ -151,13 +151,13 @@ impl ModelBrowser {
             self.wrong = Some(format!("No folder or .gguf file starts with {typed}"));
         }
         self.paths = paths;
-        // one that is all written needs no list
+        // a path that is complete needs no list
         self.paths.retain(|path| path != self.input.value());
         (self.at, self.held) = (0, None);
         self.touch();
     }
 
-    /// Moves the cursor, sorts, filters.
+    /// Moves the cursor, sorts or filters.
     pub(super) fn turn(&mut self, command: Command, library: &Library) {
         const PAGE: usize = 8;
         self.wrong = None;
@@ -174,7 +174,7 @@ impl ModelBrowser {
         self.point_at(at, library);
     }
 
-    /// Puts the cursor on line `at`.
+    /// Moves the cursor to line `at`.
     pub(super) fn point_at(&mut self, at: usize, library: &Library) {
         self.at = at.min(self.lines.len().saturating_sub(1));
         self.held = self.chosen(library).map(|row| Arc::clone(&row.item));
@@ -195,7 +195,7 @@ impl ModelBrowser {
         self.touch();
     }
 
-    /// Sorts by `sort`; where that is so already, the other way round.
+    /// Sorts by `sort`; reverses the order if that is set already.
     pub(super) fn sort_by(&mut self, sort: SortOrder) {
         (self.reversed, self.sort) = (self.sort == sort && !self.reversed, sort);
         self.touch();
@@ -204,7 +204,7 @@ impl ModelBrowser {
     /// What Enter opens.
     ///
     /// # Errors
-    /// Why there is nothing to open.
+    /// Why nothing can be opened.
     pub(super) fn choice(&mut self, library: &Library) -> Result<OpenTarget, String> {
         let text = self.input.value().trim().to_owned();
         match self.lines.get(self.at) {
@@ -236,8 +236,8 @@ fn by_reference(text: String) -> Result<OpenTarget, String> {
     Ok((name, text))
 }
 
-/// The longest text that all of `paths` begin with.
-fn common_start(paths: &[String]) -> &str {
+/// The longest common prefix of `paths`.
+fn common_prefix(paths: &[String]) -> &str {
     let Some(first) = paths.first() else { return "" };
     let mut end = first.len();
     for path in paths {
@@ -255,15 +255,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn completion_goes_as_far_as_all_agree() {
+    fn completion_stops_at_the_common_prefix() {
         let paths = ["/models/äb.gguf".to_owned(), "/models/äc.gguf".to_owned()];
-        assert_eq!(common_start(&paths), "/models/ä");
-        assert_eq!(common_start(&["/é".to_owned(), "/è".to_owned()]), "/", "never half a letter");
-        assert_eq!(common_start(&[]), "");
+        assert_eq!(common_prefix(&paths), "/models/ä");
+        assert_eq!(common_prefix(&["/é".to_owned(), "/è".to_owned()]), "/", "never half a letter");
+        assert_eq!(common_prefix(&[]), "");
     }
 
     #[test]
-    fn references_are_told_from_searches() {
+    fn references_are_distinguished_from_searches() {
         let page = |text: &str| ModelBrowser { input: Input::new(text.to_owned()), ..ModelBrowser::default() };
         for text in ["llama3.1:8b", "hf://o/r", "./x", "~/x", "x.GGUF", "qwen3-8b@q8_0", "https://h/x", "o/m"] {
             assert!(page(text).is_reference(), "{text}");

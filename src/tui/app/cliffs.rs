@@ -1,4 +1,4 @@
-//! Where things change along each knob: what is known of it, and stepping from one place to the next.
+//! The cliffs along each knob, and stepping from one to the next.
 
 use super::App;
 use crate::answer::cliffs::Cliff;
@@ -7,7 +7,7 @@ use crate::settings::knob::Knob;
 use crate::tui::effect::Effect;
 use crate::tui::query::{Query, QueryKind};
 
-/// What is known, and what was asked.
+/// The known cliffs, and the last request for them.
 #[derive(Debug, Default)]
 pub struct Cliffs {
     id: u64,
@@ -18,27 +18,27 @@ pub struct Cliffs {
 #[derive(Debug)]
 struct KnobCliffs {
     knob: Knob,
-    /// The situation, this knob left to the engine: where the knob itself stands does not matter.
+    /// The request with this knob reset: its cliffs do not depend on its own value.
     others: PlanRequest,
     cliffs: Vec<Cliff>,
 }
 
 impl Cliffs {
-    /// Knobs along which layers are lost or won.
+    /// Knobs whose value can move layers between devices.
     const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Batch, Knob::Ubatch, Knob::GpuLayers, Knob::CpuMoe];
 
-    /// Where things changed along `knob` when that was worked out last; perhaps the other knobs have moved since.
+    /// The last known cliffs along `knob`, which may be of other settings.
     pub fn last(&self, knob: Knob) -> &[Cliff] {
         self.known.iter().find(|known| known.knob == knob).map_or(&[], |known| &known.cliffs)
     }
 
-    /// Where things change along `knob` in `plan_request`; none as long as that is not known.
+    /// The cliffs along `knob` for `plan_request`; none if they are not known.
     pub fn of(&self, knob: Knob, plan_request: &PlanRequest) -> Option<&[Cliff]> {
         let known = self.known.iter().find(|known| known.knob == knob)?;
         (known.others == without(plan_request, knob)).then_some(&known.cliffs)
     }
 
-    /// Nothing of it means anything any more.
+    /// Drops all known cliffs.
     pub(super) fn forget(&mut self) {
         self.known.clear();
     }
@@ -50,7 +50,7 @@ impl Cliffs {
         self.known.push(KnobCliffs { knob, others, cliffs });
     }
 
-    /// Asks for what is not known of `plan_request` along the knobs that are offered, `first` before the others.
+    /// Asks for the unknown cliffs of `plan_request` along the offered knobs, `first` before the others.
     pub(super) fn ask(&mut self, plan_request: PlanRequest, offered: &[Knob], first: Knob) -> Option<Effect> {
         let is_unknown = |knob: &Knob| offered.contains(knob) && self.of(*knob, &plan_request).is_none();
         let mut knobs: Vec<Knob> = Self::ASKED.into_iter().filter(is_unknown).collect();
@@ -70,12 +70,12 @@ fn without(plan_request: &PlanRequest, knob: Knob) -> PlanRequest {
     plan_request.with(settings)
 }
 
-/// The value to stop at beside a cliff: the last before a loss, the first after a gain.
+/// The value to stop at: the last before layers are lost, or the first after layers are gained.
 pub fn edge(cliff: &Cliff) -> u64 {
     if cliff.is_gain() { cliff.first } else { cliff.last }
 }
 
-/// The nearest edge above `value`, or below it.
+/// The nearest cliff above or below `value`.
 pub fn next(cliffs: &[Cliff], value: u64, up: bool) -> Option<&Cliff> {
     if up {
         cliffs.iter().filter(|cliff| edge(cliff) > value).min_by_key(|cliff| edge(cliff))
@@ -85,7 +85,7 @@ pub fn next(cliffs: &[Cliff], value: u64, up: bool) -> Option<&Cliff> {
 }
 
 impl App {
-    /// Turns the knob to the next place where something changes, and says what.
+    /// Sets the knob to the next cliff, and shows what changes there.
     pub(super) fn step_to_cliff(&mut self, up: bool) {
         let (knob, value) = (self.knobs.focus, self.value(self.knobs.focus));
         if !Cliffs::ASKED.contains(&knob) {

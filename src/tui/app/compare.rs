@@ -1,4 +1,4 @@
-//! Plans that are kept, side by side with the present one.
+//! Pinned plans, side by side with the present one.
 
 use super::update::scrolled;
 use super::{App, Mode};
@@ -6,15 +6,15 @@ use crate::engine::PlanRequest;
 use crate::plan::Plan;
 use crate::tui::action::Command;
 
-/// As many plans as stand side by side.
+/// Maximum number of plans side by side.
 pub const MAX_PLANS: usize = 4;
 
-/// A plan that is kept.
+/// A pinned plan.
 #[derive(Clone, Debug)]
 pub struct Pin {
-    /// `A` to `D`; it stays while others go.
+    /// `A` to `D`; it does not change when others are unpinned.
     pub letter: char,
-    /// What it rests on.
+    /// The request that it was planned for.
     pub plan_request: PlanRequest,
     /// The plan.
     pub plan: Box<Plan>,
@@ -23,23 +23,23 @@ pub struct Pin {
 /// The state of the page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComparePage {
-    /// The plan that is chosen, by its column.
+    /// The selected column.
     pub chosen: usize,
-    /// Lines that are scrolled away above.
+    /// Scrolled lines.
     pub scroll: u16,
 }
 
 /// A column of the page.
 #[derive(Clone, Copy, Debug)]
 pub enum ComparedPlan<'a> {
-    /// A plan that is kept, and whether it is the present one too.
+    /// A pinned plan, and whether it is also the present one.
     Pinned(&'a Pin, bool),
-    /// The present plan, which is not kept.
+    /// The present plan, if it is not pinned.
     Now(&'a Plan),
 }
 
 impl App {
-    /// The plans that are compared: those that are kept, and the present one where it is none of them and has room.
+    /// The compared plans: those pinned, and the present one if it is not among them and has room.
     pub fn compared(&self) -> Vec<ComparedPlan<'_>> {
         let now = self.plan_request();
         let is_now = |pin: &Pin| now.as_ref() == Some(&pin.plan_request);
@@ -51,7 +51,7 @@ impl App {
         columns
     }
 
-    /// Keeps the present plan; where that leaves something to compare it with, shows them side by side.
+    /// Pins the present plan; opens the comparison if there is anything to compare it with.
     pub(super) fn pin(&mut self) {
         let Some(plan_request) = self.plan_request() else {
             self.notice = Some("There is no plan to pin yet: open a model with o.".to_owned());
@@ -90,7 +90,7 @@ impl App {
             Command::More => self.mode = to((chosen + 1).min(last)),
             Command::Enter => {
                 if let Some(plan_request) = self.pins.get(chosen).map(|pin| pin.plan_request.clone()) {
-                    self.take(plan_request);
+                    self.apply_request(plan_request);
                 }
             }
             Command::Unpin => {

@@ -1,4 +1,4 @@
-//! Another engine beside the one in force: the same model, machine and knobs.
+//! Compares the engine with another one for the same model, machine and settings.
 
 use super::update::scrolled;
 use super::{App, Mode};
@@ -11,38 +11,38 @@ use crate::tui::action::Command;
 pub struct EngineComparison {
     /// The other engine.
     pub choice: EngineVersion,
-    /// Its plan, or why it makes none.
+    /// Its plan, or why there is none.
     pub plan: Result<Box<Plan>, String>,
-    /// Lines that are scrolled away above.
+    /// Scrolled lines.
     pub scroll: u16,
 }
 
 impl App {
-    /// Opens the page with the next engine that is another one, whatever the release.
+    /// Opens the page with the next engine in the list, whatever its release.
     pub(super) fn open_engine_compare(&mut self) {
         let (choices, now) = (EngineVersion::all(), self.choice());
         let here = choices.iter().position(|&choice| choice == now).unwrap_or(0);
         let mut others = choices.iter().cycle().skip(here + 1).take(choices.len());
         if let Some(&other) = others.find(|choice| choice.engine != now.engine) {
-            self.put_engine_compare(other, 0);
+            self.show_engine_compare(other, 0);
         }
     }
 
-    /// Plans anew what stands beside, where something does.
-    pub(super) fn renew_engine_compare(&mut self) {
+    /// Plans again for the open page.
+    pub(super) fn update_engine_compare(&mut self) {
         if let Mode::EngineCompare(page) = &self.mode {
             let (choice, scroll) = (page.choice, page.scroll);
-            self.put_engine_compare(choice, scroll);
+            self.show_engine_compare(choice, scroll);
         }
     }
 
-    fn put_engine_compare(&mut self, choice: EngineVersion, scroll: u16) {
+    fn show_engine_compare(&mut self, choice: EngineVersion, scroll: u16) {
         let Some(model) = &self.model else {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return;
         };
         let mut settings = self.settings.clone();
-        let knobs = choice.engine.facts().knobs(&self.scene());
+        let knobs = choice.engine.facts().knobs(&self.knob_context());
         self.knobs.stashed.clone().switch_knobs(&mut settings, &self.knobs.offered, &knobs);
         choice.apply(&mut settings);
         let plan = engine::plan(choice.engine, model, &self.machine, &settings);
@@ -73,6 +73,6 @@ impl App {
             }
         };
         let choice = others.get(to).copied().unwrap_or(page.choice);
-        self.put_engine_compare(choice, page.scroll);
+        self.show_engine_compare(choice, page.scroll);
     }
 }

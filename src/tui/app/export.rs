@@ -1,4 +1,4 @@
-//! The page on which a plan is taken away: its forms, what each looks like, and where it goes.
+//! The export page: its formats, their text, and where it goes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,41 +11,41 @@ use crate::export::{ExportFormat, ModelLocation};
 use crate::tui::action::Command;
 use crate::tui::effect::{Effect, ExportJob};
 
-/// The page.
+/// The state of the page.
 #[derive(Clone, Debug)]
 pub struct ExportPage {
-    /// The forms that this plan has.
+    /// The formats available for this engine.
     pub formats: Vec<ExportFormat>,
-    /// Place of the one that is shown.
+    /// Index of the selected format.
     pub at: usize,
-    /// Lines of it that are scrolled away.
+    /// Scrolled lines.
     pub scroll: u16,
-    /// It, or the sentence on why it cannot be had; none while it is being written.
+    /// The text, or one sentence on why there is none; none while it is being written.
     pub text: Option<Result<String, String>>,
-    /// The name of a file that is being typed.
+    /// The file name being typed.
     pub naming: Option<TextEntry>,
 }
 
 impl ExportPage {
-    /// The form that is shown.
+    /// The selected format.
     pub fn format(&self) -> ExportFormat {
         self.formats.get(self.at).copied().unwrap_or(ExportFormat::Json)
     }
 
-    /// Why the file was not written.
+    /// Why the file was not saved.
     pub fn wrong(&self) -> Option<&str> {
         self.naming.as_ref()?.wrong.as_deref()
     }
 }
 
 impl App {
-    /// Opens the page, on the form that users of this engine mostly want.
+    /// Opens the page, on the engine's usual format.
     pub(super) fn open_export(&mut self) -> Vec<Effect> {
         let page = ExportPage { formats: ExportFormat::of(self.engine), at: 0, scroll: 0, text: None, naming: None };
         self.show_format(Box::new(page))
     }
 
-    /// Shows the chosen form of `page`, once it is written.
+    /// Shows the selected format of `page` once it is written.
     fn show_format(&mut self, mut page: Box<ExportPage>) -> Vec<Effect> {
         let plan = self.plan.as_deref().filter(|_| self.refused.is_none());
         let Some((of, plan)) = self.plan_request().zip(plan.cloned()) else {
@@ -53,21 +53,21 @@ impl App {
             return Vec::new();
         };
         (page.scroll, page.text, page.naming) = (0, None, None);
-        self.writing_id += 1;
+        self.export_id += 1;
         let location = match of.settings.quant {
-            // which nobody has made yet, as far as is known here
+            // as far as is known here, no such file exists
             Some(quant) if !Arc::ptr_eq(&of.model, &of.opened) => {
                 ModelLocation::Unknown(format!("{} as {quant}", of.model.name))
             }
             _ => self.locations.of(&of.opened),
         };
-        let writing = ExportJob { id: self.writing_id, format: page.format(), of, plan, location };
+        let job = ExportJob { id: self.export_id, format: page.format(), of, plan, location };
         self.mode = Mode::Export(page);
-        vec![Effect::Write(Box::new(writing))]
+        vec![Effect::Write(Box::new(job))]
     }
 
-    /// What is shown follows the plan; a name that is being typed stays.
-    pub(super) fn renew_format(&mut self) -> Vec<Effect> {
+    /// Writes the export again after the plan changed; a file name being typed stays.
+    pub(super) fn update_export(&mut self) -> Vec<Effect> {
         let Mode::Export(page) = &self.mode else { return Vec::new() };
         let (page, scroll, naming) = (page.clone(), page.scroll, page.naming.clone());
         let effects = self.show_format(page);
@@ -97,8 +97,8 @@ impl App {
             }
             Command::Enter => {
                 if let Some(Ok(text)) = &page.text {
-                    let said = format!("{} copied.", page.format().title());
-                    self.notice = Some(said);
+                    let message = format!("{} copied.", page.format().title());
+                    self.notice = Some(message);
                     let copy = Effect::Copy(text.clone());
                     self.mode = Mode::Export(page);
                     return vec![copy];
@@ -125,7 +125,7 @@ impl App {
             let text = page.text.as_ref().and_then(|text| text.as_ref().ok());
             effects.extend(text.map(|text| Effect::Save { path, text: text.clone() }));
         }
-        // the name stays until the file is there
+        // the name stays until the file is saved
         page.naming = (command != Command::Back).then_some(entry);
         self.mode = Mode::Export(page);
         effects
@@ -133,7 +133,7 @@ impl App {
 
     pub(super) fn written(&mut self, id: u64, text: Result<String, String>) {
         if let Mode::Export(page) = &mut self.mode
-            && id == self.writing_id
+            && id == self.export_id
         {
             page.text = Some(text);
         }

@@ -1,32 +1,32 @@
-//! What is written in the first line of the engine and the machine.
+//! The labels of engine and machine in the header.
 
-use super::{App, Known, LiveMemory};
+use super::{App, Detection, LiveMemory};
 use crate::machine::{Origin, short_name};
 use crate::plan::Confidence;
 use crate::tui::regions::header::Header;
 
 impl App {
-    /// Where things stand in the first line.
+    /// The layout of the header.
     pub fn header(&self) -> Header {
-        Header::new(self.regions.header, &self.engine_written(), &self.machine_written())
+        Header::new(self.regions.header, &self.engine_label(), &self.machine_label())
     }
 
-    /// The engine, its release, and how sure the plan is.
-    pub fn engine_written(&self) -> String {
-        let sure = match self.plan.as_ref().map(|plan| plan.confidence) {
+    /// The engine, its release, and the confidence of the plan.
+    pub fn engine_label(&self) -> String {
+        let confidence = match self.plan.as_ref().map(|plan| plan.confidence) {
             Some(Confidence::Exact) => " · exact",
             Some(Confidence::Modelled) => " · modelled",
             Some(Confidence::Assumed) => " · assumed",
             None => "",
         };
-        format!("{}{sure}", self.choice())
+        format!("{}{confidence}", self.choice())
     }
 
-    /// The GPUs in a few words, the RAM, and whether this is the machine in front of us.
-    pub fn machine_written(&self) -> String {
+    /// The GPUs in short, the RAM, and whether the machine is simulated or live.
+    pub fn machine_label(&self) -> String {
         let gpus = &self.machine.gpus;
         let cards = match gpus.as_slice() {
-            _ if self.found_machine.known == Known::Asking && self.what_if.replacement.is_none() => {
+            _ if self.found_machine.detection == Detection::Running && self.what_if.replacement.is_none() => {
                 "detecting GPUs…".to_owned()
             }
             [] => "no GPU".to_owned(),
@@ -39,9 +39,9 @@ impl App {
         let simulated = if self.machine.origin == Origin::Described { " · simulated" } else { "" };
         let live = match self.found_machine.live {
             LiveMemory::Off => "",
-            // another one stands in its place
+            // memory of another machine is not live
             _ if self.what_if.replacement.is_some() => "",
-            // as wide as what it changes to
+            // as wide as "frozen"
             LiveMemory::On => " · live  ",
             LiveMemory::Frozen => " · frozen",
         };

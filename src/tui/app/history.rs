@@ -1,38 +1,38 @@
-//! What the plan rests on as one value: remembered before every change, and taken up again by undo or by choice.
+//! Undo, and applying plan requests.
 
 use std::sync::Arc;
 
 use super::live::Stale;
-use super::tag::capital;
+use super::tag::capitalised;
 use super::{App, Cursors, Knob};
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::machine::what_if::{NamedMachine, WhatIf};
 use crate::settings::{Settings, StashedKnobs};
 
-/// Situations that can be gone back to.
+/// Maximum number of undo steps.
 const MAX_UNDO: usize = 200;
 
-/// What undo goes back to.
+/// A state that undo restores.
 #[derive(Debug)]
 pub(super) struct UndoStep {
     plan_request: PlanRequest,
-    /// The knobs that were offered, and what was laid aside of the others.
+    /// The offered knobs, and the stashed values of the others.
     knobs: Vec<Knob>,
     stashed: StashedKnobs,
     what_if: WhatIf,
 }
 
-/// A slider that is being dragged.
+/// A drag of a slider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Drag {
     pub knob: Knob,
-    /// It has moved something already: the rest of the drag belongs to that step.
+    /// Whether it has changed the value; the rest of the drag belongs to the same undo step.
     pub moved: bool,
 }
 
 impl App {
-    /// Engine, model, machine and knobs as they are; none without a model.
+    /// Engine, model, machine and settings as they are; none without a model.
     pub fn plan_request(&self) -> Option<PlanRequest> {
         Some(PlanRequest {
             engine: self.engine,
@@ -43,18 +43,18 @@ impl App {
         })
     }
 
-    /// What is so now can be gone back to.
+    /// Records the present state for undo.
     pub(super) fn push_undo(&mut self) {
         let Some(plan_request) = self.plan_request() else { return };
-        if self.past.len() == MAX_UNDO {
-            self.past.remove(0);
+        if self.undo_steps.len() == MAX_UNDO {
+            self.undo_steps.remove(0);
         }
         let (knobs, stashed, what_if) = (self.knobs.offered.clone(), self.knobs.stashed.clone(), self.what_if.clone());
-        self.past.push(UndoStep { plan_request, knobs, stashed, what_if });
+        self.undo_steps.push(UndoStep { plan_request, knobs, stashed, what_if });
     }
 
     pub(super) fn undo(&mut self) {
-        match self.past.pop() {
+        match self.undo_steps.pop() {
             Some(UndoStep { plan_request, knobs, stashed, what_if }) => {
                 (self.knobs.stashed, self.what_if) = (stashed, what_if);
                 self.restore_request(plan_request, knobs);
@@ -63,23 +63,23 @@ impl App {
         }
     }
 
-    /// The machine is known better now: what was remembered of the one that was in front of us means it too.
+    /// Replaces the machine by what is known better now, also in the undo steps that refer to it.
     pub(super) fn set_machine(&mut self, machine: Arc<Machine>) {
         let old = std::mem::replace(&mut self.machine, machine);
-        let same = self.past.iter_mut().filter(|step| Arc::ptr_eq(&step.plan_request.machine, &old));
-        same.for_each(|step| step.plan_request.machine = Arc::clone(&self.machine));
+        let affected = self.undo_steps.iter_mut().filter(|step| Arc::ptr_eq(&step.plan_request.machine, &old));
+        affected.for_each(|step| step.plan_request.machine = Arc::clone(&self.machine));
     }
 
-    /// Makes `plan_request` the present one, as one step that can be undone.
-    pub(super) fn take(&mut self, plan_request: PlanRequest) {
-        self.take_with(plan_request, "pinned machine");
+    /// Makes `plan_request` the present one, as one undo step.
+    pub(super) fn apply_request(&mut self, plan_request: PlanRequest) {
+        self.apply_request_as(plan_request, "pinned machine");
     }
 
-    /// The same where its machine, if it is another than the present one, is called `machine`.
-    pub(super) fn take_with(&mut self, plan_request: PlanRequest, machine: &str) {
+    /// The same, with a name for its machine if that differs from the present one.
+    pub(super) fn apply_request_as(&mut self, plan_request: PlanRequest, machine: &str) {
         if self.plan_request().as_ref() != Some(&plan_request) {
             self.push_undo();
-            // its settings were made for its own knobs: there is nothing to lay aside or to bring back
+            // its settings are for its own knobs: nothing to stash or restore
             let knobs = plan_request.knobs();
             if plan_request.machine != self.machine {
                 let named = NamedMachine { name: machine.to_owned(), machine: Arc::clone(&plan_request.machine) };
@@ -93,14 +93,14 @@ impl App {
         let PlanRequest { engine, opened, model, machine, settings } = plan_request;
         let same_model = self.model.as_ref().is_some_and(|now| Arc::ptr_eq(now, &model));
         let same_machine = Arc::ptr_eq(&self.machine, &machine);
-        let same = same_model && same_machine && engine == self.engine;
+        let unchanged = same_model && same_machine && engine == self.engine;
         if !same_model {
             (self.plan, self.panels.cursors) = (None, Cursors::default());
         }
-        (self.engine, self.settings, self.stale) = (engine, settings, Stale::ByHand);
+        (self.engine, self.settings, self.stale) = (engine, settings, Stale::User);
         (self.opened, self.model, self.machine) = (Some(opened), Some(model), machine);
-        self.take_knobs(knobs);
-        if !same {
+        self.set_offered_knobs(knobs);
+        if !unchanged {
             self.replan_from_scratch();
         }
     }
@@ -112,11 +112,11 @@ impl App {
         let model = match self.in_quantisation(settings.quant) {
             Ok(model) => model,
             Err(why) => {
-                self.notice = Some(capital(&format!("{why}.")));
+                self.notice = Some(capitalised(&format!("{why}.")));
                 return;
             }
         };
-        // a drag is one step, however far it goes
+        // a drag is one undo step
         if !self.knobs.drag.is_some_and(|drag| drag.moved) {
             self.push_undo();
         }
@@ -124,14 +124,14 @@ impl App {
             drag.moved = true;
         }
         (self.model, self.settings) = (model, settings);
-        self.stale = Stale::ByHand;
+        self.stale = Stale::User;
     }
 
-    /// Ends a drag; one that came back to where it began was no step.
+    /// Ends a drag; one that returned to its start is no undo step.
     pub(super) fn end_drag(&mut self) {
         let moved = self.knobs.drag.take().is_some_and(|drag| drag.moved);
-        if moved && self.past.last().is_some_and(|step| step.plan_request.settings == self.settings) {
-            self.past.pop();
+        if moved && self.undo_steps.last().is_some_and(|step| step.plan_request.settings == self.settings) {
+            self.undo_steps.pop();
         }
     }
 }

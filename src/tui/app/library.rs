@@ -1,4 +1,4 @@
-//! The models to choose from, and what is known of each so far.
+//! The models to choose from, and their status.
 
 use std::sync::Arc;
 
@@ -6,109 +6,108 @@ use super::browse::BrowseLine;
 use crate::library::{Item, ModelOrigin, ModelStatus, SurveyRequest};
 use crate::machine::Machine;
 
-/// A model, and what is known of it.
+/// A model and its status.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ModelRow {
     pub item: Arc<Item>,
-    /// What is known; of an earlier question while the answer to the present one is awaited.
-    pub look: ModelStatus,
-    /// The question that this answers.
+    /// Its status; an earlier request's until the present one is answered.
+    pub status: ModelStatus,
+    /// The survey that it answers.
     asked: u64,
 }
 
-/// Whether everybody who may have models was heard.
+/// Which sources of models have answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Gathering {
-    /// Folders are being read.
+    /// None: folders are being read.
     #[default]
     Nothing,
-    /// The folders were; a running Ollama is being asked.
+    /// The folders; a running Ollama is being asked.
     Here,
-    /// All were heard.
+    /// All.
     All,
-    /// The Ollama that was named does not tell its models.
+    /// The folders; the Ollama that the user named does not list its models.
     Refused(String),
 }
 
-/// The models. What is known of them stays while the page is closed.
+/// The models. Their status is kept while the page is closed.
 #[derive(Debug, Default)]
 pub struct Library {
-    /// All of them, in the shelf's own order.
+    /// All models, in the library's default order.
     pub rows: Vec<ModelRow>,
-    /// Who was heard.
+    /// Which sources have answered.
     pub gathered: Gathering,
-    question: Option<SurveyRequest>,
+    request: Option<SurveyRequest>,
     id: u64,
 }
 
 impl Library {
-    /// Takes the models that are known at once; what was found out of those that were there before is kept.
+    /// Sets the models known without a server; the status of those listed before is kept.
     pub(super) fn models_listed(&mut self, items: Vec<Arc<Item>>) {
         let old = std::mem::take(&mut self.rows);
         let (running, old): (Vec<ModelRow>, Vec<ModelRow>) =
             old.into_iter().partition(|row| row.item.origin == ModelOrigin::Running);
-        self.rows = items.into_iter().map(|item| known(item, &old)).collect();
+        self.rows = items.into_iter().map(|item| with_old_status(item, &old)).collect();
         self.gathered = Gathering::Here;
-        // until their Ollama answers again
-        self.put(running);
+        // until the server answers again
+        self.insert_running(running);
     }
 
-    /// Takes the models of the running Ollama.
-    pub(super) fn running(&mut self, told: Result<Vec<Arc<Item>>, String>) {
+    /// Sets the models of the running Ollama.
+    pub(super) fn running(&mut self, answer: Result<Vec<Arc<Item>>, String>) {
         let old = std::mem::take(&mut self.rows);
         let (old, others): (Vec<ModelRow>, Vec<ModelRow>) =
             old.into_iter().partition(|row| row.item.origin == ModelOrigin::Running);
         self.rows = others;
-        match told {
+        match answer {
             Ok(items) => {
-                self.put(items.into_iter().map(|item| known(item, &old)).collect());
+                self.insert_running(items.into_iter().map(|item| with_old_status(item, &old)).collect());
                 self.gathered = Gathering::All;
             }
             Err(why) => self.gathered = Gathering::Refused(why),
         }
     }
 
-    /// Puts the models of a running Ollama before the catalogue.
-    fn put(&mut self, running: Vec<ModelRow>) {
+    /// Inserts the models of a running Ollama before the catalogue.
+    fn insert_running(&mut self, running: Vec<ModelRow>) {
         let at = self.rows.iter().position(|row| row.item.origin == ModelOrigin::Catalogue).unwrap_or(self.rows.len());
         self.rows.splice(at..at, running);
     }
 
-    /// Hears what became of one of them, if the question is still the same.
-    pub(super) fn model_planned(&mut self, id: u64, item: &Arc<Item>, look: ModelStatus) {
+    /// Updates a model's status, if `id` is the present survey.
+    pub(super) fn model_planned(&mut self, id: u64, item: &Arc<Item>, status: ModelStatus) {
         let row = self.rows.iter_mut().find(|row| Arc::ptr_eq(&row.item, item));
         let Some(row) = row.filter(|_| id == self.id) else { return };
         if row.asked == id {
-            row.look.learn(look);
+            row.status.learn(status);
         } else {
-            (row.look, row.asked) = (look, id);
+            (row.status, row.asked) = (status, id);
         }
     }
 
-    /// From now on, `question` is asked: what was found out with another one is out of date. Returns the number that
-    /// answers are to bear.
-    pub(super) fn ask(&mut self, question: SurveyRequest) -> u64 {
-        if self.question.as_ref() != Some(&question) {
-            self.question = Some(question);
+    /// Sets the survey request; the status of models under another one is out of date. Returns the id for its answers.
+    pub(super) fn ask(&mut self, request: SurveyRequest) -> u64 {
+        if self.request.as_ref() != Some(&request) {
+            self.request = Some(request);
             self.id += 1;
         }
         self.id
     }
 
-    /// The machine that is asked about when the present one is `now`: the one that was asked about before, unless memory
-    /// has moved far enough to be seen in a list.
+    /// The machine to survey with when the present one is `now`: the last one, unless memory has changed enough to
+    /// matter in a list.
     pub(super) fn machine(&self, now: &Arc<Machine>) -> Arc<Machine> {
-        let asked = self.question.as_ref().map(|question| &question.machine);
+        let asked = self.request.as_ref().map(|request| &request.machine);
         Arc::clone(asked.filter(|asked| asked.is_nearly(now)).unwrap_or(now))
     }
 
-    /// What is asked of each.
-    pub(super) fn question(&self) -> Option<SurveyRequest> {
-        self.question.clone()
+    /// The present survey request.
+    pub(super) fn request(&self) -> Option<SurveyRequest> {
+        self.request.clone()
     }
 
-    /// The models of which not everything is known, those on `lines` around `at` first; none where all is known.
+    /// The models whose status is incomplete, ordered by distance from line `at`; none if all are complete.
     pub(super) fn wanted(&self, lines: &[BrowseLine], at: usize) -> Option<Vec<Arc<Item>>> {
         let mut near: Vec<(usize, usize)> = (0..self.rows.len()).map(|index| (usize::MAX, index)).collect();
         for (place, line) in lines.iter().enumerate() {
@@ -124,23 +123,23 @@ impl Library {
         (!open.is_empty()).then_some(open)
     }
 
-    /// How many are not known yet.
+    /// Number of models whose status is incomplete.
     pub fn open(&self) -> usize {
         self.rows.iter().filter(|row| self.is_open(row)).count()
     }
 
-    /// Whether what is known of `row` belongs to an earlier question.
+    /// Whether the status of `row` belongs to an earlier survey.
     pub const fn is_old(&self, row: &ModelRow) -> bool {
         row.asked != self.id
     }
 
     fn is_open(&self, row: &ModelRow) -> bool {
-        self.is_old(row) || row.look.is_open()
+        self.is_old(row) || row.status.is_open()
     }
 }
 
-/// `item` with what was found out of it before; a failure may have passed.
-fn known(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
-    let same = old.iter().find(|row| row.item.is(&item) && !matches!(row.look, ModelStatus::Failed(_)));
-    same.cloned().unwrap_or(ModelRow { item, look: ModelStatus::Pending, asked: 0 })
+/// `item` with its earlier status, unless that is a failure, which may be temporary.
+fn with_old_status(item: Arc<Item>, old: &[ModelRow]) -> ModelRow {
+    let same = old.iter().find(|row| row.item.is(&item) && !matches!(row.status, ModelStatus::Failed(_)));
+    same.cloned().unwrap_or(ModelRow { item, status: ModelStatus::Pending, asked: 0 })
 }

@@ -1,4 +1,4 @@
-//! The machine as it is found, and as its free memory moves.
+//! The detected or described machine, and live memory.
 
 use std::sync::Arc;
 
@@ -8,75 +8,79 @@ use crate::hardware::watch::MemoryUpdate;
 use crate::machine::Machine;
 use crate::tui::effect::Effect;
 
-/// What is known of the machine.
+/// Whether detection is complete.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Known {
-    /// Everything that was asked.
-    All,
-    /// Drivers are still being asked.
-    Asking,
+pub enum Detection {
+    /// Everything was detected or described.
+    Done,
+    /// Detection is running.
+    Running,
 }
 
-/// The machine in front of us, or the one that was described.
+/// The local machine, or the described one.
 #[derive(Debug)]
 pub struct FoundMachine {
-    /// As it is; its free memory may move.
+    /// The machine with its latest free memory.
     pub machine: Arc<Machine>,
-    /// Whether more of it will become known.
-    pub known: Known,
+    /// Whether detection is complete.
+    pub detection: Detection,
     /// Whether its free memory is followed.
     pub live: LiveMemory,
-    /// How it was found, once it was looked for.
+    /// How it was detected, once it was.
     pub detected: Option<Box<Detected>>,
-    /// What the devices say at present, one sentence each.
+    /// Current notes of the device monitor, one sentence each.
     pub reports: Vec<String>,
 }
 
-/// Whether the free memory on the screen follows the machine's.
+/// Whether free memory follows the local machine's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LiveMemory {
-    /// It does not: the machine is described, or nobody wants it.
+    /// Off or not available, such as for a described machine.
     #[default]
     Off,
-    /// It does.
+    /// It is followed.
     On,
-    /// It would, and is held still.
+    /// It is frozen until resumed.
     Frozen,
 }
 
-/// Whether the plan is the one of the knobs and the machine, and who changed them if not.
+/// Whether the plan must be made again, and what changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Stale {
-    /// It is.
+    /// The plan is up to date.
     #[default]
     No,
-    /// Free memory moved by itself.
-    ByItself,
-    /// A person changed something.
-    ByHand,
+    /// Free memory changed without user input.
+    Memory,
+    /// The user changed something.
+    User,
 }
 
 impl App {
-    pub(super) fn found(&mut self, detected: Box<Detected>) {
+    pub(super) fn detected(&mut self, detected: Box<Detected>) {
         self.found_machine.machine = Arc::new(detected.machine.clone());
         self.found_machine.detected = Some(detected);
-        self.found_machine.known = Known::All;
+        self.found_machine.detection = Detection::Done;
         self.set_machine(Arc::new(self.what_if.over(&self.found_machine.machine)));
         self.replan_from_scratch();
     }
 
-    pub(super) fn moved(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {
-        // what was on its way when the picture was held comes too late
+    pub(super) fn memory_changed(&mut self, MemoryUpdate { machine, notes }: MemoryUpdate) {
+        // was sent before live memory was frozen
         if self.found_machine.live != LiveMemory::On {
             return;
         }
-        if self.notice.as_ref().is_some_and(|said| self.found_machine.reports.contains(said) && !notes.contains(said)) {
+        if self
+            .notice
+            .as_ref()
+            .is_some_and(|message| self.found_machine.reports.contains(message) && !notes.contains(message))
+        {
             self.notice = None;
         }
-        if let Some(news) =
+        if let Some(note) =
             notes.iter().find(|note| self.notes_are_hidden() && !self.found_machine.reports.contains(note))
         {
-            self.notice = Some(news.clone());
+            self.notice = Some(note.clone());
         }
         self.found_machine.reports = notes;
         self.found_machine.machine = Arc::new(machine);
@@ -89,13 +93,13 @@ impl App {
                 browse.touch();
             }
             if self.stale == Stale::No {
-                self.stale = Stale::ByItself;
+                self.stale = Stale::Memory;
             }
         }
     }
 
     pub(super) fn freeze(&mut self) -> Vec<Effect> {
-        let (live, said) = match self.found_machine.live {
+        let (live, message) = match self.found_machine.live {
             LiveMemory::On => (LiveMemory::Frozen, "Live memory frozen; f resumes it."),
             LiveMemory::Frozen => (LiveMemory::On, "Live memory resumed."),
             LiveMemory::Off => {
@@ -105,7 +109,7 @@ impl App {
             }
         };
         self.found_machine.live = live;
-        self.notice = Some(said.to_owned());
+        self.notice = Some(message.to_owned());
         vec![Effect::Freeze(live == LiveMemory::Frozen)]
     }
 }

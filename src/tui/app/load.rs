@@ -1,4 +1,4 @@
-//! A model on its way.
+//! Loading a model.
 
 use std::time::Duration;
 
@@ -7,45 +7,45 @@ use crate::export::ModelLocation;
 use crate::source::{Package, Progress};
 use crate::tui::effect::Effect;
 
-/// A model on its way.
+/// The state of loading a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Load {
-    /// None was asked for.
+    /// Nothing to load.
     #[default]
     Idle,
-    /// So much of it is read.
+    /// A model is loading.
     Running {
-        /// What is read, for people.
+        /// Its display name.
         name: String,
-        /// How much of it is there.
+        /// How much is read.
         now: Progress,
-        /// Since it began.
+        /// Time since the load began.
         took: Duration,
     },
-    /// The last one is on the screen.
+    /// The last model is loaded.
     Ready,
-    /// The last one could not be read; the plan before it stays.
+    /// The last load failed; the plan is unchanged.
     Failed {
-        /// What could not be read.
+        /// The model that failed.
         name: String,
         /// Why, in one sentence.
         why: String,
     },
 }
 
-/// What is being read, or was read last.
+/// The present or last load.
 #[derive(Clone, Debug, Default)]
 pub struct Loading {
-    /// How far it is.
+    /// Its state.
     pub state: Load,
-    /// Counts what was asked for: an answer to an older one is of no interest.
+    /// Number of the load; answers to older ones are ignored.
     pub(super) id: u64,
     pub(super) name: String,
     pub(super) reference: String,
 }
 
 impl App {
-    /// Asks for the model behind `reference`; what was asked for before is of no interest any more.
+    /// Loads the model behind `reference`, replacing any load under way.
     pub fn begin_load(&mut self, name: String, reference: String) -> Vec<Effect> {
         self.loading.id += 1;
         (self.loading.name, self.loading.reference) = (name.clone(), reference.clone());
@@ -82,9 +82,9 @@ impl App {
         match result {
             Ok(package) => {
                 self.loading.state = Load::Ready;
-                let lasting = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
+                let canonical = package.reference.clone().unwrap_or_else(|| self.loading.reference.clone());
                 self.open(package, Some(ModelLocation::by_reference(&self.loading.reference)));
-                vec![Effect::AddRecent(lasting)]
+                vec![Effect::AddRecent(canonical)]
             }
             Err(why) => {
                 self.loading.state = Load::Failed { name: self.loading.name.clone(), why };

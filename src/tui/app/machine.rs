@@ -1,4 +1,4 @@
-//! The machine screen: devices on one side, what can be changed of the chosen one on the other.
+//! The machine screen: devices on the left, settings of the selected device on the right.
 
 pub mod cards;
 pub mod compare;
@@ -22,74 +22,74 @@ use compare::MachineComparison;
 pub use rows::{DeviceSetting, MachineRow};
 use saved::SavedPage;
 
-/// Sizes go by these steps, and finely by those.
+/// Steps and fine steps of sizes.
 const STEP: Bytes = Bytes::gib(1);
 const FINE: Bytes = Bytes::mib(128);
 
 /// The state of the screen.
 #[derive(Clone, Debug, Default)]
 pub struct MachineScreen {
-    /// Where the cursor is.
+    /// The focused pane.
     pub pane: Pane,
-    /// The chosen device: index into [`App::machine_rows`].
+    /// The selected device: index into [`App::machine_rows`].
     pub row: usize,
-    /// The chosen line of it: index into its [`MachineRow::lines`].
+    /// The selected setting of it: index into its [`MachineRow::lines`].
     pub line: usize,
-    /// Lines by which what is said of it is scrolled.
+    /// Scrolled lines of the notes on the device.
     pub scroll: u16,
-    /// What is being asked.
-    pub asking: MachinePrompt,
-    /// Why the last thing was not done.
+    /// The open prompt.
+    pub prompt: MachinePrompt,
+    /// Why the last command failed.
     pub wrong: Option<String>,
 }
 
-/// The two sides of the screen.
+/// The two panes of the screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pane {
     /// The list of devices.
     #[default]
     Devices,
-    /// The chosen one.
+    /// The selected device.
     Details,
 }
 
-/// What stands in front of the screen.
+/// A prompt or overlay on the machine screen.
 #[derive(Clone, Debug, Default)]
 pub enum MachinePrompt {
-    /// Nothing.
+    /// None.
     #[default]
     Nothing,
-    /// A size for the chosen line.
+    /// A size for the selected setting.
     Size(Input),
-    /// A card.
+    /// A card to choose.
     Card(CardPicker),
     /// A name to save the machine under.
     Name(Input),
-    /// Which of the saved machines.
+    /// A saved machine to choose.
     Saved(SavedPage),
-    /// Nothing: several machines stand side by side.
+    /// A comparison of several machines.
     Compare(MachineComparison),
 }
 
 impl MachineScreen {
-    /// A letter typed now belongs to a text.
-    pub const fn takes_text(&self) -> bool {
-        matches!(self.asking, MachinePrompt::Size(_) | MachinePrompt::Name(_) | MachinePrompt::Card(_))
+    /// Whether keys go into a text field.
+    pub const fn accepts_text(&self) -> bool {
+        matches!(self.prompt, MachinePrompt::Size(_) | MachinePrompt::Name(_) | MachinePrompt::Card(_))
     }
 
-    fn back_to_the_devices(&mut self) {
+    fn focus_devices(&mut self) {
         (self.pane, self.line, self.scroll) = (Pane::Devices, 0, 0);
     }
 }
 
 impl App {
-    /// The rows of the screen: the GPUs, a place for another one, main memory, and what holds for every GPU.
+    /// The rows of the screen: the GPUs, a row that adds one, RAM, and settings for all GPUs.
     pub fn machine_rows(&self) -> Vec<MachineRow> {
         let slots = self.what_if.slots(&self.found_machine.machine).len();
         (0..slots).map(MachineRow::Gpu).chain([MachineRow::Add, MachineRow::Ram, MachineRow::Every]).collect()
     }
 
-    /// The chosen row.
+    /// The selected row.
     pub fn machine_row(&self, screen: &MachineScreen) -> MachineRow {
         let rows = self.machine_rows();
         rows.get(screen.row.min(rows.len() - 1)).copied().unwrap_or(MachineRow::Ram)
@@ -97,7 +97,7 @@ impl App {
 
     pub(super) fn press_on_machine(&mut self, mut screen: Box<MachineScreen>, command: Command) -> Vec<Effect> {
         screen.wrong = None;
-        let effects = match std::mem::take(&mut screen.asking) {
+        let effects = match std::mem::take(&mut screen.prompt) {
             MachinePrompt::Nothing if command == Command::Back && screen.pane == Pane::Devices => return Vec::new(),
             MachinePrompt::Nothing if command == Command::Help => {
                 self.mode = Mode::Help(0);
@@ -113,21 +113,21 @@ impl App {
                 Vec::new()
             }
             MachinePrompt::Name(input) => self.press_on_name(&mut screen, input, command),
-            MachinePrompt::Saved(library) => self.press_on_saved(&mut screen, library, command),
+            MachinePrompt::Saved(saved) => self.press_on_saved(&mut screen, saved, command),
             MachinePrompt::Compare(compare) => {
                 if !matches!(command, Command::Back | Command::Enter) {
-                    screen.asking = MachinePrompt::Compare(compare);
+                    screen.prompt = MachinePrompt::Compare(compare);
                 }
                 Vec::new()
             }
         };
-        self.hold(&mut screen);
+        self.clamp_cursor(&mut screen);
         self.mode = Mode::Machine(screen);
         effects
     }
 
-    /// Keeps the cursor on what is there.
-    fn hold(&self, screen: &mut MachineScreen) {
+    /// Clamps the cursor to the present rows.
+    fn clamp_cursor(&self, screen: &mut MachineScreen) {
         screen.row = screen.row.min(self.machine_rows().len() - 1);
         let lines = self.machine_row(screen).lines(self.engine).len();
         screen.line = screen.line.min(lines.saturating_sub(1));
@@ -142,9 +142,9 @@ impl App {
             (Command::Undo, _) => self.undo(),
             (Command::Freeze, _) => return self.freeze(),
             (Command::Theme, _) => self.theme = self.theme.next_tone(),
-            (Command::Save, _) => screen.asking = MachinePrompt::Name(Input::default()),
+            (Command::Save, _) => screen.prompt = MachinePrompt::Name(Input::default()),
             (Command::SavedMachines, _) => {
-                screen.asking = MachinePrompt::Saved(SavedPage::default());
+                screen.prompt = MachinePrompt::Saved(SavedPage::default());
                 return vec![Effect::ListMachines];
             }
             (Command::Toggle, _) => self.toggle(row),
@@ -152,16 +152,14 @@ impl App {
             (Command::Reset, _) => self.restore(row),
             (Command::PageUp, _) => screen.scroll = screen.scroll.saturating_sub(4),
             (Command::PageDown, _) => screen.scroll = screen.scroll.saturating_add(4),
-            (Command::Back | Command::NextPanel | Command::PreviousPanel, Pane::Details) => {
-                screen.back_to_the_devices();
-            }
+            (Command::Back | Command::NextPanel | Command::PreviousPanel, Pane::Details) => screen.focus_devices(),
             (Command::NextPanel | Command::PreviousPanel | Command::Enter | Command::More, Pane::Devices)
                 if row != MachineRow::Add =>
             {
                 (screen.pane, screen.line) = (Pane::Details, 0);
             }
             (Command::Add, _) | (Command::Enter, Pane::Devices) => {
-                screen.asking = MachinePrompt::Card(CardPicker::new(None));
+                screen.prompt = MachinePrompt::Card(CardPicker::new(None));
             }
             (_, Pane::Devices) => {
                 let last = self.machine_rows().len() - 1;
@@ -172,20 +170,20 @@ impl App {
                 let last = row.lines(self.engine).len().saturating_sub(1);
                 (screen.line, screen.scroll) = (moved(screen.line, last, command), 0);
             }
-            (_, Pane::Details) => self.turn_line(screen, row, command),
+            (_, Pane::Details) => self.adjust_setting(screen, row, command),
         }
         Vec::new()
     }
 
-    fn turn_line(&mut self, screen: &mut MachineScreen, row: MachineRow, command: Command) {
+    fn adjust_setting(&mut self, screen: &mut MachineScreen, row: MachineRow, command: Command) {
         let Some(&line) = row.lines(self.engine).get(screen.line) else { return };
         match (line, command) {
             (DeviceSetting::Used, Command::Enter | Command::Less | Command::More) => self.toggle(row),
             (DeviceSetting::Card, Command::Enter) => {
                 let MachineRow::Gpu(slot) = row else { return };
-                screen.asking = MachinePrompt::Card(CardPicker::new(Some(slot)));
+                screen.prompt = MachinePrompt::Card(CardPicker::new(Some(slot)));
             }
-            (_, Command::Enter) => screen.asking = MachinePrompt::Size(Input::default()),
+            (_, Command::Enter) => screen.prompt = MachinePrompt::Size(Input::default()),
             _ => {
                 let Some(now) = self.machine_size(row, line) else { return };
                 let size = match command {
@@ -195,8 +193,8 @@ impl App {
                     Command::FineMore => stepped(now, FINE, true),
                     _ => return,
                 };
-                let most = self.machine_most(row, line);
-                self.set_machine_size(row, line, most.map_or(size, |most| size.min(most)));
+                let max = self.machine_max(row, line);
+                self.set_machine_size(row, line, max.map_or(size, |max| size.min(max)));
             }
         }
     }
@@ -207,11 +205,11 @@ impl App {
         if command != Command::Enter {
             return;
         }
-        match what_if::size(line.title(), input.value(), self.machine_most(row, line)) {
+        match what_if::size(line.title(), input.value(), self.machine_max(row, line)) {
             Ok(size) => self.set_machine_size(row, line, size),
             Err(wrong) => {
                 screen.wrong = Some(wrong);
-                screen.asking = MachinePrompt::Size(input);
+                screen.prompt = MachinePrompt::Size(input);
             }
         }
     }
@@ -237,7 +235,7 @@ impl App {
         }
     }
 
-    /// Changes the machine as one step that can be undone.
+    /// Changes the machine as one undo step.
     pub(super) fn change_machine(&mut self, change: impl FnOnce(&mut WhatIf, &Machine)) {
         let mut what_if = self.what_if.clone();
         change(&mut what_if, &self.found_machine.machine);
@@ -249,7 +247,7 @@ impl App {
         }
     }
 
-    /// The machine is another: everything that was known of it has to be asked anew.
+    /// Rebuilds the machine from the changes, and plans again.
     pub(super) fn rebuild_machine(&mut self) {
         self.machine = Arc::new(self.what_if.over(&self.found_machine.machine));
         self.replan_from_scratch();

@@ -1,4 +1,4 @@
-//! What fits where over two axes: the cells that are known, and the one that is chosen.
+//! What fits over two axes: the planned cells, and the selected one.
 
 use super::advice::AnswerState;
 use super::{App, Mode};
@@ -9,9 +9,9 @@ use crate::tui::effect::Effect;
 use crate::tui::query::{AxisKind, MatrixCell};
 
 impl AxisKind {
-    /// The one after it, among the knobs that are `offered` and the quantisation, that is not `other`.
+    /// The axis after this one among the `offered` knobs and the quantisation, other than `other`.
     fn next(self, other: Self, offered: &[Knob]) -> Self {
-        // the quantisation is a side of its own, which shows those that people use most
+        // the quantisation is an axis of its own, with the usual file types only
         let knobs = offered.iter().filter(|&&knob| knob != Knob::Quant).map(|&knob| Self::Knob(knob));
         let sides: Vec<Self> = knobs.chain([Self::Quantisation]).collect();
         let at = sides.iter().position(|&side| side == self).unwrap_or(0);
@@ -20,8 +20,8 @@ impl AxisKind {
     }
 }
 
-/// Pairs that people ask for: rows and columns.
-const USUAL: [(AxisKind, AxisKind); 3] = [
+/// Usual pairs of axes: rows and columns.
+const USUAL_PAIRS: [(AxisKind, AxisKind); 3] = [
     (AxisKind::Knob(Knob::Context), AxisKind::Knob(Knob::CacheType)),
     (AxisKind::Knob(Knob::Context), AxisKind::Knob(Knob::Parallel)),
     (AxisKind::Knob(Knob::Context), AxisKind::Quantisation),
@@ -30,15 +30,15 @@ const USUAL: [(AxisKind, AxisKind); 3] = [
 /// The state of the page.
 #[derive(Clone, Debug)]
 pub struct MatrixPage {
-    /// What changes from row to row, and from column to column.
+    /// The axes of rows and columns.
     pub sides: (AxisKind, AxisKind),
-    /// Their values, once they are known.
+    /// Their values, once known.
     pub axes: Option<(Axis, Axis)>,
-    /// Row after row, as far as they are known.
+    /// The cells planned so far, row by row.
     pub cells: Vec<MatrixCell>,
     /// Whether these are all.
     pub progress: AnswerState,
-    /// The row and the column that are chosen.
+    /// The selected row and column.
     pub chosen: (usize, usize),
 }
 
@@ -47,12 +47,12 @@ impl MatrixPage {
         Self { sides, axes: None, cells: Vec::new(), progress: AnswerState::Working, chosen: (0, 0) }
     }
 
-    /// The number of rows and of columns.
+    /// The number of rows and columns.
     pub fn size(&self) -> (usize, usize) {
         self.axes.as_ref().map_or((0, 0), |(rows, columns)| (rows.len(), columns.len()))
     }
 
-    /// The cell in this row and column, once it is known.
+    /// The cell at this row and column, once planned.
     pub fn cell(&self, row: usize, column: usize) -> Option<&MatrixCell> {
         let (_, columns) = self.size();
         if column < columns { self.cells.get(row * columns + column) } else { None }
@@ -66,7 +66,7 @@ impl App {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
             return Vec::new();
         }
-        self.mode = Mode::Matrix(Box::new(MatrixPage::new(USUAL[0])));
+        self.mode = Mode::Matrix(Box::new(MatrixPage::new(USUAL_PAIRS[0])));
         self.ask_for_page()
     }
 
@@ -80,8 +80,8 @@ impl App {
                 return Vec::new();
             }
             Command::NextPanel => {
-                let at = USUAL.iter().position(|&pair| pair == page.sides);
-                return self.begin_matrix(USUAL[at.map_or(0, |at| (at + 1) % USUAL.len())]);
+                let at = USUAL_PAIRS.iter().position(|&pair| pair == page.sides);
+                return self.begin_matrix(USUAL_PAIRS[at.map_or(0, |at| (at + 1) % USUAL_PAIRS.len())]);
             }
             Command::Rows => {
                 return self.begin_matrix((page.sides.0.next(page.sides.1, &self.knobs.offered), page.sides.1));
@@ -92,7 +92,7 @@ impl App {
             Command::Enter => {
                 match page.cell(row, column).and_then(|cell| cell.then.clone()) {
                     Some(then) => {
-                        self.take(then);
+                        self.apply_request(then);
                         return Vec::new();
                     }
                     None => self.notice = Some("This cell is not planned yet.".to_owned()),
@@ -116,8 +116,8 @@ impl App {
         self.ask_for_page()
     }
 
-    /// The values of the sides are known: the cell nearest to the present settings is chosen.
-    pub(super) fn learn_axes(&mut self, rows: Axis, columns: Axis) {
+    /// Sets the values of the axes, and selects the cell nearest to the present settings.
+    pub(super) fn set_axes(&mut self, rows: Axis, columns: Axis) {
         let place = |axis: &Axis| match axis {
             Axis::Knob(knob, values) => {
                 let now = self.value(*knob);

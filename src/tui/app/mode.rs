@@ -1,4 +1,4 @@
-//! What stands in front, and which keys mean something there.
+//! The mode: what is shown over the planner, and which keys are active.
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::Input;
@@ -17,42 +17,42 @@ use super::together::TogetherPage;
 use super::{App, ExplainTarget, Panel};
 use crate::tui::keymap::Scope;
 
-/// What stands in front.
+/// What is shown over the planner.
 #[derive(Clone, Debug)]
 pub enum Mode {
-    /// The planner alone.
+    /// Nothing.
     Plan,
-    /// A value is typed for the knob that has the focus.
+    /// Input of a value for the focused knob.
     Entry(TextEntry),
-    /// A model is chosen.
+    /// The model browser.
     Browse(Box<ModelBrowser>),
-    /// The machine: what is there, and what if.
+    /// The machine screen.
     Machine(Box<MachineScreen>),
-    /// Where a number comes from; scrolled by so many lines.
+    /// Where a number comes from, and scrolled lines.
     Explain(ExplainTarget, u16),
-    /// An engine is chosen: the one at this place.
+    /// The list of engines, and the selected one.
     Engines(usize),
-    /// Another engine beside this one.
+    /// A comparison with another engine.
     EngineCompare(Box<EngineComparison>),
-    /// All that the engine says; scrolled by so many lines.
+    /// All notes of the engine, and scrolled lines.
     Notes(u16),
-    /// Why a layer is where it is, and what would change that.
+    /// Why a layer is on its device, and what would change that.
     Why(Box<WhyPage>),
-    /// The best settings while some knobs are held.
+    /// The best settings while some knobs are locked.
     Best(Box<BestPage>),
-    /// Memory along a knob's range.
+    /// Memory over a knob's range.
     Sweep(Box<SweepPage>),
     /// What fits where over two axes.
     Matrix(Box<MatrixPage>),
-    /// Plans side by side.
+    /// A comparison of pinned plans.
     Compare(ComparePage),
-    /// Several models on the machine at once.
+    /// Several models loaded at once.
     Together(Box<TogetherPage>),
-    /// The plan is taken away.
+    /// The export page.
     Export(Box<ExportPage>),
-    /// The memory model is taught.
+    /// The teach screen.
     Teach(Box<TeachScreen>),
-    /// The key table; scrolled by so many lines.
+    /// The key table, and scrolled lines.
     Help(u16),
 }
 
@@ -61,29 +61,29 @@ pub enum Mode {
 pub struct TextEntry {
     /// The text so far.
     pub input: Input,
-    /// Whose text it is.
+    /// Where the text comes from.
     pub text: TextOrigin,
-    /// Why it was not taken.
+    /// Why it was rejected.
     pub wrong: Option<String>,
 }
 
-/// Whose text stands in a field.
+/// Where the text of a field comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextOrigin {
-    /// It was put there, and goes as a whole when a letter is typed or taken away.
+    /// Suggested; the first edit replaces all of it.
     Suggested,
-    /// A person wrote or kept it.
+    /// Typed or edited by the user.
     #[default]
     Typed,
 }
 
 impl TextEntry {
-    /// A field with `text` in it, which is only offered.
-    pub fn offering(text: String) -> Self {
+    /// A field with a suggested `text`.
+    pub fn suggested(text: String) -> Self {
         Self { input: Input::new(text), text: TextOrigin::Suggested, wrong: None }
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn typed(&mut self, key: KeyEvent) {
         let writes = matches!(key.code, KeyCode::Char(_) | KeyCode::Backspace | KeyCode::Delete);
         if self.text == TextOrigin::Suggested && writes {
@@ -93,7 +93,7 @@ impl TextEntry {
         let _changed = self.input.handle_event(&Event::Key(key));
     }
 
-    /// Takes `line` as it was pasted.
+    /// Inserts a pasted line.
     pub fn pasted(&mut self, line: &str) {
         let before = if self.text == TextOrigin::Suggested { "" } else { self.input.value() };
         self.input = Input::new(format!("{before}{line}"));
@@ -102,14 +102,14 @@ impl TextEntry {
 }
 
 impl App {
-    /// The key table's scopes that hold now, the nearest first.
+    /// The active scopes, in order of precedence.
     pub fn scopes(&self) -> &'static [Scope] {
         match (&self.mode, self.panels.focus) {
             (Mode::Plan, Panel::Knobs) => &[Scope::Knobs, Scope::Plan, Scope::Everywhere],
             (Mode::Plan, _) => &[Scope::Lists, Scope::Plan, Scope::Everywhere],
             (Mode::Entry(_), _) => &[Scope::Field, Scope::Everywhere],
             (Mode::Browse(_), _) => &[Scope::Models, Scope::Everywhere],
-            (Mode::Machine(bench), _) => match bench.asking {
+            (Mode::Machine(screen), _) => match screen.prompt {
                 MachinePrompt::Nothing => &[Scope::Machine, Scope::Everywhere],
                 MachinePrompt::Size(_) | MachinePrompt::Name(_) => &[Scope::Field, Scope::Everywhere],
                 MachinePrompt::Card(_) => &[Scope::CardPicker, Scope::Everywhere],

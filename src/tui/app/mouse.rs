@@ -1,4 +1,4 @@
-//! What is under the pointer, and what pressing, dragging and the wheel do to it.
+//! Mouse presses, drags and the wheel.
 
 use ratatui::layout::Rect;
 
@@ -16,10 +16,10 @@ use crate::tui::widget::slider;
 
 impl App {
     pub(super) fn mouse(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
-        if let (Mode::Machine(bench), Gesture::Down) = (&self.mode, gesture) {
-            let mut bench = bench.clone();
-            self.point_at_machine(&mut bench, x, y);
-            self.mode = Mode::Machine(bench);
+        if let (Mode::Machine(screen), Gesture::Down) = (&self.mode, gesture) {
+            let mut screen = screen.clone();
+            self.point_at_machine(&mut screen, x, y);
+            self.mode = Mode::Machine(screen);
             return Vec::new();
         }
         if matches!(self.mode, Mode::Teach(_)) {
@@ -30,7 +30,7 @@ impl App {
         }
         match gesture {
             Gesture::Down if self.regions.header.contains((x, y).into()) => {
-                let asked = self.header().asked_at(x);
+                let asked = self.header().command_at(x);
                 return asked.map_or_else(Vec::new, |command| self.update(Action::Press(command)));
             }
             Gesture::Down => {
@@ -48,36 +48,36 @@ impl App {
         Vec::new()
     }
 
-    /// Chooses the device or the line under the pointer.
-    fn point_at_machine(&mut self, bench: &mut MachineScreen, x: u16, y: u16) {
+    /// Selects the device or setting at the pointer.
+    fn point_at_machine(&mut self, screen: &mut MachineScreen, x: u16, y: u16) {
         self.end_drag();
-        if !matches!(bench.asking, MachinePrompt::Nothing) {
+        if !matches!(screen.prompt, MachinePrompt::Nothing) {
             return;
         }
         self.notice = None;
         let rows = self.machine_rows().len();
         let places = MachineRegions::of(&self.regions, rows);
-        let lines = self.machine_row(bench).lines(self.engine).len();
-        if let Some(row) = places.row_at(bench.row, rows, x, y) {
-            (bench.pane, bench.row, bench.line, bench.scroll) = (Pane::Devices, row, 0, 0);
+        let lines = self.machine_row(screen).lines(self.engine).len();
+        if let Some(row) = places.row_at(screen.row, rows, x, y) {
+            (screen.pane, screen.row, screen.line, screen.scroll) = (Pane::Devices, row, 0, 0);
         } else if let Some(line) = places.line_at(lines, x, y) {
-            (bench.pane, bench.line) = (Pane::Details, line);
+            (screen.pane, screen.line) = (Pane::Details, line);
         }
     }
 
     fn mouse_on_page(&mut self, gesture: Gesture, x: u16, y: u16) -> Vec<Effect> {
         self.end_drag();
         match gesture {
-            Gesture::Down => self.press_among_models(x, y),
+            Gesture::Down => self.press_on_models(x, y),
             Gesture::WheelUp => self.update(Action::Press(Command::Up)),
             Gesture::WheelDown => self.update(Action::Press(Command::Down)),
             _ => Vec::new(),
         }
     }
 
-    /// On the page of models: a press chooses, and on what is chosen already opens; on a title it sorts, on a filter it
-    /// turns it on or off.
-    fn press_among_models(&mut self, x: u16, y: u16) -> Vec<Effect> {
+    /// In the model browser a press selects a model, or opens the selected one; on a column title it sorts, on a filter
+    /// it toggles that.
+    fn press_on_models(&mut self, x: u16, y: u16) -> Vec<Effect> {
         let Mode::Browse(browse) = &mut self.mode else { return Vec::new() };
         let page = ModelsRegions::of(&self.regions);
         let holds = |place: Rect| place.contains((x, y).into());
@@ -91,7 +91,7 @@ impl App {
             browse.turn(filter.command, &self.library);
             return Vec::new();
         }
-        let page = page.below(browse.said(&self.library, page.list).len());
+        let page = page.below(browse.messages(&self.library, page.list).len());
         if !holds(page.list) {
             return Vec::new();
         }
@@ -108,11 +108,11 @@ impl App {
     fn mouse_down(&mut self, x: u16, y: u16) {
         let tab = self.regions.tabs().into_iter().find(|(_, place)| place.contains((x, y).into()));
         if let Some((panel, _)) = tab {
-            self.turn_to(panel);
+            self.focus_panel(panel);
             return;
         }
         let Some(panel) = self.regions.at(x, y, self.panels.lower) else { return };
-        self.turn_to(panel);
+        self.focus_panel(panel);
         match panel {
             Panel::Knobs => self.start_drag(x, y),
             Panel::Layers => {
@@ -161,7 +161,7 @@ impl App {
         let Some(KnobRow { track, .. }) = self.knob_row(knob) else { return };
         let stops = knob.stops(&self.bounds);
         let value = stops.nearest(slider::fraction(track, x));
-        // a press on the handle itself moves nothing
+        // a press on the handle itself changes nothing
         if slider::column(track, stops.fraction(self.value(knob))) != x {
             self.set_knob(knob, value);
         }
@@ -172,12 +172,12 @@ impl App {
             Some(Panel::Knobs) => {
                 let Some(knob) = self.knob_at(y) else { return };
                 let value = knob.stops(&self.bounds).step(self.value(knob), if up { 1 } else { -1 });
-                self.turn_to(Panel::Knobs);
+                self.focus_panel(Panel::Knobs);
                 self.knobs.focus = knob;
                 self.set_knob(knob, value);
             }
             Some(panel) => {
-                self.turn_to(panel);
+                self.focus_panel(panel);
                 self.move_cursor(if up { Command::Up } else { Command::Down });
             }
             None => {}

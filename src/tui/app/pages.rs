@@ -1,4 +1,4 @@
-//! Pages in front of the planner that say where a number comes from.
+//! Overlays that explain where a number comes from.
 
 use super::update::scrolled;
 use super::{App, Mode, Panel};
@@ -8,18 +8,18 @@ use crate::tui::action::Command;
 /// What is explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExplainTarget {
-    /// A knob: its range, what was asked, what is in effect.
+    /// A knob: its range, the user's choice, the value in effect.
     Knob(Knob),
-    /// A layer, by its index into the plan's: its tensors, its cache, its home and why.
+    /// A layer, by its index in the plan: its tensors, its cache, its device and why.
     Layer(usize),
-    /// A device, by its index into the plan's: what it holds.
+    /// A device, by its index in the plan: its memory.
     Device(usize),
     /// A line of the graph panel.
     Graph(usize),
 }
 
 impl App {
-    /// Opens the page on what has the focus.
+    /// Opens the page on the focused item.
     pub(super) fn explain(&mut self) {
         let subject = match self.panels.focus {
             Panel::Knobs => ExplainTarget::Knob(self.knobs.focus),
@@ -39,7 +39,7 @@ impl App {
             Command::Back | Command::Enter => {}
             Command::Help => self.mode = Mode::Help(0),
             Command::Less | Command::More => {
-                // the neighbours of the same kind, without closing the page
+                // show its neighbour without closing the page
                 match subject {
                     ExplainTarget::Knob(_) => {
                         self.turn_knob(if command == Command::Less { Command::Up } else { Command::Down });

@@ -1,4 +1,4 @@
-//! The quantisation as a knob: the opened model in other mixes of number formats, each made once.
+//! Quantisation as a knob: the opened model in other file types, each made once.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::gguf::FileType;
 use crate::model::quantise::QuantiseError;
 use crate::settings::Settings;
 
-/// What was made of a model so far.
+/// The requantised variants of a model.
 #[derive(Debug, Default)]
 pub(super) struct QuantisedModels {
     of: Option<Arc<PreparedModel>>,
@@ -30,20 +30,20 @@ impl QuantisedModels {
 }
 
 impl App {
-    /// Turns the knob as one step that can be undone, where there is something to turn it to.
-    pub fn turn_to_quantisation(&mut self, quant: Option<FileType>) {
+    /// Sets the quantisation as one undo step, unless it is none.
+    pub fn set_quantisation(&mut self, quant: Option<FileType>) {
         if quant.is_some() {
             self.change_settings(Settings { quant, ..self.settings.clone() });
         }
     }
 
-    /// The opened model as `quant`, or as it was opened.
+    /// The opened model requantised to `quant`, or unchanged.
     pub(super) fn in_quantisation(
         &mut self,
         quant: Option<FileType>,
     ) -> Result<Option<Arc<PreparedModel>>, QuantiseError> {
         match (&self.opened, quant) {
-            (Some(opened), Some(to)) => self.made.get(opened, to).map(Some),
+            (Some(opened), Some(to)) => self.quantised.get(opened, to).map(Some),
             (opened, _) => Ok(opened.clone()),
         }
     }

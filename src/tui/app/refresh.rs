@@ -1,4 +1,4 @@
-//! Making the plan anew, and asking about it, once what it rests on has changed.
+//! Makes the plan again after changes, and sends the requests that depend on it.
 
 use std::sync::Arc;
 
@@ -13,28 +13,28 @@ use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
 use crate::tui::effect::{Effect, LimitsRequest, SurveyJob};
 
-/// How far the knobs can go.
+/// The limits of the knobs, and the request for them.
 #[derive(Debug, Default)]
 pub struct LimitsState {
-    /// The newest answer; none as long as there is none for the present situation.
+    /// The newest limits; none until the present request is answered.
     pub found: Option<KnobLimits>,
-    /// Counts questions: an answer to an older one is of no interest.
+    /// Number of the request; answers to older ones are ignored.
     pub(super) id: u64,
-    /// The machine whose limits and cliffs were asked for last.
+    /// The machine for which limits and cliffs were requested last.
     pub(super) machine: Option<Arc<Machine>>,
-    /// The knob that is to go to its limit as soon as that is known.
+    /// The knob to set to its limit as soon as that is known.
     pub(super) pending_limit: Option<Knob>,
 }
 
 impl App {
-    /// Makes the plan anew if anything that it rests on changed. Called once before a drawing, however many actions came.
+    /// Plans again if anything changed. Called once per drawing, however many actions came.
     pub fn refresh(&mut self) -> Vec<Effect> {
         let mut effects = self.replan();
         effects.extend(self.survey());
         effects
     }
 
-    /// On the page of models: the list made anew, and what is to be found out of it.
+    /// In the model browser: rebuilds the list, and surveys its models.
     fn survey(&mut self) -> Option<Effect> {
         let Mode::Browse(browse) = &mut self.mode else { return None };
         if !browse.arrange(&self.library) {
@@ -48,7 +48,7 @@ impl App {
             quant: None,
         });
         let items = self.library.wanted(&browse.lines, browse.at)?;
-        Some(Effect::Survey(Box::new(SurveyJob { id, items, question: self.library.question()? })))
+        Some(Effect::Survey(Box::new(SurveyJob { id, items, request: self.library.request()? })))
     }
 
     fn replan(&mut self) -> Vec<Effect> {
@@ -56,7 +56,7 @@ impl App {
         if cause == Stale::No {
             return Vec::new();
         }
-        self.offer();
+        self.update_offered_knobs();
         let Some(model) = self.model.clone() else { return Vec::new() };
         let effects = match engine::plan(self.engine, &model, &self.machine, &self.settings) {
             Ok(plan) => self.accept(&model, plan, cause),
@@ -65,7 +65,7 @@ impl App {
                 Vec::new()
             }
         };
-        self.renew_engine_compare();
+        self.update_engine_compare();
         effects
     }
 
@@ -78,28 +78,28 @@ impl App {
         };
         self.panels.cursors.layer = self.panels.cursors.layer.min(plan.layers.len().saturating_sub(1));
         self.panels.cursors.device = self.panels.cursors.device.min(plan.devices.len().saturating_sub(1));
-        self.say_what_is_new(&plan);
+        self.show_new_note(&plan);
         let before = self.plan.replace(Box::new(plan.clone()));
         let mut effects = Vec::new();
-        // what moves by itself is not marked: nobody pressed a key
-        if cause == Stale::ByHand {
+        // only changes by the user are highlighted
+        if cause == Stale::User {
             self.change.id += 1;
             self.change.before = before;
             effects.push(Effect::Fade { id: self.change.id });
         }
-        if cause == Stale::ByHand || !self.limits.machine.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
+        if cause == Stale::User || !self.limits.machine.as_ref().is_some_and(|of| of.is_nearly(&self.machine)) {
             effects.extend(self.request_limits(plan));
         }
-        if cause == Stale::ByHand {
-            // what a page in front says was about the plan before
+        if cause == Stale::User {
+            // the open page shows answers about the previous plan
             effects.extend(self.ask_for_page());
         }
-        effects.extend(self.ask_to_teach());
+        effects.extend(self.request_page());
         effects
     }
 
-    /// Asks how far the knobs can go, and where things change along them. Both take far longer than a plan: where memory
-    /// moves a little by itself, what was found before serves on.
+    /// Requests limits and cliffs. Both take far longer than a plan, so they are kept while free memory changes only a
+    /// little.
     fn request_limits(&mut self, plan: Plan) -> Vec<Effect> {
         let Some(of) = self.plan_request() else { return Vec::new() };
         self.limits.id += 1;
@@ -109,12 +109,12 @@ impl App {
         std::iter::once(Effect::Limits(Box::new(question))).chain(cliffs).collect()
     }
 
-    /// The limits were found on the very machine that is planned for.
+    /// Whether the limits are of the present machine exactly.
     pub(super) fn limits_are_current(&self) -> bool {
         self.limits.machine.as_ref().is_some_and(|of| Arc::ptr_eq(of, &self.machine))
     }
 
-    /// The situation in which the limits and the cliffs were asked for last, where it is nearly the present one.
+    /// The request that the known limits and cliffs are for, if it is nearly the present one.
     pub(super) fn limits_request(&self) -> Option<PlanRequest> {
         let now = self.plan_request()?;
         let machine = self.limits.machine.as_ref().filter(|of| of.is_nearly(&now.machine)).cloned();
@@ -124,15 +124,15 @@ impl App {
         })
     }
 
-    /// Where the verdict has no room for notes, the footer says the one that the last key brought.
-    fn say_what_is_new(&mut self, plan: &Plan) {
+    /// Shows a new note in the footer if the verdict has no room for notes.
+    fn show_new_note(&mut self, plan: &Plan) {
         let Some(old) = self.plan.as_ref().filter(|_| self.notes_are_hidden()) else { return };
         if let Some(note) = plan.notes.iter().find(|note| !old.notes.contains(note)) {
             self.notice = Some(note.clone());
         }
     }
 
-    /// The verdict has no room for notes.
+    /// Whether the verdict has no room for notes.
     pub(super) const fn notes_are_hidden(&self) -> bool {
         const ROOMY: u16 = 5;
         self.regions.verdict.height < ROOMY

@@ -1,4 +1,4 @@
-//! Memory along a knob's whole range: the points that are known, and a cursor that reads them.
+//! Memory over a knob's range: the points planned so far, and a cursor.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use crate::tui::effect::Effect;
 use crate::tui::query::{Query, QueryKind};
 use crate::tui::regions;
 
-/// The knobs that are swept.
+/// The knobs that can be swept.
 pub const SWEEP_KNOBS: [Knob; 3] = [Knob::Context, Knob::Parallel, Knob::Batch];
 
 /// The state of the page.
 #[derive(Clone, Debug)]
 pub struct SweepPage {
-    /// What is swept.
+    /// The swept knob.
     pub knob: Knob,
-    /// What each value comes to; the sentence that the engine refused with where it made no plan.
+    /// The outcome for each planned value, or the engine's error.
     pub points: BTreeMap<u64, Result<Outcome, String>>,
-    /// The value that is read.
+    /// The value at the cursor.
     pub cursor: u64,
-    /// The device that is looked at, by its index into the plan's.
+    /// The selected device, by its index in the plan.
     pub device: usize,
 }
 
 impl SweepPage {
-    /// What is known nearest to `value`: there, or below, or else above.
+    /// The known outcome nearest to `value`: at it, else below, else above.
     pub fn near(&self, value: u64) -> Option<&Result<Outcome, String>> {
         let below = self.points.range(..=value).next_back();
         below.or_else(|| self.points.range(value..).next()).map(|(_, outcome)| outcome)
     }
 }
 
-/// A knob's range on a logarithmic axis.
+/// A logarithmic axis over a knob's range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogAxis {
     first: u64,
@@ -44,7 +44,7 @@ pub struct LogAxis {
 }
 
 impl LogAxis {
-    /// The whole range of `knob` over so many columns.
+    /// The range of `knob` over this number of columns.
     pub fn new(knob: Knob, bounds: &Bounds, columns: u16) -> Self {
         let stops = knob.stops(bounds);
         Self { first: stops.first().max(1), last: stops.last().max(1), columns }
@@ -54,7 +54,7 @@ impl LogAxis {
         (self.last as f64 / self.first as f64).ln()
     }
 
-    /// The column of `value`; values beyond an end stand at that end.
+    /// The column of `value`, clamped to the range.
     pub fn column(&self, value: u64) -> u16 {
         let (ratio, steps) = (self.ratio(), f64::from(self.columns.saturating_sub(1)));
         if ratio <= 0.0 {
@@ -64,7 +64,7 @@ impl LogAxis {
         (share.clamp(0.0, 1.0) * steps).round() as u16
     }
 
-    /// The value that stands at `column`.
+    /// The value at `column`.
     pub fn value(&self, column: u16) -> u64 {
         let steps = self.columns.saturating_sub(1);
         if column == 0 || steps == 0 {
@@ -78,7 +78,7 @@ impl LogAxis {
         (value.round() as u64).clamp(self.first, self.last)
     }
 
-    /// Every value that stands at a column, ascending.
+    /// The values of all columns, ascending.
     pub fn values(&self) -> Vec<u64> {
         let mut values: Vec<u64> = (0..self.columns).map(|column| self.value(column)).collect();
         values.dedup();
@@ -87,12 +87,12 @@ impl LogAxis {
 }
 
 impl App {
-    /// The axis of the page for `knob` on this screen.
+    /// The axis for `knob` on this screen.
     pub fn axis(&self, knob: Knob) -> LogAxis {
         LogAxis::new(knob, &self.bounds, regions::sweep::columns(&self.regions))
     }
 
-    /// Opens the page, on the knob that has the focus where it can be swept.
+    /// Opens the page for the focused knob, or for the context if that cannot be swept.
     pub(super) fn sweep(&mut self) -> Vec<Effect> {
         if self.plan.is_none() {
             self.notice = Some("There is no plan yet: open a model with o.".to_owned());
@@ -108,17 +108,17 @@ impl App {
         self.ask_for_page()
     }
 
-    /// What the page does not know yet: the value under the cursor before all others.
-    pub(super) fn unknown_points(&self, page: &SweepPage) -> Option<QueryKind> {
+    /// The query for the missing points, the one at the cursor first.
+    pub(super) fn missing_points(&self, page: &SweepPage) -> Option<QueryKind> {
         let mut values: Vec<u64> = std::iter::once(page.cursor).chain(self.axis(page.knob).values()).collect();
         values.retain(|value| !page.points.contains_key(value));
         (!values.is_empty()).then_some(QueryKind::Points(page.knob, values))
     }
 
-    /// Asks for what is missing without forgetting what is known.
+    /// Asks for the missing points and keeps the known ones.
     pub(super) fn ask_for_points(&mut self) -> Vec<Effect> {
         let Mode::Sweep(page) = &self.mode else { return Vec::new() };
-        let (Some(about), Some(of)) = (self.unknown_points(page), self.plan_request()) else { return Vec::new() };
+        let (Some(about), Some(of)) = (self.missing_points(page), self.plan_request()) else { return Vec::new() };
         self.query_id += 1;
         vec![Effect::Ask(Box::new(Query { id: self.query_id, of, about }))]
     }
@@ -176,12 +176,12 @@ impl App {
     }
 }
 
-/// The value of the next column to the left that stands for less.
+/// The value of the next column to the left with a smaller value.
 fn below(axis: &LogAxis, value: u64, at: u16) -> u64 {
     (0..=at).rev().map(|column| axis.value(column)).find(|&other| other < value).unwrap_or(value)
 }
 
-/// The value of the next column to the right that stands for more.
+/// The value of the next column to the right with a larger value.
 fn above(axis: &LogAxis, value: u64, at: u16) -> u64 {
     (at..axis.columns).map(|column| axis.value(column)).find(|&other| other > value).unwrap_or(value)
 }
@@ -198,7 +198,7 @@ mod tests {
             for column in 0..columns {
                 let value = axis.value(column);
                 prop_assert!((first..=first * factor).contains(&value));
-                // several columns stand for one value where the range is short
+                // in a short range several columns have the same value
                 prop_assert_eq!(axis.value(axis.column(value)), value, "column {}", column);
                 prop_assert!(column == 0 || axis.value(column - 1) <= value);
             }

@@ -1,4 +1,4 @@
-//! Taking a model with what comes with it; what a tag set goes with its model.
+//! Opening a model, and the knobs that its tag sets.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use crate::export::ModelLocation;
 use crate::settings::{Context, GpuLayers, Settings};
 use crate::source::{ExplicitKnobs, Package};
 
-/// The knobs that the present model's tag set, and what they were before.
+/// The knobs that the model's tag has set, with the values before; (set, before).
 #[derive(Clone, Debug, Default)]
 pub(super) struct TagDefaults {
     ctx: Option<(Context, Context)>,
     gpu_layers: Option<(GpuLayers, GpuLayers)>,
 }
 
-/// What comes with a model.
+/// What a tag may set, and what it has set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tag {
-    /// The knobs that it leaves alone.
+    /// Knobs set by the user, which the tag must not override.
     pub held: ExplicitKnobs,
     pub tag_defaults: TagDefaults,
 }
 
 impl TagDefaults {
-    /// What was set between `before` and `after`.
+    /// The knobs that differ between `before` and `after`.
     fn of(before: &Settings, after: &Settings) -> Self {
         Self {
             ctx: (before.ctx != after.ctx).then_some((after.ctx, before.ctx)),
@@ -31,8 +31,8 @@ impl TagDefaults {
         }
     }
 
-    /// `settings` as they are for any other model, without the quantisation and the tag of this one: what a person has
-    /// turned since stays.
+    /// `settings` as for any other model: without the quantisation, and with the values from before the tag unless the
+    /// user has changed them since.
     pub(super) fn without(&self, settings: &Settings) -> Settings {
         let mut settings = Settings { quant: None, ..settings.clone() };
         if let Some((_, before)) = self.ctx.filter(|(set, _)| *set == settings.ctx) {
@@ -46,18 +46,18 @@ impl TagDefaults {
 }
 
 impl App {
-    /// Opens `package` in place of the model before, with the knobs that its tag sets: two steps, `u` takes back first
-    /// the one, then the other. `found`: where the programs that run the model find it, where that is known.
+    /// Opens `package` with the knobs that its tag sets: two undo steps. `found` is where the programs that run the
+    /// model find it, if known.
     pub fn open(&mut self, mut package: Package, found: Option<ModelLocation>) {
         let before = self.tag.tag_defaults.without(&self.settings);
         let mut after = before.clone();
-        let said = package.apply_to(&mut after, self.tag.held);
+        let notes = package.apply_to(&mut after, self.tag.held);
         self.push_undo();
         self.tag.tag_defaults = TagDefaults::of(&before, &after);
-        if !said.is_empty() {
-            Arc::make_mut(&mut package.model).add_notes(&said);
+        if !notes.is_empty() {
+            Arc::make_mut(&mut package.model).add_notes(&notes);
         }
-        // a projector that was named was meant for the first model
+        // a projector from the command line belongs to the first model only
         self.tag.held = ExplicitKnobs { projector: false, ..self.tag.held };
         self.locations.learn(&package.model, found);
         self.opened = Some(Arc::clone(&package.model));
@@ -66,7 +66,7 @@ impl App {
         if after != self.settings {
             self.push_undo();
             self.settings = after;
-            self.notice = Some(format!("{}; u undoes it.", capital(&said.join(", and "))));
+            self.notice = Some(format!("{}; u undoes it.", capitalised(&notes.join(", and "))));
         }
         self.plan = None;
         self.panels.cursors = super::Cursors::default();
@@ -74,7 +74,7 @@ impl App {
     }
 }
 
-pub(super) fn capital(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! The teach screen: which page is open, what it shows, and where its cursors are.
+//! The teach screen: the open page, its content, and the cursors of all pages.
 
 pub mod allocation;
 pub mod caches;
@@ -26,11 +26,11 @@ use crate::tui::regions;
 #[allow(missing_docs, reason = "the names say it")]
 pub struct TeachScreen {
     pub page: Page,
-    /// The newest page that was worked out; it stays until there is a newer one.
+    /// The newest content; it is kept until newer content arrives.
     pub content: Option<Arc<PageContent>>,
-    /// Why there is no newer one.
+    /// Why there is no content.
     pub refused: Option<String>,
-    /// The key table stands in front, scrolled by so many lines.
+    /// The key table is shown, with this many lines scrolled.
     pub help: Option<u16>,
     pub schedule: schedule::Cursor,
     pub allocation: allocation::Cursor,
@@ -40,7 +40,7 @@ pub struct TeachScreen {
 }
 
 impl TeachScreen {
-    /// The screen with the page of `topic` open and nothing on it yet.
+    /// The screen with the page of `topic` open and no content yet.
     pub fn on(topic: Topic) -> Self {
         let lesson = if let Topic::Lessons(at) = topic { at } else { 0 };
         Self {
@@ -56,13 +56,13 @@ impl TeachScreen {
         }
     }
 
-    /// What the open page shows.
+    /// The content of the open page.
     pub fn content(&self) -> Option<&PageContent> {
         self.content.as_deref().filter(|content| content.page() == self.page)
     }
 
-    /// Whether `command` means something on the open page.
-    pub const fn page_knows(&self, command: Command) -> bool {
+    /// Whether `command` does anything on the open page.
+    pub const fn handles(&self, command: Command) -> bool {
         match command {
             Command::Enter => matches!(self.page, Page::Formulas | Page::Schedule | Page::Lessons),
             Command::Compare => matches!(self.page, Page::Formulas | Page::Allocation),
@@ -85,13 +85,13 @@ impl TeachScreen {
     }
 }
 
-/// What a page makes of a command.
+/// What follows a command on a page.
 pub(super) enum PageResponse {
-    /// It moved its cursors, or nothing.
-    Drawing,
-    /// It asks for something else to be shown.
-    Question,
-    /// It goes on by itself after a moment.
+    /// Drawing only.
+    Redraw,
+    /// Other content is requested.
+    Request,
+    /// A tick is requested.
     Tick,
 }
 
@@ -107,15 +107,15 @@ impl App {
             return Vec::new();
         }
         self.mode = Mode::Teach(Box::new(TeachScreen::on(topic)));
-        self.ask_to_teach()
+        self.request_page()
     }
 
-    /// Asks for what the teach screen shows of the present plan, if it is open.
-    pub(super) fn ask_to_teach(&mut self) -> Vec<Effect> {
+    /// Requests the content of the open page for the present plan.
+    pub(super) fn request_page(&mut self) -> Vec<Effect> {
         let Mode::Teach(teach) = &self.mode else { return Vec::new() };
         let (Some(of), Some(plan)) = (self.plan_request(), &self.plan) else { return Vec::new() };
-        self.lesson_id += 1;
-        let about = LimitsRequest { id: self.lesson_id, of, plan: (**plan).clone() };
+        self.teach_id += 1;
+        let about = LimitsRequest { id: self.teach_id, of, plan: (**plan).clone() };
         vec![Effect::Teach(Box::new(TeachRequest { topic: teach.topic(), about }))]
     }
 
@@ -129,12 +129,12 @@ impl App {
 
     pub(super) fn press_on_teach(&mut self, mut teach: Box<TeachScreen>, command: Command) -> Vec<Effect> {
         if let Some(scroll) = teach.help {
-            let closes = matches!(command, Command::Help | Command::Back | Command::Enter);
-            teach.help = (!closes).then(|| scrolled(scroll, command));
+            let close = matches!(command, Command::Help | Command::Back | Command::Enter);
+            teach.help = (!close).then(|| scrolled(scroll, command));
             self.mode = Mode::Teach(teach);
             return Vec::new();
         }
-        let mut made = PageResponse::Drawing;
+        let mut response = PageResponse::Redraw;
         match command {
             Command::Back if teach.page == Page::Schedule && teach.schedule.open.is_some() => {
                 teach.schedule.open = None;
@@ -146,26 +146,26 @@ impl App {
             Command::NextKnob => {
                 let next = self.neighbour(self.knobs.focus, 1);
                 let first = self.knobs.offered.first().copied().unwrap_or(self.knobs.focus);
-                self.turn_to_knob(if next == self.knobs.focus { first } else { next });
+                self.focus_knob(if next == self.knobs.focus { first } else { next });
             }
-            Command::KnobLess => self.nudge(-1),
-            Command::KnobMore => self.nudge(1),
-            Command::NextPanel => (teach.page, made) = (teach.page.turn(1), PageResponse::Question),
+            Command::KnobLess => self.step_knob(-1),
+            Command::KnobMore => self.step_knob(1),
+            Command::NextPanel => (teach.page, response) = (teach.page.turn(1), PageResponse::Request),
             Command::PreviousPanel => {
-                (teach.page, made) = (teach.page.turn(Page::ALL.len() - 1), PageResponse::Question);
+                (teach.page, response) = (teach.page.turn(Page::ALL.len() - 1), PageResponse::Request);
             }
             Command::Enter if teach.page == Page::Lessons => self.apply_lesson(&teach),
-            _ => made = teach.press(command),
+            _ => response = teach.press(command),
         }
         self.mode = Mode::Teach(teach);
-        match made {
-            PageResponse::Drawing => Vec::new(),
-            PageResponse::Question => self.ask_to_teach(),
+        match response {
+            PageResponse::Redraw => Vec::new(),
+            PageResponse::Request => self.request_page(),
             PageResponse::Tick => self.schedule_tick(),
         }
     }
 
-    /// Sets what the open lesson is about, as one step that can be undone.
+    /// Applies the setup of the open lesson as one undo step.
     fn apply_lesson(&mut self, teach: &TeachScreen) {
         let Some(PageContent::Lessons(lesson)) = teach.content() else { return };
         let LessonSetup { engine, settings, machine } = lesson.lesson.setup.clone();
@@ -176,31 +176,31 @@ impl App {
             (None, ..) => return,
         };
         let settings = Settings { quant, ..settings };
-        self.take_with(PlanRequest { engine, opened, model, machine, settings }, "lesson's machine");
+        self.apply_request_as(PlanRequest { engine, opened, model, machine, settings }, "lesson's machine");
         self.notice = Some("The knobs are set as in the lesson; u goes back to yours.".to_owned());
     }
 
-    /// Asks for a moment to pass.
+    /// Requests a tick.
     fn schedule_tick(&mut self) -> Vec<Effect> {
         self.tick_id += 1;
         vec![Effect::Tick { id: self.tick_id }]
     }
 
-    /// A moment has passed: what plays goes on, if its page is still open.
+    /// Advances the animation, if its page is still open.
     pub(super) fn tick(&mut self) -> Vec<Effect> {
         let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
-        let made = if teach.page == Page::Caches { teach.caches.tick() } else { PageResponse::Drawing };
-        if matches!(made, PageResponse::Tick) { self.schedule_tick() } else { Vec::new() }
+        let response = if teach.page == Page::Caches { teach.caches.tick() } else { PageResponse::Redraw };
+        if matches!(response, PageResponse::Tick) { self.schedule_tick() } else { Vec::new() }
     }
 
-    /// Each knob that is offered, and what is written of it.
-    pub fn knobs_written(&self) -> Vec<(Knob, String)> {
+    /// Each offered knob with its label.
+    pub fn knob_labels(&self) -> Vec<(Knob, String)> {
         let written = |&knob: &Knob| (knob, format!("{} {}", knob.title(), knob.show(self.value(knob))));
         self.knobs.offered.iter().map(written).collect()
     }
 
-    /// The knob that is turned here, to its next usual size.
-    fn nudge(&mut self, by: isize) {
+    /// Changes the focused knob by `by` stops.
+    fn step_knob(&mut self, by: isize) {
         let knob = self.knobs.focus;
         self.set_knob(knob, knob.stops(&self.bounds).step(self.value(knob), by));
     }
@@ -219,19 +219,19 @@ impl App {
         if gesture == Gesture::Down {
             if let Some((page, _)) = regions.tab().find(|(page, place)| *page != teach.page && place.contains(at)) {
                 teach.page = page;
-                return self.ask_to_teach();
+                return self.request_page();
             }
-            let written = self.knobs_written();
+            let written = self.knob_labels();
             let knobs = regions.knob(&written, self.knobs.focus);
             if let Some((knob, _)) = knobs.into_iter().find(|(_, place)| place.contains(at)) {
-                self.turn_to_knob(knob);
+                self.focus_knob(knob);
                 return Vec::new();
             }
         }
         let Mode::Teach(teach) = &mut self.mode else { return Vec::new() };
         match teach.point(regions.page, gesture, x, y) {
-            PageResponse::Question => self.ask_to_teach(),
-            PageResponse::Drawing | PageResponse::Tick => Vec::new(),
+            PageResponse::Request => self.request_page(),
+            PageResponse::Redraw | PageResponse::Tick => Vec::new(),
         }
     }
 }
@@ -244,11 +244,11 @@ impl TeachScreen {
             Some(PageContent::Caches(content)) => self.caches.press(content, command),
             Some(PageContent::Lessons(_)) => self.lessons.press(command),
             Some(PageContent::Allocation(content)) => self.allocation.press(content, command),
-            None => PageResponse::Drawing,
+            None => PageResponse::Redraw,
         }
     }
 
-    /// Something on the open page is pointed at.
+    /// Handles a press or drag on the open page.
     fn point(&mut self, area: Rect, gesture: Gesture, x: u16, y: u16) -> PageResponse {
         let pressed = gesture == Gesture::Down;
         match self.content.clone().as_deref().filter(|content| content.page() == self.page) {
@@ -268,6 +268,6 @@ impl TeachScreen {
             }
             Some(PageContent::Formulas(_) | PageContent::Lessons(_) | PageContent::Caches(_)) | None => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 }

@@ -1,4 +1,4 @@
-//! The page on whether the plans that are pinned can live together with the present one, on the present machine.
+//! Whether the pinned plans and the present one can be loaded together on the present machine.
 
 use super::update::scrolled;
 use super::{App, Mode};
@@ -10,20 +10,20 @@ use crate::tui::effect::Effect;
 /// The state of the page.
 #[derive(Clone, Debug, Default)]
 pub struct TogetherPage {
-    /// Who comes, in this order.
+    /// The models, in the order of loading.
     pub models: Vec<PinnedModel>,
-    /// What becomes of them, or why there is no plan of one; none while it is worked out.
+    /// The outcome, or why a model has no plan; none while it is computed.
     pub answer: Option<Result<Box<LoadedModels>, String>>,
-    /// Lines that are scrolled away above.
+    /// Scrolled lines.
     pub scroll: u16,
 }
 
-/// A model that is loaded beside others.
+/// A model that is loaded with others.
 #[derive(Clone, Debug)]
 pub struct PinnedModel {
-    /// What it is called on the page: the letter of its pin, or `now`.
+    /// Its label: the letter of its pin, or "this".
     pub label: String,
-    /// Its model and knobs; its machine and engine do not count here.
+    /// Its model and settings; machine and engine of the request are ignored.
     pub plan_request: PlanRequest,
 }
 
@@ -38,7 +38,7 @@ impl App {
         self.ask_for_page()
     }
 
-    /// Who comes: what is pinned, in its order, and the present plan where it is none of that.
+    /// The pinned models in order, then the present one unless it is among them.
     pub(super) fn loaded_models(&self) -> TogetherPage {
         let pinned = |plan_request: &PlanRequest| {
             self.pins.iter().any(|pin| {

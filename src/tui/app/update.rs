@@ -1,4 +1,4 @@
-//! One action, one step.
+//! Handles actions.
 
 use ratatui::crossterm::event::{Event, KeyEvent};
 use tui_input::Input;
@@ -14,7 +14,7 @@ use crate::tui::effect::Effect;
 use crate::tui::regions::Regions;
 
 impl App {
-    /// Takes `action` and returns what the world is to do about it. Never panics, whatever comes in whatever order.
+    /// Handles `action` and returns the effects to run. Never panics, in any order of actions.
     pub fn update(&mut self, action: Action) -> Vec<Effect> {
         match action {
             Action::Press(command) => {
@@ -26,12 +26,12 @@ impl App {
             Action::Mouse(gesture, x, y) => return self.mouse(gesture, x, y),
             Action::Resize(columns, rows) => {
                 self.regions = Regions::of(columns, rows, self.knobs.offered.len());
-                self.reveal_knob();
-                // a wider screen shows more of a sweep
+                self.scroll_to_knob();
+                // a wider screen shows more points of a sweep
                 return self.ask_for_points();
             }
-            Action::Detected(detected) => self.found(detected),
-            Action::MemoryChanged(moved) => self.moved(moved),
+            Action::Detected(detected) => self.detected(detected),
+            Action::MemoryChanged(update) => self.memory_changed(update),
             Action::MachinesListed(entries) => self.machines_listed(entries),
             Action::MachinesCompared(answers) => self.machines_compared(answers),
             Action::MachineSaved(result) => self.machine_saved(result),
@@ -39,29 +39,29 @@ impl App {
             Action::Loaded { id, result } if id == self.loading.id => return self.loaded(result),
             Action::ModelsListed(items) => {
                 self.library.models_listed(items);
-                self.touch_browse();
+                self.mark_list_changed();
             }
-            Action::Running(told) => {
-                self.library.running(told);
-                self.touch_browse();
+            Action::Running(answer) => {
+                self.library.running(answer);
+                self.mark_list_changed();
             }
-            Action::ModelPlanned { id, item, look } => {
+            Action::ModelPlanned { id, item, status } => {
                 if let Mode::Browse(browse) = &mut self.mode {
                     browse.learn();
                 }
-                self.library.model_planned(id, &item, look);
+                self.library.model_planned(id, &item, status);
             }
             Action::Completed { typed, paths } => {
                 if let Mode::Browse(browse) = &mut self.mode {
                     browse.completed(&typed, paths);
                 }
             }
-            Action::Limits { id, limits } if id == self.limits.id => self.learn_limits(*limits),
-            Action::PageReady { id, result } if id == self.lesson_id => self.page_ready(result),
+            Action::Limits { id, limits } if id == self.limits.id => self.set_limits(*limits),
+            Action::PageReady { id, result } if id == self.teach_id => self.page_ready(result),
             Action::Tick { id } if id == self.tick_id => return self.tick(),
             Action::Fade { id } if id == self.change.id => self.change.before = None,
             Action::QueryAnswered { id, part } => self.query_answered(id, part),
-            // overtaken by something newer
+            // answers to older requests
             Action::Loaded { .. }
             | Action::Limits { .. }
             | Action::PageReady { .. }
@@ -91,7 +91,7 @@ impl App {
                 Vec::new()
             }
             Mode::Browse(browse) => self.press_on_browse(browse, command),
-            Mode::Machine(bench) => self.press_on_machine(bench, command),
+            Mode::Machine(screen) => self.press_on_machine(screen, command),
             Mode::Engines(at) => {
                 self.press_on_engines(at, command);
                 Vec::new()
@@ -141,8 +141,8 @@ impl App {
 
     fn press_on_planner(&mut self, command: Command) -> Vec<Effect> {
         match command {
-            Command::NextPanel => self.turn_to(self.panels.focus.turn(1)),
-            Command::PreviousPanel => self.turn_to(self.panels.focus.turn(Panel::ALL.len() - 1)),
+            Command::NextPanel => self.focus_panel(self.panels.focus.turn(1)),
+            Command::PreviousPanel => self.focus_panel(self.panels.focus.turn(Panel::ALL.len() - 1)),
             Command::Help => self.mode = Mode::Help(0),
             Command::Theme => self.theme = self.theme.next_tone(),
             Command::Undo => self.undo(),
@@ -164,10 +164,10 @@ impl App {
             Command::Back => return self.cancel_load(),
             Command::Explain => self.explain(),
             Command::Compare => self.pin(),
-            Command::Best => return self.ask_for_best(),
+            Command::Best => return self.open_best(),
             Command::Sweep => return self.sweep(),
             Command::Matrix => return self.matrix(),
-            Command::Enter if self.panels.focus == Panel::Layers => return self.ask_why(),
+            Command::Enter if self.panels.focus == Panel::Layers => return self.open_why(),
             Command::Enter if self.panels.focus != Panel::Knobs => self.explain(),
             _ if self.panels.focus == Panel::Knobs => self.turn_knob(command),
             _ => self.move_cursor(command),
@@ -179,7 +179,7 @@ impl App {
         if command != Command::Enter {
             return;
         }
-        if let Err(wrong) = self.take_typed(entry.input.value()) {
+        if let Err(wrong) = self.set_from_text(entry.input.value()) {
             entry.wrong = Some(wrong);
             self.mode = Mode::Entry(entry);
         }
@@ -222,7 +222,7 @@ impl App {
         Vec::new()
     }
 
-    fn touch_browse(&mut self) {
+    fn mark_list_changed(&mut self) {
         if let Mode::Browse(browse) = &mut self.mode {
             browse.touch();
         }
@@ -230,16 +230,16 @@ impl App {
 
     fn typed(&mut self, key: KeyEvent) -> Vec<Effect> {
         self.notice = None;
-        let (event, begins) = (Event::Key(key), self.takes_numbers());
+        let (event, begins) = (Event::Key(key), self.accepts_numbers());
         match &mut self.mode {
             Mode::Entry(entry) => entry.typed(key),
             Mode::Browse(browse) => {
                 let change = browse.input.handle_event(&event);
                 change.filter(|change| change.value).into_iter().for_each(|_| browse.edited());
             }
-            Mode::Machine(bench) => {
-                bench.wrong = None;
-                match &mut bench.asking {
+            Mode::Machine(screen) => {
+                screen.wrong = None;
+                match &mut screen.prompt {
                     MachinePrompt::Size(input) | MachinePrompt::Name(input) => {
                         let _changed = input.handle_event(&event);
                     }
@@ -274,10 +274,10 @@ impl App {
                     entry.pasted(&line);
                 }
             }
-            Mode::Machine(bench) => {
+            Mode::Machine(screen) => {
                 if let MachinePrompt::Size(input)
                 | MachinePrompt::Name(input)
-                | MachinePrompt::Card(CardPicker { input, .. }) = &mut bench.asking
+                | MachinePrompt::Card(CardPicker { input, .. }) = &mut screen.prompt
                 {
                     *input = Input::new(format!("{}{line}", input.value()));
                 }
@@ -286,7 +286,7 @@ impl App {
                 browse.input = Input::new(format!("{}{line}", browse.input.value()));
                 browse.edited();
             }
-            // what is pasted onto the planner can only be meant as a model
+            // text pasted onto the planner is taken as a model
             Mode::Plan if !line.trim().is_empty() => {
                 let effects = self.press_on_planner(Command::Models);
                 self.pasted(&line);
@@ -298,7 +298,7 @@ impl App {
     }
 }
 
-/// How far a page is scrolled after `command`; drawing holds it to the end of the page.
+/// The scroll position after `command`; drawing clamps it to the length of the page.
 pub(super) const fn scrolled(scroll: u16, command: Command) -> u16 {
     match command {
         Command::Up => scroll.saturating_sub(1),

@@ -1,4 +1,4 @@
-//! What engines are to be asked, as data; most of it answers itself.
+//! Requests to engines as data; most can compute their own answer.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::source::catalogue;
 use crate::teach::Topic;
 use crate::tui::action::Action;
 
-/// What an engine is to be asked.
+/// A request for the limits of the knobs.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct LimitsRequest {
@@ -27,7 +27,7 @@ impl LimitsRequest {
     }
 }
 
-/// One model, and the machines that it is planned for.
+/// A request to plan one model on several machines.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct MachinesRequest {
@@ -36,14 +36,14 @@ pub struct MachinesRequest {
 }
 
 impl MachinesRequest {
-    /// Asks the engine once for each machine.
+    /// Plans on each machine.
     pub fn answer(&self) -> Action {
         let on = |(name, machine): &(String, Arc<Machine>)| self.of.on(name, machine);
         Action::MachinesCompared(self.machines.iter().map(on).collect())
     }
 }
 
-/// A page of the teach screen that is to be worked out.
+/// A request for a page of the teach screen.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct TeachRequest {
@@ -52,7 +52,7 @@ pub struct TeachRequest {
 }
 
 impl TeachRequest {
-    /// Works it out.
+    /// Computes the page.
     pub fn answer(&self) -> Action {
         let LimitsRequest { id, of, plan } = &self.about;
         let content = self.topic.content(of, plan, &catalogue::model);
@@ -60,16 +60,16 @@ impl TeachRequest {
     }
 }
 
-/// Models, and what is asked of each.
+/// A request to plan each of several models.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct SurveyJob {
     pub id: u64,
     pub items: Vec<Arc<Item>>,
-    pub question: library::SurveyRequest,
+    pub request: library::SurveyRequest,
 }
 
-/// A form to be written, and everything that takes.
+/// A request to export a plan.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ExportJob {
@@ -81,7 +81,7 @@ pub struct ExportJob {
 }
 
 impl ExportJob {
-    /// Writes it.
+    /// Writes the export.
     pub fn answer(&self) -> Action {
         let input = ExportInput { request: &self.of, plan: &self.plan, location: &self.location };
         Action::Written { id: self.id, text: self.format.write(&input) }

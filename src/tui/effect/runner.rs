@@ -1,4 +1,4 @@
-//! Effects are done on threads, and what comes of them is sent as actions.
+//! Runs effects on threads and sends their results as actions.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -15,99 +15,100 @@ use crate::tui::action::Action;
 use crate::tui::device_monitor::DeviceMonitor;
 use crate::tui::query::{Query, Worker};
 
-/// How long a step takes of what plays by itself.
+/// Time between the steps of an animation.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Does what effects ask, on threads, and sends the answers as actions.
+/// Runs effects on threads and sends their results as actions.
 pub struct Runner {
     answers: Sender<Action>,
-    world: Arc<dyn Services>,
-    questions: Sender<Box<LimitsRequest>>,
+    services: Arc<dyn Services>,
+    limits: Sender<Box<LimitsRequest>>,
     for_planner: Sender<Box<Query>>,
     for_page: Sender<Box<Query>>,
-    lessons: Sender<Box<TeachRequest>>,
+    teach: Sender<Box<TeachRequest>>,
     changes: Sender<u64>,
-    wanted_load: Arc<AtomicU64>,
+    current_load: Arc<AtomicU64>,
     watch: Option<MemoryWatch>,
     surveys: Arc<AtomicU64>,
 }
 
 impl Runner {
-    /// A runner that answers into `answers`.
-    pub fn new(world: Arc<dyn Services>, answers: Sender<Action>) -> Self {
+    /// A runner that sends results to `answers`.
+    pub fn new(services: Arc<dyn Services>, answers: Sender<Action>) -> Self {
         Self {
-            questions: workers::newest(LimitsRequest::answer, &answers),
+            limits: workers::newest(LimitsRequest::answer, &answers),
             for_planner: workers::streaming(&answers),
             for_page: workers::streaming(&answers),
-            lessons: workers::newest(TeachRequest::answer, &answers),
+            teach: workers::newest(TeachRequest::answer, &answers),
             changes: workers::fading(&answers),
-            wanted_load: Arc::default(),
+            current_load: Arc::default(),
             watch: None,
             surveys: Arc::default(),
             answers,
-            world,
+            services,
         }
     }
 
-    /// Looks for devices and, where wanted, follows how much of them is free.
+    /// Detects the devices and, if requested, follows their free memory.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot start a thread.
     pub fn watch(&mut self, monitor: DeviceMonitor) -> io::Result<()> {
         self.watch = Some(monitor.start(self.answers.clone())?);
         Ok(())
     }
 
-    /// Begins what `effect` asks for and returns at once. [`Effect::Suspend`] and [`Effect::Copy`] are the terminal's
-    /// business, not ours.
+    /// Starts `effect` and returns at once. [`Effect::Suspend`] and [`Effect::Copy`] are ignored here: the event loop
+    /// handles them.
     pub fn start(&self, effect: Effect) {
-        let (answers, world) = (self.answers.clone(), Arc::clone(&self.world));
+        let (answers, services) = (self.answers.clone(), Arc::clone(&self.services));
         match effect {
-            Effect::CancelLoad => self.wanted_load.store(u64::MAX, Ordering::Relaxed),
+            Effect::CancelLoad => self.current_load.store(u64::MAX, Ordering::Relaxed),
             Effect::Load { id, reference } => self.load(id, reference),
             Effect::AddRecent(reference) => drop(thread::spawn(move || {
-                if let Err(why) = world.add_recent(&reference) {
+                if let Err(why) = services.add_recent(&reference) {
                     drop(answers.send(Action::TaskPanicked(why)));
                 }
             })),
             Effect::ListModels => self.spawn(move || {
-                let items: Vec<_> = world.list_models().into_iter().map(Arc::new).collect();
+                let items: Vec<_> = services.list_models().into_iter().map(Arc::new).collect();
                 let here = items.iter().filter(|item| item.origin.is_here());
                 let known: Vec<_> = here.map(|item| item.name.clone()).collect();
                 drop(answers.send(Action::ModelsListed(items)));
-                Action::Running(world.running(&known).map(|items| items.into_iter().map(Arc::new).collect()))
+                Action::Running(services.running(&known).map(|items| items.into_iter().map(Arc::new).collect()))
             }),
             Effect::Survey(survey) => self.survey(*survey),
             Effect::Complete { typed } => self.spawn(move || {
-                let paths = world.complete(&typed);
+                let paths = services.complete(&typed);
                 Action::Completed { typed, paths }
             }),
-            Effect::Limits(question) => drop(self.questions.send(question)),
-            Effect::Ask(query) => drop(match query.lane() {
+            Effect::Limits(request) => drop(self.limits.send(request)),
+            Effect::Ask(query) => drop(match query.worker() {
                 Worker::Planner => self.for_planner.send(query),
                 Worker::Page => self.for_page.send(query),
             }),
-            Effect::Teach(lesson) => drop(self.lessons.send(lesson)),
+            Effect::Teach(request) => drop(self.teach.send(request)),
             Effect::Tick { id } => self.spawn(move || {
                 thread::sleep(TICK);
                 Action::Tick { id }
             }),
             Effect::Fade { id } => drop(self.changes.send(id)),
-            Effect::ListMachines => self.spawn(move || Action::MachinesListed(world.machines())),
-            Effect::CompareMachines(contest) => self.spawn(move || contest.answer()),
+            Effect::ListMachines => self.spawn(move || Action::MachinesListed(services.machines())),
+            Effect::CompareMachines(request) => self.spawn(move || request.answer()),
             Effect::SaveMachine { name, machine } => {
-                self.spawn(move || Action::MachineSaved(world.save_machine(&name, &machine)));
+                self.spawn(move || Action::MachineSaved(services.save_machine(&name, &machine)));
             }
             Effect::Freeze(frozen) => self.watch.iter().for_each(|watch| watch.freeze(frozen)),
-            Effect::Write(writing) => self.spawn(move || writing.answer()),
-            Effect::Save { path, text } => self.spawn(move || Action::Saved(world.save(&path, &text))),
+            Effect::Write(job) => self.spawn(move || job.answer()),
+            Effect::Save { path, text } => self.spawn(move || Action::Saved(services.save(&path, &text))),
             Effect::Suspend | Effect::Copy(_) => {}
         }
     }
 
-    /// Begins to read a model, which ends what was being read.
+    /// Starts loading a model, which stops an earlier load.
     fn load(&self, id: u64, reference: String) {
-        let (answers, world, wanted) = (self.answers.clone(), Arc::clone(&self.world), Arc::clone(&self.wanted_load));
+        let (answers, services, wanted) =
+            (self.answers.clone(), Arc::clone(&self.services), Arc::clone(&self.current_load));
         wanted.store(id, Ordering::Relaxed);
         self.spawn(move || {
             let since = Instant::now();
@@ -116,31 +117,32 @@ impl Runner {
                 let overtaken = wanted.load(Ordering::Relaxed) != id;
                 if gone || overtaken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let result = world.load(&reference, &mut watch);
+            let result = services.load(&reference, &mut watch);
             Action::Loaded { id, result }
         });
     }
 
-    /// Begins a survey, which ends those before it.
+    /// Starts a survey, which stops earlier ones.
     fn survey(&self, survey: SurveyJob) {
-        let (answers, world, surveys) = (self.answers.clone(), Arc::clone(&self.world), Arc::clone(&self.surveys));
+        let (answers, services, surveys) =
+            (self.answers.clone(), Arc::clone(&self.services), Arc::clone(&self.surveys));
         let turn = surveys.fetch_add(1, Ordering::Relaxed) + 1;
         thread::spawn(move || {
-            let SurveyJob { id, items, question } = survey;
-            let tell = |index: usize, look: ModelStatus| {
+            let SurveyJob { id, items, request } = survey;
+            let tell = |index: usize, status: ModelStatus| {
                 let Some(item) = items.get(index).map(Arc::clone) else { return false };
-                // what was found is told, also by one that was overtaken
-                let told = answers.send(Action::ModelPlanned { id, item, look }).is_ok();
-                told && surveys.load(Ordering::Relaxed) == turn
+                // what was found is sent even if the survey has been replaced
+                let sent = answers.send(Action::ModelPlanned { id, item, status }).is_ok();
+                sent && surveys.load(Ordering::Relaxed) == turn
             };
-            let survey = std::panic::AssertUnwindSafe(|| world.survey(&items, &question, &tell));
+            let survey = std::panic::AssertUnwindSafe(|| services.survey(&items, &request, &tell));
             if let Err(cause) = std::panic::catch_unwind(survey) {
                 drop(answers.send(workers::panicked(&*cause)));
             }
         });
     }
 
-    /// Runs `job` on a thread and sends its answer; a job that panics is reported, not fatal.
+    /// Runs `job` on a thread and sends its result; a panic is reported, not fatal.
     pub fn spawn(&self, job: impl FnOnce() -> Action + Send + 'static) {
         let answers = self.answers.clone();
         thread::spawn(move || drop(answers.send(workers::guarded(job))));

@@ -1,4 +1,4 @@
-//! What effects need of the world, so that tests can have one of their own.
+//! What effects need from the environment, as a trait so that tests can replace it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,30 +8,30 @@ use crate::library::{self, Item, ModelStatus};
 use crate::machine::Machine;
 use crate::source::{self, Package};
 
-/// The part of the world that effects need.
+/// Files, network and saved state, as far as effects need them.
 pub trait Services: Send + Sync + 'static {
-    /// Reads the model that `reference` names, telling `watch` how far it is; stops when it breaks.
+    /// Loads the model that `reference` names. Reports progress to `watch`, and stops when that breaks.
     ///
     /// # Errors
     /// One sentence: what, where, what to do.
     fn load(&self, reference: &str, watch: &mut source::ProgressCallback<'_>) -> Result<Package, String>;
 
-    /// Keeps `reference` among those that were opened lately.
+    /// Adds `reference` to the recent models.
     ///
     /// # Errors
-    /// One sentence on why it is not kept.
+    /// One sentence on why it was not added.
     fn add_recent(&self, reference: &str) -> Result<(), String>;
 
-    /// The models that can be chosen without asking a server.
+    /// The models that are known without asking a server.
     fn list_models(&self) -> Vec<Item>;
 
     /// The models of a running Ollama that are not among those `known` by name.
     ///
     /// # Errors
-    /// Why one that a person named does not tell them.
+    /// If a server that the user named does not list its models: why.
     fn running(&self, known: &[String]) -> Result<Vec<Item>, String>;
 
-    /// Looks at each of `items`; `tell` hears of each by its index and answers whether to go on.
+    /// Plans each of `items`. `tell` is called with the index and status of each, and returns whether to continue.
     fn survey(
         &self,
         items: &[Arc<Item>],
@@ -45,18 +45,18 @@ pub trait Services: Send + Sync + 'static {
     /// One sentence on why they cannot be listed.
     fn machines(&self) -> Result<Vec<SavedMachine>, String>;
 
-    /// Saves `machine` under `name` and says so in one sentence.
+    /// Saves `machine` under `name`. Returns one sentence to show.
     ///
     /// # Errors
     /// One sentence on why it cannot be saved.
     fn save_machine(&self, name: &str, machine: &Machine) -> Result<String, String>;
 
-    /// Writes `text` to a file at `path`, which must not be there yet; where it is then.
+    /// Writes `text` to a new file at `path`. Returns where it is.
     ///
     /// # Errors
     /// One sentence: what, where, why not.
     fn save(&self, path: &str, text: &str) -> Result<PathBuf, String>;
 
-    /// Whole paths that begin with what was `typed`, folders with a slash at the end.
+    /// Paths that begin with `typed`, folders with a trailing slash.
     fn complete(&self, typed: &str) -> Vec<String>;
 }

@@ -1,5 +1,5 @@
-//! Threads that answer one thing after the other, the newest that was asked first. A panic in an answer is told, and the
-//! lane goes on.
+//! Worker threads: each answers the newest request first and drops older ones. Panics are reported, and the worker goes
+//! on.
 
 use std::any::Any;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -12,29 +12,30 @@ use crate::tui::query::Query;
 /// How long a changed value stays marked.
 const MARK_DURATION: Duration = Duration::from_millis(900);
 
-/// A lane for questions that are answered at once; those that were overtaken while one was answered are dropped.
+/// A worker for requests with a single answer. Requests overtaken while another is answered are dropped.
 pub fn newest<Q: Send + 'static>(answer: fn(&Q) -> Action, answers: &Sender<Action>) -> Sender<Box<Q>> {
     worker(answers, move |asked, answers| answer_newest(asked, answer, answers))
 }
 
-/// A lane for inquiries, which are answered part by part; a newer one stops the one before it.
+/// A worker for queries, which are answered in parts; a newer query stops the one before it.
 pub fn streaming(answers: &Sender<Action>) -> Sender<Box<Query>> {
     worker(answers, answer_in_parts)
 }
 
-/// A lane that tells when the newest change has been marked long enough.
+/// A worker that reports when the newest change is no longer to be marked.
 pub fn fading(answers: &Sender<Action>) -> Sender<u64> {
-    worker(answers, fade_newest)
+    worker(answers, report_fades)
 }
 
-/// A thread of its own, and where to ask it. It ends when nobody can ask or hear any more.
+/// Starts a thread and returns the sender of its requests. It ends when the sender or the receiver of answers is
+/// dropped.
 fn worker<Q: Send + 'static>(
     answers: &Sender<Action>,
-    serve: impl FnOnce(&Receiver<Q>, &Sender<Action>) + Send + 'static,
+    run: impl FnOnce(&Receiver<Q>, &Sender<Action>) + Send + 'static,
 ) -> Sender<Q> {
     let (questions, asked) = channel();
     let answers = answers.clone();
-    thread::spawn(move || serve(&asked, &answers));
+    thread::spawn(move || run(&asked, &answers));
     questions
 }
 
@@ -60,24 +61,24 @@ fn answer_in_parts(asked: &Receiver<Box<Query>>, answers: &Sender<Action>) {
             if waiting.is_some() {
                 break;
             }
-            let (answer, goes_on) = match caught(|| parts.next()) {
+            let (answer, continues) = match caught(|| parts.next()) {
                 Ok(None) => break,
                 Ok(Some(None)) => continue,
                 Ok(Some(Some(part))) => (Action::QueryAnswered { id, part }, true),
-                Err(broke) => (broke, false),
+                Err(report) => (report, false),
             };
             if answers.send(answer).is_err() {
                 return;
             }
-            if !goes_on {
+            if !continues {
                 break;
             }
         }
     }
 }
 
-/// A newer change begins the time of a mark anew.
-fn fade_newest(changed: &Receiver<u64>, answers: &Sender<Action>) {
+/// A newer change restarts the timer.
+fn report_fades(changed: &Receiver<u64>, answers: &Sender<Action>) {
     while let Ok(mut id) = changed.recv() {
         loop {
             match changed.recv_timeout(MARK_DURATION) {
@@ -92,16 +93,16 @@ fn fade_newest(changed: &Receiver<u64>, answers: &Sender<Action>) {
     }
 }
 
-/// What `job` makes, or what tells that it panicked.
+/// The result of `job`, or a report of its panic.
 pub fn guarded(job: impl FnOnce() -> Action) -> Action {
-    caught(job).unwrap_or_else(|broke| broke)
+    caught(job).unwrap_or_else(|report| report)
 }
 
 fn caught<T>(job: impl FnOnce() -> T) -> Result<T, Action> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).map_err(|cause| panicked(&*cause))
 }
 
-/// What tells that a job panicked.
+/// The report of a panic.
 pub fn panicked(cause: &(dyn Any + Send)) -> Action {
     let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| cause.downcast_ref::<String>().cloned()).unwrap_or_default();

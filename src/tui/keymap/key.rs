@@ -1,4 +1,4 @@
-//! A key, and how it is written on the screen.
+//! Keys, and their names on the screen.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -23,8 +23,8 @@ pub(super) const fn ctrl(c: char) -> Key {
 }
 
 impl Key {
-    /// The key that `event` tells of. A capital, and what else is typed with shift, says so by itself, and terminals
-    /// differ in whether they add the modifier.
+    /// The key of `event`. Capitals and other shifted characters already imply shift, and terminals differ in whether
+    /// they add the modifier.
     pub fn of(event: KeyEvent) -> Self {
         let modifiers = event.modifiers & (KeyModifiers::SHIFT | KeyModifiers::CONTROL | KeyModifiers::ALT);
         match event.code {
@@ -33,7 +33,7 @@ impl Key {
         }
     }
 
-    /// As it is written on the screen.
+    /// The name shown on the screen.
     pub fn name(self) -> String {
         let name = match self.0 {
             KeyCode::Up => "↑".to_owned(),

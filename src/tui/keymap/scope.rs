@@ -1,51 +1,51 @@
-//! Where keys have their meaning.
+//! Scopes of key bindings.
 
 use super::{Binding, KEYS};
 
-/// Where a key has its meaning.
+/// Where a key binding is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// On every screen.
     Everywhere,
-    /// On the planner, whatever has the focus.
+    /// On the planner, with any focus.
     Plan,
     /// On the planner, with the focus on the knobs.
     Knobs,
-    /// On the planner, with the focus on a panel that lists things.
+    /// On the planner, with the focus on a panel with a list.
     Lists,
-    /// While something is typed.
+    /// While text is typed.
     Field,
     /// On the machine screen.
     Machine,
-    /// While a card is chosen.
+    /// In the card picker.
     CardPicker,
-    /// Among the saved machines.
+    /// In the list of saved machines.
     SavedMachines,
-    /// While a model is chosen.
+    /// In the model browser.
     Models,
-    /// Where one of several suggestions can be taken.
+    /// In lists of suggestions or engines.
     Suggestions,
-    /// On memory along a knob's range.
+    /// On the sweep page.
     Sweep,
-    /// On what fits where.
+    /// On the matrix page.
     Matrix,
-    /// While plans are compared.
+    /// On the compare page.
     Compare,
-    /// While a plan is taken away.
+    /// On the export page.
     Export,
     /// On the pages of the teach screen.
     Teach,
-    /// On a page in front of the planner.
+    /// On overlays.
     Page,
 }
 
 impl Scope {
-    /// The lines of the table that hold here, in its order.
+    /// The bindings of this scope, in the order of the table.
     pub fn bindings(self) -> impl Iterator<Item = &'static Binding> {
         KEYS.iter().filter(move |binding| binding.scope == self)
     }
 
-    /// The heading in the help, for those that have one of their own.
+    /// The heading in the help.
     pub const fn heading(self) -> &'static str {
         match self {
             Self::Everywhere => "Everywhere",

@@ -1,4 +1,4 @@
-//! The table: key, command, sentence, and the place in the footer.
+//! The key table: scope, command, keys, description, and the entry in the footer.
 
 use ratatui::crossterm::event::KeyCode;
 
@@ -20,7 +20,7 @@ macro_rules! table {
     (@footer) => { None };
 }
 
-/// The table.
+/// All key bindings.
 pub const KEYS: &[Binding] = table! {
     Knobs: Up = [key(KeyCode::Up), letter('k')] "previous knob", footer 1 "knob";
     Knobs: Down = [key(KeyCode::Down), letter('j')] "next knob", footer 1 "knob";

@@ -1,35 +1,35 @@
-//! Blocks and box-drawing characters as shapes.
+//! Draws blocks and box-drawing characters as shapes.
 
 use std::fmt::Write;
 
 use super::{CELL, PaintedCell, left, number, rect};
 
-/// Strokes of a light and of a heavy line, in pixels.
+/// Stroke widths of light and heavy lines, in pixels.
 const LIGHT: f64 = 1.1;
 const HEAVY: f64 = 2.4;
 
-/// The arms of a box-drawing character.
+/// The strokes of a box-drawing character.
 struct Arms {
-    /// Of `l`, `r`, `u` and `d`, those to which it reaches.
+    /// The sides that it reaches, of `l`, `r`, `u` and `d`.
     sides: &'static str,
     heavy: bool,
     round: bool,
     dashes: u8,
 }
 
-/// `symbol` is drawn as a shape, not as text.
+/// Whether `symbol` is drawn as a shape instead of text.
 pub fn is_shape(symbol: &str) -> bool {
     block(symbol).is_some() || arms(symbol).is_some()
 }
 
-/// Draws the shapes among `cells`, whose upper edge is `top`.
+/// Draws the shapes among `cells`, a row whose upper edge is at `top`.
 pub fn draw(out: &mut String, cells: &[PaintedCell], top: f64) {
     let mut at = 0;
     while let Some(cell) = cells.get(at) {
         let same = |other: &&PaintedCell| other.symbol == cell.symbol && other.ink == cell.ink;
         let run = cells[at..].iter().take_while(same).count();
         if let Some((x, y, width, height, opacity)) = block(cell.symbol) {
-            // neighbours that fill their cells from side to side are one shape
+            // neighbours that fill the full width are drawn as one shape
             let whole = x == 0.0 && (width - 1.0).abs() < 1e-9;
             let count = if whole { run } else { 1 };
             let wide = if whole { count as f64 } else { width };
@@ -104,7 +104,7 @@ fn stroke(out: &mut String, arms: &Arms, x: f64, top: f64, count: usize, ink: &s
         let (centre, middle) = (n(centre), n(middle));
         format!("M{centre} {}V{}Q{centre} {middle} {} {middle}H{}", n(end_y), n(bend), n(curve), n(end_x))
     } else {
-        // from the end of one arm to the end of the other, or to the middle where there is no other
+        // from one side to the other, or to the centre where that side has no arm
         let across = has('l') || has('r');
         let upright = has('u') || has('d');
         let (from_x, to_x) = (if has('l') { x } else { centre }, if has('r') { right } else { centre });

@@ -1,4 +1,4 @@
-//! Where everything stands in the graph panel.
+//! Layout of the graph panel, for engines that estimate the graph by formulas.
 
 use ratatui::layout::Rect;
 
@@ -6,18 +6,18 @@ use super::{Cursors, inside, peaks};
 use crate::plan::{GraphUse, Plan};
 use crate::tui::widget::row_writer::wrap;
 
-/// A line that can be chosen.
+/// A selectable line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphLine {
-    /// One of the two sizes.
+    /// The full or the partial size.
     Size(GraphUse),
-    /// A term of the winning branch of the size in force.
+    /// A term of the largest branch of the size in force.
     Term(usize),
-    /// A branch of the size in force that loses.
+    /// Another branch of the size in force.
     Branch(usize),
 }
 
-/// The lines of `plan`, from the top.
+/// The lines for `plan`, from the top.
 pub fn lines(plan: &Plan) -> Vec<GraphLine> {
     let used = plan.graph.in_force();
     let losing = (0..used.branches.len()).filter(|&branch| branch != used.winner);
@@ -25,7 +25,7 @@ pub fn lines(plan: &Plan) -> Vec<GraphLine> {
     sizes.into_iter().chain((0..used.terms().len()).map(GraphLine::Term)).chain(losing.map(GraphLine::Branch)).collect()
 }
 
-/// How many lines `plan` has.
+/// The number of lines for `plan`.
 pub fn line_count(plan: &Plan, cursors: &Cursors) -> usize {
     if !plan.graph.peaks.is_empty() {
         return peaks::lines(plan, cursors).len();
@@ -34,20 +34,20 @@ pub fn line_count(plan: &Plan, cursors: &Cursors) -> usize {
     2 + used.terms().len() + used.branches.len().saturating_sub(1)
 }
 
-/// Where each line that is shown stands; its first row is the row of the name.
+/// The areas of the visible lines; the first row of each holds the name.
 #[derive(Clone, Debug)]
 pub struct PanelAreas {
     /// Lines with their indices.
     pub rows: Vec<(usize, GraphLine, Rect)>,
-    /// Terms have a second row with the formula.
+    /// Whether terms have a second row with the formula.
     pub roomy: bool,
-    /// First row of the sentence on why, if there is room.
+    /// The area of the explanation, if there is room.
     pub why: Option<Rect>,
-    /// What is left below.
+    /// The rest, for the letters.
     pub letters: Rect,
 }
 
-/// Where they stand in `panel`, where line `cursor` is seen.
+/// The layout of `panel`, scrolled so that line `cursor` is visible.
 pub fn places(panel: Rect, plan: &Plan, cursor: usize) -> PanelAreas {
     let inner = inside(panel);
     let area = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };

@@ -1,14 +1,14 @@
-//! Where the columns of layers stand.
+//! Layout of the layers panel.
 
 use ratatui::layout::Rect;
 
 use super::inside;
 use crate::tui::widget::columns::Columns;
 
-/// Cells of the axis beside the columns.
+/// Width of the axis left of the columns.
 pub const AXIS: u16 = 10;
 
-/// Where the columns stand in `panel` for a model of `blocks` blocks.
+/// The columns in `panel` for a model of `blocks` blocks.
 pub fn columns(panel: Rect, blocks: usize) -> Columns {
     let inner = inside(panel);
     let air = u16::from(inner.height >= 10);
@@ -19,7 +19,7 @@ pub fn columns(panel: Rect, blocks: usize) -> Columns {
         height: inner.height.saturating_sub(2 + air),
     };
     let (with, without) = (Columns::new(beside(AXIS), blocks), Columns::new(beside(1), blocks));
-    // an axis is worth nothing that the columns would have to give up
+    // show the axis only if the columns keep their width
     let free = inner.width >= 60 && (with.pitch, with.per_column) == (without.pitch, without.per_column);
     if free { with } else { without }
 }

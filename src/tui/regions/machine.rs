@@ -1,27 +1,27 @@
-//! Where everything stands on the machine screen.
+//! Layout of the machine screen.
 
 use ratatui::layout::Rect;
 
 use super::{MIN_SCREEN, Regions, cut_left, cut_top};
 
-/// Rows of the devices' frame beside their own: the frame itself and a line of heads.
+/// Extra rows of the device list: the frame and the column titles.
 pub const AROUND: u16 = 3;
 
-/// The machine screen, cut into its parts. A part without room is empty.
+/// The parts of the machine screen. Parts without room are empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineRegions {
-    /// The devices, one row each.
+    /// The device list.
     pub devices: Rect,
-    /// The chosen one.
+    /// The selected device.
     pub details: Rect,
-    /// What each device is asked for, where there is room.
+    /// Memory by device, if there is room.
     pub memory: Rect,
     /// The verdict.
     pub verdict: Rect,
 }
 
 impl MachineRegions {
-    /// Cuts the screen of `regions` for so many rows of devices.
+    /// The layout with `rows` devices.
     pub fn of(regions: &Regions, rows: usize) -> Self {
         let screen = regions.screen;
         let none = Rect::ZERO;
@@ -45,7 +45,7 @@ impl MachineRegions {
         Self { devices, details, memory, verdict }
     }
 
-    /// The row of `count` at (`x`, `y`) among the devices, where row `chosen` is seen.
+    /// The device at (`x`, `y`) of `count`, when device `chosen` is selected.
     pub fn row_at(&self, chosen: usize, count: usize, x: u16, y: u16) -> Option<usize> {
         let area = self.devices;
         let list = Rect { y: area.y + 2, height: area.height.saturating_sub(AROUND), ..area };
@@ -53,14 +53,14 @@ impl MachineRegions {
         list.contains((x, y).into()).then(|| shown(chosen, count, list.height).find_map(place)).flatten()
     }
 
-    /// The line of `count` at (`x`, `y`) among those of the chosen device.
+    /// The setting at (`x`, `y`) of the selected device's `count` settings.
     pub fn line_at(&self, count: usize, x: u16, y: u16) -> Option<usize> {
         let line = usize::from(y.checked_sub(self.details.y + 1)?);
         (self.details.contains((x, y).into()) && line < count).then_some(line)
     }
 }
 
-/// Rows and the places in a list of `count` that stand there, so that `at` is seen.
+/// The visible rows and their indices in a list of `count`, scrolled so that `at` is visible.
 pub fn shown(at: usize, count: usize, rows: u16) -> impl Iterator<Item = (u16, usize)> {
     let first = (at + 1).saturating_sub(usize::from(rows));
     (0..rows).zip(first..count)

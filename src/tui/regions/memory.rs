@@ -1,15 +1,15 @@
-//! Where the devices stand in the memory panel.
+//! Layout of the memory panel.
 
 use ratatui::layout::Rect;
 
 use super::inside;
 
-/// Which devices stand where: a pure function of the place, their number and the one that must be seen.
+/// The visible devices and the rows of each, by the size of the area, the number of devices and the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct DeviceRows {
     pub area: Rect,
-    /// The first device that is shown, and how many are.
+    /// The first visible device, and the number of visible ones.
     pub first: usize,
     pub shown: usize,
     pub count: usize,
@@ -20,7 +20,7 @@ pub struct DeviceRows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct RowShape {
-    /// Name and figure have a row of their own above the bar.
+    /// Rows for name and figure above the bar.
     pub head: u16,
     pub bar: u16,
     pub legend: u16,
@@ -28,7 +28,7 @@ pub struct RowShape {
 }
 
 impl RowShape {
-    /// From the most generous to one row for everything.
+    /// All shapes, from the tallest to a single row.
     fn all(area: Rect) -> [Self; 6] {
         let head = u16::from(!is_wide(area));
         let whole = if legend_width(true) <= area.width.saturating_sub(indent(area)) { 1 } else { 2 };
@@ -43,37 +43,37 @@ impl RowShape {
         ]
     }
 
-    /// How many they are.
+    /// The total number of rows.
     pub const fn rows(self) -> u16 {
         self.head + self.bar + self.legend + self.gap
     }
 }
 
-/// Name, bar and figure stand side by side.
+/// Whether name, bar and figure are in one row.
 const fn is_wide(area: Rect) -> bool {
     area.width >= 100
 }
 
-/// Cells of a name with a bar beside it.
+/// Width of the name column, if the bar is next to it.
 pub const fn name_width(area: Rect) -> u16 {
     if is_wide(area) { 29 } else { 21 }
 }
 
-/// Where bar and legend begin.
+/// The offset of bar and legend.
 pub const fn indent(area: Rect) -> u16 {
     if is_wide(area) { name_width(area) + 1 } else { 0 }
 }
 
-/// Cells of a legend in one row, with or without the parts' names.
+/// Width of a legend in one row, with or without names.
 pub const fn legend_width(names: bool) -> u16 {
     if names { 6 * ENTRY + 7 + 5 + 5 + 8 + 6 + 4 + 6 } else { 6 * ENTRY }
 }
 
-/// Cells of a legend's entry without its name: `■ 1023 MiB▲ `.
+/// Width of a legend entry without its name: `■ 1023 MiB▲ `.
 pub const ENTRY: u16 = 12;
 
 impl DeviceRows {
-    /// Rows for `count` devices in `panel`, of which `cursor` must be seen.
+    /// The layout of `count` devices in `panel`, scrolled so that `cursor` is visible.
     pub fn new(panel: Rect, count: usize, cursor: usize) -> Self {
         let inner = inside(panel);
         Self::within(
@@ -83,7 +83,7 @@ impl DeviceRows {
         )
     }
 
-    /// The same in all of `area`.
+    /// The same within `area`, without a frame.
     pub fn within(area: Rect, count: usize, cursor: usize) -> Self {
         let rows = usize::from(area.height);
         let shapes = RowShape::all(area);
@@ -103,7 +103,7 @@ impl DeviceRows {
         (y < self.area.bottom() && place < self.shown).then_some(self.first + place)
     }
 
-    /// The devices that are shown, each with its place.
+    /// The visible devices and their areas.
     pub fn places(&self) -> impl Iterator<Item = (usize, Rect)> {
         let Self { area, first, shown, shape, .. } = *self;
         let pitch = shape.rows();

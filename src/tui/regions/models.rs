@@ -1,10 +1,10 @@
-//! Where everything stands on the page of models.
+//! Layout of the model browser.
 
 use ratatui::layout::Rect;
 
 use super::{Regions, cut_top, inside};
 
-/// The page, cut into its parts.
+/// The parts of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct ModelsRegions {
@@ -13,7 +13,7 @@ pub struct ModelsRegions {
     pub filters: Rect,
     pub head: Rect,
     pub list: Rect,
-    /// What the model under the cursor would look like.
+    /// Preview of the selected model.
     pub preview: Rect,
 }
 
@@ -32,7 +32,7 @@ pub enum ListColumn {
 }
 
 impl ListColumn {
-    /// What stands above it.
+    /// Its title.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Name => "name",
@@ -46,7 +46,7 @@ impl ListColumn {
         }
     }
 
-    /// Cells, a gap to its left included, and the narrowest list that has room for it.
+    /// Width including a gap to the left, and the minimum width of a list that shows it.
     const fn cells(self) -> (u16, u16) {
         match self {
             Self::Name => (0, 0),
@@ -61,7 +61,7 @@ impl ListColumn {
     }
 }
 
-/// Every column, from left to right.
+/// All columns, from left to right.
 const COLUMNS: [ListColumn; 8] = [
     ListColumn::Name,
     ListColumn::Origin,
@@ -74,7 +74,7 @@ const COLUMNS: [ListColumn; 8] = [
 ];
 
 impl ModelsRegions {
-    /// Cuts the screen of `regions`.
+    /// The layout of the page.
     pub fn of(regions: &Regions) -> Self {
         let frame =
             Rect { y: regions.header.bottom(), height: regions.screen.height.saturating_sub(2), ..regions.screen };
@@ -90,14 +90,14 @@ impl ModelsRegions {
         Self { frame, field, filters, head, list, preview }
     }
 
-    /// The page with so many rows of words above its list.
+    /// The layout with `words` rows of messages above the list.
     #[must_use]
     pub fn below(self, words: usize) -> Self {
         let (_, list) = cut_top(self.list, words.min(usize::from(u16::MAX)) as u16);
         Self { list, ..self }
     }
 
-    /// The columns that there is room for, each with its place in the row at `y`.
+    /// The columns that fit, and their areas in the row at `y`.
     pub fn columns(&self, y: u16) -> Vec<(ListColumn, Rect)> {
         let shown: Vec<ListColumn> = COLUMNS.into_iter().filter(|column| column.cells().1 <= self.list.width).collect();
         let others: u16 = shown.iter().map(|column| column.cells().0).sum();
@@ -112,14 +112,14 @@ impl ModelsRegions {
         shown.iter().map(place).collect()
     }
 
-    /// The first line that is shown of `count`, so that line `at` is seen with others around it.
+    /// The first visible line of `count`, so that line `at` is near the middle.
     pub fn first(&self, at: usize, count: usize) -> usize {
         let rows = usize::from(self.list.height);
         at.saturating_sub(rows / 2).min(count.saturating_sub(rows))
     }
 }
 
-/// The cells of filters side by side on `row`.
+/// The areas of filters side by side in `row`.
 pub fn filters(row: Rect, cells: impl Iterator<Item = u16>) -> Vec<Rect> {
     let mut x = row.x;
     let place = |cells: u16| {

@@ -1,4 +1,4 @@
-//! Where everything stands in the graph panel for engines that build the graph.
+//! Layout of the graph panel, for engines that build the graph.
 
 use ratatui::layout::Rect;
 
@@ -7,16 +7,16 @@ use crate::plan::{Peak, Plan};
 use crate::tui::widget::row_writer::wrap;
 use crate::units::grouped;
 
-/// A line that can be chosen.
+/// A selectable line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeakLine {
-    /// A device, by its place among the peaks.
+    /// A device, by its index in the peaks.
     Device(usize),
-    /// A kind of tensors that is alive on the device that is shown.
+    /// A kind of tensors alive on the shown device.
     Alive(usize),
 }
 
-/// The place among the plan's peaks of the one that is shown.
+/// The index of the peak that is shown.
 pub fn shown(plan: &Plan, cursors: &Cursors) -> usize {
     let peaks = &plan.graph.peaks;
     let largest = || (0..peaks.len()).rev().max_by_key(|&at| peaks.get(at).map(|peak| peak.bytes)).unwrap_or(0);
@@ -30,36 +30,36 @@ pub fn lines(plan: &Plan, cursors: &Cursors) -> Vec<PeakLine> {
     (0..peaks.len()).map(PeakLine::Device).chain((0..alive).map(PeakLine::Alive)).collect()
 }
 
-/// Where things stand in the panel.
+/// The layout of the panel.
 #[derive(Clone, Debug)]
 pub struct PanelAreas {
-    /// Lines with their indices; a kind of tensors has a second row for its largest where there is room.
+    /// The areas of the lines; a kind of tensors has a second row for its largest ones if there is room.
     pub rows: Vec<(usize, PeakLine, Rect)>,
-    /// Where the sentence on the moment stands, if there is room.
+    /// The area of the sentence on the step, if there is room.
     pub moment: Option<Rect>,
 }
 
-/// Where they stand in `panel`.
+/// The layout within `panel`.
 pub fn places(panel: Rect, plan: &Plan, cursors: &Cursors) -> PanelAreas {
     let inner = inside(panel);
     let area = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let (lines, rows) = (lines(plan, cursors), usize::from(area.height));
     let peak = plan.graph.peaks.get(shown(plan, cursors));
     let sentence = peak.map_or(0, |peak| wrap(&moment(peak), area.width).len());
-    // a blank row on either side
-    let aside = if lines.len() + sentence + 2 <= rows { sentence + 2 } else { 0 };
+    // with a blank row above and below
+    let sentence_rows = if lines.len() + sentence + 2 <= rows { sentence + 2 } else { 0 };
     let tensors = |line: &PeakLine| match *line {
         PeakLine::Device(_) => false,
         PeakLine::Alive(at) => peak.and_then(|peak| peak.alive.get(at)).is_some_and(|alive| !alive.tensors.is_empty()),
     };
-    let tall = lines.len() + lines.iter().filter(|line| tensors(line)).count() + aside <= rows;
+    let tall = lines.len() + lines.iter().filter(|line| tensors(line)).count() + sentence_rows <= rows;
     let first = if lines.len() <= rows { 0 } else { (cursors.term + 1).saturating_sub(rows) };
     let mut y = area.y;
     let mut places = PanelAreas { rows: Vec::with_capacity(lines.len()), moment: None };
     for (index, line) in lines.into_iter().enumerate().skip(first) {
-        if line == PeakLine::Alive(0) && aside > 0 {
+        if line == PeakLine::Alive(0) && sentence_rows > 0 {
             places.moment = Some(Rect { y: y + 1, height: sentence as u16, ..area });
-            y += aside as u16;
+            y += sentence_rows as u16;
         }
         let height = if tall && tensors(&line) { 2 } else { 1 };
         if y + height > area.bottom() {
@@ -77,7 +77,7 @@ pub fn line_at(panel: Rect, plan: &Plan, cursors: &Cursors, y: u16) -> Option<us
     places.rows.iter().find(|(_, _, place)| (place.top()..place.bottom()).contains(&y)).map(|(index, ..)| *index)
 }
 
-/// When the buffer is fullest.
+/// The step of the peak, in words.
 pub fn moment(peak: &Peak) -> String {
     format!(
         "peak at step {} of {}, {}; live tensors:",

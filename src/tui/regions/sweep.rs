@@ -1,19 +1,19 @@
-//! Where everything stands on the sweep page.
+//! Layout of the sweep page.
 
 use ratatui::layout::Rect;
 
 use super::{Regions, inside};
 
-/// Cells for the amounts to the left of the charts.
+/// Width of the amounts left of the charts.
 pub const AMOUNTS: u16 = 9;
 
-/// Where everything on the page stands.
+/// The area of the page inside its frame.
 pub fn place(regions: &Regions) -> Rect {
     let inner = inside(regions.overlay(u16::MAX, u16::MAX));
     Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// Columns of the charts.
+/// Width of the charts.
 pub fn columns(regions: &Regions) -> u16 {
     place(regions).width.saturating_sub(AMOUNTS)
 }

@@ -1,4 +1,4 @@
-//! Where the parts of the teach screen stand.
+//! Layout of the teach screen.
 
 pub mod allocation;
 pub mod formulas;
@@ -32,13 +32,13 @@ impl Regions {
 }
 
 impl TeachRegions {
-    /// The cells of each page's name.
+    /// The tab of each page.
     pub fn tab(&self) -> impl Iterator<Item = (Page, Rect)> + use<> {
         let places = row(self.tabs, Page::ALL.map(|page| width(page.title()) + 4));
         Page::ALL.into_iter().zip(places)
     }
 
-    /// The cells of the knobs that have room, `written` being what stands there of each; `chosen` is among them.
+    /// The areas of the knobs that fit, scrolled so that `chosen` is visible; `written` are their labels.
     pub fn knob(&self, written: &[(Knob, String)], chosen: Knob) -> Vec<(Knob, Rect)> {
         let from = |first: usize| {
             let cells = written.iter().skip(first).map(|(_, text)| width(text) + 3);
@@ -50,7 +50,7 @@ impl TeachRegions {
     }
 }
 
-/// Places of so many `cells` side by side; the first without room and all after it are empty.
+/// Areas of these widths side by side; the first that does not fit and all after it are empty.
 fn row(area: Rect, cells: impl IntoIterator<Item = u16>) -> Vec<Rect> {
     let mut x = area.x;
     let mut places = Vec::new();

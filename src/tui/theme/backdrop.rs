@@ -1,4 +1,4 @@
-//! What stands behind a page is dimmed, so that the page is read and the planner is still seen.
+//! Dims the planner behind an overlay.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier};
 use super::palette::{ColourDepth, Hue, Tone};
 use super::{Appearance, Theme};
 
-/// How much of a colour is left.
+/// The share of a colour that is left.
 const LEFT: f64 = 0.42;
 
 /// Dims everything in `buffer`.
@@ -23,10 +23,11 @@ pub fn dim(buffer: &mut Buffer, theme: Theme) {
     }
 }
 
-/// `colour` nearer to the paper; nothing where the terminal's own colour is meant.
+/// `colour` mixed with the background; none for the terminal's own colours.
 fn faded(colour: Color, tone: Tone) -> Option<Color> {
     let Color::Rgb(r, g, b) = colour else { return None };
-    let (paper_r, paper_g, paper_b) = if tone == Tone::Light { (0xFB, 0xFC, 0xFD) } else { (0x11, 0x16, 0x1D) };
-    let mix = |part: u8, paper: u8| (f64::from(part) * LEFT + f64::from(paper) * (1.0 - LEFT)).round() as u8;
-    Some(Color::Rgb(mix(r, paper_r), mix(g, paper_g), mix(b, paper_b)))
+    let (background_r, background_g, background_b) =
+        if tone == Tone::Light { (0xFB, 0xFC, 0xFD) } else { (0x11, 0x16, 0x1D) };
+    let mix = |part: u8, background: u8| (f64::from(part) * LEFT + f64::from(background) * (1.0 - LEFT)).round() as u8;
+    Some(Color::Rgb(mix(r, background_r), mix(g, background_g), mix(b, background_b)))
 }

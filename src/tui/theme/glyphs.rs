@@ -1,14 +1,14 @@
-//! The characters that the screen is made of, and what stands for them where only ASCII can be shown.
+//! Block characters, and the ASCII replacements for terminals without Unicode.
 
 use ratatui::buffer::Buffer;
 
-/// Left eighths of a cell, from one to eight.
+/// Left blocks of one to eight eighths of a cell.
 pub const LEFT: [&str; 8] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
 
-/// Lower eighths of a cell, from one to eight.
+/// Lower blocks of one to eight eighths of a cell.
 pub const LOWER: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// Replaces every character outside ASCII in `buffer` by its stand-in.
+/// Replaces every character outside ASCII in `buffer`.
 pub fn to_ascii(buffer: &mut Buffer) {
     let width = usize::from(buffer.area.width);
     for row in buffer.content.chunks_mut(width.max(1)) {
@@ -17,7 +17,7 @@ pub fn to_ascii(buffer: &mut Buffer) {
             let compares = "≤≥".contains(cell.symbol());
             let plain = ascii(cell.symbol());
             cell.set_symbol(plain);
-            // written with two characters, where there is a cell for the second
+            // `<=` and `>=` take a second cell, if the next one is blank
             if let Some(next) = row.get_mut(at + 1).filter(|next| compares && next.symbol() == " ") {
                 next.set_symbol("=");
             }
@@ -25,7 +25,7 @@ pub fn to_ascii(buffer: &mut Buffer) {
     }
 }
 
-/// What is written in ASCII, and the characters for which it stands.
+/// ASCII characters, and the characters that each replaces.
 const STAND_INS: [(&str, &str); 28] = [
     ("!", "≠"),
     ("-", "─━–—−═░"),
@@ -57,7 +57,7 @@ const STAND_INS: [(&str, &str); 28] = [
     (" ", "\u{2009}\u{202f}\u{a0}"),
 ];
 
-/// The ASCII stand-in of one cell's `symbol`.
+/// The ASCII replacement of `symbol`.
 pub fn ascii(symbol: &str) -> &'static str {
     let found = STAND_INS.iter().find(|(_, symbols)| symbols.contains(symbol));
     found.map_or("?", |(plain, _)| plain)
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comparison_takes_the_blank_behind_it() {
+    fn a_comparison_takes_the_next_blank_cell() {
         let mut buffer = Buffer::with_lines(["Ollama ≤ 0.24 ≥", " ≥0.30"]);
         to_ascii(&mut buffer);
         assert_eq!(buffer, Buffer::with_lines(["Ollama <=0.24 >", " >0.30"]));

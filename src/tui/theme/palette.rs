@@ -3,12 +3,12 @@
 
 use ratatui::style::Color;
 
-/// The paper that text stands on.
+/// The terminal's background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tone {
-    /// Light text on dark paper.
+    /// Light text on a dark background.
     Dark,
-    /// Dark text on light paper.
+    /// Dark text on a light background.
     Light,
     /// No colour at all.
     Mono,
@@ -17,15 +17,15 @@ pub enum Tone {
 /// How many colours the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ColourDepth {
-    /// 16.7 million.
+    /// 24 bits.
     True,
-    /// xterm's 256.
+    /// xterm's 256 colours.
     Indexed,
-    /// The sixteen that every colour terminal has.
+    /// The 16 ANSI colours.
     Sixteen,
 }
 
-/// What a colour stands for.
+/// Colours by meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Hue {
@@ -68,7 +68,7 @@ impl Hue {
         Self::Part,
     ];
 
-    /// On dark paper, on light paper (red, green, blue), and among the sixteen.
+    /// RGB on a dark and on a light background, and the ANSI colour.
     const fn swatch(self) -> (u32, u32, Color) {
         match self {
             Self::Text => (0xD7_DD_E5, 0x1F_25_2E, Color::Reset),
@@ -101,7 +101,7 @@ impl Hue {
     }
 }
 
-/// The colour of `hue` on paper of `tone` with `depth` colours.
+/// The colour of `hue` on a background of `tone` at `depth`.
 pub fn colour(hue: Hue, tone: Tone, depth: ColourDepth) -> Color {
     if tone == Tone::Mono || matches!(hue, Hue::Text) {
         return Color::Reset;
@@ -114,11 +114,11 @@ pub fn colour(hue: Hue, tone: Tone, depth: ColourDepth) -> Color {
     }
 }
 
-/// Black or white, whichever reads better on a ground of `hue`.
+/// Black or white, whichever has the higher contrast on `hue`.
 pub fn ink_on(hue: Hue, tone: Tone, depth: ColourDepth) -> Color {
     let (r, g, b) = hue.rgb(tone);
     let linear = |part: u8| (f64::from(part) / 255.0).powf(2.2);
-    // where black on it has the higher contrast than white has
+    // the luminance at which black and white have equal contrast (WCAG: (L + 0.05)² = 0.05 · 1.05)
     let light = 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179;
     match (depth, light) {
         (ColourDepth::True, true) => Color::Rgb(0x0B, 0x10, 0x16),
@@ -130,12 +130,12 @@ pub fn ink_on(hue: Hue, tone: Tone, depth: ColourDepth) -> Color {
     }
 }
 
-/// The nearest of xterm's fixed colours: its cube of 216 and its 24 greys.
+/// The nearest of xterm's fixed colours: the 6×6×6 cube and 24 greys.
 pub fn nearest_indexed(wanted: (u8, u8, u8)) -> u8 {
     (16..=255).min_by_key(|&index| distance(wanted, indexed_rgb(index))).unwrap_or(16)
 }
 
-/// Red, green and blue of xterm's colour `index`, from 16 on.
+/// Red, green and blue of xterm's colour `index`, at least 16.
 pub fn indexed_rgb(index: u8) -> (u8, u8, u8) {
     let level = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
     match index.saturating_sub(16) {
@@ -160,7 +160,7 @@ mod tests {
     const MEANINGS: [Hue; 5] = [Hue::Weights, Hue::Cache, Hue::Graph, Hue::Reserved, Hue::Over];
 
     #[test]
-    fn meanings_stay_apart_at_every_depth() {
+    fn hues_differ_at_every_depth() {
         for tone in [Tone::Dark, Tone::Light] {
             for depth in [ColourDepth::True, ColourDepth::Indexed, ColourDepth::Sixteen] {
                 let colours: std::collections::HashSet<_> =
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cube_holds_its_own_colours() {
+    fn indexed_colours_map_to_themselves() {
         for index in 16..=255u8 {
             assert_eq!(indexed_rgb(nearest_indexed(indexed_rgb(index))), indexed_rgb(index), "{index}");
         }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn words_on_a_ground_are_readable() {
+    fn text_on_a_background_is_readable() {
         let luminance = |(r, g, b): (u8, u8, u8)| {
             let linear = |c: u8| (f64::from(c) / 255.0).powf(2.2);
             0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b)

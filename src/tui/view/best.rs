@@ -1,4 +1,4 @@
-//! The best settings with every layer on GPUs, while some knobs are held: what each way brings and what it costs.
+//! The page on the best settings: what each objective gains with every layer on GPUs, and what it costs.
 
 use ratatui::buffer::Buffer;
 use ratatui::text::Span;
@@ -44,7 +44,7 @@ pub fn draw(app: &App, best: &BestPage, buffer: &mut Buffer) {
 
 fn held(app: &App) -> String {
     let knobs: Vec<String> =
-        app.knobs.held.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
+        app.knobs.locked.iter().map(|&knob| format!("{} {}", knob.title(), knob.show(app.value(knob)))).collect();
     match knobs.as_slice() {
         [] => "No knob is locked: press l on a knob to keep its value.".to_owned(),
         _ => format!("◆ locked: {}", knobs.join(", ")),

@@ -1,4 +1,4 @@
-//! Plans side by side: one column each, with what differs from the first marked.
+//! Plans side by side: one column each, with the differences from the first marked.
 //!
 //! ```text
 //!                  ▸A · now                  B
@@ -25,35 +25,35 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{self, RowWriter, named, shortened};
 use crate::units::Bytes;
 
-/// Cells for the rows' names.
+/// Width of the names of the rows.
 const NAMES: u16 = 17;
-/// Fewest and most cells of a column, and of the gap behind it.
+/// Minimum and maximum width of a column, and of the gap after it.
 const MIN_COLUMN: u16 = 19;
 const MAX_COLUMN: u16 = 42;
 const GAP: u16 = 2;
-/// Rows above those that scroll: titles, models, verdicts, and a blank one; one more where a model's quantisation has no
-/// room behind its name.
+/// Rows of a column's head: title, model, verdict and a blank; one more if a quantisation does not fit next to the
+/// model's name.
 const HEAD: u16 = 4;
 
-/// A plan under a title of its own.
+/// A plan with a title.
 #[derive(Clone, Debug)]
 pub struct PlanColumn<'a> {
-    /// What it is called here: `A`, `llama.cpp`.
+    /// Its title: `A`, `llama.cpp`.
     pub title: String,
-    /// The plan, or the sentence that the engine refuses with.
+    /// The plan, or the engine's error.
     pub plan: Result<&'a Plan, String>,
 }
 
-/// How the columns are looked at.
+/// Selection and scrolling.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompareView {
-    /// The column that is chosen; none where there is nothing to choose.
+    /// The selected column, if columns can be selected.
     pub chosen: Option<usize>,
-    /// Lines that are scrolled away above; drawing holds it to the end.
+    /// Scrolled lines; clamped when drawn.
     pub scroll: u16,
 }
 
-/// Draws the plans that are kept and the present one.
+/// Draws the pinned plans and the present one.
 pub fn pinned(app: &App, page: ComparePage, buffer: &mut Buffer) {
     let columns: Vec<PlanColumn> = app.compared().iter().map(column).collect();
     let place = app.regions.overlay(u16::MAX, height(&columns, app.regions.screen.width).saturating_add(2));
@@ -73,24 +73,24 @@ fn column<'a>(compared: &ComparedPlan<'a>) -> PlanColumn<'a> {
     }
 }
 
-/// A line of the part that scrolls.
+/// A line of the scrolled part.
 enum CompareLine<'a> {
     Title(&'a str),
     Figures(&'a ComparisonRow),
-    /// The bar of a GPU by its index, or of RAM, and the figure below it.
+    /// The bar of a GPU by its index, or of RAM.
     Bar(Option<usize>),
     Figure(Option<usize>),
     Blank,
 }
 
-/// Rows that all of the columns' figures take on a screen of this width.
+/// Rows needed to show all figures on a screen of this width.
 pub fn height(columns: &[PlanColumn<'_>], screen: u16) -> u16 {
     let plans = plans(columns);
-    // the frame and a blank on either side
+    // plus the frame and a blank on either side
     lines(&compare(&plans), &plans).len() as u16 + ColumnLayout::of(columns, None, screen.saturating_sub(4)).head
 }
 
-/// Which columns are shown, how wide each is with the gap behind it, and the rows of their heads.
+/// The visible columns, their width including the gap, and the rows of their heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ColumnLayout {
     first: usize,
@@ -100,7 +100,7 @@ struct ColumnLayout {
 }
 
 impl ColumnLayout {
-    /// As many of `columns` as have room in `width` cells, the chosen one among them.
+    /// As many `columns` as fit into `width` cells, with the selected one among them.
     fn of(columns: &[PlanColumn<'_>], chosen: Option<usize>, width: u16) -> Self {
         let room = width.saturating_sub(NAMES);
         let fit = usize::from(room / MIN_COLUMN).clamp(1, columns.len().max(1));
@@ -122,7 +122,7 @@ fn plans<'a>(columns: &[PlanColumn<'a>]) -> Vec<Option<&'a Plan>> {
     columns.iter().map(|column| column.plan.as_ref().ok().copied()).collect()
 }
 
-/// Draws `columns` into `area`, as many as have room, the chosen one among them.
+/// Draws as many `columns` as fit into `area`, with the selected one among them.
 pub fn draw(columns: &[PlanColumn<'_>], view: CompareView, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let area = area.intersection(buffer.area);
     let plans = plans(columns);
@@ -143,7 +143,7 @@ pub fn draw(columns: &[PlanColumn<'_>], view: CompareView, area: Rect, theme: Th
     }
 
     let body = area.height.saturating_sub(rows);
-    // how many more there are is said on a row of its own
+    // a row of its own shows how many lines follow
     let body = if lines.len() > usize::from(body) { body.saturating_sub(1) } else { body };
     let scroll = view.scroll.min((lines.len() as u16).saturating_sub(body));
     for (row, line) in lines.iter().skip(usize::from(scroll)).take(usize::from(body)).enumerate() {
@@ -179,14 +179,14 @@ fn lines<'a>(groups: &'a [ComparisonGroup], plans: &[Option<&Plan>]) -> Vec<Comp
     lines
 }
 
-/// The head of a column, `rows` high with the blank one.
+/// Draws the head of a column, `rows` high including the blank row.
 fn head(column: &PlanColumn<'_>, rows: u16, chosen: bool, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.bold(Hue::Text) };
     if chosen {
         buffer.set_style(Rect { height: 1, ..place }, theme.selected());
     }
     let before = Rect { x: place.x.saturating_sub(1), width: place.width + 1, ..place };
-    // an engine's release is what may tell it from the one beside it
+    // keep the release, which may be all that differs from the neighbour
     let (name, fact) = column.title.split_at(column.title.rfind(" · ").unwrap_or(column.title.len()));
     let title = named(name, fact, place.width);
     RowWriter::new(buffer, before, 0).put(if chosen { "▸" } else { " " }, ink).put(&title, ink);
@@ -220,8 +220,8 @@ fn name(line: &CompareLine<'_>, plans: &[Option<&Plan>], place: Rect, theme: The
         }
         CompareLine::Figures(row) => drop(writer.skip(2).put(&row.name, theme.ink(Hue::Dim))),
         CompareLine::Bar(device) => {
-            let most = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
-            let ink = theme.device(device.unwrap_or(most), most + 1);
+            let gpu_count = plans.iter().flatten().map(|plan| plan.gpus().len()).max().unwrap_or(0);
+            let ink = theme.device(device.unwrap_or(gpu_count), gpu_count + 1);
             let id = (0..plans.len()).find_map(|at| self::device(plans, at, *device)).map(|device| device.id.as_str());
             writer.skip(2).put(id.filter(|_| device.is_some()).unwrap_or("RAM"), ink);
         }
@@ -251,19 +251,19 @@ fn figures(row: &ComparisonRow, at: usize, place: Rect, theme: Theme, buffer: &m
         Difference::Same | Difference::Other => return,
     };
     writer.put(direction, theme.ink(Hue::Cache));
-    // whole or not at all
+    // never truncated
     if row_writer::width(&by) <= writer.room() {
         writer.put(&by, theme.ink(Hue::Cache));
     }
 }
 
-/// The GPU of this index, or the RAM, of the plan in column `at`.
+/// The GPU with this index, or RAM, of the plan in column `at`.
 fn device<'a>(plans: &[Option<&'a Plan>], at: usize, gpu: Option<usize>) -> Option<&'a DevicePlan> {
     let plan = plans.get(at).copied().flatten()?;
     gpu.map_or_else(|| Some(plan.cpu()), |gpu| plan.gpus().get(gpu))
 }
 
-/// A device's bar, as long as its memory is among those beside it.
+/// Draws the bar of a device; its length compares its memory with that of the other plans.
 fn bar(plans: &[Option<&Plan>], at: usize, gpu: Option<usize>, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let Some(own) = device(plans, at, gpu) else { return };
     let largest = (0..plans.len()).filter_map(|at| device(plans, at, gpu)).map(|device| device.total).max();

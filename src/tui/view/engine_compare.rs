@@ -1,4 +1,4 @@
-//! Two engines side by side: the same model, machine and knobs, with what differs marked.
+//! Two engines side by side for the same model, machine and settings, with the differences marked.
 
 use ratatui::buffer::Buffer;
 

@@ -1,4 +1,4 @@
-//! The choice of an engine and its release.
+//! The list of engines and releases.
 
 use ratatui::buffer::Buffer;
 use ratatui::text::{Line, Span};
@@ -8,7 +8,7 @@ use crate::engine::EngineVersion;
 use crate::tui::app::App;
 use crate::tui::theme::Hue;
 
-/// Draws the page with the choice at place `at` chosen.
+/// Draws the page with entry `at` selected.
 pub fn draw(app: &App, at: usize, buffer: &mut Buffer) {
     let theme = app.theme;
     let mut page = TextPage::new(app);

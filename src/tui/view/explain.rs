@@ -1,4 +1,4 @@
-//! Where a number comes from: its formula, the numbers put in, the engine, and how sure it is.
+//! Where a number comes from: formula, values, engine and confidence.
 
 use ratatui::buffer::Buffer;
 use ratatui::text::{Line, Span};
@@ -18,9 +18,9 @@ use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::shortened;
 use crate::units::{Bytes, grouped};
 
-/// Cells for a name.
+/// Width of names.
 const NAMES: u16 = 18;
-/// Cells of a tensor's type, dimensions and size.
+/// Width of a tensor's type, dimensions and size.
 const TYPES: u16 = 8;
 const SHAPES: u16 = 20;
 const SIZES: u16 = 9;
@@ -54,7 +54,7 @@ pub fn draw(app: &App, subject: ExplainTarget, scroll: u16, buffer: &mut Buffer)
     page.draw(app, &capital(&title), scroll, buffer);
 }
 
-/// `text` with a capital at its beginning.
+/// `text` with a capital first letter.
 pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -87,7 +87,7 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut TextPage) {
     }
 }
 
-/// What is said of a knob that nobody turned.
+/// The text for a knob without a value set by the user.
 const fn on_auto(knob: Knob) -> &'static str {
     match knob {
         Knob::Quant => "auto: as opened",
@@ -98,8 +98,8 @@ const fn on_auto(knob: Knob) -> &'static str {
 fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
     let Some(layer) = plan.layers.get(index) else { return };
-    page.pair("device", NAMES, &home(plan, layer.device), text);
-    page.pair("reason", NAMES, &because(plan, &layer.why), text);
+    page.pair("device", NAMES, &device_text(plan, layer.device), text);
+    page.pair("reason", NAMES, &reason_text(plan, &layer.why), text);
     page.pair("weights", NAMES, &exactly(layer.weights), text);
     page.pair("cache", NAMES, &exactly(layer.cache), text);
     if layer.cache > Bytes::ZERO {
@@ -121,7 +121,7 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     for tensor in tensors {
         let dims: Vec<String> = tensor.dims.iter().map(ToString::to_string).collect();
         let name = tensor.name.strip_prefix(&format!("blk.{index}.")).unwrap_or(&tensor.name);
-        // the size is what all of this is about: the name gives way
+        // truncate the name, never the size
         let names = page.columns().saturating_sub(TYPES + SHAPES + SIZES).min(31);
         let name = shortened(name, names.saturating_sub(1));
         let [names, types, shapes, sizes] = [names, TYPES, SHAPES, SIZES].map(usize::from);
@@ -142,7 +142,7 @@ fn tensors_of<'a>(model: &'a Model, plan: &Plan, index: usize) -> Vec<&'a Tensor
     }
 }
 
-fn home(plan: &Plan, device: usize) -> String {
+fn device_text(plan: &Plan, device: usize) -> String {
     let name = plan.devices.get(device).map(|device| device.name.as_str()).unwrap_or_default();
     match device_name(plan, device) {
         "RAM" => "RAM".to_owned(),
@@ -150,7 +150,7 @@ fn home(plan: &Plan, device: usize) -> String {
     }
 }
 
-fn because(plan: &Plan, why: &Why) -> String {
+fn reason_text(plan: &Plan, why: &Why) -> String {
     match why {
         Why::Fits { needed, room } => format!("it needs {needed}, and {room} was free"),
         Why::InPart { needed, elsewhere } => {
@@ -173,7 +173,7 @@ fn because(plan: &Plan, why: &Why) -> String {
 fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
     let Some(device) = plan.devices.get(index) else { return };
-    page.pair("device", NAMES, &home(plan, index), text);
+    page.pair("device", NAMES, &device_text(plan, index), text);
     if let Some(backend) = device.backend {
         page.pair("backend", NAMES, backend.name(), text);
     }
@@ -213,7 +213,7 @@ fn on_device(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     }
 }
 
-/// What the engine itself would write into its log.
+/// The estimator's figures, as in the engine's log.
 fn on_estimate(app: &App, estimate: &Estimate, device: &DevicePlan, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
     page.heading("As the engine logs it, including its reserves");
@@ -317,14 +317,14 @@ fn on_branch(branch: &Branch, sign: &str, page: &mut TextPage, app: &App) {
 fn term(found: &Term, page: &mut TextPage) {
     page.heading("Formula");
     page.text(&found.formula, Hue::Text);
-    // of what is allocated as it is, the numbers are the result
+    // for values taken from an allocation, the numbers are the result
     if found.numbers != found.bytes.0.to_string() {
         page.text(&format!("= {}", found.numbers), Hue::Dim);
     }
     page.text(&format!("= {} bytes", grouped(found.bytes.0, '\u{2009}')), Hue::Dim);
 }
 
-/// The letters that occur in `formulas`.
+/// The letters in `formulas`.
 fn legend<'a>(plan: &'a Plan, formulas: &[&'a str], page: &mut TextPage, app: &App) {
     let used = graph::letters(plan, formulas);
     if used.is_empty() {

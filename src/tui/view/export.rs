@@ -1,4 +1,4 @@
-//! A plan in a form to be taken away.
+//! The export page.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -23,7 +23,7 @@ pub fn draw(app: &App, export: &ExportPage, buffer: &mut Buffer) {
         Some(Err(why)) => page.text(why, Hue::Over),
         Some(Ok(text)) => {
             for line in text.lines() {
-                // comments stand back
+                // comments are dimmed
                 page.verbatim(line, if line.starts_with("# ") { Hue::Dim } else { Hue::Text });
             }
         }
@@ -38,7 +38,7 @@ pub fn draw(app: &App, export: &ExportPage, buffer: &mut Buffer) {
     }
 }
 
-/// The forms side by side, on as many lines as they take.
+/// The formats side by side, on as many lines as needed.
 fn formats(app: &App, export: &ExportPage, page: &mut TextPage) {
     const GAP: u16 = 2;
     let (mut line, mut filled) = (Line::default(), 0);
@@ -57,7 +57,7 @@ fn formats(app: &App, export: &ExportPage, page: &mut TextPage) {
     page.line(line);
 }
 
-/// The field for the name of a file.
+/// The field for a file name.
 fn name(app: &App, input: &Input, buffer: &mut Buffer) {
     let place = app.regions.overlay(page::WIDTH.min(70), 3);
     let inner = panel::overlay(buffer, place, "Save as", "Enter saves, Esc back", app.theme);

@@ -1,4 +1,4 @@
-//! Figures as they stand on the screen, and the mark on one that has just changed.
+//! Figures as shown on the screen, and the mark of a changed one.
 
 use std::cmp::Ordering;
 
@@ -16,12 +16,12 @@ pub fn parameters(count: u64) -> String {
     }
 }
 
-/// A size in words and to the byte.
+/// A size with its exact number of bytes.
 pub fn exactly(bytes: Bytes) -> String {
     format!("{bytes} · {} bytes", grouped(bytes.0, '\u{2009}'))
 }
 
-/// `21.9 of 24.0 GiB`: the unit once when both have the same.
+/// `21.9 of 24.0 GiB`: with one unit if both have the same.
 pub fn of(part: Bytes, whole: Bytes) -> String {
     let (part, whole) = (part.to_string(), whole.to_string());
     match (part.rsplit_once(' '), whole.rsplit_once(' ')) {
@@ -30,7 +30,7 @@ pub fn of(part: Bytes, whole: Bytes) -> String {
     }
 }
 
-/// `0.6 of 12.0 GiB`: both in the unit of the whole, for places with little room.
+/// `0.6 of 12.0 GiB`: both in the unit of the whole, for narrow places.
 pub fn of_in_short(part: Bytes, whole: Bytes) -> String {
     if whole < Bytes::gib(1) {
         return of(part, whole);
@@ -38,7 +38,7 @@ pub fn of_in_short(part: Bytes, whole: Bytes) -> String {
     format!("{:.1} of {whole}", part.share_of(Bytes::gib(1)).0)
 }
 
-/// The sign after a value that the last key changed; one cell wide, so that nothing moves.
+/// The mark of a value changed by the last command; always one cell wide, to keep the layout steady.
 pub fn mark<T: PartialOrd>(now: &T, before: Option<&T>) -> &'static str {
     match before.and_then(|before| now.partial_cmp(before)) {
         Some(Ordering::Greater) => "▲",
@@ -47,7 +47,7 @@ pub fn mark<T: PartialOrd>(now: &T, before: Option<&T>) -> &'static str {
     }
 }
 
-/// The style of a value: strong while it is marked.
+/// The style of a value: highlighted while it is marked.
 pub fn style<T: PartialOrd>(now: &T, before: Option<&T>, theme: Theme, hue: Hue) -> Style {
     let changed = before.is_some_and(|before| before != now);
     if changed { theme.ink(Hue::Focus).add_modifier(Modifier::BOLD) } else { theme.ink(hue) }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_read_as_people_say_them() {
+    fn figures_are_rounded_for_reading() {
         assert_eq!(parameters(8_030_261_248), "8.0 B");
         assert_eq!(parameters(596_049_920), "596 M");
         assert_eq!(of(Bytes::gib(3), Bytes::gib(24)), "3.0 of 24.0 GiB");

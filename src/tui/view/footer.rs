@@ -1,4 +1,4 @@
-//! The last line: the keys that matter now, or something to say.
+//! The footer: the most important keys, or a message.
 
 use ratatui::buffer::Buffer;
 
@@ -7,26 +7,26 @@ use crate::tui::keymap::{self, Hint};
 use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, width};
 
-/// Cells between two of them.
+/// Cells between two entries.
 const GAP: u16 = 2;
 
-/// Draws it.
+/// Draws the footer.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.footer);
     let mut writer = RowWriter::new(buffer, area, 0);
     writer.skip(1);
-    let said = match &app.mode {
+    let message = match &app.mode {
         Mode::Entry(entry) => entry.wrong.as_deref(),
         Mode::Export(page) if page.wrong().is_some() => page.wrong(),
-        Mode::Machine(bench) if bench.wrong.is_some() => bench.wrong.as_deref(),
+        Mode::Machine(screen) if screen.wrong.is_some() => screen.wrong.as_deref(),
         _ => app.notice.as_deref(),
     };
-    if let Some(text) = said {
+    if let Some(text) = message {
         writer.put(text, theme.bold(Hue::Cache));
         return;
     }
     let mean = |command| match &app.mode {
-        Mode::Teach(teach) if teach.help.is_none() => teach.page_knows(command),
+        Mode::Teach(teach) if teach.help.is_none() => teach.handles(command),
         _ => true,
     };
     for (key, word) in fitting(keymap::footer(app.scopes(), mean), writer.room()) {
@@ -34,12 +34,12 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     }
 }
 
-/// As many of `words` as fit into `room` cells, the most important first, in their own order.
+/// The entries that fit into `room` cells, chosen by rank, in their original order.
 fn fitting(words: Vec<(String, Hint)>, room: u16) -> Vec<(String, &'static str)> {
     let mut by_rank: Vec<usize> = (0..words.len()).collect();
     by_rank.sort_by_key(|&at| words[at].1.rank);
     let mut shown = vec![false; words.len()];
-    // the last word needs no gap after it
+    // the last entry needs no gap after it
     let mut room = room.saturating_add(GAP);
     for at in by_rank {
         let (key, hint) = &words[at];
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_matters_most_stays_and_what_still_fits_comes_after_it() {
+    fn entries_are_kept_by_rank() {
         let word = |key: &str, word, rank| (key.to_owned(), Hint { word, rank });
         let words =
             vec![word("a", "max that fits", 2), word("b", "sweep", 2), word("c", "why", 3), word("q", "quit", 0)];

@@ -1,4 +1,4 @@
-//! What the compute graph costs: full next to partial, and the terms of the branch that wins.
+//! The graph panel: full and partial size, and the terms of the largest branch.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::Bytes;
 
-/// The size that `which` names.
+/// The size selected by `which`.
 pub const fn size(graph: &GraphPlan, which: GraphUse) -> &GraphSize {
     match which {
         GraphUse::Full => &graph.full,
@@ -55,7 +55,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     draw_letters(plan, places.letters, theme, buffer);
 }
 
-/// What the letters stand for, where there is room for all that are used.
+/// Draws the meaning of the letters, if there is room for all that are used.
 fn draw_letters(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let terms = plan.graph.in_force().terms();
     let formulas: Vec<&str> = terms.iter().map(|term| term.formula.as_str()).collect();
@@ -82,7 +82,7 @@ fn draw_letters(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
     }
 }
 
-/// The letters that occur in `formulas`, in the legend's order.
+/// The letters in `formulas`, in the order of the legend.
 pub fn letters<'a>(plan: &'a Plan, formulas: &[&'a str]) -> Vec<&'a Symbol> {
     let words = |formula: &'a str| formula.split(|c: char| !c.is_alphanumeric() && c != '_');
     let occurs = |letter: &str| formulas.iter().copied().flat_map(words).any(|word| word == letter);
@@ -108,15 +108,15 @@ fn draw_line(app: &App, plan: &Plan, line: GraphLine, place: Rect, chosen: bool,
             let in_force = which == graph.used;
             let sign = if in_force { "● " } else { "○ " };
             let ink = if in_force || chosen { ink } else { theme.ink(Hue::Dim) };
-            let most = graph.full.bytes.max(graph.partial.bytes);
-            let row = TermRow { name: use_name(which), sign, bytes, was, most, ink };
+            let max = graph.full.bytes.max(graph.partial.bytes);
+            let row = TermRow { name: use_name(which), sign, bytes, was, max, ink };
             row.draw(place, if in_force { BarPart::Graph } else { BarPart::InUse }, theme, buffer);
         }
         GraphLine::Term(index) => {
             let Some(term) = used.terms().get(index) else { return };
             let was = app.before().and_then(|before| term_before(before, term));
-            let most = used.terms().first().map_or(Bytes::ZERO, |term| term.bytes);
-            let row = TermRow { name: &term.name, sign: "  ", bytes: term.bytes, was, most, ink };
+            let max = used.terms().first().map_or(Bytes::ZERO, |term| term.bytes);
+            let row = TermRow { name: &term.name, sign: "  ", bytes: term.bytes, was, max, ink };
             row.draw(place, BarPart::Graph, theme, buffer);
             if roomy {
                 let room = place.width.saturating_sub(4);
@@ -128,8 +128,8 @@ fn draw_line(app: &App, plan: &Plan, line: GraphLine, place: Rect, chosen: bool,
         GraphLine::Branch(index) => {
             let Some(Branch { name, bytes, .. }) = used.branches.get(index) else { return };
             let ink = if chosen { ink } else { theme.ink(Hue::Dim) };
-            let most = used.branches.iter().map(|branch| branch.bytes).max().unwrap_or_default();
-            let row = TermRow { name, sign: "○ ", bytes: *bytes, was: None, most, ink };
+            let max = used.branches.iter().map(|branch| branch.bytes).max().unwrap_or_default();
+            let row = TermRow { name, sign: "○ ", bytes: *bytes, was: None, max, ink };
             row.draw(place, BarPart::InUse, theme, buffer);
         }
     }
@@ -139,18 +139,18 @@ fn term_before(before: &Plan, term: &Term) -> Option<Bytes> {
     before.graph.in_force().terms().iter().find(|old| old.name == term.name).map(|old| old.bytes)
 }
 
-/// Cells of the longest names, `attention mask or activations`, with a sign, a size, its mark and a gap.
+/// Width of the longest name, `attention mask or activations`, with sign, size, mark and gap.
 const NAMED: u16 = 42;
-/// Fewest cells of a bar that lies; where there are less, it stands in the one before the name.
+/// Minimum width of a bar; without that room, a vertical bar replaces the sign before the name.
 const MIN_BAR: u16 = 3;
 
-/// A name, its bytes, and a bar of them.
+/// A name, its bytes, and a bar.
 pub(super) struct TermRow<'a> {
     pub name: &'a str,
     pub sign: &'a str,
     pub bytes: Bytes,
     pub was: Option<Bytes>,
-    pub most: Bytes,
+    pub max: Bytes,
     pub ink: ratatui::style::Style,
 }
 
@@ -160,7 +160,7 @@ impl TermRow<'_> {
         let beside_names = place.width.saturating_sub(NAMED);
         let bar_width = if beside_names < MIN_BAR { 0 } else { (place.width / 5).min(beside_names).min(20) };
         let bar_place = Rect { x: place.right().saturating_sub(bar_width), width: bar_width, height: 1, ..place };
-        bar::plain(buffer, bar_place, self.most, part, self.bytes, theme);
+        bar::plain(buffer, bar_place, self.max, part, self.bytes, theme);
         let gap = u16::from(bar_width > 0);
         let text = Rect { width: place.width.saturating_sub(bar_width + gap), ..place };
         let style = figure::style(&self.bytes, self.was.as_ref(), theme, Hue::Text);
@@ -168,7 +168,7 @@ impl TermRow<'_> {
         writer.right(figure::mark(&self.bytes, self.was.as_ref()), style).right(&self.bytes.to_string(), style);
         writer.right(" ", self.ink).put(self.sign, self.ink).put(self.name, self.ink);
         if bar_width == 0 && self.sign.trim().is_empty() {
-            let eighths = (self.bytes.share_of(self.most).0 * 8.0).ceil() as usize;
+            let eighths = (self.bytes.share_of(self.max).0 * 8.0).ceil() as usize;
             let fit_status = eighths.checked_sub(1).and_then(|eighths| LOWER.get(eighths.min(LOWER.len() - 1)));
             RowWriter::new(buffer, place, 0).put(fit_status.copied().unwrap_or(" "), theme.ink(Hue::Graph));
         }

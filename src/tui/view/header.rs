@@ -1,4 +1,4 @@
-//! The first line: the model, the engine, the machine.
+//! The header: model, engine, machine.
 
 use ratatui::buffer::Buffer;
 
@@ -9,16 +9,16 @@ use crate::tui::regions::header::HELP;
 use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, width};
 
-/// Draws it.
+/// Draws the header.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let theme = app.theme;
-    let (engine, machine) = (app.engine_written(), app.machine_written());
+    let (engine, machine) = (app.engine_label(), app.machine_label());
     let area = app.regions.header;
 
     let mut writer = RowWriter::new(buffer, area, 0);
     writer.put(" plimsoll", theme.bold(Hue::Weights)).skip(2);
     writer.right(HELP, theme.ink(Hue::Dim)).right("  ", theme.ink(Hue::Dim));
-    if app.header().names_engine() {
+    if app.header().shows_engine() {
         writer.right(&machine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
         writer.right(&engine, theme.ink(Hue::Text)).right("   ", theme.ink(Hue::Dim));
     } else {
@@ -32,7 +32,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
         (_, Some(model)) => {
             writer.put(&model.name, theme.bold(Hue::Text));
             for fact in facts(model) {
-                // whole or not at all
+                // never truncated
                 if width(&fact) <= writer.room() {
                     writer.put(&fact, theme.ink(Hue::Dim));
                 }

@@ -1,4 +1,4 @@
-//! Every key, from the one table.
+//! The help: all keys of the key table.
 
 use ratatui::buffer::Buffer;
 
@@ -7,7 +7,7 @@ use crate::tui::app::App;
 use crate::tui::keymap::Scope;
 use crate::tui::theme::Hue;
 
-/// Draws the page, in two columns where there is room.
+/// Draws the page, in two columns if there is room.
 pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
     let page = if app.regions.screen.width >= WIDTH {
         let (mut left, mut right) = (TextPage::half(app), TextPage::half(app));
@@ -21,7 +21,7 @@ pub fn draw(app: &App, scroll: u16, buffer: &mut Buffer) {
         let mut page = TextPage::new(app);
         for scope in Scope::ALL {
             keys(app, scope, &mut page);
-            // the planner's keys are its last; those of other pages can wait
+            // the last scope of the planner: those of other pages come after the general remarks
             if scope == Scope::Plan {
                 rest(&mut page);
             }

@@ -1,4 +1,4 @@
-//! The knobs and their sliders.
+//! The knobs panel.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::tui::widget::slider::{Slider, SliderLimit, Tick};
 
-/// Draws them.
+/// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let focused = app.panels.focus == Panel::Knobs;
     let (area, title, right_titles) = (app.regions.knobs, Panel::Knobs.title(), right_titles(app));
@@ -28,7 +28,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     }
 }
 
-/// Which knobs are seen where not all have room, and what the mark on a slider means; the longest first.
+/// Candidates for the right title, longest first: the visible range of knobs, and the meaning of the limit mark.
 fn right_titles(app: &App) -> Vec<String> {
     let (seen, count) = (app.regions.knobs_at_once(), app.knobs.offered.len());
     let marks = app.limits.found.is_some() && !app.machine.gpus.is_empty();
@@ -64,12 +64,12 @@ fn draw_knob(app: &App, knob: Knob, places: KnobRow, focused: bool, buffer: &mut
 fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &mut Buffer) {
     let stops = knob.stops(&app.bounds);
     let limit = match knob {
-        // on auto the engine already offloads all that fits
+        // with auto the engine already offloads as many layers as fit
         Knob::GpuLayers => None,
         Knob::CpuMoe => app.limit(knob).filter(|&least| least > stops.first()),
         _ => app.limit(knob).filter(|&most| most < stops.last()),
     };
-    let side = if knob == Knob::CpuMoe { SliderLimit::Least } else { SliderLimit::Most };
+    let side = if knob == Knob::CpuMoe { SliderLimit::Min } else { SliderLimit::Max };
     let slider = Slider {
         at: stops.fraction(app.value(knob)),
         limit: limit.map(|value| side(stops.fraction(value))),
@@ -80,7 +80,7 @@ fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &m
     slider.draw(buffer, places.track, app.theme);
 }
 
-/// Where things change along `knob`.
+/// The cliffs along `knob`.
 fn ticks(app: &App, knob: Knob, stops: &Stops) -> Vec<(f64, Tick)> {
     let tick = |cliff: &Cliff| {
         let kind = if cliff.jumps.is_empty() { Tick::Layer } else { Tick::Jump };
@@ -89,7 +89,7 @@ fn ticks(app: &App, knob: Knob, stops: &Stops) -> Vec<(f64, Tick)> {
     app.cliffs.last(knob).iter().map(tick).collect()
 }
 
-/// The value at the right end, `auto` before it where the engine decides, and what is in effect where that differs.
+/// Draws the value right-aligned, after `auto` if the engine chooses it, and the value in effect if that differs.
 fn draw_value(app: &App, knob: Knob, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let value = app.value(knob);
@@ -154,7 +154,7 @@ fn draw_entry(entry: &TextEntry, place: Rect, theme: Theme, buffer: &mut Buffer)
     let room = place.width.saturating_sub(2);
     let scroll = entry.input.visual_scroll(usize::from(room));
     let shown: String = entry.input.value().chars().skip(scroll).take(usize::from(room)).collect();
-    // what goes with the next letter is marked as a whole
+    // a suggested text, which the next letter replaces, is highlighted as a whole
     let ink = if entry.text == TextOrigin::Suggested { ink.add_modifier(Modifier::REVERSED) } else { ink };
     RowWriter::new(buffer, place, 0).skip(1).put(&shown, ink);
     let cursor = place.x + 1 + (entry.input.visual_cursor().saturating_sub(scroll) as u16).min(room);

@@ -1,4 +1,4 @@
-//! One column per layer, the devices under them, the output layer apart.
+//! The layers panel: one column per layer with its device below, and the output layer separately.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,7 +6,7 @@ use ratatui::style::{Modifier, Style};
 
 use crate::machine::DeviceKind;
 use crate::plan::{FitStatus, LayerPlan, Plan};
-use crate::tui::app::{App, Known};
+use crate::tui::app::{App, Detection};
 use crate::tui::regions::Panel;
 use crate::tui::regions::layers::{AXIS, columns};
 use crate::tui::theme::{Hue, Theme};
@@ -16,20 +16,20 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::Bytes;
 
-/// How much taller than the blocks the output layer may make the picture before it is cut.
+/// Maximum height of the output layer relative to the blocks; taller ones are cut.
 const TALLEST_OUTPUT: f64 = 1.5;
 
-/// Cells of the key to the right of the columns.
+/// Width of the legend right of the columns.
 const KEY: u16 = 19;
 
-/// What is left to the right of the columns, if that is enough for the key.
+/// The space right of the columns, if it is enough for the legend.
 fn key(columns: &Columns) -> Option<Rect> {
     let x = columns.output_x.saturating_add(columns.output_width).saturating_add(2);
     let width = columns.area.right().saturating_sub(x);
     (width >= KEY).then_some(Rect { x, width, ..columns.area })
 }
 
-/// Draws them.
+/// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.layers);
     let focused = app.panels.focus == Panel::Layers;
@@ -57,8 +57,8 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     axis(buffer, area, &columns, scale, theme);
 }
 
-/// Draws the layers of `plan` on `columns`, their devices under them, and what holds them together where there is a row
-/// more; returns what the full height stands for.
+/// Draws the layers of `plan` on `columns` with their devices below, and brackets if there is a row for them. Returns
+/// the bytes at full height.
 pub fn picture(plan: &Plan, columns: &Columns, cursor: Option<usize>, theme: Theme, buffer: &mut Buffer) -> Bytes {
     let blocks = plan.layers.len().saturating_sub(1);
     let groups: Vec<LayerColumn> = groups(plan, columns);
@@ -75,13 +75,13 @@ pub fn picture(plan: &Plan, columns: &Columns, cursor: Option<usize>, theme: The
         };
         columns::draw(buffer, columns.area, x, cells, stack, theme);
         let chosen = cursor.is_some_and(|layer| group.holds(layer));
-        homes(buffer, columns, group, plan, chosen, theme);
+        device_row(buffer, columns, group, plan, chosen, theme);
     }
     brackets(buffer, columns, &groups, plan, theme);
     scale
 }
 
-/// How much the full height stands for.
+/// Draws the axis up to `scale`.
 fn axis(buffer: &mut Buffer, panel: Rect, columns: &Columns, scale: Bytes, theme: Theme) {
     let place = Rect { x: panel.x + 1, width: columns.area.x.saturating_sub(panel.x + 2), ..columns.area };
     if place.width < AXIS - 1 || place.height < 2 {
@@ -100,7 +100,7 @@ fn axis(buffer: &mut Buffer, panel: Rect, columns: &Columns, scale: Bytes, theme
     }
 }
 
-/// Beside the columns: the layer under the cursor, and what the colours mean.
+/// Draws the legend right of the columns: the selected layer, and the colours.
 fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let Some(layer) = plan.layers.get(app.panels.cursors.layer) else { return };
@@ -116,7 +116,7 @@ fn draw_key(app: &App, plan: &Plan, place: Rect, buffer: &mut Buffer) {
             .put(&format!("{:<8}{:>8}", part.word(), bytes.to_string()), theme.ink(Hue::Text));
     }
     if layer.elsewhere() > Bytes::ZERO {
-        let ((sample, ink), word) = away(theme);
+        let ((sample, ink), word) = elsewhere_sample(theme);
         let text = format!("{word:<9}{:>7}", layer.elsewhere().to_string());
         RowWriter::new(buffer, place, 4).put(sample, ink).skip(1).put(&text, theme.ink(Hue::Text));
     }
@@ -129,13 +129,13 @@ struct LayerColumn {
     weights: Bytes,
     elsewhere: Bytes,
     cache: Bytes,
-    /// The device of the first, and whether the others are there too.
+    /// The device of the first layer, and whether others are on a different one.
     device: usize,
     mixed: bool,
 }
 
 impl LayerColumn {
-    /// The mean of `layers`, so that columns of different numbers of layers can be compared.
+    /// The mean of `layers`, since columns may hold different numbers of layers.
     fn of(first: usize, layers: &[LayerPlan]) -> Self {
         let count = layers.len().max(1) as u64;
         let mean = |part: fn(&LayerPlan) -> Bytes| Bytes(layers.iter().map(part).sum::<Bytes>().0 / count);
@@ -169,7 +169,7 @@ fn groups(plan: &Plan, columns: &Columns) -> Vec<LayerColumn> {
     shared.chain((!output.is_empty()).then(|| LayerColumn::of(blocks.len(), output))).collect()
 }
 
-/// The glyph that stands for a device under its layers.
+/// The character for a device below its layers.
 pub fn glyph(plan: &Plan, device: usize) -> char {
     match plan.devices.get(device).map(|device| device.kind) {
         Some(DeviceKind::Gpu) => char::from_digit(device as u32 % 36, 36).unwrap_or('?'),
@@ -177,7 +177,7 @@ pub fn glyph(plan: &Plan, device: usize) -> char {
     }
 }
 
-/// The device's name for people.
+/// The display name of a device.
 pub fn device_name(plan: &Plan, device: usize) -> &str {
     match plan.devices.get(device) {
         Some(device) if device.kind == DeviceKind::Gpu => &device.id,
@@ -185,7 +185,7 @@ pub fn device_name(plan: &Plan, device: usize) -> &str {
     }
 }
 
-fn homes(buffer: &mut Buffer, columns: &Columns, group: &LayerColumn, plan: &Plan, chosen: bool, theme: Theme) {
+fn device_row(buffer: &mut Buffer, columns: &Columns, group: &LayerColumn, plan: &Plan, chosen: bool, theme: Theme) {
     let (x, cells) = columns.place(group.first);
     let y = columns.area.bottom();
     let symbol = if group.mixed { '/' } else { glyph(plan, group.device) };
@@ -236,7 +236,7 @@ fn bracket(buffer: &mut Buffer, place: Rect, name: &str, style: Style) {
     }
 }
 
-/// On the lower edge: what the colours mean, or the layer under the cursor.
+/// Draws the legend on the lower edge: the colours, or the selected layer.
 fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     let (theme, area) = (app.theme, app.regions.layers);
     let row = Rect {
@@ -249,9 +249,9 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     if let Some(layer) = plan.layers.get(app.panels.cursors.layer).filter(|_| focused) {
         let name = layer_name(plan, app.panels.cursors.layer);
         writer.put(&format!(" {name} → {} ", device_name(plan, layer.device)), theme.bold(Hue::Focus));
-        let away = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
-        // a figure is told whole or not at all
-        for (word, bytes) in [("weights", layer.weights), ("cache", layer.cache)].into_iter().chain(away) {
+        let elsewhere_sample = Some((ELSEWHERE.1, layer.elsewhere())).filter(|(_, bytes)| *bytes > Bytes::ZERO);
+        // never truncate figures
+        for (word, bytes) in [("weights", layer.weights), ("cache", layer.cache)].into_iter().chain(elsewhere_sample) {
             let text = format!(" {word} {bytes} ");
             if width(&text) > writer.room() {
                 break;
@@ -262,13 +262,13 @@ fn legend(app: &App, plan: &Plan, focused: bool, buffer: &mut Buffer) {
     }
     let parts = [BarPart::Weights, BarPart::Cache].map(|part| (part.sample(theme), part.word()));
     let elsewhere = plan.layers.iter().any(|layer| layer.elsewhere() > Bytes::ZERO);
-    for ((sample, ink), word) in parts.into_iter().chain(elsewhere.then(|| away(theme))) {
+    for ((sample, ink), word) in parts.into_iter().chain(elsewhere.then(|| elsewhere_sample(theme))) {
         writer.put(" ", ink).put(sample, ink).put(" ", ink).put(word, theme.ink(Hue::Dim)).put(" ", ink);
     }
 }
 
-/// The sample and the word of weights on other devices.
-fn away(theme: Theme) -> ((&'static str, Style), &'static str) {
+/// Sample and name of weights on other devices.
+fn elsewhere_sample(theme: Theme) -> ((&'static str, Style), &'static str) {
     let (texture, word) = ELSEWHERE;
     ((if theme.textured() { texture } else { "■" }, theme.ink(Hue::Ram)), word)
 }
@@ -279,7 +279,7 @@ pub fn layer_name(plan: &Plan, layer: usize) -> String {
 }
 
 fn empty(app: &App, inner: Rect, buffer: &mut Buffer) {
-    let text = match (&app.refused, app.found_machine.known == Known::Asking) {
+    let text = match (&app.refused, app.found_machine.detection == Detection::Running) {
         (Some(error), _) => error.to_string(),
         (None, _) if app.model.is_none() => "No model. Press o to open one.".to_owned(),
         (None, true) => "Detecting GPUs…".to_owned(),

@@ -1,14 +1,14 @@
 //! The machine screen.
 //!
 //! ```text
-//! ╭▸Machine ─ 2 of 3 GPUs used ───────── devices ╮╭ GPU0  RTX 3090 ─────────────────────────── details ╮
-//! │   device             in all      free        ││ ▸ used              ●  yes                         │
+//! ╭▸Machine ─ 2 of 3 GPUs on ─────────── devices ╮╭ RTX 3090 ───────────────────────────────── details ╮
+//! │   device             total       free        ││ ▸ used              ●  yes                         │
 //! │ ▸ GPU0 ● RTX 3090    24.0 GiB    22.9 GiB    ││   card              RTX 3090                       │
-//! │        ○ RTX 3060    12.0 GiB    11.0 GiB off││   free              22.9 GiB  as its driver says   │
-//! │        + add a GPU                           ││   for the desktop   0 MiB                          │
-//! │   RAM    main memory 64.0 GiB    56.0 GiB    ││                                                    │
-//! ╰──────────────────────────────────────────────╯│ told by  NVML · driver 570 · PCI …                 │
-//! ╭ Memory ──────────────────────────── memory ──╮│ CUDA in this engine's eyes …                       │
+//! │        ○ RTX 3060    12.0 GiB    11.0 GiB off││   free              22.9 GiB  as detected          │
+//! │        + add a GPU                           ││   for desktop       0 MiB                          │
+//! │   RAM    system RAM  64.0 GiB    56.0 GiB    ││                                                    │
+//! ╰──────────────────────────────────────────────╯│ NVML · driver 570 · PCI …                          │
+//! ╭ Memory ──────────────────────────── memory ──╮│ How engines treat CUDA …                           │
 //! ╰──────────────────────────────────────────────╯╰────────────────────────────────────────────────────╯
 //! ╭ Verdict ─────────────────────────────────────────────────────────────────────────────── verdict ╮
 //! ```
@@ -25,14 +25,14 @@ use super::{footer, memory, verdict};
 use crate::machine::short_name;
 use crate::machine::what_if::GpuSlot;
 use crate::tui::app::machine::{MachinePrompt, MachineRow, MachineScreen, Pane};
-use crate::tui::app::{App, Known};
+use crate::tui::app::{App, Detection};
 use crate::tui::regions::machine::{MachineRegions, shown};
 use crate::tui::theme::{Hue, Theme, backdrop};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width};
 use crate::units::Bytes;
 
-/// Cells of a size and of a state with their gaps.
+/// Width of a size and of a state, with their gaps.
 const SIZE: u16 = 10;
 const STATE: u16 = 9;
 
@@ -46,16 +46,16 @@ pub fn draw(app: &App, screen: &MachineScreen, buffer: &mut Buffer) {
         memory::draw_in(app, places.memory, false, buffer);
     }
     verdict::draw_in(app, places.verdict, buffer);
-    if !matches!(screen.asking, MachinePrompt::Nothing | MachinePrompt::Size(_)) {
+    if !matches!(screen.prompt, MachinePrompt::Nothing | MachinePrompt::Size(_)) {
         backdrop::dim(buffer, app.theme);
         footer::draw(app, buffer);
     }
-    match &screen.asking {
+    match &screen.prompt {
         MachinePrompt::Nothing | MachinePrompt::Size(_) => {}
         MachinePrompt::Card(cards) => cards::draw(app, cards, screen.wrong.as_deref(), buffer),
         MachinePrompt::Name(input) => saved::draw_name(app, input, screen.wrong.as_deref(), buffer),
         MachinePrompt::Compare(compare) => compare::draw(app, compare, buffer),
-        MachinePrompt::Saved(library) => saved::draw(app, library, screen.wrong.as_deref(), buffer),
+        MachinePrompt::Saved(saved) => saved::draw(app, saved, screen.wrong.as_deref(), buffer),
     }
 }
 
@@ -64,13 +64,13 @@ fn draw_devices(app: &App, screen: &MachineScreen, rows: &[MachineRow], area: Re
     let slots = app.what_if.slots(&app.found_machine.machine);
     let used = slots.iter().filter(|slot| !slot.change.off).count();
     let right_title = match (&app.what_if.replacement, slots.len()) {
-        _ if app.found_machine.known == Known::Asking => "detecting GPUs…".to_owned(),
+        _ if app.found_machine.detection == Detection::Running => "detecting GPUs…".to_owned(),
         (Some(named), _) => format!("saved as '{}'", named.name),
         (None, 0) => "no GPU".to_owned(),
         (None, all) if used == all => format!("{all} GPU{}", if all == 1 { "" } else { "s" }),
         (None, all) => format!("{used} of {all} GPUs on"),
     };
-    let focused = screen.pane == Pane::Devices && matches!(screen.asking, MachinePrompt::Nothing);
+    let focused = screen.pane == Pane::Devices && matches!(screen.prompt, MachinePrompt::Nothing);
     let inner = panel::frame(buffer, area, "Machine", &right_title, focused, theme);
     draw_row(inner, 0, ["", "device", "total", "free", ""], theme, Hue::Dim, buffer);
     let list = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
@@ -99,7 +99,7 @@ fn draw_devices(app: &App, screen: &MachineScreen, rows: &[MachineRow], area: Re
     }
 }
 
-/// The cells of a row: id, name, size, free, state.
+/// The texts of a row: id, name, total, free, state.
 fn texts(app: &App, row: MachineRow, slot: Option<&GpuSlot>, id: Option<String>) -> [String; 5] {
     let ram = app.machine.ram;
     let changed = |is: bool| if is { "changed" } else { "" }.to_owned();

@@ -1,4 +1,4 @@
-//! What fits where over two axes: a coloured cell for each pair of values, and what the chosen one comes to below.
+//! The matrix page: what fits over two axes, and the selected cell in words.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,11 +15,11 @@ use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 
-/// Cells for the rows' values, and fewest and most of a column.
+/// Width of the names of the rows, and minimum and maximum width of a column.
 const NAMES: u16 = 14;
 const MIN_COLUMN: u16 = 8;
 const MAX_COLUMN: u16 = 18;
-/// Rows below the cells: a blank one and the reading.
+/// Rows below the cells: a blank and the description.
 const BELOW: u16 = 4;
 
 /// Draws the page.
@@ -33,9 +33,9 @@ pub fn draw(app: &App, page: &MatrixPage, buffer: &mut Buffer) {
         return;
     };
     let (down, across) = page.size();
-    // two rows for a cell where there is room
-    let most = place.height.saturating_sub(2 + 2 + BELOW);
-    let tall = if down as u16 * 2 <= most { 2 } else { 1 };
+    // cells of two rows if there is room
+    let max = place.height.saturating_sub(2 + 2 + BELOW);
+    let tall = if down as u16 * 2 <= max { 2 } else { 1 };
     let height = (down as u16 * tall + 2 + 2 + BELOW).min(place.height);
     let place = app.regions.overlay(place.width, height);
     let title = format!("What fits: {} by {}", rows.title(), columns.title());
@@ -71,13 +71,13 @@ pub fn draw(app: &App, page: &MatrixPage, buffer: &mut Buffer) {
     reading(page, inner, theme, buffer);
 }
 
-/// The sign, the colour and the words of a plan.
+/// The sign, colour and text of an outcome.
 fn words(outcome: &Result<Outcome, String>) -> (&'static str, Hue, String) {
     let Ok(outcome) = outcome else { return ("✗", Hue::Over, "refused".to_owned()) };
     let (mark, hue) = sign(outcome.fit_status());
     let text = match outcome.fit_status() {
         FitStatus::Fits => "fits".to_owned(),
-        // what is shared is never all or nothing
+        // never 0 % or 100 %
         FitStatus::PartInRam(_) | FitStatus::Split => format!("{:.0} %", share(outcome) * 100.0),
         FitStatus::InRam => "RAM".to_owned(),
         FitStatus::DoesNotFit => "over".to_owned(),
@@ -113,7 +113,7 @@ fn cell(known: Option<&MatrixCell>, chosen: bool, place: Rect, theme: Theme, buf
     }
 }
 
-/// The share that is on GPUs.
+/// Draws the share on GPUs.
 fn bar(share: f64, hue: Hue, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let eighths = (share * f64::from(place.width) * 8.0).round() as usize;
     for (at, x) in (place.left()..place.right()).enumerate() {
@@ -130,7 +130,7 @@ fn bar(share: f64, hue: Hue, place: Rect, theme: Theme, buffer: &mut Buffer) {
     }
 }
 
-/// What the chosen cell comes to.
+/// Describes the selected cell.
 fn reading(page: &MatrixPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
     let (row, column) = page.chosen;
     let Some((rows, columns)) = &page.axes else { return };

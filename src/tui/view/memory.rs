@@ -1,4 +1,4 @@
-//! One bar per device: weights, cache, graph, what is kept back, what is in use, what is free.
+//! The memory panel: one bar per device with weights, cache, graph, reserved, in use and free memory.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::figure;
 use crate::machine::{DeviceKind, short_name};
 use crate::plan::{DevicePlan, Plan};
-use crate::tui::app::{App, Known};
+use crate::tui::app::{App, Detection};
 use crate::tui::regions::Panel;
 use crate::tui::regions::memory::{DeviceRows, ENTRY, RowShape, indent, legend_width, name_width};
 use crate::tui::theme::{Hue, Theme};
@@ -15,21 +15,21 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::units::Bytes;
 
-/// Widest figure: `1023 MiB of 999.9 GiB`, and the mark of a change.
+/// Width of the widest figure, `1023 MiB of 999.9 GiB`, and of its mark.
 const FIGURE: u16 = 20;
 
-/// Fewest cells of a bar that stands beside its name and figure.
+/// Minimum width of a bar next to name and figure.
 const MIN_BAR: u16 = 5;
 
-/// Cells of a short legend's columns, a name and a size each: in one row, and in two.
+/// Widths of a short legend's columns in one row and in two.
 const COLUMNS: [[u16; 3]; 2] = [[13, 11, 11], [13, 12, 11]];
 
-/// Draws them.
+/// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     draw_in(app, app.regions.memory, app.panels.focus == Panel::Memory, buffer);
 }
 
-/// Draws them elsewhere.
+/// Draws the panel in `area`.
 pub fn draw_in(app: &App, area: Rect, focused: bool, buffer: &mut Buffer) {
     let theme = app.theme;
     let Some(plan) = &app.plan else {
@@ -51,7 +51,7 @@ pub fn draw_in(app: &App, area: Rect, focused: bool, buffer: &mut Buffer) {
     draw_no_gpu(app, plan, &rows, buffer);
 }
 
-/// Draws the devices of `plan`, as many as there is room for in `place`.
+/// Draws the devices of `plan` that fit into `place`.
 pub fn bars(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let rows = DeviceRows::within(place, plan.devices.len(), 0);
     for (index, place) in rows.places() {
@@ -60,7 +60,7 @@ pub fn bars(plan: &Plan, place: Rect, theme: Theme, buffer: &mut Buffer) {
 }
 
 fn right_title(app: &App, plan: &Plan) -> String {
-    if app.found_machine.known == Known::Asking {
+    if app.found_machine.detection == Detection::Running {
         return "detecting GPUs…".to_owned();
     }
     let totals = &plan.totals;
@@ -87,7 +87,7 @@ fn draw_device(
     let taken = taken(device);
     let was = before.map(self::taken);
     let beside = shape.head == 0 && place.width >= name_width(place) + 1 + MIN_BAR + 2 + FIGURE;
-    // where there is little room, both sizes in one unit leave some for the name
+    // in narrow places one unit for both sizes leaves room for the name
     let of = if place.width < 2 * FIGURE { figure::of_in_short } else { figure::of };
     let figure = of(taken, device.total);
     let figure_style =
@@ -99,7 +99,7 @@ fn draw_device(
     let name = if beside {
         name_width(place)
     } else {
-        // its mark, and a blank before it
+        // after the selection mark, with a blank before it
         place.width.saturating_sub(width(&figure).max(width(&of(device.total, device.total))) + 2)
     };
     let mut writer = RowWriter::new(buffer, Rect { width: place.width.min(name), ..place }, 0);
@@ -126,12 +126,12 @@ fn draw_device(
     }
 }
 
-/// What is not free: asked for, kept back, and in use before.
+/// Memory that is not free: allocated, reserved, and in use by others.
 fn taken(device: &DevicePlan) -> Bytes {
     device.asked() + kept(device) + device.in_use()
 }
 
-/// What the engine keeps back, as far as there is room for it: a reserve is not an allocation.
+/// Reserved memory, clipped to free memory: a reserve is not an allocation.
 fn kept(device: &DevicePlan) -> Bytes {
     device.reserved().min(device.free - device.asked())
 }
@@ -147,7 +147,7 @@ pub(super) fn draw_bar(device: &DevicePlan, row: Rect, theme: Theme, buffer: &mu
         (BarPart::InUse, device.in_use()),
     ];
     if beyond > Bytes::ZERO {
-        // what does not fit is taken from the parts' end, so that the bar still tells what there would be
+        // overflow is cut from the end, so that the bar still shows all sizes
         let mut left = device.free;
         for (part, bytes) in &mut parts {
             if *part != BarPart::InUse {
@@ -166,7 +166,7 @@ pub(super) fn draw_bar(device: &DevicePlan, row: Rect, theme: Theme, buffer: &mu
     bar::draw(buffer, row, device.total, &parts, theme);
 }
 
-/// The parts by name and size, each in a place of its own that never moves.
+/// Draws the parts with name and size, each at a fixed position.
 fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let beyond = device.asked() - device.free;
     let last = match beyond {
@@ -201,7 +201,7 @@ fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: 
             let mut cells = ENTRY;
             if names {
                 writer.put(part.word(), theme.ink(Hue::Dim)).skip(1);
-                // in two rows the entries stand under one another
+                // in two rows the entries are aligned
                 cells += if per_row == 3 { [8, 7, 6][at % 3] } else { width(part.word()) + 1 };
                 writer.to(start + cells - ENTRY + 2);
             }
@@ -215,9 +215,9 @@ fn legend(device: &DevicePlan, before: Option<&DevicePlan>, place: Rect, theme: 
     }
 }
 
-/// Where there is little room: what is asked for in GiB, and below it what becomes of the rest.
+/// Draws the legend for narrow places: allocations in GiB, and the rest below.
 fn short_legend(entries: [(BarPart, Bytes, Option<Bytes>); 6], place: Rect, theme: Theme, buffer: &mut Buffer) {
-    // a figure stands nearer to its own name than to the next, where there is room
+    // closer to its own name than to the next
     let gap = if place.width >= 44 { 3 } else { 1 };
     let columns = COLUMNS[usize::from(place.height > 1)];
     for (row, entries) in (0..place.height).zip(entries.chunks(columns.len())) {
@@ -242,9 +242,9 @@ fn short_legend(entries: [(BarPart, Bytes, Option<Bytes>); 6], place: Rect, them
     }
 }
 
-/// Without a GPU the space below says what was tried.
+/// Without a GPU, shows below the bars how GPUs were searched.
 fn draw_no_gpu(app: &App, plan: &Plan, rows: &DeviceRows, buffer: &mut Buffer) {
-    if !plan.gpus().is_empty() || app.found_machine.known == Known::Asking {
+    if !plan.gpus().is_empty() || app.found_machine.detection == Detection::Running {
         return;
     }
     let mut lines = vec!["No GPU was found: everything is planned in RAM.".to_owned()];
@@ -252,7 +252,7 @@ fn draw_no_gpu(app: &App, plan: &Plan, rows: &DeviceRows, buffer: &mut Buffer) {
     lines.extend(tried.map(|tried| format!("{}: {}", tried.collector, tried.outcome)));
     let free = rows.area.height.saturating_sub(rows.shape.rows() * rows.shown as u16);
     let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, rows.area.width)).collect();
-    // a blank row before them, where there is one to spare
+    // after a blank row, if there is one to spare
     let top = rows.area.height - free + u16::from(usize::from(free) > lines.len());
     for (row, line) in (top..rows.area.height).zip(&lines) {
         RowWriter::new(buffer, rows.area, row).put(line, app.theme.ink(Hue::Dim));

@@ -1,4 +1,4 @@
-//! The page of models: what is typed, which are listed, and what the one under the cursor would look like.
+//! The model browser: input, list, and a preview of the selected model.
 //!
 //! ```text
 //! ╭▸Models ─ 31 of 152 ────────────────────────── Ollama ≥ 0.30 · RTX 3090 ╮
@@ -35,12 +35,12 @@ pub fn draw(app: &App, browse: &ModelBrowser, buffer: &mut Buffer) {
     draw_field(browse, page.field, theme, buffer);
     draw_filters(browse, page.filters, theme, buffer);
     row::head(browse, &page, theme, buffer);
-    let said = browse.said(&app.library, page.list);
+    let messages = browse.messages(&app.library, page.list);
     let ink = if browse.wrong.is_some() { theme.bold(Hue::Over) } else { theme.ink(Hue::Cache) };
-    for (row, line) in (0..).zip(&said) {
+    for (row, line) in (0..).zip(&messages) {
         RowWriter::new(buffer, page.list, row).put(line, ink);
     }
-    let page = page.below(said.len());
+    let page = page.below(messages.len());
     let list = page.list;
     if browse.lines.is_empty() {
         draw_empty(app, browse, list, buffer);
@@ -64,15 +64,15 @@ pub fn draw(app: &App, browse: &ModelBrowser, buffer: &mut Buffer) {
                 draw_text(place, chosen, path, "", theme, buffer);
             }
             BrowseLine::Typed => {
-                let said = "open: locally, else from a server";
-                draw_text(place, chosen, browse.input.value().trim(), said, theme, buffer);
+                let hint = "open: locally, else from a server";
+                draw_text(place, chosen, browse.input.value().trim(), hint, theme, buffer);
             }
         }
     }
     preview::draw(app, browse, page.preview, buffer);
 }
 
-/// How many are listed, how many there are, and what is still awaited.
+/// How many models are listed, how many there are, and what is pending.
 fn right_title(app: &App, browse: &ModelBrowser) -> String {
     let models = browse.lines.iter().filter(|line| matches!(line, BrowseLine::Model(_))).count();
     let count = format!("{models} of {}", app.library.rows.len());
@@ -103,7 +103,7 @@ fn draw_field(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buffe
     }
 }
 
-/// The filters with their keys; those that are on stand out, by a sign too.
+/// Draws the filters with their keys; active ones have a sign and are highlighted.
 fn draw_filters(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buffer) {
     let filters = browse.filters();
     let places = page::filters(row, filters.iter().map(Filter::cells));
@@ -124,16 +124,16 @@ fn draw_filters(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buf
     }
 }
 
-fn draw_text(place: Rect, chosen: bool, text: &str, said: &str, theme: Theme, buffer: &mut Buffer) {
+fn draw_text(place: Rect, chosen: bool, text: &str, hint: &str, theme: Theme, buffer: &mut Buffer) {
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
     let mut writer = RowWriter::new(buffer, place, 0);
     writer.put(if chosen { "▸ " } else { "  " }, ink).put(text, ink);
-    if !said.is_empty() {
-        writer.put("  ↵ ", theme.ink(Hue::Text)).put(said, theme.ink(Hue::Dim));
+    if !hint.is_empty() {
+        writer.put("  ↵ ", theme.ink(Hue::Text)).put(hint, theme.ink(Hue::Dim));
     }
 }
 
-/// Why nothing is listed.
+/// Draws why nothing is listed.
 fn draw_empty(app: &App, browse: &ModelBrowser, list: Rect, buffer: &mut Buffer) {
     let text = match (&app.library.gathered, browse.hidden) {
         (Gathering::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",

@@ -1,4 +1,4 @@
-//! All that the engine says of the plan, in full.
+//! All notes on the plan.
 
 use ratatui::buffer::Buffer;
 
@@ -8,7 +8,7 @@ use crate::plan::{OllamaPs, Plan};
 use crate::tui::app::App;
 use crate::tui::theme::Hue;
 
-/// Cells for a name.
+/// Width of names.
 const NAMES: u16 = 12;
 
 /// Draws the page.
@@ -52,7 +52,7 @@ fn on_plan(app: &App, plan: &Plan, page: &mut TextPage) {
     }
 }
 
-/// What `ollama ps` would print, in its own columns.
+/// Shows what `ollama ps` would print.
 fn on_listing(app: &App, ollama_ps: OllamaPs, page: &mut TextPage) {
     page.heading("Output of ollama ps");
     page.pair("SIZE", NAMES, "PROCESSOR", app.theme.ink(Hue::Dim));

@@ -1,4 +1,4 @@
-//! A page of text in front of the planner, scrolled where it is longer than the screen.
+//! An overlay with text, scrollable if it is longer than the screen.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
@@ -9,15 +9,15 @@ use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 
-/// Cells that a page is wide, at most.
+/// Maximum width of a page.
 pub const WIDTH: u16 = 92;
 
-/// Lines being written.
+/// A page of text lines.
 pub struct TextPage {
     theme: Theme,
     lines: Vec<Line<'static>>,
     columns: u16,
-    /// A line that is seen whatever is scrolled away above.
+    /// A line that stays visible when scrolling.
     kept: Option<u16>,
 }
 
@@ -28,7 +28,7 @@ impl TextPage {
         Self { theme: app.theme, lines: Vec::new(), columns, kept: None }
     }
 
-    /// Cells of a line.
+    /// Width of a line.
     pub const fn columns(&self) -> u16 {
         self.columns
     }
@@ -39,7 +39,7 @@ impl TextPage {
         Self { columns: (whole.columns.saturating_sub(2)) / 2, ..whole }
     }
 
-    /// The lines of `left` with those of `right` beside them.
+    /// The lines of `left` and `right` side by side.
     pub fn beside(left: Self, right: Self) -> Self {
         let (theme, half, columns) = (left.theme, usize::from(left.columns), left.columns + right.columns + 2);
         let count = left.lines.len().max(right.lines.len());
@@ -58,12 +58,12 @@ impl TextPage {
         Self { theme, lines, columns, kept: None }
     }
 
-    /// Lines written so far.
+    /// Number of lines so far.
     pub const fn height(&self) -> usize {
         self.lines.len()
     }
 
-    /// A heading, with a blank line before it unless it is the first.
+    /// Adds a heading, with a blank line before it unless it is the first.
     pub fn heading(&mut self, text: &str) {
         if !self.lines.is_empty() {
             self.blank();
@@ -71,18 +71,18 @@ impl TextPage {
         self.lines.push(Line::styled(text.to_owned(), self.theme.bold(Hue::Focus)));
     }
 
-    /// A blank line.
+    /// Adds a blank line.
     pub fn blank(&mut self) {
         self.lines.push(Line::default());
     }
 
-    /// Sentences, wrapped.
+    /// Adds wrapped text.
     pub fn text(&mut self, text: &str, hue: Hue) {
         let style = self.theme.ink(hue);
         self.lines.extend(wrap(text, self.columns).into_iter().map(|line| Line::styled(line, style)));
     }
 
-    /// A line of a file as it is; one that is too long goes on below, a little to the right.
+    /// Adds a line of a file; if it is too long it continues on the next line, indented.
     pub fn verbatim(&mut self, text: &str, hue: Hue) {
         let style = self.theme.ink(hue);
         let text = text.replace('\t', "    ");
@@ -98,14 +98,14 @@ impl TextPage {
         }
     }
 
-    /// Sentences, wrapped, `indent` cells from the left.
+    /// Adds wrapped text, indented by `indent` cells.
     pub fn text_indented(&mut self, text: &str, indent: u16, hue: Hue) {
         let (style, margin) = (self.theme.ink(hue), " ".repeat(usize::from(indent)));
         let lines = wrap(text, self.columns.saturating_sub(indent));
         self.lines.extend(lines.into_iter().map(|line| Line::styled(format!("{margin}{line}"), style)));
     }
 
-    /// A name and what it is, in two columns; `names` cells for the first.
+    /// Adds a name of `names` cells and a wrapped text.
     pub fn pair(&mut self, name: &str, names: u16, what: &str, style: Style) {
         let names = usize::from(names);
         let room = self.columns.saturating_sub(names as u16 + 1);
@@ -119,7 +119,7 @@ impl TextPage {
         }
     }
 
-    /// A line of a list, its columns as they are; the one that is chosen stands out and is always seen.
+    /// Adds an entry of a list; the selected one is highlighted and stays visible.
     pub fn choice(&mut self, chosen: bool, mut spans: Vec<Span<'static>>) {
         let ink = if chosen { self.theme.bold(Hue::Focus) } else { self.theme.ink(Hue::Text) };
         spans.insert(0, Span::styled(if chosen { "▸ " } else { "  " }, ink));
@@ -131,12 +131,12 @@ impl TextPage {
         self.lines.push(line);
     }
 
-    /// A line as it is.
+    /// Adds a line unchanged.
     pub fn line(&mut self, line: Line<'static>) {
         self.lines.push(line);
     }
 
-    /// Draws the page in the middle of the screen, from line `scroll` on, or from the last from which it is full.
+    /// Draws the page as an overlay, from line `scroll` on; clamped to the last full page.
     pub fn draw(&self, app: &App, title: &str, scroll: u16, buffer: &mut Buffer) {
         let count = self.lines.len() as u16;
         let place = app.regions.overlay(self.columns + 4, count.saturating_add(2));

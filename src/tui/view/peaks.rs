@@ -1,4 +1,4 @@
-//! What fills each device's compute buffer at its fullest moment, for engines that build the graph.
+//! The graph panel for engines that build the graph: each device's compute buffer at its peak.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -17,7 +17,7 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, named, width, wrap};
 use crate::units::{Bytes, grouped};
 
-/// Cells for a name on the page.
+/// Width of names on the page.
 const NAMES: u16 = 18;
 
 /// Draws the panel.
@@ -30,7 +30,7 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
     panel::frame(buffer, area, Panel::Graph.title(), &right_title, focused, theme);
     let places = places(area, plan, &app.panels.cursors);
     let before = app.before().filter(|before| before.graph.peaks.len() == plan.graph.peaks.len());
-    let most = plan.graph.peaks.iter().map(|peak| peak.bytes).max().unwrap_or_default();
+    let max = plan.graph.peaks.iter().map(|peak| peak.bytes).max().unwrap_or_default();
     for &(index, line, place) in &places.rows {
         let chosen = focused && index == app.panels.cursors.term;
         if chosen {
@@ -44,13 +44,13 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
                 let (sign, part) = if at == now { ("● ", BarPart::Graph) } else { ("○ ", BarPart::InUse) };
                 let ink = if at == now || chosen { ink } else { theme.ink(Hue::Dim) };
                 let name = device_name(plan, peak.device);
-                TermRow { name, sign, bytes: peak.bytes, was, most, ink }.draw(place, part, theme, buffer);
+                TermRow { name, sign, bytes: peak.bytes, was, max, ink }.draw(place, part, theme, buffer);
             }
             PeakLine::Alive(at) => {
                 let Some(alive) = peak.alive.get(at) else { continue };
                 let was = before.and_then(|before| before.graph.peaks.get(now)).map(|peak| of_kind(peak, alive));
-                let most = peak.alive.first().map_or(Bytes::ZERO, |alive| alive.bytes);
-                let row = TermRow { name: alive.kind.name(), sign: "  ", bytes: alive.bytes, was, most, ink };
+                let max = peak.alive.first().map_or(Bytes::ZERO, |alive| alive.bytes);
+                let row = TermRow { name: alive.kind.name(), sign: "  ", bytes: alive.bytes, was, max, ink };
                 row.draw(place, BarPart::Graph, theme, buffer);
                 if let (2, Some(largest)) = (place.height, alive.tensors.first()) {
                     let text = in_short(alive, largest, place.width.saturating_sub(4));
@@ -66,12 +66,12 @@ pub fn draw(app: &App, plan: &Plan, buffer: &mut Buffer) {
     }
 }
 
-/// What `peak` has of the kind of `alive`.
+/// The bytes of tensors of the kind of `alive` in `peak`.
 fn of_kind(peak: &Peak, alive: &AliveKind) -> Bytes {
     peak.alive.iter().find(|other| other.kind == alive.kind).map_or(Bytes::ZERO, |other| other.bytes)
 }
 
-/// The largest of the tensors and, where `cells` have room, how many more there are. What gives way is its name.
+/// The largest tensors, and how many more there are; the name is truncated first, to fit `cells`.
 fn in_short(alive: &AliveKind, largest: &AliveTensors, cells: u16) -> String {
     let more = alive.tensors.iter().map(|held| held.count).sum::<usize>().saturating_sub(largest.count);
     let more = if more > 0 { format!(", and {more} more") } else { String::new() };
@@ -84,7 +84,7 @@ fn times(held: &AliveTensors) -> String {
     if held.count > 1 { format!("{} × ", held.count) } else { String::new() }
 }
 
-/// Writes the page on line `line`; its title.
+/// Writes the page for line `line` and returns its title.
 pub fn explain(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> String {
     let text = app.theme.ink(Hue::Text);
     let now = shown(plan, &app.panels.cursors);

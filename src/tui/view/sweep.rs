@@ -1,4 +1,4 @@
-//! Memory along a knob's range: a chart per device, what the cursor reads above, where things change below.
+//! The sweep page: memory over a knob's range, a chart per device, with the readings above and the cliffs below.
 //!
 //! ```text
 //!  context 34 674   ✓ Fits, 33 of 33 layers on GPU          ■ weights ■ cache ■ graph ╌ free
@@ -32,10 +32,10 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::units::Bytes;
 
-/// Rows of the readings above the charts, and of the scale below them.
+/// Rows of the readings above the charts, and of the scale below.
 const ABOVE: u16 = 2;
 const BELOW: u16 = 3;
-/// Fewest rows of a chart, its title among them.
+/// Minimum rows of a chart, including its title.
 const MIN_CHART_ROWS: u16 = 5;
 
 /// Draws the page.
@@ -61,7 +61,7 @@ pub fn draw(app: &App, page: &SweepPage, buffer: &mut Buffer) {
     labels(page.knob, &axis, scale, theme, buffer);
 }
 
-/// The devices that have room, the chosen one among them, each with its place.
+/// The devices that fit, with the selected one among them, and their areas.
 fn shown(count: usize, chosen: usize, area: Rect) -> Vec<(usize, Rect)> {
     let fit = usize::from(area.height / MIN_CHART_ROWS).clamp(1, count.max(1));
     let first = (chosen + 1).saturating_sub(fit).min(count - fit);
@@ -70,7 +70,7 @@ fn shown(count: usize, chosen: usize, area: Rect) -> Vec<(usize, Rect)> {
     (0..fit).map(|at| (first + at, place(at))).collect()
 }
 
-/// What the cursor reads, and what the colours mean.
+/// Draws the readings at the cursor, and the legend.
 fn readings(page: &SweepPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
     let mut writer = RowWriter::new(buffer, inner, 0);
     writer.put(page.knob.title(), theme.ink(Hue::Dim)).skip(1);
@@ -97,7 +97,7 @@ fn readings(page: &SweepPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
         [["free", "layer moves to RAM", "engine changes a setting"], ["free", "to RAM", "engine"]].map(legend);
     let cells: u16 = long.iter().map(|((sample, _), word)| width(sample) + 1 + width(word) + 2).sum();
     let mut writer = RowWriter::new(buffer, inner, 1);
-    // the last word needs no gap after it
+    // the last entry needs no gap after it
     for ((sample, ink), word) in if cells <= inner.width + 2 { long } else { short } {
         if width(sample) + 1 + width(word) <= writer.room() {
             writer.put(sample, ink).skip(1).put(word, theme.ink(Hue::Dim)).skip(2);
@@ -105,7 +105,7 @@ fn readings(page: &SweepPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
     }
 }
 
-/// What there is room for on `device`.
+/// Memory available on `device`.
 fn room(device: &DevicePlan) -> Bytes {
     device.free + device.swap_free
 }
@@ -120,7 +120,7 @@ fn chart(app: &App, page: &SweepPage, plan: &Plan, index: usize, place: Rect, bu
     let sums = |outcome: &'_ Outcome| outcome.devices.get(index).cloned();
     let most = page.points.values().flatten().filter_map(sums).map(|sums| asked(&sums)).max().unwrap_or(Bytes::ZERO);
     let room = room(device);
-    // beyond one and a half times what there is, more is only more
+    // the chart ends at 1.5 times the available memory
     let whole = room.max(most.min(Bytes(room.0.saturating_add(room.0 / 2)).max(Bytes::mib(1))));
     let scale = ChartScale { whole: Bytes(whole.0.saturating_add(whole.0 / 24)), room };
 
@@ -161,14 +161,14 @@ fn chart(app: &App, page: &SweepPage, plan: &Plan, index: usize, place: Rect, bu
     }
 }
 
-/// What is asked for, and what the engine keeps back of the rest.
+/// The allocations, and the engine's reserve clipped to the free memory.
 fn parts(sums: &DeviceSums) -> Vec<(BarPart, Bytes)> {
     let kept = sums.reserved.min(sums.free - asked(sums));
     let asked = [(BarPart::Weights, sums.weights), (BarPart::Cache, sums.cache), (BarPart::Graph, sums.graph)];
     asked.into_iter().chain([(BarPart::Reserved, kept)]).collect()
 }
 
-/// A device's figures at the cursor.
+/// Draws a device's figures at the cursor.
 fn reading(sums: &DeviceSums, room: Bytes, writer: &mut RowWriter<'_>, theme: Theme) {
     let asked = asked(sums);
     let over = asked > room;
@@ -183,7 +183,7 @@ fn reading(sums: &DeviceSums, room: Bytes, writer: &mut RowWriter<'_>, theme: Th
     }
 }
 
-/// A row of verdicts, column by column.
+/// Draws a row with the verdict of each column.
 fn verdicts(page: &SweepPage, axis: &LogAxis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
     for column in 0..scale.width {
         let (symbol, hue) = match page.points.get(&axis.value(column)) {
@@ -203,7 +203,7 @@ fn verdicts(page: &SweepPage, axis: &LogAxis, scale: Rect, theme: Theme, buffer:
     }
 }
 
-/// Where things change, and the cursor.
+/// Draws the cliffs and the cursor.
 fn changes(app: &App, page: &SweepPage, axis: &LogAxis, scale: Rect, buffer: &mut Buffer) {
     let y = scale.y.saturating_add(1);
     let mut put = |value: u64, symbol: &str, style| {
@@ -211,7 +211,7 @@ fn changes(app: &App, page: &SweepPage, axis: &LogAxis, scale: Rect, buffer: &mu
             cell.set_symbol(symbol).set_style(style);
         }
     };
-    // jumps last: they are fewer
+    // jumps are fewer, and drawn over the others
     for jumps in [false, true] {
         let here = app.cliffs.last(page.knob).iter().filter(|cliff| cliff.jumps.is_empty() != jumps);
         let (symbol, hue) = if jumps { ("◇", Hue::Text) } else { ("╵", Hue::Over) };
@@ -220,7 +220,7 @@ fn changes(app: &App, page: &SweepPage, axis: &LogAxis, scale: Rect, buffer: &mu
     put(page.cursor, "▲", app.theme.bold(Hue::Focus));
 }
 
-/// Powers of two below the charts, as many as have room.
+/// Draws powers of two below the charts, as many as fit.
 fn labels(knob: Knob, axis: &LogAxis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
     let (first, last) = (axis.value(0), axis.value(u16::MAX));
     let mut free = 0;

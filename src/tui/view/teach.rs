@@ -1,4 +1,4 @@
-//! The teach screen: pages side by side behind tabs, the knobs above each of them.
+//! The teach screen: tabs, knobs, and the open page.
 //!
 //! ```text
 //!  plimsoll  Llama 3.1 8B · Q4_K_M · 8.0 B · 4.6 GiB        llama.cpp           RTX 3090 · 64 GiB   ? help   header
@@ -27,7 +27,7 @@ use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, wrap};
 
-/// Draws it.
+/// Draws the screen.
 pub fn draw(app: &App, teach: &TeachScreen, buffer: &mut Buffer) {
     let regions = app.regions.teach();
     header::draw(app, buffer);
@@ -45,7 +45,7 @@ pub fn draw(app: &App, teach: &TeachScreen, buffer: &mut Buffer) {
     footer::draw(app, buffer);
 }
 
-/// Draws the open page into `area`, or why there is nothing on it.
+/// Draws the open page into `area`, or why it has no content.
 pub fn page(app: &App, teach: &TeachScreen, area: Rect, buffer: &mut Buffer) {
     match (teach.content(), &teach.refused, &app.refused) {
         (_, Some(why), _) => sentence(app, why, Hue::Over, area, buffer),
@@ -60,7 +60,7 @@ pub fn page(app: &App, teach: &TeachScreen, area: Rect, buffer: &mut Buffer) {
 }
 
 fn knobs(app: &App, buffer: &mut Buffer) {
-    let written = app.knobs_written();
+    let written = app.knob_labels();
     for (knob, place) in app.regions.teach().knob(&written, app.knobs.focus) {
         let Some((_, text)) = written.iter().find(|(other, _)| *other == knob) else { continue };
         let chosen = knob == app.knobs.focus;

@@ -1,4 +1,4 @@
-//! Several models on the machine at once: who stays, who goes, and whose letter fills how much of each device.
+//! The page on several models: which stay loaded, and their share of each device.
 //!
 //! ```text
 //! ✓ Together: every layer of each is on GPUs.
@@ -24,9 +24,9 @@ use crate::tui::app::together::{PinnedModel, TogetherPage};
 use crate::tui::theme::Hue;
 use crate::units::{Bytes, Tokens};
 
-/// Cells for the names of guests and devices.
+/// Width of the names of models and devices.
 const NAMES: u16 = 5;
-/// Cells for what is free, behind a bar.
+/// Width of the free memory after a bar.
 const FREE: usize = 16;
 
 /// Draws the page.
@@ -68,7 +68,7 @@ fn headline(app: &App, loaded_models: &LoadedModels, page: &mut TextPage) {
     ]));
 }
 
-/// A guest, and what becomes of it.
+/// Adds a model and its outcome.
 fn one(app: &App, model: &PinnedModel, outcome: Option<&LoadOutcome>, models: &[PinnedModel], page: &mut TextPage) {
     let of = &model.plan_request;
     let mut facts = vec![of.model.name.clone()];
@@ -78,7 +78,7 @@ fn one(app: &App, model: &PinnedModel, outcome: Option<&LoadOutcome>, models: &[
     }
     page.pair(&model.label, NAMES, &facts.join(" · "), app.theme.bold(Hue::Text));
     let Some(outcome) = outcome else { return };
-    let name = |tenant: usize| models.get(tenant).map_or_else(String::new, |model| model.label.clone());
+    let name = |index_of_model: usize| models.get(index_of_model).map_or_else(String::new, |model| model.label.clone());
     let hue = match outcome {
         LoadOutcome::Loaded(plan) if plan.verdict == Verdict::DoesNotFit => Hue::Over,
         LoadOutcome::Loaded(_) | LoadOutcome::Shares(_) => Hue::Dim,
@@ -87,7 +87,7 @@ fn one(app: &App, model: &PinnedModel, outcome: Option<&LoadOutcome>, models: &[
     page.text_indented(&outcome.sentence(&name), NAMES + 1, hue);
 }
 
-/// A bar for each device: what was in use before, each guest by its letter, and what is free.
+/// Adds a bar for each device: memory in use before, each model by the letter of its pin, and free memory.
 fn devices(app: &App, together: &TogetherPage, loaded_models: &LoadedModels, page: &mut TextPage) {
     const HUES: [Hue; 2] = [Hue::EvenGpu, Hue::OddGpu];
     let theme = app.theme;
@@ -103,16 +103,16 @@ fn devices(app: &App, together: &TogetherPage, loaded_models: &LoadedModels, pag
         let mut filled = 0;
         let mut part = |bytes: Bytes, sign: &str, hue: Hue, spans: &mut Vec<Span<'static>>| {
             end += bytes;
-            // each part ends where the sum of those up to it does, so that the whole is never off
+            // each part is rounded by its cumulative end, so that errors do not add up
             let to = ((end.share_of(total).0 * room as f64).round() as usize).min(room);
             spans.push(Span::styled(sign.repeat(to.saturating_sub(filled)), theme.ink(hue)));
             filled = filled.max(to);
         };
         part(total - free, "░", Hue::InUse, &mut spans);
-        for (tenant, plan) in loaded_models.loaded() {
+        for (index_of_model, plan) in loaded_models.loaded() {
             let device = if is_ram { Some(plan.cpu()) } else { plan.gpus().get(index) };
-            let letter = together.models.get(tenant).and_then(|model| model.label.get(..1)).unwrap_or("?");
-            let hue = HUES[tenant % HUES.len()];
+            let letter = together.models.get(index_of_model).and_then(|model| model.label.get(..1)).unwrap_or("?");
+            let hue = HUES[index_of_model % HUES.len()];
             part(device.map_or(Bytes::ZERO, DevicePlan::asked), letter, hue, &mut spans);
         }
         part(total, "·", Hue::Dim, &mut spans);

@@ -1,4 +1,4 @@
-//! The sentence on a screen that is too small.
+//! The message on a screen that is too small.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use crate::tui::regions::MIN_SCREEN;
 use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, wrap};
 
-/// Asks for more room.
+/// Draws the message.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     let area = buffer.area;
     let now = format!("This terminal is {}×{} cells.", app.regions.screen.width, app.regions.screen.height);

@@ -1,4 +1,4 @@
-//! Does it fit? One sentence, always in the same place.
+//! The verdict panel: whether the plan fits.
 
 mod loading;
 
@@ -8,26 +8,26 @@ use ratatui::layout::Rect;
 use crate::answer::verdict;
 use crate::plan::FitStatus;
 use crate::tui::action::Command;
-use crate::tui::app::{App, Known, Load};
+use crate::tui::app::{App, Detection, Load};
 use crate::tui::keymap;
 use crate::tui::theme::Hue;
 use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 
-/// Behind the key that shows all of what is cut here.
+/// Text after the key that shows all notes.
 const MORE_HINT: &str = " for more";
 
-/// Draws it.
+/// Draws the panel.
 pub fn draw(app: &App, buffer: &mut Buffer) {
     draw_in(app, app.regions.verdict, buffer);
 }
 
-/// Draws it elsewhere.
+/// Draws the panel in `area`.
 pub fn draw_in(app: &App, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let inner = if area.height > 3 {
-        // whose plan it is, where the first line has no room for that
-        let engine = if app.header().names_engine() { String::new() } else { app.engine_written() };
+        // show the engine here if the header has no room for it
+        let engine = if app.header().shows_engine() { String::new() } else { app.engine_label() };
         panel::frame(buffer, area, "Verdict", &engine, false, theme)
     } else {
         Rect { x: area.x, width: area.width, ..area }
@@ -66,14 +66,14 @@ struct VerdictRow {
     indent: u16,
     text: String,
     hue: Hue,
-    /// The first of a sentence.
+    /// Whether it begins a sentence.
     begins: bool,
-    /// Worth saying that it is there where it has no room.
+    /// Whether it matters enough to hint at it if it does not fit.
     matters: bool,
 }
 
-/// The verdict, then which devices answer no longer, what nobody asked for, and all other notes, in lines of at most `cells`
-/// cells.
+/// The verdict, reports of failing devices, decisions that the user did not ask for, and all other notes, in lines of
+/// at most `cells` cells.
 fn rows(app: &App, verdict: &str, cells: u16) -> Vec<VerdictRow> {
     let plan = app.plan.as_ref();
     let surprise = plan.and_then(|plan| plan.decided.first()).filter(|_| app.refused.is_none());
@@ -90,7 +90,7 @@ fn rows(app: &App, verdict: &str, cells: u16) -> Vec<VerdictRow> {
     rows
 }
 
-/// The headline with its sign, its colour, and what comes after it.
+/// The headline with its sign, its colour, and the text after it.
 pub(super) fn words(app: &App) -> (String, Hue, String) {
     if let Load::Failed { name, why } = &app.loading.state {
         return (
@@ -114,7 +114,7 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
         );
     };
     let headline = plan.fit_status().headline();
-    if app.found_machine.known == Known::Asking {
+    if app.found_machine.detection == Detection::Running {
         let text = "Still detecting GPUs; until then everything is planned in RAM.";
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
@@ -122,7 +122,7 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
     (format!("{sign} {headline}:"), hue, verdict::sentence(plan, app.limits.found.as_ref()))
 }
 
-/// The sign and the colour of how a plan stands.
+/// The sign and colour of a fit status.
 pub const fn sign(fit_status: FitStatus) -> (&'static str, Hue) {
     match fit_status {
         FitStatus::Fits => ("✓", Hue::Fine),
@@ -139,7 +139,7 @@ mod tests {
     use crate::units::Bytes;
 
     #[test]
-    fn what_fits_but_in_part_has_a_sign_a_word_and_a_colour_of_its_own() {
+    fn partial_fits_have_their_own_sign_and_colour() {
         let part = FitStatus::PartInRam(Bytes::gib(1));
         for other in [FitStatus::Fits, FitStatus::Split, FitStatus::InRam, FitStatus::DoesNotFit] {
             let ((mark, hue), (own, own_hue)) = (sign(other), sign(part));

@@ -1,5 +1,5 @@
-//! Why a layer is where it is: the inequality that decided, the changes that would decide otherwise, and what took the
-//! memory.
+//! Why a layer is on its device: the deciding inequality, the changes that would move it, and the memory users by
+//! device.
 
 use ratatui::buffer::Buffer;
 use ratatui::text::Span;
@@ -14,28 +14,28 @@ use crate::tui::app::App;
 use crate::tui::app::advice::{AnswerState, WhyPage};
 use crate::tui::theme::Hue;
 
-/// Screens of so many rows have room for the inequality line by line.
+/// Minimum rows of the screen to show the inequality line by line.
 const ROOMY: u16 = 32;
-/// Cells of a name, and of an amount.
+/// Width of a name, and of an amount.
 const NAMES: usize = 36;
 const AMOUNT: usize = 10;
 
 /// Draws the page.
-pub fn draw(app: &App, because: &WhyPage, buffer: &mut Buffer) {
+pub fn draw(app: &App, why_page: &WhyPage, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
-    let Some(answer) = why::layer(plan, because.layer) else { return };
+    let Some(answer) = why::layer(plan, why_page.layer) else { return };
     let mut page = TextPage::new(app);
     reason(app, plan, &answer, &mut page);
-    remedies(app, plan, because, &mut page);
+    remedies(app, plan, why_page, &mut page);
     memory_users(app, plan, &mut page);
     page.blank();
     page.text(&plan.source(), Hue::Dim);
-    let title = format!("{} is {}", capital(&layer_name(plan, because.layer)), home(plan, because.layer));
-    page.draw(app, &title, because.scroll, buffer);
+    let title = format!("{} is {}", capital(&layer_name(plan, why_page.layer)), location(plan, why_page.layer));
+    page.draw(app, &title, why_page.scroll, buffer);
 }
 
 /// `on GPU0`, `in RAM`
-fn home(plan: &Plan, layer: usize) -> String {
+fn location(plan: &Plan, layer: usize) -> String {
     match plan.layers.get(layer).map_or("RAM", |layer| device_name(plan, layer.device)) {
         "RAM" => "in RAM".to_owned(),
         gpu => format!("on {gpu}"),
@@ -52,7 +52,7 @@ fn reason(app: &App, plan: &Plan, answer: &LayerAnswer, page: &mut TextPage) {
     }
 }
 
-/// The inequality, line by line.
+/// Adds the inequality line by line.
 fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality, page: &mut TextPage) {
     let theme = app.theme;
     let mut line = |sign: &str, name: &str, bytes: crate::units::Bytes, strong: bool| {
@@ -81,23 +81,23 @@ fn ledger(app: &App, plan: &Plan, answer: &LayerAnswer, inequality: &Inequality,
         ("✗ There is no space left for the layer.", Hue::Over)
     };
     page.text(text, hue);
-    // then it was not this that decided
+    // the inequality was not decisive
     if plan.layers.get(answer.index).is_some_and(|layer| layer.why == Why::OutputDropped) {
         page.text(&answer.reason, Hue::Text);
     }
 }
 
-fn remedies(app: &App, plan: &Plan, because: &WhyPage, page: &mut TextPage) {
+fn remedies(app: &App, plan: &Plan, why_page: &WhyPage, page: &mut TextPage) {
     let theme = app.theme;
-    let all_there = why::nothing_to_move(plan);
-    let in_ram = plan.layers.get(because.layer).is_some_and(|layer| device_name(plan, layer.device) == "RAM");
+    let nothing_to_move = why::nothing_to_move(plan);
+    let in_ram = plan.layers.get(why_page.layer).is_some_and(|layer| device_name(plan, layer.device) == "RAM");
     page.heading(if in_ram { "Changes that move it to GPU" } else { "Changes that move all layers to GPU" });
-    for (at, offer) in because.remedies.iter().enumerate() {
-        let chosen = at == because.chosen;
+    for (at, remedy) in why_page.remedies.iter().enumerate() {
+        let chosen = at == why_page.chosen;
         let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
-        let brings = brings(plan, offer);
+        let brings = brings(plan, remedy);
         let room = usize::from(page.columns()).saturating_sub(2 + brings.chars().count() + 2);
-        let mut text = offer.change.to_string();
+        let mut text = remedy.change.to_string();
         if text.chars().count() > room {
             text = text.chars().take(room.saturating_sub(1)).collect::<String>() + "…";
         }
@@ -106,9 +106,9 @@ fn remedies(app: &App, plan: &Plan, because: &WhyPage, page: &mut TextPage) {
             vec![Span::styled(format!("{text:<room$}  "), ink), Span::styled(brings, theme.ink(Hue::Fine))],
         );
     }
-    let text = match (because.progress, because.remedies.is_empty()) {
+    let text = match (why_page.progress, why_page.remedies.is_empty()) {
         (AnswerState::Working, _) => "Testing changes…",
-        (AnswerState::Done, true) => all_there.unwrap_or(if plan.gpus().is_empty() {
+        (AnswerState::Done, true) => nothing_to_move.unwrap_or(if plan.gpus().is_empty() {
             "There is no GPU to move it to."
         } else {
             "No single change moves it to GPU."
@@ -119,12 +119,12 @@ fn remedies(app: &App, plan: &Plan, because: &WhyPage, page: &mut TextPage) {
 }
 
 /// `all 33 layers`, or `this layer, 28 of 33`.
-fn brings(plan: &Plan, offer: &Remedy) -> String {
+fn brings(plan: &Plan, remedy: &Remedy) -> String {
     let all = plan.layers.len();
-    match offer.goal {
+    match remedy.goal {
         Goal::All => format!("all {all} layers"),
-        Goal::Layer(_) => format!("this layer, {} of {all}", offer.offloaded),
-        Goal::AtLeast(_) => format!("{} of {all} layers", offer.offloaded),
+        Goal::Layer(_) => format!("this layer, {} of {all}", remedy.offloaded),
+        Goal::AtLeast(_) => format!("{} of {all} layers", remedy.offloaded),
     }
 }
 
@@ -134,12 +134,12 @@ fn memory_users(app: &App, plan: &Plan, page: &mut TextPage) {
         return;
     }
     page.heading("What uses the GPU memory");
-    for taker in memory_users {
-        let device = format!("{:<6}", taker.device);
+    for user in memory_users {
+        let device = format!("{:<6}", user.device);
         page.line(ratatui::text::Line::from(vec![
             Span::styled(device, app.theme.ink(Hue::Dim)),
-            Span::styled(format!("{:<width$}", taker.name, width = NAMES - 4), app.theme.ink(Hue::Text)),
-            Span::styled(format!("{:>AMOUNT$}", taker.bytes.to_string()), app.theme.ink(Hue::Text)),
+            Span::styled(format!("{:<width$}", user.name, width = NAMES - 4), app.theme.ink(Hue::Text)),
+            Span::styled(format!("{:>AMOUNT$}", user.bytes.to_string()), app.theme.ink(Hue::Text)),
         ]));
     }
 }

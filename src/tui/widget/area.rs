@@ -1,4 +1,4 @@
-//! Parts stacked over many columns, drawn to an eighth of a cell, with a line for what there is room for.
+//! A stacked area chart, drawn to an eighth of a cell, with a line at the available memory.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,27 +12,27 @@ use crate::units::Bytes;
 /// The scale of a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChartScale {
-    /// What the full height stands for.
+    /// Bytes at the full height.
     pub whole: Bytes,
-    /// What there is room for: a line, and what stands above it is too much.
+    /// The available memory: a line; values above it exceed the memory.
     pub room: Bytes,
 }
 
 impl ChartScale {
-    /// Eighths of a cell, over `rows` rows, that `bytes` reach.
+    /// `bytes` in eighths of a cell on a chart of `rows` rows.
     fn eighths(&self, bytes: Bytes, rows: u16) -> u32 {
         let whole = f64::from(rows) * 8.0;
         (bytes.share_of(self.whole).0 * whole).round().clamp(0.0, whole) as u32
     }
 
-    /// The row of `area` that the line stands in, counted from the top of the screen.
+    /// The screen row of the line in `area`.
     pub fn line(&self, area: Rect) -> u16 {
         let from_below = (self.eighths(self.room, area.height) / 8).min(u32::from(area.height.saturating_sub(1)));
         area.bottom().saturating_sub(1).saturating_sub(from_below as u16)
     }
 }
 
-/// Draws one column at `x`: `parts` from below.
+/// Draws the column at `x`, with `parts` from the bottom up.
 pub fn column(buffer: &mut Buffer, area: Rect, x: u16, scale: ChartScale, parts: &[(BarPart, Bytes)], theme: Theme) {
     let area = area.intersection(buffer.area);
     let room = scale.eighths(scale.room, area.height);
@@ -63,8 +63,8 @@ pub fn column(buffer: &mut Buffer, area: Rect, x: u16, scale: ChartScale, parts:
     }
 }
 
-/// The symbol and style of the cell whose lowest eighth is `start`. A cell has two colours: of more parts, the two that
-/// fill most of it are seen.
+/// The symbol and style of the cell whose lowest eighth is `start`. A cell has two colours: of more than two parts, the
+/// two largest are shown.
 fn filled(spans: &[(BarPart, u32, u32)], start: u32, theme: Theme) -> (&'static str, Style) {
     let end = start + 8;
     let here = |&(part, from, to): &(BarPart, u32, u32)| (part, from.max(start), to.min(end));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_on_one_another_below_the_line() {
+    fn parts_are_stacked_below_the_line() {
         let mono = Appearance { tone: Tone::Mono, ..Appearance::BEST };
         let scale = ChartScale { whole: Bytes(80), room: Bytes(70) };
         let parts = [(BarPart::Weights, Bytes(20)), (BarPart::Cache, Bytes(20)), (BarPart::Graph, Bytes(10))];
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_sizes_stand_on_the_ground_without_gaps(
+        fn columns_have_no_gaps(
             rows in 1u16..20, whole: u64, room: u64, weights: u64, cache: u64, graph: u64, mono: bool,
         ) {
             let look = if mono { Appearance { tone: Tone::Mono, ..Appearance::BEST } } else { Appearance::BEST };

@@ -1,4 +1,4 @@
-//! A bar of stacked parts, drawn to an eighth of a cell.
+//! A stacked bar, drawn to an eighth of a cell.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -9,7 +9,7 @@ use crate::tui::theme::glyphs::LEFT;
 use crate::tui::theme::{Hue, Theme};
 use crate::units::Bytes;
 
-/// What a part of a bar stands for.
+/// The parts of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum BarPart {
@@ -52,7 +52,7 @@ impl BarPart {
         }
     }
 
-    /// What fills it where colours or eighth blocks are absent.
+    /// Its texture, for terminals without colours or eighth blocks.
     pub const fn texture(self) -> &'static str {
         match self {
             Self::Weights => "█",
@@ -66,7 +66,7 @@ impl BarPart {
         }
     }
 
-    /// The sample beside its name in a legend.
+    /// Its sample in a legend.
     pub fn sample(self, theme: Theme) -> (&'static str, Style) {
         match self {
             _ if theme.textured() => (self.texture(), theme.ink(Hue::Text)),
@@ -76,7 +76,7 @@ impl BarPart {
     }
 }
 
-/// Draws `parts` into `area`, `whole` being its full width. A part that is not nothing is seen, however small.
+/// Draws `parts` into `area`, where `whole` is the full width. Every part that is not empty is visible.
 pub fn draw(buffer: &mut Buffer, area: Rect, whole: Bytes, parts: &[(BarPart, Bytes)], theme: Theme) {
     let area = area.intersection(buffer.area);
     if area.is_empty() {
@@ -94,7 +94,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, whole: Bytes, parts: &[(BarPart, By
     }
 }
 
-/// Draws one part of `bytes`, without its name.
+/// Draws a single part, without its name.
 pub fn plain(buffer: &mut Buffer, area: Rect, whole: Bytes, part: BarPart, bytes: Bytes, theme: Theme) {
     let row = Rect { height: area.height.min(1), ..area }.intersection(buffer.area);
     fill(buffer, row, &spans(row.width, whole, &[(part, bytes)]), theme);
@@ -109,7 +109,7 @@ fn fill(buffer: &mut Buffer, row: Rect, spans: &[Span], theme: Theme) {
     }
 }
 
-/// A part's place in eighths of a cell.
+/// The extent of a part, in eighths of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     part: BarPart,
@@ -137,8 +137,8 @@ fn cell(spans: &[Span], start: u32, theme: Theme) -> (&'static str, Style) {
     let second = inside.next();
     let filled = first.to.min(start + 8) - start;
     if theme.textured() {
-        let most = if filled < 4 { second.unwrap_or(first) } else { first };
-        return (most.part.texture(), theme.ink(Hue::Text));
+        let largest = if filled < 4 { second.unwrap_or(first) } else { first };
+        return (largest.part.texture(), theme.ink(Hue::Text));
     }
     if first.part == BarPart::Free {
         return ("·", theme.ink(Hue::Border));
@@ -150,7 +150,7 @@ fn cell(spans: &[Span], start: u32, theme: Theme) -> (&'static str, Style) {
     }
 }
 
-/// Writes a part's name onto it where it is wide enough.
+/// Writes the name of a part on it, if it is wide enough.
 fn inscribe(buffer: &mut Buffer, row: Rect, span: &Span, theme: Theme) {
     let (first, last) = (span.from.div_ceil(8) as u16, (span.to / 8) as u16);
     let word = span.part.word();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_percent_is_seen() {
+    fn small_changes_are_visible() {
         let at = |n| text(10, 1000, &[(BarPart::Weights, n), (BarPart::Free, 1000 - n)], Appearance::BEST);
         assert_eq!(at(500), "█████·····");
         assert_eq!(at(513), "█████▏····");
@@ -183,20 +183,20 @@ mod tests {
     }
 
     #[test]
-    fn without_colour_textures_tell_the_parts() {
+    fn without_colour_parts_differ_by_texture() {
         let parts = [(BarPart::Weights, 4), (BarPart::Cache, 2), (BarPart::Graph, 1), (BarPart::Free, 3)];
         assert_eq!(text(10, 10, &parts, Appearance { tone: Tone::Mono, ..Appearance::BEST }), "████▓▓▒···");
     }
 
     #[test]
-    fn bars_that_overflow_fill_their_place_and_nothing_beside_it() {
+    fn overflowing_bars_stay_in_their_area() {
         for (cells, whole) in (0..10).flat_map(|cells| [(cells, 0), (cells, 1)]) {
             let (screen, place) = (Rect::new(0, 0, 14, 3), Rect::new(2, 1, cells, 1));
             let mut buffer = Buffer::empty(screen);
             let parts = [(BarPart::Over, Bytes(u64::MAX)), (BarPart::Free, Bytes(u64::MAX))];
             draw(&mut buffer, place, Bytes(whole), &parts, Theme::new(Appearance::BEST));
             for position in screen.positions() {
-                // of nothing, a part fills an eighth of a cell
+                // with a total of zero, a part fills an eighth of a cell
                 let expected = place.contains(position) && (whole > 0 || position.x == place.x);
                 assert_eq!(buffer[position].symbol() != " ", expected, "{cells} cells of {whole} at {position}");
             }

@@ -1,5 +1,5 @@
-//! One column per layer, weights below and cache on top; several layers per column where there is not room enough,
-//! and the output layer apart.
+//! One column per layer, weights below and cache on top. Layers share columns if there is too little room; the output
+//! layer is separate.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,26 +10,26 @@ use super::stack::{self, Band};
 use crate::tui::theme::glyphs::LOWER;
 use crate::tui::theme::{Hue, Theme};
 
-/// Widest that a column becomes, its gap included.
+/// Maximum width of a column, including its gap.
 const MAX_PITCH: u16 = 4;
 
-/// What fills weights on other devices where colours are absent, and what they are called.
+/// Texture and name of weights on other devices.
 pub const ELSEWHERE: (&str, &str) = ("░", "elsewhere");
 
-/// Where the columns stand: a pure function of the place and the number of layers.
+/// The layout of the columns, by the area and the number of layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// The rows that the columns fill.
+    /// The area of the columns.
     pub area: Rect,
-    /// Number of blocks; the output layer is one more.
+    /// Number of blocks, without the output layer.
     pub blocks: usize,
-    /// Blocks in one column.
+    /// Blocks per column.
     pub per_column: usize,
-    /// Cells from one column to the next.
+    /// Width of a column including its gap.
     pub pitch: u16,
-    /// First cell of the output layer's column.
+    /// First screen column of the output layer.
     pub output_x: u16,
-    /// Cells of the output layer's column.
+    /// Width of the output layer's column.
     pub output_width: u16,
 }
 
@@ -38,7 +38,7 @@ impl Columns {
     pub fn new(area: Rect, blocks: usize) -> Self {
         let room = |output_width: u16| area.width.saturating_sub(output_width + 1).max(1);
         let per_column = |output_width| blocks.div_ceil(usize::from(room(output_width))).max(1);
-        // its name has room, unless that would cost the blocks a column of their own
+        // wide enough for its name, unless the blocks would have to share more columns
         let output_width = if area.width >= 40 || per_column(3) == per_column(2) { 3 } else { 2 };
         let (room, per_column) = (room(output_width), per_column(output_width));
         let columns = blocks.div_ceil(per_column).max(1) as u16;
@@ -47,17 +47,17 @@ impl Columns {
         Self { area, blocks, per_column, pitch, output_x, output_width }
     }
 
-    /// Number of columns, the output layer's not counted.
+    /// Number of columns, without the output layer.
     pub const fn count(&self) -> usize {
         self.blocks.div_ceil(self.per_column)
     }
 
-    /// Cells that a column fills: all but the gap.
+    /// Width of a column without its gap.
     pub const fn thickness(&self) -> u16 {
         if self.pitch > 1 { self.pitch - 1 } else { 1 }
     }
 
-    /// First cell of column `column`.
+    /// First screen column of column `column`.
     pub const fn x(&self, column: usize) -> u16 {
         self.area.x.saturating_add((column as u16).saturating_mul(self.pitch))
     }
@@ -67,7 +67,7 @@ impl Columns {
         layer / self.per_column
     }
 
-    /// The first cell and the number of cells of the column that holds `layer`.
+    /// First screen column and width of the column of `layer`.
     pub const fn place(&self, layer: usize) -> (u16, u16) {
         if layer >= self.blocks {
             (self.output_x, self.output_width)
@@ -76,7 +76,7 @@ impl Columns {
         }
     }
 
-    /// The first layer of the column under (`x`, `y`); `blocks` stands for the output layer.
+    /// The first layer of the column at (`x`, `y`); `blocks` is the output layer.
     pub fn layer_at(&self, x: u16, y: u16) -> Option<usize> {
         if y < self.area.top() || y > self.area.bottom() || x < self.area.x {
             return None;
@@ -89,18 +89,18 @@ impl Columns {
     }
 }
 
-/// The height of one column's parts, as shares of the full height.
+/// The heights of a column's parts, as shares of the full height.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ColumnHeights {
-    /// Weights, below.
+    /// Weights, at the bottom.
     pub weights: f64,
-    /// Of these, the uppermost, which are on other devices.
+    /// The upper share of the weights that is on other devices.
     pub elsewhere: f64,
-    /// Cache, on top of them.
+    /// Cache, on top.
     pub cache: f64,
 }
 
-/// Draws one column, `width` cells wide from `x`, over the height of `area`.
+/// Draws a column of `width` cells at `x` over the height of `area`.
 pub fn draw(buffer: &mut Buffer, area: Rect, x: u16, width: u16, stack: ColumnHeights, theme: Theme) {
     let area = area.intersection(buffer.area);
     let eighths = f64::from(area.height) * 8.0;
@@ -134,7 +134,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, x: u16, width: u16, stack: ColumnHe
     }
 }
 
-/// The cell whose lowest eighth is `from`, of weights up to eighth `weights` and cache up to eighth `top`.
+/// The cell whose lowest eighth is `from`, with weights up to eighth `weights` and cache up to eighth `top`.
 fn slice(from: u32, weights: u32, top: u32, theme: Theme) -> (&'static str, Style) {
     let (below, upto) = (weights.saturating_sub(from).min(8), top.saturating_sub(from).min(8));
     if theme.textured() {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn ninety_four_layers_share_columns_when_they_must() {
+    fn layers_share_columns_on_narrow_screens() {
         assert_eq!(Columns::new(Rect::new(0, 0, 100, 8), 94).per_column, 1);
         assert_eq!(Columns::new(Rect::new(0, 0, 40, 8), 94).per_column, 3);
     }

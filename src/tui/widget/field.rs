@@ -1,4 +1,4 @@
-//! A text that is being typed.
+//! A text input.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use tui_input::Input;
 use super::row_writer::RowWriter;
 use crate::tui::theme::{Hue, Theme};
 
-/// Draws `input` on one row; `hint` while there is nothing in it.
+/// Draws `input` in one row, or `hint` if it is empty.
 pub fn draw(input: &Input, hint: &str, row: Rect, theme: Theme, buffer: &mut Buffer) {
     let mut writer = RowWriter::new(buffer, row, 0);
     writer.put("› ", theme.bold(Hue::Focus));

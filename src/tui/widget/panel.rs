@@ -1,4 +1,4 @@
-//! A frame with a title; the one that has the focus cannot be mistaken.
+//! Frames with titles; the focused one is highlighted.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -7,7 +7,7 @@ use ratatui::widgets::{Block, BorderType, Clear, Widget};
 use super::row_writer::{RowWriter, width};
 use crate::tui::theme::{Hue, Theme, Tone};
 
-/// Draws a frame around `area` and returns what is inside.
+/// Draws a frame around `area` and returns the inside.
 pub fn frame(buffer: &mut Buffer, area: Rect, title: &str, right_title: &str, focused: bool, theme: Theme) -> Rect {
     let area = area.intersection(buffer.area);
     let (border, title_ink) = if focused {
@@ -27,31 +27,31 @@ pub fn frame(buffer: &mut Buffer, area: Rect, title: &str, right_title: &str, fo
         writer.put(if focused { "▸" } else { " " }, title_ink).put(title, title_ink).put(" ", title_ink);
         if !right_title.is_empty() && writer.room() > 4 {
             writer.put("─ ", border);
-            let right_title = in_whole_parts(right_title, writer.room());
+            let right_title = cut_to_parts(right_title, writer.room());
             writer.put(right_title, theme.ink(Hue::Dim)).put(" ", border);
         }
     }
     inner
 }
 
-/// `right_title`, or as many of its parts as `cells` have room for; the whole where not even the first has.
-fn in_whole_parts(right_title: &str, cells: u16) -> &str {
+/// `right_title` cut after a whole part to fit `cells`; unchanged if not even the first part fits.
+fn cut_to_parts(right_title: &str, cells: u16) -> &str {
     if width(right_title) <= cells {
         return right_title;
     }
     let ends = [", ", " · "].into_iter().flat_map(|between| right_title.match_indices(between)).map(|(end, _)| end);
-    // a blank stands between it and the border
+    // plus a blank before the border
     ends.filter(|&end| width(&right_title[..end]) < cells).max().map_or(right_title, |end| &right_title[..end])
 }
 
-/// The first of `right_titles` that a frame around `area` has room for beside `title`, as [`frame`] writes them.
+/// The first of `right_titles` that fits next to `title` in a frame around `area`, as [`frame`] draws them.
 pub fn fitting<'a>(area: Rect, title: &str, right_titles: impl IntoIterator<Item = &'a str>) -> &'a str {
-    // the corners, the sign of the focus, and what stands between
+    // the corners, the focus marker, and the separators
     let room = area.width.saturating_sub(4 + 1 + width(title) + 1 + 2 + 1);
     right_titles.into_iter().find(|right_title| width(right_title) <= room).unwrap_or_default()
 }
 
-/// Clears the middle of `area` and draws a frame there for something that stands in front of the planner.
+/// Clears `area` and draws the frame of an overlay there; returns the inside.
 pub fn overlay(buffer: &mut Buffer, area: Rect, title: &str, right_title: &str, theme: Theme) -> Rect {
     let area = area.intersection(buffer.area);
     Clear.render(area, buffer);
@@ -64,11 +64,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn asides_lose_whole_parts() {
+    fn right_titles_lose_whole_parts() {
         let right_title = "Ollama ≥ 0.30, release 2026-11 · exact";
-        assert_eq!(in_whole_parts(right_title, 38), right_title);
-        assert_eq!(in_whole_parts(right_title, 37), "Ollama ≥ 0.30, release 2026-11");
-        assert_eq!(in_whole_parts(right_title, 30), "Ollama ≥ 0.30");
-        assert_eq!(in_whole_parts(right_title, 13), right_title, "which the pen then cuts");
+        assert_eq!(cut_to_parts(right_title, 38), right_title);
+        assert_eq!(cut_to_parts(right_title, 37), "Ollama ≥ 0.30, release 2026-11");
+        assert_eq!(cut_to_parts(right_title, 30), "Ollama ≥ 0.30");
+        assert_eq!(cut_to_parts(right_title, 13), right_title, "which the pen then cuts");
     }
 }

@@ -1,4 +1,4 @@
-//! Writes along one row and never past its end.
+//! Writes text along one row, never past its end.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use ratatui::text::Span;
 use textwrap::core::Word;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-/// Number of cells that `text` takes.
+/// Width of `text` in cells.
 pub fn width(text: &str) -> u16 {
     Span::raw(text).width().min(usize::from(u16::MAX)) as u16
 }
 
-/// A pen on one row of a buffer.
+/// A position in one row of a buffer.
 pub struct RowWriter<'a> {
     buffer: &'a mut Buffer,
     x: u16,
@@ -23,7 +23,7 @@ pub struct RowWriter<'a> {
 }
 
 impl<'a> RowWriter<'a> {
-    /// At the left end of row `row` of `area`, counted from its top; a row outside writes nothing.
+    /// At the left end of row `row` of `area`; a row outside writes nothing.
     pub fn new(buffer: &'a mut Buffer, area: Rect, row: u16) -> Self {
         let area = area.intersection(buffer.area);
         let y = area.y.saturating_add(row);
@@ -31,17 +31,17 @@ impl<'a> RowWriter<'a> {
         Self { x: area.x, y, end, buffer }
     }
 
-    /// Cells left on the row.
+    /// Cells left in the row.
     pub const fn room(&self) -> u16 {
         self.end.saturating_sub(self.x)
     }
 
-    /// The column where the next character goes.
+    /// The column of the next character.
     pub const fn x(&self) -> u16 {
         self.x
     }
 
-    /// Writes `text`; what does not fit ends in an ellipsis.
+    /// Writes `text`; an ellipsis replaces what does not fit.
     pub fn put(&mut self, text: &str, style: Style) -> &mut Self {
         let room = self.room();
         if room == 0 {
@@ -57,7 +57,7 @@ impl<'a> RowWriter<'a> {
         self
     }
 
-    /// Writes `text` at the right end of the row, if it fits behind what is there already with a space between.
+    /// Writes `text` at the right end of the row, if it fits with a space before it.
     pub fn right(&mut self, text: &str, style: Style) -> &mut Self {
         let wanted = width(text);
         if wanted < self.room() || (wanted == self.room() && wanted > 0) {
@@ -67,14 +67,14 @@ impl<'a> RowWriter<'a> {
         self
     }
 
-    /// Leaves `cells` blank.
+    /// Skips `cells` cells.
     pub const fn skip(&mut self, cells: u16) -> &mut Self {
         let x = self.x.saturating_add(cells);
         self.x = if x > self.end { self.end } else { x };
         self
     }
 
-    /// Goes to column `x`, counted from the left end of the buffer, never back.
+    /// Moves to screen column `x`, never back.
     pub const fn to(&mut self, x: u16) -> &mut Self {
         if x > self.x {
             self.x = if x > self.end { self.end } else { x };
@@ -83,8 +83,7 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// `text` in at most `cells` cells: whole, or cut after a word with an ellipsis behind it; in the middle of a word only
-/// where the first is too long.
+/// `text` cut to `cells` cells with an ellipsis: after a word, or within it if the first word is too long.
 pub fn shortened(text: &str, cells: u16) -> String {
     if width(text) <= cells {
         return text.to_owned();
@@ -98,19 +97,18 @@ pub fn shortened(text: &str, cells: u16) -> String {
     }
 }
 
-/// `name` and `fact` in at most `cells` cells. The fact stays whole as long as some letters of the name have room.
+/// `name` and `fact` in at most `cells` cells. The name is cut first, down to a few letters.
 pub fn named(name: &str, fact: &str, cells: u16) -> String {
-    /// Letters that a name is still known by, and the ellipsis.
-    const LEAST: u16 = 6;
+    /// Shortest name worth showing, with its ellipsis.
+    const MIN_NAME: u16 = 6;
     let room = cells.saturating_sub(width(fact));
     if width(name).saturating_add(width(fact)) <= cells {
         return format!("{name}{fact}");
     }
-    if room < LEAST { shortened(name, cells) } else { shortened(name, room) + fact }
+    if room < MIN_NAME { shortened(name, cells) } else { shortened(name, room) + fact }
 }
 
-/// Breaks `text` into lines of at most `cells` cells, at spaces where there are any, but not between a number and its
-/// unit.
+/// Breaks `text` into lines of at most `cells` cells, at spaces if possible, but never between a number and its unit.
 pub fn wrap(text: &str, cells: u16) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();
@@ -121,7 +119,7 @@ pub fn wrap(text: &str, cells: u16) -> Vec<String> {
     textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }
 
-/// The words of `text`, each number with its unit.
+/// The words of `text`; a number and its unit are one word.
 fn words(text: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "GB", "%"];
     let mut words = text.split_inclusive(' ').peekable();
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_name_stays_whole() {
+    fn facts_after_a_name_are_kept() {
         assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 40), "Llama 3.1 8B · Q4_K_M");
         assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 17), "Llama… · Q4_K_M");
         assert_eq!(named("Llama 3.1 8B", " · Q4_K_M", 12), "Llama 3.1 8B");
@@ -194,7 +192,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_shortened_has_room(text in "[a-zé中 ,·]{0,30}", fact in "[a-z ·]{0,12}", cells in 0u16..40) {
+        fn shortened_text_fits(text in "[a-zé中 ,·]{0,30}", fact in "[a-z ·]{0,12}", cells in 0u16..40) {
             prop_assert!(width(&shortened(&text, cells)) <= cells);
             prop_assert!(width(&named(&text, &fact, cells)) <= cells);
         }

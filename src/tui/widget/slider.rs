@@ -1,50 +1,50 @@
-//! A slider: `├━━━━━━●──┊┄┄┄┤`, with a mark where the model leaves the GPU.
+//! A slider, `├━━━━━━●──┊┄┄┄┤`, with a mark where layers leave the GPUs.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::tui::theme::{Hue, Theme};
 
-/// The last place on the good side.
+/// The range of values with all layers on GPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SliderLimit {
-    /// Up to here.
-    Most(f64),
-    /// From here on.
-    Least(f64),
+    /// Up to this position.
+    Max(f64),
+    /// From this position.
+    Min(f64),
 }
 
-/// Something changes at a place of the track.
+/// A cliff on the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
-    /// A layer leaves the GPUs.
+    /// A layer moves between devices.
     Layer,
-    /// The engine's own rules ask for something else.
+    /// The engine changes a setting.
     Jump,
 }
 
-/// What a slider shows; all places are shares of the way, 0 to 1.
+/// The state of a slider; positions are shares of the track, 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slider {
-    /// Where the handle is.
+    /// Position of the handle.
     pub at: f64,
-    /// How far it can go with every layer on GPUs, if not all the way.
+    /// The range with every layer on GPUs, if it is limited.
     pub limit: Option<SliderLimit>,
-    /// Where things change.
+    /// The cliffs.
     pub ticks: Vec<(f64, Tick)>,
-    /// The handle stands where the engine put it, not where a person did.
+    /// Hollow handle: the value was chosen by the engine.
     pub hollow: bool,
-    /// The knob has the focus.
+    /// Whether the knob is focused.
     pub focused: bool,
 }
 
-/// The column of `track` that stands for `fraction` of the way: between the two end pieces.
+/// The screen column at `fraction` of `track`.
 pub fn column(track: Rect, fraction: f64) -> u16 {
     let steps = track.width.saturating_sub(3);
     track.x.saturating_add(1).saturating_add((fraction.clamp(0.0, 1.0) * f64::from(steps)).round() as u16)
 }
 
-/// The share of the way that column `x` of `track` stands for.
+/// The fraction of `track` at screen column `x`.
 pub fn fraction(track: Rect, x: u16) -> f64 {
     let steps = track.width.saturating_sub(3);
     if steps == 0 {
@@ -54,7 +54,7 @@ pub fn fraction(track: Rect, x: u16) -> f64 {
 }
 
 impl Slider {
-    /// Draws it into the first row of `track`.
+    /// Draws it in the first row of `track`.
     pub fn draw(&self, buffer: &mut Buffer, track: Rect, theme: Theme) {
         let clipped = track.intersection(buffer.area);
         if clipped.is_empty() || track.width < 4 {
@@ -62,15 +62,15 @@ impl Slider {
         }
         let handle = column(track, self.at);
         let limit = self.limit.map(|limit| match limit {
-            SliderLimit::Most(at) | SliderLimit::Least(at) => column(track, at),
+            SliderLimit::Max(at) | SliderLimit::Min(at) => column(track, at),
         });
         let over = match self.limit {
-            Some(SliderLimit::Most(most)) => self.at > most,
-            Some(SliderLimit::Least(least)) => self.at < least,
+            Some(SliderLimit::Max(max)) => self.at > max,
+            Some(SliderLimit::Min(min)) => self.at < min,
             None => false,
         };
         let (over_left, over_right) =
-            (matches!(self.limit, Some(SliderLimit::Least(_))), matches!(self.limit, Some(SliderLimit::Most(_))));
+            (matches!(self.limit, Some(SliderLimit::Min(_))), matches!(self.limit, Some(SliderLimit::Max(_))));
         let mut ticks = vec![None; usize::from(track.width)];
         for &(at, tick) in &self.ticks {
             let x = column(track, at);
@@ -132,14 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_and_the_shading_are_drawn() {
+    fn limit_and_cliffs_are_drawn() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 13, 1));
         let ticks = vec![(0.8, Tick::Layer), (0.9, Tick::Layer), (0.9, Tick::Jump), (0.1, Tick::Jump)];
-        let slider = Slider { at: 0.4, limit: Some(SliderLimit::Most(0.7)), ticks, hollow: false, focused: true };
+        let slider = Slider { at: 0.4, limit: Some(SliderLimit::Max(0.7)), ticks, hollow: false, focused: true };
         slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Appearance::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(text, "├━◇━━●──┊╵◇┄┤");
-        let slider = Slider { at: 0.8, limit: Some(SliderLimit::Least(0.3)), ticks: Vec::new(), ..slider };
+        let slider = Slider { at: 0.8, limit: Some(SliderLimit::Min(0.3)), ticks: Vec::new(), ..slider };
         slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Appearance::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(text, "├━━━┊━━━━●──┤");

@@ -1,4 +1,4 @@
-//! Bands that lie on one another, upright or across, drawn to an eighth of a cell.
+//! Stacked bands, vertical or horizontal, drawn to an eighth of a cell.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -7,20 +7,20 @@ use ratatui::style::Style;
 use crate::tui::theme::glyphs::{LEFT, LOWER};
 use crate::tui::theme::{Hue, Theme};
 
-/// A band, from one eighth of a cell to another.
+/// A band, in eighths of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// Where it begins.
+    /// Its start.
     pub from: u32,
-    /// Where it ends.
+    /// Its end.
     pub to: u32,
     /// Its colour.
     pub hue: Hue,
-    /// What fills it where colours or eighth blocks are absent.
+    /// Its texture, for terminals without colours or eighth blocks.
     pub texture: &'static str,
 }
 
-/// Draws `bands`, ascending, into column `x` of `area`, from its lower edge up; what they leave free stays as it is.
+/// Draws ascending `bands` into column `x` of `area`, from its lower edge up. Cells without a band stay unchanged.
 pub fn upright(buffer: &mut Buffer, area: Rect, x: u16, bands: &[Band], theme: Theme) {
     let area = area.intersection(buffer.area);
     for row in 0..area.height {
@@ -31,7 +31,7 @@ pub fn upright(buffer: &mut Buffer, area: Rect, x: u16, bands: &[Band], theme: T
     }
 }
 
-/// Draws `bands`, ascending, into the rows of `area`, from its left edge on; what they leave free stays as it is.
+/// Draws ascending `bands` into the rows of `area`, from its left edge. Cells without a band stay unchanged.
 pub fn across(buffer: &mut Buffer, area: Rect, bands: &[Band], theme: Theme) {
     let area = area.intersection(buffer.area);
     for column in 0..area.width {
@@ -44,7 +44,7 @@ pub fn across(buffer: &mut Buffer, area: Rect, bands: &[Band], theme: Theme) {
     }
 }
 
-/// What the cell that begins at eighth `start` shows: the two bands that fill it from its beginning.
+/// The symbol and style of the cell that begins at eighth `start`; none if no band fills it.
 fn cell(bands: &[Band], start: u32, eighths: &[&'static str; 8], theme: Theme) -> Option<(&'static str, Style)> {
     let first = bands.partition_point(|band| band.to <= start);
     let mut here =
@@ -52,22 +52,22 @@ fn cell(bands: &[Band], start: u32, eighths: &[&'static str; 8], theme: Theme) -
     let band = here.next()?;
     if theme.textured() {
         let covers = |band: &&Band| band.to.min(start + 8) - band.from.max(start);
-        let most = std::iter::once(band).chain(here).max_by_key(covers)?;
-        return Some((most.texture, theme.ink(Hue::Text)));
+        let largest = std::iter::once(band).chain(here).max_by_key(covers)?;
+        return Some((largest.texture, theme.ink(Hue::Text)));
     }
     let whole = start + 8;
     let filled = |to: u32| eighths[(to.min(whole) - start).clamp(1, 8) as usize - 1];
     let rest: Vec<&Band> = here.collect();
     match rest.last() {
-        // a band that begins late in its cell begins with the next
+        // a band that begins in the second half of a cell is drawn from the next cell
         None if band.from > start + 4 => None,
         None => Some((filled(band.to), theme.ink(band.hue))),
         Some(last) if last.to >= whole => Some((filled(band.to), theme.ink(band.hue).bg(theme.colour(last.hue)))),
-        // a cell has two colours, and one of them is the paper: of the bands, the one that fills most of it is seen
+        // one of the cell's two colours is the background: show the band that fills most of it
         Some(last) => {
-            let most =
+            let largest =
                 std::iter::once(band).chain(rest.iter().copied()).max_by_key(|band| band.to - band.from.max(start));
-            Some((filled(last.to), theme.ink(most.unwrap_or(band).hue)))
+            Some((filled(last.to), theme.ink(largest.unwrap_or(band).hue)))
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_the_area() {
+    fn bands_stay_in_the_area() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 3, 3));
         let long = [Band { from: 0, to: u32::MAX, hue: Hue::Graph, texture: "▒" }];
         upright(&mut buffer, Rect::new(0, 0, 30, 30), 7, &long, Theme::new(Appearance::BEST));

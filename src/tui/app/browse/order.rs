@@ -1,4 +1,4 @@
-//! Which models are listed, and in which order.
+//! Filters and sort orders of the model list.
 
 use std::cmp::{Ordering, Reverse};
 
@@ -11,25 +11,25 @@ use crate::plan::Verdict;
 use crate::tui::app::library::ModelRow;
 use crate::tui::regions::models::ListColumn;
 
-/// What the list is sorted by.
+/// Sort orders of the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortOrder {
-    /// What was opened lately, what is here, the catalogue; while something is searched, the best match first.
+    /// Recent models, local models, the catalogue; while searching, the best match first.
     #[default]
     Default,
     /// By name.
     Name,
-    /// The most parameters first.
+    /// By parameters, descending.
     Parameters,
     /// By quantisation.
     Quantisation,
-    /// The largest first.
+    /// By size, descending.
     Size,
-    /// The longest trained context first.
+    /// By trained context, descending.
     Trained,
-    /// The largest share on GPUs first.
+    /// By share on GPUs, descending.
     Share,
-    /// The largest context that fits first.
+    /// By the largest context that fits, descending.
     Fits,
 }
 
@@ -59,14 +59,14 @@ impl SortOrder {
         }
     }
 
-    /// The one after it.
+    /// The next one.
     #[must_use]
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|&sort| sort == self).unwrap_or(0);
         Self::ALL[(at + 1) % Self::ALL.len()]
     }
 
-    /// What is sorted by when the title of `column` is pressed.
+    /// The sort order of a column.
     pub const fn by(column: ListColumn) -> Self {
         match column {
             ListColumn::Name => Self::Name,
@@ -80,12 +80,12 @@ impl SortOrder {
         }
     }
 
-    /// Words go up, numbers down.
+    /// Whether it ascends by default: words do, numbers do not.
     pub const fn ascends(self) -> bool {
         matches!(self, Self::Default | Self::Name | Self::Quantisation)
     }
 
-    /// Which of two comes first; one of which nothing is known comes last, whichever way the list goes.
+    /// The order of two rows; rows without data come last in either direction.
     fn compare(self, a: &ModelRow, b: &ModelRow, reversed: bool) -> Ordering {
         let turn = |order: Ordering| if self.ascends() == reversed { order.reverse() } else { order };
         let keyed = |a: Option<u64>, b: Option<u64>| match (a, b) {
@@ -93,14 +93,14 @@ impl SortOrder {
             (a, b) => Reverse(a.is_some()).cmp(&Reverse(b.is_some())),
         };
         let of = |key: fn(&ModelSummary) -> u64| {
-            let key = |row: &ModelRow| row.look.plan().map(|plan| key(&plan.model));
+            let key = |row: &ModelRow| row.status.plan().map(|plan| key(&plan.model));
             keyed(key(a), key(b))
         };
         match self {
             Self::Default => turn(Ordering::Equal),
             Self::Name => turn(a.item.name.to_lowercase().cmp(&b.item.name.to_lowercase())),
             Self::Quantisation => {
-                let word = |row: &ModelRow| row.look.plan().and_then(|plan| plan.model.file_type.clone());
+                let word = |row: &ModelRow| row.status.plan().and_then(|plan| plan.model.file_type.clone());
                 match (word(a), word(b)) {
                     (Some(a), Some(b)) => turn(a.cmp(&b)),
                     (a, b) => Reverse(a.is_some()).cmp(&Reverse(b.is_some())),
@@ -110,16 +110,16 @@ impl SortOrder {
             Self::Size => of(|model| model.bytes.0),
             Self::Trained => of(|model| model.context_train.unwrap_or(0)),
             Self::Share => {
-                // a share has no more than sixteen digits worth telling apart
+                // rounded to nine decimals, to compare as an integer
                 let share = |row: &ModelRow| {
-                    row.look.plan().map(|plan| (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64)
+                    row.status.plan().map(|plan| (plan.totals.gpu.share_of(plan.totals.all).0 * 1e9) as u64)
                 };
                 keyed(share(a), share(b))
             }
             Self::Fits => {
                 let tokens = |row: &ModelRow| {
-                    let glance = row.look.glance()?;
-                    Some(glance.context_on_gpu.map_or(glance.context_fits.unwrap_or(0), |tokens| tokens | GPU))
+                    let summary = row.status.glance()?;
+                    Some(summary.context_on_gpu.map_or(summary.context_fits.unwrap_or(0), |tokens| tokens | GPU))
                 };
                 keyed(tokens(a), tokens(b))
             }
@@ -127,40 +127,40 @@ impl SortOrder {
     }
 }
 
-/// A context on GPUs goes before any that needs RAM.
+/// Added to a context that fits on GPUs, so that it sorts before any that needs RAM.
 const GPU: u64 = 1 << 62;
 
-/// What is left out.
+/// Which models are filtered out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BrowseFilter {
-    /// Those that do not fit.
+    /// Models that do not fit.
     pub fitting: bool,
-    /// Those that would have to be fetched.
+    /// Models that are not local.
     pub here: bool,
-    /// Those of another family than this.
+    /// Models of other families than this one.
     pub family: Option<String>,
 }
 
 impl BrowseFilter {
-    /// Whether anything is left out.
+    /// Whether any filter is set.
     pub const fn any(&self) -> bool {
         self.fitting || self.here || self.family.is_some()
     }
 
     fn keeps(&self, row: &ModelRow) -> bool {
-        let fits = || row.look.plan().is_none_or(|plan| plan.verdict != Verdict::DoesNotFit);
+        let fits = || row.status.plan().is_none_or(|plan| plan.verdict != Verdict::DoesNotFit);
         (!self.fitting || fits())
             && (!self.here || is_here(row))
             && self.family.as_ref().is_none_or(|family| row.item.family() == *family)
     }
 }
 
-/// Whether a model can be opened without fetching it: it lies here, or was fetched already.
+/// Whether a model can be opened without downloading its header.
 pub fn is_here(row: &ModelRow) -> bool {
     row.item.origin != ModelOrigin::Catalogue
 }
 
-/// The indices of those of `rows` that are listed, in order.
+/// The indices of the listed `rows`, in order.
 pub fn arranged(rows: &[ModelRow], search: &str, sort: SortOrder, reversed: bool, only: &BrowseFilter) -> Vec<usize> {
     let mut matcher = Matcher::new(Config::DEFAULT);
     let pattern = Pattern::parse(search, CaseMatching::Ignore, Normalization::Smart);

@@ -1,4 +1,4 @@
-//! What is written above the list of models: the filters, and why models may be missing.
+//! Labels and messages above the list of models.
 
 use ratatui::layout::Rect;
 
@@ -7,31 +7,31 @@ use crate::tui::action::Command;
 use crate::tui::app::library::{Gathering, Library};
 use crate::tui::widget::row_writer::{width, wrap};
 
-/// Rows of a list that can spare some for sentences.
+/// Minimum rows of a list that leaves room for long messages.
 const ROOMY: u16 = 16;
 
-/// A filter, or the order.
+/// A filter, or the sort order.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// The key that turns it.
+    /// The key that toggles it.
     pub key: &'static str,
-    /// What it says.
+    /// Its label.
     pub word: String,
-    /// Whether it is on; none for the order.
+    /// Whether it is on; none for the sort order.
     pub on: Option<bool>,
-    /// What a press on it does.
+    /// The command of a mouse press on it.
     pub command: Command,
 }
 
 impl Filter {
-    /// Cells that it takes.
+    /// Its width on the screen.
     pub fn cells(&self) -> u16 {
         width(self.key) + 1 + 2 * u16::from(self.on.is_some()) + width(&self.word)
     }
 }
 
 impl ModelBrowser {
-    /// The filters from left to right.
+    /// The filters, from left to right.
     pub fn filters(&self) -> [Filter; 4] {
         let only = &self.only;
         let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
@@ -45,9 +45,9 @@ impl ModelBrowser {
         ]
     }
 
-    /// What stands above the models on `list`: why none was opened, that none is on this computer, or that the Ollama which
-    /// was named does not tell its own.
-    pub fn said(&self, library: &Library, list: Rect) -> Vec<String> {
+    /// Messages above `list`: why nothing could be opened, that there are no local models, or that the Ollama server
+    /// which the user named does not list its models.
+    pub fn messages(&self, library: &Library, list: Rect) -> Vec<String> {
         if let Some(wrong) = &self.wrong {
             return wrap(wrong, list.width);
         }
@@ -65,7 +65,7 @@ impl ModelBrowser {
             ),
         };
         let refused = match &library.gathered {
-            // a short list has room for one of them
+            // a short list has room for one message
             Gathering::Refused(why) if none_here.is_none() || list.height >= ROOMY => {
                 Some(format!("OLLAMA_HOST: {why}"))
             }

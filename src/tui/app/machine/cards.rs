@@ -1,4 +1,4 @@
-//! Choosing a card: by name, by size, or described in full.
+//! The card picker: by name, by size, or by a full description.
 
 use tui_input::Input;
 
@@ -10,27 +10,26 @@ use crate::tui::action::Command;
 use crate::tui::app::App;
 use crate::units::Bytes;
 
-/// Cards whose memory is so near to a size that was typed are offered with it: a 24th is what drivers keep and makers
-/// round.
+/// A typed size matches cards whose memory differs by at most a 24th, which allows for drivers' reserves and rounding.
 const NEAR: u64 = 24;
 
-/// The state of the page.
+/// The state of the card picker.
 #[derive(Clone, Debug)]
 pub struct CardPicker {
-    /// The GPU whose place the card takes; none for one more.
+    /// The slot of the GPU to replace; none to add one.
     pub slot: Option<usize>,
-    /// What was typed.
+    /// The typed text.
     pub input: Input,
     /// Index into [`CardPicker::choices`].
     pub at: usize,
 }
 
-/// What can be chosen.
+/// An entry of the list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CardChoice {
-    /// A GPU of which only the size is known.
+    /// A GPU with just a size.
     Size(Bytes),
-    /// One that is known by name.
+    /// A known card.
     Card(&'static Preset),
 }
 
@@ -39,14 +38,14 @@ impl CardPicker {
         Self { slot, input: Input::default(), at: 0 }
     }
 
-    /// What was typed is a size with a unit.
+    /// The typed text as a size, if it has a unit.
     fn size(&self) -> Option<Bytes> {
         let text = self.input.value().trim();
         let unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
         text.parse().ok().filter(|size| unit && *size >= Bytes::mib(1))
     }
 
-    /// What fits what was typed: a size, then the cards of about that size, or those whose names hold its letters.
+    /// The matches of the typed text: a size and the cards of about that size, or cards by name.
     pub fn choices(&self) -> Vec<CardChoice> {
         let Some(size) = self.size() else {
             return presets::matching(self.input.value()).into_iter().map(CardChoice::Card).collect();
@@ -55,8 +54,8 @@ impl CardPicker {
         [CardChoice::Size(size)].into_iter().chain(presets::all().iter().filter(near).map(CardChoice::Card)).collect()
     }
 
-    /// The chosen one as `--gpu` would have it; what was typed where nothing fits it.
-    fn wanted(&self) -> String {
+    /// The selected card as a `--gpu` value; the typed text if nothing matches.
+    fn spec_text(&self) -> String {
         match self.choices().get(self.at) {
             Some(CardChoice::Card(preset)) => preset.name.clone(),
             Some(CardChoice::Size(_)) | None => self.input.value().trim().to_owned(),
@@ -68,7 +67,7 @@ impl App {
     pub(super) fn press_on_cards(&mut self, screen: &mut MachineScreen, mut cards: CardPicker, command: Command) {
         match command {
             Command::Back => return,
-            Command::Enter => match self.put(&cards) {
+            Command::Enter => match self.insert_card(&cards) {
                 Ok(slot) => {
                     screen.row = slot;
                     return;
@@ -77,12 +76,12 @@ impl App {
             },
             _ => cards.at = moved(cards.at, cards.choices().len().saturating_sub(1), command),
         }
-        screen.asking = MachinePrompt::Card(cards);
+        screen.prompt = MachinePrompt::Card(cards);
     }
 
-    /// Puts the chosen card where it is to go, and the memory of a system with it; returns its seat.
-    fn put(&mut self, cards: &CardPicker) -> Result<usize, String> {
-        let described = MachineSpec::read(&[cards.wanted()], None)?;
+    /// Puts the selected card into its slot, with the RAM of its system if it has one. Returns the slot.
+    fn insert_card(&mut self, cards: &CardPicker) -> Result<usize, String> {
+        let described = MachineSpec::read(&[cards.spec_text()], None)?;
         let Some(gpu) = described.gpus.and_then(|gpus| gpus.into_iter().next()) else {
             return Err("That is not a GPU: d removes one.".to_owned());
         };

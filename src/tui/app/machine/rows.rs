@@ -1,4 +1,4 @@
-//! What can be changed of each row.
+//! The settings of each row of the machine screen.
 
 use crate::engine::{EngineId, ReserveSetting};
 use crate::machine::file::MAX_MEMORY;
@@ -7,38 +7,38 @@ use crate::settings::Settings;
 use crate::tui::app::App;
 use crate::units::Bytes;
 
-/// What llama-server's fit leaves free on each GPU where nothing is said (`common/arg.cpp`, 0.1.161).
+/// llama-server's default `--fit-target`, kept free on each GPU (`common/arg.cpp`, 0.1.161).
 const FIT_TARGET: Bytes = Bytes::mib(1024);
 
 /// A row of the machine screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineRow {
-    /// A GPU, by its seat: index into [`crate::machine::what_if::WhatIf::slots`].
+    /// A GPU, by its slot: index into [`crate::machine::what_if::WhatIf::slots`].
     Gpu(usize),
-    /// A place for another one.
+    /// The row that adds a GPU.
     Add,
-    /// Main memory.
+    /// RAM.
     Ram,
-    /// What holds for every GPU.
+    /// Settings for every GPU.
     Every,
 }
 
-/// Something that can be changed.
+/// A setting of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceSetting {
-    /// The GPU is used.
+    /// Whether the GPU is used.
     Used,
-    /// Which card it is.
+    /// The card.
     Card,
-    /// What is free of a GPU.
+    /// Free memory of a GPU.
     Free,
-    /// What is kept for the desktop.
+    /// Memory reserved for the desktop.
     Desktop,
-    /// What is kept for another model.
+    /// Memory reserved for another model.
     Other,
-    /// All of main memory.
+    /// Total RAM.
     Total,
-    /// What is free of it.
+    /// Free RAM.
     RamFree,
     /// Free swap space.
     Swap,
@@ -49,7 +49,7 @@ pub enum DeviceSetting {
 }
 
 impl MachineRow {
-    /// What can be changed of it, where `engine` decides.
+    /// The settings of the row under `engine`.
     pub fn lines(self, engine: EngineId) -> &'static [DeviceSetting] {
         match self {
             Self::Gpu(_) => &[
@@ -86,12 +86,12 @@ impl DeviceSetting {
 }
 
 impl App {
-    /// The GPU at a seat.
+    /// The GPU in a slot.
     pub fn slot(&self, slot: usize) -> Option<GpuSlot> {
         self.what_if.slots(&self.found_machine.machine).into_iter().nth(slot)
     }
 
-    /// The size at `line` of `row`, for lines that are sizes.
+    /// The size of setting `line` of `row`; none for other settings.
     pub fn machine_size(&self, row: MachineRow, line: DeviceSetting) -> Option<Bytes> {
         let slot = || match row {
             MachineRow::Gpu(slot) => self.slot(slot),
@@ -111,8 +111,8 @@ impl App {
         }
     }
 
-    /// The most that `line` of `row` can be.
-    pub(super) fn machine_most(&self, row: MachineRow, line: DeviceSetting) -> Option<Bytes> {
+    /// The maximum of setting `line` of `row`.
+    pub(super) fn machine_max(&self, row: MachineRow, line: DeviceSetting) -> Option<Bytes> {
         match (row, line) {
             (MachineRow::Gpu(slot), _) => self.slot(slot).map(|slot| slot.gpu.total),
             (_, DeviceSetting::RamFree) => Some(self.machine.ram.total),
@@ -120,7 +120,7 @@ impl App {
         }
     }
 
-    /// Sets it, as one step that can be undone.
+    /// Sets a size as one undo step.
     pub(super) fn set_machine_size(&mut self, row: MachineRow, line: DeviceSetting, size: Bytes) {
         match line {
             DeviceSetting::Used | DeviceSetting::Card => {}
@@ -137,7 +137,7 @@ impl App {
         }
     }
 
-    /// Changes the GPU of `row`, where it is one, as one step that can be undone.
+    /// Changes the GPU of `row` as one undo step; no-op for other rows.
     pub(super) fn change_slot(&mut self, row: MachineRow, set: impl FnOnce(&mut GpuChange)) {
         let MachineRow::Gpu(slot) = row else { return };
         self.change_machine(|what_if, here| {

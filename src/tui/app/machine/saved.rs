@@ -1,4 +1,4 @@
-//! The saved machines: one is opened in place of this one, or this one is saved.
+//! Saved machines: opening, joining, comparing and saving.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::tui::action::Command;
 use crate::tui::app::{App, Mode};
 use crate::tui::effect::Effect;
 
-/// The state of the page.
+/// The state of the list.
 #[derive(Clone, Debug, Default)]
 pub struct SavedPage {
-    /// What is saved; none while the folder is read.
+    /// The saved machines; none while the folder is read.
     pub entries: Option<Vec<SavedMachine>>,
-    /// The chosen one: 0 is the machine that the planner was started on, the others follow.
+    /// The selected one: 0 is the machine at start, the saved ones follow.
     pub at: usize,
-    /// Those that are to stand beside the one that is planned for, at most three.
+    /// Those marked for comparison with the present machine, at most three.
     pub marked: Vec<usize>,
 }
 
 impl SavedPage {
-    /// Marks the chosen one, or takes the mark away.
+    /// Marks the selected machine, or unmarks it.
     fn mark(&mut self) -> Result<(), String> {
         if let Some(at) = self.marked.iter().position(|&marked| marked == self.at) {
             self.marked.remove(at);
@@ -40,7 +40,7 @@ impl SavedPage {
         Ok(())
     }
 
-    /// The marked machines, or the chosen one where none is; `here` is the one that the planner was started on.
+    /// The marked machines, or the selected one if none is marked; `here` is the machine at start.
     pub(super) fn wanted(&self, here: &Arc<Machine>) -> Result<Vec<(String, Arc<Machine>)>, String> {
         let wanted = if self.marked.is_empty() { vec![self.at] } else { self.marked.clone() };
         let named = |at: usize| match self.entry(at)? {
@@ -50,7 +50,7 @@ impl SavedPage {
         wanted.into_iter().map(named).collect()
     }
 
-    /// The chosen machine and its name; none for the one that the planner was started on.
+    /// The selected machine and its name; none for the machine at start.
     fn chosen(&self) -> Result<Option<(&str, &Machine)>, String> {
         self.entry(self.at)
     }
@@ -75,7 +75,7 @@ impl App {
         match command {
             Command::Back => return Vec::new(),
             Command::Enter | Command::Join => {
-                let done = if command == Command::Enter { self.stand_in(&saved) } else { self.join(&saved) };
+                let done = if command == Command::Enter { self.replace_machine(&saved) } else { self.join(&saved) };
                 match done {
                     Ok(()) => {
                         *screen = MachineScreen::default();
@@ -88,12 +88,12 @@ impl App {
             Command::Toggle => screen.wrong = saved.mark().err(),
             _ => saved.at = moved(saved.at, last, command),
         }
-        screen.asking = MachinePrompt::Saved(saved);
+        screen.prompt = MachinePrompt::Saved(saved);
         Vec::new()
     }
 
-    /// Plans for the chosen machine.
-    fn stand_in(&mut self, saved: &SavedPage) -> Result<(), String> {
+    /// Replaces the machine by the selected one.
+    fn replace_machine(&mut self, saved: &SavedPage) -> Result<(), String> {
         let replacement = saved.chosen()?;
         let replacement = replacement
             .map(|(name, machine)| NamedMachine { name: name.to_owned(), machine: Arc::new(machine.clone()) });
@@ -101,7 +101,7 @@ impl App {
         Ok(())
     }
 
-    /// Lets the GPUs of the chosen machine join.
+    /// Adds the GPUs of the selected machine over RPC.
     fn join(&mut self, saved: &SavedPage) -> Result<(), String> {
         let Some((name, machine)) = saved.chosen()? else {
             return Err("A machine cannot join itself: save it under a name to add another like it.".to_owned());
@@ -125,7 +125,7 @@ impl App {
 
     pub(in crate::tui::app) fn machines_listed(&mut self, entries: Result<Vec<SavedMachine>, String>) {
         let Mode::Machine(screen) = &mut self.mode else { return };
-        let MachinePrompt::Saved(saved) = &mut screen.asking else { return };
+        let MachinePrompt::Saved(saved) = &mut screen.prompt else { return };
         match entries {
             Ok(entries) => saved.entries = Some(entries),
             Err(wrong) => {
@@ -140,18 +140,18 @@ impl App {
             return Vec::new();
         }
         let name = input.value().trim().to_owned();
-        // stays open until it is saved, or with the reason why it was not
-        screen.asking = MachinePrompt::Name(input);
+        // stays open until the machine is saved
+        screen.prompt = MachinePrompt::Name(input);
         vec![Effect::SaveMachine { name, machine: Arc::clone(&self.machine) }]
     }
 
     pub(in crate::tui::app) fn machine_saved(&mut self, result: Result<String, String>) {
         match (result, &mut self.mode) {
-            (Ok(said), mode) => {
+            (Ok(message), mode) => {
                 if let Mode::Machine(screen) = mode {
-                    screen.asking = MachinePrompt::Nothing;
+                    screen.prompt = MachinePrompt::Nothing;
                 }
-                self.notice = Some(said);
+                self.notice = Some(message);
             }
             (Err(wrong), Mode::Machine(screen)) => screen.wrong = Some(wrong),
             (Err(wrong), _) => self.notice = Some(wrong),

@@ -1,4 +1,4 @@
-//! Where the reader is on the allocation page.
+//! The cursor of the allocation page.
 
 use ratatui::layout::Rect;
 
@@ -7,24 +7,24 @@ use crate::teach::allocation::{AllocationPage, AllocationWalk, Timeline, Variati
 use crate::tui::action::Command;
 use crate::tui::regions::teach::allocation::PageAreas;
 
-/// The device and the moment that are looked at, and what stands beside them.
+/// The selected device and step, and the comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Index into the walk's timelines.
     pub device: usize,
-    /// Index into the walk's moments; none for where the buffer is fullest.
+    /// Index into the walk's steps; none for the peak.
     pub moment: Option<usize>,
-    /// What is changed in the walk beside it.
+    /// The setting that is changed in the compared walk.
     pub versus: Option<Variation>,
 }
 
 impl Cursor {
-    /// The timeline that is looked at.
+    /// The selected timeline.
     pub fn timeline(self, walk: &AllocationWalk) -> Option<&Timeline> {
         walk.timelines.get(self.device.min(walk.timelines.len().saturating_sub(1)))
     }
 
-    /// The moment that is looked at.
+    /// The selected step.
     pub fn moment(self, walk: &AllocationWalk) -> usize {
         let last = walk.moments.len().saturating_sub(1);
         let peak = self.timeline(walk).map_or(0, |timeline| timeline.peak);
@@ -49,11 +49,11 @@ impl Cursor {
                     None => Variation::ALL.first().copied(),
                     Some(now) => Variation::ALL.iter().copied().skip_while(|versus| *versus != now).nth(1),
                 };
-                return PageResponse::Question;
+                return PageResponse::Request;
             }
             _ => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 
     pub(super) fn point(&mut self, content: &AllocationPage, area: Rect, x: u16, y: u16) {
@@ -64,14 +64,14 @@ impl Cursor {
     }
 }
 
-/// The first moment of the block before that of `at`.
+/// The first step of the block before that of `at`.
 fn block_before(walk: &AllocationWalk, at: usize) -> usize {
     let layer = |at: usize| walk.moments.get(at).and_then(|moment| moment.layer);
     let same = |from: usize| (0..=from).rev().take_while(|&to| layer(to) == layer(from)).last().unwrap_or(from);
     same(same(at).saturating_sub(1))
 }
 
-/// The first moment of the block after that of `at`.
+/// The first step of the block after that of `at`.
 fn block_after(walk: &AllocationWalk, at: usize) -> usize {
     let layer = |at: usize| walk.moments.get(at).and_then(|moment| moment.layer);
     (at..walk.moments.len()).find(|&to| layer(to) != layer(at)).unwrap_or(walk.moments.len())

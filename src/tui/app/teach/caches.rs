@@ -1,30 +1,30 @@
-//! Where the reader is on the page of caches.
+//! The cursor of the caches page.
 
 use super::PageResponse;
 use crate::teach::caches::CachesPage;
 use crate::tui::action::Command;
 
-/// Steps that a page of them is.
+/// Steps per Page Up and Page Down.
 const PAGE: u64 = 16;
 
-/// How many squares are filled, and whether more come by themselves.
+/// The number of filled cells, the selected kind of block, and playback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Squares that were filled.
+    /// Steps of filling so far.
     pub steps: u64,
-    /// Whether more come by themselves.
+    /// Whether filling is playing.
     pub pace: Playback,
-    /// The kind of block that is looked at.
+    /// The selected kind of block.
     pub kind: usize,
 }
 
-/// Whether cells fill by themselves.
+/// Whether filling is playing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Playback {
-    /// A step at a time, by hand.
+    /// One step per key press.
     #[default]
     Paused,
-    /// On and on.
+    /// One step per tick.
     Running,
 }
 
@@ -44,17 +44,17 @@ impl Cursor {
                     Playback::Paused => Playback::Running,
                     Playback::Running => Playback::Paused,
                 };
-                return if self.pace == Playback::Running { PageResponse::Tick } else { PageResponse::Drawing };
+                return if self.pace == Playback::Running { PageResponse::Tick } else { PageResponse::Redraw };
             }
             _ => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 
-    /// A moment has passed.
+    /// Fills one step if playing.
     pub(super) fn tick(&mut self) -> PageResponse {
         if self.pace == Playback::Paused {
-            return PageResponse::Drawing;
+            return PageResponse::Redraw;
         }
         self.steps = self.steps.saturating_add(1);
         PageResponse::Tick

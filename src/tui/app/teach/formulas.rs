@@ -1,4 +1,4 @@
-//! Where the reader is on the page of formulas.
+//! The cursor of the formulas page.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use super::PageResponse;
 use crate::teach::formulas::{Crossover, FormulaNode, FormulasPage, KnobCurve};
 use crate::tui::action::Command;
 
-/// Lines that a page of them is.
+/// Lines per Page Up and Page Down.
 const PAGE: usize = 8;
 
-/// The line that is looked at, what is open, and the contest beside it.
+/// The selected line, the toggled nodes, and the selected crossover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     line: usize,
-    /// Nodes, by the places on the way to them, that are not as they were at first.
-    turned: BTreeSet<Vec<usize>>,
-    /// Counts contests along knobs; it goes round.
-    contest: usize,
+    /// Paths of nodes that differ from their initial state, open or closed.
+    toggled: BTreeSet<Vec<usize>>,
+    /// Counts selections of a crossover; used modulo their number.
+    crossover: usize,
 }
 
 /// A line of the tree.
@@ -24,15 +24,15 @@ pub struct Cursor {
 pub struct TreeLine<'s> {
     /// The formula.
     pub node: &'s FormulaNode,
-    /// How deep it stands.
+    /// Its depth in the tree.
     pub depth: usize,
-    /// What it is made of stands below it.
+    /// Whether its parts are shown below.
     pub open: bool,
     path: Vec<usize>,
 }
 
 impl Cursor {
-    /// The lines that stand on the page.
+    /// The visible lines of the tree.
     pub fn lines<'s>(&self, content: &'s FormulasPage) -> Vec<TreeLine<'s>> {
         let mut lines = Vec::new();
         self.add(&content.whole, &[], &mut lines);
@@ -50,27 +50,27 @@ impl Cursor {
         }
     }
 
-    /// At first everything is open down to the graph that is in force.
+    /// Initially the tree is open down to the graph size in force.
     fn is_open(&self, path: &[usize]) -> bool {
         let at_first = matches!(path, [] | [2] | [2, 0]);
-        at_first != self.turned.contains(path)
+        at_first != self.toggled.contains(path)
     }
 
-    /// The line that is looked at, among `count`.
+    /// The selected line, clamped to `count`.
     pub fn line(&self, count: usize) -> usize {
         self.line.min(count.saturating_sub(1))
     }
 
-    /// The contest that is looked at, and the knob.
-    pub fn contest<'s>(&self, content: &'s FormulasPage) -> Option<(&'s Crossover, &'s KnobCurve)> {
+    /// The selected crossover and its curve over a knob.
+    pub fn crossover<'s>(&self, content: &'s FormulasPage) -> Option<(&'s Crossover, &'s KnobCurve)> {
         let all: Vec<_> = content.contests.iter().flat_map(|c| c.along.iter().map(move |along| (c, along))).collect();
-        all.get(self.contest.checked_rem(all.len())?).copied()
+        all.get(self.crossover.checked_rem(all.len())?).copied()
     }
 
     pub(super) fn press(&mut self, content: &FormulasPage, command: Command) -> PageResponse {
         let lines = self.lines(content);
         let (at, last) = (self.line(lines.len()), lines.len().saturating_sub(1));
-        let Some(line) = lines.get(at) else { return PageResponse::Drawing };
+        let Some(line) = lines.get(at) else { return PageResponse::Redraw };
         let (path, opens) = (line.path.clone(), !line.node.parts.is_empty());
         match command {
             Command::Up => self.line = at.saturating_sub(1),
@@ -78,31 +78,31 @@ impl Cursor {
             Command::PageDown => self.line = (at + PAGE).min(last),
             Command::First => self.line = 0,
             Command::Last => self.line = last,
-            Command::More if opens && !line.open => self.turn(path),
+            Command::More if opens && !line.open => self.toggle(path),
             Command::Down | Command::More => self.line = (at + 1).min(last),
-            Command::Less if line.open => self.turn(path),
+            Command::Less if line.open => self.toggle(path),
             Command::Less => self.line = lines.iter().take(at).rposition(|up| up.depth < line.depth).unwrap_or(at),
-            Command::Enter if opens => self.turn(path),
-            Command::Compare => self.contest = self.contest.wrapping_add(1),
+            Command::Enter if opens => self.toggle(path),
+            Command::Compare => self.crossover = self.crossover.wrapping_add(1),
             _ => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 
-    /// Looks at line `at`, and opens or closes it where it was looked at already.
+    /// Selects line `at`; toggles it if it is selected already.
     pub(super) fn point(&mut self, content: &FormulasPage, at: usize) {
         let lines = self.lines(content);
         let Some(line) = lines.get(at) else { return };
         let (path, opens) = (line.path.clone(), !line.node.parts.is_empty());
         if self.line(lines.len()) == at && opens {
-            self.turn(path);
+            self.toggle(path);
         }
         self.line = at;
     }
 
-    fn turn(&mut self, path: Vec<usize>) {
-        if !self.turned.remove(&path) {
-            self.turned.insert(path);
+    fn toggle(&mut self, path: Vec<usize>) {
+        if !self.toggled.remove(&path) {
+            self.toggled.insert(path);
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Where the reader is in the lessons.
+//! The cursor of the lessons page.
 
 use super::PageResponse;
 use crate::teach::lessons;
 use crate::tui::action::Command;
 
-/// The lesson that is open.
+/// The open lesson.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Its place among all.
+    /// Its index.
     pub at: usize,
-    /// Its answer is shown.
+    /// Whether its answer is shown.
     pub answered: bool,
-    /// Lines that are scrolled past.
+    /// Scrolled lines.
     pub scroll: u16,
 }
 
@@ -43,9 +43,9 @@ impl Cursor {
     /// Opens lesson `to`.
     pub(super) fn open(&mut self, to: usize) -> PageResponse {
         if to == self.at {
-            return PageResponse::Drawing;
+            return PageResponse::Redraw;
         }
         *self = Self { at: to, ..Self::default() };
-        PageResponse::Question
+        PageResponse::Request
     }
 }

@@ -1,4 +1,4 @@
-//! Where the reader is on the schedule page.
+//! The cursor of the schedule page.
 
 use ratatui::layout::Rect;
 
@@ -8,24 +8,24 @@ use crate::teach::schedule::SchedulePage;
 use crate::tui::action::Command;
 use crate::tui::regions::teach::schedule::PageAreas;
 
-/// Lines that Page Up and Page Down go.
+/// Lines per Page Up and Page Down.
 const PAGE: usize = 10;
 
-/// The step and the block that are looked at.
+/// The selected step and block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Index into the steps.
     pub step: usize,
     /// Index into the blocks.
     pub block: usize,
-    /// The operation that is looked at in the block, counted from its first, where the block is open.
+    /// The selected operation of the open block; none if no block is open.
     pub open: Option<usize>,
-    /// The operation that GPUs are held not to have.
+    /// An operation that GPUs are assumed not to support.
     pub without: Option<Op>,
 }
 
 impl Cursor {
-    /// Itself, within what `content` has.
+    /// Clamped to `content`.
     #[must_use]
     pub fn within(self, content: &SchedulePage) -> Self {
         let block = self.block.min(content.blocks.len().saturating_sub(1));
@@ -38,7 +38,7 @@ impl Cursor {
         }
     }
 
-    /// The row that is looked at, and how many there are: the open block's operations, or the blocks.
+    /// The selected row and the number of rows: operations of the open block, or blocks.
     pub fn row(self, content: &SchedulePage) -> (usize, usize) {
         match self.open {
             Some(at) => (at, content.blocks.get(self.block).map_or(0, |block| block.nodes.len())),
@@ -69,11 +69,11 @@ impl Cursor {
                     None => content.common.first().map(|(op, _)| *op),
                     Some(now) => content.common.iter().map(|(op, _)| *op).skip_while(|op| *op != now).nth(1),
                 };
-                return PageResponse::Question;
+                return PageResponse::Request;
             }
             _ => {}
         }
-        PageResponse::Drawing
+        PageResponse::Redraw
     }
 
     pub(super) fn point(&mut self, content: &SchedulePage, area: Rect, x: u16, y: u16) {

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::source::{self, Package, Progress};
 use crate::units::Bytes;
 
-/// A world whose loads end only when they are told to stop.
+/// Services whose loads end only when stopped.
 struct Slow;
 
 impl Services for Slow {
@@ -43,7 +43,7 @@ impl Services for Slow {
         _: &library::SurveyRequest,
         tell: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
     ) {
-        // one alone is looked at without end, until it is overtaken
+        // a single item is reported without end, until the survey is replaced
         while items.len() == 1 && tell(0, ModelStatus::Pending) {
             thread::yield_now();
         }
@@ -107,15 +107,15 @@ fn a_newer_survey_stops_an_older_one() {
     };
     let survey = |id, count: u64| {
         let items = (0..count).map(|n| Arc::new(Item::recent(n.to_string()))).collect();
-        Effect::Survey(Box::new(SurveyJob { id, items, question: question.clone() }))
+        Effect::Survey(Box::new(SurveyJob { id, items, request: question.clone() }))
     };
     runner.start(survey(1, 1));
-    assert!(matches!(answers.recv().unwrap(), Action::ModelPlanned { id: 1, look: ModelStatus::Pending, .. }));
+    assert!(matches!(answers.recv().unwrap(), Action::ModelPlanned { id: 1, status: ModelStatus::Pending, .. }));
     runner.start(survey(2, 2));
     let mut seen = Vec::new();
-    // it ends only when nobody talks any more
+    // ends once nothing is sent any more
     while let Ok(action) = answers.recv_timeout(Duration::from_secs(2)) {
-        if let Action::ModelPlanned { id: 2, item, look: ModelStatus::Failed(why) } = action {
+        if let Action::ModelPlanned { id: 2, item, status: ModelStatus::Failed(why) } = action {
             seen.push((item.name.clone(), why));
         }
     }
@@ -123,14 +123,14 @@ fn a_newer_survey_stops_an_older_one() {
 }
 
 #[test]
-fn what_cannot_be_remembered_is_said() {
+fn a_failed_recent_entry_is_reported() {
     let (send, answers) = channel();
     Runner::new(Arc::new(Slow), send).start(Effect::AddRecent("m:1b".to_owned()));
     assert!(matches!(answers.recv().unwrap(), Action::TaskPanicked(why) if why == "m:1b is soon forgotten"));
 }
 
 #[test]
-fn a_job_that_panics_is_told_and_the_others_go_on() {
+fn a_panic_is_reported_and_other_jobs_continue() {
     let (send, answers) = channel();
     let runner = Runner::new(Arc::new(Slow), send);
     runner.start(Effect::ListModels);

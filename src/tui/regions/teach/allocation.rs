@@ -1,4 +1,4 @@
-//! Where the parts of the allocation page stand.
+//! Layout of the allocation page.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use crate::teach::allocation::AllocationPage;
 use crate::tui::regions::inside;
 use crate::tui::widget::row_writer::wrap;
 
-/// Cells of the axis beside a chart.
+/// Width of the axis of a chart.
 const AXIS: u16 = 10;
 
-/// Where the parts of the page stand: a pure function of its size and of what is compared.
+/// The parts of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct PageAreas {
@@ -40,7 +40,7 @@ impl PageAreas {
         Self { devices, remark, chart, other, buffer }
     }
 
-    /// The moment that is drawn at (`x`, `y`).
+    /// The step drawn at (`x`, `y`).
     pub fn moment_at(&self, content: &AllocationPage, x: u16, y: u16) -> Option<usize> {
         let moments = content.walk.moments.len();
         let here = |place: Rect| place.contains((x, y).into());
@@ -50,7 +50,7 @@ impl PageAreas {
     }
 }
 
-/// Where the columns of a chart stand in its frame: beside the axis, above the layers.
+/// The columns of a chart in `frame`: right of the axis, above the layers.
 pub fn plot(frame: Rect) -> Rect {
     let inner = inside(frame);
     let axis = if inner.width >= 40 { AXIS } else { 0 };
@@ -62,7 +62,7 @@ pub fn plot(frame: Rect) -> Rect {
     }
 }
 
-/// The moments that column `column` of `columns` stands for; more columns than moments share them.
+/// The steps drawn in column `column` of `columns`; with more columns than steps, columns share them.
 pub fn moments_of(column: u16, columns: u16, moments: usize) -> Range<usize> {
     let start = |column: u16| usize::from(column) * moments / usize::from(columns.max(1));
     let from = start(column).min(moments.saturating_sub(1));

@@ -1,21 +1,21 @@
-//! Where the parts of the page of formulas stand.
+//! Layout of the formulas page.
 
 use ratatui::layout::Rect;
 
 use crate::teach::formulas::FormulasPage;
 use crate::tui::regions::inside;
 
-/// From so many columns on the tree has something beside it.
+/// Minimum width for a column right of the tree.
 const WIDE: u16 = 76;
-/// Rows of the formula that is written out.
+/// Rows of the written formula.
 const WRITTEN: u16 = 9;
-/// Where the parts of the page stand.
+/// The parts of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct PageAreas {
     pub tree: Rect,
     pub written: Rect,
-    pub contest: Rect,
+    pub crossover: Rect,
     pub legend: Rect,
 }
 
@@ -27,22 +27,22 @@ impl PageAreas {
             let written = WRITTEN.min(area.height / 2);
             let tree = Rect { height: area.height - written, ..area };
             let written = Rect { y: tree.bottom(), height: written, ..area };
-            return Self { tree, written, contest: nothing, legend: nothing };
+            return Self { tree, written, crossover: nothing, legend: nothing };
         }
         let tree = Rect { width: area.width * 11 / 20, ..area };
         let side = Rect { x: tree.right(), width: area.width - tree.width, ..area };
         let written = Rect { height: WRITTEN.min(side.height), ..side };
         let rest = Rect { y: written.bottom(), height: side.height - written.height, ..side };
-        // a chart is worth more than a list of letters, which the tree opens to as well
+        // the chart takes precedence over the legend, whose letters the tree shows too
         let lines = content.legend.len() as u16 + 2;
         let chart =
             if content.contests.is_empty() { 0 } else { rest.height.saturating_sub(lines).max(10).min(rest.height) };
-        let contest = Rect { height: chart, ..rest };
-        let legend = Rect { y: contest.bottom(), height: rest.height - chart, ..rest };
-        Self { tree, written, contest, legend }
+        let crossover = Rect { height: chart, ..rest };
+        let legend = Rect { y: crossover.bottom(), height: rest.height - chart, ..rest };
+        Self { tree, written, crossover, legend }
     }
 
-    /// The line of the tree at (`x`, `y`), where `lines` of them stand there and line `at` is looked at.
+    /// The line of the tree at (`x`, `y`), with `lines` lines and line `at` selected.
     pub fn line_at(&self, at: usize, lines: usize, x: u16, y: u16) -> Option<usize> {
         let inner = inside(self.tree);
         let row = usize::from(y.checked_sub(inner.y)?);
@@ -51,7 +51,7 @@ impl PageAreas {
     }
 }
 
-/// The first line that is shown, so that line `at` of `count` is among `rows`.
+/// The first visible line of `count`, so that line `at` is visible in `rows` rows.
 pub fn first(at: usize, count: usize, rows: u16) -> usize {
     let rows = usize::from(rows);
     (at + 1).saturating_sub(rows.saturating_sub(2).max(1)).min(count.saturating_sub(rows))

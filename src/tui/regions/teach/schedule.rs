@@ -1,4 +1,4 @@
-//! Where the parts of the schedule page stand.
+//! Layout of the schedule page.
 
 use ratatui::layout::Rect;
 
@@ -6,10 +6,10 @@ use crate::teach::schedule::{SchedulePage, ScheduleStep};
 use crate::tui::regions::inside;
 use crate::tui::widget::row_writer::{width, wrap};
 
-/// Columns of the panel beside the graph, where there is room for one.
+/// Width of the panel right of the graph, if there is room.
 const SIDE_PANEL: u16 = 46;
 
-/// Where the parts of the page stand: a pure function of its size and of the words on it.
+/// The parts of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct PageAreas {
@@ -25,7 +25,7 @@ impl PageAreas {
         let room = area.width.saturating_sub(3);
         let remark = content.remark.as_ref().map_or(0, |text| wrap(text, room).len());
         let without = usize::from(content.without.is_some());
-        // one height for all steps, so that nothing jumps
+        // one height for all steps, to keep the layout steady
         let longest = content.steps.iter().map(|step| wrap(step.description(), room).len()).max().unwrap_or(0);
         let words = ((remark + without + longest) as u16).min(area.height / 3);
         let steps = Rect { height: area.height.min(1), ..area };
@@ -43,7 +43,7 @@ impl PageAreas {
         Self { steps, description, graph, side_panel }
     }
 
-    /// The cells of each step's name; all of them, or those around the open one.
+    /// The areas of the steps' names; empty for those without room.
     pub fn step_cells(self, content: &SchedulePage) -> Vec<Rect> {
         let mut x = self.steps.x;
         let place = |step: &ScheduleStep| {
@@ -56,18 +56,18 @@ impl PageAreas {
         content.steps.iter().map(place).collect()
     }
 
-    /// The step whose name is at (`x`, `y`).
+    /// The step with its name at (`x`, `y`).
     pub fn step_at(&self, content: &SchedulePage, x: u16, y: u16) -> Option<usize> {
         self.step_cells(content).iter().position(|place| place.contains((x, y).into()))
     }
 
-    /// The row of the graph at (`x`, `y`), from its top.
+    /// The row of the graph at (`x`, `y`), counted from its top.
     pub fn row_at(&self, x: u16, y: u16) -> Option<usize> {
         let inner = inside(self.graph);
         inner.contains((x, y).into()).then(|| usize::from(y - inner.y))
     }
 
-    /// The first row that is shown of `count`, so that row `at` is seen with others around it.
+    /// The first visible row of `count`, so that row `at` is near the middle.
     pub fn first_row(&self, at: usize, count: usize) -> usize {
         let rows = usize::from(inside(self.graph).height);
         at.saturating_sub(rows / 2).min(count.saturating_sub(rows))

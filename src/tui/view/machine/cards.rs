@@ -1,4 +1,4 @@
-//! Choosing a card.
+//! The card picker.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,26 +11,26 @@ use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::tui::widget::{field, panel};
 
-/// Draws the page; `wrong` is why the last choice was not taken.
+/// Draws the list; `wrong` is why the last choice was rejected.
 pub fn draw(app: &App, cards: &CardPicker, wrong: Option<&str>, buffer: &mut Buffer) {
     let theme = app.theme;
     let place = app.regions.overlay(page::WIDTH.min(78), app.regions.screen.height.saturating_sub(4).clamp(14, 30));
     let title = if cards.slot.is_some() { "Replace this card" } else { "Add a GPU" };
     let inner = panel::overlay(buffer, place, title, "Enter applies, Esc back", theme);
     let hints = ["a name, a size such as 24GiB, or total=24GiB,free=22GiB,…", "a name, or a size such as 24GiB"];
-    // the sign before it, and its cursor
+    // plus the prompt sign and the cursor
     let hint = hints.into_iter().find(|hint| width(hint) + 3 <= inner.width).unwrap_or_default();
     field::draw(&cards.input, hint, Rect { height: 1, ..inner }, theme, buffer);
     let list = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let choices = cards.choices();
-    let said = match wrong {
+    let message = match wrong {
         Some(wrong) => Some((Hue::Over, wrong)),
         None if choices.is_empty() => {
             Some((Hue::Dim, "No known card matches. Enter uses the typed text as --gpu does."))
         }
         None => None,
     };
-    if let Some((hue, text)) = said {
+    if let Some((hue, text)) = message {
         for (row, line) in wrap(text, list.width).iter().enumerate() {
             RowWriter::new(buffer, list, row as u16).put(line, theme.ink(hue));
         }

@@ -1,4 +1,4 @@
-//! The same model on several machines, side by side.
+//! A comparison of machines for the same model.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,14 +13,14 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::units::{Bytes, Tokens};
 
-/// Cells of the rows' titles, and the most that a column takes.
+/// Width of the names of the rows, and maximum width of a column.
 const TITLES: u16 = 13;
 const COLUMN: u16 = 26;
 
-/// Rows above the table: a machine's name, two of what it is, and a blank one.
+/// Rows above the table: a machine's name, two of its description, and a blank.
 const HEAD: u16 = 4;
 
-/// A row: its title, and what it says of a machine, in which colour.
+/// A row: its title, and text and colour for a machine.
 type CompareRow = (&'static str, fn(&MachineResult, &Plan) -> (String, Hue));
 
 const ROWS: [CompareRow; 8] = [
@@ -58,7 +58,7 @@ pub fn draw(app: &App, compare: &MachineComparison, buffer: &mut Buffer) {
         RowWriter::new(buffer, cell(at), 0).put(name, theme.bold(Hue::Focus));
         let is = wrap(&machine.to_string(), cell(at).width);
         for (row, from) in (1..HEAD - 1).zip(0..is.len()) {
-            // what has no room any more goes on the last of them, shortened
+            // the last row holds the rest, shortened
             let to = if row == HEAD - 2 { is.len() } else { from + 1 };
             let text = shortened(&is[from..to].join(" "), cell(at).width);
             RowWriter::new(buffer, cell(at), row).put(&text, theme.ink(Hue::Dim));
@@ -70,8 +70,8 @@ pub fn draw(app: &App, compare: &MachineComparison, buffer: &mut Buffer) {
         let Some(on) = answers.get(usize::from(at)) else { continue };
         match &on.plan {
             Ok(plan) => {
-                for (row, (_, say)) in ROWS.iter().enumerate() {
-                    let (text, hue) = say(on, plan);
+                for (row, (_, text_of)) in ROWS.iter().enumerate() {
+                    let (text, hue) = text_of(on, plan);
                     let ink = if hue == Hue::Text { theme.ink(hue) } else { theme.bold(hue) };
                     RowWriter::new(buffer, cell(at), row as u16 + HEAD).put(&text, ink);
                 }
@@ -79,8 +79,8 @@ pub fn draw(app: &App, compare: &MachineComparison, buffer: &mut Buffer) {
             Err(why) => drop(RowWriter::new(buffer, cell(at), HEAD).put(why, theme.ink(Hue::Over))),
         }
     }
-    let said = "max context: the largest with all layers on GPU";
-    if width(said) <= inner.width {
-        RowWriter::new(buffer, inner, ROWS.len() as u16 + HEAD + 1).put(said, theme.ink(Hue::Dim));
+    let note = "max context: the largest with all layers on GPU";
+    if width(note) <= inner.width {
+        RowWriter::new(buffer, inner, ROWS.len() as u16 + HEAD + 1).put(note, theme.ink(Hue::Dim));
     }
 }

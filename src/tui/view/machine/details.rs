@@ -1,4 +1,4 @@
-//! The chosen device: what can be changed of it, how each figure was obtained, and what its backend means to engines.
+//! The selected device: its settings, how each value was obtained, and how engines treat its backend.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,12 +16,12 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, wrap};
 use crate::units::Bytes;
 
-/// Cells of a line's title.
+/// Width of a setting's title.
 const TITLE: u16 = 20;
-/// Cells of a rule's name.
+/// Width of a rule's name.
 const RULE: u16 = 34;
 
-/// Draws them.
+/// Draws the pane.
 pub fn draw(app: &App, screen: &MachineScreen, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let row = app.machine_row(screen);
@@ -35,14 +35,14 @@ pub fn draw(app: &App, screen: &MachineScreen, area: Rect, buffer: &mut Buffer) 
     let focused = screen.pane == Pane::Details;
     let inner = panel::frame(buffer, area, title, "", focused, theme);
     let lines = row.lines(app.engine);
-    let said = said(app, row, slot.as_ref(), inner.width.saturating_sub(2));
+    let notes = notes(app, row, slot.as_ref(), inner.width.saturating_sub(2));
     let gap = usize::from(!lines.is_empty());
-    let count = lines.len() + gap + said.len();
+    let count = lines.len() + gap + notes.len();
     let scroll = usize::from(screen.scroll).min(count.saturating_sub(usize::from(inner.height)));
     for (y, at) in (0..inner.height).zip(scroll..count) {
         if let Some(&line) = lines.get(at) {
             draw_line(app, screen, slot.as_ref(), (row, line), focused && at == screen.line, inner, y, buffer);
-        } else if let Some((hue, text)) = at.checked_sub(lines.len() + gap).and_then(|at| said.get(at)) {
+        } else if let Some((hue, text)) = at.checked_sub(lines.len() + gap).and_then(|at| notes.get(at)) {
             let ink = if *hue == Hue::Focus { theme.bold(Hue::Text) } else { theme.ink(*hue) };
             RowWriter::new(buffer, inner, y).skip(1).put(text, ink);
         }
@@ -75,7 +75,7 @@ fn draw_line(
     let ink = if chosen { theme.bold(Hue::Focus) } else { theme.ink(Hue::Text) };
     let mut writer = RowWriter::new(buffer, area, y);
     writer.put(if chosen { " ▸ " } else { "   " }, ink).put(line.title(), ink).to(area.x + TITLE + 1);
-    match &screen.asking {
+    match &screen.prompt {
         MachinePrompt::Size(input) if chosen => {
             writer.put(input.value(), theme.bold(Hue::Focus));
             writer.put(" ", theme.ink(Hue::Text).add_modifier(Modifier::REVERSED));
@@ -88,7 +88,7 @@ fn draw_line(
     }
 }
 
-/// What stands at a line, and where that comes from.
+/// The value of a setting, and where it comes from.
 fn value(app: &App, row: MachineRow, line: DeviceSetting, slot: Option<&GpuSlot>) -> (String, String) {
     let size = app.machine_size(row, line).unwrap_or(Bytes::ZERO).to_string();
     let described = app.what_if.base(&app.found_machine.machine).origin == Origin::Described;
@@ -123,33 +123,33 @@ fn value(app: &App, row: MachineRow, line: DeviceSetting, slot: Option<&GpuSlot>
     }
 }
 
-/// The share that is assumed to be free, where nothing else says it.
+/// The percentage of memory assumed free for a preset card.
 fn preset(slot: &GpuSlot) -> Option<f64> {
     let card = slot.change.card.as_ref()?;
     presets::find(&card.name).filter(|preset| preset.gpu() == *card).map(|preset| preset.free * 100.0)
 }
 
-/// What is said of the device, line by line.
-fn said(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Vec<(Hue, String)> {
-    let mut said = Vec::new();
-    let mut text = |hue: Hue, text: &str| said.extend(wrap(text, columns).into_iter().map(|line| (hue, line)));
-    let told = match (row, slot) {
+/// The notes on the device, line by line.
+fn notes(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Vec<(Hue, String)> {
+    let mut notes = Vec::new();
+    let mut text = |hue: Hue, text: &str| notes.extend(wrap(text, columns).into_iter().map(|line| (hue, line)));
+    let device_id = match (row, slot) {
         (MachineRow::Gpu(_), Some(slot)) => {
             slot.found.filter(|_| slot.change.card.is_none()).map(|at| format!("GPU{at}"))
         }
         (MachineRow::Ram, _) => Some("CPU".to_owned()),
         _ => None,
     };
-    // what was found is told of the machine in front of us only
-    let told = told.filter(|_| app.what_if.replacement.is_none());
-    if let (Some(told), Some(found)) = (told, &app.found_machine.detected) {
+    // detection results are for the local machine only
+    let device_id = device_id.filter(|_| app.what_if.replacement.is_none());
+    if let (Some(device_id), Some(found)) = (device_id, &app.found_machine.detected) {
         let facts: Vec<String> = found
             .facts
             .iter()
-            .filter(|fact| fact.device == told)
+            .filter(|fact| fact.device == device_id)
             .map(|fact| format!("{} {}", fact.what, fact.value))
             .collect();
-        let held = found.processes.iter().filter(|process| process.device == told);
+        let held = found.processes.iter().filter(|process| process.device == device_id);
         let held: Vec<String> = held.map(ToString::to_string).collect();
         if !facts.is_empty() {
             text(Hue::Focus, "Detection");
@@ -181,10 +181,10 @@ fn said(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Vec
                 text(Hue::Dim, &format!("memory bandwidth {} GB/s (manufacturer's figure)", preset.gbps));
             }
             let compute = slot.gpu.compute.map(|(major, minor)| format!(", compute capability {major}.{minor}"));
-            said.push((Hue::Dim, String::new()));
+            notes.push((Hue::Dim, String::new()));
             let heading = format!("How engines treat {}{}", slot.gpu.backend.name(), compute.unwrap_or_default());
-            said.push((Hue::Focus, heading));
-            rules(slot, columns, &mut said);
+            notes.push((Hue::Focus, heading));
+            rules(slot, columns, &mut notes);
         }
         (MachineRow::Every, _) => text(
             Hue::Dim,
@@ -194,24 +194,24 @@ fn said(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Vec
         (MachineRow::Add, _) => text(Hue::Dim, "Enter adds a GPU by name, by size, or in the form of --gpu."),
         _ => {}
     }
-    said
+    notes
 }
 
-/// The table of what the GPU's backend means, with the sources.
-fn rules(slot: &GpuSlot, columns: u16, said: &mut Vec<(Hue, String)>) {
+/// Adds the rules for the GPU's backend, with sources.
+fn rules(slot: &GpuSlot, columns: u16, notes: &mut Vec<(Hue, String)>) {
     let rules = backend::of(slot.gpu.backend);
     if let Some(words) = rules.context_in_words() {
-        said.push((Hue::Cache, words));
+        notes.push((Hue::Cache, words));
     }
     let names = usize::from(RULE);
     let room = columns.saturating_sub(RULE + 1);
     for fact in rules.facts().iter().filter(|fact| fact.confidence != Confidence::Assumed) {
         let mut name = fact.what;
         for line in wrap(&fact.value, room) {
-            said.push((Hue::Text, format!("{name:<names$} {line}")));
+            notes.push((Hue::Text, format!("{name:<names$} {line}")));
             name = "";
         }
         let source = wrap(fact.source, columns.saturating_sub(2));
-        said.extend(source.into_iter().map(|line| (Hue::Dim, format!("  {line}"))));
+        notes.extend(source.into_iter().map(|line| (Hue::Dim, format!("  {line}"))));
     }
 }

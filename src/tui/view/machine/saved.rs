@@ -1,4 +1,4 @@
-//! The saved machines, and the name to save one under.
+//! The list of saved machines, and the field for a machine's name.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,7 +12,7 @@ use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::tui::widget::{field, panel};
 
-/// Draws the list; `wrong` is why the last choice was not taken.
+/// Draws the list; `wrong` is why the last command was rejected.
 pub fn draw(app: &App, saved: &SavedPage, wrong: Option<&str>, buffer: &mut Buffer) {
     let theme = app.theme;
     let entries = saved.entries.as_deref().unwrap_or_default();
@@ -48,7 +48,7 @@ pub fn draw(app: &App, saved: &SavedPage, wrong: Option<&str>, buffer: &mut Buff
             }
         }
     }
-    let below = Rect { y: list.bottom(), height: inner.height - list.height, ..inner };
+    let note_area = Rect { y: list.bottom(), height: inner.height - list.height, ..inner };
     let (hue, text) = match (wrong, &saved.entries) {
         (Some(wrong), _) => (Hue::Over, wrong),
         (None, None) => (Hue::Dim, "Reading…"),
@@ -57,8 +57,8 @@ pub fn draw(app: &App, saved: &SavedPage, wrong: Option<&str>, buffer: &mut Buff
         }
         (None, Some(_)) => (Hue::Dim, "On the command line: --machine NAME plans for one, --join NAME adds its GPUs."),
     };
-    for (row, line) in wrap(text, below.width).iter().enumerate() {
-        RowWriter::new(buffer, below, row as u16).put(line, theme.ink(hue));
+    for (row, line) in wrap(text, note_area.width).iter().enumerate() {
+        RowWriter::new(buffer, note_area, row as u16).put(line, theme.ink(hue));
     }
 }
 
@@ -68,10 +68,10 @@ pub fn draw_name(app: &App, input: &Input, wrong: Option<&str>, buffer: &mut Buf
     let place = app.regions.overlay(60, 7);
     let inner = panel::overlay(buffer, place, "Save this machine", "Enter saves, Esc back", theme);
     field::draw(input, "a name, for --machine NAME", Rect { height: 1, ..inner }, theme, buffer);
-    let below = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let note_area = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let machine = app.machine.to_string();
     let (hue, text) = wrong.map_or((Hue::Dim, machine.as_str()), |wrong| (Hue::Over, wrong));
-    for (row, line) in wrap(text, below.width).iter().enumerate() {
-        RowWriter::new(buffer, below, row as u16).put(line, theme.ink(hue));
+    for (row, line) in wrap(text, note_area.width).iter().enumerate() {
+        RowWriter::new(buffer, note_area, row as u16).put(line, theme.ink(hue));
     }
 }

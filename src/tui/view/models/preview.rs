@@ -1,4 +1,4 @@
-//! What the model under the cursor would look like: its layers, its devices, its verdict.
+//! Preview of the selected model: layers, devices and verdict.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -14,13 +14,13 @@ use crate::tui::view::{layers, memory};
 use crate::tui::widget::columns::Columns;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 
-/// From this width on, the devices stand beside the layers.
+/// Minimum width for the devices next to the layers.
 const WIDE: u16 = 110;
 
-/// Draws it into `place`, below a rule.
+/// Draws the preview into `place`, below a rule.
 pub fn draw(app: &App, browse: &ModelBrowser, place: Rect, buffer: &mut Buffer) {
     let row = browse.chosen(&app.library);
-    let plan = row.and_then(|row| row.look.plan());
+    let plan = row.and_then(|row| row.status.plan());
     rule(app, row, plan.map(AsRef::as_ref), place, buffer);
     let body = Rect { y: place.y.saturating_add(1), height: place.height.saturating_sub(1), ..place };
     if let Some(plan) = plan {
@@ -45,10 +45,10 @@ fn rule(app: &App, row: Option<&ModelRow>, plan: Option<&Plan>, place: Rect, buf
     let mut writer = RowWriter::new(buffer, place, 0);
     writer.skip(2).put(&name, theme.bold(Hue::Text));
     if let Some(plan) = plan {
-        let said = format!(" {} of {} layers on GPU ", plan.on_gpus(), plan.layers.len());
+        let layers_on_gpu = format!(" {} of {} layers on GPU ", plan.on_gpus(), plan.layers.len());
         writer.right("──", line);
-        if width(&said) < writer.room() {
-            writer.right(&said, theme.ink(Hue::Dim));
+        if width(&layers_on_gpu) < writer.room() {
+            writer.right(&layers_on_gpu, theme.ink(Hue::Dim));
         }
     }
 }
@@ -59,11 +59,11 @@ fn picture(app: &App, plan: &Plan, body: Rect, buffer: &mut Buffer) {
     let above = Rect { height: body.height.saturating_sub(verdict_rows), ..body };
     let beside = body.width >= WIDE && above.height >= 3;
     let left = if beside { Rect { width: above.width * 11 / 20, ..above } } else { above };
-    // a row for the devices' signs, and where there is room one for the brackets that hold them together
+    // a row for the devices' characters, and one for brackets if there is room
     let under = if left.height >= 4 { 2 } else { 1 };
     let columns =
         Columns::new(Rect { height: left.height.saturating_sub(under), ..left }, plan.layers.len().saturating_sub(1));
-    // where there is no row for brackets, they are cut off
+    // brackets without a row are clipped
     let mut drawn = Buffer::empty(left.intersection(buffer.area));
     layers::picture(plan, &columns, None, theme, &mut drawn);
     buffer.merge(&drawn);
@@ -86,7 +86,7 @@ fn words(row: Option<&ModelRow>, browse: &ModelBrowser) -> String {
     match (row, browse.lines.get(browse.at)) {
         (Some(row), _) => match row.item.on_disk() {
             Some(Err(why)) => format!("It cannot be opened: {why}."),
-            _ => match &row.look {
+            _ => match &row.status {
                 ModelStatus::Failed(why) if row.item.origin == ModelOrigin::Recent => {
                     format!("{why}. Enter tries again.")
                 }

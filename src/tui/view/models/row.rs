@@ -1,4 +1,4 @@
-//! One model: what it is, and what the present machine makes of it.
+//! A row of the model list.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,7 +15,7 @@ use crate::tui::view::figure;
 use crate::tui::widget::row_writer::RowWriter;
 use crate::units::short;
 
-/// The titles of the columns; the one that the list is sorted by says so.
+/// Draws the titles of the columns; the sorted one has an arrow.
 pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &mut Buffer) {
     for (column, place) in page.columns(page.head.y) {
         let sorted = SortOrder::by(column) == browse.sort && browse.sort != SortOrder::Default;
@@ -38,7 +38,7 @@ pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &
     }
 }
 
-/// Draws `row` at `place`; dim where it is `old`, told of other knobs.
+/// Draws `row` at `place`; its figures are dimmed if `old`, which means that they are for other settings.
 pub fn draw(
     row: &ModelRow,
     old: bool,
@@ -48,7 +48,7 @@ pub fn draw(
     theme: Theme,
     buffer: &mut Buffer,
 ) {
-    let broken = match (&row.look, row.item.on_disk()) {
+    let broken = match (&row.status, row.item.on_disk()) {
         (_, Some(Err(why))) => Some(why),
         (ModelStatus::Failed(why), _) => Some(why.as_str()),
         _ => None,
@@ -77,12 +77,12 @@ pub fn draw(
             writer.skip(2).put(row.item.origin.name(), theme.ink(Hue::Dim));
             continue;
         }
-        let Some(plan) = row.look.plan() else {
+        let Some(plan) = row.status.plan() else {
             writer.right("·", theme.ink(Hue::Dim));
             continue;
         };
         let model = &plan.model;
-        let _the_pen = match column {
+        let _writer = match column {
             ListColumn::Name | ListColumn::Origin => continue,
             ListColumn::Parameters => writer.right(&figure::parameters(model.parameters), figures),
             ListColumn::Quantisation => writer.skip(2).put(model.file_type.as_deref().unwrap_or("?"), figures),
@@ -95,15 +95,15 @@ pub fn draw(
                 let style = if old { figures } else { style };
                 writer.skip(2).put(&words, style)
             }
-            ListColumn::Fits => match row.look.glance() {
-                Some(glance) => writer.right(&fits(glance), figures),
+            ListColumn::Fits => match row.status.glance() {
+                Some(summary) => writer.right(&fits(summary), figures),
                 None => writer.right("…", theme.ink(Hue::Dim)),
             },
         };
     }
 }
 
-/// The sign of where a model is: filled where nothing needs to be fetched.
+/// The sign of a model's origin: filled if it is local.
 const fn origin(origin: ModelOrigin) -> (&'static str, Hue) {
     match origin {
         ModelOrigin::Store(_) => ("●", Hue::Fine),
@@ -123,9 +123,9 @@ fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
     (format!("{sign} {}{share}", plan.fit_status().headline()), theme.ink(hue))
 }
 
-/// The largest context with every layer on GPUs, in brackets the largest with layers in RAM.
-fn fits(glance: &FitSummary) -> String {
-    match (glance.context_on_gpu, glance.context_fits) {
+/// The largest context with every layer on GPUs, or in brackets the largest with layers in RAM.
+fn fits(summary: &FitSummary) -> String {
+    match (summary.context_on_gpu, summary.context_fits) {
         (Some(tokens), _) => short(tokens),
         (None, Some(tokens)) => format!("({})", short(tokens)),
         (None, None) => "–".to_owned(),

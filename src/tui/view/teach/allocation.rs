@@ -1,4 +1,4 @@
-//! What is alive in a device's compute buffer, over the order of execution; and the buffer itself at the cursor.
+//! The allocation page: live tensors of a compute buffer in execution order, and the buffer at the cursor.
 //!
 //! ```text
 //!   GPU0 669 MiB   CPU 28.0 MiB                                                              devices
@@ -52,16 +52,16 @@ pub fn draw(app: &App, cursor: Cursor, content: &AllocationPage, area: Rect, buf
     buffer::draw(app, &content.walk, timeline, cursor.moment(&content.walk), places.buffer, buffer);
 }
 
-/// Every device and what it reserves, the one that is looked at standing out; around it where not all have room.
+/// Draws each device and its buffer size, scrolled to the selected one if not all fit.
 fn devices(app: &App, cursor: Cursor, walk: &AllocationWalk, row: Rect, buffer: &mut Buffer) {
     let count = walk.timelines.len();
-    let lesson = |timeline: &Timeline| format!("{} {}", timeline.id, timeline.reserved);
-    let all: u16 = walk.timelines.iter().map(|timeline| width(&lesson(timeline)) + 4).sum();
+    let label = |timeline: &Timeline| format!("{} {}", timeline.id, timeline.reserved);
+    let all: u16 = walk.timelines.iter().map(|timeline| width(&label(timeline)) + 4).sum();
     let from = if all <= row.width { 0 } else { cursor.device.min(count.saturating_sub(1)).saturating_sub(1) };
     let mut writer = RowWriter::new(buffer, row, 0);
     for (at, timeline) in walk.timelines.iter().enumerate().skip(from) {
         let chosen = at == cursor.device.min(count.saturating_sub(1));
         let ink = if chosen { app.theme.bold(Hue::Focus) } else { app.theme.ink(Hue::Dim) };
-        writer.put(if chosen { " ▸ " } else { "   " }, ink).put(&lesson(timeline), ink).skip(1);
+        writer.put(if chosen { " ▸ " } else { "   " }, ink).put(&label(timeline), ink).skip(1);
     }
 }

@@ -1,4 +1,4 @@
-//! What the blocks keep of a token, drawn to scale, and the cells of every cache, filling.
+//! The caches page: what each kind of block stores per token, to scale, and the cells of every cache as they fill.
 //!
 //! ```text
 //! ╭ What a token leaves behind ──────────────────────────────────────────────────────────────────────────╮

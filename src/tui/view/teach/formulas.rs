@@ -1,4 +1,4 @@
-//! The formulas of the plan as a tree, the one at the cursor written out, and the contest beside it.
+//! The formulas page: a tree of the plan's formulas, the selected one written out, and a crossover.
 //!
 //! ```text
 //! ╭ Formulas ────────────────────────────────────────╮╭ attention scores ──────────────────────────╮
@@ -24,13 +24,13 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::{Bytes, grouped};
 
-/// Cells of a share's bar.
+/// Width of the bar of a share.
 const GAUGE: u16 = 6;
-/// Cells of an amount.
+/// Width of an amount.
 const AMOUNT: u16 = 10;
-/// Cells of a share in figures.
+/// Width of a share in percent.
 const SHARE: u16 = 6;
-/// From so many columns on a tree has bars, and steps two cells in at each branch.
+/// Minimum width of a tree with bars and an indent of two cells.
 const ROOMY: u16 = 48;
 
 /// Draws the page.
@@ -42,8 +42,8 @@ pub fn draw(app: &App, cursor: &Cursor, content: &FormulasPage, area: Rect, buff
     if let Some(line) = lines.get(at) {
         written(line.node, content.whole.bytes(), places.written, app.theme, buffer);
     }
-    if let Some((contest, along)) = cursor.contest(content).filter(|_| places.contest.height > 2) {
-        crossover::draw(contest, along, places.contest, app.theme, buffer);
+    if let Some((crossover, along)) = cursor.crossover(content).filter(|_| places.crossover.height > 2) {
+        crossover::draw(crossover, along, places.crossover, app.theme, buffer);
     }
     if places.legend.height > 2 {
         legend::draw(content, places.legend, app.theme, buffer);
@@ -76,7 +76,7 @@ fn tree(lines: &[TreeLine<'_>], at: usize, whole: Bytes, area: Rect, theme: Them
             writer.put("○ ", text);
         }
         let name = match line.node.amount {
-            // a letter, or a part of a term, is known by what is written for it
+            // letters and parts of terms have no name: show the formula
             Amount::Number(_) | Amount::Fraction(_) => &line.node.formula,
             Amount::Bytes(_) => &line.node.name,
         };
@@ -113,7 +113,7 @@ fn figures(
     }
 }
 
-/// The formula at the cursor, written out.
+/// Draws the formula at the cursor, written out.
 fn written(node: &FormulaNode, whole: Bytes, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let inner = panel::frame(buffer, area, &node.name, "", true, theme);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
@@ -131,7 +131,7 @@ fn written(node: &FormulaNode, whole: Bytes, area: Rect, theme: Theme, buffer: &
     let counts =
         (node.role == NodeRole::Loses).then(|| "Not counted: the other branch is larger or in use.".to_owned());
     let last: Vec<String> = [Some(result), share, counts].into_iter().flatten().collect();
-    // the result stays in sight however long the formula is
+    // the result stays visible below a long formula
     let tail: Vec<(String, Hue)> =
         last.iter().flat_map(|text| wrap(text, inner.width)).map(|line| (line, Hue::Graph)).collect();
     let room = usize::from(inner.height).saturating_sub(tail.len());

@@ -1,4 +1,4 @@
-//! How the kinds of tensors in a compute buffer look.
+//! Colours and textures of the kinds of tensors in a compute buffer.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -22,7 +22,7 @@ pub const fn hue(kind: TimelineKind) -> Hue {
     }
 }
 
-/// What fills it where colours or eighth blocks are absent.
+/// Its texture, for terminals without colours or eighth blocks.
 pub const fn texture(kind: TimelineKind) -> &'static str {
     match kind {
         TimelineKind::Weights => "█",
@@ -35,17 +35,17 @@ pub const fn texture(kind: TimelineKind) -> &'static str {
     }
 }
 
-/// A band of it.
+/// A band of this kind.
 pub const fn band(kind: TimelineKind, from: u32, to: u32) -> Band {
     Band { from, to, hue: hue(kind), texture: texture(kind) }
 }
 
-/// The sample beside its name.
+/// Its sample in a legend.
 pub fn sample(kind: TimelineKind, theme: Theme) -> (&'static str, Style) {
     if theme.textured() { (texture(kind), theme.ink(Hue::Text)) } else { ("■", theme.ink(hue(kind))) }
 }
 
-/// `■ activations  ■ masks` of `kinds`, at the right end of `row`, as many as have room.
+/// Draws `■ activations  ■ masks` for `kinds` at the right end of `row`, as many as fit.
 pub fn legend(kinds: &[TimelineKind], row: Rect, theme: Theme, buffer: &mut Buffer) {
     let cells = |kind: &TimelineKind| width(kind.word()) + 4;
     let mut left = row.width;

@@ -1,8 +1,8 @@
-//! Lessons: their titles, and the one that is open, told with the figures of the engines.
+//! The lessons page: the list, and the open lesson with the engine's figures.
 //!
 //! ```text
 //! ╭ Lessons ─────────────────────╮╭ Why parallel multiplies context ──────────────────────────────────╮
-//! │  1 Why one layer on the CPU… ││ The context that you ask of Ollama is one sequence's. …      told  │
+//! │  1 Why one layer on the CPU… ││ The context that you ask of Ollama is one sequence's. …      text  │
 //! │ ▸2 Why parallel multiplies … ││ Question  How many tokens does the cache hold …                    │
 //! ╰─────────────────────── list ─╯╰────────────────────────────────────────────────────────────────────╯
 //! ```

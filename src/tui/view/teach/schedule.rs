@@ -1,4 +1,4 @@
-//! Which device computes what, after each of the scheduler's passes.
+//! The schedule page: the device of each operation after each of the scheduler's passes.
 //!
 //! ```text
 //!  0 nothing  1 homes ▸2 GPUs down  2 GPUs up  …                                              steps
@@ -45,7 +45,7 @@ pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, area: Rect, buffe
     side_panel::draw(app, cursor, content, step, places.side_panel, buffer);
 }
 
-/// What the step does, what is taken away, and whose graph it is.
+/// Draws the description of the step, with the disabled operation and a remark on the graph.
 fn words(content: &SchedulePage, step: &ScheduleStep, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let room = place.width.saturating_sub(3);
     let remark = content.remark.iter().flat_map(|text| wrap(text, room)).map(|line| (line, Hue::Cache));
@@ -66,7 +66,7 @@ fn words(content: &SchedulePage, step: &ScheduleStep, place: Rect, theme: Theme,
     }
 }
 
-/// The sign of a device, as under the layers of the planner, and its colour.
+/// The character and style of a device, as below the layers of the planner.
 fn sign(app: &App, content: &SchedulePage, home: Option<usize>) -> (char, Style) {
     let theme = app.theme;
     let Some(home) = home.and_then(|home| content.homes().get(home)) else { return ('·', theme.ink(Hue::Dim)) };
@@ -76,7 +76,7 @@ fn sign(app: &App, content: &SchedulePage, home: Option<usize>) -> (char, Style)
     (sign, theme.device(home.device, plan.devices.len()))
 }
 
-/// The sign where the step did something: on a ground of the device's colour.
+/// The style of a device that this step has changed.
 fn highlighted(style: Style) -> Style {
     style.add_modifier(ratatui::style::Modifier::REVERSED | ratatui::style::Modifier::BOLD)
 }

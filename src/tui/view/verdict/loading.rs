@@ -1,4 +1,4 @@
-//! A model on its way: how many bytes of its header are there, how fast they come, and that it can be stopped.
+//! Progress of a load: bytes of the header, speed, and the key that cancels.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use crate::tui::theme::{Hue, Theme};
 use crate::tui::widget::row_writer::RowWriter;
 use crate::units::{Bytes, Ratio};
 
-/// Bytes in which the mark of a header of unknown length goes its way once.
+/// Bytes per sweep of the progress mark, if the length is unknown.
 const ROUND: u64 = 8 << 20;
-/// Cells of that mark.
+/// Width of that mark.
 const MARK: u16 = 6;
-/// Before that, a speed means nothing.
+/// No speed is shown earlier.
 const MIN_ELAPSED: Duration = Duration::from_millis(200);
 
-/// Draws it into `place`: a line of words and one of a bar.
+/// Draws it into `place`: a line of text and a bar.
 pub fn draw(name: &str, now: Progress, took: Duration, place: Rect, theme: Theme, buffer: &mut Buffer) {
     let speed = if took > MIN_ELAPSED {
         format!(", {}/s", Bytes((now.done as f64 / took.as_secs_f64()) as u64))
@@ -38,8 +38,8 @@ pub fn draw(name: &str, now: Progress, took: Duration, place: Rect, theme: Theme
     writer.put(&"─".repeat((cells - to).into()), theme.ink(Hue::Border));
 }
 
-/// The cells that are filled. A header does not say how long it is: of one, a mark goes on with the bytes that come; of
-/// several shards, those that are read fill their share.
+/// The filled cells. The length of a header is unknown in advance: with a single file a mark moves with the bytes read;
+/// with several shards, the finished ones fill their share.
 fn filled(now: Progress, cells: u16) -> (u16, u16) {
     let part = |ratio: Ratio| (ratio.0.clamp(0.0, 1.0) * f64::from(cells)).round() as u16;
     match now.total {

@@ -1,4 +1,4 @@
-//! The buffer itself in one moment: a map of it from end to end, and the tensors that hold its bytes.
+//! The buffer at one step: a map from its first to its last byte, and the live tensors.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,10 +12,10 @@ use crate::tui::widget::stack::Band;
 use crate::tui::widget::{panel, stack};
 use crate::units::{Bytes, Tokens};
 
-/// Cells for a tensor's name.
+/// Width of a tensor's name.
 const NAMES: u16 = 26;
 
-/// Draws it.
+/// Draws the panel.
 pub fn draw(app: &App, walk: &AllocationWalk, timeline: &Timeline, moment: usize, area: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let steps = walk.moments.len();
@@ -43,7 +43,7 @@ pub fn draw(app: &App, walk: &AllocationWalk, timeline: &Timeline, moment: usize
     draw_list(lives, moment, list, theme, buffer);
 }
 
-/// The buffer from its first to its last byte, and below it a mark under what this moment wrote.
+/// Draws the buffer from its first to its last byte, and marks the bytes written in this step below.
 fn draw_map(timeline: &Timeline, lives: &[&TensorLife], moment: usize, map: Rect, theme: Theme, buffer: &mut Buffer) {
     let map = map.intersection(buffer.area);
     let eighths = f64::from(map.width) * 8.0;
@@ -72,7 +72,7 @@ fn draw_map(timeline: &Timeline, lives: &[&TensorLife], moment: usize, map: Rect
     }
 }
 
-/// What is alive, largest first.
+/// Lists the live tensors, largest first.
 fn draw_list(mut lives: Vec<&TensorLife>, moment: usize, list: Rect, theme: Theme, buffer: &mut Buffer) {
     lives.sort_by_key(|life| std::cmp::Reverse(life.bytes));
     let rows = usize::from(list.height);

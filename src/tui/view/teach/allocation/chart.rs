@@ -1,4 +1,4 @@
-//! Bytes alive over the order of execution, stacked by kind.
+//! Live bytes in execution order, stacked by kind.
 
 use std::ops::Range;
 
@@ -13,26 +13,26 @@ use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::tui::widget::{panel, stack};
 use crate::units::Bytes;
 
-/// One device's timeline.
+/// The timeline of one device.
 pub struct Chart<'a> {
     pub walk: &'a AllocationWalk,
     pub timeline: &'a Timeline,
-    /// What sets it apart from the one beside it.
+    /// What distinguishes it from the compared one.
     pub label: &'a str,
-    /// What the full height stands for.
+    /// Bytes at full height.
     pub scale: Bytes,
 }
 
-/// The column that shows `moment`.
+/// The column that shows step `moment`.
 fn column_of(moment: usize, columns: u16, moments: usize) -> u16 {
     let last = columns.saturating_sub(1);
     let guess = (moment * usize::from(columns) / moments.max(1)).min(usize::from(last)) as u16;
-    // the division above rounds down: the next column may begin with this very moment
+    // the division rounds down: the step may be the first of the next column
     if guess < last && moments_of(guess + 1, columns, moments).start <= moment { guess + 1 } else { guess }
 }
 
 impl Chart<'_> {
-    /// Draws it into `frame`, with `cursor` marked.
+    /// Draws the chart into `frame`, with the step `cursor` marked.
     pub fn draw(&self, cursor: Option<usize>, frame: Rect, theme: Theme, buffer: &mut Buffer) {
         let Self { timeline, label, .. } = *self;
         let title = if label.is_empty() { timeline.id.clone() } else { format!("{}, {label}", timeline.id) };
@@ -55,7 +55,7 @@ impl Chart<'_> {
         kinds::legend(&present, edge, theme, buffer);
     }
 
-    /// The fullest of `moments`, and above it, dotted, what the buffer has grown to.
+    /// Draws the step of `moments` with the most live bytes and, dotted above it, the size of the buffer so far.
     fn column(&self, area: Rect, x: u16, moments: Range<usize>, theme: Theme, buffer: &mut Buffer) {
         let timeline = self.timeline;
         let eighths = f64::from(area.height) * 8.0;
@@ -73,7 +73,7 @@ impl Chart<'_> {
         let (mut bytes, mut from) = (0u64, 0);
         for (kind, part) in TimelineKind::ALL.into_iter().zip(alive) {
             bytes = bytes.saturating_add(*part);
-            // what is there is seen, however small
+            // every part that is not empty is visible
             let to = if *part > 0 { height(bytes).max(from + 1) } else { from };
             bands.push(kinds::band(kind, from, to));
             from = to;
@@ -100,7 +100,7 @@ impl Chart<'_> {
         RowWriter::new(buffer, below, 0).right("block ", theme.ink(Hue::Dim));
     }
 
-    /// Where blocks begin, as many as have room, below the columns.
+    /// Labels the first step of blocks below the columns, as many as fit.
     fn layers(&self, area: Rect, theme: Theme, buffer: &mut Buffer) {
         let row = Rect { y: area.bottom(), height: 1, ..area };
         let moments = &self.walk.moments;
@@ -117,7 +117,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The peak from above, the cursor from below.
+    /// Marks the peak at the top, and the cursor at the bottom.
     fn mark(&self, area: Rect, cursor: Option<usize>, theme: Theme, buffer: &mut Buffer) {
         let moments = self.walk.moments.len();
         let x = |moment: usize| area.x + column_of(moment, area.width, moments);

@@ -1,4 +1,4 @@
-//! The cells of every cache as squares of one size, filling.
+//! The cells of every cache as they fill; each square stands for the same number of cells.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,9 +11,9 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
 use crate::units::Tokens;
 
-/// Colours that sequences take in turns; their letters tell them apart as well.
+/// Colours of sequences, used in turn; their letters differ too.
 const HUES: [Hue; 4] = [Hue::Weights, Hue::Cache, Hue::Graph, Hue::Focus];
-/// Cells of a square, at most.
+/// Maximum number of cells per square.
 const MAX_CELLS_PER_SQUARE: u64 = 1 << 40;
 
 pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, buffer: &mut Buffer) {
@@ -56,7 +56,8 @@ pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, 
     }
 }
 
-/// As few as all caches find room with; where they never do, as few as give every stream one row.
+/// The smallest number of cells per square with which all caches fit; or else with which every stream fits into one
+/// row.
 fn cells_of_a_square(content: &CachesPage, area: Rect) -> u64 {
     let width = u64::from(area.width.max(1));
     let rows = |cells: u64| -> u64 {
@@ -74,13 +75,13 @@ fn cells_of_a_square(content: &CachesPage, area: Rect) -> u64 {
     cells
 }
 
-/// No more than the roomiest cache takes.
+/// `asked`, limited to the steps of the largest cache.
 fn steps(content: &CachesPage, cells: u64, asked: u64) -> u64 {
     let most = content.stores.iter().filter_map(|store| CellFill::new(store, cells).steps()).max();
     most.map_or(asked, |most| asked.min(most))
 }
 
-/// A heading and the squares; the row after them.
+/// Draws a heading and the squares; returns the next row.
 fn one(
     store: &CellCache,
     fill: &CellFill,
@@ -116,7 +117,7 @@ fn one(
     row
 }
 
-/// What is said of a cache, from many words to few; its size is in all of them.
+/// Descriptions of a cache, from long to short; all include its size.
 fn description(store: &CellCache) -> [String; 4] {
     let (cells, bytes) = (Tokens(store.size), store.bytes);
     let window = |words: &str| store.window.map(|window| format!("{words} {}", Tokens(window)));

@@ -1,4 +1,4 @@
-//! Kinds of blocks: their heads to scale, what a token takes, and what each engine makes of it.
+//! The kinds of blocks: their heads to scale, bytes per token, and the totals of each engine.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,12 +11,12 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::units::Bytes;
 
-/// From so many columns on the bars stand beside the words.
+/// Minimum width for bars next to the text.
 const WIDE: u16 = 100;
-/// Rows of each kind of block.
+/// Rows per kind of block.
 const EACH: u16 = 3;
 
-/// Rows that all of it takes.
+/// Rows needed for everything.
 pub(super) fn rows(content: &CachesPage, columns: u16) -> u16 {
     let formats = formats(content);
     content.kinds.len() as u16 * EACH + 1 + wrap(&formats, columns.saturating_sub(4)).len() as u16
@@ -43,7 +43,7 @@ pub(super) fn draw(app: &App, cursor: Cursor, content: &CachesPage, area: Rect, 
     }
 }
 
-/// Elements of the longest row of heads.
+/// Elements in the longest row of heads.
 fn widest(content: &CachesPage) -> u64 {
     let of = |kind: &BlockKind| match kind.keeps {
         BlockMemory::Tokens { heads, kv_heads, k, .. } => queries(heads, kv_heads, k).max(k),
@@ -52,7 +52,7 @@ fn widest(content: &CachesPage) -> u64 {
     content.kinds.iter().map(of).max().unwrap_or(0).max(1)
 }
 
-/// Elements of all query heads, each as long as a key head.
+/// Elements of all query heads, which are as long as key heads.
 fn queries(heads: u64, kv_heads: u64, k: u64) -> u64 {
     k.checked_div(kv_heads).unwrap_or(0).saturating_mul(heads)
 }
@@ -88,7 +88,7 @@ fn one(app: &App, kind: &BlockKind, chosen: bool, widest: u64, area: Rect, buffe
     let cells =
         |engines: &[(&str, String)]| engines.iter().map(|(name, size)| width(name) + width(size) + 3).sum::<u16>();
     let mut writer = RowWriter::new(buffer, area, 2);
-    // the last needs no gap after it
+    // the last entry needs no gap after it
     let engines = if cells(&long) <= writer.skip(2).room() + 2 { long } else { short };
     for (name, size) in engines {
         writer.put(name, theme.ink(Hue::Dim)).skip(1).put(&size, theme.ink(Hue::Text)).skip(2);
@@ -98,7 +98,7 @@ fn one(app: &App, kind: &BlockKind, chosen: bool, widest: u64, area: Rect, buffe
     }
 }
 
-/// The formats in one line: their blocks, and what they take beside f16.
+/// The cache types in one line: bytes per block, and the total compared with f16.
 fn formats(content: &CachesPage) -> String {
     let one = |format: &CacheFormat| {
         let mark = if format.in_use { "▸" } else { "" };
@@ -106,7 +106,7 @@ fn formats(content: &CachesPage) -> String {
             1 => format!("{} B", format.bytes),
             block => format!("{} B per {block}", format.bytes),
         };
-        // a line breaks between them only
+        // lines break between entries only
         format!("{mark}{} {size} ({})", format.ty, format.share).replace(' ', "\u{a0}")
     };
     let all: Vec<String> = content.formats.iter().map(one).collect();

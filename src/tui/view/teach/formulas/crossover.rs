@@ -1,4 +1,4 @@
-//! Both sides of a `max` along a knob, as two lines that cross. Both axes are logarithmic.
+//! The branches of a `max` over a knob's range, as two lines on logarithmic axes.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -10,38 +10,39 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, shortened, width, wrap};
 use crate::units::{Bytes, grouped};
 
-/// The lines' signs and colours, side by side.
+/// Signs and colours of the lines.
 const SIDES: [(&str, Hue); 2] = [("●", Hue::Graph), ("×", Hue::Cache)];
-/// Fewest rows of the lines.
+/// Minimum rows of the plot.
 const MIN_PLOT: u16 = 3;
-/// Cells of the axis.
+/// Width of the axis.
 const AXIS: u16 = 9;
 
-pub(super) fn draw(contest: &Crossover, along: &KnobCurve, area: Rect, theme: Theme, buffer: &mut Buffer) {
+pub(super) fn draw(crossover: &Crossover, along: &KnobCurve, area: Rect, theme: Theme, buffer: &mut Buffer) {
     let inner = panel::frame(buffer, area, "Larger branch", "c: next", false, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
-    let sentence = contest.sentence(along);
-    let names: Vec<String> = contest.sides.iter().map(|side| format!("{} {}", side.name, amount(side.size))).collect();
-    // signs before them, gaps between them; one below the other where they have no room beside each other
+    let sentence = crossover.sentence(along);
+    let names: Vec<String> =
+        crossover.sides.iter().map(|side| format!("{} {}", side.name, amount(side.size))).collect();
+    // with signs and gaps; on separate rows if they do not fit side by side
     let beside = names.iter().map(|name| width(name) + 4).sum::<u16>() <= inner.width + 2;
     let legend = if beside { 1 } else { names.len() as u16 };
     let room = inner.height.saturating_sub(MIN_PLOT + 1 + legend);
-    let whole = wrap(&format!("{}. {sentence}", contest.name), inner.width);
+    let whole = wrap(&format!("{}. {sentence}", crossover.name), inner.width);
     let lines = if whole.len() <= usize::from(room) { whole } else { wrap(&sentence, inner.width) };
-    let said = (lines.len() as u16).min(room);
-    for (row, line) in (0..said).zip(&lines) {
-        // the last says that there is more
-        let line = if row + 1 == said { &lines[usize::from(row)..].join(" ") } else { line };
+    let text_rows = (lines.len() as u16).min(room);
+    for (row, line) in (0..text_rows).zip(&lines) {
+        // the last row ends in an ellipsis if there is more
+        let line = if row + 1 == text_rows { &lines[usize::from(row)..].join(" ") } else { line };
         RowWriter::new(buffer, inner, row).put(&shortened(line, inner.width), theme.ink(Hue::Text));
     }
     let mut x = inner.x;
     for (at, (name, (sign, hue))) in names.iter().zip(SIDES).enumerate() {
-        let ink = if at == contest.winner { theme.bold(hue) } else { theme.ink(hue) };
-        let mut writer = RowWriter::new(buffer, inner, if beside { said } else { said + at as u16 });
+        let ink = if at == crossover.winner { theme.bold(hue) } else { theme.ink(hue) };
+        let mut writer = RowWriter::new(buffer, inner, if beside { text_rows } else { text_rows + at as u16 });
         writer.to(if beside { x } else { inner.x }).put(sign, ink).skip(1).put(name, ink);
         x = writer.x().saturating_add(2);
     }
-    let taken = said + legend;
+    let taken = text_rows + legend;
     let plot = Rect {
         x: inner.x.saturating_add(AXIS),
         y: inner.y + taken,
@@ -52,7 +53,7 @@ pub(super) fn draw(contest: &Crossover, along: &KnobCurve, area: Rect, theme: Th
         return;
     }
     let scale = PlotScale::of(along);
-    for (row, size) in [(0, scale.most), (plot.height - 1, scale.least)] {
+    for (row, size) in [(0, scale.max), (plot.height - 1, scale.min)] {
         let label = amount(size as u64);
         let place = Rect { x: inner.x, width: AXIS, y: plot.y, height: plot.height };
         RowWriter::new(buffer, place, row)
@@ -67,12 +68,12 @@ fn amount(size: u64) -> String {
     Bytes(size).to_string()
 }
 
-/// What the axes span.
+/// The ranges of the axes.
 struct PlotScale {
     from: f64,
     to: f64,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
 }
 
 impl PlotScale {
@@ -82,8 +83,8 @@ impl PlotScale {
         Self {
             from: at(along.samples.first()),
             to: at(along.samples.last()),
-            least: sizes().fold(f64::INFINITY, f64::min).min(1e18),
-            most: sizes().fold(1.0, f64::max),
+            min: sizes().fold(f64::INFINITY, f64::min).min(1e18),
+            max: sizes().fold(1.0, f64::max),
         }
     }
 
@@ -93,11 +94,11 @@ impl PlotScale {
     }
 
     fn row(&self, size: f64, plot: Rect) -> u16 {
-        plot.height - 1 - place(size.max(1.0), self.least, self.most, plot.height)
+        plot.height - 1 - place(size.max(1.0), self.min, self.max, plot.height)
     }
 }
 
-/// Where `value` lies from `from` to `to` on a logarithmic scale of `cells` cells.
+/// The position of `value` between `from` and `to` on a logarithmic scale of `cells` cells.
 fn place(value: f64, from: f64, to: f64, cells: u16) -> u16 {
     let span = (to / from).ln();
     let part = if span > 0.0 { (value / from).ln() / span } else { 0.0 };
@@ -105,7 +106,7 @@ fn place(value: f64, from: f64, to: f64, cells: u16) -> u16 {
     (part * last).round().clamp(0.0, last) as u16
 }
 
-/// The size of `side` at column `x`, between the two samples around it.
+/// The size of `side` at column `x`, interpolated between the two nearest samples.
 fn size_at(along: &KnobCurve, scale: &PlotScale, side: usize, x: u16, plot: Rect) -> Option<f64> {
     let part = f64::from(x) / f64::from(plot.width.saturating_sub(1).max(1));
     let value = scale.from * (scale.to / scale.from).powf(part);
@@ -142,7 +143,7 @@ fn put(buffer: &mut Buffer, plot: Rect, x: u16, y: u16, sign: &str, ink: Style) 
     }
 }
 
-/// The ends of the knob's range, and where it is now.
+/// Draws the ends of the knob's range, and its present value.
 fn axis(along: &KnobCurve, scale: &PlotScale, plot: Rect, theme: Theme, buffer: &mut Buffer) {
     let number = |value: f64| grouped(value as u64, '\u{2009}');
     let row = Rect { y: plot.bottom(), height: 1, ..plot };

@@ -1,4 +1,4 @@
-//! What the letters stand for.
+//! The meaning of the letters.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

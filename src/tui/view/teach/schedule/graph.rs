@@ -1,4 +1,4 @@
-//! The graph: a row for each block, a sign for each operation; or one block, a row for each operation.
+//! The graph: a row per block with a character per operation, or the operations of one block.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -14,10 +14,10 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width};
 use crate::units::Tokens;
 
-/// Cells for a block's name.
+/// Width of a block's name.
 const NAMES: u16 = 11;
 
-/// Draws it.
+/// Draws the graph.
 pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, places: PageAreas, buffer: &mut Buffer) {
     let (at, count) = cursor.row(content);
     let first = places.first_row(at, count);
@@ -62,8 +62,8 @@ fn nodes(
     buffer: &mut Buffer,
 ) {
     let theme = app.theme;
-    let side_panel = format!("{} operations · Enter closes it", block.nodes.len());
-    panel::frame(buffer, frame, &block.name(), &side_panel, true, theme);
+    let right_title = format!("{} operations · Enter closes it", block.nodes.len());
+    panel::frame(buffer, frame, &block.name(), &right_title, true, theme);
     let inner = inside(frame);
     let roomy = inner.width >= 72;
     for (row, place) in (0..inner.height).zip(block.nodes.clone().skip(first)) {
@@ -85,7 +85,7 @@ fn nodes(
         let mut writer = RowWriter::new(buffer, inner, row);
         writer.put(if chosen { "▸" } else { " " }, words).put(letter.encode_utf8(&mut [0; 4]), style).skip(1);
         let (x, room) = (writer.x(), writer.room());
-        // columns, each as wide as what it usually holds
+        // column widths that fit most contents
         writer.put(node.op, words).to(x + 15).skip(1).put(&node.name, words);
         if roomy {
             writer.to(x + 35).skip(1).put(&node.shape, theme.ink(Hue::Dim)).to(x + 55).skip(1);

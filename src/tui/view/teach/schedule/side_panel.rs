@@ -1,4 +1,5 @@
-//! Beside the graph: what is where after the step; in the last one, what crosses.
+//! The panel right of the graph: operations per device after the step, or the copies between devices after the last
+//! one.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -14,13 +15,13 @@ use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, wrap};
 use crate::units::{Bytes, Tokens};
 
-/// Draws it.
+/// Draws the panel.
 pub fn draw(app: &App, cursor: Cursor, content: &SchedulePage, step: &ScheduleStep, frame: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let split = step.pass == Some(Pass::Split);
-    let side_panel = if split { String::new() } else { format!("{} changed", Tokens(step.changed as u64)) };
+    let right_title = if split { String::new() } else { format!("{} changed", Tokens(step.changed as u64)) };
     let title = if split { "Copies between devices" } else { "After this step" };
-    let inner = panel::frame(buffer, frame, title, &side_panel, false, theme);
+    let inner = panel::frame(buffer, frame, title, &right_title, false, theme);
     let inner = Rect { x: inner.x.saturating_add(1), width: inner.width.saturating_sub(2), ..inner };
     let mut lines = Lines { app, content, room: inner.width, written: Vec::new() };
     if split {
@@ -76,7 +77,7 @@ impl Lines<'_> {
         self.text("+ views, weights, caches, inputs, copies", Hue::Dim);
     }
 
-    /// The sum, then the cuts that lie in the block that is looked at.
+    /// Adds the totals, then the splits within the selected block.
     fn crossing(&mut self, cursor: Cursor) {
         let theme = self.app.theme;
         let crossed = self.content.crossed();
@@ -112,7 +113,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Whether devices work as a pipeline, and what it depends on; only where there are several of them.
+    /// Adds whether pipeline parallelism is used, and its conditions; only with several GPUs.
     fn pipeline(&mut self) {
         let pipeline = self.content.trace().details.pipeline;
         if self.content.homes().len() < 3 {
