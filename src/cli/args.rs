@@ -1,4 +1,4 @@
-//! The command line: what can be written, and the words that explain it. Scripts depend on the names.
+//! Arguments of the command line with their help texts. The names are stable.
 #![allow(clippy::doc_markdown, reason = "these comments are printed on terminals as they are")]
 #![allow(clippy::struct_excessive_bools, reason = "flags are what they are")]
 
@@ -43,7 +43,7 @@ pub(super) struct Cli {
     pub(super) refresh: Interval,
 }
 
-/// How often something is asked; none for never.
+/// A polling interval; `None` for off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval(pub(super) Option<Duration>);
 

@@ -1,4 +1,4 @@
-//! `plimsoll machine`: machines kept by name.
+//! `plimsoll machine`: saved machines.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::style::{Hue, Style};
 use crate::hardware::saved::SavedMachine;
 use crate::machine::Machine;
 
-/// What was saved, in one sentence.
+/// A sentence on the machine that was saved.
 pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> String {
     format!(
         "saved '{name}' ({}) in {}; plan for it with --machine '{name}'\n",
@@ -16,7 +16,7 @@ pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> St
     )
 }
 
-/// All of them, one line each.
+/// The saved machines as text.
 pub(super) fn text(entries: &[SavedMachine], style: &Style) -> String {
     if entries.is_empty() {
         return style.wrap(
@@ -34,7 +34,7 @@ pub(super) fn text(entries: &[SavedMachine], style: &Style) -> String {
     out
 }
 
-/// The same as one object.
+/// The saved machines as one JSON object.
 pub(super) fn json(entries: &[SavedMachine]) -> Result<String, CliError> {
     let one = |(name, machine): &SavedMachine| match machine {
         Ok(machine) => json!({

@@ -1,4 +1,4 @@
-//! The knobs, and the machine, which every question may name.
+//! The knob and machine options, shared by the commands.
 #![allow(clippy::struct_excessive_bools, reason = "flags are what they are")]
 
 use std::path::PathBuf;

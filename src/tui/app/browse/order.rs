@@ -118,7 +118,7 @@ impl SortOrder {
             }
             Self::Fits => {
                 let tokens = |row: &ModelRow| {
-                    let glance = row.look.glance()?;
+                    let glance = row.look.fit_summary()?;
                     Some(glance.context_on_gpu.map_or(glance.context_fits.unwrap_or(0), |tokens| tokens | GPU))
                 };
                 keyed(tokens(a), tokens(b))

@@ -95,7 +95,7 @@ pub fn draw(
                 let style = if old { figures } else { style };
                 writer.skip(2).put(&words, style)
             }
-            ListColumn::Fits => match row.look.glance() {
+            ListColumn::Fits => match row.look.fit_summary() {
                 Some(glance) => writer.right(&fits(glance), figures),
                 None => writer.right("…", theme.ink(Hue::Dim)),
             },
