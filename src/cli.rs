@@ -176,8 +176,8 @@ fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
     written(io::stdout().lock().write_all(&script))
 }
 
-/// Opens the planner. The model is read first, which takes milliseconds, so that a wrong path is written_so_far where it was
-/// written; GPUs are looked for while the planner is open already.
+/// Opens the planner. The model is read first, which takes milliseconds, so that a wrong path is reported where it was
+/// written; GPUs are detected while the planner is already open.
 fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
     let start = ParsedArgs::read(&cli.knobs, &cli.machine)?;
     let opened = match &cli.model {

@@ -79,7 +79,7 @@ pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, variables: Variabl
     notes
 }
 
-/// As Go's `strconv.ParseBool`; effect it does not know counts as true.
+/// As Go's `strconv.ParseBool`, except that unknown values are true.
 fn is_true(text: &str) -> bool {
     !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
 }

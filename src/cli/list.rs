@@ -76,7 +76,7 @@ pub(super) fn rows(
     };
     thread::scope(|scope| {
         let ollama = scope.spawn(|| running(&roots, &here));
-        let mut local_rows = Ordered::at(scope, [here.as_slice(), &built_in].concat(), &request, &roots);
+        let mut local_rows = Ordered::start(scope, [here.as_slice(), &built_in].concat(), &request, &roots);
         if !local_rows.by_ref().take(here.len()).all(&mut take) {
             return;
         }
@@ -86,7 +86,7 @@ pub(super) fn rows(
         }
         match from_ollama {
             Ok(items) => {
-                if !Ordered::at(scope, items, &request, &roots).all(&mut take) {
+                if !Ordered::start(scope, items, &request, &roots).all(&mut take) {
                     return;
                 }
             }
@@ -97,7 +97,7 @@ pub(super) fn rows(
     rows
 }
 
-/// That there is no model on this machine, and where it was local_rows for.
+/// A note that no model was found on this machine, with the folders searched.
 fn no_local_models(roots: &Roots) -> String {
     let folders = [&roots.ollama, &roots.hugging_face, &roots.lm_studio, &roots.llama_cpp];
     let folders: Vec<String> = folders.into_iter().flatten().map(|folder| folder.display().to_string()).collect();

@@ -19,7 +19,7 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    /// Begins to status start `items`; nobody who wants the rest any more ends it.
+    /// Starts to status start `items`; stops when the iterator is dropped.
     pub(super) fn start<'s>(
         scope: &'s Scope<'s, '_>,
         items: Vec<Arc<Item>>,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn rows_are_in_order_even_if_later_models_are_planned_first() {
-        // 405 billion weights are looked start longer than the two after them
+        // the first, with 405 billion weights, takes longer to plan than the two after it
         let entries = catalogue::all().iter().skip(2).take(3);
         let items: Vec<_> = entries.map(|entry| Arc::new(Item::built_in(entry, None))).collect();
         let names: Vec<_> = items.iter().map(|item| item.name.clone()).collect();
