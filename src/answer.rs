@@ -1,5 +1,6 @@
 //! Questions answered by planning: the largest value of a knob that fits, why a layer is in RAM and what would bring it
-//! back, where the plan changes along a knob, the best settings, how plans differ, and which models can be loaded together.
+//! back, where the plan changes along a knob, the best settings, how plans differ, and which models can be loaded
+//! together.
 //!
 //! Every answer rests on plans made by the engine; nothing here computes memory.
 
@@ -43,11 +44,6 @@ impl PlanRequest {
     /// Whether `goal` is met.
     fn meets(&self, goal: Goal) -> bool {
         self.summary(goal.fit_goal()).is_ok_and(|summary| goal.is_met_in(&summary))
-    }
-
-    /// The plan after `change`; `None` if the engine returns an error.
-    pub fn plan_after(&self, change: &Change) -> Option<Plan> {
-        self.after_without_notes(change)?.plan().ok()
     }
 
     /// This request after `change`; `None` if the model cannot be converted to the requested quantisation.

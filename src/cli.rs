@@ -125,7 +125,9 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
         written_so_far.is_ok()
     });
     written(
-        written_so_far.and_then(|()| out.write_all(list::footer(&ready, &rows, &style).as_bytes())).and_then(|()| out.flush()),
+        written_so_far
+            .and_then(|()| out.write_all(list::footer(&ready, &rows, &style).as_bytes()))
+            .and_then(|()| out.flush()),
     )
 }
 

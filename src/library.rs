@@ -1,7 +1,7 @@
 //! The models to choose from: recently opened, in local stores, in a running Ollama, and in the built-in catalogue.
 //!
-//! The model of an [`Item`] is loaded lazily. [`survey()`] plans all of them for a machine, for the planner's screen and
-//! `plimsoll list`.
+//! The model of an [`Item`] is loaded lazily. [`survey()`] plans all of them for a machine, for the planner's screen
+//! and `plimsoll list`.
 
 pub mod survey;
 
@@ -168,8 +168,8 @@ impl Item {
     }
 }
 
-/// The models known without asking a server: recently opened, then in stores, then the catalogue. Catalogue entries are in
-/// `quant`, or each in its default quantisation.
+/// The models known without asking a server: recently opened, then in stores, then the catalogue. Catalogue entries are
+/// in `quant`, or each in its default quantisation.
 pub fn local_models(roots: &Roots, quant: Option<FileType>) -> Vec<Item> {
     let stored: Vec<Item> = store::list(roots).into_iter().map(Item::stored).collect();
     let built_in: Vec<Item> = catalogue::all().iter().map(|entry| Item::built_in(entry, quant)).collect();

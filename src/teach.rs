@@ -1,7 +1,8 @@
-//! The teach pages as data: how the engines arrive at the figures of a plan. The screen and printouts show the same pages.
+//! The teach pages as data: how the engines arrive at the figures of a plan. The screen and printouts show the same
+//! pages.
 //!
-//! [`trace`] records how llama.cpp's planner builds, schedules and allocates the graph of a plan; the pages show parts of
-//! that record.
+//! [`trace`] records how llama.cpp's planner builds, schedules and allocates the graph of a plan; the pages show parts
+//! of that record.
 
 pub mod allocation;
 pub mod caches;

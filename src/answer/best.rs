@@ -29,8 +29,9 @@ pub enum Objective {
 const MAX_SUGGESTIONS: usize = 3;
 
 impl PlanRequest {
-    /// Up to three ways to maximise `objective` with every layer on GPUs. The first changes the fewest other knobs; each
-    /// further one changes more and gains more. The knobs in `held` stay as they are. `plan` is this request's plan.
+    /// Up to three ways to maximise `objective` with every layer on GPUs. The first changes the fewest other knobs;
+    /// each further one changes more and gains more. The knobs in `held` stay as they are. `plan` is this request's
+    /// plan.
     pub fn best(&self, plan: &Plan, objective: Objective, held: &[Knob]) -> Vec<Suggestion> {
         // suggestions set K and V to one type, so holding either holds both
         let one_of_two = held.iter().any(|knob| matches!(knob, Knob::CacheTypeK | Knob::CacheTypeV));

@@ -134,8 +134,8 @@ const MAX_EXTRA_MIB: u64 = 1 << 22;
 const MAX_GPUS_TRIED: usize = 8;
 
 impl PlanRequest {
-    /// The smallest change of each knob that alone meets `goal`. Empty if `plan`, this request's plan, meets it already, or
-    /// if no single change does.
+    /// The smallest change of each knob that alone meets `goal`. Empty if `plan`, this request's plan, meets it
+    /// already, or if no single change does.
     pub fn changes(&self, plan: &Plan, goal: Goal) -> Vec<Change> {
         if goal.is_met_by(plan) || self.machine.gpus.is_empty() {
             return Vec::new();
@@ -192,7 +192,8 @@ impl PlanRequest {
     /// The smallest amount of extra memory, in whole MiB, with which a single GPU meets `goal`.
     fn more_memory(&self, goal: Goal) -> Option<Change> {
         let gpus = &self.machine.gpus;
-        let is_distinct = |index: usize| gpus.get(index).is_some_and(|gpu| !gpus.iter().take(index).any(|one| one == gpu));
+        let is_distinct =
+            |index: usize| gpus.get(index).is_some_and(|gpu| !gpus.iter().take(index).any(|one| one == gpu));
         let mut candidates: Vec<usize> = (0..gpus.len()).collect();
         candidates.sort_by_key(|&index| !is_distinct(index));
         let mut least: Option<(usize, u64)> = None;

@@ -132,7 +132,8 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<ComparisonGroup> {
         row("MoE in RAM", &|plan| plan.settings.n_cpu_moe.map_or(ComparedValue::Nothing, ComparedValue::Count)),
     ];
     // rows that only some engines fill are shown if at least one plan has a value
-    settings.extend(optional.into_iter().filter(|row| row.figures.iter().any(|figure| *figure != ComparedValue::Nothing)));
+    settings
+        .extend(optional.into_iter().filter(|row| row.figures.iter().any(|figure| *figure != ComparedValue::Nothing)));
     let model = vec![
         row("name", &|plan| words(&plan.model.name)),
         row("quantisation", &|plan| plan.model.file_type.as_deref().map_or(ComparedValue::Nothing, words)),

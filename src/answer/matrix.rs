@@ -106,7 +106,8 @@ impl Axis {
     pub fn quantisations(request: &PlanRequest, count: usize) -> Self {
         let sizes = request.model.quantisations();
         let size = |to: FileType| sizes.iter().position(|&(other, _)| other == to);
-        let mut chosen: Vec<FileType> = MOST_COMMON.into_iter().filter(|&to| size(to).is_some()).take(count.max(1)).collect();
+        let mut chosen: Vec<FileType> =
+            MOST_COMMON.into_iter().filter(|&to| size(to).is_some()).take(count.max(1)).collect();
         chosen.sort_by_key(|&to| std::cmp::Reverse(size(to)));
         Self::Quantisation(chosen)
     }

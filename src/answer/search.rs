@@ -9,7 +9,8 @@ pub(super) use track::KnobRange;
 
 /// A range of places, counted from 0, some of which meet a goal.
 pub(super) trait Search {
-    /// The engine's rules at a place. Where they stay the same, a place that fails is assumed to make all later ones fail.
+    /// The engine's rules at a place. Where they stay the same, a place that fails is assumed to make all later ones
+    /// fail.
     type Rules: PartialEq;
 
     /// The rules in effect at `place`, often known without a plan.

@@ -134,9 +134,10 @@ impl LoadOutcome {
 
 /// Loads `requests` one after the other on `machine`; [`engine::Engine::admit`] decides when one must be evicted.
 ///
-/// All models are assumed to be idle with equal keep-alive times. Ollama then unloads in the order of their files' digests,
-/// which are unknown here, so the model loaded first is evicted first. A file is loaded once: a request with other settings
-/// reloads it.
+/// All models are assumed to be idle with equal keep-alive times. Ollama then unloads in the order of their files'
+/// digests, which are unknown here, so the model loaded first is evicted first. A file is loaded once: a request with
+/// other settings reloads it.
+///
 /// Source: `server/sched.go` (`processPending`, `findRunnerToUnload`, `needsReload`, `updateFreeSpace`), Ollama, in each
 /// engine's release.
 ///

@@ -43,7 +43,8 @@ pub(super) fn settings(knobs: &KnobArgs, variables: Variables<'_>) -> (Settings,
     (settings, notes)
 }
 
-/// Options that are not part of the settings and ignored by the engine, one sentence each. Engines report ignored settings.
+/// Options that are not part of the settings and ignored by the engine, one sentence each. Engines report ignored
+/// settings.
 fn ignored_flags(knobs: &KnobArgs) -> Vec<String> {
     let engine = knobs.engine;
     let others = &knobs.others;

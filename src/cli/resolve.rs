@@ -116,15 +116,15 @@ impl ParsedArgs {
         Ok(Self { engine: knobs.engine, settings, described, search, notes, held })
     }
 
-    /// Adds the model's adapters and projector, and its tag parameters for knobs not given as options. As in Ollama, tag
-    /// parameters override the environment.
+    /// Adds the model's adapters and projector, and its tag parameters for knobs not given as options. As in Ollama,
+    /// tag parameters override the environment.
     pub(super) fn with(mut self, package: &Package) -> Self {
         self.notes.extend(package.apply_to(&mut self.settings, self.held));
         self
     }
 
-    /// The planner's start. RAM is detected now; GPUs, which may take seconds, are detected by the device monitor unless
-    /// they are described. `named` is the model as the user named it; without it the welcome hint is shown.
+    /// The planner's start. RAM is detected now; GPUs, which may take seconds, are detected by the device monitor
+    /// unless they are described. `named` is the model as the user named it; without it the welcome hint is shown.
     pub(super) fn planner(self, package: Package, named: Option<&Path>, refresh: Interval) -> tui::PlannerStart {
         let Self { engine, settings, described, search, held, .. } = self;
         let without_gpus = hardware::detect(&DetectOptions { gpus: false, ..search.clone() });
@@ -142,7 +142,8 @@ impl ParsedArgs {
             let of_gpus = |tried: &&CollectorResult| !["ram", "cgroup"].contains(&tried.collector);
             let why: Vec<&str> = detected.tried.iter().filter(of_gpus).map(|tried| tried.outcome.as_str()).collect();
             // leave out a reason that begins another: some collectors look in the same place
-            let repeated = |at: usize| why.iter().enumerate().any(|(other, more)| other > at && more.starts_with(why[at]));
+            let repeated =
+                |at: usize| why.iter().enumerate().any(|(other, more)| other > at && more.starts_with(why[at]));
             let why: Vec<&str> = (0..why.len()).filter(|&at| !repeated(at)).map(|at| why[at]).collect();
             self.notes.push(format!("no GPU was found: {}", why.join("; ")));
         }

@@ -171,8 +171,8 @@ impl Proposal {
     }
 }
 
-/// `{…,"knob","points":[{"value","verdict","offloaded",…}],"cliffs":[{"last","first","before","after","jumps"}]}`; a point
-/// without a plan has `value` and `error` only.
+/// `{…,"knob","points":[{"value","verdict","offloaded",…}],"cliffs":[{"last","first","before","after","jumps"}]}`; a
+/// point without a plan has `value` and `error` only.
 ///
 /// # Errors
 /// None that an answer can cause.

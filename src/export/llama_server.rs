@@ -139,8 +139,8 @@ const RESETS: [fn(&mut Settings); 18] = [
     |s| s.ctx = Context::Auto,
 ];
 
-/// Whether two plans have the same settings in effect and the same bytes on every device. The requested number of layers
-/// and the reserves may differ.
+/// Whether two plans have the same settings in effect and the same bytes on every device. The requested number of
+/// layers and the reserves may differ.
 fn same_effect(a: &Plan, b: &Plan) -> bool {
     let effect = |plan: &Plan| InEffect { gpu_layers: 0, ..plan.settings.clone() };
     let device = |(a, b): (&crate::plan::DevicePlan, &crate::plan::DevicePlan)| {

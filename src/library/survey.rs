@@ -70,8 +70,8 @@ impl ModelStatus {
     }
 }
 
-/// Plans all `items` in order on all cores, then plans them again with their largest contexts. `report` is called on the
-/// worker threads with each item's index and status, and returns whether to go on.
+/// Plans all `items` in order on all cores, then plans them again with their largest contexts. `report` is called on
+/// the worker threads with each item's index and status, and returns whether to go on.
 pub fn survey(
     items: &[Arc<Item>],
     question: &SurveyRequest,

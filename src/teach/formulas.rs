@@ -1,5 +1,5 @@
-//! The formulas of a plan as trees: in letters, with numbers, the result and its share of the total; and the crossovers of
-//! each `max`, where another branch becomes the larger.
+//! The formulas of a plan as trees: in letters, with numbers, the result and its share of the total; and the crossovers
+//! of each `max`, where another branch becomes the larger.
 
 mod allocated;
 mod crossover;

@@ -1,5 +1,5 @@
-//! Short lessons. `assets/lessons.toml` has their texts and knobs; every figure is computed by the engines, on the user's
-//! model and machine if the lesson applies there.
+//! Short lessons. `assets/lessons.toml` has their texts and knobs; every figure is computed by the engines, on the
+//! user's model and machine if the lesson applies there.
 
 mod measure;
 mod recipe;
@@ -85,7 +85,8 @@ pub struct LessonsPage {
 }
 
 impl LessonsPage {
-    /// The lesson with index `at`, rendered for the model of `request` if it applies, else for its own model from `lookup`.
+    /// The lesson with index `at`, rendered for the model of `request` if it applies, else for its own model from
+    /// `lookup`.
     ///
     /// # Errors
     /// If there is no such lesson or model, or an engine refuses it.
@@ -101,7 +102,9 @@ impl LessonsPage {
         match lesson.render_on_own_model(at, &model, &request.machine) {
             Ok(lesson) => Ok(Self { lesson, stand_in: Some(model) }),
             Err(LessonError::Refused(error)) => Err(error),
-            Err(LessonError::Unsuited) => Err(settings_error(format!("lesson {} shows settings_error on this machine", at + 1))),
+            Err(LessonError::Unsuited) => {
+                Err(settings_error(format!("lesson {} shows nothing on this machine", at + 1)))
+            }
         }
     }
 
@@ -136,7 +139,7 @@ pub struct LessonSetup {
 /// Why a lesson cannot be shown for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LessonError {
-    /// It shows settings_error there.
+    /// It does not apply to the model.
     Unsuited,
     /// An engine returned an error.
     Refused(EngineError),
@@ -168,10 +171,10 @@ pub fn all() -> &'static [Lesson] {
 }
 
 impl Lesson {
-    /// Tells it on the open model, where it suits; `at` is its place among all.
+    /// Renders it for the open model; `at` is its index.
     ///
     /// # Errors
-    /// When the lesson shows settings_error on this model, or an engine refuses one of its cases.
+    /// If the lesson does not apply to this model, or an engine refuses one of its cases.
     pub fn render(
         &'static self,
         at: usize,

@@ -179,8 +179,8 @@ fn without_op(resolved: &ResolvedRequest, op: Op) -> ResolvedRequest {
     resolved
 }
 
-/// The operations that GPUs could be assumed to lack. Operations that write into a cache are excluded: ggml aborts if the
-/// cache's backend does not support them (`ggml_backend_sched_backend_id_from_cur`, 0.1.161).
+/// The operations that GPUs could be assumed to lack. Operations that write into a cache are excluded: ggml aborts if
+/// the cache's backend does not support them (`ggml_backend_sched_backend_id_from_cur`, 0.1.161).
 fn common(trace: &Trace) -> Vec<(Op, usize)> {
     let (graph, places) = (&trace.details.graph, &trace.details.schedule.places);
     let cpu = trace.homes.len().saturating_sub(1);

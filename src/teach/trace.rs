@@ -44,8 +44,8 @@ pub struct TraceRequest {
 }
 
 impl TraceRequest {
-    /// The request behind `plan`, the plan of `request`; for an engine that only estimates, a request to llama.cpp with the
-    /// same layers, context, batch and cache types.
+    /// The request behind `plan`, the plan of `request`; for an engine that only estimates, a request to llama.cpp with
+    /// the same layers, context, batch and cache types.
     ///
     /// # Errors
     /// If llama.cpp refuses the model or the settings.

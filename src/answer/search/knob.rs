@@ -28,8 +28,8 @@ pub(in crate::answer) struct Planned {
     pub rules: Option<RulesInEffect>,
 }
 
-/// What the engine made of the held knobs, and which GPUs it uses. While this stays the same, a larger value of the moved
-/// knob is assumed never to need less memory.
+/// What the engine made of the held knobs, and which GPUs it uses. While this stays the same, a larger value of the
+/// moved knob is assumed never to need less memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::answer) struct RulesInEffect {
     /// The knobs in effect; those that merely follow the moved one are cleared.

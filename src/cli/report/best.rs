@@ -38,7 +38,8 @@ pub(in super::super) fn text(
 fn one(suggestion: &Suggestion, asked: &Settings, style: &Style) -> String {
     let used: Bytes = suggestion.plan.gpus().iter().map(DevicePlan::asked).sum();
     let free: Bytes = suggestion.plan.gpus().iter().map(|gpu| gpu.free).sum();
-    let mut out = style.wrap("- ", &format!("{} {}; uses {used} of {free} free", suggestion.gain, suggestion.cost_text()));
+    let mut out =
+        style.wrap("- ", &format!("{} {}; uses {used} of {free} free", suggestion.gain, suggestion.cost_text()));
     let options = suggestion.options(asked);
     if !options.is_empty() {
         out += &format!("    {options}\n");

@@ -6,8 +6,8 @@ use crate::answer::sweep::{Outcome, Sweep};
 
 const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
 
-/// One line per point: the value, [`COLUMNS`], weights, cache, graph and free bytes of each device, and the weights in RAM
-/// of layers that count as on GPUs.
+/// One line per point: the value, [`COLUMNS`], weights, cache, graph and free bytes of each device, and the weights in
+/// RAM of layers that count as on GPUs.
 pub fn sweep(sweep: &Sweep) -> String {
     let devices =
         sweep.points.iter().find_map(|point| point.outcome.as_ref().ok()).map_or(&[][..], |first| &first.devices);

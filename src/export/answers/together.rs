@@ -72,7 +72,11 @@ pub fn json(
     serde_json::to_string_pretty(&Object {
         source,
         together: loaded_models.all_loaded(),
-        models: names.iter().zip(&loaded_models.outcomes).map(|(name, outcome)| LoadRecord::of(name, outcome)).collect(),
+        models: names
+            .iter()
+            .zip(&loaded_models.outcomes)
+            .map(|(name, outcome)| LoadRecord::of(name, outcome))
+            .collect(),
         devices: gpus.chain(std::iter::once(ram)).collect(),
     })
 }

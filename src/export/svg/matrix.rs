@@ -1,7 +1,7 @@
 //! Plans over two axes as a table of coloured and labelled cells.
 
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
-use super::charts::{model_line, engine_line};
+use super::charts::{engine_line, model_line};
 use crate::answer::matrix::Matrix;
 use crate::plan::{FitStatus, Plan};
 
@@ -12,7 +12,10 @@ const HIGH: f64 = 30.0;
 pub fn matrix(plan: &Plan, matrix: &Matrix) -> String {
     let mut canvas = SvgCanvas::new();
     let (rows, columns) = (matrix.rows.shown(), matrix.columns.shown());
-    canvas.heading(&model_line(plan), &format!("{} by {} · {}", matrix.rows.title(), matrix.columns.title(), engine_line(plan)));
+    canvas.heading(
+        &model_line(plan),
+        &format!("{} by {} · {}", matrix.rows.title(), matrix.columns.title(), engine_line(plan)),
+    );
     let wide = (WIDTH - MARGIN - LEFT) / columns.len().max(1) as f64;
     for (at, column) in columns.iter().enumerate() {
         canvas.text(LEFT + (at as f64 + 0.5) * wide, canvas.y + 12.0, 13, Anchor::Middle, Hue::Quiet, column);

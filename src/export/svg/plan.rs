@@ -1,7 +1,7 @@
 //! A plan: one bar per device, one column per layer, and the verdict.
 
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
-use super::charts::{PARTS, model_line, engine_line};
+use super::charts::{PARTS, engine_line, model_line};
 use crate::answer::verdict;
 use crate::plan::{DevicePlan, Plan};
 use crate::units::{Bytes, Tokens};

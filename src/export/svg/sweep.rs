@@ -1,7 +1,7 @@
 //! Memory along a knob: a stacked area chart per device, with a line at its free memory.
 
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
-use super::charts::{PARTS, model_line, engine_line};
+use super::charts::{PARTS, engine_line, model_line};
 use crate::answer::sweep::{DeviceSums, Outcome, Sweep};
 use crate::plan::Plan;
 use crate::settings::knob::Knob;

@@ -7,8 +7,8 @@ use super::{AllocationPage, AllocationWalk, TensorLife, Timeline, TimelineKind};
 use crate::units::{Bytes, grouped};
 
 impl AllocationPage {
-    /// `{"devices":[{"id","peak","peak_node","naive","alive":[…]}],"compared":…}`: the bytes reserved, the first operation
-    /// at that size, the bytes without reuse, and the tensors alive at the peak.
+    /// `{"devices":[{"id","peak","peak_node","naive","alive":[…]}],"compared":…}`: the bytes reserved, the first
+    /// operation at that size, the bytes without reuse, and the tensors alive at the peak.
     pub fn json(&self) -> Value {
         let compared = self.other.as_ref().map(|other| match &other.walk {
             Ok(walk) => json!({ "with": other.label, "instead_of": self.label, "devices": devices(walk) }),

@@ -1,5 +1,5 @@
-//! Crossovers: a `max` whose larger side depends on a knob. They are found by evaluating both sides along the knob, with
-//! the other settings as the engine would derive them.
+//! Crossovers: a `max` whose larger side depends on a knob. They are found by evaluating both sides along the knob,
+//! with the other settings as the engine would derive them.
 
 use serde::Serialize;
 
@@ -105,7 +105,8 @@ pub(super) fn crossovers(plan: &Plan, settings: &Settings, formulas: &PlanFormul
         let inner = inner.filter_map(|part| Some((format!("{name}: {}", part.name), larger_in(part)?)));
         let outer = (rule.choices.len() > 1).then(|| (name.to_owned(), Max::Branches(rule)));
         let found = outer.into_iter().chain(inner);
-        crossovers_found.extend(found.filter_map(|(name, max)| knobs.crossover(name, in_force, &max, &formulas.values)));
+        crossovers_found
+            .extend(found.filter_map(|(name, max)| knobs.crossover(name, in_force, &max, &formulas.values)));
     }
     crossovers_found.sort_by_key(|contest| !contest.in_force);
     crossovers_found

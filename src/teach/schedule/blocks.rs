@@ -24,7 +24,8 @@ impl GraphBlock {
     }
 }
 
-/// Groups the nodes of `graph`. A nameless operation belongs to the next named one, as only the last tensor of a step is named.
+/// Groups the nodes of `graph`. A nameless operation belongs to the next named one, as only the last tensor of a step
+/// is named.
 pub fn blocks(graph: &Graph) -> Vec<GraphBlock> {
     let named = |at: usize| {
         let tensor = &graph[graph.nodes[at]];

@@ -7,8 +7,8 @@ use super::{GraphSplit, SchedulePage, ScheduleStep, SplitInput};
 use crate::units::{Bytes, grouped};
 
 impl SchedulePage {
-    /// `{"steps":[…],"splits":[…],"pipeline":…,"nodes":[…]}`: counts per device after each pass, the tensors copied into
-    /// each split, the conditions of pipeline parallelism, and every operation with its device after each pass.
+    /// `{"steps":[…],"splits":[…],"pipeline":…,"nodes":[…]}`: counts per device after each pass, the tensors copied
+    /// into each split, the conditions of pipeline parallelism, and every operation with its device after each pass.
     pub fn json(&self) -> Value {
         let homes = self.homes();
         let id = |home: Option<usize>| home.and_then(|home| homes.get(home)).map(|home| home.id.as_str());
