@@ -453,5 +453,5 @@ fn a_single_layer_without_experts_is_not_taken_for_none() {
     let settings = Settings { ctx: Context::Tokens(16_384), fit_target, ..Settings::default() };
     let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
     assert!(!meets(&request, Knob::CpuMoe, 0, Goal::All));
-    assert_eq!(request.fewest(Knob::CpuMoe, Goal::All), Some(1));
+    assert_eq!(request.smallest(Knob::CpuMoe, Goal::All), Some(1));
 }

@@ -83,7 +83,7 @@ impl PlanRequest {
             batch: most(Knob::Batch),
             quant: self.largest_quantisation(Goal::All).found.map(|(to, _)| to),
             ubatch: ask(Knob::Ubatch, &most),
-            cpu_moe: ask(Knob::CpuMoe, &|knob| self.fewest(knob, Goal::All)),
+            cpu_moe: ask(Knob::CpuMoe, &|knob| self.smallest(knob, Goal::All)),
             context_in_all,
             remedies,
         }

@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn last_met_agrees_with_brute_force_on_piecewise_linear_needs((edges, order, rules) in engine(), room in 0..30_000u64) {
+        fn last_met_agrees_with_brute_force((edges, order, rules) in engine(), room in 0..30_000u64) {
             let rule = |place: u64| order[edges.iter().filter(|&&edge| place > edge).count()];
             let need = |place: u64| {
                 let (base, slope) = rules[rule(place)];

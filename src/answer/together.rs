@@ -138,8 +138,8 @@ impl LoadOutcome {
 /// digests, which are unknown here, so the model loaded first is evicted first. A file is loaded once: a request with
 /// other settings reloads it.
 ///
-/// Source: `server/sched.go` (`processPending`, `findRunnerToUnload`, `needsReload`, `updateFreeSpace`), Ollama, in each
-/// engine's release.
+/// Source: `server/sched.go` (`processPending`, `findRunnerToUnload`, `needsReload`, `updateFreeSpace`), Ollama, in
+/// each engine's release.
 ///
 /// # Errors
 /// If the engine returns an error for one of them.
