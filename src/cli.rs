@@ -95,8 +95,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let ready = start.with(&opened).complete();
     let plan = ready.plan(&opened.model)?;
     let text = if args.json {
-        let json = crate::export::json(&plan);
-        json.map_err(|error| CliError::Terminal(format!("the plan cannot be written as JSON: {error}")))? + "\n"
+        error::json("plan", crate::export::json(&plan))?
     } else {
         let limits = ready.limits(&opened.model, &plan);
         report::plan(&plan, Some(&limits), &Style::of_stdout())
@@ -109,10 +108,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
     let quant = args.knobs.others.quant;
     if args.json {
         let rows = list::rows(&mut ready, quant, args.fits, &mut |_| true);
-        let json = list::json(&ready, &rows);
-        let json =
-            json.map_err(|error| CliError::Terminal(format!("the models cannot be written as JSON: {error}")))?;
-        return print(&(json + "\n"));
+        return print(&error::json("models", list::json(&ready, &rows))?);
     }
     // print each line as soon as it is planned: all of them take a while
     let (style, mut last_source) = (Style::of_stdout(), "");
@@ -135,8 +131,7 @@ fn devices(args: &DevicesArgs) -> Result<(), CliError> {
     if let Some(search) = &args.presets {
         let found = presets::found(search.as_deref())?;
         let text = if args.json {
-            let json = presets::json(&found);
-            json.map_err(|error| CliError::Terminal(format!("the presets cannot be written as JSON: {error}")))? + "\n"
+            error::json("presets", presets::json(&found))?
         } else {
             presets::text(&found, &Style::of_stdout())
         };
@@ -144,8 +139,7 @@ fn devices(args: &DevicesArgs) -> Result<(), CliError> {
     }
     let detected = resolve::MachineSource::read(&args.machine)?.detect();
     let text = if args.json {
-        let json = devices::json(&detected);
-        json.map_err(|error| CliError::Terminal(format!("the devices cannot be written as JSON: {error}")))? + "\n"
+        error::json("devices", devices::json(&detected))?
     } else {
         devices::text(&detected, &Style::of_stdout())
     };

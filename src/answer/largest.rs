@@ -34,7 +34,7 @@ impl PlanRequest {
     }
 
     /// The smallest value of `knob` with which `goal` is met while the other knobs stay: for [`Knob::CpuMoe`], which
-    /// frees GPU memory as it grows. At 0 the engine may decide by itself, so the search starts at 1 and tries 0 last.
+    /// frees GPU memory as it grows. At 0 the engine may choose the value, so the search starts at 1 and tries 0 last.
     pub fn smallest(&self, knob: Knob, goal: Goal) -> Option<u64> {
         let range = KnobRange::new(1, knob.stops(&self.bounds()).last().max(1));
         let mut search = KnobSearch::for_goal(self.clone(), knob, goal, range);

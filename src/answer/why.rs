@@ -175,7 +175,7 @@ impl Inequality {
         let graph = &plan.graph;
         let largest = graph.partial.bytes.max(graph.full.bytes);
         let graphs = [largest, graph.partial.bytes, graph.full.bytes, gpu.graph, Bytes::ZERO];
-        // the last reserves in the list may have been added with a later layer, so try shorter prefixes too
+        // the last reserves in the list may have been added with a later layer, so try shorter ones too
         let prefixes = || (0..=gpu.reserves.len()).rev().filter_map(|count| gpu.reserves.get(..count));
         let before_layers = |list: &[Reserve]| gpu.free - list.iter().map(|part| part.bytes).sum();
         let left = |list: &[Reserve]| before_layers(list) - placed_bytes;

@@ -2,7 +2,7 @@
 
 use super::args::{BestArgs, KnobArgs};
 use super::error::CliError;
-use super::questions::{ready, written};
+use super::questions::{json, ready};
 use super::report::best;
 use super::style::Style;
 use crate::answer::best::Objective;
@@ -28,7 +28,7 @@ pub(super) fn run(args: &BestArgs) -> Result<String, CliError> {
     let found: Vec<_> =
         objectives.into_iter().map(|objective| (objective, request.best(&plan, objective, &held))).collect();
     if args.json {
-        return written(answers::best::json(&plan, &request.settings, &held, &found));
+        return json(answers::best::json(&plan, &request.settings, &held, &found));
     }
     Ok(best::text(&plan, &request.settings, &held, &found, &Style::of_stdout()))
 }

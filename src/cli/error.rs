@@ -135,6 +135,12 @@ pub(super) fn written(result: io::Result<()>) -> Result<(), CliError> {
     }
 }
 
+/// `json` with a line break; `what` names it in the error.
+pub(super) fn json(what: &str, json: serde_json::Result<String>) -> Result<String, CliError> {
+    json.map(|json| json + "\n")
+        .map_err(|error| CliError::Terminal(format!("the {what} cannot be written as JSON: {error}")))
+}
+
 /// `text` on one line, without control characters.
 pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::args::ExplainArgs;
-use super::error::CliError;
+use super::error::{self, CliError};
 use super::questions;
 use super::resolve::ResolvedArgs;
 use super::style::{BarGlyphs, Style};
@@ -35,11 +35,14 @@ pub(super) fn explain(args: &ExplainArgs) -> Result<String, CliError> {
         let plan = request.plan()?;
         let pages = topics.iter().map(|topic| topic.content(&request, &plan, &catalogue::model));
         let pages = pages.collect::<Result<Vec<PageContent>, _>>()?;
-        return match pages.as_slice() {
-            [one] if args.json => json(&one.json()),
-            all if args.json => json(&all.iter().map(PageContent::json).collect()),
-            all => Ok(all.iter().map(PageContent::markdown).collect::<Vec<_>>().join("\n")),
+        if args.markdown {
+            return Ok(pages.iter().map(PageContent::markdown).collect::<Vec<_>>().join("\n"));
+        }
+        let object = match pages.as_slice() {
+            [one] => one.json(),
+            all => all.iter().map(PageContent::json).collect(),
         };
+        return error::json("page", serde_json::to_string_pretty(&object));
     }
     let topic = topics.first().copied().unwrap_or(args.page.topic());
     let style = Style::of_stdout();
@@ -74,13 +77,6 @@ fn topics(args: &ExplainArgs) -> Result<Vec<Topic>, CliError> {
         (page, Some(_)) => {
             Err(CliError::Arguments(format!("--lesson belongs to --page lessons, not to {}", page.name())))
         }
-    }
-}
-
-fn json(page: &serde_json::Value) -> Result<String, CliError> {
-    match serde_json::to_string_pretty(page) {
-        Ok(json) => Ok(json + "\n"),
-        Err(error) => Err(CliError::Terminal(format!("the page cannot be written as JSON: {error}"))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::error::{CliError, one_line};
+use super::error::{self, CliError, one_line};
 use super::style::{Hue, Style};
 use crate::hardware::saved::SavedMachine;
 use crate::machine::Machine;
@@ -47,7 +47,5 @@ pub(super) fn json(entries: &[SavedMachine]) -> Result<String, CliError> {
         Err(why) => json!({ "name": name, "error": why }),
     };
     let object = json!({ "machines": entries.iter().map(one).collect::<Vec<_>>() });
-    let text = serde_json::to_string_pretty(&object);
-    text.map(|text| text + "\n")
-        .map_err(|error| CliError::Terminal(format!("the list cannot be written as JSON: {error}")))
+    error::json("list", serde_json::to_string_pretty(&object))
 }

@@ -1,7 +1,7 @@
 //! `plimsoll max`, `why`, `sweep` and `matrix`.
 
 use super::args::{KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, WhyArgs};
-use super::error::CliError;
+use super::error::{self, CliError};
 use super::report::answers::{self, WhyAnswer};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
@@ -29,7 +29,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
         KnobOrQuant::Quantisation => {
             let largest = request.largest_quantisation(goal);
             if args.json {
-                return written(export_answers::max_quantisation_json(AnswerSource::of(&plan), &largest));
+                return json(export_answers::max_quantisation_json(AnswerSource::of(&plan), &largest));
             }
             return Ok(answers::max_quantisation(&plan, goal, &largest, &style));
         }
@@ -37,7 +37,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     let largest = request.largest(knob, goal);
     let least = request.least(knob);
     if args.json {
-        return written(export_answers::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least));
+        return json(export_answers::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least));
     }
     let beyond = largest.as_ref().and_then(|largest| planned(&request, knob, largest.next?));
     Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(least), beyond.as_ref(), &style))
@@ -66,7 +66,7 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
     changes.splice(0..0, all);
     let memory_users = why::memory_users(&plan);
     if args.json {
-        return written(export_answers::why_json(&plan, &layers, &changes, &memory_users));
+        return json(export_answers::why_json(&plan, &layers, &changes, &memory_users));
     }
     let explained = WhyAnswer { layers: &layers, one: asked.is_some(), changes: &changes, memory_users: &memory_users };
     Ok(answers::why(&plan, &explained, &Style::of_stdout()))
@@ -79,7 +79,7 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
     let points = usize::try_from(args.points).unwrap_or(usize::MAX);
     let sweep = request.sweep(args.over, &values(&request, args.over, &args.values, points, "--values")?);
     match args.output {
-        Output { json: true, .. } => written(export_answers::sweep_json(AnswerSource::of_request(&request), &sweep)),
+        Output { json: true, .. } => json(export_answers::sweep_json(AnswerSource::of_request(&request), &sweep)),
         Output { csv: true, .. } => Ok(export_answers::csv::sweep(&sweep)),
         Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &sweep)),
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
@@ -98,7 +98,7 @@ pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     }
     let matrix = request.matrix(rows, columns);
     match args.output {
-        Output { json: true, .. } => written(export_answers::matrix_json(AnswerSource::of_request(&request), &matrix)),
+        Output { json: true, .. } => json(export_answers::matrix_json(AnswerSource::of_request(&request), &matrix)),
         Output { csv: true, .. } => Ok(export_answers::csv::matrix(&matrix)),
         Output { svg: true, .. } => Ok(svg::matrix(&ready.plan(&opened.model)?, &matrix)),
         _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
@@ -111,11 +111,8 @@ pub(super) fn ready(asked: &QueryArgs) -> Result<(ResolvedArgs, Package), CliErr
     Ok((start.with(&opened).complete(), opened))
 }
 
-pub(super) fn written(json: serde_json::Result<String>) -> Result<String, CliError> {
-    match json {
-        Ok(json) => Ok(json + "\n"),
-        Err(error) => Err(CliError::Terminal(format!("the answer cannot be written as JSON: {error}"))),
-    }
+pub(super) fn json(answer: serde_json::Result<String>) -> Result<String, CliError> {
+    error::json("answer", answer)
 }
 
 fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), CliError> {

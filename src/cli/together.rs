@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::args::TogetherArgs;
 use super::error::CliError;
-use super::questions::written;
+use super::questions::json;
 use super::report::together;
 use super::resolve::{self, ParsedArgs};
 use super::style::Style;
@@ -36,7 +36,7 @@ pub(super) fn run(args: &TogetherArgs) -> Result<String, CliError> {
     let loaded_models = load_together(ready.engine, &ready.machine, &requests)?;
     let source = AnswerSource::of_engine(ready.engine, &ready.settings, loaded_models.confidence());
     if args.json {
-        return written(answers::together::json(source, &args.models, &ready.machine, &loaded_models));
+        return json(answers::together::json(source, &args.models, &ready.machine, &loaded_models));
     }
     Ok(together::text(&source, &args.models, &ready.machine, &loaded_models, &ready.notes, &Style::of_stdout()))
 }

@@ -35,7 +35,7 @@ pub fn max_json(source: AnswerSource, knob: Knob, largest: Option<&Largest>, lea
     largest_json(source, knob.name(), value, next, largest.map(|largest| &largest.plan))
 }
 
-/// [`max_json`] for the quantisation; values are axis_record such as `Q4_K_M`.
+/// [`max_json`] for the quantisation; values are names such as `Q4_K_M`.
 ///
 /// # Errors
 /// None that an answer can cause.

@@ -45,8 +45,7 @@ pub fn plan(plan: &Plan) -> String {
         plan.on_gpus(),
         plan.layers.len()
     );
-    let release = effect.release.map(|release| format!(", release {release}")).unwrap_or_default();
-    lines += &format!("Planned for {}{release}; {}.\n", plan.engine.title(), plan.confidence);
+    lines += &format!("Planned for {}; {}.\n", plan.engine_title(), plan.confidence);
     lines
 }
 

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::environment::{self, Variable};
+use super::shell::comment;
 use super::{ExportInput, ModelLocation};
 use crate::settings::GpuLayers;
 
@@ -60,8 +61,4 @@ pub fn modelfile(input: &ExportInput<'_>) -> String {
         lines += &comment(&caveat);
     }
     lines
-}
-
-fn comment(text: &str) -> String {
-    super::shell::comment(text)
 }

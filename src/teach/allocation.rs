@@ -32,8 +32,6 @@ pub struct AllocationPage {
 /// A second walk, to compare with the first.
 #[derive(Clone, Debug)]
 pub struct VariedWalk {
-    /// What is changed.
-    pub versus: Variation,
     /// The changed value: `flash attention off`.
     pub label: String,
     /// The allocations, or why llama.cpp refuses.
@@ -118,9 +116,9 @@ impl AllocationPage {
         match Trace::of(resolved, homes) {
             Ok(other) => {
                 let label = versus.label(&other.measured, &other.resolved);
-                VariedWalk { versus, label, walk: Ok(AllocationWalk::of(&other)) }
+                VariedWalk { label, walk: Ok(AllocationWalk::of(&other)) }
             }
-            Err(refusal) => VariedWalk { versus, label: requested, walk: Err(refusal) },
+            Err(refusal) => VariedWalk { label: requested, walk: Err(refusal) },
         }
     }
 }

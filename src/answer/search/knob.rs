@@ -221,7 +221,7 @@ impl Search for KnobSearch {
 }
 
 impl Planned {
-    /// GPUs that are asked for something.
+    /// Number of GPUs in use.
     pub fn gpus_in_use(&self) -> usize {
         self.rules.as_ref().map_or(0, |rules| rules.gpus.iter().filter(|used| **used).count())
     }

@@ -19,7 +19,7 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    /// Starts to status start `items`; stops when the iterator is dropped.
+    /// Starts to plan `items`; stops when the iterator is dropped.
     pub(super) fn start<'s>(
         scope: &'s Scope<'s, '_>,
         items: Vec<Arc<Item>>,

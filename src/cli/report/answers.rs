@@ -1,7 +1,7 @@
 //! Answers as text.
 
 use super::super::style::{Hue, Style};
-use super::{sanitize, source};
+use super::{one_line, sanitize, source};
 use crate::answer::largest::Largest;
 use crate::answer::matrix::Matrix;
 use crate::answer::quant::LargestQuantisation;
@@ -159,7 +159,7 @@ fn layers(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
         while let Some(other) = rest.next_if(same_reason) {
             first = other.index;
         }
-        let reason = sanitize_text(&layer.reason);
+        let reason = one_line(&layer.reason);
         let name = if is_output(plan, layer) { "output layer".to_owned() } else { format!("layer {}", layer.index) };
         out += &style.wrap("- ", &format!("{name}: {reason}"));
         if first == layer.index {
@@ -219,7 +219,7 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
                     out.push('\n');
                 }
             }
-            Err(error) => out += &style.wrap(&format!("{value:>VALUE$}  "), &sanitize_text(error)),
+            Err(error) => out += &style.wrap(&format!("{value:>VALUE$}  "), &one_line(error)),
         }
     }
     if !sweep.cliffs.is_empty() {
@@ -286,8 +286,4 @@ fn share(outcome: &Outcome) -> String {
         FitStatus::InRam => "RAM".to_owned(),
         FitStatus::DoesNotFit => "over".to_owned(),
     }
-}
-
-fn sanitize_text(text: &str) -> String {
-    super::one_line(text)
 }

@@ -6,12 +6,6 @@ use crate::plan::Plan;
 /// The parts of a device's memory and their colours.
 pub(super) const PARTS: [(Hue, &str); 3] = [(Hue::Weights, "weights"), (Hue::Cache, "cache"), (Hue::Graph, "graph")];
 
-/// `Ollama ≥ 0.30, release 2026-11 · exact`
-pub(super) fn engine_line(plan: &Plan) -> String {
-    let release = plan.settings.release.map(|release| format!(", release {release}")).unwrap_or_default();
-    format!("{}{release} · {}", plan.engine.title(), plan.confidence)
-}
-
 /// `Llama 3.1 8B · Q4_K_M · 4.6 GiB`
 pub(super) fn model_line(plan: &Plan) -> String {
     let model = &plan.model;

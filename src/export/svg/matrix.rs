@@ -1,7 +1,7 @@
 //! Plans over two axes as a table of coloured and labelled cells.
 
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
-use super::charts::{engine_line, model_line};
+use super::charts::model_line;
 use crate::answer::matrix::Matrix;
 use crate::plan::{FitStatus, Plan};
 
@@ -14,7 +14,7 @@ pub fn matrix(plan: &Plan, matrix: &Matrix) -> String {
     let (rows, columns) = (matrix.rows.shown(), matrix.columns.shown());
     canvas.heading(
         &model_line(plan),
-        &format!("{} by {} · {}", matrix.rows.title(), matrix.columns.title(), engine_line(plan)),
+        &format!("{} by {} · {}", matrix.rows.title(), matrix.columns.title(), plan.source()),
     );
     let wide = (WIDTH - MARGIN - LEFT) / columns.len().max(1) as f64;
     for (at, column) in columns.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! A plan: one bar per device, one column per layer, and the verdict.
 
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
-use super::charts::{PARTS, engine_line, model_line};
+use super::charts::{PARTS, model_line};
 use crate::answer::verdict;
 use crate::plan::{DevicePlan, Plan};
 use crate::units::{Bytes, Tokens};
@@ -16,7 +16,7 @@ pub fn plan(plan: &Plan) -> String {
     let effect = &plan.settings;
     let knobs = format!(
         "{} · context {} × {} · cache {}/{} · flash attention {} · batch {}",
-        engine_line(plan),
+        plan.source(),
         Tokens(effect.ctx_per_sequence),
         effect.parallel,
         effect.cache_type_k,
@@ -40,7 +40,7 @@ pub fn plan(plan: &Plan) -> String {
     canvas.finish(&model_line(plan))
 }
 
-/// The memory that a device needs, compared with model_line it has.
+/// The memory that a device needs, compared with what it has.
 fn bar(canvas: &mut SvgCanvas, device: &DevicePlan) {
     let top = canvas.y;
     canvas.text(MARGIN, top + 12.0, 14, Anchor::Start, Hue::Text, &device.id);

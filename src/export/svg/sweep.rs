@@ -1,7 +1,7 @@
 //! Memory along a knob: a stacked area chart per device, with a line at its free memory.
 
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
-use super::charts::{PARTS, engine_line, model_line};
+use super::charts::{PARTS, model_line};
 use crate::answer::sweep::{DeviceSums, Outcome, Sweep};
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
@@ -14,7 +14,7 @@ const HIGH: f64 = 150.0;
 /// The picture of `sweep`; `plan` is the plan with the current settings.
 pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
     let mut canvas = SvgCanvas::new();
-    canvas.heading(&model_line(plan), &format!("memory by {} · {}", sweep.knob.title(), engine_line(plan)));
+    canvas.heading(&model_line(plan), &format!("memory by {} · {}", sweep.knob.title(), plan.source()));
     let planned: Vec<(f64, &Outcome)> = sweep
         .points
         .iter()

@@ -3,7 +3,6 @@
 use super::kind::{self, TimelineKind};
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::tensor::Op;
-use crate::machine::DeviceKind;
 use crate::teach::names;
 use crate::teach::trace::Trace;
 use crate::units::Bytes;
@@ -37,8 +36,6 @@ pub struct Timeline {
     pub id: String,
     /// Index into the plan's devices.
     pub device: usize,
-    /// GPU or CPU.
-    pub kind: DeviceKind,
     /// Bytes reserved by the allocator: the plan's graph for this device.
     pub reserved: Bytes,
     /// Bytes that it would reserve without reuse.
@@ -134,7 +131,6 @@ impl Timeline {
         Self {
             id: home.id.clone(),
             device: home.device,
-            kind: if at + 1 < trace.homes.len() { DeviceKind::Gpu } else { DeviceKind::Cpu },
             reserved: Bytes(trace.measured.compute.get(at).copied().unwrap_or(0)),
             naive: lives.iter().map(|life| Bytes(life.bytes)).sum(),
             peak: grown.iter().position(|bytes| *bytes == top).unwrap_or(0),
@@ -150,11 +146,6 @@ impl Timeline {
         let mut lives: Vec<&TensorLife> = self.lives.iter().filter(is_alive).collect();
         lives.sort_by_key(|life| life.offset);
         lives
-    }
-
-    /// Bytes alive at step `moment`.
-    pub fn alive_bytes(&self, moment: usize) -> Bytes {
-        self.alive.get(moment).map_or(Bytes::ZERO, |kinds| kinds.iter().map(|bytes| Bytes(*bytes)).sum())
     }
 }
 

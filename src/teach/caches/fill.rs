@@ -41,11 +41,6 @@ impl CellFill {
         Self { cells, squares, streams, sequences: store.sequences.max(1), window }
     }
 
-    /// The smallest power of two of cells per square that gives at most `most` squares per stream.
-    pub fn fitting(store: &CellCache, most: u64) -> u64 {
-        store.size.div_ceil(most.max(1)).checked_next_power_of_two().unwrap_or(u64::MAX)
-    }
-
     /// Steps until the cache is full; `None` for sliding windows, which never fill up.
     pub fn steps(&self) -> Option<u64> {
         self.window.is_none().then(|| {
@@ -86,13 +81,6 @@ impl CellFill {
         let turns = newest.checked_sub(stream)? / self.sequences;
         Some(latest(square, turns, self.squares)? * self.sequences + stream)
     }
-
-    /// Squares of all streams with tokens that are attended to after `steps`.
-    pub fn seen(&self, steps: u64) -> u64 {
-        let squares = (0..self.streams).flat_map(|stream| (0..self.squares).map(move |square| (stream, square)));
-        squares.filter(|&(a, b)| matches!(self.at(a, b, steps), CellState::Seen(_) | CellState::Newest(_))).count()
-            as u64
-    }
 }
 
 /// The last number up to `newest` that is `square` modulo `squares`.
@@ -116,6 +104,12 @@ mod tests {
     fn squares(fill: &CellFill, steps: u64) -> Vec<CellState> {
         let all = (0..fill.streams).flat_map(|stream| (0..fill.squares).map(move |square| (stream, square)));
         all.map(|(stream, square)| fill.at(stream, square, steps)).collect()
+    }
+
+    /// Number of squares with tokens that are attended to.
+    fn seen(fill: &CellFill, steps: u64) -> u64 {
+        let is_seen = |state: &CellState| matches!(state, CellState::Seen(_) | CellState::Newest(_));
+        squares(fill, steps).iter().filter(|state| is_seen(state)).count() as u64
     }
 
     #[test]
@@ -152,7 +146,7 @@ mod tests {
         ) {
             let streams = if unified { 1 } else { sequences };
             let fill = CellFill::new(&store(size, streams, sequences, Some(window)), cells);
-            prop_assert!(fill.seen(steps) <= window.div_ceil(cells) * sequences);
+            prop_assert!(seen(&fill, steps) <= window.div_ceil(cells) * sequences);
             let newest = squares(&fill, steps).into_iter().filter(|square| matches!(square, CellState::Newest(_))).count();
             prop_assert_eq!(newest, usize::from(steps > 0));
         }
@@ -163,7 +157,7 @@ mod tests {
         ) {
             let streams = if unified { 1 } else { sequences };
             let fill = CellFill::new(&store(size, streams, sequences, None), cells);
-            prop_assert_eq!(fill.seen(steps), steps.min(fill.steps().unwrap()));
+            prop_assert_eq!(seen(&fill, steps), steps.min(fill.steps().unwrap()));
             let filled = |steps| squares(&fill, steps).into_iter().map(|square| square != CellState::Empty).collect::<Vec<_>>();
             let changed = filled(steps).into_iter().zip(filled(steps + 1)).filter(|(before, after)| before != after);
             prop_assert_eq!(changed.count(), usize::from(steps < fill.steps().unwrap()));

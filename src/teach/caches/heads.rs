@@ -84,16 +84,6 @@ impl Attention {
             _ => Self::GQA,
         }
     }
-
-    /// Its name and what is cached.
-    pub const fn description(self) -> &'static str {
-        match self {
-            Self::MHA => "multi-head attention: each query head has its own key and value",
-            Self::GQA => "grouped-query attention: several query heads share one key and value",
-            Self::MQA => "multi-query attention: all query heads share one key and value",
-            Self::MLA => "latent attention: one compressed row is stored, from which keys and values are expanded",
-        }
-    }
 }
 
 /// Bytes of a row of `elements`, in whole blocks.
