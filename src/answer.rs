@@ -1,7 +1,8 @@
-//! Questions put to an engine: how far a knob can go, why a layer spilled, what would bring it back, where things
-//! change along a knob, the best settings while some are held, how plans differ, and whether several models can live together.
+//! Questions answered by planning: the largest value of a knob that fits, why a layer is in RAM and what would bring it
+//! back, where the plan changes along a knob, the best settings, how plans differ, and which models can be loaded
+//! together.
 //!
-//! Every answer comes from plans that the engine made; nothing here does arithmetic of its own on what a model needs.
+//! Every answer rests on plans made by the engine; nothing here computes memory.
 
 pub mod best;
 pub mod change;
@@ -35,7 +36,7 @@ pub use limits::KnobLimits;
 pub use offer::Remedy;
 
 impl PlanRequest {
-    /// The plan with other settings; `None` where the engine makes none.
+    /// The plan with other settings; `None` if the engine returns an error.
     fn plan_with(&self, change: impl FnOnce(&mut Settings)) -> Option<Plan> {
         self.changed(change).plan().ok()
     }
@@ -45,21 +46,16 @@ impl PlanRequest {
         self.summary(goal.fit_goal()).is_ok_and(|summary| goal.is_met_in(&summary))
     }
 
-    /// The plan after `change`; `None` where the engine makes none.
-    pub fn plan_after(&self, change: &Change) -> Option<Plan> {
-        self.after_in_short(change)?.plan().ok()
-    }
-
-    /// The same after `change`; `None` where the model cannot be had in the quantisation that it asks for.
+    /// This request after `change`; `None` if the model cannot be converted to the requested quantisation.
     pub fn after(&self, change: &Change) -> Option<Self> {
         match *change {
             Change::Quantisation(to) => self.quantised(to),
-            _ => self.after_in_short(change),
+            _ => self.after_without_notes(change),
         }
     }
 
-    /// [`PlanRequest::after`] for those who show nothing of it: nothing is said of a quantisation.
-    fn after_in_short(&self, change: &Change) -> Option<Self> {
+    /// [`PlanRequest::after`] without the notes on a requantised model, which searches do not show.
+    fn after_without_notes(&self, change: &Change) -> Option<Self> {
         if let Change::Quantisation(to) = *change {
             return Some(self.with_model(self.model.quantised(to).ok()?));
         }
@@ -73,21 +69,21 @@ impl PlanRequest {
 /// What a plan should achieve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// Every layer is on GPUs, and nothing is asked for more than is free.
+    /// Every layer is on GPUs, and no device needs more than is free.
     All,
-    /// At least so many layers are on GPUs, the output layer counted, and it fits.
+    /// At least this many layers are on GPUs, counting the output layer, and the model fits.
     AtLeast(usize),
-    /// This layer, by its index in [`Plan::layers`], is on a GPU, and it fits.
+    /// The layer with this index in [`Plan::layers`] is on a GPU, and the model fits.
     Layer(usize),
 }
 
 impl Goal {
-    /// Whether `plan` achieves it.
+    /// Whether `plan` meets it.
     pub fn is_met_by(self, plan: &Plan) -> bool {
         self.is_met(plan.verdict, plan.refusal.is_some(), plan.offloaded, plan.gpus().iter())
     }
 
-    /// The same of what a plan comes to.
+    /// [`Goal::is_met_by`] for a summary.
     pub fn is_met_in(self, summary: &PlanSummary) -> bool {
         self.is_met(summary.verdict, summary.refused, summary.offloaded, summary.gpus())
     }
@@ -107,7 +103,7 @@ impl Goal {
         }
     }
 
-    /// What must not be ruled out for it to be met.
+    /// The lowest upper bound with which it can still be met.
     const fn required_bound(self) -> UpperBound {
         match self {
             Self::All => UpperBound::AllLayers,
@@ -115,7 +111,7 @@ impl Goal {
         }
     }
 
-    /// What an engine must find out to tell whether it is met.
+    /// How much of the fit is needed to decide it.
     const fn fit_goal(self) -> FitGoal {
         match self {
             Self::All => FitGoal::AllLayers,

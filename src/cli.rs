@@ -1,5 +1,5 @@
-//! The command line: arguments in, text or JSON out. The planner's screen is opened from here too.
-#![allow(clippy::format_push_string, reason = "a report is written once; what reads best wins")]
+//! The command line interface, which also opens the planner's screen.
+#![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 mod args;
 mod best;
@@ -40,15 +40,15 @@ use style::Style;
 /// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 the answer could not be
 /// written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
 pub fn main() -> ExitCode {
-    hook_panics();
+    install_panic_hook();
     match run(std::env::args_os()) {
         Ok(status) => status,
-        Err(fault) => fault.report(),
+        Err(error) => error.report(),
     }
 }
 
-/// From now on what is said of a panic ends in what to do about it. The planner gives the terminal back before.
-fn hook_panics() {
+/// Adds a request to report the panic to its message. The planner restores the terminal before.
+fn install_panic_hook() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         before(panic);
@@ -95,8 +95,7 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let ready = start.with(&opened).complete();
     let plan = ready.plan(&opened.model)?;
     let text = if args.json {
-        let json = crate::export::json(&plan);
-        json.map_err(|error| CliError::Terminal(format!("the plan cannot be written as JSON: {error}")))? + "\n"
+        error::json("plan", crate::export::json(&plan))?
     } else {
         let limits = ready.limits(&opened.model, &plan);
         report::plan(&plan, Some(&limits), &Style::of_stdout())
@@ -109,23 +108,22 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
     let quant = args.knobs.others.quant;
     if args.json {
         let rows = list::rows(&mut ready, quant, args.fits, &mut |_| true);
-        let json = list::json(&ready, &rows);
-        let json =
-            json.map_err(|error| CliError::Terminal(format!("the models cannot be written as JSON: {error}")))?;
-        return print(&(json + "\n"));
+        return print(&error::json("models", list::json(&ready, &rows))?);
     }
-    // each line as soon as it is known: all of them together take a while
-    let (style, mut of) = (Style::of_stdout(), "");
+    // print each line as soon as it is planned: all of them take a while
+    let (style, mut last_source) = (Style::of_stdout(), "");
     let mut out = io::stdout().lock();
-    let mut said = out.write_all(list::header(&style).as_bytes());
+    let mut written_so_far = out.write_all(list::header(&style).as_bytes());
     let rows = list::rows(&mut ready, quant, args.fits, &mut |row| {
-        if said.is_ok() {
-            said = out.write_all(list::text(row, &mut of, &style).as_bytes());
+        if written_so_far.is_ok() {
+            written_so_far = out.write_all(list::text(row, &mut last_source, &style).as_bytes());
         }
-        said.is_ok()
+        written_so_far.is_ok()
     });
     written(
-        said.and_then(|()| out.write_all(list::footer(&ready, &rows, &style).as_bytes())).and_then(|()| out.flush()),
+        written_so_far
+            .and_then(|()| out.write_all(list::footer(&ready, &rows, &style).as_bytes()))
+            .and_then(|()| out.flush()),
     )
 }
 
@@ -133,17 +131,15 @@ fn devices(args: &DevicesArgs) -> Result<(), CliError> {
     if let Some(search) = &args.presets {
         let found = presets::found(search.as_deref())?;
         let text = if args.json {
-            let json = presets::json(&found);
-            json.map_err(|error| CliError::Terminal(format!("the presets cannot be written as JSON: {error}")))? + "\n"
+            error::json("presets", presets::json(&found))?
         } else {
             presets::text(&found, &Style::of_stdout())
         };
         return print(&text);
     }
-    let detected = resolve::MachineSource::read(&args.machine)?.look();
+    let detected = resolve::MachineSource::read(&args.machine)?.detect();
     let text = if args.json {
-        let json = devices::json(&detected);
-        json.map_err(|error| CliError::Terminal(format!("the devices cannot be written as JSON: {error}")))? + "\n"
+        error::json("devices", devices::json(&detected))?
     } else {
         devices::text(&detected, &Style::of_stdout())
     };
@@ -154,7 +150,7 @@ fn machine(command: &MachineCommand) -> Result<(), CliError> {
     let saved = SavedMachines::here().map_err(CliError::Arguments)?;
     let text = match command {
         MachineCommand::Save { name, machine } => {
-            let machine = resolve::MachineSource::read(machine)?.look().machine;
+            let machine = resolve::MachineSource::read(machine)?.detect().machine;
             let path = saved.save(name, &machine).map_err(CliError::Arguments)?;
             machines::saved(name, &machine, &path)
         }
@@ -176,28 +172,28 @@ fn completions(shell: clap_complete::Shell) -> Result<(), CliError> {
     written(io::stdout().lock().write_all(&script))
 }
 
-/// Opens the planner. The model is read first, which takes milliseconds, so that a wrong path is said where it was
-/// written; GPUs are looked for while the planner is open already.
+/// Opens the planner. The model is read first, which takes milliseconds, so that a wrong path is reported where it was
+/// written; GPUs are detected while the planner is already open.
 fn planner(cli: &Cli) -> Result<ExitCode, CliError> {
     let start = ParsedArgs::read(&cli.knobs, &cli.machine)?;
     let opened = match &cli.model {
-        Some(named) => resolve::model(named).map_err(|fault| fault.or_suggest_command(named))?,
+        Some(named) => resolve::model(named).map_err(|error| error.or_suggest_command(named))?,
         None => resolve::default_model()?,
     };
-    // refused here, where it was written; in the planner it is a knob
+    // a wrong --quant is reported here; in the planner it is a knob
     resolve::quantised(opened.clone(), cli.knobs.others.quant)?;
     if !io::stdout().is_terminal() {
         let sentence = "the planner needs a terminal: use 'plimsoll plan MODEL' to print the same plan";
         return Err(CliError::Arguments(sentence.to_owned()));
     }
     for note in &start.notes {
-        // behind the planner's screen, and there again when it is closed
+        // visible again when the planner's screen is closed
         eprintln!("note: {note}");
     }
     let found = cli.model.as_deref().map(|named| export::model_location(named, None));
     match tui::run(tui::PlannerStart { found, ..start.planner(opened, cli.model.as_deref(), cli.refresh) }) {
         Ok(ExitReason::Quit) => Ok(ExitCode::SUCCESS),
-        // as shells count a program that a signal ended
+        // the exit status that shells give a program ended by a signal
         Ok(ExitReason::Signal(number)) => Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1))),
         Ok(ExitReason::InputClosed) => Err(CliError::Terminal("the terminal is gone".to_owned())),
         Err(error) => Err(CliError::Terminal(format!("the planner cannot use this terminal: {error}"))),

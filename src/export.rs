@@ -1,6 +1,6 @@
-//! A plan, to be taken away: what to give Ollama or llama-server so that they do the same, and the plan itself as JSON,
-//! as a picture and as a table. Answers as JSON and as CSV too.
-#![allow(clippy::format_push_string, reason = "a page is written once; what reads best wins")]
+//! Exports of a plan: configuration for Ollama and llama-server that reproduces it, and the plan as JSON, Markdown and
+//! SVG. Answers are exported as JSON, CSV and SVG.
+#![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 pub mod answers;
 pub mod environment;
@@ -20,34 +20,34 @@ use crate::plan::Plan;
 
 pub use json::{json, object};
 
-/// What is taken away: a plan, what it was asked from, and what the model is called where it is run.
+/// What is exported: a plan, its request, and where the model is found.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportInput<'a> {
     /// Engine, model, machine and knobs.
     pub request: &'a PlanRequest,
-    /// What the engine made of them.
+    /// The plan for the request.
     pub plan: &'a Plan,
-    /// Where the programs find the model.
+    /// Where Ollama or llama-server finds the model.
     pub location: &'a ModelLocation,
 }
 
-/// Where a model is found by the programs that run it.
+/// Where Ollama or llama-server finds a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelLocation {
     /// A file.
     File(String),
     /// A name in Ollama's store or registry: `llama3.1:8b`.
     Ollama(String),
-    /// A repository on Hugging Face and perhaps a quantisation: `owner/repo:Q4_K_M`.
+    /// A repository on Hugging Face, optionally with a quantisation: `owner/repo:Q4_K_M`.
     HuggingFace(String),
-    /// The address of a file.
+    /// The URL of a file.
     Url(String),
-    /// Nowhere yet: what people call it.
+    /// Not known; the model's name.
     Unknown(String),
 }
 
 impl ModelLocation {
-    /// What a person wrote to name a model that is no file here.
+    /// The location for a model reference that is not a local file.
     pub fn by_reference(reference: &str) -> Self {
         let after = |starts: &[&str]| starts.iter().find_map(|start| reference.strip_prefix(start));
         if let Some(entry) = after(&["catalogue:"]) {
@@ -69,7 +69,7 @@ impl ModelLocation {
     }
 }
 
-/// A form to take a plan away in.
+/// An export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExportFormat {
     /// A Modelfile for `ollama create`.
@@ -78,7 +78,7 @@ pub enum ExportFormat {
     Options,
     /// Variables of the Ollama server, as lines for a shell.
     Environment,
-    /// The same as a drop-in for systemd.
+    /// Variables of the Ollama server, as a systemd drop-in.
     Systemd,
     /// A command that starts llama-server.
     LlamaServer,
@@ -91,7 +91,7 @@ pub enum ExportFormat {
 }
 
 impl ExportFormat {
-    /// Every form.
+    /// All formats.
     pub const ALL: [Self; 8] = [
         Self::Modelfile,
         Self::Options,
@@ -117,7 +117,7 @@ impl ExportFormat {
         }
     }
 
-    /// What it is, on the screen.
+    /// Its name on the screen.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Modelfile => "Modelfile",
@@ -131,7 +131,7 @@ impl ExportFormat {
         }
     }
 
-    /// What it is good for.
+    /// Its purpose, in a few words.
     pub const fn purpose(self) -> &'static str {
         match self {
             Self::Modelfile => "for 'ollama create NAME -f Modelfile'",
@@ -145,7 +145,7 @@ impl ExportFormat {
         }
     }
 
-    /// What a file of it is usually called.
+    /// Its default file name.
     pub const fn file_name(self) -> &'static str {
         match self {
             Self::Modelfile => "Modelfile",
@@ -159,17 +159,17 @@ impl ExportFormat {
         }
     }
 
-    /// The forms that a plan of `engine` has: only Ollama reads a Modelfile, options and its own variables.
+    /// The formats for plans of `engine`: Modelfile, options and variables are only for Ollama.
     pub fn of(engine: EngineId) -> Vec<Self> {
         let for_ollama = [Self::Modelfile, Self::Options, Self::Environment, Self::Systemd];
         let is_ollama = engine.facts().is_ollama;
         Self::ALL.into_iter().filter(|format| is_ollama || !for_ollama.contains(format)).collect()
     }
 
-    /// `input` in this form, with a line break at its end.
+    /// Writes `input` in this format, with a final line break.
     ///
     /// # Errors
-    /// One sentence, where this engine's plans have no such form.
+    /// One sentence, if the format is not for this engine or llama-server cannot run the plan.
     pub fn write(self, input: &ExportInput<'_>) -> Result<String, String> {
         let engine = input.plan.engine;
         if !Self::of(engine).contains(&self) {
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_says_where_the_programs_find_the_model() {
+    fn location_by_reference() {
         let location = ModelLocation::by_reference;
         assert_eq!(location("llama3.1:8b"), ModelLocation::Ollama("llama3.1:8b".into()));
         assert_eq!(location("ollama://me/mine"), ModelLocation::Ollama("me/mine".into()));

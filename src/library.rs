@@ -1,7 +1,7 @@
-//! The models that there are to choose from: on this machine, in a running Ollama, opened lately, in the catalogue.
+//! The models to choose from: recently opened, in local stores, in a running Ollama, and in the built-in catalogue.
 //!
-//! An [`Item`] is a name and where it leads; its model is read when somebody first asks for it. What a machine would make
-//! of each is found by [`survey()`], which the planner's screen and `plimsoll list` share.
+//! The model of an [`Item`] is loaded lazily. [`survey()`] plans all of them for a machine, for the planner's screen
+//! and `plimsoll list`.
 
 pub mod survey;
 
@@ -16,21 +16,21 @@ use crate::units::Bytes;
 
 pub use survey::{ModelStatus, SurveyRequest, inspect, survey};
 
-/// Where a model is.
+/// Where a model comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ModelOrigin {
-    /// Wherever its reference leads, which was opened lately.
+    /// A recently opened reference.
     Recent,
-    /// In a store of this machine.
+    /// A store on this machine.
     Store(Store),
-    /// In an Ollama that runs, here or elsewhere.
+    /// A running Ollama, local or remote.
     Running,
-    /// In the built-in catalogue.
+    /// The built-in catalogue.
     Catalogue,
 }
 
 impl ModelOrigin {
-    /// What it is called.
+    /// Its name on the screen.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Recent => "recent",
@@ -40,7 +40,7 @@ impl ModelOrigin {
         }
     }
 
-    /// Whether a model there needs no fetching.
+    /// Whether its models are on this machine.
     pub const fn is_here(self) -> bool {
         matches!(self, Self::Store(_))
     }
@@ -49,29 +49,29 @@ impl ModelOrigin {
 /// A model that can be opened.
 #[derive(Debug)]
 pub struct Item {
-    /// What it is called: `qwen3:8b`.
+    /// Its name: `qwen3:8b`.
     pub name: String,
-    /// What opens it, for [`source::load`].
+    /// Its reference for [`source::load`].
     pub reference: String,
-    /// Where it is.
+    /// Where it comes from.
     pub origin: ModelOrigin,
-    /// Other names that it may be looked for by.
+    /// Other names that a search matches.
     pub aliases: Vec<String>,
     header: HeaderLocation,
     package: OnceLock<Result<Package, String>>,
 }
 
-/// Where its header is to be had.
+/// Where its header is read from.
 #[derive(Clone, Debug, PartialEq)]
 enum HeaderLocation {
     Stored(store::StoreEntry),
-    /// Built in, in this quantisation.
+    /// The built-in catalogue, in this quantisation.
     BuiltIn(&'static CatalogueEntry, FileType),
-    /// Behind its reference: on a server only where a person may wait for it.
+    /// Its reference, without access to servers unless `asks_servers`.
     Reference {
         asks_servers: bool,
     },
-    /// Nowhere that is read here: this is all there is of it.
+    /// Nowhere: it was given as loaded, or with the error.
     Fixed(Result<(), String>),
 }
 
@@ -83,12 +83,12 @@ impl Item {
     /// An entry of a store.
     pub fn stored(entry: store::StoreEntry) -> Self {
         let by_name = entry.store == Store::Ollama;
-        // by its name, a model of Ollama's comes with its adapters and knobs
+        // an Ollama model is loaded by name, with its adapters and parameters
         let reference = if by_name { entry.name.clone() } else { entry.path.to_string_lossy().into_owned() };
         Self::new(entry.name.clone(), reference, ModelOrigin::Store(entry.store), HeaderLocation::Stored(entry))
     }
 
-    /// An entry of the catalogue, in a quantisation or else in its own.
+    /// An entry of the catalogue, in `quant` or else in its default quantisation.
     pub fn built_in(entry: &'static CatalogueEntry, quant: Option<FileType>) -> Self {
         let reference = match quant {
             Some(quant) => format!("catalogue:{}@{quant}", entry.name),
@@ -99,7 +99,7 @@ impl Item {
         Self { aliases, ..Self::new(entry.name.clone(), reference, ModelOrigin::Catalogue, header) }
     }
 
-    /// A reference that was opened lately.
+    /// A recently opened reference.
     pub fn recent(reference: String) -> Self {
         Self::new(reference.clone(), reference, ModelOrigin::Recent, HeaderLocation::Reference { asks_servers: false })
     }
@@ -109,26 +109,26 @@ impl Item {
         Self::new(name.clone(), name, ModelOrigin::Running, HeaderLocation::Reference { asks_servers: true })
     }
 
-    /// An item that is already read, or of which it is known why it cannot be.
+    /// An item that is already loaded, or has already failed to load.
     pub fn given(name: &str, origin: ModelOrigin, package: Result<Package, String>) -> Self {
         let header = HeaderLocation::Fixed(package.as_ref().map(|_| ()).map_err(Clone::clone));
         let item = Self::new(name.to_owned(), name.to_owned(), origin, header);
         Self { package: OnceLock::from(package), ..item }
     }
 
-    /// Whether this is what `other` is, so that what is known of one holds for the other.
+    /// Whether both are the same entry, so that the status of one holds for the other.
     pub fn is(&self, other: &Self) -> bool {
         (self.origin, &self.name, &self.header) == (other.origin, &other.name, &other.header)
     }
 
-    /// The beginning of its name, which its kin share: `qwen` of `owner/Qwen3-8B`.
+    /// The beginning of its name, shared by its family: `qwen` of `owner/Qwen3-8B`.
     pub fn family(&self) -> String {
         let name = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
         let name = name.strip_prefix("catalogue:").unwrap_or(name);
         name.chars().take_while(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect()
     }
 
-    /// Its size on the disk, where it lies in a store; or why it cannot be opened.
+    /// Its size on disk if it is in a store, or why it cannot be opened.
     pub fn on_disk(&self) -> Option<Result<Bytes, &str>> {
         match &self.header {
             HeaderLocation::Stored(store::StoreEntry { state: EntryState::Whole { size, .. }, .. }) => Some(Ok(*size)),
@@ -137,10 +137,10 @@ impl Item {
         }
     }
 
-    /// The model with what comes with it, read now if nobody asked before; or why there is none.
+    /// The model with its adapters, projector and tag parameters, loaded on the first call.
     ///
     /// # Errors
-    /// One sentence.
+    /// One sentence, if it cannot be loaded.
     pub fn package(&self, roots: &Roots) -> Result<&Package, &str> {
         self.package.get_or_init(|| self.read(roots)).as_ref().map_err(String::as_str)
     }
@@ -168,8 +168,8 @@ impl Item {
     }
 }
 
-/// What is known without asking a server: what was opened lately, what lies in the stores, and the catalogue, in this
-/// order. The catalogue comes as `quant`, or each model as it is mostly run.
+/// The models known without asking a server: recently opened, then in stores, then the catalogue. Catalogue entries are
+/// in `quant`, or each in its default quantisation.
 pub fn local_models(roots: &Roots, quant: Option<FileType>) -> Vec<Item> {
     let stored: Vec<Item> = store::list(roots).into_iter().map(Item::stored).collect();
     let built_in: Vec<Item> = catalogue::all().iter().map(|entry| Item::built_in(entry, quant)).collect();
@@ -179,10 +179,10 @@ pub fn local_models(roots: &Roots, quant: Option<FileType>) -> Vec<Item> {
     recent.into_iter().chain(stored).chain(built_in).collect()
 }
 
-/// The models of the running Ollama that are not among `known`; none where none runs.
+/// The models of the running Ollama that are not among `known`; empty if none is running.
 ///
 /// # Errors
-/// Why one that a person named does not tell its models.
+/// One sentence, if an Ollama that the user named does not list its models.
 #[cfg(feature = "net")]
 pub fn running(roots: &Roots, known: &[String], watch: &mut source::ProgressCallback<'_>) -> Result<Vec<Item>, String> {
     let Some(network) = &roots.network else { return Ok(Vec::new()) };
@@ -192,12 +192,12 @@ pub fn running(roots: &Roots, known: &[String], watch: &mut source::ProgressCall
             Ok(tags.map(Item::running).collect())
         }
         Err(error) if network.ollama_is_named => Err(error.to_string()),
-        // none runs, or something else listens where an Ollama usually does
+        // no Ollama is running, or something else listens on its default port
         Err(_) => Ok(Vec::new()),
     }
 }
 
-/// None: this program was built without asking servers.
+/// Empty: built without network access.
 ///
 /// # Errors
 /// Never.

@@ -1,4 +1,4 @@
-//! The program's front door; everything is in the library.
+//! The `plimsoll` binary.
 
 fn main() -> std::process::ExitCode {
     plimsoll::cli::main()

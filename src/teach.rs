@@ -1,8 +1,8 @@
-//! The memory model, taught: pages as data, computed from what engines return when they are asked how a figure came
-//! about. The screen and the handouts show the same pages.
+//! The teach pages as data: how the engines arrive at the figures of a plan. The screen and printouts show the same
+//! pages.
 //!
-//! Nothing here decides anything: [`trace`] watches llama.cpp's own work on a plan, and each page picks from it what it
-//! shows.
+//! [`trace`] records how llama.cpp's planner builds, schedules and allocates the graph of a plan; the pages show parts
+//! of that record.
 
 pub mod allocation;
 pub mod caches;
@@ -25,23 +25,23 @@ use formulas::FormulasPage;
 use lessons::LessonsPage;
 use schedule::SchedulePage;
 
-/// A page, by what it is about.
+/// A page of the teach screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Page {
     /// Which device computes what, pass by pass, and what crosses between devices.
     Schedule,
-    /// The formulas of the plan, opened.
+    /// The formulas of the plan, as trees.
     Formulas,
-    /// What the model remembers, and how its cells fill.
+    /// The model's caches, and how their cells fill.
     Caches,
     /// Short lessons.
     Lessons,
-    /// What is alive in the compute buffers, from the first operation to the last.
+    /// The tensors alive in the compute buffers, from the first operation to the last.
     Allocation,
 }
 
 impl Page {
-    /// Every page, in the order of the tabs.
+    /// All pages, in the order of the tabs.
     pub const ALL: [Self; 5] = [Self::Formulas, Self::Schedule, Self::Allocation, Self::Caches, Self::Lessons];
 
     /// Its title on the screen.
@@ -66,14 +66,14 @@ impl Page {
         }
     }
 
-    /// The page `by` places further round.
+    /// The page `by` tabs further, wrapping around.
     #[must_use]
     pub fn turn(self, by: usize) -> Self {
         let at = Self::ALL.iter().position(|&page| page == self).unwrap_or(0);
         Self::ALL[(at + by) % Self::ALL.len()]
     }
 
-    /// What it shows at first.
+    /// Its initial topic.
     pub const fn topic(self) -> Topic {
         match self {
             Self::Schedule => Topic::Schedule(None),
@@ -88,18 +88,18 @@ impl Page {
 /// Finds a model by its name in the catalogue.
 pub type ModelLookup<'a> = &'a dyn Fn(&str) -> Option<Model>;
 
-/// What a page is asked to show.
+/// A page with its options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// The passes; perhaps on GPUs that lack an operation.
+    /// The passes, optionally on GPUs that lack an operation.
     Schedule(Option<Op>),
-    /// Every formula.
+    /// All formulas.
     Formulas,
-    /// Every kind of block and cache.
+    /// All kinds of blocks and caches.
     Caches,
-    /// The lesson at this place.
+    /// The lesson with this index.
     Lessons(usize),
-    /// The timeline of every device, and perhaps another beside it.
+    /// The timelines of all devices, optionally compared with a variation.
     Allocation(Option<Variation>),
 }
 
@@ -115,10 +115,10 @@ impl Topic {
         }
     }
 
-    /// Works it out for `plan`, the engine's answer to `case`; `lookup` has models that a lesson may name.
+    /// Computes the page for `plan`, the plan of `request`; `lookup` finds the models that lessons name.
     ///
     /// # Errors
-    /// When the engine refuses what a page needs beyond the plan.
+    /// If the engine refuses what the page needs beyond the plan.
     pub fn content(
         self,
         request: &PlanRequest,
@@ -139,7 +139,7 @@ impl Topic {
     }
 }
 
-/// A page with everything that it shows.
+/// The content of a page.
 #[derive(Clone, Debug)]
 pub enum PageContent {
     /// The passes.
@@ -155,7 +155,7 @@ pub enum PageContent {
 }
 
 impl PageContent {
-    /// The page that it is.
+    /// The page that it belongs to.
     pub const fn page(&self) -> Page {
         match self {
             Self::Schedule(_) => Page::Schedule,
@@ -166,7 +166,7 @@ impl PageContent {
         }
     }
 
-    /// As one JSON object, sizes in bytes; scripts depend on its keys.
+    /// As one JSON object with stable keys; sizes are in bytes.
     pub fn json(&self) -> Value {
         match self {
             Self::Schedule(schedule) => schedule.json(),
@@ -177,7 +177,7 @@ impl PageContent {
         }
     }
 
-    /// As Markdown, from its title on.
+    /// As Markdown, beginning with its title.
     pub fn markdown(&self) -> String {
         match self {
             Self::Schedule(schedule) => schedule.markdown(),

@@ -363,7 +363,7 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
         assert!(why::nothing_to_move(&plan).unwrap().ends_with("parts of layers are."));
         let sentence = verdict::sentence(&plan, None);
         assert!(sentence.contains(&format!("but {experts} of their weights are in RAM")), "{sentence}");
-        assert_eq!(request.glance(&plan).fit_status(), plan.fit_status());
+        assert_eq!(request.fit_summary(&plan).fit_status(), plan.fit_status());
         let outcome = request.sweep(Knob::Context, &[4096]).points.remove(0).outcome.unwrap();
         assert_eq!((outcome.fit_status(), outcome), (plan.fit_status(), Outcome::of(&plan)));
 
@@ -453,5 +453,5 @@ fn a_single_layer_without_experts_is_not_taken_for_none() {
     let settings = Settings { ctx: Context::Tokens(16_384), fit_target, ..Settings::default() };
     let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
     assert!(!meets(&request, Knob::CpuMoe, 0, Goal::All));
-    assert_eq!(request.fewest(Knob::CpuMoe, Goal::All), Some(1));
+    assert_eq!(request.smallest(Knob::CpuMoe, Goal::All), Some(1));
 }

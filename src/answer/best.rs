@@ -1,4 +1,4 @@
-//! The best settings while some knobs are held.
+//! The best settings for an objective while some knobs are held.
 
 mod suggestion;
 
@@ -14,27 +14,28 @@ use crate::settings::{CacheType, Context, FlashAttn, Settings};
 use suggestion::costs;
 pub use suggestion::{Cost, Gain, Suggestion};
 
-/// What is wanted most, with every layer on GPUs.
+/// What to maximise while every layer stays on GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objective {
-    /// The most context.
+    /// The largest context.
     Context,
-    /// The most sequences at once.
+    /// The most parallel sequences.
     Parallel,
-    /// The widest KV cache.
+    /// The KV cache with the most bits per element.
     CacheType,
 }
 
-/// No more suggestions than these.
+/// At most this many suggestions are returned.
 const MAX_SUGGESTIONS: usize = 3;
 
 impl PlanRequest {
-    /// Up to three ways to get the most of what is wished for with every layer on GPUs, the one that costs least first;
-    /// each further one costs more and brings more. The knobs in `held` stay as they are. `plan` is this request's.
+    /// Up to three ways to maximise `objective` with every layer on GPUs. The first changes the fewest other knobs;
+    /// each further one changes more and gains more. The knobs in `held` stay as they are. `plan` is this request's
+    /// plan.
     pub fn best(&self, plan: &Plan, objective: Objective, held: &[Knob]) -> Vec<Suggestion> {
-        // suggestions give K and V one format
-        let apart = held.iter().any(|knob| matches!(knob, Knob::CacheTypeK | Knob::CacheTypeV));
-        let held: Vec<Knob> = held.iter().copied().chain(apart.then_some(Knob::CacheType)).collect();
+        // suggestions set K and V to one type, so holding either holds both
+        let one_of_two = held.iter().any(|knob| matches!(knob, Knob::CacheTypeK | Knob::CacheTypeV));
+        let held: Vec<Knob> = held.iter().copied().chain(one_of_two.then_some(Knob::CacheType)).collect();
         let held = held.as_slice();
         if held.contains(&objective.knob()) || self.machine.gpus.is_empty() {
             return Vec::new();
@@ -48,7 +49,7 @@ impl PlanRequest {
             }
             found.extend(self.maximise(plan, objective, held, settings));
         }
-        // fewest costs first; of equal costs the one that brings most
+        // fewest costs first, then the largest gain
         found.sort_by_key(|one| (one.costs.len(), std::cmp::Reverse(one.gain.worth())));
         let mut best: Vec<Suggestion> = Vec::new();
         for one in found {
@@ -56,14 +57,14 @@ impl PlanRequest {
                 best.push(one);
             }
         }
-        // the cheapest, the one that brings most, and the best that one more change buys
+        // keep the cheapest two and the one with the largest gain
         if best.len() > MAX_SUGGESTIONS {
             best.drain(MAX_SUGGESTIONS - 1..best.len() - 1);
         }
         best
     }
 
-    /// Ways to set the knobs that are neither wished for nor held.
+    /// Combinations of changes to the knobs that are neither the objective's nor held.
     fn combinations(plan: &Plan, objective: Objective, held: &[Knob]) -> Vec<Vec<Change>> {
         let effect = &plan.settings;
         let free = |knob: Knob| knob != objective.knob() && !held.contains(&knob);
@@ -97,7 +98,7 @@ impl PlanRequest {
         })
     }
 
-    /// The most of what is wished for with these settings.
+    /// The largest gain with these settings.
     fn maximise(&self, now: &Plan, objective: Objective, held: &[Knob], mut settings: Settings) -> Option<Suggestion> {
         let request = self.with(settings.clone());
         let (gain, shorter, plan) = match objective {
@@ -116,7 +117,7 @@ impl PlanRequest {
         Some(Suggestion { gain, costs: costs(now, &plan, objective), settings, plan })
     }
 
-    /// The widest cache that keeps every layer on GPUs, with less context where that is not held and has to be.
+    /// The widest cache type that keeps every layer on GPUs; the context may shrink for it unless it is held.
     fn widest_cache(&self, held: &[Knob]) -> Option<(Gain, Option<u64>, Plan)> {
         [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0].into_iter().find_map(|ty| {
             let request =
@@ -135,10 +136,10 @@ impl PlanRequest {
 }
 
 impl Objective {
-    /// Every wish.
+    /// All objectives.
     pub const ALL: [Self; 3] = [Self::Context, Self::Parallel, Self::CacheType];
 
-    /// What it is called.
+    /// Its name on the screen.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Context => "Largest context",
@@ -147,7 +148,7 @@ impl Objective {
         }
     }
 
-    /// The knob that is to go as far as it can.
+    /// The knob to maximise.
     pub const fn knob(self) -> Knob {
         match self {
             Self::Context => Knob::Context,

@@ -1,4 +1,4 @@
-//! Single changes that bring layers onto GPUs; each that is proposed was planned by the engine and works.
+//! Single changes that bring layers onto GPUs. Each proposed change was planned by the engine and meets the goal.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,33 +13,33 @@ use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Settings};
 use crate::units::{Bytes, Tokens};
 
-/// One change of one knob, of the model's quantisation, or of what is free on one GPU.
+/// One change of one knob, of the model's quantisation, or of one GPU's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A smaller context, in tokens.
     Context(u64),
-    /// Another format of the KV cache.
+    /// Another type of the KV cache.
     Cache(CacheType),
-    /// Another format of the KV cache together with the flash attention that it needs.
+    /// Another type of the KV cache, with the flash attention that it needs.
     CacheWithFlash(CacheType),
     /// Flash attention on.
     FlashAttn,
-    /// Fewer sequences at once.
+    /// Fewer parallel sequences.
     Parallel(u64),
     /// A smaller batch, in tokens.
     Batch(u64),
     /// The model in a smaller quantisation.
     Quantisation(FileType),
-    /// Another request for layers on GPUs.
+    /// Another number of GPU layers.
     GpuLayers(GpuLayers),
-    /// So much of a GPU's memory, which something else holds now, is freed.
+    /// Memory in use by something else on a GPU is freed.
     Free {
         /// Index into [`Machine::gpus`].
         gpu: usize,
         /// How much.
         bytes: Bytes,
     },
-    /// A GPU has so much more memory, all of it free.
+    /// A GPU has more memory, all of it free.
     MoreMemory {
         /// Index into [`Machine::gpus`].
         gpu: usize,
@@ -49,7 +49,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Makes the change, as far as it is one of settings or machine; a [`Change::Quantisation`] is one of the model.
+    /// Applies a change of settings or machine; [`Change::Quantisation`] changes the model and does nothing here.
     pub fn apply(&self, settings: &mut Settings, machine: &mut Machine) {
         let mut gpu =
             |index: usize, change: &dyn Fn(&mut Gpu)| machine.gpus.get_mut(index).into_iter().for_each(change);
@@ -73,7 +73,7 @@ impl Change {
         }
     }
 
-    /// What is turned: the name of the knob or of `quant` on the command line, `free` or `memory`.
+    /// The name of what is changed: the knob's on the command line, `quant`, `free` or `memory`.
     pub const fn knob(&self) -> &'static str {
         match self {
             Self::Context(_) => Knob::Context.name(),
@@ -88,7 +88,7 @@ impl Change {
         }
     }
 
-    /// The options that make this change on the command line; none where it is a change of the machine.
+    /// The command line options that make this change; `None` for a change of the machine.
     pub fn options(&self) -> Option<String> {
         Some(match *self {
             Self::Context(tokens) => format!("--ctx {tokens}"),
@@ -107,7 +107,7 @@ impl Change {
     }
 }
 
-/// As it reads at the beginning of "… keeps all of it on the GPU".
+/// A phrase to put before "keeps all layers on the GPU".
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -128,23 +128,23 @@ impl fmt::Display for Change {
     }
 }
 
-/// How far the search for more memory goes on one GPU, in MiB.
+/// Upper limit of the extra memory searched for on one GPU, in MiB.
 const MAX_EXTRA_MIB: u64 = 1 << 22;
-/// So many GPUs are tried with more memory, different ones first.
+/// Number of GPUs tried with more memory, distinct ones first.
 const MAX_GPUS_TRIED: usize = 8;
 
 impl PlanRequest {
-    /// The smallest single change of each knob that makes `plan`, which is this request's, meet `goal`. Empty when it is met
-    /// already, or when no single change does it.
+    /// The smallest change of each knob that alone meets `goal`. Empty if `plan`, this request's plan, meets it
+    /// already, or if no single change does.
     pub fn changes(&self, plan: &Plan, goal: Goal) -> Vec<Change> {
         if goal.is_met_by(plan) || self.machine.gpus.is_empty() {
             return Vec::new();
         }
         let effect = &plan.settings;
-        let mut changes: Vec<Change> = self.other_request(plan, goal).into_iter().collect();
+        let mut changes: Vec<Change> = self.other_gpu_layers(plan, goal).into_iter().collect();
         let lower = |knob, value| self.largest_below(knob, goal, value).map(|largest| largest.value);
         changes.extend(lower(Knob::Context, effect.ctx).map(Change::Context));
-        changes.extend(self.other_formats(effect, goal));
+        changes.extend(self.other_cache_types(effect, goal));
         changes.extend(lower(Knob::Parallel, effect.parallel).map(Change::Parallel));
         changes.extend(lower(Knob::Batch, effect.batch).map(Change::Batch));
         let smaller = self.largest_quantisation_below(goal, self.model.bytes).found;
@@ -155,11 +155,11 @@ impl PlanRequest {
 
     /// Whether `goal` is met after `change`.
     pub fn works(&self, change: &Change, goal: Goal) -> bool {
-        self.after_in_short(change).is_some_and(|after| after.meets(goal))
+        self.after_without_notes(change).is_some_and(|after| after.meets(goal))
     }
 
-    /// The widest narrower cache, and flash attention, each if it suffices; both together only where neither does.
-    pub(super) fn other_formats(&self, effect: &InEffect, goal: Goal) -> Vec<Change> {
+    /// The widest narrower cache type and flash attention, each if it suffices; both together only if neither does.
+    pub(super) fn other_cache_types(&self, effect: &InEffect, goal: Goal) -> Vec<Change> {
         let narrower = [CacheType::Q8_0, CacheType::Q4_0]
             .into_iter()
             .filter(|ty| width(*ty) < width(effect.cache_type_k).max(width(effect.cache_type_v)));
@@ -173,15 +173,15 @@ impl PlanRequest {
         found
     }
 
-    /// Where a number of layers was asked for: leaving it to the engine, else asking for enough.
-    fn other_request(&self, plan: &Plan, goal: Goal) -> Option<Change> {
+    /// If a number of GPU layers was set: automatic if that suffices, else the lowest number that does.
+    fn other_gpu_layers(&self, plan: &Plan, goal: Goal) -> Option<Change> {
         if self.settings.gpu_layers == GpuLayers::Auto {
             return None;
         }
         let wanted = match goal {
             Goal::All => None,
             Goal::AtLeast(layers) => Some(layers as u64),
-            // they are counted from the back, with or without the output layer
+            // GPU layers count from the last one, with or without the output layer
             Goal::Layer(index) => (plan.layers.len() as u64).checked_sub(index as u64 + 1),
         };
         let counts = wanted.into_iter().flat_map(|count| [count, count + 1]).map(GpuLayers::Count);
@@ -189,20 +189,21 @@ impl PlanRequest {
         requests.map(Change::GpuLayers).find(|change| self.works(change, goal))
     }
 
-    /// The least memory, in whole MiB, that one GPU alone would have to have more of; the GPU that needs least.
+    /// The smallest amount of extra memory, in whole MiB, with which a single GPU meets `goal`.
     fn more_memory(&self, goal: Goal) -> Option<Change> {
         let gpus = &self.machine.gpus;
-        let is_new = |index: usize| gpus.get(index).is_some_and(|gpu| !gpus.iter().take(index).any(|one| one == gpu));
+        let is_distinct =
+            |index: usize| gpus.get(index).is_some_and(|gpu| !gpus.iter().take(index).any(|one| one == gpu));
         let mut candidates: Vec<usize> = (0..gpus.len()).collect();
-        candidates.sort_by_key(|&index| !is_new(index));
+        candidates.sort_by_key(|&index| !is_distinct(index));
         let mut least: Option<(usize, u64)> = None;
         for gpu in candidates.into_iter().take(MAX_GPUS_TRIED) {
             let mut more = MoreMemory { request: self, gpu, goal, seen: HashMap::new() };
             let found = match least {
-                // where less is enough, so is a little less
+                // this GPU only matters if it needs less than the best so far
                 Some((_, mib)) => more.least_up_to(mib - 1),
-                // GPUs alike are given shares that may differ
-                None if is_new(gpu) || !self.settings.tensor_split.is_empty() => more.least(),
+                // with a tensor split, identical GPUs can get different shares
+                None if is_distinct(gpu) || !self.settings.tensor_split.is_empty() => more.least(),
                 None => None,
             };
             least = found.map(|mib| (gpu, mib)).or(least);
@@ -211,7 +212,7 @@ impl PlanRequest {
         self.memory(gpu, mib)
     }
 
-    /// So many MiB more on a GPU: freed where something else holds them.
+    /// `mib` more on a GPU: freed if that much is in use, else added.
     fn memory(&self, gpu: usize, mib: u64) -> Option<Change> {
         let card = self.machine.gpus.get(gpu)?;
         let bytes = Bytes::mib(mib);
@@ -220,13 +221,13 @@ impl PlanRequest {
     }
 }
 
-/// More memory on one GPU, tried out. An engine may choose other knobs by the memory that there is, and then need more
-/// of it; by the same knobs, more memory is taken never to hold less.
+/// Search over extra memory on one GPU. With more memory an engine may choose other knobs and then need more; while the
+/// knobs in effect are the same, more memory is assumed never to fit less.
 struct MoreMemory<'a> {
     request: &'a PlanRequest,
     gpu: usize,
     goal: Goal,
-    /// For so many MiB, whether the goal is met, and the knobs in effect, the context by its magnitude.
+    /// By extra MiB: whether the goal is met, and the knobs in effect as by [`without_exact_context`].
     seen: HashMap<u64, (bool, Option<InEffect>)>,
 }
 
@@ -234,13 +235,13 @@ impl MoreMemory<'_> {
     fn at(&mut self, mib: u64) -> (bool, Option<InEffect>) {
         let Self { request, gpu, goal, ref mut seen } = *self;
         let find = || {
-            let summary = request.after_in_short(&request.memory(gpu, mib)?)?.summary(goal.fit_goal()).ok()?;
-            Some((goal.is_met_in(&summary), Some(magnitudes(summary.settings))))
+            let summary = request.after_without_notes(&request.memory(gpu, mib)?)?.summary(goal.fit_goal()).ok()?;
+            Some((goal.is_met_in(&summary), Some(without_exact_context(summary.settings))))
         };
         seen.entry(mib).or_insert_with(|| find().unwrap_or_default()).clone()
     }
 
-    /// The least that is enough.
+    /// The smallest amount that meets the goal.
     fn least(&mut self) -> Option<u64> {
         let mut low = 0;
         for high in (0..=MAX_EXTRA_MIB.ilog2()).map(|power| 1 << power) {
@@ -252,12 +253,12 @@ impl MoreMemory<'_> {
         None
     }
 
-    /// The least that is enough, if `most` is.
+    /// The smallest amount that meets the goal, if `most` does.
     fn least_up_to(&mut self, most: u64) -> Option<u64> {
         if most > 0 && self.meets(most) { self.least_between(0, most) } else { None }
     }
 
-    /// The least above `low`, which is not enough, up to `high`.
+    /// The smallest amount above `low`, which fails, up to `high`.
     fn least_between(&mut self, low: u64, high: u64) -> Option<u64> {
         Reversed { search: self, last: high }.last_met_between(0, high - low).map(|less| high - less)
     }
@@ -275,14 +276,14 @@ impl Search for MoreMemory<'_> {
     }
 }
 
-/// A fit may lower the context by the MiB; what counts here is where an engine chooses another one altogether.
-fn magnitudes(mut effect: InEffect) -> InEffect {
+/// The context rounded down to a power of two, since a fit may shrink it with every MiB of memory.
+fn without_exact_context(mut effect: InEffect) -> InEffect {
     effect.ctx = effect.ctx.checked_ilog2().map_or(0, u64::from);
     (effect.ctx_total, effect.ctx_per_sequence) = (0, 0);
     effect
 }
 
-/// Bits per element, roughly: only the order matters.
+/// Approximate bits per element; only the order matters.
 pub(super) const fn width(ty: CacheType) -> u32 {
     match ty {
         CacheType::F32 => 32,

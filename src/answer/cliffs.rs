@@ -1,4 +1,4 @@
-//! Where things change along a knob: layers lost, devices overfull, and the engine's own jumps.
+//! Where the plan changes along a knob: layers moved, verdicts, and other knobs changed by the engine's rules.
 
 use serde::Serialize;
 
@@ -8,46 +8,46 @@ use crate::engine::PlanRequest;
 use crate::plan::Verdict;
 use crate::settings::knob::Knob;
 
-/// A place on a knob's track between two neighbouring values that turn out differently.
+/// Two neighbouring values of a knob with different outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cliff {
-    /// The last value before it.
+    /// The last value before the change.
     pub last: u64,
-    /// The first value after it.
+    /// The first value after the change.
     pub first: u64,
-    /// How things are at `last`.
+    /// The outcome at `last`.
     pub before: CliffSide,
-    /// How they are at `first`.
+    /// The outcome at `first`.
     pub after: CliffSide,
-    /// What the engine's rules changed by themselves: `batch 512 → 1024`.
+    /// Other knobs that the engine changed: `batch 512 → 1024`.
     pub jumps: Vec<String>,
 }
 
-/// How things are on one side of a cliff.
+/// The outcome on one side of a cliff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct CliffSide {
     /// Layers on GPUs.
     pub offloaded: usize,
-    /// GPUs that are asked for something.
+    /// GPUs in use.
     pub gpus: usize,
-    /// `None` where the engine makes no plan.
+    /// `None` if the engine returns an error.
     pub verdict: Option<Verdict>,
 }
 
 impl Cliff {
-    /// The last value with every layer on GPUs is before it.
+    /// Whether `last` is the last value with every layer on GPUs.
     pub fn is_full_offload_limit(&self) -> bool {
         self.before.verdict == Some(Verdict::Gpu) && self.after.verdict != Some(Verdict::Gpu)
     }
 
-    /// More layers are on GPUs after it, or all of them at last fit there.
+    /// Whether more layers are on GPUs after it, or as many and now they fit.
     pub fn is_gain(&self) -> bool {
         let (before, after) = (self.before, self.after);
         let fits = |side: CliffSide| side.verdict.is_some_and(|verdict| verdict != Verdict::DoesNotFit);
         after.offloaded > before.offloaded || (fits(after) && !fits(before) && after.offloaded == before.offloaded)
     }
 
-    /// What is different after it: `24 576 → 24 577: 33 → 32 layers on GPUs`.
+    /// What changes: `24 576 → 24 577: 33 → 32 layers on GPU`.
     pub fn description(&self, knob: Knob) -> String {
         let (before, after) = (self.before, self.after);
         let mut parts = Vec::new();
@@ -67,18 +67,18 @@ impl Cliff {
 }
 
 impl PlanRequest {
-    /// Where things change along `knob` while the other knobs stay, in ascending order. Asking for GPU layers is expected
-    /// to move layers: there, only a verdict or a request that is not met is a change.
+    /// The changes along `knob` while the other knobs stay, in ascending order. [`Knob::GpuLayers`] is expected to move
+    /// layers, so there only a new verdict or a request that is not met counts.
     pub fn cliffs(&self, knob: Knob) -> Vec<Cliff> {
         self.cliffs_by_segment(knob).flatten().collect()
     }
 
-    /// The same stretch by stretch of the knob's track, each looked at when it is asked for.
+    /// [`PlanRequest::cliffs`] by segment of the knob's range, each computed when the iterator reaches it.
     pub fn cliffs_by_segment(&self, knob: Knob) -> impl Iterator<Item = Vec<Cliff>> + use<> {
         let bounds = self.bounds();
-        let track = KnobRange::of(knob, &bounds);
-        let mut search = KnobSearch::for_everything(self.clone(), knob, track);
-        let samples = track.samples(self, knob, &bounds);
+        let range = KnobRange::of(knob, &bounds);
+        let mut search = KnobSearch::for_everything(self.clone(), knob, range);
+        let samples = range.samples(self, knob, &bounds);
         (1..samples.len()).map(move |next| {
             let mut cliffs = Vec::new();
             if let Some(&[low, high]) = samples.get(next - 1..=next) {
@@ -93,7 +93,7 @@ impl KnobSearch {
     fn cliffs(&mut self, knob: Knob, low: u64, high: u64, found: &mut Vec<Cliff>) {
         self.look_ahead(&[low, high]);
         let (before, after) = (self.at(low).clone(), self.at(high).clone());
-        let (last, first) = (self.track.value(low), self.track.value(high));
+        let (last, first) = (self.range.value(low), self.range.value(high));
         if outcome(knob, last, &before) == outcome(knob, first, &after) {
             return;
         }
@@ -104,14 +104,14 @@ impl KnobSearch {
             return;
         }
         let jumps = jumps(knob, &before, &after);
-        // a knob that starts or stops to follow the moved one is no change by itself
+        // a knob that merely follows the moved one does not count as a change
         if side(&before) != side(&after) || !jumps.is_empty() {
             found.push(Cliff { last, first, before: side(&before), after: side(&after), jumps });
         }
     }
 }
 
-/// The knobs that the engine set otherwise although they were held.
+/// Other knobs whose value in effect differs between `low` and `high`.
 fn jumps(knob: Knob, low: &Planned, high: &Planned) -> Vec<String> {
     let (Some(from), Some(to)) = (&low.settings, &high.settings) else { return Vec::new() };
     let mut jumps = Vec::new();

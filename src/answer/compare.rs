@@ -1,62 +1,62 @@
-//! Plans side by side, figure by figure, and where each differs from the first.
+//! Plans compared row by row, each with the first.
 
 use std::fmt;
 
 use crate::plan::{DevicePlan, Plan};
 use crate::units::{Bytes, Tokens};
 
-/// What one plan has in one row.
+/// One plan's value in one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ComparedValue {
-    /// A word or a few.
+    /// Text.
     Words(String),
     /// A number of tokens, sequences or layers.
     Count(u64),
-    /// So many layers of all.
+    /// Layers on GPUs of all layers.
     Share(usize, usize),
     /// An amount of memory.
     Size(Bytes),
-    /// This plan has no such thing, or there is no plan.
+    /// This plan has no such value, or there is no plan.
     Nothing,
 }
 
-/// One figure of every plan, in the order of the plans.
+/// One value of every plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparisonRow {
-    /// What it is.
+    /// Label of the row.
     pub name: String,
-    /// One for each plan.
+    /// One value for each plan, in order.
     pub figures: Vec<ComparedValue>,
 }
 
 /// Rows that belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComparisonGroup {
-    /// What they are about.
+    /// Title of the group.
     pub title: &'static str,
     /// The rows.
     pub rows: Vec<ComparisonRow>,
 }
 
-/// How a figure stands to that of the first plan.
+/// How a value differs from the first plan's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// The same, or it is the first.
+    /// The same.
     Same,
-    /// So much more memory.
+    /// More memory, by this amount.
     More(Bytes),
-    /// So much less memory.
+    /// Less memory, by this amount.
     Less(Bytes),
     /// A larger number.
     Higher,
     /// A smaller number.
     Lower,
-    /// Something else.
+    /// Different, without an order.
     Other,
 }
 
 impl ComparedValue {
-    /// How it stands to the figure of the first plan.
+    /// How it differs from the first plan's value.
     pub fn against(&self, first: &Self) -> Difference {
         let ordered = |ordering: std::cmp::Ordering| match ordering {
             std::cmp::Ordering::Less => Difference::Lower,
@@ -87,13 +87,13 @@ impl fmt::Display for ComparedValue {
 }
 
 impl ComparisonRow {
-    /// Not every plan has the same.
+    /// Whether the plans differ in this row.
     pub fn differs(&self) -> bool {
         self.figures.windows(2).any(|pair| pair.first() != pair.last())
     }
 }
 
-/// The figures of `plans`, of which some may be missing.
+/// Compares `plans`; a missing one gets [`ComparedValue::Nothing`] in every row.
 pub fn compare(plans: &[Option<&Plan>]) -> Vec<ComparisonGroup> {
     let row = |name: &str, of: &dyn Fn(&Plan) -> ComparedValue| ComparisonRow {
         name: name.to_owned(),
@@ -124,21 +124,22 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<ComparisonGroup> {
         row("batch", &|plan| ComparedValue::Count(plan.settings.batch)),
         row("ubatch", &|plan| ComparedValue::Count(plan.settings.ubatch)),
     ];
-    let own = [
+    let optional = [
         row("unified KV", &|plan| {
             plan.settings.kv_unified.map_or(ComparedValue::Nothing, |on| words(if on { "on" } else { "off" }))
         }),
         row("outputs", &|plan| plan.settings.outputs.map_or(ComparedValue::Nothing, ComparedValue::Count)),
         row("MoE in RAM", &|plan| plan.settings.n_cpu_moe.map_or(ComparedValue::Nothing, ComparedValue::Count)),
     ];
-    // what only some engines have is told where some plan has it
-    settings.extend(own.into_iter().filter(|row| row.figures.iter().any(|figure| *figure != ComparedValue::Nothing)));
+    // rows that only some engines fill are shown if at least one plan has a value
+    settings
+        .extend(optional.into_iter().filter(|row| row.figures.iter().any(|figure| *figure != ComparedValue::Nothing)));
     let model = vec![
         row("name", &|plan| words(&plan.model.name)),
         row("quantisation", &|plan| plan.model.file_type.as_deref().map_or(ComparedValue::Nothing, words)),
         row("size", &|plan| ComparedValue::Size(plan.model.bytes)),
     ];
-    let made_by = vec![
+    let planned_for = vec![
         row("engine", &|plan| words(plan.engine.title())),
         row("release", &|plan| plan.settings.release.map_or(ComparedValue::Nothing, |release| words(release.name()))),
         row("figures", &|plan| words(&plan.confidence.to_string())),
@@ -150,7 +151,7 @@ pub fn compare(plans: &[Option<&Plan>]) -> Vec<ComparisonGroup> {
         ComparisonGroup { title: "Memory", rows: std::iter::once(layers).chain(memory).collect() },
         ComparisonGroup { title: "Knobs in effect", rows: settings },
         ComparisonGroup { title: "Model", rows: model },
-        ComparisonGroup { title: "Planned for", rows: made_by },
+        ComparisonGroup { title: "Planned for", rows: planned_for },
     ]
 }
 
@@ -158,13 +159,13 @@ fn size_on(gpu: &DevicePlan) -> ComparedValue {
     ComparedValue::Size(gpu.asked())
 }
 
-/// One format, or that of K and that of V.
+/// `f16`, or `q8_0, f16` if K and V differ.
 fn cache_types(plan: &Plan) -> String {
     let (k, v) = (plan.settings.cache_type_k, plan.settings.cache_type_v);
     if k == v { k.to_string() } else { format!("{k}, {v}") }
 }
 
-/// `2 × RTX 3090`, or every card by name.
+/// `2 × RTX 3090`, or the name of every GPU if they differ.
 fn cards(plan: &Plan) -> String {
     match plan.gpus() {
         [] => "none".to_owned(),

@@ -1,4 +1,4 @@
-//! What a list of models says of each: does it fit, how much of it is on GPUs, how far its context can go.
+//! One row of a list of models: whether the model fits, its share on GPUs, and its largest context.
 
 use serde::Serialize;
 
@@ -8,34 +8,34 @@ use crate::plan::{FitStatus, Plan, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::{Bytes, Ratio};
 
-/// A model on a machine, at a glance.
+/// How well a model fits on a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct FitSummary {
     /// Does it fit, and where?
     pub verdict: Verdict,
-    /// The share of what it takes that is on GPUs; zero where it is asked for nothing.
+    /// Share of its memory that is on GPUs; zero if it needs none.
     pub on_gpu: Ratio,
-    /// Weights of layers that count as on GPUs and run from RAM, where no layer is there as a whole.
+    /// Weights in RAM of layers that count as on GPUs; zero if a whole layer is in RAM.
     pub parts_in_ram: Bytes,
-    /// The largest context that fits, GPUs and RAM together; none where no context does.
+    /// The largest context that fits in GPUs and RAM together, in tokens.
     pub context_fits: Option<u64>,
-    /// The largest context with every layer on GPUs.
+    /// The largest context with every layer on GPUs, in tokens.
     pub context_on_gpu: Option<u64>,
 }
 
 impl FitSummary {
-    /// How the model stands, as people should read it.
+    /// The verdict, with parts in RAM taken into account.
     pub fn fit_status(&self) -> FitStatus {
         FitStatus::of(self.verdict, self.parts_in_ram)
     }
 }
 
 impl PlanRequest {
-    /// What a list says of the model: its plan with the knobs as they are, and how far the context alone could go.
-    pub fn glance(&self, plan: &Plan) -> FitSummary {
+    /// Summarises `plan`, this request's plan, and finds the largest contexts with the other knobs held.
+    pub fn fit_summary(&self, plan: &Plan) -> FitSummary {
         let most = |goal| self.largest(Knob::Context, goal).map(|most| most.value);
         let on_gpu = if self.machine.gpus.is_empty() { None } else { most(Goal::All) };
-        // a context that the model was trained for cannot be outgrown with layers in RAM
+        // the training context is the upper end of the range: layers in RAM cannot extend it
         let all = on_gpu.filter(|_| on_gpu == plan.model.context_train);
         FitSummary {
             verdict: plan.verdict,

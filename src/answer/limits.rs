@@ -1,4 +1,4 @@
-//! How far each knob can go, and what would help: what the planner's screen asks after every key.
+//! The limit of each knob and possible remedies, which the planner's screen requests after every key.
 
 use super::{Change, Goal};
 use crate::engine::PlanRequest;
@@ -7,12 +7,12 @@ use crate::plan::{Plan, Verdict};
 use crate::settings::GpuLayers;
 use crate::settings::knob::{Knob, QUANTISATIONS};
 
-/// How far knobs can go with every layer on GPUs, the others held.
+/// Limits of the knobs with every layer on GPUs, each with the others held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnobLimits {
     /// The largest context, in tokens.
     pub context: Option<u64>,
-    /// The most sequences.
+    /// The most parallel sequences.
     pub parallel: Option<u64>,
     /// The largest batch, in tokens.
     pub batch: Option<u64>,
@@ -22,17 +22,17 @@ pub struct KnobLimits {
     pub quant: Option<FileType>,
     /// The fewest layers whose experts stay in RAM.
     pub cpu_moe: Option<u64>,
-    /// The largest context that fits at all, GPUs and RAM together; asked only where there is no GPU, or nothing fits.
+    /// The largest context that fits in GPUs and RAM together; only without GPUs, or if the plan does not fit.
     pub context_in_all: Option<u64>,
-    /// What else brings every layer onto GPUs when they are not all there.
+    /// Other changes that bring every layer onto GPUs, if some are not.
     pub remedies: Vec<Change>,
 }
 
 impl KnobLimits {
-    /// The knobs that are asked for how far they can go, as far as the engine offers them.
+    /// The knobs that have a limit, if the engine offers them.
     pub const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Quant, Knob::Batch, Knob::Ubatch, Knob::CpuMoe];
 
-    /// The largest value of `knob`, for those that have one; of [`Knob::CpuMoe`] the smallest.
+    /// The limit of `knob`: its largest value, for [`Knob::CpuMoe`] its smallest, for [`Knob::Quant`] its stop.
     pub fn of(&self, knob: Knob) -> Option<u64> {
         match knob {
             Knob::Context => self.context,
@@ -54,7 +54,7 @@ impl KnobLimits {
 }
 
 impl PlanRequest {
-    /// How far each knob can go, and what would help if not everything is on GPUs now; `plan` is this request's.
+    /// The limits, and the remedies if not every layer is on GPUs now; `plan` is this request's plan.
     pub fn limits(&self, plan: &Plan) -> KnobLimits {
         let without_gpus = self.machine.gpus.is_empty();
         let context_in_all = (without_gpus || plan.verdict == Verdict::DoesNotFit)
@@ -68,7 +68,7 @@ impl PlanRequest {
         let ask = |knob, answer: &dyn Fn(Knob) -> Option<u64>| offered.contains(&knob).then(|| answer(knob)).flatten();
         let mut remedies = Vec::new();
         if plan.verdict != Verdict::Gpu {
-            remedies = self.other_formats(&plan.settings, Goal::All);
+            remedies = self.other_cache_types(&plan.settings, Goal::All);
             let one = Change::Parallel(1);
             remedies.extend(Some(one).filter(|one| plan.settings.parallel > 1 && self.works(one, Goal::All)));
             let auto = Change::GpuLayers(GpuLayers::Auto);
@@ -83,7 +83,7 @@ impl PlanRequest {
             batch: most(Knob::Batch),
             quant: self.largest_quantisation(Goal::All).found.map(|(to, _)| to),
             ubatch: ask(Knob::Ubatch, &most),
-            cpu_moe: ask(Knob::CpuMoe, &|knob| self.fewest(knob, Goal::All)),
+            cpu_moe: ask(Knob::CpuMoe, &|knob| self.smallest(knob, Goal::All)),
             context_in_all,
             remedies,
         }

@@ -8,19 +8,19 @@ use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
 
-/// What one machine makes of the model.
+/// The plan on one machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MachineResult {
-    /// What the machine is called.
+    /// Name of the machine.
     pub name: String,
-    /// The plan there, or why there is none, in one sentence.
+    /// The plan there, or the engine's error in one sentence.
     pub plan: Result<Box<Plan>, String>,
-    /// The largest context with every layer on GPUs, in tokens; none where no context does it.
+    /// The largest context with every layer on GPUs, in tokens; `None` if no context does.
     pub context: Option<u64>,
 }
 
 impl PlanRequest {
-    /// Plans for `machine` instead of this request's own, and looks how large its context can be there.
+    /// Plans for `machine` instead of this request's own, and finds the largest context there.
     pub fn on(&self, name: &str, machine: &Arc<Machine>) -> MachineResult {
         let request = self.on_machine(Arc::clone(machine));
         let plan = request.plan().map(Box::new).map_err(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! Plans over two knobs, or a knob and the quantisation, at once, as data: what fits where at a glance.
+//! Plans over two axes: two knobs, or a knob and the quantisation.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::engine::PreparedModel;
 use crate::gguf::FileType;
 use crate::settings::knob::Knob;
 
-/// What changes along one side of a matrix, in the order of the rows or columns.
+/// What changes along one axis of a matrix, in the order of its rows or columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Axis {
-    /// A knob takes these values.
+    /// Values of a knob.
     Knob(Knob, Vec<u64>),
-    /// The model is in these quantisations.
+    /// Quantisations of the model.
     Quantisation(Vec<FileType>),
 }
 
@@ -26,7 +26,7 @@ pub struct Matrix {
     pub rows: Axis,
     /// What changes from column to column.
     pub columns: Axis,
-    /// Row after row; the sentence that the engine refused with where it made no plan.
+    /// Cells in row-major order; the engine's error where there is no plan.
     pub cells: Vec<Result<Outcome, String>>,
 }
 
@@ -40,8 +40,8 @@ impl Matrix {
     }
 }
 
-/// Quantisations that models are offered in, the most usual first.
-const USUAL: [FileType; 12] = [
+/// Quantisations, the most common first.
+const MOST_COMMON: [FileType; 12] = [
     FileType::Q4KM,
     FileType::Q8_0,
     FileType::Q6K,
@@ -73,7 +73,7 @@ impl Axis {
         }
     }
 
-    /// How many rows or columns it makes.
+    /// Number of rows or columns.
     pub const fn len(&self) -> usize {
         match self {
             Self::Knob(_, values) => values.len(),
@@ -81,12 +81,12 @@ impl Axis {
         }
     }
 
-    /// It makes none.
+    /// Whether it has no rows or columns.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What each row or column is called on the screen.
+    /// Labels for the screen.
     pub fn shown(&self) -> Vec<String> {
         match self {
             Self::Knob(knob, values) => values.iter().map(|&value| knob.show(value)).collect(),
@@ -94,7 +94,7 @@ impl Axis {
         }
     }
 
-    /// What each is called on the command line and in files.
+    /// Labels for the command line and files.
     pub fn plain(&self) -> Vec<String> {
         match self {
             Self::Knob(knob, values) => values.iter().map(|&value| knob.plain(value)).collect(),
@@ -102,16 +102,17 @@ impl Axis {
         }
     }
 
-    /// The `count` quantisations that people use most and that this model can be had in, the largest first.
+    /// The `count` most common quantisations that this model can be converted to, the largest first.
     pub fn quantisations(request: &PlanRequest, count: usize) -> Self {
         let sizes = request.model.quantisations();
         let size = |to: FileType| sizes.iter().position(|&(other, _)| other == to);
-        let mut chosen: Vec<FileType> = USUAL.into_iter().filter(|&to| size(to).is_some()).take(count.max(1)).collect();
+        let mut chosen: Vec<FileType> =
+            MOST_COMMON.into_iter().filter(|&to| size(to).is_some()).take(count.max(1)).collect();
         chosen.sort_by_key(|&to| std::cmp::Reverse(size(to)));
         Self::Quantisation(chosen)
     }
 
-    /// `knob` with some of its stops, as [`Knob::spread`] chooses them.
+    /// `knob` with up to `count` of its stops, chosen by [`Knob::spread`].
     pub fn spread(knob: Knob, request: &PlanRequest, count: usize) -> Self {
         Self::Knob(knob, knob.spread(&request.bounds(), count))
     }
@@ -121,50 +122,50 @@ impl PlanRequest {
     /// A plan for every pair of values.
     pub fn matrix(&self, rows: Axis, columns: Axis) -> Matrix {
         let pairs: Vec<_> = self.pairs(&rows, &columns).collect();
-        // some cells take far longer than others
+        // no batching: some cells take far longer than others
         let cells = pairs.par_iter().with_max_len(1);
         let cells = cells.map(|pair| self.outcome_of(pair.as_ref().map_err(Clone::clone)?)).collect();
         Matrix { rows, columns, cells }
     }
 
-    /// Every pair of values, row after row; where the model cannot be had in a quantisation, the reason.
+    /// Every pair of values in row-major order; an error if the model cannot be converted to a quantisation.
     pub fn pairs(&self, rows: &Axis, columns: &Axis) -> impl Iterator<Item = Result<CellSettings, String>> + use<> {
-        let (down, across) = (self.steps(rows), self.steps(columns));
+        let (down, across) = (self.axis_values(rows), self.axis_values(columns));
         down.into_iter().flat_map(move |row| {
             let pair = move |column| CellSettings::default().with(&row)?.with(&column);
             across.clone().into_iter().map(pair)
         })
     }
 
-    /// What the engine makes of one pair.
+    /// The outcome of one cell.
     fn outcome_of(&self, pair: &CellSettings) -> Result<Outcome, String> {
         let model = pair.model.as_ref().map_or(&self.model, |(_, model)| model);
         self.with_model(Arc::clone(model)).outcome(&pair.knobs)
     }
 
-    /// Each quantisation is made once, not once for each cell.
-    fn steps(&self, axis: &Axis) -> Vec<AxisValue> {
+    /// The values of an axis. Each quantisation is converted once, not for each cell.
+    fn axis_values(&self, axis: &Axis) -> Vec<AxisValue> {
         match axis {
             Axis::Knob(knob, values) => values.iter().map(|&value| AxisValue::Knob(*knob, value)).collect(),
             Axis::Quantisation(to) => {
-                let made = |to: FileType| match self.model.requantised(to) {
+                let converted = |to: FileType| match self.model.requantised(to) {
                     Ok(model) => Ok((to, model.into())),
                     Err(error) => Err(error.to_string()),
                 };
-                to.iter().map(|&to| AxisValue::Model(made(to))).collect()
+                to.iter().map(|&to| AxisValue::Model(converted(to))).collect()
             }
         }
     }
 }
 
-/// One row or column.
+/// The value of one row or column.
 #[derive(Clone)]
 enum AxisValue {
     Knob(Knob, u64),
     Model(Result<(FileType, Arc<PreparedModel>), String>),
 }
 
-/// What is different in one cell.
+/// The changes of one cell.
 #[derive(Clone, Debug, Default)]
 pub struct CellSettings {
     knobs: Vec<(Knob, u64)>,
@@ -180,7 +181,7 @@ impl CellSettings {
         Ok(self)
     }
 
-    /// What it makes of `request`.
+    /// `request` with these changes.
     pub fn of(&self, request: &PlanRequest) -> PlanRequest {
         let mut then = match &self.model {
             Some((to, model)) => request.quantised_as(*to, Arc::clone(model)),

@@ -1,25 +1,24 @@
-//! A change to be taken up, with everything after it.
+//! A change to apply, with the request after it.
 
 use super::{Change, Goal};
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
 
-/// A single change that achieves something, and what comes of it.
+/// A single change that meets a goal, and its result.
 #[derive(Clone, Debug)]
 pub struct Remedy {
-    /// What is changed.
+    /// The change.
     pub change: Change,
-    /// What that achieves.
+    /// The goal that it meets.
     pub goal: Goal,
-    /// Everything after the change.
+    /// The request after the change.
     pub then: PlanRequest,
-    /// Layers that are on GPUs then.
+    /// Layers on GPUs after the change.
     pub offloaded: usize,
 }
 
 impl PlanRequest {
-    /// The smallest single change of each knob that makes `plan`, which is this situation's, meet `goal`; each was
-    /// planned once more as it is offered.
+    /// [`PlanRequest::changes`], each planned once more as it would be applied.
     pub fn remedies(&self, plan: &Plan, goal: Goal) -> Vec<Remedy> {
         let offer = |change: Change| {
             let then = self.after(&change)?;

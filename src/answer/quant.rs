@@ -6,23 +6,23 @@ use crate::gguf::FileType;
 use crate::plan::Plan;
 use crate::units::Bytes;
 
-/// How far the quantisation can go, the knobs held.
+/// The largest quantisation that fits, with the knobs held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LargestQuantisation {
-    /// The largest one that fits, and the plan with it; none where even the smallest is too much.
+    /// The largest one that fits, with its plan; `None` if even the smallest does not.
     pub found: Option<(FileType, Plan)>,
-    /// The next larger one, which does not fit; none at the end of the range.
+    /// The next larger one, which does not fit; `None` if the largest of all fits.
     pub next: Option<FileType>,
 }
 
 impl PlanRequest {
-    /// The largest quantisation, by its bytes, with which `goal` is met while every knob stays; one after the other from
-    /// the largest down. Where two take the same bytes, they fit or fail alike.
+    /// The largest quantisation, by its bytes, with which `goal` is met while every knob stays. Tried from the largest
+    /// down.
     pub fn largest_quantisation(&self, goal: Goal) -> LargestQuantisation {
         self.largest_quantisation_below(goal, Bytes(u64::MAX))
     }
 
-    /// The same, of those that take less than `bytes`.
+    /// [`PlanRequest::largest_quantisation`] among those smaller than `bytes`.
     pub(super) fn largest_quantisation_below(&self, goal: Goal, bytes: Bytes) -> LargestQuantisation {
         let mut next = None;
         let sizes = self.model.quantisations();
@@ -35,7 +35,7 @@ impl PlanRequest {
         LargestQuantisation { found: None, next }
     }
 
-    /// The plan of the model in another quantisation; `None` where there is none that meets `goal`.
+    /// The plan of the model in another quantisation; `None` if it does not meet `goal`.
     fn plan_quantised(&self, to: FileType, goal: Goal) -> Option<Plan> {
         let request = self.with_model(self.model.quantised(to).ok()?);
         if request.meets(goal) { request.plan().ok() } else { None }

@@ -1,5 +1,5 @@
-//! How the last value of a range that meets a goal is found: the values worth a look from the top down, then bisection
-//! between the last that fails and the first that meets. Only plain plans are asked for.
+//! Search for the last value of a range that meets a goal: samples from the top down, then bisection between the lowest
+//! sample that fails and the highest that meets the goal.
 
 mod knob;
 mod track;
@@ -7,22 +7,22 @@ mod track;
 pub(super) use knob::{KnobSearch, Planned, RulesInEffect};
 pub(super) use track::KnobRange;
 
-/// Places in a row, of which some meet a goal.
+/// A range of places, counted from 0, some of which meet a goal.
 pub(super) trait Search {
-    /// What a place is planned by. Between two places under the same rules, one that fails is taken to make all later ones
+    /// The engine's rules at a place. Where they stay the same, a place that fails is assumed to make all later ones
     /// fail.
     type Rules: PartialEq;
 
-    /// The rules in effect at `place`, which are often known without a plan.
+    /// The rules in effect at `place`, often known without a plan.
     fn rules(&mut self, place: u64) -> Self::Rules;
 
     /// Whether `place` meets the goal.
     fn meets(&mut self, place: u64) -> bool;
 
-    /// These are asked about next: a search that can plan several at once does so.
+    /// `places` may be requested next, so a search may plan them in parallel.
     fn look_ahead(&mut self, _places: &[u64]) {}
 
-    /// The last place that meets the goal. `samples` ascend and hold both ends.
+    /// The last place that meets the goal. `samples` is ascending and includes both ends.
     fn last_met(&mut self, samples: &[u64]) -> Option<u64> {
         let (&last, others) = samples.split_last()?;
         if self.meets(last) {
@@ -53,11 +53,11 @@ pub(super) trait Search {
         }
         let middle = low + (high - low) / 2;
         self.look_ahead(&[middle, middle + (high - middle) / 2]);
-        // where the middle meets it, the answer is there or above
+        // if `middle` meets the goal, the answer is there or above
         self.last_met_between(middle, high).or_else(|| self.last_met_between(low, middle))
     }
 
-    /// Where the rules at `low` give way to others, if those at `high` are others.
+    /// A place above `low` where the rules change, if those at `high` differ.
     fn next_rules(&mut self, mut low: u64, mut high: u64) -> Option<u64> {
         let rules = self.rules(low);
         if rules == self.rules(high) {
@@ -75,7 +75,7 @@ pub(super) trait Search {
     }
 }
 
-/// A search from the far end: its place `last` comes first.
+/// A search in reverse order: place 0 is the inner search's `last`.
 pub(super) struct Reversed<'s, S> {
     pub search: &'s mut S,
     pub last: u64,
@@ -105,12 +105,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Places whose need and rules are known.
+    /// A search over a known need and known rules.
     struct KnownNeeds<N, R> {
         need: N,
         rules: R,
         room: u64,
-        looked: HashSet<u64>,
+        planned: HashSet<u64>,
     }
 
     fn known<R>(
@@ -118,7 +118,7 @@ mod tests {
         rules: impl Fn(u64) -> R,
         room: u64,
     ) -> KnownNeeds<impl Fn(u64) -> u64, impl Fn(u64) -> R> {
-        KnownNeeds { need, rules, room, looked: HashSet::new() }
+        KnownNeeds { need, rules, room, planned: HashSet::new() }
     }
 
     impl<N: Fn(u64) -> u64, T: PartialEq, R: Fn(u64) -> T> Search for KnownNeeds<N, R> {
@@ -129,12 +129,12 @@ mod tests {
         }
 
         fn meets(&mut self, place: u64) -> bool {
-            self.looked.insert(place);
+            self.planned.insert(place);
             (self.need)(place) <= self.room
         }
     }
 
-    /// Stretches of a track, each under one of a few rules that ask for `base + slope · place`.
+    /// Segments of a range, each under one of three rules that need `base + slope · place`.
     fn engine() -> impl Strategy<Value = (Vec<u64>, Vec<usize>, Vec<(u64, u64)>)> {
         let edges = proptest::collection::btree_set(1..5000u64, 0..6);
         let rules = proptest::collection::vec((0..20_000u64, 0..8u64), 3);
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn needs_that_jump_and_fall_hide_nothing((edges, order, rules) in engine(), room in 0..30_000u64) {
+        fn last_met_agrees_with_brute_force((edges, order, rules) in engine(), room in 0..30_000u64) {
             let rule = |place: u64| order[edges.iter().filter(|&&edge| place > edge).count()];
             let need = |place: u64| {
                 let (base, slope) = rules[rule(place)];
@@ -153,28 +153,28 @@ mod tests {
             let mut samples: Vec<u64> = edges.iter().flat_map(|&edge| [edge, edge + 1]).chain([0, 5000]).collect();
             samples.sort_unstable();
             samples.dedup();
-            let mut track = known(need, rule, room);
-            let found = track.last_met(&samples);
+            let mut search = known(need, rule, room);
+            let found = search.last_met(&samples);
             prop_assert_eq!(found, (0..=5000).rev().find(|&place| need(place) <= room));
-            prop_assert!(track.looked.len() <= samples.len() + 13, "{} places were looked at", track.looked.len());
+            prop_assert!(search.planned.len() <= samples.len() + 13, "{} places were planned", search.planned.len());
         }
 
         #[test]
-        fn where_rules_change_once_is_found_without_a_look(edge in 1..5000u64, base in 0..5000u64, room in 0..5000u64) {
-            // up to the edge too much, from there on `base` and more
+        fn rule_change_is_found_without_planning(edge in 1..5000u64, base in 0..5000u64, room in 0..5000u64) {
+            // too much below the edge, from there on `base` and more
             let need = |place: u64| if place < edge { 10_000 } else { base + place - edge };
-            let mut track = known(need, |place| place < edge, room);
-            let found = track.last_met(&[0, 5000]);
+            let mut search = known(need, |place| place < edge, room);
+            let found = search.last_met(&[0, 5000]);
             prop_assert_eq!(found, (0..=5000).rev().find(|&place| need(place) <= room));
-            prop_assert!(base <= room || track.looked.len() <= 3, "{} places were looked at", track.looked.len());
+            prop_assert!(base <= room || search.planned.len() <= 3, "{} places were planned", search.planned.len());
         }
     }
 
     #[test]
-    fn a_batch_that_grows_with_the_context_is_seen_past() {
-        // up to 4096 a small batch, then a large one as long as it fits, then the small one again
+    fn finds_values_beyond_a_range_with_a_larger_batch() {
+        // batch 512 up to 4096, 1024 up to 6000, then 512 again
         let batch = |context: u64| if (4097..6000).contains(&context) { 1024 } else { 512 };
-        let mut track = known(|context| context + 8 * batch(context), batch, 11_000);
-        assert_eq!(track.last_met(&[1, 4096, 4097, 8192]), Some(11_000 - 8 * 512));
+        let mut search = known(|context| context + 8 * batch(context), batch, 11_000);
+        assert_eq!(search.last_met(&[1, 4096, 4097, 8192]), Some(11_000 - 8 * 512));
     }
 }

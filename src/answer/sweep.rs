@@ -1,4 +1,4 @@
-//! Memory along one knob's whole range, as data.
+//! Memory along one knob's range.
 
 use serde::Serialize;
 
@@ -17,31 +17,31 @@ pub struct Sweep {
     pub knob: Knob,
     /// One point per value, ascending.
     pub points: Vec<Point>,
-    /// Where things change in between.
+    /// Where the outcome changes in between.
     pub cliffs: Vec<Cliff>,
 }
 
-/// What one plan comes to.
+/// The outcome at one value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// The knob's value.
     pub value: u64,
-    /// What the engine made of it; the sentence it refused with where it made no plan.
+    /// The plan in short, or the engine's error in one sentence.
     pub outcome: Result<Outcome, String>,
 }
 
-/// A plan in a few numbers.
+/// A plan in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// Does it fit, and where?
     pub verdict: Verdict,
     /// Layers on GPUs.
     pub offloaded: usize,
-    /// Layers in all, the output layer counted.
+    /// All layers, including the output layer.
     pub layer_count: usize,
-    /// The share of what is asked for that is on GPUs.
+    /// Share of the memory that is on GPUs.
     pub on_gpu: Ratio,
-    /// Weights of layers that count as on GPUs and run from RAM, where no layer is there as a whole.
+    /// Weights in RAM of layers that count as on GPUs; zero if a whole layer is in RAM.
     pub parts_in_ram: Bytes,
     /// Sums over devices.
     pub totals: Totals,
@@ -49,14 +49,14 @@ pub struct Outcome {
     pub devices: Vec<DeviceSums>,
 }
 
-/// What one device is asked for.
+/// The memory of one device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceSums {
     /// `GPU0`, `CPU`.
     pub id: String,
     /// GPU or CPU.
     pub kind: DeviceKind,
-    /// What was free before the model.
+    /// Free before the model is loaded.
     pub free: Bytes,
     /// Weights of its layers.
     pub weights: Bytes,
@@ -64,16 +64,16 @@ pub struct DeviceSums {
     pub cache: Bytes,
     /// The compute graph.
     pub graph: Bytes,
-    /// What the engine keeps back here.
+    /// Reserved by the engine.
     pub reserved: Bytes,
     /// Number of its layers.
     pub layers: usize,
 }
 
 impl Outcome {
-    /// In short.
+    /// Summarises `plan`.
     pub fn of(plan: &Plan) -> Self {
-        Self::of_gist(&PlanSummary::of(plan))
+        Self::of_summary(&PlanSummary::of(plan))
     }
 
     /// As [`Plan::on_gpus`].
@@ -81,12 +81,12 @@ impl Outcome {
         self.devices.iter().filter(|device| device.kind == DeviceKind::Gpu).map(|device| device.layers).sum()
     }
 
-    /// How it stands, as people should read it.
+    /// The verdict, with parts in RAM taken into account.
     pub fn fit_status(&self) -> FitStatus {
         FitStatus::of(self.verdict, self.parts_in_ram)
     }
 
-    fn of_gist(summary: &PlanSummary) -> Self {
+    fn of_summary(summary: &PlanSummary) -> Self {
         let device = |device: &crate::plan::DevicePlan| DeviceSums {
             id: device.id.clone(),
             kind: device.kind,
@@ -111,20 +111,20 @@ impl Outcome {
 }
 
 impl PlanRequest {
-    /// Plans at each of `values`, and where things change along the whole range.
+    /// Plans at each of `values`, and the cliffs along the whole range.
     pub fn sweep(&self, knob: Knob, values: &[u64]) -> Sweep {
         let points = values.iter().map(|&value| self.point(knob, value)).collect();
         Sweep { knob, points, cliffs: self.cliffs(knob) }
     }
 
-    /// What the engine makes of `knob` at `value`.
+    /// The outcome with `knob` at `value`.
     pub fn point(&self, knob: Knob, value: u64) -> Point {
         Point { value, outcome: self.outcome(&[(knob, value)]) }
     }
 
-    /// What the engine makes of these knobs set to these values.
+    /// The outcome with these knobs set to these values.
     pub(super) fn outcome(&self, knobs: &[(Knob, u64)]) -> Result<Outcome, String> {
         let request = self.changed(|settings| knobs.iter().for_each(|&(knob, value)| knob.set(settings, value)));
-        request.summary(FitGoal::Most).map(|summary| Outcome::of_gist(&summary)).map_err(|error| error.to_string())
+        request.summary(FitGoal::Most).map(|summary| Outcome::of_summary(&summary)).map_err(|error| error.to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! Several models on one machine at once: what each gets, what remains, and which would have to go.
+//! Several models loaded on one machine: where each is placed, which are evicted, and what memory remains.
 
 use crate::engine::PreparedModel;
 use crate::engine::{self, Admission, EngineError, EngineId};
@@ -7,44 +7,44 @@ use crate::plan::{Confidence, DevicePlan, FitStatus, Plan, Verdict};
 use crate::settings::{Context, Settings};
 use crate::units::Bytes;
 
-/// A model that is to be loaded, with its knobs.
+/// A model to load, with its settings.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest<'a> {
-    /// The model. Two tenants have one file where this is one and the same in memory.
+    /// The model. Two requests are for the same file if this is the same reference.
     pub model: &'a PreparedModel,
-    /// Its knobs.
+    /// Its settings.
     pub settings: &'a Settings,
 }
 
-/// How it ends when models are loaded one after the other.
+/// The result of loading models one after the other.
 #[derive(Clone, Debug)]
 pub struct LoadedModels {
-    /// What becomes of each tenant, in their order.
+    /// The outcome of each request, in order.
     pub outcomes: Vec<LoadOutcome>,
-    /// The machine with what is left free.
+    /// The machine with the memory that is left free.
     pub left: Machine,
 }
 
-/// What becomes of a model.
+/// The outcome of one request.
 #[derive(Clone, Debug)]
 pub enum LoadOutcome {
-    /// It is loaded in the end, placed so in what the others had left when it came.
+    /// It stays loaded, with the plan for what was free when it was loaded.
     Loaded(Box<Plan>),
-    /// Its file is loaded with the same knobs already, for this tenant: both are served by it.
+    /// It uses the runner of this request, which has the same file and settings.
     Shares(usize),
-    /// It was loaded and had to go.
+    /// It was loaded and then evicted.
     Evicted {
-        /// The tenant who needed the room.
+        /// The request that needed its memory.
         by: usize,
-        /// Why, in one sentence without its full stop.
+        /// The reason, a sentence without its full stop.
         why: String,
     },
-    /// It is not loaded; why, in one sentence without its full stop.
+    /// It is not loaded, with the reason, a sentence without its full stop.
     Refused(String),
 }
 
 impl LoadedModels {
-    /// Everyone stayed, and fits.
+    /// Whether all stay loaded and fit.
     pub fn all_loaded(&self) -> bool {
         self.outcomes.iter().all(|outcome| match outcome {
             LoadOutcome::Loaded(plan) => plan.verdict != Verdict::DoesNotFit,
@@ -53,20 +53,20 @@ impl LoadedModels {
         })
     }
 
-    /// The tenants that are loaded in the end, with their plans.
+    /// The requests that stay loaded, with their plans.
     pub fn loaded(&self) -> impl Iterator<Item = (usize, &Plan)> {
         loaded(&self.outcomes)
     }
 
-    /// Together, or not.
+    /// The headline of the result.
     pub fn headline(&self) -> &'static str {
         if self.all_loaded() { "Together:" } else { "Do not fit together:" }
     }
 
-    /// What comes after the headline.
+    /// The sentence after the headline.
     pub fn sentence(&self) -> String {
         if !self.all_loaded() {
-            return self.who_stays();
+            return self.loaded_count_sentence();
         }
         match self.loaded().filter(|(_, plan)| plan.fit_status() != FitStatus::Fits).count() {
             0 if self.outcomes.len() == 1 => "all its layers are on GPU.".to_owned(),
@@ -77,7 +77,7 @@ impl LoadedModels {
         }
     }
 
-    /// How all of them stand: as the one among them that stands worst, and where one is not loaded, it does not fit.
+    /// The worst status among them; does not fit if one is not loaded.
     pub fn fit_status(&self) -> FitStatus {
         if !self.all_loaded() {
             return FitStatus::DoesNotFit;
@@ -85,7 +85,7 @@ impl LoadedModels {
         self.loaded().map(|(_, plan)| plan.fit_status()).max().unwrap_or(FitStatus::Fits)
     }
 
-    fn who_stays(&self) -> String {
+    fn loaded_count_sentence(&self) -> String {
         let all = self.outcomes.len();
         let too_much = self.loaded().filter(|(_, plan)| plan.verdict == Verdict::DoesNotFit).count();
         let stays = |outcome: &&LoadOutcome| matches!(outcome, LoadOutcome::Loaded(_) | LoadOutcome::Shares(_));
@@ -105,14 +105,14 @@ impl LoadedModels {
         }
     }
 
-    /// How sure all of it is: no surer than the least sure of the plans.
+    /// The lowest confidence among the plans.
     pub fn confidence(&self) -> Option<Confidence> {
         self.loaded().map(|(_, plan)| plan.confidence).max()
     }
 }
 
 impl LoadOutcome {
-    /// What becomes of it, after its name; `name` says what another tenant is called.
+    /// The outcome in words, after the model's name; `name` names other requests.
     pub fn sentence(&self, name: &dyn Fn(usize) -> String) -> String {
         match self {
             Self::Loaded(plan) => {
@@ -132,16 +132,17 @@ impl LoadOutcome {
     }
 }
 
-/// Loads `requests` one after the other on `machine`, as `engine` would; see [`engine::Engine::admit`] for when one has to go.
+/// Loads `requests` one after the other on `machine`; [`engine::Engine::admit`] decides when one must be evicted.
 ///
-/// All are taken to be idle and to be kept equally long. Ollama then unloads in the order of their files' digests, which
-/// nothing here knows; the one that was loaded first goes first instead. One file is loaded once: asked for again with
-/// other knobs, it is loaded anew.
-/// Source: `server/sched.go` (`processPending`, `findRunnerToUnload`, `needsReload`, `updateFreeSpace`), Ollama, of each
-/// engine's own time.
+/// All models are assumed to be idle with equal keep-alive times. Ollama then unloads in the order of their files'
+/// digests, which are unknown here, so the model loaded first is evicted first. A file is loaded once: a request with
+/// other settings reloads it.
+///
+/// Source: `server/sched.go` (`processPending`, `findRunnerToUnload`, `needsReload`, `updateFreeSpace`), Ollama, in
+/// each engine's release.
 ///
 /// # Errors
-/// When the engine makes no plan at all for one of them.
+/// If the engine returns an error for one of them.
 pub fn load_together(
     engine: EngineId,
     machine: &Machine,
@@ -156,7 +157,7 @@ pub fn load_together(
     Ok(LoadedModels { outcomes, left })
 }
 
-/// What becomes of tenant `number`, who comes when `outcomes` are those of the earlier ones.
+/// The outcome of request `number`; `outcomes` are those of the earlier ones, which it may evict.
 fn load_one(
     engine: EngineId,
     machine: &Machine,
@@ -198,7 +199,7 @@ fn load_one(
             Admission::Refused(why) => return Ok(LoadOutcome::Refused(why)),
             Admission::EvictOne(why) => evict(outcomes, &[first], number, &why),
             Admission::EvictAll { why, ctx } => {
-                // alone then, it is planned without asking
+                // with nothing else loaded, it is planned without admission
                 settings.ctx = ctx.map_or(settings.ctx, Context::Tokens);
                 evict(outcomes, &loaded, number, &why);
             }
@@ -213,7 +214,7 @@ fn loaded(outcomes: &[LoadOutcome]) -> impl Iterator<Item = (usize, &Plan)> {
     })
 }
 
-/// Those `who` go, and with them the tenants that they served too.
+/// Evicts `who`, and the requests that use their runners.
 fn evict(outcomes: &mut [LoadOutcome], who: &[usize], by: usize, why: &str) {
     for (request, outcome) in outcomes.iter_mut().enumerate() {
         let served = matches!(outcome, LoadOutcome::Shares(host) if who.contains(host));
@@ -223,7 +224,7 @@ fn evict(outcomes: &mut [LoadOutcome], who: &[usize], by: usize, why: &str) {
     }
 }
 
-/// `machine` less what those that are loaded were given. What an integrated GPU takes, it takes from RAM.
+/// `machine` minus the memory of the loaded models. An integrated GPU's memory is taken from RAM.
 fn free_after(machine: &Machine, outcomes: &[LoadOutcome]) -> Machine {
     let mut left = machine.clone();
     for (_, plan) in loaded(outcomes) {

@@ -1,4 +1,4 @@
-//! Does it fit, what is the limit, what would change it: one sentence, in words a person would use.
+//! The verdict in one sentence: whether it fits, the limit, and what would change it.
 
 use super::KnobLimits;
 use crate::machine::DeviceKind;
@@ -6,7 +6,7 @@ use crate::plan::{FitStatus, LayerPlan, Plan, Verdict};
 use crate::units::{Bytes, Tokens};
 
 impl FitStatus {
-    /// It as a short headline.
+    /// A short headline.
     pub const fn headline(self) -> &'static str {
         match self {
             Self::Fits => "Fits",
@@ -18,23 +18,23 @@ impl FitStatus {
     }
 }
 
-/// The headline of a verdict alone, where nothing is known of parts in RAM.
+/// The headline of a verdict, without regard to parts in RAM.
 pub fn headline(verdict: Verdict) -> &'static str {
     FitStatus::of(verdict, Bytes::ZERO).headline()
 }
 
-/// What to say after the headline; `limits` may still be under way.
+/// The sentence after the headline; `limits` is `None` while they are being computed.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let all = plan.layers.len();
     match plan.fit_status() {
         FitStatus::Fits => {
             let (place, spare) = on_gpus(plan);
-            let (parts, room) = (parts_on_others(plan), room_to_grow(plan, limits));
+            let (parts, room) = (parts_on_others(plan), context_growth(plan, limits));
             format!("all {all} layers are on {place}, with {spare} to spare.{parts}{room}")
         }
         FitStatus::PartInRam(parts) => {
             let (place, spare) = on_gpus(plan);
-            let room = room_to_grow(plan, limits);
+            let room = context_growth(plan, limits);
             format!(
                 "all {all} layers are assigned to {place}, with {spare} to spare, but {parts} of their weights are \
                  in RAM, which is slower.{room}"
@@ -45,19 +45,19 @@ pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>) -> String {
                 1 => ("1 layer".to_owned(), "is"),
                 n => (format!("{n} of {all} layers"), "are"),
             };
-            format!("{in_ram} {verb} in RAM, which is slower.{}", ways_back(plan, limits))
+            format!("{in_ram} {verb} in RAM, which is slower.{}", remedies(plan, limits))
         }
         FitStatus::InRam if plan.gpus().is_empty() => {
             let cpu = plan.cpu();
-            let room = in_all(plan, limits);
+            let room = context_with_ram(plan, limits);
             format!("no GPU, so all {all} layers are in RAM: {} used of {} free.{room}", cpu.asked(), cpu.free)
         }
-        FitStatus::InRam => format!("no layer is on GPU, all {all} are in RAM.{}", ways_back(plan, limits)),
-        FitStatus::DoesNotFit => format!("{}{}", too_much(plan), ways_back(plan, limits)),
+        FitStatus::InRam => format!("no layer is on GPU, all {all} are in RAM.{}", remedies(plan, limits)),
+        FitStatus::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits)),
     }
 }
 
-/// The GPUs with layers in words, and what is left there.
+/// The GPUs with layers in words, and the memory left on them.
 fn on_gpus(plan: &Plan) -> (String, Bytes) {
     let gpus: Vec<_> = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).collect();
     let place = match gpus.as_slice() {
@@ -67,7 +67,7 @@ fn on_gpus(plan: &Plan) -> (String, Bytes) {
     (place, gpus.iter().map(|gpu| gpu.left()).sum())
 }
 
-/// That parts of layers are on another GPU than the layer.
+/// A sentence on layers with parts on another GPU.
 fn parts_on_others(plan: &Plan) -> String {
     let parts: Vec<Bytes> = plan.layers.iter().map(LayerPlan::elsewhere).filter(|bytes| *bytes > Bytes::ZERO).collect();
     let layers = match parts.len() {
@@ -79,7 +79,7 @@ fn parts_on_others(plan: &Plan) -> String {
     format!(" Parts of {layers} ({bytes}) are on a different GPU from the rest of the layer.")
 }
 
-fn room_to_grow(plan: &Plan, limits: Option<&KnobLimits>) -> String {
+fn context_growth(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let trained = plan.model.context_train;
     match limits.and_then(|limits| limits.context) {
         Some(most) if most > plan.settings.ctx => {
@@ -92,8 +92,8 @@ fn room_to_grow(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     }
 }
 
-/// How far the context could go with layers in RAM, where that is the limit.
-fn in_all(plan: &Plan, limits: Option<&KnobLimits>) -> String {
+/// A sentence on the largest context that fits in GPUs and RAM together.
+fn context_with_ram(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     match limits.and_then(|limits| limits.context_in_all) {
         Some(most) if plan.verdict == Verdict::DoesNotFit => format!(" A context of {} fits.", Tokens(most)),
         Some(most) if most > plan.settings.ctx => format!(" A context of {} also fits.", Tokens(most)),
@@ -102,7 +102,7 @@ fn in_all(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     }
 }
 
-fn ways_back(plan: &Plan, limits: Option<&KnobLimits>) -> String {
+fn remedies(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let Some(limits) = limits else { return String::new() };
     let mut ways: Vec<String> = Vec::new();
     ways.extend(limits.context.map(|most| format!("a context of {}", Tokens(most))));
@@ -114,7 +114,7 @@ fn ways_back(plan: &Plan, limits: Option<&KnobLimits>) -> String {
         } else {
             format!(" No context, cache type or number of sequences keeps all layers on {place}.")
         };
-        return in_all(plan, Some(limits).filter(|_| plan.verdict == Verdict::DoesNotFit)) + &none;
+        return context_with_ram(plan, Some(limits).filter(|_| plan.verdict == Verdict::DoesNotFit)) + &none;
     };
     let ways = if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) };
     let mut chars = ways.chars();
@@ -122,7 +122,7 @@ fn ways_back(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     format!(" {first}{} keeps all layers on {place}.", chars.as_str())
 }
 
-fn too_much(plan: &Plan) -> String {
+fn shortage(plan: &Plan) -> String {
     let over = plan.devices.iter().find(|device| device.is_over());
     match (over, &plan.refusal) {
         (Some(device), _) => {

@@ -1,4 +1,4 @@
-//! Why a layer is where it is: the inequality that decided, with its numbers, and what took the memory.
+//! Why a layer is on its device: the inequality that decided, with its numbers, and the memory users by device.
 
 use std::fmt;
 
@@ -7,54 +7,54 @@ use serde::Serialize;
 use crate::plan::{DevicePlan, FitStatus, LayerPlan, Plan, Reserve, Why};
 use crate::units::{Bytes, grouped};
 
-/// Why one layer is where it is.
+/// Why one layer is on its device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LayerAnswer {
     /// Its index in [`Plan::layers`].
     pub index: usize,
-    /// Where it is: `GPU0`, `CPU`.
+    /// Its device: `GPU0`, `CPU`.
     pub device: String,
-    /// One sentence.
+    /// The reason in one sentence.
     pub reason: String,
-    /// Its weights and cache, and what the graph would have grown by where the engine counts that.
+    /// Its weights and cache, and the growth of the graph if the engine counts that.
     pub needed: Bytes,
-    /// What there was for it on the GPU that was tried last; `None` where room did not decide.
+    /// The memory left for it on the GPU tried last; `None` if memory did not decide.
     pub available: Option<Bytes>,
-    /// How that came about; where room decided.
+    /// How `available` came about; `None` if memory did not decide.
     pub inequality: Option<Inequality>,
 }
 
-/// `free − kept back − graph − layers placed before = room`, and whether that was enough for `needed`.
+/// `free − reserved − graph − layers placed before = room`, and whether `needed` fits in that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Inequality {
     /// The GPU: `GPU0`.
     pub device: String,
-    /// What was free there before the model.
+    /// Free there before the model is loaded.
     pub free: Bytes,
-    /// What is kept back, part by part: minimum memory, buffers, overhead, the graph's reserve.
+    /// What is reserved: minimum memory, buffers, overhead, the graph.
     pub kept: Vec<ReservedPart>,
-    /// How many layers were placed there before.
+    /// Number of layers placed there before.
     pub placed: usize,
-    /// What they take.
+    /// Their memory.
     pub placed_bytes: Bytes,
-    /// What that leaves; nothing where more is kept back than is free.
+    /// The memory left; zero if more is reserved than is free.
     pub room: Bytes,
-    /// What the layer needs.
+    /// The memory that the layer needs.
     pub needed: Bytes,
-    /// The room was enough.
+    /// Whether `room` was enough.
     pub enough: bool,
 }
 
-/// A part of what is kept back.
+/// A part of what is reserved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReservedPart {
-    /// What it is for, in a few words.
+    /// What it is for.
     pub name: String,
     /// How much.
     pub bytes: Bytes,
 }
 
-/// Something that takes memory on a device.
+/// A use of memory on a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemoryUser {
     /// The device: `GPU0`.
@@ -75,29 +75,29 @@ pub fn layer(plan: &Plan, index: usize) -> Option<LayerAnswer> {
     plan.layers.get(index).map(|layer| answer(plan, layer))
 }
 
-/// What takes the memory of each GPU, the largest first within a GPU.
+/// The memory users of each GPU, the largest first within a GPU.
 pub fn memory_users(plan: &Plan) -> Vec<MemoryUser> {
     let of = |gpu: &DevicePlan| {
         let layers = match gpu.layers.len() {
             1 => "1 layer".to_owned(),
             n => format!("{n} layers"),
         };
-        let mut takers = vec![
+        let mut users = vec![
             (format!("weights of {layers}"), gpu.weights),
             (format!("cache of {layers}"), gpu.cache),
             ("compute graph".to_owned(), gpu.graph),
             ("in use by others".to_owned(), gpu.in_use()),
         ];
-        takers.extend(gpu.reserves.iter().map(|reserve| (format!("reserved: {}", reserve.name), reserve.bytes)));
-        takers.retain(|&(_, bytes)| bytes > Bytes::ZERO);
-        takers.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
+        users.extend(gpu.reserves.iter().map(|reserve| (format!("reserved: {}", reserve.name), reserve.bytes)));
+        users.retain(|&(_, bytes)| bytes > Bytes::ZERO);
+        users.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
         let device = gpu.id.clone();
-        takers.into_iter().map(move |(name, bytes)| MemoryUser { device: device.clone(), name, bytes })
+        users.into_iter().map(move |(name, bytes)| MemoryUser { device: device.clone(), name, bytes })
     };
     plan.gpus().iter().flat_map(of).collect()
 }
 
-/// Why there is no layer to be brought onto GPUs; none where there is one.
+/// Why no layer can be brought onto GPUs; `None` if some layer is in RAM.
 pub fn nothing_to_move(plan: &Plan) -> Option<&'static str> {
     match plan.fit_status() {
         FitStatus::Fits => Some("Nothing needs to change: all layers are on GPU."),
@@ -140,7 +140,7 @@ fn answer(plan: &Plan, layer: &LayerPlan) -> LayerAnswer {
     }
 }
 
-/// Whether `one` was placed before `other`: blocks from the last to the first, and the output layer first or last.
+/// Whether `one` was placed before `other`: blocks go from last to first, the output layer first or last by engine.
 fn is_before(plan: &Plan, one: usize, other: usize) -> bool {
     let output = plan.layers.len().saturating_sub(1);
     match plan.engine.facts().places_output_last {
@@ -150,7 +150,7 @@ fn is_before(plan: &Plan, one: usize, other: usize) -> bool {
     }
 }
 
-/// The GPU with most room left by the layers placed on it, by its index, and that room.
+/// Index of the GPU with the most memory left after its layers, and that memory.
 fn left_over(plan: &Plan) -> Option<(usize, Bytes)> {
     let left = |(index, gpu): (usize, &DevicePlan)| {
         let last_placed = plan.layers.get(*gpu.layers.first()?)?;
@@ -163,7 +163,7 @@ fn left_over(plan: &Plan) -> Option<(usize, Bytes)> {
 }
 
 impl Inequality {
-    /// What was left of a GPU when this layer was tried there, or in the end where no layer is named.
+    /// The inequality for the layer `index` on a GPU, or after all its layers if `index` is `None`.
     fn of(plan: &Plan, index: Option<usize>, device: usize, needed: Bytes, room: Bytes, enough: bool) -> Option<Self> {
         let gpu = plan.gpus().get(device)?;
         let before = gpu.layers.iter().filter_map(|&placed| plan.layers.get(placed));
@@ -171,12 +171,12 @@ impl Inequality {
             before.filter(|placed| index.is_none_or(|index| is_before(plan, placed.index, index))).collect();
         let placed_bytes: Bytes = before.iter().map(|layer| layer.here()).sum();
         let in_part = before.iter().any(|layer| matches!(layer.why, Why::InPart { .. }));
-        // engines may reserve the larger graph while they place layers, whichever is in force in the end
+        // engines may reserve the larger graph while placing layers, whichever is in force in the end
         let graph = &plan.graph;
         let largest = graph.partial.bytes.max(graph.full.bytes);
         let graphs = [largest, graph.partial.bytes, graph.full.bytes, gpu.graph, Bytes::ZERO];
-        // what an engine keeps back with its last layer is the last that it lists, and was not there yet before
-        let lists = || (0..=gpu.reserves.len()).rev().filter_map(|count| gpu.reserves.get(..count));
+        // the last reserves in the list may have been added with a later layer, so try shorter ones too
+        let prefixes = || (0..=gpu.reserves.len()).rev().filter_map(|count| gpu.reserves.get(..count));
         let before_layers = |list: &[Reserve]| gpu.free - list.iter().map(|part| part.bytes).sum();
         let left = |list: &[Reserve]| before_layers(list) - placed_bytes;
         let explains = |list: &[Reserve]| graphs.into_iter().find(|&graph| left(list) - graph == room);
@@ -186,7 +186,7 @@ impl Inequality {
             parts.chain(Some(last).filter(|last| last.bytes > Bytes::ZERO)).collect::<Vec<_>>()
         };
         let mut placed = (before.len(), placed_bytes);
-        let kept = if let Some((list, graph)) = lists().find_map(|list| Some((list, explains(list)?))) {
+        let kept = if let Some((list, graph)) = prefixes().find_map(|list| Some((list, explains(list)?))) {
             let name = match graph {
                 bytes if bytes == plan.graph.in_force().bytes => "graph",
                 bytes if bytes == plan.graph.partial.bytes => "partial graph",
@@ -194,11 +194,11 @@ impl Inequality {
                 _ => "graph",
             };
             kept(list, name, graph)
-        } else if let Some(list) = lists().find(|list| left(list) >= room && !in_part) {
+        } else if let Some(list) = prefixes().find(|list| left(list) >= room && !in_part) {
             kept(list, "graph and related buffers", left(list) - room)
         } else {
-            // the layers before had other parts here when this one was tried
-            let list = lists().find(|list| before_layers(list) >= room)?;
+            // earlier layers had other parts on this GPU when this layer was tried
+            let list = prefixes().find(|list| before_layers(list) >= room)?;
             placed = (0, Bytes::ZERO);
             let name = match before.len() {
                 1 => "graph and 1 layer (partial at that point)".to_owned(),
@@ -210,7 +210,7 @@ impl Inequality {
         Some(Self { device: gpu.id.clone(), free: gpu.free, kept, placed, placed_bytes, room, needed, enough })
     }
 
-    /// More is kept back, or taken by layers before, than is free.
+    /// Whether reserves and earlier layers exceed the free memory.
     fn is_overdrawn(&self) -> bool {
         self.kept.iter().map(|part| part.bytes).sum::<Bytes>() + self.placed_bytes > self.free
     }

@@ -1,4 +1,4 @@
-//! The command line: what can be written, and the words that explain it. Scripts depend on the names.
+//! Arguments of the command line with their help texts. The names are stable.
 #![allow(clippy::doc_markdown, reason = "these comments are printed on terminals as they are")]
 #![allow(clippy::struct_excessive_bools, reason = "flags are what they are")]
 
@@ -31,8 +31,8 @@ pub(super) struct Cli {
     #[command(subcommand)]
     pub(super) command: Option<Commands>,
     /// A .gguf file (any shard of a split model), or a model's name: llama3.1:8b (local, else in Ollama's registry),
-    /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only the
-    /// header of a remote model is fetched. Without MODEL, the planner opens on a built-in model.
+    /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only
+    /// the header of a remote model is fetched. Without MODEL, the planner opens on a built-in model.
     pub(super) model: Option<PathBuf>,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,
@@ -43,7 +43,7 @@ pub(super) struct Cli {
     pub(super) refresh: Interval,
 }
 
-/// How often something is asked; none for never.
+/// A polling interval; `None` for off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interval(pub(super) Option<Duration>);
 
@@ -71,8 +71,8 @@ pub(super) enum Commands {
     /// Plan for every pair of values of two knobs.
     #[command(after_help = examples::MATRIX_EXAMPLES)]
     Matrix(Box<MatrixArgs>),
-    /// Export a plan as a Modelfile, API options, the Ollama server's environment, a llama-server command, JSON, Markdown
-    /// or SVG.
+    /// Export a plan as a Modelfile, API options, the Ollama server's environment, a llama-server command, JSON,
+    /// Markdown or SVG.
     #[command(after_help = examples::EXPORT_EXAMPLES)]
     Export(Box<ExportArgs>),
     /// Print a page of the teach screen: where the memory of a plan goes, and why.
@@ -103,8 +103,8 @@ pub(super) enum Commands {
 #[derive(Debug, Args)]
 pub(super) struct PlanArgs {
     /// A .gguf file (any shard of a split model), or a model's name: llama3.1:8b (local, else in Ollama's registry),
-    /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only the
-    /// header of a remote model is fetched.
+    /// hf://owner/repository:QUANT, the URL of a .gguf file, or catalogue:qwen3-8b@q8_0, which needs no network. Only
+    /// the header of a remote model is fetched.
     pub(super) model: PathBuf,
     #[command(flatten)]
     pub(super) knobs: KnobArgs,

@@ -1,8 +1,8 @@
-//! `plimsoll best`: the best settings while the knobs that are given are held.
+//! `plimsoll best`: the best settings with the given knobs held.
 
 use super::args::{BestArgs, KnobArgs};
 use super::error::CliError;
-use super::questions::{ready, written};
+use super::questions::{json, ready};
 use super::report::best;
 use super::style::Style;
 use crate::answer::best::Objective;
@@ -18,32 +18,29 @@ pub(super) fn run(args: &BestArgs) -> Result<String, CliError> {
         let name = objective.knob().name();
         return Err(CliError::flag(
             "--for",
-            &format!(
-                "--{name} is given and therefore fixed: leave it out to have it \
-                                                  chosen"
-            ),
+            &format!("--{name} is given and therefore fixed: leave it out to have it chosen"),
         ));
     }
-    let wishes: Vec<Objective> = match args.objective {
+    let objectives: Vec<Objective> = match args.objective {
         Some(objective) => vec![objective],
         None => Objective::ALL.into_iter().filter(|objective| !holds(&held, *objective)).collect(),
     };
     let found: Vec<_> =
-        wishes.into_iter().map(|objective| (objective, request.best(&plan, objective, &held))).collect();
+        objectives.into_iter().map(|objective| (objective, request.best(&plan, objective, &held))).collect();
     if args.json {
-        return written(answers::best::json(&plan, &request.settings, &held, &found));
+        return json(answers::best::json(&plan, &request.settings, &held, &found));
     }
     Ok(best::text(&plan, &request.settings, &held, &found, &Style::of_stdout()))
 }
 
-/// Whether the knob that is wished for is held, K and V cache types counting as one.
+/// Whether the objective's knob is held; holding the K or V cache type holds both.
 fn holds(held: &[Knob], objective: Objective) -> bool {
     let knob = objective.knob();
     held.contains(&knob)
         || (knob == Knob::CacheType && (held.contains(&Knob::CacheTypeK) || held.contains(&Knob::CacheTypeV)))
 }
 
-/// The knobs that the arguments name.
+/// The knobs given as options.
 fn held(knobs: &KnobArgs) -> Vec<Knob> {
     let others = &knobs.others;
     let given = [

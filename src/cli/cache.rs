@@ -1,4 +1,4 @@
-//! `plimsoll cache`: what is kept of headers that were fetched.
+//! `plimsoll cache`: the cached headers of remote models.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use crate::source::ago;
 use crate::source::cache::{Cache, CacheEntry};
 use crate::units::Bytes;
 
-/// Does what `args` ask and says what was done.
+/// Runs the command and returns its report.
 pub(super) fn run(args: &CacheArgs) -> Result<String, CliError> {
     let folder = Roots::of_this_machine().network.and_then(|network| network.cache);
     let folder =
@@ -31,16 +31,14 @@ fn show(cache: &Cache, entries: &[CacheEntry]) -> String {
     if entries.is_empty() {
         return Style::of_stdout().wrap("", &format!("Nothing is cached in {folder} yet: fetched headers will be."));
     }
-    let mut out = format!("{} cached in {folder}, {}\n\n", things(entries.len()), total(entries));
+    let mut out = format!("{} cached in {folder}, {}\n\n", answers(entries.len()), total(entries));
     let now = SystemTime::now();
     for entry in entries {
         let (name, seen) = match &entry.about {
             Some(about) => (one_line(&about.name), ago(about.age(now))),
             None => (
                 one_line(&entry.path.display().to_string()),
-                "damaged or incomplete: 'plimsoll cache prune' \
-                                                               removes it"
-                    .to_owned(),
+                "damaged or incomplete: 'plimsoll cache prune' removes it".to_owned(),
             ),
         };
         out += &format!("{:>10}  {name}  ({seen})\n", entry.size.to_string());
@@ -48,15 +46,15 @@ fn show(cache: &Cache, entries: &[CacheEntry]) -> String {
     out
 }
 
-fn removed(gone: &[CacheEntry]) -> String {
-    if gone.is_empty() {
+fn removed(entries: &[CacheEntry]) -> String {
+    if entries.is_empty() {
         "Nothing to remove.\n".to_owned()
     } else {
-        format!("Removed {}, {}.\n", things(gone.len()), total(gone))
+        format!("Removed {}, {}.\n", answers(entries.len()), total(entries))
     }
 }
 
-fn things(count: usize) -> String {
+fn answers(count: usize) -> String {
     format!("{count} {}", if count == 1 { "answer" } else { "answers" })
 }
 

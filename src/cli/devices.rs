@@ -1,4 +1,4 @@
-//! What was detected, and how: text that can be pasted into a report of a fault, or JSON.
+//! `plimsoll devices`: what was detected and how, as text for bug reports or as JSON.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::hardware::{CollectorResult, Detected, Process};
 use crate::machine::{Backend, DeviceKind, Origin, Os, file, short_name};
 use crate::units::Bytes;
 
-/// The devices and everything that was tried.
+/// The devices and the outcome of every collector.
 pub(super) fn text(detected: &Detected, style: &Style) -> String {
     let machine = &detected.machine;
     let name = style.width - 6 - 4 * 11;
@@ -68,8 +68,7 @@ pub(super) fn text(detected: &Detected, style: &Style) -> String {
     out
 }
 
-/// The same as one object: the keys of a plan's devices, and more that only a real device has. It is a machine file:
-/// `--machine` reads it.
+/// One JSON object with the keys of a plan's devices and more of real devices. It is a machine file for `--machine`.
 pub(super) fn json(detected: &Detected) -> serde_json::Result<String> {
     let file::MachineRecord { plimsoll, origin, os, devices } = file::MachineRecord::of(&detected.machine);
     let listed = devices.into_iter().map(|device| {

@@ -1,30 +1,30 @@
-//! Ollama's own variables, read here at the door: they fill in what no flag says, each with a note.
+//! Defaults from `OLLAMA_*` variables for knobs without an option, each with a note.
 //!
-//! Names and readings: `envconfig/config.go` of Ollama 0.24. A value in quotes or with spaces around it counts without.
+//! Names and parsing: `envconfig/config.go` of Ollama 0.24, which strips spaces and quotes around a value.
 
 use super::args::KnobArgs;
 use crate::settings::knob::MAX_VALUE;
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
 use crate::units::Bytes;
 
-/// A variable's value by its name.
+/// Looks up a variable by name.
 pub(super) type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Fills in `settings` where `knobs` say nothing; returns what it did, one sentence each.
+/// Sets `settings` from variables where `knobs` has no option; returns a note for each.
 pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, variables: Variables<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut said = |name: &str, text: &str, what: &str| notes.push(format!("{what} by {name}={text}"));
+    let mut note = |name: &str, text: &str, effect: &str| notes.push(format!("{effect} by {name}={text}"));
     let text = |name: &str| {
         let value = variables(name)?;
         let value = value.trim().trim_matches(['"', '\'']).to_owned();
         (!value.is_empty()).then_some(value)
     };
-    let mut wrong = Vec::new();
+    let mut ignored = Vec::new();
     let mut number = |name: &str, most: u64| {
         let text = text(name)?;
         let value = text.parse::<u64>().ok().filter(|value| *value <= most);
         if value.is_none() {
-            wrong.push(format!("{name}={text} is ignored: it is not a number in range"));
+            ignored.push(format!("{name}={text} is ignored: it is not a number in range"));
         }
         Some((text, value?))
     };
@@ -33,26 +33,26 @@ pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, variables: Variabl
         && let Some((text, tokens @ 1..)) = number("OLLAMA_CONTEXT_LENGTH", MAX_VALUE)
     {
         settings.ctx = Context::Tokens(tokens);
-        said("OLLAMA_CONTEXT_LENGTH", &text, "the context is set");
+        note("OLLAMA_CONTEXT_LENGTH", &text, "the context is set");
     }
     if knobs.parallel.is_none()
         && let Some((text, sequences @ 1..)) = number("OLLAMA_NUM_PARALLEL", MAX_VALUE)
     {
         settings.parallel = Some(sequences);
-        said("OLLAMA_NUM_PARALLEL", &text, "the number of parallel sequences is set");
+        note("OLLAMA_NUM_PARALLEL", &text, "the number of parallel sequences is set");
     }
     if knobs.gpu_overhead.is_none()
         && let Some((text, bytes @ 1..)) = number("OLLAMA_GPU_OVERHEAD", u64::MAX)
     {
         settings.gpu_overhead = Bytes(bytes);
-        said("OLLAMA_GPU_OVERHEAD", &text, "the memory kept free on each GPU is set");
+        note("OLLAMA_GPU_OVERHEAD", &text, "the memory kept free on each GPU is set");
     }
     if knobs.flash_attn.is_none()
         && let Some(text) = text("OLLAMA_FLASH_ATTENTION")
     {
         let on = is_true(&text);
         settings.flash_attn = if on { FlashAttn::On } else { FlashAttn::Off };
-        said(
+        note(
             "OLLAMA_FLASH_ATTENTION",
             &text,
             if on { "flash attention is turned on" } else { "flash attention is turned off" },
@@ -62,7 +62,7 @@ pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, variables: Variabl
         && let Some(text) = text("OLLAMA_SCHED_SPREAD").filter(|text| is_true(text))
     {
         settings.spread = true;
-        said("OLLAMA_SCHED_SPREAD", &text, "the layers are spread over all GPUs");
+        note("OLLAMA_SCHED_SPREAD", &text, "the layers are spread over all GPUs");
     }
     if knobs.kv_type.or(knobs.cache_type_k).or(knobs.cache_type_v).is_none()
         && let Some(text) = text("OLLAMA_KV_CACHE_TYPE")
@@ -70,16 +70,16 @@ pub(super) fn fill(settings: &mut Settings, knobs: &KnobArgs, variables: Variabl
         match text.parse::<CacheType>() {
             Ok(ty) => {
                 (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
-                said("OLLAMA_KV_CACHE_TYPE", &text, "the KV cache type is set");
+                note("OLLAMA_KV_CACHE_TYPE", &text, "the KV cache type is set");
             }
-            Err(reason) => wrong.push(format!("OLLAMA_KV_CACHE_TYPE is ignored: {reason}")),
+            Err(reason) => ignored.push(format!("OLLAMA_KV_CACHE_TYPE is ignored: {reason}")),
         }
     }
-    notes.extend(wrong);
+    notes.extend(ignored);
     notes
 }
 
-/// As Go's `strconv.ParseBool`; what it does not know counts as true.
+/// As Go's `strconv.ParseBool`, except that unknown values are true.
 fn is_true(text: &str) -> bool {
     !["0", "f", "F", "false", "FALSE", "False"].contains(&text)
 }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn each_variable_is_heard_and_said() {
+    fn each_variable_sets_its_knob_with_a_note() {
         let (settings, notes) = filled(
             &KnobArgs::default(),
             &[
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_goes_first() {
+    fn options_override_variables() {
         let knobs = KnobArgs {
             parallel: Some(2),
             cache_type_k: Some(CacheType::F16),

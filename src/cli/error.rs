@@ -1,4 +1,4 @@
-//! What goes wrong, as one line and an exit status.
+//! Errors: one line on stderr and an exit status.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,7 +12,7 @@ use crate::engine::EngineError;
 use crate::model::ModelError;
 use crate::source::SourceError;
 
-/// Why a command ends without its answer.
+/// An error that ends a command.
 #[derive(Debug)]
 pub(super) enum CliError {
     /// Bad arguments, or settings that the engine refuses: exit status 2.
@@ -24,7 +24,7 @@ pub(super) enum CliError {
 }
 
 impl CliError {
-    /// Prints itself to standard error, on one line whatever it quotes, and gives the exit status.
+    /// Prints itself to stderr on one line and returns the exit status.
     pub(super) fn report(&self) -> ExitCode {
         let (sentence, status) = match self {
             Self::Arguments(sentence) => (sentence, 2),
@@ -35,24 +35,23 @@ impl CliError {
         ExitCode::from(status)
     }
 
-    /// A text after a flag was not understood.
+    /// The value of an option is invalid.
     pub(super) fn flag(flag: &str, sentence: &str) -> Self {
         Self::Arguments(format!("{flag}: {sentence}"))
     }
 
-    /// What was taken for a model's name may be a command, mistyped.
+    /// Suggests a command if the name of a model that was not found resembles one.
     pub(super) fn or_suggest_command(self, named: &Path) -> Self {
         match (self, named.to_str().and_then(near_command)) {
             (Self::Model(sentence), Some(command)) => {
                 Self::Model(format!("{sentence}; or did you mean the command 'plimsoll {command}'?"))
             }
-            (fault, _) => fault,
+            (error, _) => error,
         }
     }
 }
 
-/// What is wrong with `arguments`, in one sentence; where they begin with what is taken for a model, that may be a command,
-/// mistyped.
+/// What is wrong with `arguments`, in one sentence; the first word, parsed as a model, may be a mistyped command.
 pub(super) fn usage_error(error: clap::Error, arguments: &[OsString]) -> CliError {
     use clap::error::ErrorKind::{ArgumentConflict, InvalidSubcommand, UnknownArgument};
 
@@ -73,12 +72,12 @@ pub(super) fn usage_error(error: clap::Error, arguments: &[OsString]) -> CliErro
     }
 }
 
-/// The command that `word` is nearly: one letter in three may be wrong, or have changed places.
+/// The command nearest to `word`, with an edit distance of at most a third of its length.
 fn near_command(word: &str) -> Option<String> {
     let commands = Cli::command();
-    let slips = |name: &str| strsim::osa_distance(word, name);
-    let near = commands.get_subcommands().map(clap::Command::get_name).filter(|name| slips(name) * 3 <= name.len());
-    near.min_by_key(|name| slips(name)).map(str::to_owned)
+    let distance = |name: &str| strsim::osa_distance(word, name);
+    let near = commands.get_subcommands().map(clap::Command::get_name).filter(|name| distance(name) * 3 <= name.len());
+    near.min_by_key(|name| distance(name)).map(str::to_owned)
 }
 
 impl From<SourceError> for CliError {
@@ -102,7 +101,7 @@ impl From<EngineError> for CliError {
     }
 }
 
-/// What clap has to say, shortened to its sentence and its tip.
+/// clap's message, shortened to its sentence and tip.
 impl From<clap::Error> for CliError {
     fn from(error: clap::Error) -> Self {
         use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -116,10 +115,10 @@ impl From<clap::Error> for CliError {
             return Self::flag(&flag, &source.to_string());
         }
         let text = error.to_string();
-        // how it is used, in one line or more, comes last
+        // the usage, in one line or more, comes last
         let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:")).filter(|line| {
-            let aside = ["For more information", "tip: to pass"];
-            !line.is_empty() && !aside.iter().any(|start| line.starts_with(start))
+            let unwanted = ["For more information", "tip: to pass"];
+            !line.is_empty() && !unwanted.iter().any(|start| line.starts_with(start))
         });
         let sentence = lines.collect::<Vec<_>>().join(" ").replace(" tip: ", ", ");
         let sentence = sentence.strip_prefix("error: ").unwrap_or(&sentence);
@@ -127,7 +126,7 @@ impl From<clap::Error> for CliError {
     }
 }
 
-/// A reader that closed its end has had enough: that is no fault.
+/// A closed pipe is not an error: the reader needs no more output.
 pub(super) fn written(result: io::Result<()>) -> Result<(), CliError> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -136,7 +135,13 @@ pub(super) fn written(result: io::Result<()>) -> Result<(), CliError> {
     }
 }
 
-/// `text` on one line, without anything that steers a terminal.
+/// `json` with a line break; `what` names it in the error.
+pub(super) fn json(what: &str, json: serde_json::Result<String>) -> Result<String, CliError> {
+    json.map(|json| json + "\n")
+        .map_err(|error| CliError::Terminal(format!("the {what} cannot be written as JSON: {error}")))
+}
+
+/// `text` on one line, without control characters.
 pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -146,12 +151,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_break_the_line_or_steer_the_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(one_line("a\nb\u{1b}[2Jc"), "a b [2Jc");
     }
 
     #[test]
-    fn a_mistyped_command_is_told_from_a_model() {
+    fn mistyped_commands_are_recognised() {
         let command = |word| near_command(word);
         assert_eq!(command("devcies").as_deref(), Some("devices"));
         assert_eq!(command("lsit").as_deref(), Some("list"));
@@ -159,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_no_fault() {
+    fn a_closed_pipe_is_not_an_error() {
         assert!(written(Err(io::ErrorKind::BrokenPipe.into())).is_ok());
         assert!(written(Err(io::ErrorKind::StorageFull.into())).is_err());
     }

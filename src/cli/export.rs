@@ -1,4 +1,4 @@
-//! `plimsoll export`: a plan, taken away.
+//! `plimsoll export`: a plan in an export format.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -24,10 +24,10 @@ pub(super) fn run(args: &ExportArgs) -> Result<(), CliError> {
     }
 }
 
-/// Where the programs that run it find the model that was named so.
+/// Where Ollama or llama-server finds the model `named`.
 pub(super) fn model_location(named: &Path, quant: Option<FileType>) -> ModelLocation {
     if let Some(quant) = quant {
-        // which nobody has made yet, as far as is known here
+        // a file in this quantisation may not exist
         return ModelLocation::Unknown(format!("{} as {quant}", named.display()));
     }
     match named.to_str() {

@@ -1,11 +1,11 @@
-//! Flags become settings, and what an engine does not listen to is said.
+//! Settings from options; options that the engine ignores are reported.
 
 use super::args::KnobArgs;
 use super::environment::{self, Variables};
 use crate::settings::Settings;
 use crate::units::Bytes;
 
-/// The settings that `knobs` and, where they leave room, Ollama's variables ask for; and what to say of them.
+/// The settings from `knobs` and, for knobs not given, Ollama's variables; with notes.
 pub(super) fn settings(knobs: &KnobArgs, variables: Variables<'_>) -> (Settings, Vec<String>) {
     let others = &knobs.others;
     let mut settings = Settings {
@@ -43,7 +43,8 @@ pub(super) fn settings(knobs: &KnobArgs, variables: Variables<'_>) -> (Settings,
     (settings, notes)
 }
 
-/// The flags that reach no setting yet, one sentence each. What an engine makes of the settings, it says itself.
+/// Options that are not part of the settings and ignored by the engine, one sentence each. Engines report ignored
+/// settings.
 fn ignored_flags(knobs: &KnobArgs) -> Vec<String> {
     let engine = knobs.engine;
     let others = &knobs.others;
@@ -125,12 +126,12 @@ mod tests {
         };
         let (settings, notes) = settings(&knobs, NO_VARIABLES);
         assert_eq!(settings, expected);
-        // the one that is neither a setting nor heard at the door is answered here
+        // only --mmproj, which is not in the settings, has a note
         assert_eq!(notes.len(), 1, "{notes:#?}");
     }
 
     #[test]
-    fn raw_settings_leave_the_environment_out() {
+    fn raw_settings_ignore_the_environment() {
         let variables: Variables<'_> = &|name| (name == "OLLAMA_NUM_PARALLEL").then(|| "4".to_owned());
         let raw = KnobArgs { raw_settings: true, ..KnobArgs::default() };
         assert_eq!(settings(&raw, variables).0.parallel, None);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn k_and_v_may_be_named_apart() {
+    fn k_and_v_cache_types_can_differ() {
         let knobs = KnobArgs { cache_type_k: Some(CacheType::Q8_0), ..KnobArgs::default() };
         let (settings, notes) = settings(&knobs, NO_VARIABLES);
         assert_eq!((settings.cache_type_k, settings.cache_type_v), (Some(CacheType::Q8_0), None));

@@ -1,4 +1,4 @@
-//! The models of the catalogue and those on this machine, and how each would fit.
+//! `plimsoll list`: the models on this machine and in the catalogue, and how each would fit.
 
 mod ordered;
 
@@ -23,21 +23,21 @@ use crate::settings::Release;
 use crate::source::{Progress, Roots};
 use crate::units::{Bytes, short};
 
-/// How long a running Ollama may think about what it has.
+/// Timeout for listing the models of a running Ollama.
 const OLLAMA_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A model of the list.
 #[derive(Debug, Serialize)]
 pub(super) struct ListRow {
-    /// What it is called.
+    /// Name of the model.
     name: String,
-    /// What to write to open it.
+    /// The reference that opens it.
     reference: String,
-    /// Who has it: a store of this machine, a running Ollama, or the catalogue.
+    /// Where it comes from: a store on this machine, a running Ollama, or the catalogue.
     source: &'static str,
     #[serde(flatten)]
     known: Option<ListedModel>,
-    /// Why nothing can be said of it.
+    /// Why it has no plan.
     error: Option<String>,
 }
 
@@ -51,55 +51,54 @@ struct ListedModel {
     context_train: Option<u64>,
     confidence: Confidence,
     #[serde(flatten)]
-    glance: FitSummary,
+    fit: FitSummary,
 }
 
-/// Every model, those of this machine first: as quantised as they are or, in the catalogue, mostly run, or all as `quant`.
-/// `fits`: without those that do not fit. `tell` hears of each in its turn, as soon as it is known; it answers whether to
-/// go on.
+/// Every model, those on this machine first, in its own quantisation or in `quant`; with `fits`, only models that fit.
+/// Calls `report` with each row in order, as soon as it is planned, and stops when that returns false.
 pub(super) fn rows(
     ready: &mut ResolvedArgs,
     quant: Option<FileType>,
     fits: bool,
-    tell: &mut dyn FnMut(&ListRow) -> bool,
+    report: &mut dyn FnMut(&ListRow) -> bool,
 ) -> Vec<ListRow> {
     let roots = Roots::of_this_machine();
-    let question = ready.question(quant);
+    let request = ready.survey_request(quant);
     let items: Vec<_> = library::local_models(&roots, quant).into_iter().map(Arc::new).collect();
     let (here, built_in): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.origin.is_here());
     let mut rows = Vec::new();
     let mut take = |row: ListRow| {
-        let does_not_fit = |known: &ListedModel| known.glance.verdict == Verdict::DoesNotFit;
-        let passed_over = fits && row.known.as_ref().is_none_or(does_not_fit);
-        let go_on = passed_over || tell(&row);
-        rows.extend((!passed_over).then_some(row));
+        let does_not_fit = |known: &ListedModel| known.fit.verdict == Verdict::DoesNotFit;
+        let left_out = fits && row.known.as_ref().is_none_or(does_not_fit);
+        let go_on = left_out || report(&row);
+        rows.extend((!left_out).then_some(row));
         go_on
     };
     thread::scope(|scope| {
-        let asked = scope.spawn(|| running(&roots, &here));
-        let mut looked = Ordered::at(scope, [here.as_slice(), &built_in].concat(), &question, &roots);
-        if !looked.by_ref().take(here.len()).all(&mut take) {
+        let ollama = scope.spawn(|| running(&roots, &here));
+        let mut local_rows = Ordered::start(scope, [here.as_slice(), &built_in].concat(), &request, &roots);
+        if !local_rows.by_ref().take(here.len()).all(&mut take) {
             return;
         }
-        let told = asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        if here.is_empty() && told.as_ref().map_or(true, Vec::is_empty) {
-            ready.notes.push(none_here(&roots));
+        let from_ollama = ollama.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        if here.is_empty() && from_ollama.as_ref().map_or(true, Vec::is_empty) {
+            ready.notes.push(no_local_models(&roots));
         }
-        match told {
+        match from_ollama {
             Ok(items) => {
-                if !Ordered::at(scope, items, &question, &roots).all(&mut take) {
+                if !Ordered::start(scope, items, &request, &roots).all(&mut take) {
                     return;
                 }
             }
             Err(why) => ready.notes.push(why),
         }
-        looked.all(take);
+        local_rows.all(take);
     });
     rows
 }
 
-/// That there is no model on this machine, and where it was looked for.
-fn none_here(roots: &Roots) -> String {
+/// A note that no model was found on this machine, with the folders searched.
+fn no_local_models(roots: &Roots) -> String {
     let folders = [&roots.ollama, &roots.hugging_face, &roots.lm_studio, &roots.llama_cpp];
     let folders: Vec<String> = folders.into_iter().flatten().map(|folder| folder.display().to_string()).collect();
     format!(
@@ -118,9 +117,9 @@ fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String>
     library::running(roots, &names, &mut watch).map(|items| items.into_iter().map(Arc::new).collect())
 }
 
-fn row(item: &Item, look: ModelStatus) -> ListRow {
-    let (known, error) = match look {
-        ModelStatus::Complete(plan, glance) => {
+fn row(item: &Item, status: ModelStatus) -> ListRow {
+    let (known, error) = match status {
+        ModelStatus::Complete(plan, fit) => {
             let model = plan.model.clone();
             let known = ListedModel {
                 title: model.name,
@@ -130,7 +129,7 @@ fn row(item: &Item, look: ModelStatus) -> ListRow {
                 bytes: model.bytes,
                 context_train: model.context_train,
                 confidence: plan.confidence,
-                glance,
+                fit,
             };
             (Some(known), None)
         }
@@ -149,7 +148,7 @@ struct Object<'a> {
     notes: &'a [String],
 }
 
-/// The list as one object.
+/// The list as one JSON object.
 pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result<String> {
     let EngineVersion { engine, release } = EngineVersion::of(ready.engine, &ready.settings);
     serde_json::to_string_pretty(&Object {
@@ -161,17 +160,17 @@ pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result
     })
 }
 
-/// Columns of everything but the name.
+/// Width of all columns but the name.
 const FIGURES: usize = 50;
 
-/// Columns of a name; on a narrow terminal it stands above its figures.
-fn names(style: &Style) -> usize {
+/// Width of the name column; on a narrow terminal the name is on a line of its own.
+fn name_width(style: &Style) -> usize {
     if style.is_narrow() { 8 } else { style.width - FIGURES }
 }
 
 /// The first line of the table.
 pub(super) fn header(style: &Style) -> String {
-    let width = names(style);
+    let width = name_width(style);
     let head = format!(
         "{:<width$}{:>6} {:<8}{:>9}{:>6} {:<12}{:>7}",
         "Models", "params", "", "size", "ctx", "verdict", "fits"
@@ -179,30 +178,30 @@ pub(super) fn header(style: &Style) -> String {
     format!("{}\n", style.paint(Hue::Strong, head.trim_end()))
 }
 
-/// A line of the table: under a heading where its model lies elsewhere than the one before, `of`.
-pub(super) fn text(row: &ListRow, of: &mut &'static str, style: &Style) -> String {
-    let heading = if row.source == std::mem::replace(of, row.source) {
+/// A row of the table, preceded by a heading if its source differs from `last_source`.
+pub(super) fn text(row: &ListRow, last_source: &mut &'static str, style: &Style) -> String {
+    let heading = if row.source == std::mem::replace(last_source, row.source) {
         String::new()
     } else {
         format!("{}\n", style.paint(Hue::Faint, row.source))
     };
-    heading + &line(row, names(style), style)
+    heading + &line(row, name_width(style), style)
 }
 
-/// What the table means.
+/// Explanations below the table.
 pub(super) fn footer(ready: &ResolvedArgs, rows: &[ListRow], style: &Style) -> String {
     let gpus: Vec<_> = ready.machine.gpus.iter().map(|gpu| one_line(&gpu.name)).collect();
     let machine = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") };
     let (count, engine, ram) = (rows.len(), EngineVersion::of(ready.engine, &ready.settings), ready.machine.ram.total);
     let mut out = "\n".to_owned();
     out += &style.wrap("", &format!("{count} models for {engine} on {machine} with {ram} of RAM."));
-    out += &style.wrap("", &sure(rows));
+    out += &style.wrap("", &confidence_sentence(rows));
     out += &style.wrap(
         "",
         "ctx: the model's training context. fits: the largest context with all layers on GPU, or in brackets with \
          layers in RAM.",
     );
-    let in_part = |known: &ListedModel| matches!(known.glance.fit_status(), FitStatus::PartInRam(_));
+    let in_part = |known: &ListedModel| matches!(known.fit.fit_status(), FitStatus::PartInRam(_));
     if rows.iter().filter_map(|row| row.known.as_ref()).any(in_part) {
         out += &style.wrap(
             "",
@@ -214,8 +213,8 @@ pub(super) fn footer(ready: &ResolvedArgs, rows: &[ListRow], style: &Style) -> S
     out
 }
 
-/// How sure the figures are.
-fn sure(rows: &[ListRow]) -> String {
+/// A sentence on the confidence of the figures.
+fn confidence_sentence(rows: &[ListRow]) -> String {
     let of = |confidence: Confidence| {
         let known = |row: &&ListRow| row.known.as_ref().is_some_and(|known| known.confidence == confidence);
         rows.iter().filter(known).map(|row| one_line(&row.name)).collect::<Vec<_>>()
@@ -239,15 +238,15 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
         let reason = one_line(row.error.as_deref().unwrap_or_default());
         return style.wrap(&format!("{name:<width$} "), &reason);
     };
-    let ListedModel { glance, .. } = known;
-    let fits = match (glance.context_on_gpu, glance.context_fits) {
+    let ListedModel { fit, .. } = known;
+    let fits = match (fit.context_on_gpu, fit.context_fits) {
         (Some(tokens), _) => short(tokens),
         (None, Some(tokens)) => format!("({})", short(tokens)),
         (None, None) => "–".to_owned(),
     };
-    let fit_status = glance.fit_status();
+    let fit_status = fit.fit_status();
     let word = match fit_status {
-        FitStatus::Split => format!("{} {}", fit_status.headline(), glance.on_gpu),
+        FitStatus::Split => format!("{} {}", fit_status.headline(), fit.on_gpu),
         _ => fit_status.headline().to_owned(),
     };
     let size = known.bytes.to_string();
@@ -260,7 +259,7 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
     )
 }
 
-/// A number of weights in three digits or so: `8.0 B`.
+/// A number of parameters in two or three digits: `8.0 B`.
 fn weights(parameters: u64) -> String {
     match parameters as f64 {
         small @ ..999.5e6 => format!("{:.0} M", small / 1e6),
@@ -274,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_short() {
+    fn parameter_counts_are_short() {
         assert_eq!([22_000_000, 8_030_000_000, 671_000_000_000].map(weights), ["22 M", "8.0 B", "671 B"]);
     }
 }

@@ -1,13 +1,13 @@
-//! `plimsoll machine`: machines kept by name.
+//! `plimsoll machine`: saved machines.
 
 use serde_json::json;
 
-use super::error::{CliError, one_line};
+use super::error::{self, CliError, one_line};
 use super::style::{Hue, Style};
 use crate::hardware::saved::SavedMachine;
 use crate::machine::Machine;
 
-/// What was saved, in one sentence.
+/// A sentence on the machine that was saved.
 pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> String {
     format!(
         "saved '{name}' ({}) in {}; plan for it with --machine '{name}'\n",
@@ -16,7 +16,7 @@ pub(super) fn saved(name: &str, machine: &Machine, path: &std::path::Path) -> St
     )
 }
 
-/// All of them, one line each.
+/// The saved machines as text.
 pub(super) fn text(entries: &[SavedMachine], style: &Style) -> String {
     if entries.is_empty() {
         return style.wrap(
@@ -34,7 +34,7 @@ pub(super) fn text(entries: &[SavedMachine], style: &Style) -> String {
     out
 }
 
-/// The same as one object.
+/// The saved machines as one JSON object.
 pub(super) fn json(entries: &[SavedMachine]) -> Result<String, CliError> {
     let one = |(name, machine): &SavedMachine| match machine {
         Ok(machine) => json!({
@@ -47,7 +47,5 @@ pub(super) fn json(entries: &[SavedMachine]) -> Result<String, CliError> {
         Err(why) => json!({ "name": name, "error": why }),
     };
     let object = json!({ "machines": entries.iter().map(one).collect::<Vec<_>>() });
-    let text = serde_json::to_string_pretty(&object);
-    text.map(|text| text + "\n")
-        .map_err(|error| CliError::Terminal(format!("the list cannot be written as JSON: {error}")))
+    error::json("list", serde_json::to_string_pretty(&object))
 }

@@ -1,4 +1,4 @@
-//! The cards and systems that can be named, as text or JSON.
+//! `plimsoll devices --presets`: known cards and systems, as text or JSON.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::machine::Backend;
 use crate::machine::presets::{self, Preset};
 use crate::units::Bytes;
 
-/// Those that `search` finds; all of them without it.
+/// The presets that match `search`, or all.
 pub(super) fn found(search: Option<&str>) -> Result<Vec<&'static Preset>, CliError> {
     let text = search.unwrap_or_default();
     let found = presets::matching(text);
@@ -20,7 +20,7 @@ pub(super) fn found(search: Option<&str>) -> Result<Vec<&'static Preset>, CliErr
     Ok(found)
 }
 
-/// One line for each.
+/// The presets as text.
 pub(super) fn text(found: &[&Preset], style: &Style) -> String {
     let name = style.width - 5 * 11;
     let head = if style.is_narrow() {
@@ -49,7 +49,7 @@ pub(super) fn text(found: &[&Preset], style: &Style) -> String {
     out
 }
 
-/// The same as one object.
+/// The presets as one JSON object.
 pub(super) fn json(found: &[&Preset]) -> serde_json::Result<String> {
     let presets = found.iter().map(|preset| PresetRecord::of(preset)).collect();
     serde_json::to_string_pretty(&Object { presets })

@@ -1,4 +1,4 @@
-//! A line on a terminal while a header is fetched: it comes when that takes a while, and leaves nothing behind.
+//! A progress line on the terminal while a header is fetched, erased at the end.
 
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::source::Progress;
 use crate::units::Bytes;
 
-/// Loads that are over sooner show nothing.
+/// Faster loads show no progress.
 const SHOW_AFTER: Duration = Duration::from_millis(300);
 
-/// The line, or nothing where standard error is no terminal.
+/// The progress line; shows nothing if stderr is not a terminal.
 pub(super) struct ProgressLine {
     since: Option<Instant>,
     drawn: bool,
@@ -21,8 +21,8 @@ impl ProgressLine {
         Self { since: io::stderr().is_terminal().then(Instant::now), drawn: false }
     }
 
-    /// Shows how far a load is. It never stops one: Ctrl-C does.
-    pub(super) fn tell(&mut self, progress: Progress) -> ControlFlow<()> {
+    /// Shows the progress. Never cancels the load: Ctrl-C does.
+    pub(super) fn show(&mut self, progress: Progress) -> ControlFlow<()> {
         if let Some(took) = self.since.map(|since| since.elapsed()).filter(|took| *took >= SHOW_AFTER) {
             let speed = Bytes((progress.done as f64 / took.as_secs_f64()) as u64);
             let shard = if progress.shards > 1 {
@@ -30,7 +30,7 @@ impl ProgressLine {
             } else {
                 String::new()
             };
-            // a terminal that cannot be written to misses this line only
+            // errors are ignored: only this line is lost
             drop(write!(io::stderr(), "\r\x1b[Kreading the header: {}{shard}, {speed}/s", Bytes(progress.done)));
             self.drawn = true;
         }

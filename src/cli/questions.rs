@@ -1,14 +1,14 @@
-//! `plimsoll max`, `why`, `sweep` and `matrix`: questions put to an engine.
+//! `plimsoll max`, `why`, `sweep` and `matrix`.
 
 use super::args::{KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, WhyArgs};
-use super::error::CliError;
+use super::error::{self, CliError};
 use super::report::answers::{self, WhyAnswer};
 use super::resolve::{self, ParsedArgs, ResolvedArgs};
 use super::style::Style;
 use crate::answer::matrix::Axis;
 use crate::answer::{Goal, why};
 use crate::engine::PlanRequest;
-use crate::export::answers::{self as exported, AnswerSource};
+use crate::export::answers::{self as export_answers, AnswerSource};
 use crate::export::svg;
 use crate::gguf::FileType;
 use crate::plan::{Plan, Why};
@@ -29,7 +29,7 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
         KnobOrQuant::Quantisation => {
             let largest = request.largest_quantisation(goal);
             if args.json {
-                return written(exported::max_quantisation_json(AnswerSource::of(&plan), &largest));
+                return json(export_answers::max_quantisation_json(AnswerSource::of(&plan), &largest));
             }
             return Ok(answers::max_quantisation(&plan, goal, &largest, &style));
         }
@@ -37,13 +37,13 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     let largest = request.largest(knob, goal);
     let least = request.least(knob);
     if args.json {
-        return written(exported::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least));
+        return json(export_answers::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least));
     }
     let beyond = largest.as_ref().and_then(|largest| planned(&request, knob, largest.next?));
     Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(least), beyond.as_ref(), &style))
 }
 
-/// Why layers are where they are, and what would bring them onto GPUs.
+/// Why layers are on their devices, and what would bring them onto GPUs.
 pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
@@ -55,7 +55,7 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
         Some(layer) => why::layer(&plan, layer).into_iter().collect(),
         None => why::layers(&plan),
     };
-    // the layer asked about, or the one that is nearest to a GPU: where room decided, the first that had none
+    // the requested layer, or the one closest to fitting on a GPU: the first that had too little memory
     let spilled = plan.layers.iter().filter(|layer| layer.device + 1 == plan.devices.len());
     let nearness = |why: &Why| (matches!(why, Why::NoRoom { .. }), *why != Why::OutputDropped);
     let one =
@@ -66,7 +66,7 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
     changes.splice(0..0, all);
     let memory_users = why::memory_users(&plan);
     if args.json {
-        return written(exported::why_json(&plan, &layers, &changes, &memory_users));
+        return json(export_answers::why_json(&plan, &layers, &changes, &memory_users));
     }
     let explained = WhyAnswer { layers: &layers, one: asked.is_some(), changes: &changes, memory_users: &memory_users };
     Ok(answers::why(&plan, &explained, &Style::of_stdout()))
@@ -79,27 +79,27 @@ pub(super) fn sweep(args: &SweepArgs) -> Result<String, CliError> {
     let points = usize::try_from(args.points).unwrap_or(usize::MAX);
     let sweep = request.sweep(args.over, &values(&request, args.over, &args.values, points, "--values")?);
     match args.output {
-        Output { json: true, .. } => written(exported::sweep_json(AnswerSource::of_case(&request), &sweep)),
-        Output { csv: true, .. } => Ok(exported::csv::sweep(&sweep)),
+        Output { json: true, .. } => json(export_answers::sweep_json(AnswerSource::of_request(&request), &sweep)),
+        Output { csv: true, .. } => Ok(export_answers::csv::sweep(&sweep)),
         Output { svg: true, .. } => Ok(svg::sweep(&ready.plan(&opened.model)?, &sweep)),
         _ => Ok(answers::sweep(&ready.plan(&opened.model)?, &sweep, &Style::of_stdout())),
     }
 }
 
-/// Plans over two knobs.
+/// Plans over two axes.
 pub(super) fn matrix(args: &MatrixArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
-    let rows = side(&request, args.rows, &args.row_values, 12, "--row-values")?;
-    let columns = side(&request, args.columns, &args.column_values, 6, "--column-values")?;
+    let rows = axis(&request, args.rows, &args.row_values, 12, "--row-values")?;
+    let columns = axis(&request, args.columns, &args.column_values, 6, "--column-values")?;
     if rows.name() == columns.name() {
         let sentence = format!("--rows and --columns are both {}: choose two different knobs", rows.name());
         return Err(CliError::Arguments(sentence));
     }
     let matrix = request.matrix(rows, columns);
     match args.output {
-        Output { json: true, .. } => written(exported::matrix_json(AnswerSource::of_case(&request), &matrix)),
-        Output { csv: true, .. } => Ok(exported::csv::matrix(&matrix)),
+        Output { json: true, .. } => json(export_answers::matrix_json(AnswerSource::of_request(&request), &matrix)),
+        Output { csv: true, .. } => Ok(export_answers::csv::matrix(&matrix)),
         Output { svg: true, .. } => Ok(svg::matrix(&ready.plan(&opened.model)?, &matrix)),
         _ => Ok(answers::matrix(&ready.plan(&opened.model)?, &matrix, &Style::of_stdout())),
     }
@@ -111,11 +111,8 @@ pub(super) fn ready(asked: &QueryArgs) -> Result<(ResolvedArgs, Package), CliErr
     Ok((start.with(&opened).complete(), opened))
 }
 
-pub(super) fn written(json: serde_json::Result<String>) -> Result<String, CliError> {
-    match json {
-        Ok(json) => Ok(json + "\n"),
-        Err(error) => Err(CliError::Terminal(format!("the answer cannot be written as JSON: {error}"))),
-    }
+pub(super) fn json(answer: serde_json::Result<String>) -> Result<String, CliError> {
+    error::json("answer", answer)
 }
 
 fn within(flag: &str, value: Option<u64>, least: u64, most: u64) -> Result<(), CliError> {
@@ -137,8 +134,8 @@ fn planned(request: &PlanRequest, knob: Knob, value: u64) -> Option<Plan> {
     request.with(settings).plan().ok()
 }
 
-/// One side of a matrix.
-fn side(
+/// One axis of a matrix.
+fn axis(
     request: &PlanRequest,
     wanted: KnobOrQuant,
     given: &[String],
@@ -156,7 +153,7 @@ fn side(
     }
 }
 
-/// The values that were given, or `count` of the knob's stops.
+/// The given values, or up to `count` of the knob's stops.
 fn values(request: &PlanRequest, knob: Knob, given: &[String], count: usize, flag: &str) -> Result<Vec<u64>, CliError> {
     if given.is_empty() {
         return Ok(knob.spread(&request.bounds(), count));

@@ -1,4 +1,4 @@
-//! A plan as text for people: the verdict first, then devices, layers, the compute graph, and what is worth knowing.
+//! A plan as text: the verdict, devices, layers, compute graph and notes.
 
 pub(super) mod answers;
 mod bar;
@@ -18,7 +18,7 @@ use crate::units::{Bytes, Tokens, grouped};
 
 pub(super) use devices::cell;
 
-/// `plan` in the style of this terminal; `limits` say how far its knobs can go.
+/// `plan` as text; `limits` are the limits of its knobs.
 pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, style: &Style) -> String {
     let plan = &sanitize(plan.clone());
     let mut out = headline(plan, limits, style);
@@ -48,7 +48,7 @@ pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, style: &Style) -> S
     out
 }
 
-/// Texts that come from files and drivers, without what would steer a terminal.
+/// Removes control characters from texts that come from files and drivers.
 fn sanitize(mut plan: Plan) -> Plan {
     plan.model.name = one_line(&plan.model.name);
     plan.model.architecture = one_line(&plan.model.architecture);
@@ -109,7 +109,7 @@ fn settings(plan: &Plan) -> String {
     joined(&parts)
 }
 
-/// Which model, which engine, and how sure it is; and what else the engine has to say.
+/// The model, the engine with its confidence, and the notes.
 fn source(plan: &Plan, style: &Style) -> String {
     let parts = [
         plan.model.name.clone(),
@@ -123,18 +123,18 @@ fn source(plan: &Plan, style: &Style) -> String {
     out
 }
 
-/// Parts that a line may break between, but not within.
+/// Joins parts so that lines break only between them.
 fn joined(parts: &[String]) -> String {
-    let kept: Vec<_> = parts.iter().map(|part| no_break(part)).collect();
-    kept.join(&format!("{NBSP}· "))
+    let unbroken: Vec<_> = parts.iter().map(|part| no_break(part)).collect();
+    unbroken.join(&format!("{NBSP}· "))
 }
 
-/// `text` that no line breaks.
+/// `text` with non-breaking spaces.
 fn no_break(text: &str) -> String {
     text.replace(' ', &NBSP.to_string())
 }
 
-/// An amount that fits a column however absurd it is: from 1000 GiB up in larger units.
+/// An amount that fits its column: from about 1000 GiB up in larger units.
 fn amount(bytes: Bytes) -> String {
     let gib = bytes.0 as f64 / Bytes::gib(1).0 as f64;
     let units = ["TiB", "PiB", "EiB"].into_iter().zip([1024.0, 1_048_576.0, 1_073_741_824.0]);
@@ -167,7 +167,7 @@ mod tests {
     use crate::settings::knob::Knob;
     use crate::settings::{Context, Settings};
 
-    /// Whatever has a unit.
+    /// Numbers with their units.
     fn figures(text: &str) -> BTreeSet<String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let pairs = words.windows(2).filter(|pair| ["KiB", "MiB", "GiB", "%"].contains(&pair[1].trim_end_matches(',')));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_loses_no_figure() {
+    fn narrow_terminals_show_the_same_figures() {
         let model = crate::source::catalogue::model("qwen3-30b-a3b").unwrap();
         let gpus = ["RTX 3060".to_owned(), "name=a card with a name that goes on and on,total=4GiB".to_owned()];
         let machine = MachineSpec::read(&gpus, Some("64GiB")).unwrap();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_amounts_stay_within_their_column() {
+    fn huge_amounts_stay_within_their_column() {
         for (bytes, text) in [
             (Bytes::ZERO, "0 MiB"),
             (Bytes::gib(999), "999.0 GiB"),

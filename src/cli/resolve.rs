@@ -1,4 +1,4 @@
-//! From arguments to everything that an engine needs.
+//! From arguments to a plan request: settings, machine and model.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::tui;
 use crate::tui::device_monitor::DeviceMonitor;
 use crate::tui::theme::Appearance;
 
-/// What the arguments ask for; nothing is detected or opened yet.
+/// The parsed arguments; nothing is detected or opened yet.
 #[derive(Debug)]
 pub(super) struct ParsedArgs {
     pub engine: EngineId,
@@ -34,11 +34,11 @@ pub(super) struct ParsedArgs {
     pub described: MachineSpec,
     pub search: DetectOptions,
     pub notes: Vec<String>,
-    /// What the arguments name: what comes with a model does not change it.
+    /// Knobs given as options, which a model's tag parameters must not override.
     held: ExplicitKnobs,
 }
 
-/// The machine that the arguments ask for; nothing is detected yet.
+/// The machine from the arguments; nothing is detected yet.
 #[derive(Debug)]
 pub(super) struct MachineSource {
     pub described: MachineSpec,
@@ -48,8 +48,8 @@ pub(super) struct MachineSource {
 impl MachineSource {
     pub(super) fn read(machine: &MachineArgs) -> Result<Self, CliError> {
         MachineSpec::read(&machine.gpu, None).map_err(|sentence| CliError::flag("--gpu", &sentence))?;
-        let said = MachineSpec::read(&machine.gpu, machine.ram.as_deref());
-        let mut described = said.map_err(|sentence| CliError::flag("--ram", &sentence))?;
+        let spec = MachineSpec::read(&machine.gpu, machine.ram.as_deref());
+        let mut described = spec.map_err(|sentence| CliError::flag("--ram", &sentence))?;
         if let Some(name) = &machine.machine {
             let other = SavedMachines::find(name).map_err(|sentence| CliError::flag("--machine", &sentence))?;
             described = described.over(other.into());
@@ -71,8 +71,8 @@ impl MachineSource {
         Ok(Self { described, search })
     }
 
-    /// The machine, with what is known of the part of it that is here.
-    pub(super) fn look(self) -> Detected {
+    /// Detects the parts of the machine that are not described.
+    pub(super) fn detect(self) -> Detected {
         let mut detected = hardware::detect(&self.search);
         if self.described.ram.is_some() {
             detected.facts.retain(|fact| fact.device != "CPU");
@@ -86,14 +86,14 @@ impl MachineSource {
     }
 }
 
-/// What a computer is called that a person names by its machine file, or by the name it is saved under.
+/// The name of a computer given as a machine file or as a saved machine.
 fn computer(named: &str) -> &str {
     let path = Path::new(named);
     let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_file).unwrap_or(named)
 }
 
-/// `package` in another quantisation, where one is asked for.
+/// `package` converted to the quantisation `to`, if any.
 pub(super) fn quantised(package: Package, to: Option<FileType>) -> Result<Package, CliError> {
     let Some(to) = to else { return Ok(package) };
     package.quantised(to).map_err(|error| CliError::flag("--quant", &error.to_string()))
@@ -116,35 +116,35 @@ impl ParsedArgs {
         Ok(Self { engine: knobs.engine, settings, described, search, notes, held })
     }
 
-    /// Itself with what comes with a model, and the knobs that its tag sets where no argument names them. As in Ollama, a
-    /// tag goes before the environment.
+    /// Adds the model's adapters and projector, and its tag parameters for knobs not given as options. As in Ollama,
+    /// tag parameters override the environment.
     pub(super) fn with(mut self, package: &Package) -> Self {
         self.notes.extend(package.apply_to(&mut self.settings, self.held));
         self
     }
 
-    /// What the planner opens on. Main memory is known at once; GPUs may take their driver seconds, and are followed
-    /// where none are described.
-    /// `named`: what the person called the model; nobody who named none has been here often.
+    /// The planner's start. RAM is detected now; GPUs, which may take seconds, are detected by the device monitor
+    /// unless they are described. `named` is the model as the user named it; without it the welcome hint is shown.
     pub(super) fn planner(self, package: Package, named: Option<&Path>, refresh: Interval) -> tui::PlannerStart {
         let Self { engine, settings, described, search, held, .. } = self;
-        let at_once = hardware::detect(&DetectOptions { gpus: false, ..search.clone() });
-        let machine = described.complete(at_once.machine);
+        let without_gpus = hardware::detect(&DetectOptions { gpus: false, ..search.clone() });
+        let machine = described.complete(without_gpus.machine);
         let monitor = search.gpus.then_some(DeviceMonitor { search, every: refresh.0, described });
         let look = Appearance::from_env(|name| std::env::var(name).ok());
         let reference = named.map(|named| named.to_string_lossy().into_owned());
         tui::PlannerStart { engine, settings, package, reference, found: None, held, machine, monitor, look }
     }
 
-    /// Everything an engine needs: what was not described of the machine is detected now.
+    /// Detects the parts of the machine that are not described.
     pub(super) fn complete(mut self) -> ResolvedArgs {
         let detected = hardware::detect(&self.search);
         if self.search.gpus && detected.machine.gpus.is_empty() {
             let of_gpus = |tried: &&CollectorResult| !["ram", "cgroup"].contains(&tried.collector);
             let why: Vec<&str> = detected.tried.iter().filter(of_gpus).map(|tried| tried.outcome.as_str()).collect();
-            // several look in the same place
-            let said = |at: usize| why.iter().enumerate().any(|(other, more)| other > at && more.starts_with(why[at]));
-            let why: Vec<&str> = (0..why.len()).filter(|&at| !said(at)).map(|at| why[at]).collect();
+            // leave out a reason that begins another: some collectors look in the same place
+            let repeated =
+                |at: usize| why.iter().enumerate().any(|(other, more)| other > at && more.starts_with(why[at]));
+            let why: Vec<&str> = (0..why.len()).filter(|&at| !repeated(at)).map(|at| why[at]).collect();
             self.notes.push(format!("no GPU was found: {}", why.join("; ")));
         }
         let machine = self.described.complete(detected.machine);
@@ -158,7 +158,7 @@ impl ParsedArgs {
     }
 }
 
-/// What an engine needs beside a model.
+/// What an engine needs besides a model.
 #[derive(Debug)]
 pub(super) struct ResolvedArgs {
     pub(super) engine: EngineId,
@@ -169,13 +169,13 @@ pub(super) struct ResolvedArgs {
 }
 
 impl ResolvedArgs {
-    /// What a list asks of every model.
-    pub(super) fn question(&self, quant: Option<FileType>) -> SurveyRequest {
+    /// The request of a survey over many models.
+    pub(super) fn survey_request(&self, quant: Option<FileType>) -> SurveyRequest {
         let (machine, settings) = (Arc::clone(&self.machine), self.settings.clone());
         SurveyRequest { engine: self.engine, machine, settings, held: self.held, quant }
     }
 
-    /// The settings of one model of several, with `knobs` of its own; and what its tag did, one sentence each.
+    /// The settings of one model of several, with its own `knobs`; and the notes on its tag parameters.
     pub(super) fn settings_for(
         &self,
         package: &Package,
@@ -188,43 +188,43 @@ impl ResolvedArgs {
             gpu_layers: self.held.gpu_layers || named(Knob::GpuLayers),
             ..self.held
         };
-        let said = package.apply_to(&mut settings, held);
+        let notes = package.apply_to(&mut settings, held);
         let bounds = self.request(&package.model).bounds();
         for (knob, text) in knobs {
             let read = knob.read(text, &mut settings, &bounds);
             read.map_err(|sentence| CliError::flag(knob.name(), &sentence))?;
         }
-        Ok((settings, said))
+        Ok((settings, notes))
     }
 
-    /// The plan, with the notes of the door added to the engine's.
+    /// The plan, with the notes on arguments added to the engine's.
     pub(super) fn plan(&self, model: &PreparedModel) -> Result<Plan, CliError> {
         let mut plan = engine::plan(self.engine, model, &self.machine, &self.settings)?;
         plan.notes.extend(self.notes.iter().cloned());
         Ok(plan)
     }
 
-    /// How far the knobs of `plan` can go.
+    /// The limits of the knobs of `plan`.
     pub(super) fn limits(&self, model: &Arc<PreparedModel>, plan: &Plan) -> KnobLimits {
         self.request(model).limits(plan)
     }
 
-    /// What questions are asked about.
+    /// The request for `model`.
     pub(super) fn request(&self, model: &Arc<PreparedModel>) -> PlanRequest {
         PlanRequest::new(self.engine, Arc::clone(model), Arc::clone(&self.machine), self.settings.clone())
     }
 }
 
-/// The model that is built in.
+/// The built-in model.
 pub(super) fn default_model() -> Result<Package, CliError> {
     let header = source::default_header().map_err(|error| CliError::Model(error.to_string()))?;
     Ok(Model::from_header(header, "built-in model")?.into())
 }
 
-/// Opens the model that a person named.
+/// Opens the model that the user named.
 pub(super) fn model(named: &Path) -> Result<Package, CliError> {
-    let mut shown = ProgressLine::on_stderr();
-    let mut watch = |progress: Progress| shown.tell(progress);
+    let mut line = ProgressLine::on_stderr();
+    let mut watch = |progress: Progress| line.show(progress);
     let opened = match named.to_str() {
         Some(reference) => source::load(reference, &Roots::of_this_machine(), &mut watch)?,
         None => source::open(named, &mut watch)?,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_planner_looks_for_gpus_only_where_none_are_described() {
+    fn the_planner_detects_gpus_only_if_none_are_described() {
         let every = Interval(Some(watch::DEFAULT_INTERVAL));
         let described = start(&["24GiB", "RTX 3060"], Some("64GiB")).planner(default_model().unwrap(), None, every);
         assert_eq!((described.machine.gpus.len(), described.monitor.is_none()), (2, true));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_preset_assumes_is_said_with_the_plan() {
+    fn assumptions_of_presets_are_noted_in_the_plan() {
         let opened = default_model().unwrap();
         let plan = start(&["RTX 4090"], Some("64GiB")).complete().plan(&opened.model).unwrap();
         assert!(plan.notes.iter().any(|note| note.contains("assumed")), "{:?}", plan.notes);

@@ -1,4 +1,4 @@
-//! How text looks on this terminal: width, colours, and the glyphs of a bar.
+//! Text style of the terminal: width, colours, and the glyphs of bars.
 
 use std::io::IsTerminal;
 
@@ -6,7 +6,7 @@ use textwrap::{Options, WordSplitter};
 
 use crate::plan::FitStatus;
 
-/// What a colour means; the same on every bar and in every list.
+/// A colour by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hue {
     Weights,
@@ -20,7 +20,7 @@ pub(super) enum Hue {
 }
 
 impl Hue {
-    /// That of how a plan stands.
+    /// The colour of a fit status.
     pub(super) const fn of(fit_status: FitStatus) -> Self {
         match fit_status {
             FitStatus::Fits => Self::Graph,
@@ -31,7 +31,7 @@ impl Hue {
     }
 }
 
-/// How many colours there are to choose from.
+/// The colours that the terminal supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColourDepth {
     None,
@@ -40,41 +40,41 @@ pub(super) enum ColourDepth {
     All,
 }
 
-/// What a bar is drawn with.
+/// The glyphs of bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BarGlyphs {
-    /// Not at all: the output is read by a program, or kept.
+    /// No bars: the output goes to a file or a pipe.
     None,
     Ascii,
     Unicode,
 }
 
-/// How text looks.
+/// Style of the output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
-    /// Columns of a table.
+    /// Width of tables.
     pub width: usize,
-    /// Columns of a line: no more than the terminal has.
+    /// Width of lines: at most the terminal's.
     pub lines: usize,
     pub colours: ColourDepth,
     pub bars: BarGlyphs,
 }
 
-/// A space that no line breaks at.
+/// The non-breaking space.
 pub(super) const NBSP: char = '\u{a0}';
 
-/// A table needs as many columns; longer lines are lost by the eye.
+/// Minimum width of a table and maximum width of a line that is easy to read.
 const WIDTHS: std::ops::RangeInclusive<usize> = 80..=120;
-/// Sentences can still be read in so few.
+/// Minimum width of a line.
 const MIN_LINE: usize = 30;
-/// And in so few where they stand behind something long.
-const LEAST_ROOM: usize = 20;
+/// Minimum width of text after an indent.
+const MIN_TEXT: usize = 20;
 
 impl Style {
     /// Text for a file or a pipe: no colours, no bars, 80 columns.
     pub(super) const PLAIN: Self = Self { width: 80, lines: 80, colours: ColourDepth::None, bars: BarGlyphs::None };
 
-    /// As standard output wants it.
+    /// The style for standard output.
     pub(super) fn of_stdout() -> Self {
         if !std::io::stdout().is_terminal() {
             return Self::PLAIN;
@@ -101,25 +101,25 @@ impl Style {
         Self { width, lines, colours, bars: if dumb { BarGlyphs::Ascii } else { BarGlyphs::Unicode } }
     }
 
-    /// The terminal has less columns than a table: what would stand in them goes below the names.
+    /// Whether the terminal is narrower than a table: values move below the names.
     pub(super) const fn is_narrow(&self) -> bool {
         self.lines < self.width
     }
 
-    /// `facts` in lines below what they are about, none of them broken.
+    /// `facts` in indented lines, which break only between facts.
     pub(super) fn below(&self, indent: usize, facts: &[String]) -> String {
-        let held: Vec<_> = facts.iter().map(|fact| fact.replace(' ', &NBSP.to_string())).collect();
-        self.wrap(&" ".repeat(indent), &held.join(&format!("{NBSP}· ")))
+        let unbroken: Vec<_> = facts.iter().map(|fact| fact.replace(' ', &NBSP.to_string())).collect();
+        self.wrap(&" ".repeat(indent), &unbroken.join(&format!("{NBSP}· ")))
     }
 
-    /// `text` in `ink`, where there are colours.
-    pub(super) fn paint(&self, ink: Hue, text: &str) -> String {
+    /// `text` in `hue`, if there are colours.
+    pub(super) fn paint(&self, hue: Hue, text: &str) -> String {
         let code = match self.colours {
             ColourDepth::None => return text.to_owned(),
-            _ if ink == Hue::Strong => "1",
-            _ if ink == Hue::Faint => "2",
-            // Okabe and Ito's palette, which colour-blind people can tell apart, and its nearest neighbours
-            ColourDepth::All => match ink {
+            _ if hue == Hue::Strong => "1",
+            _ if hue == Hue::Faint => "2",
+            // Okabe and Ito's palette for colour-blind readers, and its nearest neighbours
+            ColourDepth::All => match hue {
                 Hue::Weights => "38;2;86;180;233",
                 Hue::Cache => "38;2;230;159;0",
                 Hue::Graph => "38;2;0;158;115",
@@ -127,7 +127,7 @@ impl Style {
                 Hue::Part => "38;2;189;174;0",
                 _ => "38;2;153;153;153",
             },
-            ColourDepth::Many => match ink {
+            ColourDepth::Many => match hue {
                 Hue::Weights => "38;5;74",
                 Hue::Cache => "38;5;214",
                 Hue::Graph => "38;5;36",
@@ -135,7 +135,7 @@ impl Style {
                 Hue::Part => "38;5;142",
                 _ => "38;5;246",
             },
-            ColourDepth::Sixteen => match ink {
+            ColourDepth::Sixteen => match hue {
                 Hue::Weights => "34",
                 Hue::Cache => "33",
                 Hue::Graph => "32",
@@ -147,12 +147,12 @@ impl Style {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
-    /// `text` in lines of at most the width, each after `first` or, from the second on, as many spaces. Words that
-    /// [`NBSP`] joins stay on one line.
+    /// `text` in lines of at most the width; the first begins with `first`, the others are indented by its width. Words
+    /// joined by [`NBSP`] stay on one line.
     pub(super) fn wrap(&self, first: &str, text: &str) -> String {
         let indent = textwrap::core::display_width(first);
-        // a long word, which may be a path, stays whole to be copied
-        let options = Options::new(self.lines.saturating_sub(indent).max(LEAST_ROOM));
+        // long words, such as paths, stay whole for copying
+        let options = Options::new(self.lines.saturating_sub(indent).max(MIN_TEXT));
         let options = options.break_words(false).word_splitter(WordSplitter::NoHyphenation);
         let text: Vec<_> = text.split_ascii_whitespace().collect();
         let mut out = String::new();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_terminal_decides_on_colours() {
+    fn colour_depth_by_environment() {
         assert_eq!(of(&[("TERM", "xterm")]).colours, ColourDepth::Sixteen);
         assert_eq!(of(&[("TERM", "xterm-256color")]).colours, ColourDepth::Many);
         assert_eq!(of(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")]).colours, ColourDepth::All);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_breaks_sentences_and_leaves_tables_whole() {
+    fn lines_are_narrower_than_tables_on_narrow_terminals() {
         let at = |columns| Style::of_terminal(columns, &|_| None);
         assert_eq!(
             [40, 100, 300].map(|columns| (at(columns).width, at(columns).lines)),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_before_the_edge_and_hang_under_their_beginning() {
+    fn text_is_wrapped_with_a_hanging_indent() {
         let style = Style { lines: 24, ..Style::PLAIN };
         assert_eq!(style.wrap("- ", "one two three four five six seven"), "- one two three four\n  five six seven\n");
         assert_eq!(style.wrap("", ""), "\n");
@@ -210,12 +210,12 @@ mod tests {
         assert_eq!(style.wrap("名 ", "one two three four five six"), "名 one two three four\n   five six\n");
         let path = "/a/path/that/is/longer/than/a/line";
         assert_eq!(style.wrap("", &format!("see {path}")), format!("see\n{path}\n"));
-        // the thin space of numbers holds them together
+        // the thin space in numbers does not break
         assert_eq!(style.wrap("", "a context of tokens 24\u{2009}576"), "a context of tokens\n24\u{2009}576\n");
     }
 
     #[test]
-    fn without_colours_text_is_text() {
+    fn text_is_painted_only_with_colours() {
         assert_eq!(Style::PLAIN.paint(Hue::Over, "x"), "x");
         let colourful = Style { colours: ColourDepth::Sixteen, ..Style::PLAIN };
         assert_eq!(colourful.paint(Hue::Over, "x"), "\u{1b}[31mx\u{1b}[0m");

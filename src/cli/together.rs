@@ -1,10 +1,10 @@
-//! `plimsoll together`: several models on one machine at once.
+//! `plimsoll together`: several models loaded on one machine.
 
 use std::path::Path;
 
 use super::args::TogetherArgs;
 use super::error::CliError;
-use super::questions::written;
+use super::questions::json;
 use super::report::together;
 use super::resolve::{self, ParsedArgs};
 use super::style::Style;
@@ -15,7 +15,7 @@ use crate::source::Package;
 
 pub(super) fn run(args: &TogetherArgs) -> Result<String, CliError> {
     let asked: Vec<ModelAndKnobs<'_>> = args.models.iter().map(|text| named(text)).collect::<Result<_, _>>()?;
-    // one file is opened, and counts, once
+    // a file that is named several times is opened once
     let mut opened: Vec<(&str, Package)> = Vec::new();
     for (model, _) in &asked {
         if !opened.iter().any(|(known, _)| known == model) {
@@ -24,27 +24,27 @@ pub(super) fn run(args: &TogetherArgs) -> Result<String, CliError> {
         }
     }
     let mut ready = ParsedArgs::read(&args.knobs, &args.machine)?.complete();
-    let mut rooms = Vec::with_capacity(asked.len());
+    let mut loads = Vec::with_capacity(asked.len());
     for (model, knobs) in &asked {
         let Some((_, package)) = opened.iter().find(|(known, _)| known == model) else { continue };
-        let (settings, said) = ready.settings_for(package, knobs)?;
-        ready.notes.extend(said.into_iter().map(|said| format!("{model}: {said}")));
-        rooms.push((package, settings));
+        let (settings, notes) = ready.settings_for(package, knobs)?;
+        ready.notes.extend(notes.into_iter().map(|note| format!("{model}: {note}")));
+        loads.push((package, settings));
     }
-    let tenants: Vec<LoadRequest<'_>> =
-        rooms.iter().map(|(package, settings)| LoadRequest { model: &package.model, settings }).collect();
-    let loaded_models = load_together(ready.engine, &ready.machine, &tenants)?;
+    let requests: Vec<LoadRequest<'_>> =
+        loads.iter().map(|(package, settings)| LoadRequest { model: &package.model, settings }).collect();
+    let loaded_models = load_together(ready.engine, &ready.machine, &requests)?;
     let source = AnswerSource::of_engine(ready.engine, &ready.settings, loaded_models.confidence());
     if args.json {
-        return written(answers::together::json(source, &args.models, &ready.machine, &loaded_models));
+        return json(answers::together::json(source, &args.models, &ready.machine, &loaded_models));
     }
     Ok(together::text(&source, &args.models, &ready.machine, &loaded_models, &ready.notes, &Style::of_stdout()))
 }
 
-/// A model as it was named, and its knobs with their values.
+/// A model's name, and its knobs with their values.
 type ModelAndKnobs<'a> = (&'a str, Vec<(Knob, &'a str)>);
 
-/// A model, and the knobs that stand behind it: `llama3.1:8b,ctx=32k,kv-type=q8_0`.
+/// Parses a model with its own knobs: `llama3.1:8b,ctx=32k,kv-type=q8_0`.
 fn named(text: &str) -> Result<ModelAndKnobs<'_>, CliError> {
     let (mut model, mut knobs) = (text, Vec::new());
     while let Some((rest, (name, value))) =
@@ -68,10 +68,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knobs_stand_behind_the_model() {
+    fn knobs_follow_the_model() {
         assert_eq!(named("llama3.1:8b").unwrap(), ("llama3.1:8b", Vec::new()));
         let knobs = vec![(Knob::Context, "32k"), (Knob::CacheType, "q8_0")];
         assert_eq!(named("a,b.gguf,ctx=32k,kv-type=q8_0").unwrap(), ("a,b.gguf", knobs));
-        assert!(matches!(named("m,size=3"), Err(CliError::Arguments(said)) if said.contains("'size'")));
+        assert!(matches!(named("m,size=3"), Err(CliError::Arguments(error)) if error.contains("'size'")));
     }
 }

@@ -1,4 +1,4 @@
-//! Texts after flags become settings; every refusal says what can be written instead.
+//! Parsers for option values; errors list the accepted forms.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub(super) fn interval(text: &str) -> Result<Interval, String> {
         .ok_or_else(|| format!("'{text}' is not an interval: use 0.1 to 3600 seconds, or off"))
 }
 
-/// A number of tokens; what 0 means is the engine's affair.
+/// A number of tokens; the engine decides what 0 means.
 pub(super) fn context(text: &str) -> Result<Context, String> {
     match text.trim() {
         "max" => Ok(Context::Max),
@@ -92,17 +92,17 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| format!("'{text}' is not a proportion: use numbers of 0 or more, such as 3,1"))
 }
 
-/// A knob of an engine's by its name on the command line.
+/// A knob by its name on the command line.
 pub(super) fn knob(text: &str) -> Result<Knob, String> {
     named(text, &engine_knobs())
 }
 
-/// The quantisation is a knob of the model's: where it can be asked about, it has an answer of its own.
+/// All knobs but the quantisation, which is a property of the model and parsed separately.
 fn engine_knobs() -> Vec<Knob> {
     Knob::ALL.into_iter().filter(|&knob| knob != Knob::Quant).collect()
 }
 
-/// What there may be most of.
+/// What to maximise.
 pub(super) fn objective(text: &str) -> Result<Objective, String> {
     let knob = named(text, &Objective::ALL.map(Objective::knob))?;
     let found = Objective::ALL.into_iter().find(|objective| objective.knob() == knob);
@@ -142,7 +142,7 @@ mod tests {
     use rstest::rstest;
 
     #[test]
-    fn values_are_taken_exactly() {
+    fn values_are_parsed_exactly() {
         assert_eq!(context("50000"), Ok(Context::Tokens(50_000)));
         assert_eq!(context("32k"), Ok(Context::Tokens(32_768)));
         assert_eq!(context("1099511627776"), Ok(Context::Tokens(1 << 40)));
@@ -164,7 +164,7 @@ mod tests {
     #[case("1099511627777")]
     #[case("18446744073709551615k")]
     #[case("99999999999999999999999")]
-    fn what_is_no_context_is_refused_with_a_way_out(#[case] text: &str) {
+    fn invalid_contexts_are_refused_with_a_hint(#[case] text: &str) {
         let error = context(text).unwrap_err();
         assert!(error.contains("use") && error.ends_with("or max"), "{error}");
     }

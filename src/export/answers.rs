@@ -1,5 +1,5 @@
-//! Answers as JSON, whose keys scripts depend on. Sizes are integers in bytes. Each begins with who answers: `engine`,
-//! `release` (null for an engine that does not run llama.cpp) and `confidence` (null where no plan is made).
+//! Answers as JSON; the keys are stable. Sizes are integers in bytes. Each answer begins with `engine`, `release` (null
+//! for an engine that does not run llama.cpp) and `confidence` (null if there is no plan).
 
 pub mod best;
 pub mod csv;
@@ -24,8 +24,8 @@ use crate::settings::knob::Knob;
 
 pub use source::AnswerSource;
 
-/// `{…,"knob","value","next","plan"}`: `next` is the first step that fails, null at the end of the range. Where nothing
-/// fits, `value` and `plan` are null and `next` is `least`, where the range begins.
+/// `{…,"knob","value","next","plan"}`: `next` is the first value that fails, null at the end of the range. If nothing
+/// fits, `value` and `plan` are null and `next` is `least`, the beginning of the range.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -35,7 +35,7 @@ pub fn max_json(source: AnswerSource, knob: Knob, largest: Option<&Largest>, lea
     largest_json(source, knob.name(), value, next, largest.map(|largest| &largest.plan))
 }
 
-/// The same for the quantisation, whose values are names such as `Q4_K_M`.
+/// [`max_json`] for the quantisation; values are names such as `Q4_K_M`.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -65,7 +65,7 @@ fn largest_json(
 }
 
 /// `{…,"layers":[{"index","device","reason","needed","available",…}],"changes":[{"knob","value","brings",…}],"takers":[…]}`.
-/// `brings` is `all`, or the layer: `layer 12`. `with` holds a second knob that has to be turned too.
+/// `brings` is `all`, or the layer: `layer 12`. `with` is a second knob that has to change too.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -95,7 +95,7 @@ pub fn why_json(
     })
 }
 
-/// A change and what it achieves.
+/// A change and the goal that it meets.
 #[derive(Serialize)]
 struct Proposal {
     knob: &'static str,
@@ -109,14 +109,14 @@ struct Proposal {
     options: Option<String>,
 }
 
-/// The second knob of a change that needs two.
+/// The second knob of a change of two.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct With {
     flash_attn: &'static str,
 }
 
-/// A knob's value: a number, or a word.
+/// A knob's value.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum JsonValue {
@@ -171,8 +171,8 @@ impl Proposal {
     }
 }
 
-/// `{…,"knob","points":[{"value","verdict","offloaded",…}],"cliffs":[{"last","first","before","after","jumps"}]}`; a point
-/// that the engine refuses has `error` alone.
+/// `{…,"knob","points":[{"value","verdict","offloaded",…}],"cliffs":[{"last","first","before","after","jumps"}]}`; a
+/// point without a plan has `value` and `error` only.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -183,7 +183,7 @@ pub fn sweep_json(source: AnswerSource, sweep: &Sweep) -> serde_json::Result<Str
         source: AnswerSource,
         knob: &'static str,
         points: Vec<PointRecord<'a>>,
-        cliffs: Vec<Edge<'a>>,
+        cliffs: Vec<CliffRecord<'a>>,
     }
     #[derive(Serialize)]
     struct PointRecord<'a> {
@@ -192,7 +192,7 @@ pub fn sweep_json(source: AnswerSource, sweep: &Sweep) -> serde_json::Result<Str
         cell: CellRecord<'a>,
     }
     #[derive(Serialize)]
-    struct Edge<'a> {
+    struct CliffRecord<'a> {
         last: JsonValue,
         first: JsonValue,
         before: CliffSide,
@@ -200,7 +200,7 @@ pub fn sweep_json(source: AnswerSource, sweep: &Sweep) -> serde_json::Result<Str
         jumps: &'a [String],
     }
     let knob = sweep.knob;
-    let cliffs = sweep.cliffs.iter().map(|cliff| Edge {
+    let cliffs = sweep.cliffs.iter().map(|cliff| CliffRecord {
         last: JsonValue::of(knob, cliff.last),
         first: JsonValue::of(knob, cliff.first),
         before: cliff.before,
@@ -218,7 +218,7 @@ pub fn sweep_json(source: AnswerSource, sweep: &Sweep) -> serde_json::Result<Str
     })
 }
 
-/// A plan in short, or why there is none.
+/// A plan in short, or the engine's error.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum CellRecord<'a> {
@@ -235,7 +235,7 @@ impl<'a> CellRecord<'a> {
     }
 }
 
-/// `{…,"rows":{"knob","values"},"columns":{"knob","values"},"cells":[[{"verdict","on_gpu",…}]]}`, row after row.
+/// `{…,"rows":{"knob","values"},"columns":{"knob","values"},"cells":[[{"verdict","on_gpu",…}]]}`, in row-major order.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -244,16 +244,16 @@ pub fn matrix_json(source: AnswerSource, matrix: &Matrix) -> serde_json::Result<
     struct Object<'a> {
         #[serde(flatten)]
         source: AnswerSource,
-        rows: Names,
-        columns: Names,
+        rows: AxisRecord,
+        columns: AxisRecord,
         cells: Vec<Vec<CellRecord<'a>>>,
     }
     #[derive(Serialize)]
-    struct Names {
+    struct AxisRecord {
         knob: &'static str,
         values: Vec<JsonValue>,
     }
-    let names = |axis: &Axis| Names {
+    let axis_record = |axis: &Axis| AxisRecord {
         knob: axis.name(),
         values: match axis {
             Axis::Knob(knob, values) => values.iter().map(|&value| JsonValue::of(*knob, value)).collect(),
@@ -263,8 +263,8 @@ pub fn matrix_json(source: AnswerSource, matrix: &Matrix) -> serde_json::Result<
     let rows = matrix.cells.chunks(matrix.columns.len().max(1));
     serde_json::to_string_pretty(&Object {
         source,
-        rows: names(&matrix.rows),
-        columns: names(&matrix.columns),
+        rows: axis_record(&matrix.rows),
+        columns: axis_record(&matrix.columns),
         cells: rows.map(|row| row.iter().map(CellRecord::of).collect()).collect(),
     })
 }

@@ -1,4 +1,4 @@
-//! What the Ollama server is told by variables, as lines for a shell and as a drop-in for systemd.
+//! Environment variables of the Ollama server, as lines for a shell and as a drop-in for systemd.
 //! Names: `envconfig/config.go`, Ollama 0.24; those of llama-server: `common/arg.cpp`, 0.1.161.
 
 use std::fmt::Display;
@@ -8,12 +8,12 @@ use super::shell::{comment, word};
 use crate::settings::{FlashAttn, Settings};
 use crate::units::Bytes;
 
-/// The variable for the context, which a request may say too.
+/// The variable for the context, which a request can override.
 pub(super) const CONTEXT: &str = "OLLAMA_CONTEXT_LENGTH";
 
 /// A variable and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
+#[allow(missing_docs, reason = "the names suffice")]
 pub struct Variable {
     pub name: &'static str,
     pub value: String,
@@ -30,7 +30,7 @@ impl Variable {
     }
 }
 
-/// The variables that the server needs for this plan: the context and the parallelism in effect, and what a person set.
+/// The variables for this plan: context and parallelism in effect, and the settings that the user changed.
 pub fn variables(input: &ExportInput<'_>) -> Vec<Variable> {
     let (plan, settings) = (input.plan, &input.request.settings);
     let mut variables =
@@ -51,13 +51,13 @@ pub fn variables(input: &ExportInput<'_>) -> Vec<Variable> {
         variables.push(Variable::new("OLLAMA_SCHED_SPREAD", 1));
     }
     if plan.engine.facts().starts_llama_server {
-        variables.extend(passed_on(settings));
+        variables.extend(llama_server_variables(settings));
     }
     variables
 }
 
-/// What llama-server reads from the environment that Ollama hands down to it.
-fn passed_on(settings: &Settings) -> Vec<Variable> {
+/// Variables of llama-server, which inherits Ollama's environment.
+fn llama_server_variables(settings: &Settings) -> Vec<Variable> {
     let mut variables = Vec::new();
     if settings.cache_type_k != settings.cache_type_v {
         let types =
@@ -90,12 +90,12 @@ pub(super) fn shares(split: &[f64]) -> String {
     split.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// llama-server reads whole mebibytes.
+/// Rounds up to whole MiB, the unit of llama-server's options.
 pub(super) const fn mebibytes(bytes: Bytes) -> u64 {
     bytes.0.div_ceil(1 << 20)
 }
 
-/// What this plan rests on that Ollama cannot be told, one sentence each.
+/// Settings of the plan that Ollama has no variable or option for, one sentence each.
 pub(super) fn caveats(input: &ExportInput<'_>) -> Vec<String> {
     let settings = &input.request.settings;
     let mut caveats = Vec::new();
@@ -117,7 +117,7 @@ pub fn shell(input: &ExportInput<'_>) -> String {
     for Variable { name, value } in variables(input) {
         lines += &format!("export {name}={}\n", word(&value));
     }
-    lines += &with_the_request(input);
+    lines += &comments(input);
     lines
 }
 
@@ -127,12 +127,12 @@ pub fn systemd(input: &ExportInput<'_>) -> String {
     for variable in variables(input) {
         lines += &format!("Environment=\"{}\"\n", variable.line());
     }
-    lines += &with_the_request(input);
+    lines += &comments(input);
     lines
 }
 
-/// What variables cannot say, as comments.
-fn with_the_request(input: &ExportInput<'_>) -> String {
+/// What variables cannot set, as comments.
+fn comments(input: &ExportInput<'_>) -> String {
     let options = super::request::options(input).into_iter().filter(|(name, _)| *name != "num_ctx");
     let options: Vec<String> = options.map(|(name, value)| format!("{name} {value}")).collect();
     let mut lines = String::new();

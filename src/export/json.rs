@@ -1,4 +1,4 @@
-//! A plan as one JSON object, whose keys scripts depend on.
+//! A plan as one JSON object; the keys are stable.
 
 use serde::Serialize;
 
@@ -11,15 +11,15 @@ use crate::plan::{
 use crate::settings::{InEffect, Release};
 use crate::units::Bytes;
 
-/// `plan` as the object that `--json` prints: sizes are integers in bytes, keys always stand in the same order.
+/// `plan` as the object that `--json` prints: sizes are integers in bytes, keys are in a fixed order.
 ///
 /// # Errors
-/// None that a plan can cause; a number that JSON cannot hold would be one.
+/// Only if a number is not representable in JSON, which plans do not contain.
 pub fn json(plan: &Plan) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&object(plan))
 }
 
-/// The same object, to be part of another.
+/// The object of [`json`], to embed in another.
 pub fn object(plan: &Plan) -> impl Serialize + '_ {
     Object::of(plan)
 }
@@ -89,7 +89,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// What `ollama ps` shows, in bytes and as it prints it.
+/// The columns of `ollama ps`, in bytes and as printed.
 #[derive(Serialize)]
 struct OllamaPsRecord {
     size: Bytes,

@@ -1,4 +1,4 @@
-//! The command that starts llama-server so that it does what a plan says, with as few options as that takes.
+//! The shortest llama-server command that reproduces a plan.
 //! Options: `common/arg.cpp`, 0.1.161.
 
 use super::environment::{mebibytes, shares};
@@ -11,27 +11,27 @@ use crate::plan::Plan;
 use crate::settings::{Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
 use std::sync::Arc;
 
-/// Where ggml-rpc-server listens unless it is told otherwise (`tools/rpc/README.md`, 0.1.161).
+/// Default port of ggml-rpc-server (`tools/rpc/README.md`, 0.1.161).
 const RPC_PORT: u16 = 50052;
 
-/// The command, with comments above it where something has to be known.
+/// The command, preceded by comments on what it cannot express.
 ///
 /// # Errors
-/// When llama-server refuses what the plan rests on, in one sentence.
+/// One sentence, if llama-server refuses the settings.
 pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
     let PlanRequest { engine, model, machine, settings, .. } = input.request;
     let launched = engine::of(*engine).launch(model, machine, settings).map_err(|error| error.to_string())?;
     let estimated = launched.is_none();
-    let launch = launched.unwrap_or_else(|| as_placed(input.plan));
-    let seen = launch.machine(machine);
-    let server = PlanRequest::new(EngineId::LlamaCpp, Arc::clone(model), seen.clone(), launch.options.clone());
-    let whole = server.plan().map_err(|error| error.to_string())?;
-    let options = minimal_options(&server, &whole);
+    let launch = launched.unwrap_or_else(|| launch_as_estimated(input.plan));
+    let visible = launch.machine(machine);
+    let server = PlanRequest::new(EngineId::LlamaCpp, Arc::clone(model), visible.clone(), launch.options.clone());
+    let server_plan = server.plan().map_err(|error| error.to_string())?;
+    let options = minimal_options(&server, &server_plan);
 
     let mut lines = String::new();
-    let release = whole.settings.release.unwrap_or_default();
+    let release = server_plan.settings.release.unwrap_or_default();
     if estimated {
-        let same = placed_alike(input.plan, &whole, &launch.gpus);
+        let same = same_placement(input.plan, &server_plan, &launch.gpus);
         let layers = if same { "the same layers on the same devices" } else { "the same number of layers on GPU" };
         lines +=
             &comment(&format!("{layers}; llama.cpp's sizes differ from those of {engine} (planned for {release})"));
@@ -51,7 +51,7 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
             ("-m", "model.gguf".to_owned())
         }
     };
-    let computers = if estimated { Vec::new() } else { rpc::names(&seen.gpus) };
+    let computers = if estimated { Vec::new() } else { rpc::names(&visible.gpus) };
     for computer in &computers {
         let start = format!("ggml-rpc-server -H 0.0.0.0 -p {RPC_PORT}");
         lines += &comment(&format!("first, on {computer}, in a trusted network: {start}"));
@@ -69,15 +69,15 @@ pub fn command(input: &ExportInput<'_>) -> Result<String, String> {
 }
 
 impl Launch {
-    /// What llama-server sees of `machine`.
+    /// `machine` with only the GPUs visible to llama-server.
     fn machine(&self, machine: &Machine) -> Machine {
         let gpus = self.gpus.iter().filter_map(|&gpu| machine.gpus.get(gpu).cloned()).collect();
         Machine { gpus, ..machine.clone() }
     }
 }
 
-/// The options that put layers where an estimator put them.
-fn as_placed(plan: &Plan) -> Launch {
+/// Options that place layers as an estimating engine placed them.
+fn launch_as_estimated(plan: &Plan) -> Launch {
     let InEffect { ctx_total, parallel, batch, cache_type_k, cache_type_v, flash_attn, .. } = plan.settings;
     let counts: Vec<usize> = plan.gpus().iter().map(|gpu| gpu.layers.len()).collect();
     let gpus: Vec<usize> = (0..counts.len()).filter(|&gpu| plan.offloaded == 0 || counts[gpu] > 0).collect();
@@ -96,20 +96,20 @@ fn as_placed(plan: &Plan) -> Launch {
     Launch { options, gpus }
 }
 
-/// Whether llama.cpp puts every block where the estimator did; `gpus` are the places that it sees.
-fn placed_alike(estimated: &Plan, placed: &Plan, gpus: &[usize]) -> bool {
-    let home = |device: usize| gpus.get(device).copied().unwrap_or(estimated.devices.len() - 1);
+/// Whether llama.cpp places every block as estimated; `gpus` are the indices of its GPUs in the full machine.
+fn same_placement(estimated: &Plan, placed: &Plan, gpus: &[usize]) -> bool {
+    let full_index = |device: usize| gpus.get(device).copied().unwrap_or(estimated.devices.len() - 1);
     estimated.layers.len() == placed.layers.len()
-        && estimated.layers.iter().zip(&placed.layers).all(|(a, b)| a.device == home(b.device))
+        && estimated.layers.iter().zip(&placed.layers).all(|(a, b)| a.device == full_index(b.device))
 }
 
-/// `server`'s settings without those that change nothing in `plan`, which it makes of them.
+/// `server`'s settings without those that make no difference to `plan`, its plan.
 pub fn minimal_options(server: &PlanRequest, plan: &Plan) -> Settings {
     let mut settings = server.settings.clone();
-    for forget in RESETS {
+    for reset in RESETS {
         let mut fewer = settings.clone();
-        forget(&mut fewer);
-        let same = |other: Plan| alike(&other, plan);
+        reset(&mut fewer);
+        let same = |other: Plan| same_effect(&other, plan);
         if fewer != settings && server.with(fewer.clone()).plan().is_ok_and(same) {
             settings = fewer;
         }
@@ -117,7 +117,7 @@ pub fn minimal_options(server: &PlanRequest, plan: &Plan) -> Settings {
     settings
 }
 
-/// Each leaves one option, or two that stand for each other, to llama-server.
+/// Each resets one option, or two related ones, to llama-server's default.
 const RESETS: [fn(&mut Settings); 18] = [
     |s| (s.parallel, s.kv_unified) = (None, false),
     |s| s.parallel = None,
@@ -139,9 +139,9 @@ const RESETS: [fn(&mut Settings); 18] = [
     |s| s.ctx = Context::Auto,
 ];
 
-/// Whether two plans are the same to whoever runs them: what is in effect, and every byte on every device. What was asked
-/// of the engine, and what it keeps back, may differ.
-fn alike(a: &Plan, b: &Plan) -> bool {
+/// Whether two plans have the same settings in effect and the same bytes on every device. The requested number of
+/// layers and the reserves may differ.
+fn same_effect(a: &Plan, b: &Plan) -> bool {
     let effect = |plan: &Plan| InEffect { gpu_layers: 0, ..plan.settings.clone() };
     let device = |(a, b): (&crate::plan::DevicePlan, &crate::plan::DevicePlan)| {
         (a.weights, a.cache, a.graph, &a.layers) == (b.weights, b.cache, b.graph, &b.layers)
@@ -149,7 +149,7 @@ fn alike(a: &Plan, b: &Plan) -> bool {
     effect(a) == effect(b) && a.devices.len() == b.devices.len() && a.devices.iter().zip(&b.devices).all(device)
 }
 
-/// The options as words of a command.
+/// The options as command line arguments.
 pub fn arguments(settings: &Settings) -> Vec<String> {
     let mut words = Vec::new();
     let mut option = |name: &str, value: Option<String>| {
@@ -161,7 +161,7 @@ pub fn arguments(settings: &Settings) -> Vec<String> {
         "-c",
         match settings.ctx {
             Context::Tokens(tokens) => Some(tokens.to_string()),
-            // 0 is what the model was trained for, as is nothing at all, which the fit may lower
+            // 0 is the training context; so is the default, but the fit may lower that
             Context::Max => Some("0".to_owned()),
             Context::Auto => None,
         },
@@ -194,9 +194,9 @@ pub fn arguments(settings: &Settings) -> Vec<String> {
     words
 }
 
-/// `--device`, where llama-server is not to use what it would use by itself.
+/// `--device`, if llama-server must not use its default devices.
 fn devices(machine: &Machine, launch: &Launch) -> Vec<String> {
-    // those of other computers are there by --rpc
+    // GPUs of other computers come from --rpc
     let own = |at: usize| machine.gpus.get(at).filter(|gpu| gpu.computer.is_none());
     let shown: Vec<usize> = launch.gpus.iter().copied().filter(|&at| own(at).is_some()).collect();
     let discrete = machine.gpus.iter().any(|gpu| gpu.computer.is_none() && !gpu.integrated);
@@ -205,15 +205,15 @@ fn devices(machine: &Machine, launch: &Launch) -> Vec<String> {
     if shown == usual || machine.gpus.is_empty() {
         return Vec::new();
     }
-    // in a list, devices are used in its order; by themselves, those of other computers come first (`src/llama.cpp`)
+    // a list is used in its order; by default GPUs of other computers come first (`src/llama.cpp`)
     let (here, away): (Vec<usize>, Vec<usize>) = launch.gpus.iter().partition(|&&at| own(at).is_some());
     let names: Vec<String> = away.into_iter().chain(here).filter_map(|gpu| device_name(machine, gpu)).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(",") };
     vec!["--device".to_owned(), names]
 }
 
-/// `CUDA0`: the backend's own word for its devices, and the number among them (`*_NAME` in `ggml-*.h` and `.cpp`,
-/// `ggml_backend_rpc_add_server` for those of other computers, 0.1.161).
+/// `CUDA0`: the backend's device name and the index among its devices (`*_NAME` in `ggml-*.h` and `.cpp`,
+/// `ggml_backend_rpc_add_server` for other computers, 0.1.161).
 fn device_name(machine: &Machine, gpu: usize) -> Option<String> {
     let word = |gpu: &Gpu| match (&gpu.computer, gpu.backend) {
         (Some(_), _) => "RPC",
@@ -232,7 +232,7 @@ mod tests {
     use crate::units::Bytes;
 
     #[test]
-    fn devices_of_other_computers_have_names_and_numbers_of_their_own() {
+    fn rpc_devices_are_named_and_counted_separately() {
         let card = |name: &str, computer: Option<&str>| Gpu {
             computer: computer.map(Into::into),
             ..presets::find(name).unwrap().gpu()

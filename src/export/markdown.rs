@@ -1,22 +1,22 @@
-//! A plan as a Markdown table, to be pasted where people talk about it.
+//! A plan as a Markdown table, for notes and issue trackers.
 
 use crate::answer::verdict;
 use crate::plan::{DevicePlan, Plan};
 use crate::units::Tokens;
 
-/// The plan: what it is of, its verdict, and a row per device.
+/// The model, the verdict, and a row per device.
 pub fn plan(plan: &Plan) -> String {
     let (model, effect) = (&plan.model, &plan.settings);
-    let mut lines = format!("**{}**", plain(&model.name));
+    let mut lines = format!("**{}**", escaped(&model.name));
     for part in [model.file_type.clone(), Some(model.bytes.to_string())].into_iter().flatten() {
-        lines += &format!(" · {}", plain(&part));
+        lines += &format!(" · {}", escaped(&part));
     }
     lines += &format!("\n{}: {}\n\n", plan.fit_status().headline(), verdict::sentence(plan, None));
     lines += "| | memory | weights | cache | graph | total | of free | layers |\n| --- | --- | ---: | ---: | ---: | \
               ---: | ---: | ---: |\n";
     for device in &plan.devices {
         let DevicePlan { id, name, weights, cache, graph, free, layers, .. } = device;
-        let (name, asked, count) = (plain(name), device.asked(), layers.len());
+        let (name, asked, count) = (escaped(name), device.asked(), layers.len());
         lines += &format!("| {id} | {name} | {weights} | {cache} | {graph} | {asked} | {free} | {count} |\n");
     }
     let sums = plan.totals;
@@ -45,13 +45,12 @@ pub fn plan(plan: &Plan) -> String {
         plan.on_gpus(),
         plan.layers.len()
     );
-    let release = effect.release.map(|release| format!(", release {release}")).unwrap_or_default();
-    lines += &format!("Planned for {}{release}; {}.\n", plan.engine.title(), plan.confidence);
+    lines += &format!("Planned for {}; {}.\n", plan.engine_title(), plan.confidence);
     lines
 }
 
-/// Text that means nothing to Markdown.
-fn plain(text: &str) -> String {
+/// `text` with Markdown's special characters escaped and without control characters.
+fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars().filter(|c| !c.is_control()) {
         if r"\`*_{}[]<>|#~".contains(c) {
@@ -67,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_cannot_break_the_table() {
-        assert_eq!(plain("a|b_c\n*"), r"a\|b\_c\*");
+    fn special_characters_are_escaped() {
+        assert_eq!(escaped("a|b_c\n*"), r"a\|b\_c\*");
     }
 }

@@ -1,14 +1,15 @@
-//! What goes with a model or a request: Ollama's `options`, as a Modelfile and as JSON.
+//! Ollama's request options, as a Modelfile and as JSON.
 //! Names: `api/types.go` (`Options`, `Runner`) and `parser/parser.go`, Ollama 0.24.
 
 use serde_json::{Map, Value};
 
 use super::environment::{self, Variable};
+use super::shell::comment;
 use super::{ExportInput, ModelLocation};
 use crate::settings::GpuLayers;
 
-/// The options that a request needs for this plan, in the order of Ollama's own list: the context always, as Ollama would
-/// else choose one by the machine; the others where a person set them.
+/// The request options for this plan, in the order of Ollama's list: always the context, which Ollama would otherwise
+/// choose by the machine, and the others that the user set.
 pub fn options(input: &ExportInput<'_>) -> Vec<(&'static str, u64)> {
     let (plan, settings) = (input.plan, &input.request.settings);
     let mut options = vec![("num_ctx", plan.settings.ctx)];
@@ -23,14 +24,14 @@ pub fn options(input: &ExportInput<'_>) -> Vec<(&'static str, u64)> {
     options
 }
 
-/// The options as the object that a request carries.
+/// The `options` object of an API request.
 pub fn options_json(input: &ExportInput<'_>) -> String {
     let object: Map<String, Value> =
         options(input).into_iter().map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
     format!("{:#}\n", Value::Object(object))
 }
 
-/// A Modelfile with the options as parameters. What only the server can be told is in its comments.
+/// A Modelfile with the options as parameters; variables of the server are in comments.
 pub fn modelfile(input: &ExportInput<'_>) -> String {
     let mut lines = String::new();
     let from = match input.location {
@@ -38,8 +39,8 @@ pub fn modelfile(input: &ExportInput<'_>) -> String {
         ModelLocation::File(path) => format!("./{path}"),
         ModelLocation::Ollama(name) => name.clone(),
         ModelLocation::HuggingFace(name) => format!("hf.co/{name}"),
-        ModelLocation::Url(what) | ModelLocation::Unknown(what) => {
-            lines += &comment(&format!("the file of {what}, once downloaded"));
+        ModelLocation::Url(name) | ModelLocation::Unknown(name) => {
+            lines += &comment(&format!("the file of {name}, once downloaded"));
             "./model.gguf".to_owned()
         }
     };
@@ -60,8 +61,4 @@ pub fn modelfile(input: &ExportInput<'_>) -> String {
         lines += &comment(&caveat);
     }
     lines
-}
-
-fn comment(text: &str) -> String {
-    super::shell::comment(text)
 }

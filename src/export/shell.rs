@@ -1,6 +1,6 @@
-//! Words as a POSIX shell reads them.
+//! Quoting for a POSIX shell.
 
-/// `word` as one word, in quotes where it needs them.
+/// `word` as one shell word, quoted if necessary.
 pub(super) fn word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -9,7 +9,7 @@ pub(super) fn word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// `text` as a comment: line breaks in it cannot end the comment.
+/// `text` as a comment of one line.
 pub(super) fn comment(text: &str) -> String {
     let one_line: Vec<&str> = text.split(char::is_control).collect();
     format!("# {}\n", one_line.join(" "))
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_needs_quotes_has_them() {
+    fn words_are_quoted_only_if_necessary() {
         assert_eq!(word("models/a-1.gguf"), "models/a-1.gguf");
         assert_eq!(word("my model.gguf"), "'my model.gguf'");
         assert_eq!(word("it's; rm -rf"), r"'it'\''s; rm -rf'");
@@ -28,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_stays_one_line() {
+    fn line_breaks_cannot_end_a_comment() {
         assert_eq!(comment("a\nrm b"), "# a rm b\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Plans and answers as SVG pictures, drawn as charts: shapes that scale, text that can be selected.
+//! Plans and answers as SVG charts.
 
 mod canvas;
 mod charts;

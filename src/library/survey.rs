@@ -1,4 +1,4 @@
-//! What a machine would make of each of many models: plans first, then how far each context could go.
+//! Plans many models for one machine: first all plans, then the largest contexts.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -15,36 +15,36 @@ use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::source::{ExplicitKnobs, Roots};
 
-/// What is asked of every model.
+/// The request for every model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SurveyRequest {
-    /// Who decides.
+    /// The engine.
     pub engine: EngineId,
     /// The machine.
     pub machine: Arc<Machine>,
-    /// The knobs; what comes with a model is added for each.
+    /// The knobs; each model's tag parameters are added.
     pub settings: Settings,
-    /// The knobs that a model's tag leaves alone.
+    /// Knobs set by the user, which tags must not override.
     pub held: ExplicitKnobs,
-    /// Every model as it would be so quantised, or as it is.
+    /// Convert every model to this quantisation.
     pub quant: Option<FileType>,
 }
 
-/// What is known of a model.
+/// The result for a model so far.
 #[derive(Clone, Debug)]
 pub enum ModelStatus {
     /// Nothing yet.
     Pending,
     /// Its plan.
     Planned(Arc<Plan>),
-    /// Its plan, and what a list says of it.
+    /// Its plan and fit summary.
     Complete(Arc<Plan>, FitSummary),
-    /// Why nothing can be said.
+    /// Why it has no plan.
     Failed(String),
 }
 
 impl ModelStatus {
-    /// The plan, as soon as it is there.
+    /// The plan, if available.
     pub const fn plan(&self) -> Option<&Arc<Plan>> {
         match self {
             Self::Planned(plan) | Self::Complete(plan, _) => Some(plan),
@@ -52,54 +52,52 @@ impl ModelStatus {
         }
     }
 
-    /// What a list says, as soon as it is there.
-    pub const fn glance(&self) -> Option<&FitSummary> {
-        if let Self::Complete(_, glance) = self { Some(glance) } else { None }
+    /// The fit summary, if available.
+    pub const fn fit_summary(&self) -> Option<&FitSummary> {
+        if let Self::Complete(_, summary) = self { Some(summary) } else { None }
     }
-}
 
-impl ModelStatus {
-    /// Takes in `news`, unless more is known already: threads do not end in the order in which they began.
+    /// Replaces it by `news`, unless it is already complete: threads may finish out of order.
     pub fn learn(&mut self, news: Self) {
         if !matches!((&*self, &news), (Self::Complete(..), Self::Planned(_))) {
             *self = news;
         }
     }
 
-    /// Whether there is more to be told.
+    /// Whether more results follow.
     pub const fn is_open(&self) -> bool {
         matches!(self, Self::Pending | Self::Planned(_))
     }
 }
 
-/// Looks at every one of `items`, in their order, on as many threads as the machine has: all are planned first, then all
-/// contexts are tried. `tell` hears, on those threads, what became of which; it answers whether to go on.
+/// Plans all `items` in order on all cores, then plans them again with their largest contexts. `report` is called on
+/// the worker threads with each item's index and status, and returns whether to go on.
 pub fn survey(
     items: &[Arc<Item>],
     question: &SurveyRequest,
     roots: &Roots,
-    tell: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
+    report: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
 ) {
-    let twice = || [false, true].into_iter().flat_map(|whole| items.iter().enumerate().map(move |at| (whole, at)));
-    let turns: Vec<_> = twice().collect();
+    let passes = || [false, true].into_iter().flat_map(|whole| items.iter().enumerate().map(move |at| (whole, at)));
+    let turns: Vec<_> = passes().collect();
     on_all_cores(turns.len(), &|turn| {
-        turns.get(turn).is_some_and(|&(whole, (index, item))| tell(index, plan_item(item, question, roots, whole)))
+        turns.get(turn).is_some_and(|&(whole, (index, item))| report(index, plan_item(item, question, roots, whole)))
     });
 }
 
-/// As [`survey`], for someone who waits for all of it: every one is looked at once, as a whole.
+/// [`survey`] in one pass, for callers that show nothing until all is done: each status is complete.
 pub fn inspect(
     items: &[Arc<Item>],
     question: &SurveyRequest,
     roots: &Roots,
-    tell: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
+    report: &(dyn Fn(usize, ModelStatus) -> bool + Sync),
 ) {
     on_all_cores(items.len(), &|index| {
-        items.get(index).is_some_and(|item| tell(index, plan_item(item, question, roots, true)))
+        items.get(index).is_some_and(|item| report(index, plan_item(item, question, roots, true)))
     });
 }
 
-/// Does the work of turns 0 to `turns`, the least first, until one of them says that it is enough.
+/// Calls `work` for `0..turns` in order on all cores, each thread until a call returns false.
 fn on_all_cores(turns: usize, work: &(dyn Fn(usize) -> bool + Sync)) {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(turns);
     let next = AtomicUsize::new(0);
@@ -111,7 +109,7 @@ fn on_all_cores(turns: usize, work: &(dyn Fn(usize) -> bool + Sync)) {
     });
 }
 
-/// Looks at one: its plan, and where it is to be `whole`, how far its context could go.
+/// The plan of one item; with `whole` also its largest contexts.
 pub fn plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bool) -> ModelStatus {
     try_plan_item(item, question, roots, whole).unwrap_or_else(ModelStatus::Failed)
 }
@@ -126,8 +124,8 @@ fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bo
     let request = PlanRequest::new(question.engine, model, machine, settings);
     let plan = request.plan().map_err(|error| error.to_string())?;
     Ok(if whole {
-        let glance = request.glance(&plan);
-        ModelStatus::Complete(Arc::new(plan), glance)
+        let summary = request.fit_summary(&plan);
+        ModelStatus::Complete(Arc::new(plan), summary)
     } else {
         ModelStatus::Planned(Arc::new(plan))
     })

@@ -1,4 +1,4 @@
-//! The allocator's timeline: what is alive in each device's compute buffer, from the first operation to the last.
+//! Timeline of the allocator: the tensors alive in each device's compute buffer, from the first operation to the last.
 
 mod kind;
 mod printout;
@@ -19,43 +19,41 @@ use crate::units::Tokens;
 /// The page.
 #[derive(Clone, Debug)]
 pub struct AllocationPage {
-    /// What the plan reserves.
+    /// The plan's allocations.
     pub walk: AllocationWalk,
-    /// The settings that it was walked with, in the words of [`Variation`].
+    /// The current value of what the variation changes; empty without one.
     pub label: String,
-    /// Another, with one thing changed.
+    /// The allocations with one thing changed.
     pub other: Option<VariedWalk>,
-    /// One sentence where the engine in force builds no graph.
+    /// One sentence if the engine builds no graph and llama.cpp's is shown instead.
     pub remark: Option<String>,
 }
 
-/// A second walk, to be seen beside the first.
+/// A second walk, to compare with the first.
 #[derive(Clone, Debug)]
 pub struct VariedWalk {
-    /// What is changed.
-    pub versus: Variation,
-    /// What it is changed to: `flash attention off`.
+    /// The changed value: `flash attention off`.
     pub label: String,
-    /// What is reserved then, or why nothing is.
+    /// The allocations, or why llama.cpp refuses.
     pub walk: Result<AllocationWalk, EngineError>,
 }
 
-/// What can be changed, all else being equal, placements included.
+/// A change of one setting; the placement of layers stays unless it is what changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variation {
-    /// Flash attention: off where it is on, and on where it is off.
+    /// Flash attention switched.
     FlashAttention,
-    /// Tokens of a physical batch: 2048 where they are 512, else 512.
+    /// An ubatch of 2048 tokens if it is 512, else of 512.
     Ubatch,
-    /// One layer less on GPUs where all are there, else all.
+    /// One layer less on GPUs if all are, else all.
     Layers,
 }
 
 impl Variation {
-    /// Every change, in the order in which they are offered.
+    /// All variations, in the order of the menu.
     pub const ALL: [Self; 3] = [Self::FlashAttention, Self::Ubatch, Self::Layers];
 
-    /// The request with the change made.
+    /// The request with the change.
     fn changed(self, resolved: &ResolvedRequest, measured: &MemoryBreakdown) -> ResolvedRequest {
         let mut other = resolved.clone();
         let now = &measured.parameters;
@@ -76,8 +74,8 @@ impl Variation {
         other
     }
 
-    /// What it is about, as `measured` has it: `ubatch 512`.
-    fn told(self, measured: &MemoryBreakdown, resolved: &ResolvedRequest) -> String {
+    /// The value in `measured`: `ubatch 512`.
+    fn label(self, measured: &MemoryBreakdown, resolved: &ResolvedRequest) -> String {
         match self {
             Self::FlashAttention => {
                 format!("flash attention {}", if measured.parameters.flash_attn { "on" } else { "off" })
@@ -87,8 +85,8 @@ impl Variation {
         }
     }
 
-    /// The same where nothing was measured, because llama.cpp refuses.
-    fn asked(self, resolved: &ResolvedRequest) -> String {
+    /// The requested value, if llama.cpp refuses and nothing was measured.
+    fn requested_label(self, resolved: &ResolvedRequest) -> String {
         match self {
             Self::FlashAttention => format!("flash attention {}", resolved.options.flash_attn),
             Self::Ubatch => format!("ubatch {}", Tokens(resolved.options.n_ubatch)),
@@ -98,29 +96,29 @@ impl Variation {
 }
 
 impl AllocationPage {
-    /// Walks through `plan`'s graph, and perhaps through another.
+    /// The timelines of `plan`, and of a variation if one is given.
     ///
     /// # Errors
-    /// When llama.cpp refuses the model or the settings.
+    /// If llama.cpp refuses the model or the settings.
     pub fn of(request: &PlanRequest, plan: &Plan, versus: Option<Variation>) -> Result<Self, EngineError> {
         let asked = TraceRequest::of(request, plan)?;
         let homes = asked.homes(plan);
         let remark = asked.remark;
         let trace = Trace::of(asked.resolved, homes.clone())?;
-        let other = versus.map(|versus| Self::beside(versus, &trace, homes));
-        let label = versus.map(|versus| versus.told(&trace.measured, &trace.resolved)).unwrap_or_default();
+        let other = versus.map(|versus| Self::varied(versus, &trace, homes));
+        let label = versus.map(|versus| versus.label(&trace.measured, &trace.resolved)).unwrap_or_default();
         Ok(Self { walk: AllocationWalk::of(&trace), label, other, remark })
     }
 
-    fn beside(versus: Variation, trace: &Trace, homes: Vec<ScheduleDevice>) -> VariedWalk {
+    fn varied(versus: Variation, trace: &Trace, homes: Vec<ScheduleDevice>) -> VariedWalk {
         let resolved = versus.changed(&trace.resolved, &trace.measured);
-        let asked = versus.asked(&resolved);
+        let requested = versus.requested_label(&resolved);
         match Trace::of(resolved, homes) {
             Ok(other) => {
-                let label = versus.told(&other.measured, &other.resolved);
-                VariedWalk { versus, label, walk: Ok(AllocationWalk::of(&other)) }
+                let label = versus.label(&other.measured, &other.resolved);
+                VariedWalk { label, walk: Ok(AllocationWalk::of(&other)) }
             }
-            Err(refusal) => VariedWalk { versus, label: asked, walk: Err(refusal) },
+            Err(refusal) => VariedWalk { label: requested, walk: Err(refusal) },
         }
     }
 }

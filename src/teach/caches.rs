@@ -1,4 +1,4 @@
-//! What a model remembers: its blocks' heads to scale, what a token takes in each, and how the cells fill as tokens come.
+//! The caches of a model: attention heads of its blocks, bytes per token, and how cells fill as tokens arrive.
 
 mod fill;
 mod heads;
@@ -19,46 +19,46 @@ pub use heads::{Attention, BlockKind, BlockMemory};
 /// The page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CachesPage {
-    /// Blocks that remember alike, in the order of the first of each kind.
+    /// Kinds of blocks by what they cache, in the order of the first block of each.
     pub kinds: Vec<BlockKind>,
-    /// What fills as tokens come: llama.cpp's caches, then those of the Ollama engine.
+    /// Caches with cells; those of the engine in use come first.
     pub stores: Vec<CellCache>,
-    /// Number formats, and what the caches would take in each.
+    /// Cache types and their relative sizes.
     pub formats: Vec<CacheFormat>,
-    /// Sequences at once.
+    /// Parallel sequences.
     pub sequences: u64,
     /// Tokens of context per sequence.
     pub context: u64,
-    /// The sequences share these tokens instead of having so many each.
+    /// Whether the sequences share one unified KV cache of that context.
     pub unified: bool,
-    /// What the plan counts for all caches.
+    /// Bytes of all caches in the plan.
     pub planned: Bytes,
-    /// What llama.cpp would allocate for these knobs; none where it cannot read the model.
+    /// Bytes that llama.cpp would allocate; `None` if it does not support the model.
     pub llama_cpp: Option<Bytes>,
-    /// What the Ollama engine would, whether or not it runs the model; none where it cannot read it.
+    /// Bytes that the Ollama engine would allocate; `None` if it does not support the model.
     pub ollama_engine: Option<Bytes>,
 }
 
-/// A cache whose cells fill.
+/// A cache with cells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CellCache {
-    /// Whose it is.
+    /// The engine that it belongs to.
     pub whose: CacheOwner,
-    /// Blocks that have such a one.
+    /// Number of blocks with this cache.
     pub blocks: u64,
     /// Cells of one stream.
     pub size: u64,
-    /// Streams: sequences with cells of their own; one where all share them.
+    /// Streams, each with its own cells; one if all sequences share them.
     pub streams: u64,
     /// Sequences.
     pub sequences: u64,
-    /// Tokens that attention looks back; none where it sees all.
+    /// Size of the sliding window in tokens; `None` for full attention.
     pub window: Option<u64>,
-    /// Bytes of it in all those blocks.
+    /// Bytes in all those blocks.
     pub bytes: Bytes,
 }
 
-/// Whose cache it is.
+/// The engine that a cache belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CacheOwner {
@@ -78,29 +78,29 @@ impl CacheOwner {
     }
 }
 
-/// A number format of a cache.
+/// A type of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct CacheFormat {
-    /// The format.
+    /// The type.
     pub ty: CacheType,
-    /// Elements that are packed together.
+    /// Elements per block.
     pub block: u64,
-    /// Bytes of such a pack.
+    /// Bytes per block.
     pub bytes: u64,
-    /// The size of all KV caches, as llama.cpp allocates them, beside what f16 takes.
+    /// Size relative to f16.
     pub share: Ratio,
-    /// K or V is in it now.
+    /// Whether K or V has this type now.
     pub in_use: bool,
 }
 
 impl CachesPage {
-    /// The caches of `plan`, the engine's answer to `request`.
+    /// The caches of `plan`, the plan of `request`.
     ///
     /// # Errors
-    /// When neither engine can read what the model remembers.
+    /// If neither llama.cpp nor the Ollama engine supports the model's caches.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
         let memory = llama_cpp::cache_layout(&request.model, plan, &request.settings);
-        let own = engine::of(plan.engine).own_caches(&request.model, &as_ollama_is_asked(plan));
+        let own = engine::of(plan.engine).own_caches(&request.model, &with_context_per_sequence(plan));
         let (memory, own) = match (memory, own) {
             (Err(_), Err(error)) => return Err(error),
             (memory, own) => (memory.ok(), own.ok()),
@@ -108,12 +108,12 @@ impl CachesPage {
         let kinds = heads::kinds(&request.model, plan, memory.as_ref(), own.as_ref());
         let mut stores = Vec::new();
         if let Some(memory) = &memory {
-            stores.extend(llama_stores(memory, plan));
+            stores.extend(llama_cpp_caches(memory, plan));
         }
         if let Some(own) = &own {
-            stores.extend(own_stores(own, plan));
+            stores.extend(ollama_engine_caches(own, plan));
         }
-        // the engine in force first
+        // the engine in use first
         let first = if plan.engine.facts().estimates { CacheOwner::OllamaEngine } else { CacheOwner::LlamaCpp };
         stores.sort_by_key(|store| store.whose != first);
         Ok(Self {
@@ -130,15 +130,15 @@ impl CachesPage {
     }
 }
 
-/// The knobs in effect for an engine whose context is one sequence's: as many tokens in all.
-fn as_ollama_is_asked(plan: &Plan) -> InEffect {
+/// The settings in effect with the context per sequence, as Ollama's engine expects it, for the same total.
+fn with_context_per_sequence(plan: &Plan) -> InEffect {
     let effect = plan.settings.clone();
     let total = plan.engine.facts().ctx_is_total;
     let ctx = if total { effect.ctx_total.div_ceil(effect.parallel.max(1)) } else { effect.ctx };
     InEffect { ctx, ..effect }
 }
 
-fn llama_stores(memory: &Memory, plan: &Plan) -> Vec<CellCache> {
+fn llama_cpp_caches(memory: &Memory, plan: &Plan) -> Vec<CellCache> {
     let window = memory.window.as_ref().map(|cache| (cache, true));
     let caches = memory.full.as_ref().map(|cache| (cache, false)).into_iter().chain(window);
     let store = |(cache, slides): (&KvCache, bool)| {
@@ -160,14 +160,14 @@ fn llama_stores(memory: &Memory, plan: &Plan) -> Vec<CellCache> {
     caches.map(store).filter(|store| store.blocks > 0).collect()
 }
 
-fn own_stores(own: &OwnCaches, plan: &Plan) -> Vec<CellCache> {
+fn ollama_engine_caches(own: &OwnCaches, plan: &Plan) -> Vec<CellCache> {
     let store = |(count, cache): (usize, OwnCache)| {
         let window = match cache.kind {
             OwnCacheKind::Causal | OwnCacheKind::Chunked => None,
             OwnCacheKind::Window { window, .. } => Some(window),
             OwnCacheKind::None | OwnCacheKind::Encoder | OwnCacheKind::Recurrent => return None,
         };
-        let alike = own.layers.iter().filter(|layer| (layer.kind, layer.cells) == (cache.kind, cache.cells));
+        let same_kind = own.layers.iter().filter(|layer| (layer.kind, layer.cells) == (cache.kind, cache.cells));
         Some(CellCache {
             whose: CacheOwner::OllamaEngine,
             blocks: count as u64,
@@ -176,7 +176,7 @@ fn own_stores(own: &OwnCaches, plan: &Plan) -> Vec<CellCache> {
             streams: 1,
             sequences: plan.settings.parallel,
             window,
-            bytes: alike.map(OwnCache::bytes).sum(),
+            bytes: same_kind.map(OwnCache::bytes).sum(),
         })
     };
     own.kinds().into_iter().filter_map(store).collect()

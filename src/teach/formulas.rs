@@ -1,5 +1,5 @@
-//! The formulas of a plan as trees that open: in letters, with the numbers put in, the result, and its share of
-//! everything. Beside them, the contests: which branch of each `max` wins, and where the other would take over.
+//! The formulas of a plan as trees: in letters, with numbers, the result and its share of the total; and the crossovers
+//! of each `max`, where another branch becomes the larger.
 
 mod allocated;
 mod crossover;
@@ -20,28 +20,28 @@ pub use crossover::{Crossover, CrossoverPoint, CrossoverSide, KnobCurve, Sample}
 /// The page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FormulasPage {
-    /// What the letters stand for, with this plan's values.
+    /// The letters with their meanings and this plan's values.
     pub legend: Vec<Symbol>,
-    /// Everything that is allocated; it opens into weights, caches and graphs, and those into their formulas.
+    /// All allocated memory; its parts are weights, caches and graphs with their formulas.
     pub whole: FormulaNode,
-    /// Every `max` that a knob could decide otherwise.
+    /// Every `max` whose larger side depends on a knob.
     pub contests: Vec<Crossover>,
 }
 
 /// A formula, or a part of one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FormulaNode {
-    /// What it is: `attention scores`; for a letter, what it stands for.
+    /// Its name: `attention scores`; for a letter, its meaning.
     pub name: String,
     /// In letters: `4·B·C·H`.
     pub formula: String,
-    /// With the numbers put in: `4·512·8192·32`.
+    /// With numbers: `4·512·8192·32`.
     pub numbers: String,
     /// The result.
     pub amount: Amount,
-    /// Whether it counts.
+    /// Whether it is counted in its parent.
     pub role: NodeRole,
-    /// What it is made of.
+    /// Its parts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<FormulaNode>,
 }
@@ -54,11 +54,11 @@ pub enum Amount {
     Bytes(Bytes),
     /// A whole number.
     Number(u64),
-    /// A number that may be a fraction: bytes per element of a cache.
+    /// A fraction: bytes per element of a cache.
     Fraction(f64),
 }
 
-/// Whether a node counts.
+/// Whether a node is counted in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeRole {
@@ -66,12 +66,12 @@ pub enum NodeRole {
     Part,
     /// It is the larger side of a `max`.
     Wins,
-    /// It is the smaller side of a `max`, or a size that is not in force: shown, not counted.
+    /// It is the smaller side of a `max`, or a graph size not in use: not counted.
     Loses,
 }
 
 impl FormulaNode {
-    /// Something that does not open.
+    /// A node without parts.
     fn leaf(name: impl Into<String>, formula: impl Into<String>, numbers: impl Into<String>, bytes: Bytes) -> Self {
         Self {
             name: name.into(),
@@ -83,7 +83,7 @@ impl FormulaNode {
         }
     }
 
-    /// A sum of `parts`, which may leave out what is too small to have a formula.
+    /// A sum of `parts`; `bytes` may include small amounts without a formula.
     fn sum(name: impl Into<String>, bytes: Bytes, parts: Vec<Self>) -> Self {
         let names = |parts: &[Self]| parts.iter().map(|part| part.name.clone()).collect::<Vec<_>>().join(" + ");
         let counted: Vec<Self> = parts.iter().filter(|part| part.role != NodeRole::Loses).cloned().collect();
@@ -103,12 +103,12 @@ impl FormulaNode {
         Self { role, ..self }
     }
 
-    /// Its bytes; none for what is no memory.
+    /// Its bytes; zero if it is not memory.
     pub fn bytes(&self) -> Bytes {
         if let Amount::Bytes(bytes) = self.amount { bytes } else { Bytes::ZERO }
     }
 
-    /// Its share of `whole`, where it is memory and counts.
+    /// Its share of `whole`, if it is memory and counted.
     pub fn share_of(&self, whole: Bytes) -> Option<Ratio> {
         match (self.amount, self.role) {
             (Amount::Bytes(bytes), NodeRole::Part | NodeRole::Wins) => Some(bytes.share_of(whole)),
@@ -118,17 +118,17 @@ impl FormulaNode {
 }
 
 impl Crossover {
-    /// Where another side takes over as the knob of `along` is turned, in one sentence.
+    /// A sentence on where another side becomes the larger along a knob.
     pub fn sentence(&self, along: &KnobCurve) -> String {
         printout::sentence(along, self)
     }
 }
 
 impl FormulasPage {
-    /// The formulas of `plan`, the engine's answer to `request`.
+    /// The formulas of `plan`, the plan of `request`.
     ///
     /// # Errors
-    /// When the header lacks what the plan's engine needs: then there would be no plan either.
+    /// If the header lacks what the engine needs, in which case there is no plan either.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
         let PlanRequest { model, settings, .. } = request;
         let weights = weights::node(model, plan);
@@ -153,7 +153,7 @@ fn caches(plan: &Plan, formulas: &estimated::PlanFormulas) -> FormulaNode {
     let part = |cache: &estimated::CacheFormula| {
         let values = formulas.values.clone().with(estimated::Letter::HkvLayer, cache.kv_heads);
         let one = tree::node(cache.name, cache.bytes, &values);
-        // a block without tensors has none
+        // a block without tensors has no cache
         let counted = |block: &&usize| plan.layers.get(**block).is_some_and(|layer| layer.cache == one.bytes());
         let count = cache.blocks.iter().filter(counted).count() as u64;
         FormulaNode {
@@ -169,7 +169,7 @@ fn caches(plan: &Plan, formulas: &estimated::PlanFormulas) -> FormulaNode {
     FormulaNode::sum("caches", plan.totals.cache, parts)
 }
 
-/// The graphs: what every GPU that takes part reserves, and the other size that was not needed.
+/// The graph sizes: the one in use, with its devices, and the other, which is not counted.
 fn graphs(plan: &Plan, formulas: &estimated::PlanFormulas) -> FormulaNode {
     let graph = &plan.graph;
     let partial = (GraphUse::Partial, "graph, some layers in RAM", &graph.partial, formulas.partial);

@@ -1,5 +1,5 @@
-//! Short lessons: `assets/lessons.toml` has their texts and the knobs that they set; every figure in them is computed by
-//! the engines, on the reader's own model and machine where a lesson shows something there.
+//! Short lessons. `assets/lessons.toml` has their texts and knobs; every figure is computed by the engines, on the
+//! user's model and machine if the lesson applies there.
 
 mod measure;
 mod recipe;
@@ -24,21 +24,21 @@ use recipe::{FigureSource, KnobOverrides};
 
 pub use measure::FigureValue;
 
-/// The card of a lesson on a machine that has none.
+/// The GPU of a lesson on a machine without one.
 const CARD: &str = "24GiB";
 
-/// A lesson as it is written.
+/// A lesson as in `assets/lessons.toml`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lesson {
-    /// Its name among the lessons.
+    /// Its identifier.
     pub id: String,
-    /// What it answers.
+    /// Its title.
     pub title: String,
-    /// The model of the catalogue that it is told on where the open one does not suit.
+    /// The catalogue model that it is rendered for if it does not apply to the open one.
     pub model: String,
     needs: Needs,
-    /// Figures that must not be nothing where it is told.
+    /// Figures that must not be zero for the lesson to apply.
     shows: Vec<String>,
     #[serde(deserialize_with = "recipe::engine")]
     engine: EngineId,
@@ -52,46 +52,47 @@ pub struct Lesson {
     figures: BTreeMap<String, FigureSource>,
 }
 
-/// A lesson as it is told, with its figures in place.
+/// A lesson with its figures filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RenderedLesson {
-    /// The place of the lesson among all.
+    /// Index of the lesson.
     pub at: usize,
-    /// What it answers.
+    /// Its title.
     pub title: &'static str,
-    /// The model that it is told on.
+    /// The model that it is rendered for.
     pub model: String,
     /// Paragraphs.
     pub text: Vec<String>,
-    /// What to look at.
+    /// What to look at on the screen.
     pub look: String,
     /// A question.
     pub question: String,
     /// Its answer.
     pub answer: String,
-    /// The figures by their names.
+    /// The figures by name.
     pub figures: BTreeMap<String, FigureValue>,
-    /// What the screen is set to when the reader takes the lesson up.
+    /// The setup that the lesson applies to the screen.
     pub setup: LessonSetup,
 }
 
-/// The page: a lesson, and the model that it is told on where that is not the open one.
+/// The page: a lesson, and its model if that is not the open one.
 #[derive(Clone, Debug)]
 pub struct LessonsPage {
     /// The lesson.
     pub lesson: RenderedLesson,
-    /// The model of the catalogue.
+    /// The catalogue model that replaces the open one.
     pub stand_in: Option<Arc<PreparedModel>>,
 }
 
 impl LessonsPage {
-    /// The lesson at place `at`, told on the open model of `request` where it suits, else on one of `lookup`.
+    /// The lesson with index `at`, rendered for the model of `request` if it applies, else for its own model from
+    /// `lookup`.
     ///
     /// # Errors
-    /// When there is no such lesson or model, or an engine refuses it.
+    /// If there is no such lesson or model, or an engine refuses it.
     pub fn of(at: usize, request: &PlanRequest, lookup: ModelLookup<'_>) -> Result<Self, EngineError> {
-        let nothing = |why: String| EngineError::Settings(why);
-        let lesson = all().get(at).ok_or_else(|| nothing(format!("there is no lesson {}", at + 1)))?;
+        let settings_error = |why: String| EngineError::Settings(why);
+        let lesson = all().get(at).ok_or_else(|| settings_error(format!("there is no lesson {}", at + 1)))?;
         if let Ok(lesson) = lesson.render(at, &request.model, &request.machine) {
             return Ok(Self { lesson, stand_in: None });
         }
@@ -101,7 +102,9 @@ impl LessonsPage {
         match lesson.render_on_own_model(at, &model, &request.machine) {
             Ok(lesson) => Ok(Self { lesson, stand_in: Some(model) }),
             Err(LessonError::Refused(error)) => Err(error),
-            Err(LessonError::Unsuited) => Err(nothing(format!("lesson {} shows nothing on this machine", at + 1))),
+            Err(LessonError::Unsuited) => {
+                Err(settings_error(format!("lesson {} shows nothing on this machine", at + 1)))
+            }
         }
     }
 
@@ -122,23 +125,23 @@ impl LessonsPage {
     }
 }
 
-/// An engine, its knobs and a machine.
+/// Engine, settings and machine of a lesson.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LessonSetup {
-    /// Who decides.
+    /// The engine.
     pub engine: EngineId,
-    /// The knobs.
+    /// The settings.
     pub settings: Settings,
     /// The machine.
     pub machine: Machine,
 }
 
-/// Why a lesson is not told on a model.
+/// Why a lesson cannot be shown for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LessonError {
-    /// It shows nothing there.
+    /// It does not apply to the model.
     Unsuited,
-    /// An engine refuses.
+    /// An engine returned an error.
     Refused(EngineError),
 }
 
@@ -153,25 +156,25 @@ struct LessonFile {
     lesson: Vec<Lesson>,
 }
 
-/// Every lesson, in the order in which they are read.
+/// All lessons, in order.
 ///
 /// # Panics
-/// Never: the asset is part of the program and a test reads it.
+/// Never: the asset is compiled in, and the tests parse it.
 #[expect(clippy::expect_used, reason = "the asset is compiled in, and the tests parse it")]
 pub fn all() -> &'static [Lesson] {
     static LESSONS: LazyLock<Vec<Lesson>> = LazyLock::new(|| {
-        let book: LessonFile =
+        let file: LessonFile =
             toml::from_str(include_str!("../../assets/lessons.toml")).expect("assets/lessons.toml is well formed");
-        book.lesson
+        file.lesson
     });
     &LESSONS
 }
 
 impl Lesson {
-    /// Tells it on the open model, where it suits; `at` is its place among all.
+    /// Renders it for the open model; `at` is its index.
     ///
     /// # Errors
-    /// When the lesson shows nothing on this model, or an engine refuses one of its cases.
+    /// If the lesson does not apply to this model, or an engine refuses one of its cases.
     pub fn render(
         &'static self,
         at: usize,
@@ -185,7 +188,7 @@ impl Lesson {
         }
     }
 
-    /// Tells it on the model that it names, which [`Self::model`] is.
+    /// Renders it for its own model, which [`Self::model`] names.
     ///
     /// # Errors
     /// As [`Self::render`].
@@ -228,7 +231,7 @@ impl Lesson {
         })
     }
 
-    /// The knobs of the lesson, and the reader's machine or the lesson's own.
+    /// The lesson's settings, on the user's machine or with the lesson's GPU.
     fn setup(&self, model: &Model, machine: &Machine) -> LessonSetup {
         let mut settings = Settings::default();
         self.knobs.apply(&mut settings, model);
@@ -241,18 +244,18 @@ impl Lesson {
         LessonSetup { engine: self.engine, settings, machine }
     }
 
-    /// Whether another figure is made of `name`, or the lesson is told only where there is something of it.
+    /// Whether another figure is computed from `name`, or the lesson requires it to be non-zero.
     pub fn rests_on(&self, name: &str) -> bool {
         self.shows.iter().any(|shown| shown == name) || self.figures.values().any(|figure| figure.rests_on(name))
     }
 
-    /// Its texts as they are written, for those who check them.
+    /// Its texts before the figures are filled in, for tests.
     pub fn texts(&self) -> [&str; 4] {
         [&self.text, &self.look, &self.question, &self.answer]
     }
 }
 
-/// `text` with every `{name}` replaced; a name that there is no figure for stays as it is.
+/// `text` with every `{name}` replaced by its figure; unknown names stay as they are.
 fn filled(text: &str, figures: &BTreeMap<String, FigureValue>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! What tensors are called on a page: by their place in the model where they have one, else by how they are computed.
+//! Names of tensors: their name in the model, else their operation.
 
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
@@ -22,7 +22,7 @@ const fn nameless(tensor: &Tensor) -> &'static str {
     }
 }
 
-/// `f32 4096×512`: format and shape, without the ones at the end.
+/// `f32 4096×512`: type and shape without trailing ones.
 pub fn shape(tensor: &Tensor) -> String {
     let last = tensor.ne.iter().rposition(|&n| n != 1).unwrap_or(0);
     let sides: Vec<String> = tensor.ne[..=last].iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! The scheduler's passes: which device computes what, step by step, and what crosses between devices.
+//! The scheduler's passes: the device of each operation after each pass, and the tensors copied between devices.
 
 mod blocks;
 mod printout;
@@ -21,28 +21,28 @@ pub use step::{DeviceCount, ScheduleStep};
 #[derive(Clone, Debug)]
 pub struct SchedulePage {
     trace: Trace,
-    /// What is there before the first pass, then what each pass leaves behind.
+    /// The state before the first pass and after each pass.
     pub steps: Vec<ScheduleStep>,
-    /// The graph's operations in their order, cut where one block of the model ends and the next begins.
+    /// The graph's operations in order, grouped by blocks of the model.
     pub blocks: Vec<GraphBlock>,
-    /// Runs of operations on one device.
+    /// The graph splits.
     pub cuts: Vec<GraphSplit>,
-    /// Operations that a GPU computes here and that could be taken away from it, and how many of each; most first.
+    /// Operations computed on GPUs that they could be assumed to lack, with their numbers, the most frequent first.
     pub common: Vec<(Op, usize)>,
-    /// The one that GPUs are held not to have, and what crosses where they have it.
+    /// The operation that GPUs are assumed to lack, and the copies if they support it.
     pub without: Option<(Op, CopyTotals)>,
-    /// One sentence where the engine in force builds no graph.
+    /// One sentence if the engine builds no graph and llama.cpp's is shown instead.
     pub remark: Option<String>,
 }
 
-/// A run of operations on one device, and what is copied to it before.
+/// A graph split: consecutive operations on one device, and the tensors copied to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphSplit {
     /// Index into [`SchedulePage::homes`].
     pub home: usize,
-    /// Its operations, as places in the graph's order.
+    /// Its operations, as indices into the graph's nodes.
     pub nodes: std::ops::Range<usize>,
-    /// What crosses.
+    /// The tensors that are copied to it.
     pub crossings: Vec<SplitInput>,
 }
 
@@ -53,20 +53,20 @@ pub struct SplitInput {
     pub name: String,
     /// `f32 4096×512`.
     pub shape: String,
-    /// Index into [`SchedulePage::homes`] of where it comes from.
+    /// Index into [`SchedulePage::homes`] of its source.
     pub from: usize,
-    /// Bytes that one copy is allocated, before alignment.
+    /// Bytes allocated for one copy, before alignment.
     pub bytes: Bytes,
-    /// Copies that are kept: one, or several in a pipeline.
+    /// Number of copies: one, or several with pipeline parallelism.
     pub copies: usize,
-    /// It is a weight that is lent to a GPU.
+    /// Whether it is a weight copied to a GPU.
     pub weight: bool,
 }
 
-/// What crosses, in sum.
+/// Totals of the copies between devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyTotals {
-    /// Runs of operations.
+    /// Graph splits.
     pub cuts: usize,
     /// Tensors that are copied.
     pub tensors: usize,
@@ -74,7 +74,7 @@ pub struct CopyTotals {
     pub bytes: Bytes,
 }
 
-/// An operation of the graph, as it is shown.
+/// An operation of the graph, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphNode {
     /// `Qcur-3`.
@@ -83,17 +83,17 @@ pub struct GraphNode {
     pub op: &'static str,
     /// `f32 4096×512`.
     pub shape: String,
-    /// What it is computed from.
+    /// Names of its operands.
     pub sources: Vec<String>,
-    /// It only looks at another tensor's bytes.
+    /// Whether it is a view.
     pub view: bool,
 }
 
 impl SchedulePage {
-    /// Watches the scheduler at work on `plan`'s graph; on GPUs that lack `without`, if that is given.
+    /// The scheduling of `plan`'s graph, on GPUs that lack the operation `without` if one is given.
     ///
     /// # Errors
-    /// When llama.cpp refuses the model or the settings, or cannot do without the operation.
+    /// If llama.cpp refuses the model or the settings, or cannot run without the operation.
     pub fn of(request: &PlanRequest, plan: &Plan, without: Option<Op>) -> Result<Self, EngineError> {
         let asked = TraceRequest::of(request, plan)?;
         let homes = asked.homes(plan);
@@ -117,17 +117,17 @@ impl SchedulePage {
         &self.trace.homes
     }
 
-    /// How many operations the graph has, views among them.
+    /// Number of operations in the graph, including views.
     pub fn node_count(&self) -> usize {
         self.trace.details.graph.nodes.len()
     }
 
-    /// What is allocated.
+    /// The trace that it is read from.
     pub const fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// The operation at place `at` of the graph's order.
+    /// The operation with index `at` in the graph's nodes.
     pub fn node(&self, at: usize) -> Option<GraphNode> {
         let graph = &self.trace.details.graph;
         let id = *graph.nodes.get(at)?;
@@ -141,23 +141,23 @@ impl SchedulePage {
         })
     }
 
-    /// Whether the operation at place `at` only looks at another tensor's bytes.
+    /// Whether operation `at` is a view.
     pub fn is_view(&self, at: usize) -> bool {
         let graph = &self.trace.details.graph;
         graph.nodes.get(at).is_some_and(|id| graph[*id].op.is_view())
     }
 
-    /// The device of the operation at place `at` after step `step`.
+    /// The device of operation `at` after step `step`.
     pub fn home_of(&self, at: usize, step: usize) -> Option<usize> {
         self.steps.get(step).and_then(|step| step.places.get(at)).copied().and_then(step::home)
     }
 
-    /// Step `step` did something to the operation at place `at`.
+    /// Whether step `step` changed operation `at`.
     pub fn is_highlighted(&self, at: usize, step: usize) -> bool {
         self.steps.get(step).and_then(|step| step.highlighted.get(at)).copied().unwrap_or(false)
     }
 
-    /// What crosses between devices, in sum.
+    /// Totals of the copies between devices.
     pub fn crossed(&self) -> CopyTotals {
         CopyTotals::of(&self.cuts)
     }
@@ -170,7 +170,7 @@ impl CopyTotals {
     }
 }
 
-/// The request with GPUs that cannot do `op`.
+/// The request with GPUs that do not support `op`.
 fn without_op(resolved: &ResolvedRequest, op: Op) -> ResolvedRequest {
     let mut resolved = resolved.clone();
     for device in &mut resolved.devices {
@@ -179,8 +179,8 @@ fn without_op(resolved: &ResolvedRequest, op: Op) -> ResolvedRequest {
     resolved
 }
 
-/// What could be taken away from the GPUs. A result that is written into a cache stays where the cache is: without its
-/// operation there, ggml gives up (`ggml_backend_sched_backend_id_from_cur`, 0.1.161).
+/// The operations that GPUs could be assumed to lack. Operations that write into a cache are excluded: ggml aborts if
+/// the cache's backend does not support them (`ggml_backend_sched_backend_id_from_cur`, 0.1.161).
 fn common(trace: &Trace) -> Vec<(Op, usize)> {
     let (graph, places) = (&trace.details.graph, &trace.details.schedule.places);
     let cpu = trace.homes.len().saturating_sub(1);
@@ -196,8 +196,8 @@ fn common(trace: &Trace) -> Vec<(Op, usize)> {
             None => common.push((tensor.op, 1)),
         }
     }
-    let kept = |op: Op| graph.nodes.iter().any(|id| graph[*id].op == op && is_written_into_cache(trace, *id));
-    common.retain(|(op, _)| !kept(*op));
+    let writes_cache = |op: Op| graph.nodes.iter().any(|id| graph[*id].op == op && is_written_into_cache(trace, *id));
+    common.retain(|(op, _)| !writes_cache(*op));
     common.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     common
 }

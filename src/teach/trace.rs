@@ -1,4 +1,4 @@
-//! llama.cpp's work on a plan, watched: the graph that is really reserved, its scheduling and its allocation.
+//! Trace of llama.cpp's measurement of a plan: the reserved graph, its scheduling and its allocation.
 
 use crate::engine::PlanRequest;
 use crate::engine::ggml::schedule::PassTrace as Passes;
@@ -8,18 +8,18 @@ use crate::engine::{self, EngineError, EngineId};
 use crate::plan::Plan;
 use crate::settings::{Context, GpuLayers, Settings};
 
-/// What was asked of llama.cpp, and what it did.
+/// A request to llama.cpp and the record of its measurement.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// The request.
     pub resolved: ResolvedRequest,
-    /// What is allocated.
+    /// The memory that is allocated.
     pub measured: MemoryBreakdown,
-    /// How the compute buffers came about.
+    /// Graph, schedule and allocation of the compute buffers.
     pub details: AllocationDetails,
-    /// Every tensor's device after each pass of the scheduler.
+    /// The device of every tensor after each pass of the scheduler.
     pub passes: Passes,
-    /// The devices, by their places in the schedule.
+    /// The devices, by their indices in the schedule.
     pub homes: Vec<ScheduleDevice>,
 }
 
@@ -30,32 +30,32 @@ pub struct ScheduleDevice {
     pub id: String,
     /// Index into [`Plan::devices`].
     pub device: usize,
-    /// Every allocation takes a multiple of so many bytes.
+    /// Alignment of allocations, in bytes.
     pub alignment: u64,
 }
 
-/// A request, and why it is not the plan's own where it is not.
+/// The request to trace.
 #[derive(Clone, Debug)]
 pub struct TraceRequest {
     /// The request.
     pub resolved: ResolvedRequest,
-    /// One sentence where the engine in force builds no graph, and llama.cpp's stands in.
+    /// One sentence if the engine builds no graph and llama.cpp's is shown instead.
     pub remark: Option<String>,
 }
 
 impl TraceRequest {
-    /// What `plan`, the engine's answer to `request`, asks of llama.cpp; of an engine that only estimates, the same layers,
-    /// context, batch and caches.
+    /// The request behind `plan`, the plan of `request`; for an engine that only estimates, a request to llama.cpp with
+    /// the same layers, context, batch and cache types.
     ///
     /// # Errors
-    /// When llama.cpp refuses the model or the settings.
+    /// If llama.cpp refuses the model or the settings.
     pub fn of(request: &PlanRequest, plan: &Plan) -> Result<Self, EngineError> {
         if let Some(resolved) =
             engine::of(request.engine).resolve(&request.model, &request.machine, &request.settings)?
         {
             return Ok(Self { resolved, remark: None });
         }
-        let settings = translated(plan, &request.settings);
+        let settings = llama_cpp_settings(plan, &request.settings);
         let resolved = engine::of(EngineId::LlamaCpp).resolve(&request.model, &request.machine, &settings)?;
         let mut resolved =
             resolved.ok_or_else(|| EngineError::Settings("llama.cpp builds no graph for this".to_owned()))?;
@@ -72,7 +72,7 @@ impl TraceRequest {
         Ok(Self { resolved, remark: Some(remark) })
     }
 
-    /// The ids of its devices, by their places in a schedule.
+    /// Its devices, by their indices in the schedule.
     pub fn homes(&self, plan: &Plan) -> Vec<ScheduleDevice> {
         let cpu = plan.devices.len().saturating_sub(1);
         let devices = self.resolved.gpus.iter().copied().chain([cpu]);
@@ -86,10 +86,10 @@ impl TraceRequest {
 }
 
 impl Trace {
-    /// Watches llama.cpp carry out `settled`.
+    /// Measures `resolved` and records the trace.
     ///
     /// # Errors
-    /// When llama.cpp refuses it.
+    /// If llama.cpp refuses it.
     pub fn of(resolved: ResolvedRequest, homes: Vec<ScheduleDevice>) -> Result<Self, EngineError> {
         let mut passes = Passes::new();
         let (measured, details) = resolved.measure_traced(&mut passes)?;
@@ -98,7 +98,7 @@ impl Trace {
 }
 
 /// The knobs in effect in `plan`, as llama.cpp's options.
-fn translated(plan: &Plan, settings: &Settings) -> Settings {
+fn llama_cpp_settings(plan: &Plan, settings: &Settings) -> Settings {
     let now = &plan.settings;
     Settings {
         ctx: Context::Tokens(now.ctx_total),

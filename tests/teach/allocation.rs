@@ -47,7 +47,7 @@ fn holds_together(timeline: &Timeline, moments: usize) -> Result<(), TestCaseErr
             prop_assert!(pair[0].offset + pair[0].bytes <= pair[1].offset, "{:?} at {moment}", pair);
         }
         let held: Bytes = lives.iter().map(|life| Bytes(life.bytes)).sum();
-        prop_assert_eq!(held, timeline.alive_bytes(moment));
+        prop_assert_eq!(held, timeline.alive[moment].iter().map(|bytes| Bytes(*bytes)).sum());
         prop_assert!(held.0 <= timeline.grown[moment]);
     }
     Ok(())

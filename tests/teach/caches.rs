@@ -93,8 +93,7 @@ fn a_window_has_cells_for_itself_and_a_batch() {
     let windows: Vec<&CellCache> = page.stores.iter().filter(|store| store.window == Some(1024)).collect();
     let sizes: Vec<(CacheOwner, u64)> = windows.iter().map(|store| (store.whose, store.size)).collect();
     assert_eq!(sizes, [(CacheOwner::LlamaCpp, 1536), (CacheOwner::OllamaEngine, 1024 + 2048)]);
-    let squares = CellFill::fitting(windows[0], 24);
-    assert_eq!(CellFill::new(windows[0], squares).squares, 24);
+    assert_eq!(CellFill::new(windows[0], 64).squares, 24);
 }
 
 #[rstest]

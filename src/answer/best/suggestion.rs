@@ -1,4 +1,4 @@
-//! A way to get the most of something: what it brings, what it costs, and how it is written on the command line.
+//! A suggestion of best settings: its gain, its costs, and its command line options.
 
 use std::fmt;
 
@@ -9,22 +9,21 @@ use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
 use crate::units::Tokens;
 
-/// Settings that keep every layer on GPUs, and what they cost against those in effect now.
+/// Settings that keep every layer on GPUs, with their costs relative to those in effect now.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suggestion {
-    /// What the wished-for knob comes to: tokens, sequences, or the cache's format.
+    /// The new value of the objective's knob.
     pub gain: Gain,
-    /// What else changes.
+    /// Other knobs that change for it.
     pub costs: Vec<Cost>,
-    /// All of it as settings.
+    /// The suggested settings.
     pub settings: Settings,
-    /// The plan that they make.
+    /// Their plan.
     pub plan: Plan,
 }
 
 impl Suggestion {
-    /// What it costs in words, and what people should know besides: that weights run from RAM although every layer counts
-    /// as on GPUs.
+    /// Its costs in words, and how many bytes of the weights are in RAM although every layer counts as on GPUs.
     pub fn cost_text(&self) -> String {
         let costs: Vec<String> = self.costs.iter().map(ToString::to_string).collect();
         let costs = if costs.is_empty() {
@@ -39,18 +38,18 @@ impl Suggestion {
     }
 }
 
-/// What a suggestion brings.
+/// The gain of a suggestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gain {
     /// Tokens of context.
     Context(u64),
-    /// Sequences at once.
+    /// Parallel sequences.
     Parallel(u64),
-    /// A format of the KV cache.
+    /// Type of the KV cache.
     CacheType(CacheType),
 }
 
-/// A knob that a suggestion sets lower than it is.
+/// A knob that a suggestion lowers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cost {
     /// Fewer tokens of context.
@@ -60,7 +59,7 @@ pub enum Cost {
         /// Tokens suggested.
         to: u64,
     },
-    /// Fewer sequences at once.
+    /// Fewer parallel sequences.
     Parallel {
         /// Sequences in effect now.
         from: u64,
@@ -76,12 +75,12 @@ pub enum Cost {
     },
     /// A narrower KV cache.
     CacheType {
-        /// The format in effect now.
+        /// The type in effect now.
         from: CacheType,
-        /// The format suggested.
+        /// The type suggested.
         to: CacheType,
     },
-    /// Flash attention has to be switched on.
+    /// Flash attention is switched on.
     FlashAttn,
 }
 
@@ -109,13 +108,13 @@ impl fmt::Display for Gain {
     }
 }
 
-/// `an f16 cache`, `a q8_0 cache`: by the sound of the letter.
+/// `an f16 cache`, `a q8_0 cache`.
 fn article(ty: CacheType) -> &'static str {
     if ty.to_string().starts_with(['f', 'i']) { "an" } else { "a" }
 }
 
 impl Suggestion {
-    /// The options that turn `asked` into its settings, as they are written on the command line.
+    /// The command line options that turn `asked` into the suggested settings.
     pub fn options(&self, asked: &Settings) -> String {
         let to = &self.settings;
         let mut options = Vec::new();
@@ -139,7 +138,7 @@ impl Suggestion {
 }
 
 impl Cost {
-    /// The knob that is set lower.
+    /// The knob that is lowered.
     pub const fn knob(self) -> Knob {
         match self {
             Self::Context { .. } => Knob::Context,
@@ -152,7 +151,7 @@ impl Cost {
 }
 
 impl Gain {
-    /// More is better; only gains of one kind are compared.
+    /// Higher is better; only comparable between gains of one objective.
     pub(super) const fn worth(self) -> u64 {
         match self {
             Self::Context(amount) | Self::Parallel(amount) => amount,
@@ -161,7 +160,7 @@ impl Gain {
     }
 }
 
-/// What is lower in `then` than it is `now`.
+/// The knobs that are lower in `then` than in `now`.
 pub(super) fn costs(now: &Plan, then: &Plan, objective: Objective) -> Vec<Cost> {
     let (now, then) = (&now.settings, &then.settings);
     let mut costs = Vec::new();

@@ -1,4 +1,4 @@
-//! A search along one knob's range: what an engine makes of its values, planned as seldom as possible.
+//! Search along one knob's range with as few plans as possible.
 
 use std::collections::HashMap;
 
@@ -13,44 +13,44 @@ use crate::plan::Verdict;
 use crate::settings::knob::Knob;
 use crate::settings::{FlashAttn, InEffect};
 
-/// What an engine makes of one value.
+/// The outcome of one value.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::answer) struct Planned {
-    /// The goal is met.
+    /// Whether the goal is met.
     pub meets: bool,
     /// Layers on GPUs.
     pub offloaded: usize,
-    /// `None` where the engine makes no plan.
+    /// `None` if there is no plan.
     pub verdict: Option<Verdict>,
-    /// The knobs in effect, as the engine says them.
+    /// The knobs in effect.
     pub settings: Option<InEffect>,
-    /// Under which of its rules the engine planned.
+    /// The engine's rules for this value.
     pub rules: Option<RulesInEffect>,
 }
 
-/// What an engine's rules made of the knobs that are held, and which GPUs it uses. Where it stays the same, more of the
-/// moved knob is taken never to need less.
+/// What the engine made of the held knobs, and which GPUs it uses. While this stays the same, a larger value of the
+/// moved knob is assumed never to need less memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::answer) struct RulesInEffect {
-    /// The knobs in effect; those that merely follow the moved one are zero.
+    /// The knobs in effect; those that merely follow the moved one are cleared.
     effect: InEffect,
-    /// The GPUs that are asked for something.
+    /// Whether each GPU is in use.
     pub gpus: Vec<bool>,
-    /// Whether GPUs take over work on weights in RAM, where there are any: for a whole batch, and for a token of each
-    /// sequence, by which llama.cpp tries flash attention.
-    taken_over: [bool; 2],
+    /// Whether operations on weights in RAM are offloaded to GPUs: for a whole ubatch, and for one token per sequence,
+    /// with which llama.cpp probes flash attention.
+    offloads_ops: [bool; 2],
 }
 
 impl RulesInEffect {
     fn new(mut effect: InEffect, gpus: Vec<bool>, knob: Knob) -> Self {
         let sequences = effect.parallel.max(1);
-        // every sequence has as many tokens of a batch
+        // an ubatch has the same number of tokens for every sequence
         let tokens = effect.ubatch.min(effect.ctx_total).div_ceil(sequences).saturating_mul(sequences);
-        let taken_over = [tokens, sequences].map(|tokens| tokens >= BackendProps::CUDA.offload_batch);
-        // caches are rounded up to multiples of 256 tokens for each sequence, batches are not
+        let offloads_ops = [tokens, sequences].map(|tokens| tokens >= BackendProps::CUDA.offload_batch);
+        // the cache is padded to a multiple of 256 tokens per sequence, the batch is not
         let rounded = effect.ctx_total.saturating_sub(effect.batch) < sequences.saturating_mul(256);
         if rounded || effect.batch == effect.ctx {
-            // fewer tokens than sequences have as many outputs
+            // with fewer tokens than sequences, outputs follow the ubatch
             effect.outputs = effect.outputs.filter(|outputs| *outputs < effect.ubatch);
             (effect.batch, effect.ubatch) = (0, 0);
         }
@@ -71,48 +71,48 @@ impl RulesInEffect {
             | Knob::KvUnified
             | Knob::TensorSplit => {}
         }
-        Self { effect, gpus, taken_over }
+        Self { effect, gpus, offloads_ops }
     }
 }
 
-/// One knob's range, looked at place by place; no place is planned twice, nor two that the engine plans alike.
+/// The search. No place is planned twice, nor are two places with equal preflights.
 pub(in crate::answer) struct KnobSearch {
     request: PlanRequest,
     knob: Knob,
     goal: Goal,
-    pub track: KnobRange,
-    /// What an engine must find out.
+    pub range: KnobRange,
+    /// How much of the fit is needed; `None` if the goal decides.
     fit_goal: Option<FitGoal>,
     preflights: HashMap<u64, Option<Preflight>>,
     planned: HashMap<u64, Planned>,
-    /// What was planned after each preflight.
+    /// Preflights and the outcomes planned for them.
     alike: Vec<(Preflight, Planned)>,
 }
 
 impl KnobSearch {
-    /// Only asked whether places meet `goal`: how many layers are on GPUs is not told where it is not met.
-    pub fn for_goal(request: PlanRequest, knob: Knob, goal: Goal, track: KnobRange) -> Self {
+    /// Only whether places meet `goal` is exact: where it is not met, the number of layers may be unknown.
+    pub fn for_goal(request: PlanRequest, knob: Knob, goal: Goal, range: KnobRange) -> Self {
         let (preflights, planned, alike) = Default::default();
-        Self { request, knob, goal, track, fit_goal: None, preflights, planned, alike }
+        Self { request, knob, goal, range, fit_goal: None, preflights, planned, alike }
     }
 
-    /// Asked about everything at each place.
-    pub fn for_everything(request: PlanRequest, knob: Knob, track: KnobRange) -> Self {
-        Self { fit_goal: Some(FitGoal::Most), ..Self::for_goal(request, knob, Goal::All, track) }
+    /// The full outcome at each place.
+    pub fn for_everything(request: PlanRequest, knob: Knob, range: KnobRange) -> Self {
+        Self { fit_goal: Some(FitGoal::Most), ..Self::for_goal(request, knob, Goal::All, range) }
     }
 
-    /// What the engine makes of the value at `place`.
+    /// The outcome at `place`.
     pub fn at(&mut self, place: u64) -> &Planned {
         self.plan_all(&[place]);
         &self.planned[&place]
     }
 
-    /// Whether nothing is certain beforehand, because the engine is as quick to plan.
+    /// Whether the engine has no preflight, because its plans are as cheap.
     pub fn has_no_preflight(&mut self) -> bool {
         self.preflight(0).is_none()
     }
 
-    /// Plans what is not planned yet, on as many cores as there are.
+    /// Plans the places that are not planned yet, in parallel.
     fn plan_all(&mut self, places: &[u64]) {
         let mut open = Vec::new();
         for &place in places {
@@ -177,7 +177,7 @@ impl KnobSearch {
     }
 
     fn find_preflight(&self, place: u64) -> Option<Preflight> {
-        // two values of these may have one preflight, and yet be planned in two ways
+        // the preflight does not depend on these, but the plan does
         if matches!(self.knob, Knob::TensorSplit | Knob::FlashAttn) {
             return None;
         }
@@ -185,13 +185,13 @@ impl KnobSearch {
     }
 
     fn with<T>(&self, place: u64, ask: impl FnOnce(&PlanRequest) -> T) -> T {
-        ask(&self.request.changed(|settings| self.knob.set(settings, self.track.value(place))))
+        ask(&self.request.changed(|settings| self.knob.set(settings, self.range.value(place))))
     }
 
-    /// Whoever asks for so many layers wants them, and no others.
+    /// For [`Knob::GpuLayers`], that the requested number of layers is offloaded.
     fn goal_at(&self, place: u64) -> Goal {
         match self.knob {
-            Knob::GpuLayers => Goal::AtLeast(self.track.value(place) as usize),
+            Knob::GpuLayers => Goal::AtLeast(self.range.value(place) as usize),
             _ => self.goal,
         }
     }
@@ -213,7 +213,7 @@ impl Search for KnobSearch {
     }
 
     fn look_ahead(&mut self, places: &[u64]) {
-        // without a preflight plans are made as quickly as threads are woken
+        // without a preflight, plans are as cheap as waking threads
         if !self.has_no_preflight() {
             self.plan_all(places);
         }
@@ -221,7 +221,7 @@ impl Search for KnobSearch {
 }
 
 impl Planned {
-    /// GPUs that are asked for something.
+    /// Number of GPUs in use.
     pub fn gpus_in_use(&self) -> usize {
         self.rules.as_ref().map_or(0, |rules| rules.gpus.iter().filter(|used| **used).count())
     }

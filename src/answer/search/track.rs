@@ -1,10 +1,10 @@
-//! A knob's range as an engine sees it.
+//! The range of a knob's values.
 
 use crate::engine;
 use crate::engine::PlanRequest;
 use crate::settings::knob::{Bounds, Knob};
 
-/// The values of a knob, ascending, counted from 0.
+/// The values of a knob in ascending order, by place counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::answer) struct KnobRange {
     /// The first value.
@@ -14,7 +14,7 @@ pub(in crate::answer) struct KnobRange {
 }
 
 impl KnobRange {
-    /// From the knob's smallest value that means something to the end of its range.
+    /// From the knob's smallest meaningful value to the end of its range.
     pub fn of(knob: Knob, bounds: &Bounds) -> Self {
         Self::new(knob.least(), knob.stops(bounds).last())
     }
@@ -24,7 +24,7 @@ impl KnobRange {
         Self { low: low.min(high), high }
     }
 
-    /// The same up to `high`, which may lie beyond the knob's range, as what was asked for may.
+    /// The range up to `high`, which may exceed the knob's range; `None` if it is empty.
     pub fn up_to(self, high: u64) -> Option<Self> {
         (high >= self.low).then_some(Self { high, ..self })
     }
@@ -44,8 +44,8 @@ impl KnobRange {
         value.min(self.high).saturating_sub(self.low)
     }
 
-    /// Places to look at first, ascending, with both ends: where the knob snaps, and both sides of every value after
-    /// which the engine's rules change.
+    /// Places to plan first, ascending: both ends, the knob's stops, and both sides of every value after which the
+    /// engine's rules change.
     pub fn samples(&self, request: &PlanRequest, knob: Knob, bounds: &Bounds) -> Vec<u64> {
         let stops = knob.stops(bounds);
         let mut places: Vec<u64> = stops.as_slice().iter().map(|&stop| self.place(stop)).collect();
@@ -68,16 +68,16 @@ mod tests {
     #[test]
     fn places_and_values_agree() {
         for (low, high) in [(1, 100), (0, 33), (256, 1024), (7, 7), (9, 5)] {
-            let track = KnobRange::new(low, high);
-            assert_eq!(track.value(track.last()), high);
-            for place in 0..=track.last() {
-                assert_eq!(track.place(track.value(place)), place, "{track:?}");
+            let range = KnobRange::new(low, high);
+            assert_eq!(range.value(range.last()), high);
+            for place in 0..=range.last() {
+                assert_eq!(range.place(range.value(place)), place, "{range:?}");
             }
         }
-        let track = KnobRange::new(256, 131_072);
-        assert_eq!((track.value(0), track.value(track.place(5000))), (256, 5000));
-        assert_eq!(track.up_to(5000).map(|track| track.value(track.last())), Some(5000));
-        assert_eq!(track.up_to(200_000).map(|track| track.value(track.last())), Some(200_000));
-        assert_eq!(track.up_to(200), None);
+        let range = KnobRange::new(256, 131_072);
+        assert_eq!((range.value(0), range.value(range.place(5000))), (256, 5000));
+        assert_eq!(range.up_to(5000).map(|range| range.value(range.last())), Some(5000));
+        assert_eq!(range.up_to(200_000).map(|range| range.value(range.last())), Some(200_000));
+        assert_eq!(range.up_to(200), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What stands below the help of each command.
+//! Examples below the help of each command.
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

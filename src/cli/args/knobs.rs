@@ -1,4 +1,4 @@
-//! The knobs, and the machine, which every question may name.
+//! The knob and machine options, shared by the commands.
 #![allow(clippy::struct_excessive_bools, reason = "flags are what they are")]
 
 use std::path::PathBuf;
@@ -107,8 +107,8 @@ pub(in super::super) struct OtherKnobArgs {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Machine")]
 pub(in super::super) struct MachineArgs {
-    /// A GPU, once per GPU: a card ("RTX 4090"), a size (24GiB), name=…,total=…,free=…,backend=…,integrated=…,compute=…,
-    /// or none. If given, GPUs are not detected.
+    /// A GPU, once per GPU: a card ("RTX 4090"), a size (24GiB),
+    /// name=…,total=…,free=…,backend=…,integrated=…,compute=…, or none. If given, GPUs are not detected.
     #[arg(long, value_name = "GPU", allow_hyphen_values = true)]
     pub(in super::super) gpu: Vec<String>,
     /// System RAM: a size, or total=…,free=…,swap=…. If given, RAM is not detected.

@@ -1,4 +1,4 @@
-//! What each question can be asked with.
+//! Arguments of the commands that answer questions about a model.
 #![allow(clippy::doc_markdown, reason = "these comments are printed on terminals as they are")]
 
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub(in super::super) struct MaxArgs {
     pub(in super::super) json: bool,
 }
 
-/// What the most is wanted of.
+/// A knob, or the quantisation.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) enum KnobOrQuant {
     Knob(Knob),

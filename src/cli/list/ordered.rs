@@ -1,4 +1,4 @@
-//! Many models looked at on every core, and what comes of it in their order.
+//! Plans many models on all cores and returns the rows in order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use super::{ListRow, row};
 use crate::library::{self, Item, ModelStatus, SurveyRequest};
 use crate::source::Roots;
 
-/// What becomes known of models on other threads, handed on in the order of the models.
+/// Iterator over rows planned on other threads, in the order of the models.
 pub(super) struct Ordered {
     items: std::vec::IntoIter<Arc<Item>>,
-    news: Receiver<(usize, ModelStatus)>,
-    /// What was known before its turn.
+    results: Receiver<(usize, ModelStatus)>,
+    /// Results received before their turn.
     early: BTreeMap<usize, ModelStatus>,
     turn: usize,
 }
 
 impl Ordered {
-    /// Begins to look at `items`; nobody who wants the rest any more ends it.
-    pub(super) fn at<'s>(
+    /// Starts to plan `items`; stops when the iterator is dropped.
+    pub(super) fn start<'s>(
         scope: &'s Scope<'s, '_>,
         items: Vec<Arc<Item>>,
-        question: &'s SurveyRequest,
+        request: &'s SurveyRequest,
         roots: &'s Roots,
     ) -> Self {
-        let (sender, news) = mpsc::channel();
-        let looks_at = items.clone();
+        let (sender, results) = mpsc::channel();
+        let to_plan = items.clone();
         scope.spawn(move || {
-            library::inspect(&looks_at, question, roots, &|index, look| sender.send((index, look)).is_ok());
+            library::inspect(&to_plan, request, roots, &|index, status| sender.send((index, status)).is_ok());
         });
-        Self { items: items.into_iter(), news, early: BTreeMap::new(), turn: 0 }
+        Self { items: items.into_iter(), results, early: BTreeMap::new(), turn: 0 }
     }
 }
 
@@ -40,18 +40,18 @@ impl Iterator for Ordered {
 
     fn next(&mut self) -> Option<ListRow> {
         let item = self.items.next()?;
-        let look = loop {
-            if let Some(look) = self.early.remove(&self.turn) {
-                break look;
+        let status = loop {
+            if let Some(status) = self.early.remove(&self.turn) {
+                break status;
             }
-            // threads do not end in the order in which they began
-            match self.news.recv() {
-                Ok((index, look)) => drop(self.early.insert(index, look)),
+            // threads may finish out of order
+            match self.results.recv() {
+                Ok((index, status)) => drop(self.early.insert(index, status)),
                 Err(_) => break ModelStatus::Pending,
             }
         };
         self.turn += 1;
-        Some(row(&item, look))
+        Some(row(&item, status))
     }
 }
 
@@ -67,14 +67,14 @@ mod tests {
     use crate::units::Bytes;
 
     #[test]
-    fn models_come_in_their_order_whoever_is_known_first() {
-        // 405 billion weights are looked at longer than the two after them
+    fn rows_are_in_order_even_if_later_models_are_planned_first() {
+        // the first, with 405 billion weights, takes longer to plan than the two after it
         let entries = catalogue::all().iter().skip(2).take(3);
         let items: Vec<_> = entries.map(|entry| Arc::new(Item::built_in(entry, None))).collect();
         let names: Vec<_> = items.iter().map(|item| item.name.clone()).collect();
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
         let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
-        let question = SurveyRequest {
+        let request = SurveyRequest {
             engine: EngineId::Ollama024,
             machine: Arc::new(machine),
             settings: Settings::default(),
@@ -82,7 +82,7 @@ mod tests {
             quant: None,
         };
         let roots = Roots::default();
-        let rows: Vec<_> = thread::scope(|scope| Ordered::at(scope, items, &question, &roots).collect());
+        let rows: Vec<_> = thread::scope(|scope| Ordered::start(scope, items, &request, &roots).collect());
         assert_eq!(rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>(), names);
         assert!(rows.iter().all(|row| row.known.is_some()), "{rows:?}");
     }

@@ -1,7 +1,7 @@
-//! Answers as text for people.
+//! Answers as text.
 
 use super::super::style::{Hue, Style};
-use super::{sanitize, source};
+use super::{one_line, sanitize, source};
 use crate::answer::largest::Largest;
 use crate::answer::matrix::Matrix;
 use crate::answer::quant::LargestQuantisation;
@@ -12,16 +12,16 @@ use crate::plan::{FitStatus, Plan, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::Tokens;
 
-/// What `plimsoll why` found out.
+/// The answer of `plimsoll why`.
 pub(in super::super) struct WhyAnswer<'a> {
     pub layers: &'a [LayerAnswer],
-    /// One layer was asked about.
+    /// Whether one layer was requested.
     pub one: bool,
     pub changes: &'a [(Change, Goal)],
     pub memory_users: &'a [MemoryUser],
 }
 
-/// How far `knob` can go, or the least value, which is too much already; `beyond` is the plan at the next step.
+/// The largest value of `knob`, or the smallest, which fails already; `beyond` is the plan at the next value.
 pub(in super::super) fn max(
     plan: &Plan,
     knob: Knob,
@@ -53,7 +53,7 @@ pub(in super::super) fn max(
     out
 }
 
-/// How far the quantisation can go.
+/// The largest quantisation.
 pub(in super::super) fn max_quantisation(
     plan: &Plan,
     goal: Goal,
@@ -77,7 +77,7 @@ pub(in super::super) fn max_quantisation(
     out
 }
 
-/// What is so up to the most, and what is so beyond it.
+/// Phrases for what holds up to the largest value and what fails beyond it.
 fn kept_and_lacks(plan: &Plan, goal: Goal) -> (String, String) {
     let all = plan.layers.len();
     match goal {
@@ -107,7 +107,7 @@ fn out_of_reach(least: &str, lacks: &str, style: &Style) -> String {
     style.wrap("", &format!("Even with {least}, {lacks}: 'plimsoll why' explains why."))
 }
 
-/// Why layers are where they are.
+/// Why layers are on their devices.
 pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
     let plan = &sanitize(plan.clone());
     let sentence = verdict::sentence(plan, None);
@@ -116,8 +116,8 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
     if !explained.memory_users.is_empty() {
         out += &format!("\n{}\n", style.paint(Hue::Strong, "What uses the GPU memory"));
     }
-    for taker in explained.memory_users {
-        out += &format!("{:<6}{:>10}  {}\n", taker.device, taker.bytes.to_string(), taker.name);
+    for user in explained.memory_users {
+        out += &format!("{:<6}{:>10}  {}\n", user.device, user.bytes.to_string(), user.name);
     }
     if explained.changes.is_empty() {
         let none = nothing_to_move(plan).unwrap_or("No single change moves all layers to GPU.");
@@ -140,7 +140,7 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
     out
 }
 
-/// Layers that are where they are for one reason stand together.
+/// Layers with the same reason are grouped.
 fn layers(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
     let cpu = &plan.cpu().id;
     let mut out = String::new();
@@ -149,17 +149,17 @@ fn layers(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
         out += &format!("\n{}\n", style.paint(Hue::Strong, if explained.one { "The layer" } else { "Layers in RAM" }));
     }
     while let Some(layer) = rest.next() {
-        let alike = |other: &&LayerAnswer| {
+        let same_reason = |other: &&LayerAnswer| {
             let decided = |layer: &LayerAnswer| layer.inequality.is_some();
             decided(other) == decided(layer)
                 && (decided(layer) || other.reason == layer.reason)
                 && !is_output(plan, layer)
         };
         let mut first = layer.index;
-        while let Some(other) = rest.next_if(alike) {
+        while let Some(other) = rest.next_if(same_reason) {
             first = other.index;
         }
-        let reason = sanitize_text(&layer.reason);
+        let reason = one_line(&layer.reason);
         let name = if is_output(plan, layer) { "output layer".to_owned() } else { format!("layer {}", layer.index) };
         out += &style.wrap("- ", &format!("{name}: {reason}"));
         if first == layer.index {
@@ -184,13 +184,13 @@ fn is_output(plan: &Plan, layer: &LayerAnswer) -> bool {
     layer.index + 1 == plan.layers.len()
 }
 
-/// Columns of a value, and of an amount.
+/// Widths of the value column and of an amount.
 const VALUE: usize = 11;
 const AMOUNT: usize = 10;
-/// What is told in amounts.
+/// Columns with byte amounts.
 const AMOUNTS: [&str; 4] = ["weights", "cache", "graph", "RAM"];
 
-/// Plans along a knob as a table, and where things change.
+/// Plans along a knob as a table, with the cliffs.
 pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> String {
     let plan = &sanitize(plan.clone());
     let knob = sweep.knob;
@@ -219,7 +219,7 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
                     out.push('\n');
                 }
             }
-            Err(error) => out += &style.wrap(&format!("{value:>VALUE$}  "), &sanitize_text(error)),
+            Err(error) => out += &style.wrap(&format!("{value:>VALUE$}  "), &one_line(error)),
         }
     }
     if !sweep.cliffs.is_empty() {
@@ -231,14 +231,14 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
     out
 }
 
-/// Plans over two knobs as a table of verdicts and shares.
+/// Plans over two axes as a table of verdicts and shares.
 pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> String {
     const HEAD: usize = 13;
     const CELL: usize = 11;
     let plan = &sanitize(plan.clone());
     let (rows, columns) = (matrix.rows.shown(), matrix.columns.shown());
     let mut out = String::new();
-    // as many columns side by side as there is room for
+    // split into several tables if the columns do not fit side by side
     let side_by_side = (style.lines.saturating_sub(HEAD) / CELL).max(1);
     for from in (0..columns.len()).step_by(side_by_side) {
         let part = columns.iter().enumerate().skip(from).take(side_by_side);
@@ -261,9 +261,9 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
             out.push('\n');
         }
     }
-    let stands = |outcome: &Result<Outcome, String>| outcome.as_ref().ok().map(Outcome::fit_status);
+    let fit_status = |outcome: &Result<Outcome, String>| outcome.as_ref().ok().map(Outcome::fit_status);
     let in_part =
-        matrix.cells.iter().filter_map(stands).any(|fit_status| matches!(fit_status, FitStatus::PartInRam(_)));
+        matrix.cells.iter().filter_map(fit_status).any(|fit_status| matches!(fit_status, FitStatus::PartInRam(_)));
     let part = if in_part { " part: assigned to GPU, but some weights are in RAM;" } else { "" };
     let legend = format!(
         "fits: all layers on GPU;{part} %: share of the memory on GPU; RAM: nothing on GPU; over: does not fit"
@@ -277,7 +277,7 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
 }
 
 fn share(outcome: &Outcome) -> String {
-    // what is shared is never all or nothing
+    // never rounded to 0 or 100
     let share = || format!("{:.0} %", (outcome.on_gpu.0 * 100.0).clamp(1.0, 99.0));
     match outcome.fit_status() {
         FitStatus::Fits => "fits".to_owned(),
@@ -286,8 +286,4 @@ fn share(outcome: &Outcome) -> String {
         FitStatus::InRam => "RAM".to_owned(),
         FitStatus::DoesNotFit => "over".to_owned(),
     }
-}
-
-fn sanitize_text(text: &str) -> String {
-    super::one_line(text)
 }

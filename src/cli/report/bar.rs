@@ -1,10 +1,10 @@
-//! A device's memory as one bar: what the plan takes, what is in use already, what is free, and where it ends.
+//! A device's memory as one bar: the plan's parts, free memory, memory in use, and a mark at the total.
 
 use super::super::style::{BarGlyphs, Hue, Style};
 use crate::plan::DevicePlan;
 use crate::units::Bytes;
 
-/// `device` in `cells` columns. A plan that asks for more than there is runs past the mark of its end.
+/// The bar of `device` in `cells` columns. A plan that needs more than the total runs past the mark.
 pub(super) fn bar(device: &DevicePlan, cells: usize, style: &Style) -> String {
     let asked = device.asked() + device.reserved();
     let needed = asked + device.in_use();
@@ -24,17 +24,17 @@ pub(super) fn bar(device: &DevicePlan, cells: usize, style: &Style) -> String {
     let end = column(device.total);
     let mut out = String::new();
     let (mut sum, mut at) = (Bytes::ZERO, 0);
-    for (bytes, glyph, ink) in parts {
+    for (bytes, glyph, hue) in parts {
         sum += bytes;
         let to = column(sum).min(cells);
-        // the mark stands where the device ends, and what is beyond it is drawn as too much
+        // parts beyond the mark are coloured as over
         if at <= end && end < to {
-            out += &style.paint(ink, &glyph.to_string().repeat(end - at));
+            out += &style.paint(hue, &glyph.to_string().repeat(end - at));
             out += &mark(style, ascii);
             out += &style.paint(Hue::Over, &glyph.to_string().repeat(to - end));
         } else {
-            let ink = if at > end { Hue::Over } else { ink };
-            out += &style.paint(ink, &glyph.to_string().repeat(to - at));
+            let hue = if at > end { Hue::Over } else { hue };
+            out += &style.paint(hue, &glyph.to_string().repeat(to - at));
         }
         at = to;
     }
@@ -49,7 +49,7 @@ fn mark(style: &Style, ascii: bool) -> String {
     style.paint(Hue::Strong, if ascii { "|" } else { "┃" })
 }
 
-/// What the glyphs of a bar mean, in as many lines as it takes.
+/// The legend of the bars.
 pub(super) fn legend(indent: usize, style: &Style) -> String {
     let words = [
         ('█', '#', "weights", Hue::Weights),
@@ -59,9 +59,9 @@ pub(super) fn legend(indent: usize, style: &Style) -> String {
         ('·', '.', "free", Hue::Faint),
         ('╱', '/', "in use", Hue::Faint),
     ];
-    let one = |(unicode, plain, word, ink): (char, char, &str, Hue)| {
+    let one = |(unicode, plain, word, hue): (char, char, &str, Hue)| {
         let glyph = if style.bars == BarGlyphs::Ascii { plain } else { unicode };
-        format!("{} {word}", style.paint(ink, &glyph.to_string()))
+        format!("{} {word}", style.paint(hue, &glyph.to_string()))
     };
     let side_by_side = if style.is_narrow() { 3 } else { words.len() };
     let line = |some: &[_]| format!("{:indent$}{}\n", "", some.iter().copied().map(one).collect::<Vec<_>>().join("  "));
@@ -99,24 +99,24 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_shows_every_part_and_its_end() {
+    fn a_bar_shows_every_part_and_the_total() {
         assert_eq!(drawn(&device(100, 90, [30, 20, 10, 10]), 21), "██████▓▓▓▓▒▒░░····╱╱┃");
     }
 
     #[test]
-    fn too_much_runs_past_the_end() {
+    fn overflow_runs_past_the_mark() {
         assert_eq!(drawn(&device(100, 100, [100, 100, 0, 0]), 21), "██████████┃▓▓▓▓▓▓▓▓▓▓");
         assert_eq!(drawn(&device(100, 100, [200, 0, 0, 0]), 21), "██████████┃██████████");
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn a_device_without_memory_is_only_a_mark() {
         assert_eq!(drawn(&device(0, 0, [0; 4]), 10), "┃");
     }
 
     proptest! {
         #[test]
-        fn a_bar_is_as_wide_as_asked(total in 1..u64::MAX / 2, free: u64, parts: [u64; 4], cells in 2..200usize) {
+        fn a_bar_has_the_requested_width(total in 1..u64::MAX / 2, free: u64, parts: [u64; 4], cells in 2..200usize) {
             let text = drawn(&device(total, free.min(total), parts), cells);
             prop_assert_eq!(text.chars().count(), cells, "{}", text);
             prop_assert_eq!(text.matches('┃').count(), 1);

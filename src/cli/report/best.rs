@@ -1,4 +1,4 @@
-//! The best settings as text for people.
+//! The best settings as text.
 
 use super::super::style::{Hue, Style};
 use super::{sanitize, source};
@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use crate::settings::knob::Knob;
 use crate::units::Bytes;
 
-/// What was found for each wish while `held` stay; options are written as what has to be added to what was `asked`.
+/// The suggestions for each objective, with the options that turn `asked` into each.
 pub(in super::super) fn text(
     plan: &Plan,
     asked: &Settings,
@@ -20,12 +20,12 @@ pub(in super::super) fn text(
     let names: Vec<&str> = held.iter().map(|knob| knob.title()).collect();
     let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
     let mut out = style.wrap("", &format!("All suggestions keep all layers on GPU; each was tested.{held}"));
-    for (objective, ways) in found {
+    for (objective, suggestions) in found {
         out += &format!("\n{}\n", style.paint(Hue::Strong, objective.title()));
-        for way in ways {
-            out += &one(way, asked, style);
+        for suggestion in suggestions {
+            out += &one(suggestion, asked, style);
         }
-        if ways.is_empty() {
+        if suggestions.is_empty() {
             let none = if plan.gpus().is_empty() { "There is no GPU." } else { "No settings were found." };
             out += &style.wrap("- ", none);
         }
@@ -35,11 +35,12 @@ pub(in super::super) fn text(
     out
 }
 
-fn one(way: &Suggestion, asked: &Settings, style: &Style) -> String {
-    let used: Bytes = way.plan.gpus().iter().map(DevicePlan::asked).sum();
-    let free: Bytes = way.plan.gpus().iter().map(|gpu| gpu.free).sum();
-    let mut out = style.wrap("- ", &format!("{} {}; uses {used} of {free} free", way.gain, way.cost_text()));
-    let options = way.options(asked);
+fn one(suggestion: &Suggestion, asked: &Settings, style: &Style) -> String {
+    let used: Bytes = suggestion.plan.gpus().iter().map(DevicePlan::asked).sum();
+    let free: Bytes = suggestion.plan.gpus().iter().map(|gpu| gpu.free).sum();
+    let mut out =
+        style.wrap("- ", &format!("{} {}; uses {used} of {free} free", suggestion.gain, suggestion.cost_text()));
+    let options = suggestion.options(asked);
     if !options.is_empty() {
         out += &format!("    {options}\n");
     }

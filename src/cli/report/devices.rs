@@ -1,4 +1,4 @@
-//! The devices and what each is asked for.
+//! The devices and the memory that each needs.
 
 use super::super::style::{BarGlyphs, Hue, Style};
 use super::{amount, bar};
@@ -7,7 +7,7 @@ use crate::plan::{DevicePlan, Plan};
 use crate::units::Bytes;
 
 const COLUMNS: [&str; 6] = ["weights", "cache", "graph", "reserved", "free", "left"];
-/// Columns of a device's number, and of one amount.
+/// Widths of the device column and of one amount.
 const ID: usize = 6;
 const AMOUNT: usize = 10;
 
@@ -19,7 +19,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     out
 }
 
-/// Every device with its figures below its name.
+/// The devices with figures below their names, for narrow terminals.
 fn list(plan: &Plan, style: &Style) -> String {
     let mut out = format!("{}\n", style.paint(Hue::Strong, "Devices"));
     let facts = |amounts: &[Bytes]| -> Vec<String> {
@@ -42,10 +42,10 @@ fn list(plan: &Plan, style: &Style) -> String {
 fn table(plan: &Plan, style: &Style) -> String {
     let name = style.width - ID - COLUMNS.len() * AMOUNT;
     let mut out = style.paint(Hue::Strong, &format!("{:<width$}", "Devices", width = ID + name));
-    for (column, ink) in
+    for (column, hue) in
         COLUMNS.into_iter().zip([Hue::Weights, Hue::Cache, Hue::Graph, Hue::Reserved, Hue::Faint, Hue::Faint])
     {
-        out += &style.paint(ink, &format!("{column:>AMOUNT$}"));
+        out += &style.paint(hue, &format!("{column:>AMOUNT$}"));
     }
     out.push('\n');
     for device in &plan.devices {
@@ -64,7 +64,7 @@ fn table(plan: &Plan, style: &Style) -> String {
     out
 }
 
-/// What each computer holds, where there are several.
+/// The share of each computer, if there are several.
 pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
     let computers = plan.computers();
     if computers.len() < 2 {
@@ -84,7 +84,7 @@ pub(super) fn computers(plan: &Plan, style: &Style) -> Option<String> {
     Some(out)
 }
 
-/// What is left of a device, or what it lacks.
+/// The memory left on a device, negative if it lacks some.
 fn left(device: &DevicePlan) -> String {
     let taken = device.asked() + device.reserved();
     if is_lacking(device) { format!("-{}", amount(taken - device.free)) } else { amount(device.free - taken) }
@@ -94,7 +94,7 @@ fn is_lacking(device: &DevicePlan) -> bool {
     device.asked() + device.reserved() > device.free
 }
 
-/// The bar, where there are bars, and what is on the device.
+/// The bar, if bars are drawn, and the layers on the device.
 fn below(device: &DevicePlan, plan: &Plan, style: &Style) -> String {
     let mut words = match device.layers.len() {
         0 => "no layers".to_owned(),
@@ -119,7 +119,7 @@ fn column(bytes: Bytes) -> String {
     format!("{text:>AMOUNT$}")
 }
 
-/// `text` in at most `width` columns; what is cut off is marked.
+/// `text` truncated to `width` columns with an ellipsis.
 pub(in super::super) fn cell(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! The compute graph: full next to partial, which is in force and why, and the formula of each, term by term.
+//! The compute graph: its partial and full sizes, which is used and why, and the formulas term by term.
 
 use super::super::style::{BarGlyphs, Hue, Style};
 use super::devices::cell;
@@ -6,11 +6,11 @@ use super::{amount, no_break};
 use crate::plan::{Branch, GraphPlan, GraphSize, GraphUse, Plan, Symbol, Term};
 use crate::units::Bytes;
 
-/// Columns of a term's name, and of the bar of its share.
+/// Widths of a term's name and of the bar of its share.
 const NAME: usize = 32;
 const GAUGE: usize = 8;
-/// From so many columns on, there is room for that bar.
-const ROOMY: usize = 96;
+/// Minimum width for the bars.
+const MIN_WIDTH_FOR_GAUGE: usize = 96;
 
 pub(super) fn section(plan: &Plan, style: &Style) -> String {
     let graph = &plan.graph;
@@ -27,15 +27,15 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     out + &letters(graph, style)
 }
 
-/// What the letters of these formulas stand for.
+/// The meaning of the letters in the formulas.
 fn letters(graph: &GraphPlan, style: &Style) -> String {
     let winners = sizes(graph).into_iter().flat_map(|(_, size, _)| size.terms());
     let formulas: Vec<_> = winners.map(|term| term.formula.as_str()).collect();
-    let stands_in = |formula: &&str, letter: &str| {
+    let occurs_in = |formula: &&str, letter: &str| {
         let mut words = formula.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         words.any(|word| word == letter) || letter.contains(',') && formula.contains(letter)
     };
-    let used = graph.legend.iter().filter(|symbol| formulas.iter().any(|formula| stands_in(formula, symbol.letter)));
+    let used = graph.legend.iter().filter(|symbol| formulas.iter().any(|formula| occurs_in(formula, symbol.letter)));
     let line =
         |symbol: &Symbol| style.wrap(&format!("    {:<8}{:>10}   ", symbol.letter, symbol.value), symbol.meaning);
     let lines: String = used.map(line).collect();
@@ -46,7 +46,7 @@ fn sizes(graph: &GraphPlan) -> [(&'static str, &GraphSize, GraphUse); 2] {
     [("partial", &graph.partial, GraphUse::Partial), ("full", &graph.full, GraphUse::Full)]
 }
 
-/// The branch that wins, its terms, and the branches that do not.
+/// The largest branch with its terms, and the sizes of all branches.
 fn breakdown(name: &str, size: &GraphSize, style: &Style) -> String {
     let Some(winner) = size.branches.get(size.winner) else { return String::new() };
     let title = match size.branches.len() {
@@ -76,14 +76,14 @@ fn row(term: &Term, branch: &Branch, style: &Style) -> String {
         }
         return out;
     }
-    let roomy = style.bars != BarGlyphs::None && style.width >= ROOMY;
-    let gauge = if roomy { gauge(share.0, style) } else { String::new() };
-    let room = style.width.saturating_sub(4 + NAME + 1 + 17 + if roomy { 1 + GAUGE } else { 0 });
+    let with_gauge = style.bars != BarGlyphs::None && style.width >= MIN_WIDTH_FOR_GAUGE;
+    let gauge = if with_gauge { gauge(share.0, style) } else { String::new() };
+    let space = style.width.saturating_sub(4 + NAME + 1 + 17 + if with_gauge { 1 + GAUGE } else { 0 });
     let name = format!("    {:<NAME$} ", cell(&term.name, NAME));
-    let mut out = if term.formula.chars().count() <= room {
-        format!("{name}{:<room$}{amounts}{gauge}\n", term.formula)
+    let mut out = if term.formula.chars().count() <= space {
+        format!("{name}{:<space$}{amounts}{gauge}\n", term.formula)
     } else {
-        format!("{name}{:room$}{amounts}{gauge}\n{}", "", style.wrap("        ", &term.formula))
+        format!("{name}{:space$}{amounts}{gauge}\n{}", "", style.wrap("        ", &term.formula))
     };
     if term.numbers != term.formula && term.bytes > Bytes::ZERO {
         let indent = " ".repeat(4 + NAME + 1);

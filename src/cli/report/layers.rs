@@ -1,4 +1,4 @@
-//! The layers, those that follow each other on one device together.
+//! The layers, grouped by consecutive layers on one device.
 
 use super::super::style::{Hue, Style};
 use super::amount;
@@ -12,7 +12,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
         format!("{:<12}{:<8}{:>22}{:>22}{:>12}", "Layers", "device", "weights each", "cache each", "total")
     };
     let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
-    for run in plan.layers.chunk_by(|one, next| together(one, next, plan)) {
+    for run in plan.layers.chunk_by(|one, next| same_group(one, next, plan)) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
         let numbers = match (first.index == last.index, is_output(first, plan)) {
             (_, true) => format!("{} output", first.index),
@@ -25,13 +25,13 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
         let cache = range(run.iter().map(|layer| layer.cache));
         if style.is_narrow() {
             let each = if run.len() > 1 { " each" } else { "" };
-            let together = format!("{device}, {} total", amount(sum));
-            let facts = [together, format!("weights {weights}{each}"), format!("cache {cache}{each}")];
+            let place = format!("{device}, {} total", amount(sum));
+            let facts = [place, format!("weights {weights}{each}"), format!("cache {cache}{each}")];
             out += &style.below(12, &facts).replacen(&" ".repeat(12), &format!("{numbers:<12}"), 1);
         } else {
             out += &format!("{numbers:<12}{device:<8}{weights:>22}{cache:>22}{:>12}\n", amount(sum));
         }
-        // layers are placed from the last to the first, so one end of a run was the tight one
+        // layers are placed from last to first: explain the one with the least memory left
         let tight = if matches!(first.why, Why::NoRoom { .. }) { last } else { first };
         let why = tight.why.sentence(&plan.devices);
         let one_of_many = matches!(tight.why, Why::Fits { .. } | Why::NoRoom { .. }) && run.len() > 1;
@@ -41,8 +41,8 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
     out
 }
 
-/// The same place for a reason of the same kind; the output layer stands apart.
-fn together(one: &LayerPlan, next: &LayerPlan, plan: &Plan) -> bool {
+/// Same device and kind of reason; the output layer is a group of its own.
+fn same_group(one: &LayerPlan, next: &LayerPlan, plan: &Plan) -> bool {
     let kind = std::mem::discriminant(&one.why) == std::mem::discriminant(&next.why);
     one.device == next.device && kind && !is_output(next, plan)
 }
@@ -51,7 +51,7 @@ fn is_output(layer: &LayerPlan, plan: &Plan) -> bool {
     layer.index + 1 == plan.layers.len()
 }
 
-/// The smallest and the largest, or the one that all have.
+/// The smallest and largest amount, or one if they are equal.
 fn range(amounts: impl Iterator<Item = Bytes> + Clone) -> String {
     let (Some(least), Some(most)) = (amounts.clone().min(), amounts.max()) else { return String::new() };
     if most == Bytes::ZERO {

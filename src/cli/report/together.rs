@@ -1,4 +1,4 @@
-//! Several models on one machine, as text for people.
+//! Several models on one machine, as text.
 
 use super::super::style::{Hue, Style};
 use super::one_line;
@@ -7,7 +7,7 @@ use crate::export::answers::AnswerSource;
 use crate::machine::Machine;
 use crate::units::Bytes;
 
-/// What becomes of each model, and what remains of the machine.
+/// The outcome of each model, and the memory that remains free.
 pub(in super::super) fn text(
     source: &AnswerSource,
     names: &[String],
@@ -22,7 +22,7 @@ pub(in super::super) fn text(
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).min(style.width / 2);
     for (number, (name, outcome)) in names.iter().zip(&loaded_models.outcomes).enumerate() {
         let first = format!("{} {name:<width$}  ", number + 1);
-        out += &style.wrap(&first, &one_line(&outcome.sentence(&|tenant| (tenant + 1).to_string())));
+        out += &style.wrap(&first, &one_line(&outcome.sentence(&|request| (request + 1).to_string())));
     }
     out += &format!("\n{}\n", style.paint(Hue::Strong, "Remaining free memory"));
     for (index, (before, after)) in machine.gpus.iter().zip(&loaded_models.left.gpus).enumerate() {

@@ -39,7 +39,7 @@ struct CostRecord {
 }
 
 /// `{…,"held":["ctx"],"wishes":[{"knob","suggestions":[{"value","costs":[{"knob","says"}],"says","options","plan"}]}]}`;
-/// `options` are those that have to be added to what was `asked`.
+/// `options` are the command line options that turn `asked` into the suggestion.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -56,8 +56,8 @@ pub fn json(
         options: one.options(asked),
         plan: Outcome::of(&one.plan),
     };
-    let wishes = found.iter().map(|(wish, found)| ObjectiveRecord {
-        knob: wish.knob().name(),
+    let wishes = found.iter().map(|(objective, found)| ObjectiveRecord {
+        knob: objective.knob().name(),
         suggestions: found.iter().map(suggested).collect(),
     });
     serde_json::to_string_pretty(&Object {

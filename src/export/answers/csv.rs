@@ -1,13 +1,13 @@
-//! Answers as comma-separated values, whose columns scripts depend on. Sizes are integers in bytes.
-#![allow(clippy::format_push_string, reason = "a table is written once; what reads best wins")]
+//! Answers as CSV; the columns are stable. Sizes are integers in bytes.
+#![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 use crate::answer::matrix::Matrix;
 use crate::answer::sweep::{Outcome, Sweep};
 
 const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
 
-/// One line per point: the value, the plan in short, then weights, cache, graph and free bytes of each device, and what of
-/// layers on GPUs runs from RAM.
+/// One line per point: the value, [`COLUMNS`], weights, cache, graph and free bytes of each device, and the weights in
+/// RAM of layers that count as on GPUs.
 pub fn sweep(sweep: &Sweep) -> String {
     let devices =
         sweep.points.iter().find_map(|point| point.outcome.as_ref().ok()).map_or(&[][..], |first| &first.devices);
@@ -29,27 +29,27 @@ pub fn sweep(sweep: &Sweep) -> String {
                 None => ",,,,".to_owned(),
             });
         }
-        csv.push_str(&format!(",{}\n", parts(&point.outcome)));
+        csv.push_str(&format!(",{}\n", parts_in_ram(&point.outcome)));
     }
     csv
 }
 
-/// One line per cell: both values, then the plan in short, and what of layers on GPUs runs from RAM.
+/// One line per cell: both values, [`COLUMNS`], and the weights in RAM of layers that count as on GPUs.
 pub fn matrix(matrix: &Matrix) -> String {
     let (rows, columns) = (matrix.rows.plain(), matrix.columns.plain());
     let mut csv = format!("{},{},{COLUMNS},parts_in_ram\n", matrix.rows.name(), matrix.columns.name());
     let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
     for ((row, column), cell) in pairs.zip(&matrix.cells) {
-        csv.push_str(&format!("{row},{column},{},{}\n", fields(cell), parts(cell)));
+        csv.push_str(&format!("{row},{column},{},{}\n", fields(cell), parts_in_ram(cell)));
     }
     csv
 }
 
-fn parts(outcome: &Result<Outcome, String>) -> String {
+fn parts_in_ram(outcome: &Result<Outcome, String>) -> String {
     outcome.as_ref().map_or_else(|_| String::new(), |outcome| outcome.parts_in_ram.0.to_string())
 }
 
-/// What [`COLUMNS`] names; where the engine makes no plan, the verdict is `refused` and the rest is empty.
+/// The fields of [`COLUMNS`]; if there is no plan, the verdict is `refused` and the rest is empty.
 fn fields(outcome: &Result<Outcome, String>) -> String {
     let Ok(outcome) = outcome else { return format!("refused{}", ",".repeat(COLUMNS.matches(',').count())) };
     let totals = outcome.totals;

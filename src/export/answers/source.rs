@@ -1,4 +1,4 @@
-//! Who answers, and how sure it is.
+//! The engine that an answer comes from.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::engine::{EngineId, EngineVersion};
 use crate::plan::{Confidence, Plan};
 use crate::settings::{Release, Settings};
 
-/// The engine, its release, and how sure its figures are.
+/// The engine, its release, and the confidence of its figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AnswerSource {
     engine: &'static str,
@@ -34,7 +34,7 @@ impl fmt::Display for AnswerSource {
 }
 
 impl AnswerSource {
-    /// Of `plan`.
+    /// The source of `plan`.
     pub const fn of(plan: &Plan) -> Self {
         Self {
             engine: plan.engine.name(),
@@ -44,12 +44,12 @@ impl AnswerSource {
         }
     }
 
-    /// Of answers on `request`, with or without a plan of it.
-    pub fn of_case(request: &PlanRequest) -> Self {
+    /// The source of answers to `request`; no confidence if it has no plan.
+    pub fn of_request(request: &PlanRequest) -> Self {
         Self::of_engine(request.engine, &request.settings, request.plan().ok().map(|plan| plan.confidence))
     }
 
-    /// Of `engine` as `settings` mean it.
+    /// The source with `engine`, in the release that `settings` choose.
     pub fn of_engine(engine: EngineId, settings: &Settings, confidence: Option<Confidence>) -> Self {
         let release = EngineVersion::of(engine, settings).release;
         Self { engine: engine.name(), title: engine.title(), release, confidence }

@@ -27,9 +27,9 @@ struct LoadRecord<'a> {
 }
 
 impl<'a> LoadRecord<'a> {
-    fn of(model: &'a str, fate: &'a LoadOutcome) -> Self {
+    fn of(model: &'a str, outcome: &'a LoadOutcome) -> Self {
         let (by, why, plan) = (None, None, None);
-        match fate {
+        match outcome {
             LoadOutcome::Loaded(plan) => Self { model, fate: "loaded", by, why, plan: Some(Outcome::of(plan)) },
             LoadOutcome::Shares(host) => Self { model, fate: "shares", by: Some(*host), why, plan },
             LoadOutcome::Evicted { by, why } => Self { model, fate: "evicted", by: Some(*by), why: Some(why), plan },
@@ -48,7 +48,7 @@ struct DeviceRecord<'a> {
 }
 
 /// `{…,"together":true,"models":[{"model","fate":"loaded|shares|evicted|refused","by","why","plan"}],"devices":[{"id",
-/// "name","total","free","left"}]}`: `by` is the place of another model in the list, `left` what is free in the end.
+/// "name","total","free","left"}]}`: `by` is the index of another model, `left` the memory that is free in the end.
 ///
 /// # Errors
 /// None that an answer can cause.
@@ -72,7 +72,11 @@ pub fn json(
     serde_json::to_string_pretty(&Object {
         source,
         together: loaded_models.all_loaded(),
-        models: names.iter().zip(&loaded_models.outcomes).map(|(name, fate)| LoadRecord::of(name, fate)).collect(),
+        models: names
+            .iter()
+            .zip(&loaded_models.outcomes)
+            .map(|(name, outcome)| LoadRecord::of(name, outcome))
+            .collect(),
         devices: gpus.chain(std::iter::once(ram)).collect(),
     })
 }

@@ -1,4 +1,4 @@
-//! Paper to draw on: shapes and text in pixels, from the upper left corner.
+//! SVG drawing primitives; coordinates are in pixels from the upper left corner.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use textwrap::{Options, WordSplitter};
 
 /// Width of every picture.
 pub(super) const WIDTH: f64 = 880.0;
-/// Space around everything.
+/// Margin around the content.
 pub(super) const MARGIN: f64 = 28.0;
 
-/// A colour by its meaning, for light paper: Okabe and Ito's, as on the planner's screen.
+/// A colour by its meaning, for a light background: Okabe and Ito's palette, as on the planner's screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hue {
     Text,
@@ -47,7 +47,7 @@ impl Hue {
     }
 }
 
-/// Where a text's place is: at its beginning, its middle or its end.
+/// Which point of a text its position refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -55,10 +55,10 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A picture that grows downwards.
+/// A picture filled from top to bottom.
 pub(super) struct SvgCanvas {
     shapes: String,
-    /// What is drawn so far reaches to here.
+    /// Lower edge of what is drawn so far.
     pub(super) y: f64,
 }
 
@@ -67,53 +67,53 @@ impl SvgCanvas {
         Self { shapes: String::new(), y: MARGIN }
     }
 
-    pub(super) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, ink: Hue) {
+    pub(super) fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, hue: Hue) {
         if width <= 0.0 || height <= 0.0 {
             return;
         }
         let (x, y, width, height) = (number(x), number(y), number(width), number(height));
-        let fill = ink.rgb();
+        let fill = hue.rgb();
         // writing to a String cannot fail
         let _ = writeln!(self.shapes, r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{fill}"/>"#);
     }
 
-    pub(super) fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), ink: Hue, dashed: bool) {
-        let (x1, y1, x2, y2, stroke) = (number(x1), number(y1), number(x2), number(y2), ink.rgb());
+    pub(super) fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), hue: Hue, dashed: bool) {
+        let (x1, y1, x2, y2, stroke) = (number(x1), number(y1), number(x2), number(y2), hue.rgb());
         let dashes = if dashed { r#" stroke-dasharray="5 4""# } else { "" };
         let _ = writeln!(self.shapes, r#"<path d="M{x1} {y1}L{x2} {y2}" stroke="{stroke}"{dashes}/>"#);
     }
 
-    /// The area between `points` and back along `base`.
-    pub(super) fn area(&mut self, points: &[(f64, f64)], base: &[(f64, f64)], ink: Hue) {
+    /// The area between `points` and `base`.
+    pub(super) fn area(&mut self, points: &[(f64, f64)], base: &[(f64, f64)], hue: Hue) {
         let path: Vec<String> =
             points.iter().chain(base.iter().rev()).map(|&(x, y)| format!("{} {}", number(x), number(y))).collect();
         if path.len() > 2 {
-            let _ = writeln!(self.shapes, r#"<path d="M{}Z" fill="{}"/>"#, path.join("L"), ink.rgb());
+            let _ = writeln!(self.shapes, r#"<path d="M{}Z" fill="{}"/>"#, path.join("L"), hue.rgb());
         }
     }
 
-    pub(super) fn text(&mut self, x: f64, y: f64, size: u8, anchor: Anchor, ink: Hue, text: &str) {
+    pub(super) fn text(&mut self, x: f64, y: f64, size: u8, anchor: Anchor, hue: Hue, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
             Anchor::Middle => r#" text-anchor="middle""#,
             Anchor::End => r#" text-anchor="end""#,
         };
-        let (x, y, fill, text) = (number(x), number(y), ink.rgb(), escaped(text));
+        let (x, y, fill, text) = (number(x), number(y), hue.rgb(), escaped(text));
         let _ =
             writeln!(self.shapes, r#"<text x="{x}" y="{y}" font-size="{size}" fill="{fill}"{anchor}>{text}</text>"#);
     }
 
-    /// A heading and what it is of.
+    /// A heading with a line below it.
     pub(super) fn heading(&mut self, heading: &str, below: &str) {
         self.text(MARGIN, self.y + 16.0, 20, Anchor::Start, Hue::Text, heading);
         self.text(MARGIN, self.y + 38.0, 13, Anchor::Start, Hue::Quiet, below);
         self.y += 56.0;
     }
 
-    /// Words of a sentence on as many lines as they take.
+    /// A sentence, wrapped.
     pub(super) fn sentence(&mut self, text: &str) {
-        const CELLS: usize = 108;
-        let options = Options::new(CELLS).break_words(false).word_splitter(WordSplitter::NoHyphenation);
+        const COLUMNS: usize = 108;
+        let options = Options::new(COLUMNS).break_words(false).word_splitter(WordSplitter::NoHyphenation);
         for line in textwrap::wrap(text, options) {
             self.text(MARGIN, self.y + 14.0, 14, Anchor::Start, Hue::Text, &line);
             self.y += 20.0;
@@ -121,18 +121,18 @@ impl SvgCanvas {
         self.y += 6.0;
     }
 
-    /// What the colours mean.
+    /// A legend of the colours.
     pub(super) fn legend(&mut self, words: &[(Hue, &str)]) {
         let mut x = MARGIN;
-        for (ink, word) in words {
-            self.rect(x, self.y + 3.0, 12.0, 12.0, *ink);
+        for (hue, word) in words {
+            self.rect(x, self.y + 3.0, 12.0, 12.0, *hue);
             self.text(x + 18.0, self.y + 13.5, 13, Anchor::Start, Hue::Quiet, word);
             x += 40.0 + 7.4 * word.chars().count() as f64;
         }
         self.y += 26.0;
     }
 
-    /// The whole picture.
+    /// The complete SVG document.
     pub(super) fn finish(self, title: &str) -> String {
         let height = number(self.y + MARGIN - 8.0);
         let (title, white, faint) = (escaped(title), Hue::White.rgb(), Hue::Faint.rgb());
@@ -150,7 +150,7 @@ fn number(value: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// As text between tags. What XML cannot hold is left out.
+/// Escapes text for XML, without the characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')) {

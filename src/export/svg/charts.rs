@@ -1,19 +1,13 @@
-//! What the pictures share: an engine's name in words, and shares of memory side by side.
+//! Headings and colours that the pictures share.
 
 use super::canvas::Hue;
 use crate::plan::Plan;
 
-/// What a device is asked for, and in which colour.
+/// The parts of a device's memory and their colours.
 pub(super) const PARTS: [(Hue, &str); 3] = [(Hue::Weights, "weights"), (Hue::Cache, "cache"), (Hue::Graph, "graph")];
 
-/// `Ollama ≥ 0.30, release 2026-11 · exact`
-pub(super) fn who(plan: &Plan) -> String {
-    let release = plan.settings.release.map(|release| format!(", release {release}")).unwrap_or_default();
-    format!("{}{release} · {}", plan.engine.title(), plan.confidence)
-}
-
 /// `Llama 3.1 8B · Q4_K_M · 4.6 GiB`
-pub(super) fn what(plan: &Plan) -> String {
+pub(super) fn model_line(plan: &Plan) -> String {
     let model = &plan.model;
     let parts = [Some(model.name.clone()), model.file_type.clone(), Some(model.bytes.to_string())];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")

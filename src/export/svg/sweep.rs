@@ -1,7 +1,7 @@
-//! Memory along a knob: for each device what it is asked for, stacked, below the line of what it has.
+//! Memory along a knob: a stacked area chart per device, with a line at its free memory.
 
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
-use super::charts::{PARTS, what, who};
+use super::charts::{PARTS, model_line};
 use crate::answer::sweep::{DeviceSums, Outcome, Sweep};
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
@@ -11,10 +11,10 @@ const LEFT: f64 = MARGIN + 84.0;
 const RIGHT: f64 = WIDTH - MARGIN - 10.0;
 const HIGH: f64 = 150.0;
 
-/// The picture of `sweep`; `plan` is the one that it starts from.
+/// The picture of `sweep`; `plan` is the plan with the current settings.
 pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
-    let mut paper = SvgCanvas::new();
-    paper.heading(&what(plan), &format!("memory by {} · {}", sweep.knob.title(), who(plan)));
+    let mut canvas = SvgCanvas::new();
+    canvas.heading(&model_line(plan), &format!("memory by {} · {}", sweep.knob.title(), plan.source()));
     let planned: Vec<(f64, &Outcome)> = sweep
         .points
         .iter()
@@ -22,18 +22,18 @@ pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
         .collect();
     let devices = planned.first().map_or(0, |(_, outcome)| outcome.devices.len());
     for device in 0..devices {
-        chart(&mut paper, sweep, &planned, device);
+        chart(&mut canvas, sweep, &planned, device);
     }
     let words: Vec<_> = PARTS.into_iter().chain([(Hue::Over, "free memory"), (Hue::Quiet, "threshold")]).collect();
-    paper.legend(&words);
+    canvas.legend(&words);
     let refused = sweep.points.len() - planned.len();
     if refused > 0 {
-        paper.sentence(&format!("The engine refuses {refused} of {} values.", sweep.points.len()));
+        canvas.sentence(&format!("The engine refuses {refused} of {} values.", sweep.points.len()));
     }
-    paper.finish(&what(plan))
+    canvas.finish(&model_line(plan))
 }
 
-/// Where `value` stands: numbers by their logarithm where the range is wide.
+/// The horizontal position of `value`; logarithmic for knobs with a wide range.
 fn across(sweep: &Sweep, value: u64) -> f64 {
     let (Some(first), Some(last)) = (sweep.points.first(), sweep.points.last()) else { return LEFT };
     let place = |value: u64| if logarithmic(sweep.knob) { (value.max(1) as f64).log2() } else { value as f64 };
@@ -46,44 +46,44 @@ const fn logarithmic(knob: Knob) -> bool {
     !matches!(knob, Knob::GpuLayers | Knob::CacheType | Knob::FlashAttn)
 }
 
-fn chart(paper: &mut SvgCanvas, sweep: &Sweep, planned: &[(f64, &Outcome)], at: usize) {
+fn chart(canvas: &mut SvgCanvas, sweep: &Sweep, planned: &[(f64, &Outcome)], at: usize) {
     let sums: Vec<(f64, &DeviceSums)> =
         planned.iter().filter_map(|(x, outcome)| Some((*x, outcome.devices.get(at)?))).collect();
     let Some((_, first)) = sums.first() else { return };
-    let top = paper.y + 6.0;
+    let top = canvas.y + 6.0;
     let floor = top + HIGH;
     let asked = |device: &DeviceSums| device.weights + device.cache + device.graph;
     let most = sums.iter().map(|(_, device)| asked(device)).max().unwrap_or(Bytes::ZERO);
-    // room for the line of what is free, unless that is far above everything
+    // include the line of free memory unless it is far above the rest
     let highest = if first.free.0 / 3 > most.0 { most } else { most.max(first.free) };
     let scale = Bytes((highest.0 as f64 * 1.06) as u64 + 1);
     let high = |bytes: Bytes| floor - bytes.share_of(scale).0 * HIGH;
 
-    paper.rect(LEFT, top, RIGHT - LEFT, HIGH, Hue::Faint);
+    canvas.rect(LEFT, top, RIGHT - LEFT, HIGH, Hue::Faint);
     let mut base: Vec<(f64, f64)> = sums.iter().map(|(x, _)| (*x, floor)).collect();
     let stacked: [fn(&DeviceSums) -> Bytes; 3] =
         [|d| d.weights, |d| d.weights + d.cache, |d| d.weights + d.cache + d.graph];
-    for ((ink, _), part) in PARTS.into_iter().zip(stacked) {
+    for ((hue, _), part) in PARTS.into_iter().zip(stacked) {
         let line: Vec<(f64, f64)> = sums.iter().map(|(x, device)| (*x, high(part(device)))).collect();
-        paper.area(&line, &base, ink);
+        canvas.area(&line, &base, hue);
         base = line;
     }
     for (nth, cliff) in sweep.cliffs.iter().enumerate() {
         let x = across(sweep, cliff.last);
-        // the first layer lost and what the engine's own rules change stand out; then layers go one by one
+        // full height for the first cliff and for changes of other knobs; layers lost one by one get ticks
         let marked = nth == 0 || !cliff.jumps.is_empty();
-        paper.line((x, top), (x, if marked { floor } else { top + 8.0 }), Hue::Quiet, marked);
+        canvas.line((x, top), (x, if marked { floor } else { top + 8.0 }), Hue::Quiet, marked);
     }
     if first.free <= scale {
-        paper.line((LEFT, high(first.free)), (RIGHT, high(first.free)), Hue::Over, false);
+        canvas.line((LEFT, high(first.free)), (RIGHT, high(first.free)), Hue::Over, false);
     }
-    paper.text(MARGIN - 8.0, top + HIGH / 2.0, 14, Anchor::Start, Hue::Text, &first.id);
-    paper.text(LEFT - 8.0, high(highest) + 5.0, 12, Anchor::End, Hue::Quiet, &highest.to_string());
-    paper.text(LEFT - 8.0, floor, 12, Anchor::End, Hue::Quiet, "0");
+    canvas.text(MARGIN - 8.0, top + HIGH / 2.0, 14, Anchor::Start, Hue::Text, &first.id);
+    canvas.text(LEFT - 8.0, high(highest) + 5.0, 12, Anchor::End, Hue::Quiet, &highest.to_string());
+    canvas.text(LEFT - 8.0, floor, 12, Anchor::End, Hue::Quiet, "0");
     let every = sums.len().div_ceil(8).max(1);
     for point in sweep.points.iter().step_by(every) {
         let x = across(sweep, point.value);
-        paper.text(x, floor + 18.0, 12, Anchor::Middle, Hue::Quiet, &sweep.knob.show(point.value));
+        canvas.text(x, floor + 18.0, 12, Anchor::Middle, Hue::Quiet, &sweep.knob.show(point.value));
     }
-    paper.y = floor + 36.0;
+    canvas.y = floor + 36.0;
 }

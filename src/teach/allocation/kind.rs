@@ -1,34 +1,34 @@
-//! What the bytes of a compute buffer are for.
+//! Kinds of tensors in a compute buffer.
 
 use crate::engine::ggml::Graph;
 use crate::engine::ggml::tensor::{Buffer, Op, Tensor, TensorId};
 use crate::engine::llama_cpp::AllocationDetails;
 
-/// A kind of tensor, by what it is for.
+/// A kind of tensor, by its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimelineKind {
-    /// Rows of the batch on their way through the blocks, and everything without a name of its own.
+    /// Hidden states of the batch, and everything that no other kind covers.
     Activations,
-    /// Queries against keys.
+    /// Attention scores.
     Scores,
-    /// Which tokens see which.
+    /// Attention masks.
     Masks,
-    /// Scores of every word of the vocabulary.
+    /// Logits over the vocabulary.
     Logits,
-    /// What the experts that a token is sent to compute.
+    /// Activations of experts.
     Experts,
-    /// Weights that another device lends for one operation.
+    /// Weights copied from another device for one operation.
     Weights,
-    /// Caches that another device lends for one operation.
+    /// Caches copied from another device for one operation.
     Caches,
 }
 
 impl TimelineKind {
-    /// Every kind, from the bottom of the stack to its top.
+    /// All kinds, from the bottom of the stacked chart to its top.
     pub const ALL: [Self; 7] =
         [Self::Weights, Self::Caches, Self::Activations, Self::Experts, Self::Scores, Self::Masks, Self::Logits];
 
-    /// In words.
+    /// Its name on the screen.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Activations => "activations",
@@ -41,16 +41,16 @@ impl TimelineKind {
         }
     }
 
-    /// Its place in [`Self::ALL`].
+    /// Its index in [`Self::ALL`].
     pub fn index(self) -> usize {
         Self::ALL.iter().position(|&kind| kind == self).unwrap_or(0)
     }
 }
 
-/// The kind of every tensor of the arena, copies included.
+/// The kind of every tensor of the graph, including copies.
 pub fn kinds(details: &AllocationDetails) -> Vec<TimelineKind> {
     let (graph, schedule) = (&details.graph, &details.schedule);
-    // copies of inputs carry the input's name; the other copies follow what they are copied from
+    // a copy has the kind of its original
     let mut kinds: Vec<TimelineKind> = graph.tensors.iter().map(by_name).collect();
     for &id in &graph.nodes {
         kinds[id.index()] = of_node(graph, &kinds, id);
@@ -90,7 +90,7 @@ fn of_node(graph: &Graph, kinds: &[TimelineKind], id: TensorId) -> TimelineKind 
     if tensor.op == Op::MulMat && vocabulary {
         return TimelineKind::Logits;
     }
-    // the same numbers, scaled, masked or laid out in another way
+    // elementwise operations and copies keep the kind of their operand
     if keeps_kind(tensor.op) && weight.elements() == tensor.elements() { kinds[first.index()] } else { named }
 }
 

@@ -1,5 +1,5 @@
 //! The timelines as JSON and as Markdown.
-#![allow(clippy::format_push_string, reason = "a handout is written once; what reads best wins")]
+#![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use super::{AllocationPage, AllocationWalk, TensorLife, Timeline, TimelineKind};
 use crate::units::{Bytes, grouped};
 
 impl AllocationPage {
-    /// `{"devices":[{"id","peak","peak_node","naive","alive":[…]}],"compared":…}`: what is reserved, the operation in
-    /// which the buffer is first that large, what it would be if nothing were freed, and what holds its bytes then.
+    /// `{"devices":[{"id","peak","peak_node","naive","alive":[…]}],"compared":…}`: the bytes reserved, the first
+    /// operation at that size, the bytes without reuse, and the tensors alive at the peak.
     pub fn json(&self) -> Value {
         let compared = self.other.as_ref().map(|other| match &other.walk {
             Ok(walk) => json!({ "with": other.label, "instead_of": self.label, "devices": devices(walk) }),
@@ -19,7 +19,7 @@ impl AllocationPage {
         json!({ "page": "allocation", "remark": self.remark, "devices": devices(&self.walk), "compared": compared })
     }
 
-    /// A section for each device: the peak, and what makes it.
+    /// A section for each device: its peak and the tensors alive then.
     pub fn markdown(&self) -> String {
         let mut out = "# Where the memory of the compute buffers goes\n".to_owned();
         if let Some(remark) = &self.remark {

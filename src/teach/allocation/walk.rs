@@ -1,32 +1,31 @@
-//! One walk of the allocator through a schedule: the moments, and what is alive in them on each device.
+//! The allocator's steps through a schedule, and the tensors alive at each step on each device.
 
 use super::kind::{self, TimelineKind};
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::tensor::Op;
-use crate::machine::DeviceKind;
 use crate::teach::names;
 use crate::teach::trace::Trace;
 use crate::units::Bytes;
 
-/// A walk.
+/// The allocations of a schedule.
 #[derive(Clone, Debug)]
 pub struct AllocationWalk {
     /// Its steps, in order: an operation, or a copy between devices.
     pub moments: Vec<Moment>,
-    /// One for each device that takes part; RAM is the last.
+    /// One for each device in use; RAM is the last.
     pub timelines: Vec<Timeline>,
 }
 
-/// A step.
+/// A step of the allocator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// What is computed or copied: `kq-3`.
+    /// The tensor that is computed or copied: `kq-3`.
     pub name: String,
-    /// How: `MUL_MAT`; `COPY` between devices, `KEEP` for what waits to be copied.
+    /// The operation: `MUL_MAT`; `COPY` between devices, `KEEP` for a tensor kept until it is copied.
     pub op: &'static str,
-    /// The timeline whose device does it.
+    /// Index of the timeline whose device executes it.
     pub home: usize,
-    /// The block that it belongs to; none for what comes before and after them.
+    /// The block that it belongs to; `None` before the first and after the last.
     pub layer: Option<usize>,
 }
 
@@ -37,45 +36,43 @@ pub struct Timeline {
     pub id: String,
     /// Index into the plan's devices.
     pub device: usize,
-    /// GPU or CPU.
-    pub kind: DeviceKind,
-    /// What the allocator reserves, in bytes: the plan's graph for this device.
+    /// Bytes reserved by the allocator: the plan's graph for this device.
     pub reserved: Bytes,
-    /// What it would have to reserve if nothing were ever freed.
+    /// Bytes that it would reserve without reuse.
     pub naive: Bytes,
-    /// The first moment in which the buffer is as large as it gets.
+    /// The first step at which the buffer has its final size.
     pub peak: usize,
-    /// What holds bytes when, in the order of allocation.
+    /// The tensors in the buffer, in the order of allocation.
     pub lives: Vec<TensorLife>,
-    /// Bytes alive in each moment, by kind as in [`TimelineKind::ALL`].
+    /// Bytes alive at each step, by kind in the order of [`TimelineKind::ALL`].
     pub alive: Vec<[u64; TimelineKind::ALL.len()]>,
-    /// Bytes that the buffer has grown to by each moment.
+    /// Size of the buffer by each step, in bytes.
     pub grown: Vec<u64>,
 }
 
-/// A tensor that holds bytes for a while.
+/// A tensor in a buffer, with its lifetime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorLife {
     /// `kq-3`.
     pub name: String,
     /// `f32 4096×512`.
     pub shape: String,
-    /// What it is for.
+    /// Its kind.
     pub kind: TimelineKind,
-    /// Where it begins; a device's several buffers lie one after the other.
+    /// Its offset; several buffers of a device are laid out one after the other.
     pub offset: u64,
-    /// Bytes, rounded up to the device's alignment.
+    /// Its bytes, rounded up to the device's alignment.
     pub bytes: u64,
-    /// The first moment in which it is there.
+    /// The step at which it is allocated.
     pub from: usize,
-    /// The first moment in which it is not.
+    /// The first step at which it is free again.
     pub end: usize,
-    /// The operand whose bytes it took over.
+    /// The operand whose bytes it reuses in place.
     pub takes_over: Option<String>,
 }
 
 impl AllocationWalk {
-    /// Reads off what llama.cpp's allocator did.
+    /// Reads the allocations from a trace.
     pub fn of(trace: &Trace) -> Self {
         let details = &trace.details;
         let (graph, schedule) = (&details.graph, &details.schedule);
@@ -106,16 +103,16 @@ impl Timeline {
         let (details, home) = (&trace.details, &trace.homes[at]);
         let graph = &details.graph;
         let here = details.lifetimes.iter().filter(|life| usize::from(life.place) == at);
-        // who is taken over is gone in that moment; who is freed lives until its end
-        let heirs: std::collections::HashSet<(u32, usize)> =
+        // an operand reused in place ends at that step, any other lives to the end of its last step
+        let reused: std::collections::HashSet<(u32, usize)> =
             here.clone().filter_map(|life| Some((life.takes_over.get()?.0, life.from))).collect();
         let end = |life: &Lifetime| {
-            let inherited = heirs.contains(&(life.id.0, life.until));
-            if inherited { life.until } else { (life.until + 1).min(moments) }
+            let is_reused = reused.contains(&(life.id.0, life.until));
+            if is_reused { life.until } else { (life.until + 1).min(moments) }
         };
         let size = |life: &Lifetime| life.bytes.next_multiple_of(home.alignment);
         let grown = grown(here.clone().map(|life| (life.from, life.chunk, life.offset + size(life))), moments);
-        // several buffers are shown one after the other, each as long as it gets
+        // several buffers are shown one after the other, at their final sizes
         let starts = starts(here.clone().map(|life| (life.chunk, life.offset + size(life))));
         let start = |chunk: usize| starts.get(chunk).copied().unwrap_or(0);
         let lives: Vec<TensorLife> = here
@@ -134,7 +131,6 @@ impl Timeline {
         Self {
             id: home.id.clone(),
             device: home.device,
-            kind: if at + 1 < trace.homes.len() { DeviceKind::Gpu } else { DeviceKind::Cpu },
             reserved: Bytes(trace.measured.compute.get(at).copied().unwrap_or(0)),
             naive: lives.iter().map(|life| Bytes(life.bytes)).sum(),
             peak: grown.iter().position(|bytes| *bytes == top).unwrap_or(0),
@@ -144,17 +140,12 @@ impl Timeline {
         }
     }
 
-    /// What holds bytes in `moment`, from the beginning of the buffer to its end.
+    /// The tensors alive at step `moment`, by offset.
     pub fn alive_at(&self, moment: usize) -> Vec<&TensorLife> {
-        let there = |life: &&TensorLife| life.from <= moment && moment < life.end && life.bytes > 0;
-        let mut lives: Vec<&TensorLife> = self.lives.iter().filter(there).collect();
+        let is_alive = |life: &&TensorLife| life.from <= moment && moment < life.end && life.bytes > 0;
+        let mut lives: Vec<&TensorLife> = self.lives.iter().filter(is_alive).collect();
         lives.sort_by_key(|life| life.offset);
         lives
-    }
-
-    /// Bytes alive in `moment`.
-    pub fn alive_bytes(&self, moment: usize) -> Bytes {
-        self.alive.get(moment).map_or(Bytes::ZERO, |kinds| kinds.iter().map(|bytes| Bytes(*bytes)).sum())
     }
 }
 
@@ -176,7 +167,7 @@ fn alive(lives: &[TensorLife], moments: usize) -> Vec<[u64; TimelineKind::ALL.le
     steps
 }
 
-/// How long the buffers are together by each moment; `ends` are moments, buffers, and where in them something ends.
+/// Total size of the buffers by each step; `ends` are a step, a buffer, and the end of a tensor in it.
 fn grown(ends: impl Iterator<Item = (usize, usize, u64)>, moments: usize) -> Vec<u64> {
     let mut ends: Vec<_> = ends.collect();
     ends.sort_unstable();
@@ -191,7 +182,7 @@ fn grown(ends: impl Iterator<Item = (usize, usize, u64)>, moments: usize) -> Vec
     (0..moments).map(step).collect()
 }
 
-/// Where each buffer begins if they lie one after the other.
+/// The start of each buffer if they are laid out one after the other.
 fn starts(ends: impl Iterator<Item = (usize, u64)>) -> Vec<u64> {
     let mut lengths: Vec<u64> = Vec::new();
     for (chunk, end) in ends {

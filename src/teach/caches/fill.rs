@@ -1,38 +1,38 @@
-//! Cells that fill as tokens come: sequences take turns, and what a window has moved past is overwritten.
+//! Simulation of cells that fill as tokens arrive: sequences take turns, and cells outside a window are overwritten.
 //!
-//! Every step is a pure function of how many squares were filled, so that it can be stepped through in both directions.
+//! The state is a pure function of the number of steps, so that it can be stepped in both directions.
 
 use super::CellCache;
 
-/// A store drawn as squares of several cells each.
+/// A cache drawn as squares of several cells each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellFill {
-    /// Cells of a square.
+    /// Cells per square.
     pub cells: u64,
-    /// Squares of one stream.
+    /// Squares per stream.
     pub squares: u64,
     /// Streams.
     pub streams: u64,
     sequences: u64,
-    /// Squares that attention looks back; none where it sees all.
+    /// Size of the sliding window in squares; `None` for full attention.
     window: Option<u64>,
 }
 
-/// What is in a square.
+/// The content of a square.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellState {
-    /// Nothing yet.
+    /// Empty.
     Empty,
-    /// Tokens of this sequence that its newest token looks at.
+    /// Tokens of this sequence that its newest token attends to.
     Seen(u64),
-    /// Tokens of this sequence that its window has moved past; they stay until they are overwritten.
+    /// Tokens of this sequence outside its window, until they are overwritten.
     Passed(u64),
-    /// What came last.
+    /// The square of this sequence that was filled last.
     Newest(u64),
 }
 
 impl CellFill {
-    /// `store` with so many cells to a square.
+    /// `store` with `cells` cells per square.
     pub fn new(store: &CellCache, cells: u64) -> Self {
         let cells = cells.max(1);
         let squares = store.size.div_ceil(cells).max(1);
@@ -41,12 +41,7 @@ impl CellFill {
         Self { cells, squares, streams, sequences: store.sequences.max(1), window }
     }
 
-    /// So few cells to a square that `store` is drawn with at most `most` squares per stream.
-    pub fn fitting(store: &CellCache, most: u64) -> u64 {
-        store.size.div_ceil(most.max(1)).checked_next_power_of_two().unwrap_or(u64::MAX)
-    }
-
-    /// Steps until there is no room; none where what a window moved past makes room for ever.
+    /// Steps until the cache is full; `None` for sliding windows, which never fill up.
     pub fn steps(&self) -> Option<u64> {
         self.window.is_none().then(|| {
             let each = if self.streams > 1 { self.sequences } else { 1 };
@@ -54,7 +49,7 @@ impl CellFill {
         })
     }
 
-    /// What is in `square` of `stream` after `steps` squares were filled. Sequences take turns.
+    /// The content of `square` in `stream` after `steps` squares were filled. Sequences take turns.
     pub fn at(&self, stream: u64, square: u64, steps: u64) -> CellState {
         let steps = self.steps().map_or(steps, |most| steps.min(most));
         if steps == 0 || square >= self.squares || stream >= self.streams {
@@ -71,7 +66,7 @@ impl CellFill {
         if step == newest {
             return CellState::Newest(sequence);
         }
-        // the last step in which this sequence had its turn
+        // the last step of this sequence
         let last = newest - (newest + self.sequences - sequence) % self.sequences;
         let looks_back = last / self.sequences - position;
         if self.window.is_some_and(|window| looks_back >= window) {
@@ -81,21 +76,14 @@ impl CellFill {
         }
     }
 
-    /// The step that filled `square` last, where sequence `stream` has squares of its own.
+    /// The last step that filled `square` of the sequence's own stream.
     fn in_own_stream(&self, stream: u64, square: u64, newest: u64) -> Option<u64> {
         let turns = newest.checked_sub(stream)? / self.sequences;
         Some(latest(square, turns, self.squares)? * self.sequences + stream)
     }
-
-    /// Squares that hold tokens which are still looked at, of all streams, after `steps`.
-    pub fn seen(&self, steps: u64) -> u64 {
-        let squares = (0..self.streams).flat_map(|stream| (0..self.squares).map(move |square| (stream, square)));
-        squares.filter(|&(a, b)| matches!(self.at(a, b, steps), CellState::Seen(_) | CellState::Newest(_))).count()
-            as u64
-    }
 }
 
-/// The last number up to `newest` that falls on `square` where numbers go round over `squares`.
+/// The last number up to `newest` that is `square` modulo `squares`.
 fn latest(square: u64, newest: u64, squares: u64) -> Option<u64> {
     let back = (newest % squares + squares - square) % squares;
     newest.checked_sub(back)
@@ -118,8 +106,14 @@ mod tests {
         all.map(|(stream, square)| fill.at(stream, square, steps)).collect()
     }
 
+    /// Number of squares with tokens that are attended to.
+    fn seen(fill: &CellFill, steps: u64) -> u64 {
+        let is_seen = |state: &CellState| matches!(state, CellState::Seen(_) | CellState::Newest(_));
+        squares(fill, steps).iter().filter(|state| is_seen(state)).count() as u64
+    }
+
     #[test]
-    fn sequences_take_turns_in_cells_that_they_share() {
+    fn sequences_take_turns_in_shared_cells() {
         use CellState::{Empty, Newest, Seen};
         let fill = CellFill::new(&store(4, 1, 2, None), 1);
         assert_eq!(squares(&fill, 0), [Empty; 4]);
@@ -129,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn sequences_with_cells_of_their_own_fill_them_alone() {
+    fn sequences_fill_their_own_streams() {
         use CellState::{Empty, Newest, Seen};
         let fill = CellFill::new(&store(2, 2, 2, None), 1);
         assert_eq!(squares(&fill, 3), [Seen(0), Newest(0), Seen(1), Empty]);
     }
 
     #[test]
-    fn a_window_moves_past_tokens_and_takes_their_cells() {
+    fn cells_outside_the_window_are_overwritten() {
         use CellState::{Newest, Passed, Seen};
         let fill = CellFill::new(&store(4, 1, 1, Some(2)), 1);
         assert_eq!(squares(&fill, 4), [Passed(0), Passed(0), Seen(0), Newest(0)]);
@@ -146,13 +140,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_window_sees_no_more_than_it_is_wide(
+        fn no_more_than_the_window_is_attended_to(
             size in 1..200_u64, sequences in 1..6_u64, unified: bool, window in 1..100_u64, cells in 1..9_u64,
             steps in 0..2000_u64,
         ) {
             let streams = if unified { 1 } else { sequences };
             let fill = CellFill::new(&store(size, streams, sequences, Some(window)), cells);
-            prop_assert!(fill.seen(steps) <= window.div_ceil(cells) * sequences);
+            prop_assert!(seen(&fill, steps) <= window.div_ceil(cells) * sequences);
             let newest = squares(&fill, steps).into_iter().filter(|square| matches!(square, CellState::Newest(_))).count();
             prop_assert_eq!(newest, usize::from(steps > 0));
         }
@@ -163,7 +157,7 @@ mod tests {
         ) {
             let streams = if unified { 1 } else { sequences };
             let fill = CellFill::new(&store(size, streams, sequences, None), cells);
-            prop_assert_eq!(fill.seen(steps), steps.min(fill.steps().unwrap()));
+            prop_assert_eq!(seen(&fill, steps), steps.min(fill.steps().unwrap()));
             let filled = |steps| squares(&fill, steps).into_iter().map(|square| square != CellState::Empty).collect::<Vec<_>>();
             let changed = filled(steps).into_iter().zip(filled(steps + 1)).filter(|(before, after)| before != after);
             prop_assert_eq!(changed.count(), usize::from(steps < fill.steps().unwrap()));

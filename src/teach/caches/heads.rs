@@ -1,4 +1,4 @@
-//! What each kind of block keeps of a token.
+//! What each kind of block caches.
 
 use serde::Serialize;
 
@@ -8,28 +8,28 @@ use crate::model::Model;
 use crate::plan::{OwnCache, OwnCaches, Plan};
 use crate::units::Bytes;
 
-/// Blocks that remember alike.
+/// Blocks with equal caches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BlockKind {
-    /// Their numbers, ascending.
+    /// Their indices, ascending.
     pub blocks: Vec<usize>,
-    /// What one of them keeps.
+    /// What each of them caches.
     pub keeps: BlockMemory,
-    /// What the plan counts for one of them.
+    /// Bytes of each in the plan.
     pub planned: Bytes,
-    /// What llama.cpp would allocate for one.
+    /// Bytes that llama.cpp would allocate for each.
     pub llama_cpp: Option<Bytes>,
-    /// What the Ollama engine would.
+    /// The cache that the Ollama engine would allocate for each.
     pub ollama_engine: Option<OwnCache>,
 }
 
-/// What a block keeps.
+/// What a block caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockMemory {
     /// Keys and values of every token.
     Tokens {
-        /// How heads share them.
+        /// How query heads share them.
         attention: Attention,
         /// Query heads.
         heads: u64,
@@ -37,21 +37,21 @@ pub enum BlockMemory {
         kv_heads: u64,
         /// Elements of K per token.
         k: u64,
-        /// Elements of V per token; none where V is a part of K.
+        /// Elements of V per token; `None` if V is a part of K.
         v: Option<u64>,
-        /// Bytes of both per token, in the formats in use.
+        /// Bytes of both per token, in the types in use.
         per_token: Bytes,
-        /// Cells that they are kept for, all sequences together.
+        /// Cells of all sequences.
         cells: u64,
-        /// Only the last tokens are kept.
+        /// Whether it is a sliding-window cache.
         window: bool,
     },
-    /// A state that does not grow.
+    /// A state of fixed size.
     State {
-        /// Per sequence.
+        /// Bytes per sequence.
         bytes: Bytes,
     },
-    /// The cache of another block is looked into.
+    /// It uses the cache of another block.
     Shared {
         /// That block.
         owner: usize,
@@ -63,15 +63,15 @@ pub enum BlockMemory {
 /// How query heads share keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
-#[allow(clippy::upper_case_acronyms, reason = "the field's own names")]
+#[allow(clippy::upper_case_acronyms, reason = "established names")]
 pub enum Attention {
-    /// Every head has its own.
+    /// Every query head has its own.
     MHA,
-    /// Groups of heads share one.
+    /// Groups of query heads share one.
     GQA,
-    /// All heads share one.
+    /// All query heads share one.
     MQA,
-    /// All heads share one compressed row, which K and V are unfolded from.
+    /// All query heads share one compressed row, from which K and V are expanded.
     MLA,
 }
 
@@ -84,31 +84,21 @@ impl Attention {
             _ => Self::GQA,
         }
     }
-
-    /// Its name, and what it says of the cache.
-    pub const fn description(self) -> &'static str {
-        match self {
-            Self::MHA => "multi-head attention: each query head has its own key and value",
-            Self::GQA => "grouped-query attention: several query heads share one key and value",
-            Self::MQA => "multi-query attention: all query heads share one key and value",
-            Self::MLA => "latent attention: one compressed row is stored, from which keys and values are expanded",
-        }
-    }
 }
 
-/// Bytes of a row of `elements`, whole blocks only.
+/// Bytes of a row of `elements`, in whole blocks.
 pub(super) const fn row(ty: Type, elements: u64) -> u64 {
     (elements / ty.block()).saturating_mul(ty.block_bytes())
 }
 
-/// The kinds of blocks; by llama.cpp's reading of the model where there is one.
+/// The kinds of blocks, by llama.cpp's cache layout if it supports the model.
 pub(super) fn kinds(model: &Model, plan: &Plan, memory: Option<&Memory>, own: Option<&OwnCaches>) -> Vec<BlockKind> {
     let mut kinds: Vec<BlockKind> = Vec::new();
     for block in 0..model.block_count() {
         let own_cache = own.and_then(|own| own.layers.get(block).copied());
         let kind = BlockKind {
             blocks: vec![block],
-            keeps: memory.map_or_else(|| unread(plan, own_cache), |memory| keeps(model, memory, block)),
+            keeps: memory.map_or_else(|| keeps_in_ollama_engine(plan, own_cache), |memory| keeps(model, memory, block)),
             planned: plan.layers.get(block).map_or(Bytes::ZERO, |layer| layer.cache),
             llama_cpp: memory.map(|memory| Bytes(memory.of_block(block))),
             ollama_engine: own_cache,
@@ -129,7 +119,7 @@ impl BlockKind {
     }
 }
 
-/// By what llama.cpp keeps of block `il`.
+/// What llama.cpp caches for block `il`.
 fn keeps(model: &Model, memory: &Memory, il: usize) -> BlockMemory {
     let found = |cache: &Option<KvCache>| {
         let cache = cache.as_ref()?;
@@ -166,8 +156,8 @@ fn tokens(model: &Model, il: usize, layer: KvLayer, cells: u64, window: bool) ->
     }
 }
 
-/// By what the Ollama engine keeps, where llama.cpp does not know the model.
-fn unread(plan: &Plan, own: Option<OwnCache>) -> BlockMemory {
+/// What the Ollama engine caches, if llama.cpp does not support the model.
+fn keeps_in_ollama_engine(plan: &Plan, own: Option<OwnCache>) -> BlockMemory {
     match own {
         Some(own) if own.cells > 0 => {
             let elements = |bytes: Bytes| {

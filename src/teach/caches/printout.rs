@@ -1,5 +1,5 @@
 //! The caches as JSON and as Markdown.
-#![allow(clippy::format_push_string, reason = "a handout is written once; what reads best wins")]
+#![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 use serde_json::{Value, json};
 
@@ -16,8 +16,8 @@ impl CachesPage {
         page
     }
 
-    /// How many sequences there are, and of what length.
-    fn sequences_said(&self) -> String {
+    /// The number of sequences and their context.
+    fn sequences_phrase(&self) -> String {
         let tokens = Tokens(self.context);
         match (self.sequences, self.unified) {
             (1, _) => format!("One sequence of {tokens} tokens"),
@@ -26,9 +26,9 @@ impl CachesPage {
         }
     }
 
-    /// What each kind of block keeps, engine by engine, and the number formats.
+    /// Tables of the kinds of blocks by engine, of the caches, and of the cache types.
     pub fn markdown(&self) -> String {
-        let mut out = format!("# What the model caches\n\n{}; planned: {}.\n\n", self.sequences_said(), self.planned);
+        let mut out = format!("# What the model caches\n\n{}; planned: {}.\n\n", self.sequences_phrase(), self.planned);
         out += "| blocks | each stores | per token | planned | llama.cpp | Ollama engine |\n";
         out += "| ---: | --- | ---: | ---: | ---: | ---: |\n";
         for kind in &self.kinds {
@@ -62,7 +62,7 @@ impl CachesPage {
 }
 
 impl BlockKind {
-    /// What one of these blocks keeps, in a few words.
+    /// What each of these blocks caches, in a few words.
     pub fn description(&self) -> String {
         match self.keeps {
             BlockMemory::Tokens { attention, heads, kv_heads, k, v, window, .. } => {

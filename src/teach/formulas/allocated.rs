@@ -1,4 +1,4 @@
-//! The engines that run llama.cpp: caches by their shapes, and what fills each compute buffer when it is fullest.
+//! Formulas of the engines that run llama.cpp: caches by their shapes, and each compute buffer at its peak.
 
 use super::{Amount, FormulaNode};
 use crate::engine::EngineError;
@@ -19,7 +19,7 @@ pub(super) fn caches(
     let memory = llama_cpp::cache_layout(model, plan, settings)?;
     let mut parts = Vec::new();
     let mut legend = Vec::new();
-    let mut say = |letter, meaning, value: u64| legend.push(Symbol { letter, meaning, value: value.to_string() });
+    let mut define = |letter, meaning, value: u64| legend.push(Symbol { letter, meaning, value: value.to_string() });
     for (cache, letter, name) in [(&memory.full, "N", "KV cache"), (&memory.window, "N_w", "KV cache, sliding window")]
     {
         let Some(cache) = cache else { continue };
@@ -32,15 +32,15 @@ pub(super) fn caches(
         } else {
             "cells of a sliding-window cache, all sequences together"
         };
-        say(letter, meaning, cells(cache));
+        define(letter, meaning, cells(cache));
         parts.extend(kinds.into_iter().map(|(layer, count)| kv(name, letter, cache, &layer, count)));
     }
     if let Some(states) = &memory.recurrent {
         let count = states.layers.iter().flatten().count() as u64;
         if count > 0 {
-            say("R", "elements of a block's convolution state", states.r);
-            say("S", "elements of a block's recurrent state", states.s);
-            say("N_p", "sequences, each with its own state", states.rows);
+            define("R", "elements of a block's convolution state", states.r);
+            define("S", "elements of a block's recurrent state", states.s);
+            define("N_p", "sequences, each with its own state", states.rows);
             let bytes = states.r.saturating_add(states.s).saturating_mul(states.rows).saturating_mul(4 * count);
             parts.push(FormulaNode::leaf(
                 format!("recurrent states of {count} blocks"),
@@ -62,7 +62,7 @@ fn cells(cache: &KvCache) -> u64 {
     cache.size.saturating_mul(cache.streams)
 }
 
-/// Blocks with a cache of one shape, and how many there are; what is shared counts once.
+/// The cache shapes with the number of blocks of each; blocks that share another's cache are not counted.
 fn kinds(cache: &KvCache) -> Vec<(KvLayer, u64)> {
     let mut kinds: Vec<(KvLayer, u64)> = Vec::new();
     let owned = cache.layers.iter().enumerate().filter_map(|(il, layer)| layer.filter(|layer| layer.owner == il));
@@ -104,7 +104,7 @@ fn kv(name: &str, letter: &str, cache: &KvCache, layer: &KvLayer, count: u64) ->
     FormulaNode::sum(format!("{name} of {count} blocks"), bytes, parts)
 }
 
-/// Each device's compute buffer, and what is alive when it is fullest.
+/// Each device's compute buffer, with the tensors alive at its peak.
 pub(super) fn graphs(plan: &Plan) -> FormulaNode {
     let buffers = plan.graph.in_force().branches.iter().filter(|branch| branch.bytes > Bytes::ZERO);
     let parts = buffers.map(|branch| {

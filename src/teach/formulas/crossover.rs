@@ -1,5 +1,5 @@
-//! Contests: a `max` whose winner depends on a knob. Where the other side takes over is found by evaluating both sides,
-//! with the knobs around it as the engine itself would set them.
+//! Crossovers: a `max` whose larger side depends on a knob. They are found by evaluating both sides along the knob,
+//! with the other settings as the engine would derive them.
 
 use serde::Serialize;
 
@@ -11,51 +11,51 @@ use crate::settings::knob::Knob;
 use crate::settings::{InEffect, Settings};
 use crate::units::Bytes;
 
-/// Places that the lines are drawn through.
+/// Number of samples for drawing a curve.
 const SAMPLES: usize = 64;
-/// Places that are looked at for a change of the winner, before it is narrowed down to the very value.
+/// Number of values probed for a change of the winner, which is then bisected.
 const PROBES: usize = 256;
-/// As far as a knob is followed that nothing else bounds.
+/// Upper limit of the context if the model has none.
 const MAX_VALUE: u64 = 1 << 20;
-/// The same for sequences and for the batch.
+/// Upper limits of sequences and of the batch.
 const MAX_SEQUENCES: u64 = 64;
 const MAX_BATCH: u64 = 1 << 16;
 
-/// A `max`.
+/// A `max` in a formula.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Crossover {
-    /// What it is the size of.
+    /// The size that it determines.
     pub name: String,
-    /// Its result counts in this plan.
+    /// Whether its result is counted in this plan.
     pub in_force: bool,
-    /// What is compared.
+    /// The operands of the `max`.
     pub sides: Vec<CrossoverSide>,
     /// Index into `sides` of the larger one.
     pub winner: usize,
-    /// How it goes on as each knob is turned.
+    /// The curves along each knob that it depends on.
     pub along: Vec<KnobCurve>,
 }
 
-/// A side of a contest.
+/// One operand of a `max`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CrossoverSide {
     /// `attention`, `logits`, or the formula itself.
     pub name: String,
-    /// Its size now.
+    /// Its size with the current settings, in bytes for graph branches.
     pub size: u64,
 }
 
-/// A contest along a knob, the others held.
+/// The sizes along a knob, the others held.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KnobCurve {
     /// The knob.
     #[serde(serialize_with = "named")]
     pub knob: Knob,
-    /// Where it is now.
+    /// Its current value.
     pub now: u64,
-    /// Where another side takes over.
+    /// Where another side becomes the larger.
     pub crossings: Vec<CrossoverPoint>,
-    /// The sizes of all sides, at places that are evenly spread on a logarithmic scale.
+    /// The sizes of all sides, at values evenly spread on a logarithmic scale.
     pub samples: Vec<Sample>,
 }
 
@@ -64,13 +64,13 @@ pub struct KnobCurve {
 pub struct CrossoverPoint {
     /// The first value with another winner.
     pub at: u64,
-    /// Index into the contest's sides of the winner from there on.
+    /// Index of the larger side from there on.
     pub winner: usize,
-    /// The winner's size there.
+    /// The size of that side there.
     pub size: u64,
 }
 
-/// All sides at one value.
+/// The sizes of all sides at one value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sample {
     /// The knob's value.
@@ -79,25 +79,25 @@ pub struct Sample {
     pub sizes: Vec<u64>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn named<S: serde::Serializer>(knob: &Knob, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(knob.name())
 }
 
-/// What is compared.
+/// The operands of a `max`.
 enum Max<'a> {
     Branches(&'a GraphRule),
     Terms(&'a Expr, &'a Expr),
 }
 
-/// The contests of `plan` that some knob can decide.
+/// The crossovers of `plan`.
 pub(super) fn crossovers(plan: &Plan, settings: &Settings, formulas: &PlanFormulas) -> Vec<Crossover> {
     let knobs = KnobValues::of(formulas.traits, plan, settings);
     let sizes = [
         (GraphUse::Partial, "graph, some layers in RAM", formulas.partial),
         (GraphUse::Full, "graph, all layers on GPU", formulas.full),
     ];
-    let mut contests = Vec::new();
+    let mut crossovers_found = Vec::new();
     for (when, name, rule) in sizes {
         let Some(rule) = rule else { continue };
         let in_force = when == plan.graph.used;
@@ -105,10 +105,11 @@ pub(super) fn crossovers(plan: &Plan, settings: &Settings, formulas: &PlanFormul
         let inner = inner.filter_map(|part| Some((format!("{name}: {}", part.name), larger_in(part)?)));
         let outer = (rule.choices.len() > 1).then(|| (name.to_owned(), Max::Branches(rule)));
         let found = outer.into_iter().chain(inner);
-        contests.extend(found.filter_map(|(name, max)| knobs.contest(name, in_force, &max, &formulas.values)));
+        crossovers_found
+            .extend(found.filter_map(|(name, max)| knobs.crossover(name, in_force, &max, &formulas.values)));
     }
-    contests.sort_by_key(|contest| !contest.in_force);
-    contests
+    crossovers_found.sort_by_key(|contest| !contest.in_force);
+    crossovers_found
 }
 
 /// The first `max` within a term.
@@ -141,17 +142,17 @@ impl Max<'_> {
     }
 }
 
-/// The first of the largest.
+/// Index of the largest size, the first if several are equal.
 fn winner(sizes: &[u64]) -> usize {
     let largest = sizes.iter().max();
     sizes.iter().position(|size| Some(size) == largest).unwrap_or(0)
 }
 
-/// The knobs around the one that is turned, by the engine's own rules.
-#[allow(clippy::struct_excessive_bools, reason = "answers to independent questions")]
+/// Derives the other settings from the moved knob by the engine's rules.
+#[allow(clippy::struct_excessive_bools, reason = "independent facts")]
 struct KnobValues<'a> {
     effect: &'a InEffect,
-    /// The batch that is asked for.
+    /// The requested batch.
     batch: u64,
     raw: bool,
     embedding: bool,
@@ -174,7 +175,7 @@ impl<'a> KnobValues<'a> {
         }
     }
 
-    fn contest(&self, name: String, in_force: bool, max: &Max<'_>, values: &LetterValues) -> Option<Crossover> {
+    fn crossover(&self, name: String, in_force: bool, max: &Max<'_>, values: &LetterValues) -> Option<Crossover> {
         let sizes = max.sizes(values)?;
         let along = [Knob::Context, Knob::Batch, Knob::Parallel].into_iter();
         let along: Vec<KnobCurve> = along.filter_map(|knob| self.along(knob, max, values)).collect();
@@ -186,7 +187,7 @@ impl<'a> KnobValues<'a> {
         Some(Crossover { name, in_force, sides, winner, along })
     }
 
-    /// None where the knob cannot be turned, or nothing depends on it.
+    /// `None` if the knob has no range, or nothing depends on it.
     fn along(&self, knob: Knob, max: &Max<'_>, values: &LetterValues) -> Option<KnobCurve> {
         let (from, to) = self.range(knob)?;
         let sizes = |at: u64| max.sizes(&self.letters(knob, at, values));
@@ -197,8 +198,8 @@ impl<'a> KnobValues<'a> {
         }
         let winner_at = |at: u64| sizes(at).map(|sizes| winner(&sizes));
         let mut crossings = Vec::new();
-        let looks = spread(from, to, PROBES);
-        for (&low, &high) in looks.iter().zip(looks.iter().skip(1)) {
+        let probes = spread(from, to, PROBES);
+        for (&low, &high) in probes.iter().zip(probes.iter().skip(1)) {
             let (before, after) = (winner_at(low)?, winner_at(high)?);
             if before == after {
                 continue;
@@ -235,7 +236,7 @@ impl<'a> KnobValues<'a> {
                 };
                 (least, self.context_train.unwrap_or(MAX_VALUE))
             }
-            // whole contexts are read at once
+            // embedding models process the whole context in one batch
             Knob::Batch if self.embedding => return None,
             Knob::Batch if self.raw => (1, MAX_BATCH),
             Knob::Batch => (1, self.effect.ctx.min(MAX_BATCH)),
@@ -265,7 +266,7 @@ impl<'a> KnobValues<'a> {
     }
 }
 
-/// `count` values from `from` to `to`, both among them, evenly on a logarithmic scale; fewer where they would repeat.
+/// Up to `count` distinct values from `from` to `to`, including both, evenly spread on a logarithmic scale.
 fn spread(from: u64, to: u64, count: usize) -> Vec<u64> {
     let ratio = to as f64 / from.max(1) as f64;
     let last = count.max(2) - 1;

@@ -1,12 +1,12 @@
 //! The formulas as JSON and as Markdown.
-#![allow(clippy::format_push_string, reason = "a handout is written once; what reads best wins")]
+#![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 use serde_json::{Value, json};
 
 use super::{Amount, Crossover, FormulaNode, FormulasPage, KnobCurve, NodeRole};
 use crate::units::{Bytes, grouped};
 
-/// How deep the Markdown goes: from everything to the terms of a branch.
+/// Depth of the Markdown list: from the total down to the terms of a branch.
 const MAX_DEPTH: usize = 5;
 
 impl FormulasPage {
@@ -15,7 +15,7 @@ impl FormulasPage {
         json!({ "page": "formulas", "legend": self.legend, "whole": self.whole, "contests": self.contests })
     }
 
-    /// The legend, the formulas one under the other, and where the winners change.
+    /// The legend, the formulas as a nested list, and the crossovers.
     pub fn markdown(&self) -> String {
         let mut out = "# The formulas and their values\n".to_owned();
         if !self.legend.is_empty() {
@@ -63,7 +63,7 @@ fn section(contest: &Crossover) -> String {
     out
 }
 
-/// Where another side takes over as a knob is turned.
+/// A sentence on where another side becomes the larger along a knob.
 pub(super) fn sentence(along: &KnobCurve, contest: &Crossover) -> String {
     let number = |n: u64| grouped(n, '\u{2009}');
     let end = |sample: Option<&super::Sample>| number(sample.map_or(0, |sample| sample.at));

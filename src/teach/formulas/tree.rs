@@ -1,18 +1,18 @@
-//! A formula that is data becomes a tree.
+//! Converts an [`Expr`] into a tree of nodes.
 
 use super::{Amount, FormulaNode, NodeRole};
 use crate::engine::formulas::{Expr, GraphRule, Letter, LetterValues, TermRule};
 use crate::plan::GraphSize;
 use crate::units::Bytes;
 
-/// `expr` as memory, named, with all that it is made of.
+/// `expr` as a named amount of memory, with its parts.
 pub(super) fn node(name: &str, expr: &Expr, values: &LetterValues) -> FormulaNode {
-    let node = open(expr, values);
+    let node = expand(expr, values);
     let bytes = if let Amount::Number(number) = node.amount { number } else { 0 };
     FormulaNode { name: name.to_owned(), amount: Amount::Bytes(Bytes(bytes)), ..node }
 }
 
-/// A graph's size: its branches, and in each of them its terms.
+/// A graph's size: its branches and their terms.
 pub(super) fn rule(name: &str, rule: &GraphRule, size: &GraphSize, values: &LetterValues) -> FormulaNode {
     let term = |part: &TermRule| {
         let one = node(part.name, &part.bytes, values);
@@ -27,7 +27,7 @@ pub(super) fn rule(name: &str, rule: &GraphRule, size: &GraphSize, values: &Lett
         let role = if at == size.winner { NodeRole::Wins } else { NodeRole::Loses };
         let bytes = size.branches.get(at).map_or(Bytes::ZERO, |branch| branch.bytes);
         let terms = rule.always.iter().chain(choice.parts).map(term).collect();
-        written_out(FormulaNode::sum(choice.name, bytes, terms)).with(role)
+        with_formulas_of_parts(FormulaNode::sum(choice.name, bytes, terms)).with(role)
     };
     let branches: Vec<FormulaNode> = rule.choices.iter().enumerate().map(branch).collect();
     let formulas: Vec<&str> = branches.iter().map(|branch| branch.formula.as_str()).collect();
@@ -42,30 +42,30 @@ pub(super) fn rule(name: &str, rule: &GraphRule, size: &GraphSize, values: &Lett
     FormulaNode { parts, ..FormulaNode::leaf(name, formula, numbers, size.bytes) }
 }
 
-/// A sum whose formula is that of its parts, not their names.
-fn written_out(sum: FormulaNode) -> FormulaNode {
+/// A sum with the formulas of its parts instead of their names.
+fn with_formulas_of_parts(sum: FormulaNode) -> FormulaNode {
     let joined = |text: fn(&FormulaNode) -> &str| sum.parts.iter().map(text).collect::<Vec<_>>().join(" + ");
     let (formula, numbers) = (joined(|part| &part.formula), joined(|part| &part.numbers));
     FormulaNode { formula, numbers, ..sum }
 }
 
-/// `expr` and all that it is made of, down to the letters; plain numbers speak for themselves.
-fn open(expr: &Expr, values: &LetterValues) -> FormulaNode {
+/// `expr` with its parts, down to the letters; numbers have no node of their own.
+fn expand(expr: &Expr, values: &LetterValues) -> FormulaNode {
     let value = expr.value(values).unwrap_or(0);
-    let opened = |parts: &[Expr]| {
-        parts.iter().filter(|part| !matches!(part, Expr::Number(_))).map(|part| open(part, values)).collect()
+    let expand_all = |parts: &[Expr]| {
+        parts.iter().filter(|part| !matches!(part, Expr::Number(_))).map(|part| expand(part, values)).collect()
     };
-    let both = |a: &Expr, b: &Expr| opened(&[*a, *b]);
+    let both = |a: &Expr, b: &Expr| expand_all(&[*a, *b]);
     let parts: Vec<FormulaNode> = match *expr {
         Expr::Number(_) | Expr::Letter(_) => Vec::new(),
-        Expr::Sum(parts) | Expr::Product(parts) => opened(parts),
+        Expr::Sum(parts) | Expr::Product(parts) => expand_all(parts),
         Expr::Difference(a, b) | Expr::Quotient(a, b) => both(a, b),
         Expr::Max(a, b) => {
             let first = a.value(values).unwrap_or(0) >= b.value(values).unwrap_or(0);
             let role = |wins| if wins { NodeRole::Wins } else { NodeRole::Loses };
-            vec![open(a, values).with(role(first)), open(b, values).with(role(!first))]
+            vec![expand(a, values).with(role(first)), expand(b, values).with(role(!first))]
         }
-        Expr::Elements(count) => vec![open(count, values), open(&Expr::Letter(Letter::P), values)],
+        Expr::Elements(count) => vec![expand(count, values), expand(&Expr::Letter(Letter::P), values)],
     };
     let (name, amount) = match *expr {
         Expr::Letter(Letter::P) => (Letter::P.meaning(), Amount::Fraction(values.bytes_per_element())),

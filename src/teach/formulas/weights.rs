@@ -1,4 +1,4 @@
-//! Where the weights' bytes come from: every kind of tensor, its format's blocks, and how many there are.
+//! Formulas of the weights: tensors by name, type and size.
 
 use super::FormulaNode;
 use crate::engine;
@@ -7,7 +7,7 @@ use crate::model::{Model, TensorGroup};
 use crate::plan::Plan;
 use crate::units::Bytes;
 
-/// Tensors of one name, shape and format.
+/// Tensors of one name, type and number of elements.
 struct TensorClass<'m> {
     name: &'m str,
     ty: GgmlType,
@@ -16,7 +16,7 @@ struct TensorClass<'m> {
     bytes: Bytes,
 }
 
-/// The weights of `plan`, which is one of `model`.
+/// The weights of `plan`, a plan of `model`.
 pub(super) fn node(model: &Model, plan: &Plan) -> FormulaNode {
     let last = plan.layers.len().saturating_sub(1);
     let in_layers = |blocks: bool| -> Bytes {
@@ -29,15 +29,15 @@ pub(super) fn node(model: &Model, plan: &Plan) -> FormulaNode {
         vec![group(format!("{last} blocks"), in_blocks, &blocks), group("output layer".into(), in_output, &output)];
     let rest = plan.totals.weights - in_blocks - in_output;
     if rest > Bytes::ZERO {
-        parts.push(beside(model, plan, rest));
+        parts.push(outside_layers(model, plan, rest));
     }
     FormulaNode::sum("weights", plan.totals.weights, parts)
 }
 
-/// What is allocated beside the layers: embeddings that are looked up, copies, and what alignment adds.
-fn beside(model: &Model, plan: &Plan, rest: Bytes) -> FormulaNode {
+/// The weights outside the layers: token embeddings, copies and alignment.
+fn outside_layers(model: &Model, plan: &Plan, rest: Bytes) -> FormulaNode {
     let all = kinds(plan, model.tensors(TensorGroup::Input));
-    // embeddings that are the output matrix as well are counted with that layer, unless each has a copy of its own
+    // embeddings that are also the output matrix are counted with the output layer, unless there are two copies
     let is_output = |tensor: &&Tensor| model.output_tensors().any(|output| output.name == tensor.name);
     let fits = sum(&all) <= rest;
     let input =
@@ -82,7 +82,7 @@ fn kinds<'m>(plan: &Plan, tensors: impl Iterator<Item = &'m Tensor>) -> Vec<Tens
     kinds
 }
 
-/// A tensor's name without its block's.
+/// A tensor's name without `blk.N.`.
 fn role(name: &str) -> &str {
     let in_block = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'));
     in_block.map_or(name, |(_, role)| role)

@@ -1,4 +1,4 @@
-//! Figures of a plan by the names that lessons call them.
+//! Figures of a plan, by their names in lessons.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::plan::Plan;
 use crate::units::{Bytes, Ratio, Tokens};
 
-/// What a model must have for a lesson to be told on it.
+/// What a model must have for a lesson to apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Needs {
@@ -20,12 +20,12 @@ pub(super) enum Needs {
     Experts,
     /// Blocks with a sliding window.
     Window,
-    /// To be the very model that the lesson names.
+    /// The model that the lesson names.
     This,
 }
 
 impl Needs {
-    /// Whether `model` has it, but for being the very one.
+    /// Whether `model` has it; for `This`, only whether it has attention.
     pub(super) fn are_met_by(self, model: &Model) -> bool {
         let hyper = &model.hyper;
         match self {
@@ -89,7 +89,7 @@ pub(super) enum PlanFigure {
 }
 
 impl PlanFigure {
-    /// Its value in `plan`, which is one of `model`; none where the plan has no such thing.
+    /// Its value in `plan`, a plan of `model`; `None` if the plan has no such figure.
     pub(super) fn value(self, plan: &Plan, model: &Model, finely: bool) -> Option<FigureValue> {
         let effect = &plan.settings;
         let bytes = match self {
@@ -121,30 +121,30 @@ impl PlanFigure {
     }
 }
 
-/// A part of what is kept back on the first GPU.
+/// A reserve on the first GPU.
 fn reserve(plan: &Plan, name: &str) -> Option<Bytes> {
     plan.gpus().first()?.reserves.iter().find(|reserve| reserve.name == name).map(|reserve| reserve.bytes)
 }
 
-/// A figure.
+/// The value of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FigureValue {
     /// Memory.
     Bytes(Bytes),
-    /// Memory, told with two decimals.
+    /// Memory, shown with two decimals.
     Finely(Bytes),
-    /// A number of something.
+    /// A count.
     Number(u64),
-    /// A part of a whole.
+    /// A share.
     Share(Ratio),
-    /// How many times one is the other.
+    /// A factor.
     Times(f64),
-    /// What another document says, in its words.
+    /// A quotation from another document.
     Quoted(String),
 }
 
 impl FigureValue {
-    /// There is nothing of it.
+    /// Whether it is zero or empty.
     pub fn is_nothing(&self) -> bool {
         match self {
             Self::Bytes(bytes) | Self::Finely(bytes) => *bytes == Bytes::ZERO,

@@ -1,4 +1,4 @@
-//! What a lesson sets, and what its figures are made of, as `assets/lessons.toml` has them.
+//! The knobs of a lesson and the sources of its figures, as in `assets/lessons.toml`.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 
-/// Figures made of figures, at most so deep.
+/// Maximum depth of figures computed from figures.
 const MAX_DEPTH: usize = 8;
 
-/// Knobs that are set; the others stay.
+/// Knobs to set; the others stay.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct KnobOverrides {
@@ -58,7 +58,7 @@ fn cache_type<'de, D: Deserializer<'de>>(from: D) -> Result<Option<CacheType>, D
 }
 
 impl KnobOverrides {
-    /// Sets what it names.
+    /// Applies the knobs to `settings`.
     pub(super) fn apply(&self, settings: &mut Settings, model: &Model) {
         if let Some(tokens) = self.ctx {
             settings.ctx = Context::Tokens(tokens);
@@ -75,7 +75,7 @@ impl KnobOverrides {
         }
         match self.layers {
             Some(Layers::All) => settings.gpu_layers = GpuLayers::All,
-            // every block and the output layer, less one
+            // all blocks and the output layer, minus one
             Some(Layers::AllButOne) => settings.gpu_layers = GpuLayers::Count(model.block_count() as u64),
             None => {}
         }
@@ -85,31 +85,31 @@ impl KnobOverrides {
     }
 }
 
-/// Where a figure comes from.
+/// The source of a figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub(super) enum FigureSource {
-    /// Of a plan.
+    /// A figure of a plan.
     Of {
         of: PlanFigure,
-        /// The case.
+        /// The case whose plan it is from.
         r#in: String,
-        /// With two decimals.
+        /// Show it with two decimals.
         #[serde(default)]
         finely: bool,
     },
-    /// The first less the second.
+    /// The first minus the second.
     Minus { minus: [String; 2] },
     /// The first as a share of the second.
     Share { share: [String; 2] },
-    /// How many times the second the first is.
+    /// The first divided by the second.
     Times { times: [String; 2] },
-    /// What another document says.
+    /// A quotation from another document.
     Quoted { quoted: String },
 }
 
 impl FigureSource {
-    /// It is made of `name`.
+    /// Whether it is computed from the figure `name`.
     pub(super) fn rests_on(&self, name: &str) -> bool {
         match self {
             Self::Minus { minus: pair } | Self::Share { share: pair } | Self::Times { times: pair } => {
@@ -119,26 +119,26 @@ impl FigureSource {
         }
     }
 
-    /// Its value; none where it names what there is not.
+    /// Its value; `None` if it refers to a missing figure or case.
     pub(super) fn value(
         &self,
         figures: &BTreeMap<String, Self>,
         plans: &BTreeMap<&str, Plan>,
         model: &Model,
     ) -> Option<FigureValue> {
-        self.within(figures, plans, model, MAX_DEPTH)
+        self.value_at_depth(figures, plans, model, MAX_DEPTH)
     }
 
-    fn within(
+    fn value_at_depth(
         &self,
         figures: &BTreeMap<String, Self>,
         plans: &BTreeMap<&str, Plan>,
         model: &Model,
-        deepest: usize,
+        depth: usize,
     ) -> Option<FigureValue> {
-        let deepest = deepest.checked_sub(1)?;
+        let depth = depth.checked_sub(1)?;
         let both = |[a, b]: &[String; 2]| {
-            let one = |name: &String| figures.get(name)?.within(figures, plans, model, deepest);
+            let one = |name: &String| figures.get(name)?.value_at_depth(figures, plans, model, depth);
             Some((one(a)?, one(b)?))
         };
         match self {

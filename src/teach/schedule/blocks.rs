@@ -1,20 +1,20 @@
-//! The graph's operations, block by block of the model.
+//! The graph's operations grouped by blocks of the model.
 
 use std::ops::Range;
 
 use crate::engine::ggml::Graph;
 
-/// Operations in a row that belong to one block, or to none.
+/// Consecutive operations of one block, or of none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphBlock {
-    /// The block; none for what comes before the first and after the last.
+    /// The block; `None` before the first and after the last.
     pub layer: Option<usize>,
-    /// Places in the graph's order.
+    /// Indices into the graph's nodes.
     pub nodes: Range<usize>,
 }
 
 impl GraphBlock {
-    /// `block 3`; `input` and `output` for what comes before and after.
+    /// `block 3`; `input` before the first block, `output` after the last.
     pub fn name(&self) -> String {
         match self.layer {
             Some(layer) => format!("block {layer}"),
@@ -24,12 +24,13 @@ impl GraphBlock {
     }
 }
 
-/// Cuts `graph`'s order. A nameless operation belongs to the next that has a name: names stand at the end of a step.
+/// Groups the nodes of `graph`. A nameless operation belongs to the next named one, as only the last tensor of a step
+/// is named.
 pub fn blocks(graph: &Graph) -> Vec<GraphBlock> {
     let named = |at: usize| {
         let tensor = &graph[graph.nodes[at]];
-        let told = !tensor.op.is_view() && !tensor.label.is_empty();
-        told.then(|| usize::try_from(tensor.layer).ok())
+        let is_named = !tensor.op.is_view() && !tensor.label.is_empty();
+        is_named.then(|| usize::try_from(tensor.layer).ok())
     };
     let mut layers: Vec<Option<usize>> = vec![None; graph.nodes.len()];
     let mut next = None;

@@ -1,5 +1,5 @@
 //! The passes as JSON and as Markdown.
-#![allow(clippy::format_push_string, reason = "a handout is written once; what reads best wins")]
+#![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 use serde_json::{Value, json};
 
@@ -7,8 +7,8 @@ use super::{GraphSplit, SchedulePage, ScheduleStep, SplitInput};
 use crate::units::{Bytes, grouped};
 
 impl SchedulePage {
-    /// `{"steps":[…],"splits":[…],"pipeline":…,"nodes":[…]}`: counts per device after each pass, what crosses into each
-    /// split, whether devices work as a pipeline and why not, and every operation with its device after each pass.
+    /// `{"steps":[…],"splits":[…],"pipeline":…,"nodes":[…]}`: counts per device after each pass, the tensors copied
+    /// into each split, the conditions of pipeline parallelism, and every operation with its device after each pass.
     pub fn json(&self) -> Value {
         let homes = self.homes();
         let id = |home: Option<usize>| home.and_then(|home| homes.get(home)).map(|home| home.id.as_str());

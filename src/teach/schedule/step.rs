@@ -1,4 +1,4 @@
-//! What each pass leaves behind.
+//! The state after each pass of the scheduler.
 
 use crate::engine::ggml::schedule::Pass;
 use crate::engine::ggml::tensor::{BackendId, NO_BACKEND, TensorId};
@@ -7,19 +7,19 @@ use crate::teach::trace::Trace;
 /// A step: the assignments after a pass.
 #[derive(Clone, Debug)]
 pub struct ScheduleStep {
-    /// The pass; none before the first.
+    /// The pass; `None` for the state before the first.
     pub pass: Option<Pass>,
     /// The device of every operation of the graph, in its order.
     pub places: Vec<BackendId>,
-    /// Whether this step did something to it.
+    /// Whether this step changed each operation.
     pub highlighted: Vec<bool>,
-    /// What is where, for each device, and at last for what has none yet.
+    /// Counts for each device, and last for tensors without a device.
     pub counts: Vec<DeviceCount>,
-    /// Tensors that this step assigned, and in the last one copies that it made.
+    /// Number of tensors that this step assigned; in the last step also the copies.
     pub changed: usize,
 }
 
-/// How many tensors are on a device.
+/// Number of tensors on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCount {
     /// Operations.
@@ -28,13 +28,13 @@ pub struct DeviceCount {
     pub others: usize,
 }
 
-/// Index of the device, if there is one.
+/// Index of the device, if one is assigned.
 pub fn home(place: BackendId) -> Option<usize> {
     (place != NO_BACKEND).then_some(usize::from(place))
 }
 
 impl ScheduleStep {
-    /// Its number and name, as the pages write them: `1 homes`.
+    /// Its number and name: `1 placed`.
     pub const fn name(&self) -> &'static str {
         match self.pass {
             None => "0 start",
@@ -49,7 +49,7 @@ impl ScheduleStep {
         }
     }
 
-    /// What it does, in a sentence.
+    /// What the pass does, in one or two sentences.
     pub const fn description(&self) -> &'static str {
         match self.pass {
             None => {
@@ -80,15 +80,15 @@ impl ScheduleStep {
     }
 }
 
-/// The steps of `trace`, from nothing to the splits.
+/// The steps of `trace`, from no assignment to the splits.
 pub fn steps(trace: &Trace) -> Vec<ScheduleStep> {
     let details = &trace.details;
     let graph = &details.graph;
     let devices = trace.homes.len();
-    // copies come last in the arena: what was there before the last pass is what a pass could assign
+    // copies are appended by the last pass: only the tensors before it can be assigned
     let arena = trace.passes.first().map_or(0, |(_, places)| places.len());
     let nothing = vec![NO_BACKEND; arena];
-    let befores = std::iter::once(&nothing).chain(trace.passes.iter().map(|(_, places)| places));
+    let previous = std::iter::once(&nothing).chain(trace.passes.iter().map(|(_, places)| places));
     let shown: Vec<TensorId> = graph.leafs.iter().chain(&graph.nodes).copied().collect();
     let place = |places: &[BackendId], id: TensorId| places.get(id.index()).copied().unwrap_or(NO_BACKEND);
     let count = |places: &[BackendId]| {
@@ -110,7 +110,7 @@ pub fn steps(trace: &Trace) -> Vec<ScheduleStep> {
         counts: count(&nothing),
         changed: 0,
     }];
-    for ((pass, places), before) in trace.passes.iter().zip(befores) {
+    for ((pass, places), before) in trace.passes.iter().zip(previous) {
         let reads_copy = |id: TensorId| graph.sources(&graph[id]).any(|source| source.index() >= arena);
         let is_new = |id: TensorId| place(places, id) != place(before, id);
         let split = *pass == Pass::Split;

@@ -95,7 +95,7 @@ pub fn draw(
                 let style = if old { figures } else { style };
                 writer.skip(2).put(&words, style)
             }
-            ListColumn::Fits => match row.status.glance() {
+            ListColumn::Fits => match row.status.fit_summary() {
                 Some(summary) => writer.right(&fits(summary), figures),
                 None => writer.right("…", theme.ink(Hue::Dim)),
             },
