@@ -173,7 +173,7 @@ fn gpus(options: &DetectOptions, ram: Ram, chip: &str) -> Vec<CollectedGpus> {
         all.push(intel::collect(tree));
     }
     if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
-        all.push(apple::collect(ram, chip, apple::ask()));
+        all.push(apple::collect(ram, chip, apple::query()));
     } else {
         all.push(CollectedGpus { tried: vec![vulkan::look(tree.as_ref())], ..CollectedGpus::default() });
     }

@@ -41,7 +41,7 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGp
         driver_major: None,
         computer: None,
     };
-    let probe = move |_: &Ram| Ok(working_set - ask().map_or(allocated, |metal| metal.allocated));
+    let probe = move |_: &Ram| Ok(working_set - query().map_or(allocated, |metal| metal.allocated));
     let outcome = format!("1 GPU, {working_set} {how}");
     let found = FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) };
     CollectedGpus { list: vec![found], tried: vec![CollectorResult { collector: "metal", outcome }] }
@@ -49,12 +49,12 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGp
 
 /// Queries Metal; none if it has no device.
 #[cfg(all(target_os = "macos", target_arch = "aarch64"))]
-pub(super) fn ask() -> Option<Metal> {
-    metal::ask()
+pub(super) fn query() -> Option<Metal> {
+    metal::query()
 }
 
 #[cfg(not(all(target_os = "macos", target_arch = "aarch64")))]
-pub(super) const fn ask() -> Option<Metal> {
+pub(super) const fn query() -> Option<Metal> {
     None
 }
 
@@ -91,7 +91,7 @@ mod metal {
         }
     }
 
-    pub(super) fn ask() -> Option<Metal> {
+    pub(super) fn query() -> Option<Metal> {
         // SAFETY: it takes no arguments and returns an owned object or null.
         let device = unsafe { MTLCreateSystemDefaultDevice() };
         if device.is_null() {

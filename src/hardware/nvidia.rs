@@ -1,5 +1,5 @@
-//! NVIDIA's GPUs, through the driver's own library NVML, loaded when it is asked for: without the library or the driver
-//! there is no GPU, and that is results.
+//! NVIDIA GPUs through the driver's library NVML, which is loaded at run time. A missing library or driver means no GPU
+//! and is reported.
 
 mod card;
 mod nvml;
@@ -82,7 +82,7 @@ fn free_memory_probe(nvml: Arc<Nvml>, index: u32, instance: Option<u32>, shares_
     })
 }
 
-/// Those that may be used and answered, in the order of use, and what is to be results of it.
+/// The visible GPUs that respond, in the order of use, and notes on the others.
 fn choose(cards: &[NvmlGpu], options: &DetectOptions) -> (Vec<GpuIndex>, Vec<CollectorResult>) {
     let instances =
         cards.iter().enumerate().flat_map(|(card, of)| (0..of.instances.len()).map(move |i| (card, Some(i))));

@@ -39,7 +39,7 @@ struct CgroupLimit {
 pub(super) fn collect() -> (RamMonitor, RamInfo) {
     match System::new() {
         Ok(mut system) => {
-            let about = ask(&mut system);
+            let about = query(&mut system);
             (RamMonitor { system: Ok(system) }, about)
         }
         Err(error) => {
@@ -60,7 +60,7 @@ fn host(system: &System) -> Ram {
     }
 }
 
-fn ask(system: &mut System) -> RamInfo {
+fn query(system: &mut System) -> RamInfo {
     system.refresh_memory();
     system.refresh_cpu_list(CpuRefreshKind::nothing());
     let host = host(system);
