@@ -114,7 +114,8 @@ fn choose(cards: &[NvmlGpu], options: &DetectOptions) -> (Vec<GpuIndex>, Vec<Col
         }
     }
     let picks = visible.indices.iter().filter_map(|&index| all.get(index).copied());
-    let picks: Vec<GpuIndex> = picks.filter(|&(card, _)| cards.get(card).is_some_and(|card| card.gpu.is_ok())).collect();
+    let picks: Vec<GpuIndex> =
+        picks.filter(|&(card, _)| cards.get(card).is_some_and(|card| card.gpu.is_ok())).collect();
     (visible_mig_instances(cards, &picks, &mut results), results)
 }
 
@@ -220,7 +221,10 @@ mod tests {
         let (picks, results) = choose(&cards, &options(None));
         assert_eq!(picks, [(0, Some(0))]);
         let results: String = results.into_iter().map(|tried| tried.outcome + "\n").collect();
-        assert!(results.contains("the other 2 are") && results.contains("GPU 2 of the driver is left out: MIG"), "{results}");
+        assert!(
+            results.contains("the other 2 are") && results.contains("GPU 2 of the driver is left out: MIG"),
+            "{results}"
+        );
         assert_eq!(choose(&cards, &options(Some("MIG-y"))).0, [(0, Some(1))]);
         assert_eq!(choose(&cards, &options(Some("1"))).0, [(1, None)]);
         assert_eq!(choose(&cards, &options(Some("2"))).0, []);

@@ -82,11 +82,6 @@ impl MachineSpec {
         rpc::join(&mut self.joined, rpc::rpc_gpus(computer, machine)?)
     }
 
-    /// Whether nothing is left to detect.
-    pub const fn is_whole(&self) -> bool {
-        self.gpus.is_some() && self.ram.is_some()
-    }
-
     /// The machine, with everything that was not given taken from `detected`.
     pub fn complete(&self, detected: Machine) -> Machine {
         if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() {

@@ -226,7 +226,10 @@ fn row(tensor: &Tensor) -> u64 {
 
 /// The tensors that are quantised, in the quantiser's order: those outside of blocks, then block by block, each sorted by
 /// name (`weight_name_comparer` in src/llama-model-loader.h, llama-cpp-sys-2 0.1.161).
-fn in_quantiser_order<'m>(tensors: &'m [Tensor], kinds: &[TensorKind]) -> impl Iterator<Item = (usize, &'m Tensor, TensorKind)> {
+fn in_quantiser_order<'m>(
+    tensors: &'m [Tensor],
+    kinds: &[TensorKind],
+) -> impl Iterator<Item = (usize, &'m Tensor, TensorKind)> {
     let is_matrix = |tensor: &Tensor| tensor.dims.iter().skip(1).any(|&dim| dim > 1);
     let all = tensors.iter().zip(kinds.iter().copied()).enumerate();
     let quantised = all.filter(|(_, (tensor, kind))| !kind.kept && is_matrix(tensor));
@@ -269,7 +272,8 @@ impl TypeChooser {
         }
         if let Scheme::Experts(experts) = mix.scheme {
             let stacked = tensor.dims.get(2).is_some_and(|&matrices| matrices > 1);
-            let is_ffn = matches!(kind.category, TensorCategory::FfnUp | TensorCategory::FfnGate | TensorCategory::FfnDown);
+            let is_ffn =
+                matches!(kind.category, TensorCategory::FfnUp | TensorCategory::FfnGate | TensorCategory::FfnDown);
             return Ok(if stacked && (is_ffn || traits.family != QuantFamily::BailingMoe3) {
                 experts
             } else {

@@ -141,7 +141,10 @@ fn kind(name: &str, glm5_next: bool) -> TensorKind {
     let category = match name {
         "output.weight" => TensorCategory::Output,
         "token_embd.weight" | "per_layer_token_embd.weight" => TensorCategory::Embedding,
-        _ => CATEGORIES.iter().find(|(part, _)| name.contains(part)).map_or(TensorCategory::Other, |&(_, category)| category),
+        _ => CATEGORIES
+            .iter()
+            .find(|(part, _)| name.contains(part))
+            .map_or(TensorCategory::Other, |&(_, category)| category),
     };
     let kept =
         !name.ends_with("weight") || KEPT_NAMES.contains(&name) || has(KEPT) || (glm5_next && has(KEPT_BY_GLM5_NEXT));
