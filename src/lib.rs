@@ -9,10 +9,11 @@
 //! - [`model`]: a [`model::Model`]: hyperparameters, and weights per layer.
 //! - [`machine`]: GPUs and RAM as plain values.
 //! - [`settings`]: the knobs with their ranges and stops, and the settings in effect.
-//! - [`plan`]: the result of an engine, which all views, exports and answers read. Later modules do no memory arithmetic.
+//! - [`plan`]: the result of an engine, which all views, exports and answers read. Later modules do no memory
+//!   arithmetic.
 //! - [`engine`]: `(Model, Machine, Settings) -> Plan`, a pure function per engine.
-//! - [`answer`]: questions answered by planning: the largest value of a knob, why a layer does not fit, what would make it
-//!   fit, which models run together, comparisons.
+//! - [`answer`]: questions answered by planning: the largest value of a knob, why a layer does not fit, what would make
+//!   it fit, which models run together, comparisons.
 //! - [`export`]: plans as Modelfile, environment, command line, JSON, Markdown and SVG; answers as JSON.
 //! - [`teach`]: lessons on a plan: what the scheduler and the allocator do, step by step.
 //!

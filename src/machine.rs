@@ -27,8 +27,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Whether `other` differs by at most 1 % of each device's memory in what is free, too little to plan a list of models
-    /// again.
+    /// Whether `other` differs by at most 1 % of each device's memory in what is free, too little to plan a list of
+    /// models again.
     pub fn is_nearly(&self, other: &Self) -> bool {
         let near = |a: Bytes, b: Bytes, total: Bytes| a.0.abs_diff(b.0) <= total.0 / 100;
         let mut like = self.clone();

@@ -67,8 +67,8 @@ pub struct Settings {
     pub require_full: bool,
     /// Layers whose experts stay in RAM.
     pub n_cpu_moe: Option<u64>,
-    /// Quantisation to plan for; `None` keeps that of the opened file. Engines ignore it: the caller requantises the model
-    /// before planning.
+    /// Quantisation to plan for; `None` keeps that of the opened file. Engines ignore it: the caller requantises the
+    /// model before planning.
     pub quant: Option<FileType>,
     /// Release of llama.cpp; `None` for the newest.
     pub release: Option<Release>,

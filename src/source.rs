@@ -1,8 +1,8 @@
 //! Opens models: files, stores of other programs, servers, and the built-in catalogue.
 //!
 //! [`load`] opens a reference, [`open`] a path, and [`store::list`] lists local models. [`Roots`] holds the folders and
-//! servers to search; only [`Roots::of_this_machine`] reads the environment. With the feature `net`, a reference may also
-//! be a URL or the name of a model in Ollama's registry, on Hugging Face or in a running Ollama.
+//! servers to search; only [`Roots::of_this_machine`] reads the environment. With the feature `net`, a reference may
+//! also be a URL or the name of a model in Ollama's registry, on Hugging Face or in a running Ollama.
 
 #[cfg(feature = "net")]
 pub mod cache;

@@ -13,8 +13,8 @@ const GIB: u64 = 1 << 30;
 
 /// An amount of memory in bytes.
 ///
-/// Shown in GiB with one decimal from 1 GiB up and in smaller units below; a plain integer in JSON. Sums and differences
-/// saturate, so that a plan that needs more than 2^64 bytes does not wrap around to a small one.
+/// Shown in GiB with one decimal from 1 GiB up and in smaller units below; a plain integer in JSON. Sums and
+/// differences saturate, so that a plan that needs more than 2^64 bytes does not wrap around to a small one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
@@ -86,7 +86,8 @@ impl Sum for Bytes {
 #[error("'{0}' is not a size: use 24GiB, 24GB, 512MiB or plain bytes")]
 pub struct NotASize(String);
 
-/// Reads `24GiB`, `24GB` (decimal), `512MiB`, `1.5GiB` or plain bytes; letter case and a space before the unit do not matter.
+/// Reads `24GiB`, `24GB` (decimal), `512MiB`, `1.5GiB` or plain bytes; letter case and a space before the unit do not
+/// matter.
 impl FromStr for Bytes {
     type Err = NotASize;
 

@@ -6,8 +6,8 @@ use std::io;
 use super::ggml_type::GgmlType;
 use super::value::ElementType;
 
-/// Why a file is refused. `field` names the part of the header (`the value of key 'llama.block_count'`), `offset` is its
-/// byte offset in the file.
+/// Why a file is refused. `field` names the part of the header (`the value of key 'llama.block_count'`), `offset` is
+/// its byte offset in the file.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum GgufError {

@@ -29,9 +29,9 @@ pub struct HeaderLimits {
 }
 
 impl Default for HeaderLimits {
-    /// At least ten times what published models need: the largest have some 60 keys, under 3,000 tensors, names under 64
-    /// bytes and a million tokens and merges. `elements` and `string` are llama.cpp's own (`GGUF_MAX_ARRAY_ELEMENTS`,
-    /// `GGUF_MAX_STRING_LENGTH` in ggml/src/gguf.cpp, llama-cpp-sys-2 0.1.161).
+    /// At least ten times what published models need: the largest have some 60 keys, under 3,000 tensors, names under
+    /// 64 bytes and a million tokens and merges. `elements` and `string` are llama.cpp's own
+    /// (`GGUF_MAX_ARRAY_ELEMENTS`, `GGUF_MAX_STRING_LENGTH` in ggml/src/gguf.cpp, llama-cpp-sys-2 0.1.161).
     fn default() -> Self {
         Self {
             keys: 1 << 14,

@@ -12,7 +12,8 @@ use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
 
 const AMD: u32 = 0x1002;
-/// Less dedicated memory than this is taken for a carve-out of main memory, if nothing else identifies an integrated GPU.
+/// Less dedicated memory than this is taken for a carve-out of main memory, if nothing else identifies an integrated
+/// GPU.
 const MAX_CARVE_OUT: Bytes = Bytes::gib(2);
 
 pub(super) fn collect(options: &DetectOptions, tree: &SysfsTree) -> CollectedGpus {

@@ -1,5 +1,5 @@
-//! Reports cards that no collector reads. Vulkan itself is not queried: its loader runs the code of every installed driver
-//! in this process, where a broken one would crash it, and needs unsafe code. The user can describe such cards.
+//! Reports cards that no collector reads. Vulkan itself is not queried: its loader runs the code of every installed
+//! driver in this process, where a broken one would crash it, and needs unsafe code. The user can describe such cards.
 
 use super::CollectorResult;
 use super::sysfs::{DrmCard, SysfsTree};

@@ -1,7 +1,7 @@
 //! Tensor types and sizes that `llama-quantize` would give a model.
 //!
-//! The quantiser decides by names, shapes and a few hyperparameters, never by weights, so a header is enough. Importance
-//! matrices are not modelled.
+//! The quantiser decides by names, shapes and a few hyperparameters, never by weights, so a header is enough.
+//! Importance matrices are not modelled.
 //!
 //! - `category`: category of a tensor by its name, and tensors that are never quantised.
 //! - `mix`: the types that each file type uses per category.
@@ -69,8 +69,8 @@ pub enum QuantiseError {
 }
 
 impl Model {
-    /// The model that llama.cpp's quantiser would produce from the original weights without an importance matrix: the same
-    /// tensors with other types. The current types do not matter.
+    /// The model that llama.cpp's quantiser would produce from the original weights without an importance matrix: the
+    /// same tensors with other types. The current types do not matter.
     ///
     /// `data_start` and the notes of the opened header are kept, and new notes are appended: always call this on the
     /// opened model, not on a quantised one.
@@ -121,8 +121,8 @@ impl Model {
         self.header.tensors.iter().zip(types.formats).map(|(tensor, ty)| bytes(tensor, ty)).sum()
     }
 
-    /// The file types that the model can be quantised to, with their sizes, from the smallest to the largest. Types that
-    /// only suit models trained for them are left out.
+    /// The file types that the model can be quantised to, with their sizes, from the smallest to the largest. Types
+    /// that only suit models trained for them are left out.
     ///
     /// This computes the types of all tensors about 30 times: call it once per model.
     pub fn quantisations(&self) -> Vec<(FileType, Bytes)> {
@@ -224,8 +224,8 @@ fn row(tensor: &Tensor) -> u64 {
     tensor.dims.first().copied().unwrap_or(1)
 }
 
-/// The tensors that are quantised, in the quantiser's order: those outside of blocks, then block by block, each sorted by
-/// name (`weight_name_comparer` in src/llama-model-loader.h, llama-cpp-sys-2 0.1.161).
+/// The tensors that are quantised, in the quantiser's order: those outside of blocks, then block by block, each sorted
+/// by name (`weight_name_comparer` in src/llama-model-loader.h, llama-cpp-sys-2 0.1.161).
 fn in_quantiser_order<'m>(
     tensors: &'m [Tensor],
     kinds: &[TensorKind],
@@ -288,8 +288,8 @@ impl TypeChooser {
     }
 }
 
-/// Whether the quantiser requires an importance matrix for this tensor: `tensor_requires_imatrix` in src/llama-quant.cpp
-/// (llama-cpp-sys-2 0.1.161).
+/// Whether the quantiser requires an importance matrix for this tensor: `tensor_requires_imatrix` in
+/// src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
 fn needs_importance(name: &str, ty: GgmlType, to: FileType) -> bool {
     use GgmlType::{Iq1M, Iq1S, Iq2S, Iq2Xs, Iq2Xxs, Iq3Xxs, Q2K};
     let coarse = matches!(ty, Iq3Xxs | Iq2Xxs | Iq2Xs | Iq2S | Iq1M | Iq1S) || (ty == Q2K && to == FileType::Q2KS);

@@ -1,5 +1,5 @@
-//! The knobs: their ranges, their stops, and how a typed value is parsed. [`crate::engine::EngineFacts::knobs`] has those
-//! that an engine offers.
+//! The knobs: their ranges, their stops, and how a typed value is parsed. [`crate::engine::EngineFacts::knobs`] has
+//! those that an engine offers.
 
 mod info;
 mod stops;
@@ -33,8 +33,8 @@ pub const CACHE_TYPES: [CacheType; 9] = [
 /// Choices for flash attention.
 pub const FLASH_CHOICES: [FlashAttn; 3] = [FlashAttn::Auto, FlashAttn::On, FlashAttn::Off];
 
-/// Quantisations offered, from the smallest to the largest for a typical model; llama.cpp's quantiser refuses some of them
-/// for some models.
+/// Quantisations offered, from the smallest to the largest for a typical model; llama.cpp's quantiser refuses some of
+/// them for some models.
 pub const QUANTISATIONS: [FileType; 35] = [
     FileType::Q1_0,
     FileType::Iq1S,

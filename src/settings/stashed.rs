@@ -12,8 +12,8 @@ pub struct StashedKnobs {
 }
 
 impl StashedKnobs {
-    /// Converts `settings` from an engine with the knobs `from` to one with the knobs `to`. A knob in both keeps its value;
-    /// one only in `from` is stashed and reset to auto; one only in `to` gets its stashed value back.
+    /// Converts `settings` from an engine with the knobs `from` to one with the knobs `to`. A knob in both keeps its
+    /// value; one only in `from` is stashed and reset to auto; one only in `to` gets its stashed value back.
     pub fn switch_knobs(&mut self, settings: &mut Settings, from: &[Knob], to: &[Knob]) {
         let not_cache = |knob: &&Knob| !CACHE.contains(*knob);
         for &knob in from.iter().filter(not_cache).filter(|knob| !to.contains(knob)) {

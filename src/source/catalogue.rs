@@ -4,8 +4,8 @@
 //! - `assets/architectures.txt`: the tensors of each architecture; parsed by `template`.
 //! - `words`: the values of a template's words in one block of one model.
 //!
-//! A header is written as that of an F32 file, parsed, and quantised by llama.cpp's rules. Of the tokens only their number
-//! is kept.
+//! A header is written as that of an F32 file, parsed, and quantised by llama.cpp's rules. Of the tokens only their
+//! number is kept.
 
 mod template;
 mod words;

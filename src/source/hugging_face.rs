@@ -1,7 +1,7 @@
 //! Opens models on Hugging Face: lists a repository's GGUF files and selects one.
 //!
-//! Addresses and error codes: `huggingface_hub` 0.26 (`hf_hub_url`, `model_info`, utils/_http.py). The default `Q4_K_M` is
-//! that of llama.cpp (common/download.cpp, llama-cpp-sys-2 0.1.161) and of Ollama.
+//! Addresses and error codes: `huggingface_hub` 0.26 (`hf_hub_url`, `model_info`, utils/_http.py). The default `Q4_K_M`
+//! is that of llama.cpp (common/download.cpp, llama-cpp-sys-2 0.1.161) and of Ollama.
 
 mod choose;
 mod reference;

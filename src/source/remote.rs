@@ -55,8 +55,8 @@ impl<'n> RemoteSession<'n> {
         }
     }
 
-    /// Fetches a small response of any status. A successful one is cached; if the server is unreachable, the cached copy is
-    /// used, with a note.
+    /// Fetches a small response of any status. A successful one is cached; if the server is unreachable, the cached
+    /// copy is used, with a note.
     pub fn small(
         &mut self,
         request: &HttpRequest,

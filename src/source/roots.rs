@@ -47,9 +47,9 @@ impl Roots {
 
     /// The folders named in an environment, else the default ones under `home` and `cache`.
     ///
-    /// Ollama: `envconfig.Models` and the Linux service's home (docs/faq, Ollama 0.24), which is in /var/lib on Arch, NixOS
-    /// and others. Hugging Face and llama.cpp: common/hf-cache.cpp and `fs_get_cache_directory` in common/common.cpp
-    /// (llama-cpp-sys-2 0.1.161).
+    /// Ollama: `envconfig.Models` and the Linux service's home (docs/faq, Ollama 0.24), which is in /var/lib on Arch,
+    /// NixOS and others. Hugging Face and llama.cpp: common/hf-cache.cpp and `fs_get_cache_directory` in
+    /// common/common.cpp (llama-cpp-sys-2 0.1.161).
     pub fn of(env: &dyn Fn(&str) -> Option<OsString>, home: Option<&Path>, cache: Option<&Path>) -> Self {
         let named = |name: &str| env(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         let at_home = |path: &str| home.map(|home| home.join(path));

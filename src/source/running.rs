@@ -1,7 +1,7 @@
 //! Models of a running Ollama, local or remote, through its API.
 //!
-//! Fields: api/types.go (`ListModelResponse`, `ShowResponse`), Ollama 0.24. A model's metadata and tensors are written as a
-//! GGUF header and parsed like a file.
+//! Fields: api/types.go (`ListModelResponse`, `ShowResponse`), Ollama 0.24. A model's metadata and tensors are written
+//! as a GGUF header and parsed like a file.
 
 mod api_show;
 

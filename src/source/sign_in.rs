@@ -1,7 +1,7 @@
 //! Signs in to Ollama's registry with the user's Ollama key.
 //!
-//! The challenge names a realm, which returns a token for one model to a request signed with the key (server/auth.go and
-//! auth/auth.go, Ollama 0.24).
+//! The challenge names a realm, which returns a token for one model to a request signed with the key (server/auth.go
+//! and auth/auth.go, Ollama 0.24).
 
 mod key;
 

@@ -31,8 +31,8 @@ const SPLIT: [(EngineId, &str, usize, u64); 5] = [
     (EngineId::LlamaCpp, "qwen3-235b-a22b", 4, 24),
 ];
 
-/// The limits of all knobs, which the screen requests after every key. Targets: 0.5 s for the 8B and 1.5 s for the 235B,
-/// including marks and cliffs.
+/// The limits of all knobs, which the screen requests after every key. Targets: 0.5 s for the 8B and 1.5 s for the
+/// 235B, including marks and cliffs.
 #[divan::bench(args = SPLIT, sample_count = 10, sample_size = 1)]
 fn limits_of_a_split_model(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
     let (model, machine) = (model(name), server(gpus, Bytes::gib(gib)));

@@ -1,8 +1,8 @@
 //! Opening a header with a large tokenizer: 262,144 tokens, as many scores and types, 524,288 merges.
 //!
 //! `cargo bench --bench header`. Targets: 10 ms, 16 MB of added resident memory, and three times one linear read of the
-//! same bytes. Resident memory is measured once, in a separate process (Linux only). Benches named `cold` start with the
-//! file evicted from the page cache (by GNU dd); their target is one linear read, as the disk dominates.
+//! same bytes. Resident memory is measured once, in a separate process (Linux only). Benches named `cold` start with
+//! the file evicted from the page cache (by GNU dd); their target is one linear read, as the disk dominates.
 
 #![allow(clippy::expect_used, reason = "a bench that cannot go on ends")]
 

@@ -1,6 +1,6 @@
 //! The largest value of a knob, for every model of the tests and the catalogue on machines that just hold it or just do
-//! not: first the distribution of times (targets: median 25 ms, 99 % 150 ms, maximum 300 ms), then the slowest model per
-//! knob, the quantisation, and the matrix. `cargo bench --bench largest`
+//! not: first the distribution of times (targets: median 25 ms, 99 % 150 ms, maximum 300 ms), then the slowest model
+//! per knob, the quantisation, and the matrix. `cargo bench --bench largest`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -95,8 +95,8 @@ fn models() -> &'static [(String, PreparedModel)] {
     })
 }
 
-/// Machines that hold a bit more or less than the model's weights, so that the limit is within the knob's range; then some
-/// common ones.
+/// Machines that hold a bit more or less than the model's weights, so that the limit is within the knob's range; then
+/// some common ones.
 fn machines(model: &PreparedModel) -> Vec<Machine> {
     let share = |percent: u64, gpus: u64| Bytes(model.bytes.0 / 100 * percent / gpus + (1 << 30));
     vec![

@@ -1,6 +1,5 @@
-//! llama.cpp's memory, which is planned after each key press. `cargo bench --bench llama_cpp`
-//! Compared with llama.cpp itself: `PLIMSOLL_ORACLE=PROGRAM cargo bench --bench llama_cpp`, with a program as described in
-//! [`oracle`].
+//! llama.cpp's memory, which is planned after each key press. `cargo bench --bench llama_cpp` Compared with llama.cpp
+//! itself: `PLIMSOLL_ORACLE=PROGRAM cargo bench --bench llama_cpp`, with a program as described in [`oracle`].
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]

@@ -18,8 +18,8 @@ pub fn find(text: &str) -> Option<&'static Preset> {
     exact.or_else(|| only(&bare)).or_else(|| only(&unitless))
 }
 
-/// The presets for an incremental search: those that contain `text` first, then those that contain its letters in order;
-/// all if it is empty.
+/// The presets for an incremental search: those that contain `text` first, then those that contain its letters in
+/// order; all if it is empty.
 pub fn matching(text: &str) -> Vec<&'static Preset> {
     let wanted = compact(text);
     let mut found: Vec<_> = all()

@@ -115,7 +115,8 @@ const KEPT_BY_GLM5_NEXT: &[&str] = &[
     "attn_v_b.weight",
 ];
 
-/// Tensors of GLM 5 Next that are always `Q8_0`: `llama_tensor_get_type_impl` in src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
+/// Tensors of GLM 5 Next that are always `Q8_0`: `llama_tensor_get_type_impl` in src/llama-quant.cpp (llama-cpp-sys-2
+/// 0.1.161).
 const PRECISE_IN_GLM5_NEXT: &[&str] = &["attn_q_a", "attn_q_b", "nextn.eh_proj"];
 
 /// Cached kinds by name without the block, as the names repeat in every block.

@@ -4,8 +4,8 @@
 
 use crate::gguf::GgmlType::{self, *};
 
-/// `wanted` if `row` is a multiple of its block size, else llama.cpp's fallback with smaller blocks; none if there is no
-/// fallback. `tensor_type_fallback` in src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
+/// `wanted` if `row` is a multiple of its block size, else llama.cpp's fallback with smaller blocks; none if there is
+/// no fallback. `tensor_type_fallback` in src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
 pub(super) const fn fitting(wanted: GgmlType, row: u64) -> Option<GgmlType> {
     if fits(wanted, row) {
         return Some(wanted);

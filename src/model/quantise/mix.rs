@@ -11,7 +11,8 @@ use crate::gguf::FileType;
 use crate::gguf::GgmlType::{self, *};
 use PositionRule::*;
 
-/// A condition for another type than the mix's base. `i` and `n` as in [`TensorPosition`](super::position::TensorPosition).
+/// A condition for another type than the mix's base. `i` and `n` as in
+/// [`TensorPosition`](super::position::TensorPosition).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PositionRule {
     Always,
@@ -36,7 +37,8 @@ pub(super) type FormatRule = &'static [(PositionRule, GgmlType)];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     Usual,
-    /// The mixes of one and two bits: the block index of expert tensors is unknown, and there is no rule for 70B models.
+    /// The mixes of one and two bits: the block index of expert tensors is unknown, and there is no rule for 70B
+    /// models.
     Low,
     /// One type for experts, one for all else.
     Experts(GgmlType),

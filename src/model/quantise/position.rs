@@ -32,8 +32,8 @@ impl PositionRule {
 
 /// Counts the tensors per category, in the quantiser's order.
 ///
-/// As upstream, the `i`-th feed-forward tensor of a category is taken for that of block `i`, which is right if each block
-/// has one. In a mixture of experts, which may have several, the block is taken from the name.
+/// As upstream, the `i`-th feed-forward tensor of a category is taken for that of block `i`, which is right if each
+/// block has one. In a mixture of experts, which may have several, the block is taken from the name.
 #[derive(Debug)]
 pub(super) struct TensorCounters {
     /// Number of tensors in [`TensorCategory::Value`], quantised or not.

@@ -80,7 +80,7 @@ fn is_size_70b(model: &Model, fewer_kv_heads: bool) -> bool {
     SIZE_70B.contains(&(architecture, without_nextn(model))) && (!llama || fewer_kv_heads)
 }
 
-/// Number of blocks without the NextN (MTP) blocks at the end.
+/// Number of blocks without the `NextN` (MTP) blocks at the end.
 fn without_nextn(model: &Model) -> u64 {
     (model.block_count() as u64).saturating_sub(number(model, "nextn_predict_layers").unwrap_or(0))
 }

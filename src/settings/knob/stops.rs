@@ -29,8 +29,8 @@ impl Stops {
         self.0.last().copied().unwrap_or(0)
     }
 
-    /// The stop `by` steps above `value`, or below it if `by` is negative. From a value between two stops, the first step
-    /// reaches the next one.
+    /// The stop `by` steps above `value`, or below it if `by` is negative. From a value between two stops, the first
+    /// step reaches the next one.
     pub fn step(&self, value: u64, by: isize) -> u64 {
         let at = self.0.partition_point(|&stop| stop < value);
         let exact = self.0.binary_search(&value).is_ok();

@@ -45,8 +45,8 @@ impl CancelHandle {
     }
 }
 
-/// Runs `job` on a new thread and waits for it, reporting `before` plus the bytes received to `on_progress`. A cancelled
-/// job ends a little later, and its result is dropped.
+/// Runs `job` on a new thread and waits for it, reporting `before` plus the bytes received to `on_progress`. A
+/// cancelled job ends a little later, and its result is dropped.
 ///
 /// # Errors
 /// [`WireError::Cancelled`] if `on_progress` cancels.

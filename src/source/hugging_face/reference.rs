@@ -21,8 +21,8 @@ pub struct HfReference {
 }
 
 impl HfReference {
-    /// Parses `hf://owner/name[@revision][:quant]`, `hf.co/owner/name:quant`, `hf://owner/name/file.gguf`, and addresses
-    /// of a repository, a folder or a file on huggingface.co or `endpoint`; none for anything else.
+    /// Parses `hf://owner/name[@revision][:quant]`, `hf.co/owner/name:quant`, `hf://owner/name/file.gguf`, and
+    /// addresses of a repository, a folder or a file on huggingface.co or `endpoint`; none for anything else.
     pub fn parse(text: &str, endpoint: &str) -> Option<Self> {
         let bare =
             |text: &str| text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/').to_lowercase();

@@ -1,5 +1,5 @@
-//! `/api/show` responses as GGUF headers. JSON numbers have no width: an integer gets the narrowest type that holds it, and
-//! keys that are floats in GGUF stay floats even if they are whole numbers.
+//! `/api/show` responses as GGUF headers. JSON numbers have no width: an integer gets the narrowest type that holds it,
+//! and keys that are floats in GGUF stay floats even if they are whole numbers.
 
 use std::collections::BTreeMap;
 
