@@ -1,8 +1,8 @@
-//! Untrusted bytes become a [`Header`]: metadata and tensor descriptions, never weights.
+//! Parses untrusted GGUF bytes into a [`Header`]: metadata and tensor descriptions, never weights.
 //!
-//! [`read`] walks once through a [`ByteSource`] of bytes, whatever that is, and checks every number that it finds against
-//! what is left and against [`HeaderLimits`] before it acts on it. [`split::join`] makes one header of the shards of a split
-//! file. [`write::write`] goes the other way.
+//! [`read`] makes one pass over a [`ByteSource`] and checks every number against the remaining bytes and against
+//! [`HeaderLimits`] before using it. [`split::join`] merges the headers of the shards of a split file. [`write::write`]
+//! writes headers.
 
 mod cursor;
 mod error;
@@ -28,7 +28,7 @@ pub use read::read;
 pub use source::{ByteSource, HeaderOnly};
 pub use value::{Array, ElementType, Elements, Value};
 
-/// What a GGUF file says of itself before its weights begin. For a split file, all shards together.
+/// The part of a GGUF file before the tensor data; for a split file, of all shards together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// 2 or 3.
@@ -37,14 +37,14 @@ pub struct Header {
     pub metadata: Metadata,
     /// Tensors in file order; shards one after the other.
     pub tensors: Vec<Tensor>,
-    /// Byte offset at which the tensors' data begin, in the first shard.
+    /// Byte offset of the tensor data in the first shard.
     pub data_start: u64,
-    /// What is odd but no obstacle, one sentence each.
+    /// Oddities that do not prevent reading, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Header {
-    /// Bytes of the whole file: what stands before the tensors' data, and each of them up to the next boundary.
+    /// Size of the whole file: the header, and the tensors with their padding.
     pub fn file_bytes(&self) -> Bytes {
         let alignment = self.metadata.get("general.alignment").and_then(Value::as_u64);
         let alignment = alignment.unwrap_or(read::DEFAULT_ALIGNMENT).max(1);
@@ -71,7 +71,7 @@ impl Metadata {
         self.entries.iter().map(|(key, value)| (&**key, value))
     }
 
-    /// All but the keys that begin with `prefix`.
+    /// Removes the keys that begin with `prefix`.
     fn without(mut self, prefix: &str) -> Self {
         self.entries.retain(|(key, _)| !key.starts_with(prefix));
         self
@@ -91,10 +91,10 @@ pub struct Tensor {
     pub name: Box<str>,
     /// Elements per dimension, fastest first; at most four.
     pub dims: Vec<u64>,
-    /// Number format.
+    /// Data type.
     pub ty: GgmlType,
-    /// Bytes of its data.
+    /// Size of its data.
     pub bytes: Bytes,
-    /// It is MXFP4 under number 4, as Ollama wrote it before ggml gave the format number 39.
+    /// Whether it is MXFP4 with type number 4, as Ollama wrote it before ggml assigned 39.
     pub old_mxfp4: bool,
 }

@@ -1,8 +1,7 @@
-//! The world becomes a [`Machine`]: each collector asks one part of it and may fail alone, which is then said and is
-//! never an error.
+//! Detects the [`Machine`]. Each collector queries one kind of device; a failure is reported in its result and does not
+//! affect the others.
 //!
-//! Nothing here is fast by promise (a driver may take seconds to wake up): call [`detect`] on a thread of its own where
-//! somebody waits for a picture.
+//! A driver may take seconds to wake up: do not call [`detect`] on a user interface's thread.
 
 mod amd;
 mod apple;
@@ -29,20 +28,20 @@ pub struct DetectOptions {
     pub gpus: bool,
     /// The NVML library to load, instead of those in the usual places.
     pub nvml: Option<PathBuf>,
-    /// A folder that stands in for Linux's `/sys`.
+    /// A folder to read instead of Linux's `/sys`.
     pub sysfs: Option<PathBuf>,
     /// `CUDA_VISIBLE_DEVICES`: which NVIDIA GPUs programs may use; absent: all of them.
     pub cuda_visible_devices: Option<String>,
-    /// `CUDA_DEVICE_ORDER`: what the numbers in it count.
+    /// `CUDA_DEVICE_ORDER`: the order that its indices refer to.
     pub cuda_device_order: Option<String>,
     /// `ROCR_VISIBLE_DEVICES`: which AMD GPUs programs may use.
     pub rocr_visible_devices: Option<String>,
-    /// `HIP_VISIBLE_DEVICES`: which of those that are left.
+    /// `HIP_VISIBLE_DEVICES`: selects among those.
     pub hip_visible_devices: Option<String>,
 }
 
 impl DetectOptions {
-    /// Everything, as this process's environment says.
+    /// Everything, with the variables of this process's environment.
     pub fn here() -> Self {
         let variable = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         Self {
@@ -57,20 +56,20 @@ impl DetectOptions {
     }
 }
 
-/// What was found, and how.
+/// The result of detection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detected {
-    /// The machine in front of us.
+    /// The machine.
     pub machine: Machine,
-    /// More about its devices than a plan needs.
+    /// Facts about its devices that a plan does not need.
     pub facts: Vec<DeviceFact>,
-    /// Programs that hold memory of its GPUs.
+    /// Programs that use memory of its GPUs.
     pub processes: Vec<Process>,
-    /// Every collector that ran and what came of it.
+    /// The result of every collector that ran.
     pub tried: Vec<CollectorResult>,
 }
 
-/// Something that is known of a device.
+/// A fact about a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceFact {
     /// `GPU0`, …, `CPU`.
@@ -81,17 +80,17 @@ pub struct DeviceFact {
     pub value: String,
 }
 
-/// A program that holds memory of a GPU.
+/// A program that uses memory of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Process {
     /// `GPU0`
     #[serde(skip)]
     pub device: String,
-    /// Its number.
+    /// Process ID.
     pub pid: u32,
-    /// What it is called, where that may be known.
+    /// Executable name, if readable.
     pub name: Option<String>,
-    /// What it holds, where the driver tells (on Windows and in WSL it does not).
+    /// GPU memory used, if the driver reports it (not on Windows and in WSL).
     pub bytes: Option<Bytes>,
 }
 
@@ -107,7 +106,7 @@ impl std::fmt::Display for Process {
     }
 }
 
-/// A collector and what came of it.
+/// A collector and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CollectorResult {
     /// `nvml`, `amd`, `intel`, `metal`, `vulkan`, `ram`, `cgroup`.
@@ -116,32 +115,31 @@ pub struct CollectorResult {
     pub outcome: String,
 }
 
-/// What asks how much of a GPU is free now; one that has no memory of its own answers by main memory.
+/// Queries the free memory of a GPU; integrated GPUs derive it from main memory.
 type FreeMemoryProbe = Box<dyn FnMut(&Ram) -> Result<Bytes, String> + Send>;
 
-/// A GPU that a collector found.
 struct FoundGpu {
     gpu: Gpu,
     facts: Vec<(&'static str, String)>,
-    /// Their `device` is filled in when the GPU has its place.
+    /// With `device` empty until the GPU's index is known.
     processes: Vec<Process>,
     probe: FreeMemoryProbe,
 }
 
-/// What one collector reports of GPUs.
+/// The GPUs of one collector.
 #[derive(Default)]
 struct CollectedGpus {
     list: Vec<FoundGpu>,
     tried: Vec<CollectorResult>,
 }
 
-/// Asks the drivers and the operating system. Takes as long as they do.
-pub fn detect(search: &DetectOptions) -> Detected {
-    detect_with_probes(search).0
+/// Queries the drivers and the operating system; blocks until they answer.
+pub fn detect(options: &DetectOptions) -> Detected {
+    detect_with_probes(options).0
 }
 
-/// The same, with what it takes to ask again how much is free.
-fn detect_with_probes(search: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe>, ram::RamMonitor) {
+/// The same, with probes to poll free memory.
+fn detect_with_probes(options: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe>, ram::RamMonitor) {
     let (memory, about) = ram::collect();
     let mut detected = Detected {
         machine: Machine { os: Os::here(), gpus: Vec::new(), ram: about.ram, origin: Origin::Detected },
@@ -150,7 +148,7 @@ fn detect_with_probes(search: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe>
         tried: Vec::new(),
     };
     let mut probes = Vec::new();
-    for CollectedGpus { list, tried } in if search.gpus { gpus(search, about.ram, &about.chip) } else { Vec::new() } {
+    for CollectedGpus { list, tried } in if options.gpus { gpus(options, about.ram, &about.chip) } else { Vec::new() } {
         detected.tried.extend(tried);
         for found in list {
             let device = format!("GPU{}", detected.machine.gpus.len());
@@ -167,16 +165,15 @@ fn detect_with_probes(search: &DetectOptions) -> (Detected, Vec<FreeMemoryProbe>
     (detected, probes, memory)
 }
 
-/// Every collector by itself: what one cannot do is no matter to the next.
-fn gpus(search: &DetectOptions, ram: Ram, chip: &str) -> Vec<CollectedGpus> {
-    let mut all = vec![nvidia::collect(search, ram)];
-    let tree = sysfs::SysfsTree::new(search.sysfs.as_deref());
+fn gpus(options: &DetectOptions, ram: Ram, chip: &str) -> Vec<CollectedGpus> {
+    let mut all = vec![nvidia::collect(options, ram)];
+    let tree = sysfs::SysfsTree::new(options.sysfs.as_deref());
     if let Some(tree) = &tree {
-        all.push(amd::collect(search, tree));
+        all.push(amd::collect(options, tree));
         all.push(intel::collect(tree));
     }
     if cfg!(all(target_os = "macos", target_arch = "aarch64")) {
-        all.push(apple::collect(ram, chip, apple::ask()));
+        all.push(apple::collect(ram, chip, apple::query()));
     } else {
         all.push(CollectedGpus { tried: vec![vulkan::look(tree.as_ref())], ..CollectedGpus::default() });
     }
@@ -188,9 +185,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_that_is_not_there_means_no_gpu_and_is_said() {
-        let search = DetectOptions { nvml: Some("/nowhere/libnvidia-ml.so.1".into()), ..DetectOptions::here() };
-        let detected = detect(&search);
+    fn a_missing_library_means_no_gpu_and_is_reported() {
+        let options = DetectOptions { nvml: Some("/nowhere/libnvidia-ml.so.1".into()), ..DetectOptions::here() };
+        let detected = detect(&options);
         assert!(detected.machine.gpus.is_empty());
         let nvml = detected.tried.iter().find(|tried| tried.collector == "nvml").unwrap();
         assert!(nvml.outcome.contains("/nowhere/libnvidia-ml.so.1"), "{}", nvml.outcome);
@@ -198,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_that_are_not_asked_for_are_not_looked_for() {
+    fn gpus_are_not_queried_unless_requested() {
         let detected = detect(&DetectOptions { gpus: false, ..DetectOptions::here() });
         assert!(detected.machine.gpus.is_empty() && detected.tried.iter().all(|tried| tried.collector != "nvml"));
     }

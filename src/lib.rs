@@ -1,28 +1,29 @@
 //! plimsoll: how far a machine may be loaded with a language model.
 //!
-//! The rooms, in the order in which data walks through them. No room imports one further down, and circles of files
-//! stay within one folder; the one exception is that [`plan`] takes the engines' names from [`engine::id`], which imports
-//! nothing but settings.
+//! The modules, in the order of the data flow. No module imports one further down, and import cycles stay within one
+//! folder; the one exception is that [`plan`] takes the engines' names from [`engine::id`], which imports nothing but
+//! settings.
 //!
-//! - [`units`]: every number carries its unit.
-//! - [`gguf`]: untrusted bytes become a [`gguf::Header`].
-//! - [`model`]: a header becomes a [`model::Model`]: hyperparameters and weights per layer.
+//! - [`units`]: bytes, tokens and shares as types.
+//! - [`gguf`]: parses untrusted bytes into a [`gguf::Header`].
+//! - [`model`]: a [`model::Model`]: hyperparameters, and weights per layer.
 //! - [`machine`]: GPUs and RAM as plain values.
-//! - [`settings`]: the knobs, their ranges and their snapping points, and what an engine makes of them.
-//! - [`plan`]: what engines make and every view, export and answer reads. Nothing after it does arithmetic on memory.
-//! - [`engine`]: who decides where things go. `(Model, Machine, Settings) -> Plan`, a pure function.
-//! - [`answer`]: questions put to an engine: how far a knob can go, why a layer spilled, what brings it back, what fits
-//!   where, what can live together, and the verdict in words.
-//! - [`export`]: a plan taken away: for Ollama, for llama-server, as JSON, as a table and as a picture; and answers.
-//! - [`teach`]: the memory model, taught on a plan: what the scheduler and the allocator do, step by step.
+//! - [`settings`]: the knobs with their ranges and stops, and the settings in effect.
+//! - [`plan`]: the result of an engine, which all views, exports and answers read. Later modules do no memory
+//!   arithmetic.
+//! - [`engine`]: `(Model, Machine, Settings) -> Plan`, a pure function per engine.
+//! - [`answer`]: questions answered by planning: the largest value of a knob, why a layer does not fit, what would make
+//!   it fit, which models run together, comparisons.
+//! - [`export`]: plans as Modelfile, environment, command line, JSON, Markdown and SVG; answers as JSON.
+//! - [`teach`]: lessons on a plan: what the scheduler and the allocator do, step by step.
 //!
-//! Behind cargo features, the doors to the world:
+//! Behind cargo features:
 //!
-//! - [`hardware`]: the world becomes a `Machine`.
-//! - [`source`]: the world becomes the bytes of a header.
-//! - [`library`]: the models that there are to choose from, and what a machine would make of each.
-//! - [`tui`]: the planner's screen.
-//! - [`cli`]: arguments, text reports, and the way into the planner.
+//! - [`hardware`]: detects the machine.
+//! - [`source`]: reads headers from files, model stores and the network.
+//! - [`library`]: the models available, and how each fits a machine.
+//! - [`tui`]: the terminal interface.
+//! - [`cli`]: arguments and text reports.
 
 pub mod answer;
 pub mod engine;

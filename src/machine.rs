@@ -1,4 +1,4 @@
-//! A machine as plain values: GPUs in order, RAM, and how they came to be known.
+//! A machine as plain values: operating system, GPUs in order, RAM.
 
 pub mod apple;
 pub mod file;
@@ -18,17 +18,17 @@ use crate::units::Bytes;
 pub struct Machine {
     /// The operating system: some engine rules depend on it.
     pub os: Os,
-    /// GPUs in the order in which the driver, or the person, names them; those of other computers last.
+    /// GPUs in the order of the driver or of the description; those of other computers last.
     pub gpus: Vec<Gpu>,
     /// Main memory.
     pub ram: Ram,
-    /// Whether this machine is the one in front of us or a described one.
+    /// Whether it was detected or described.
     pub origin: Origin,
 }
 
 impl Machine {
-    /// Whether `other` is the same but for a hundredth of a device's memory that is free on one and taken on the other: no
-    /// list of models would look much different.
+    /// Whether `other` differs by at most 1 % of each device's memory in what is free, too little to plan a list of
+    /// models again.
     pub fn is_nearly(&self, other: &Self) -> bool {
         let near = |a: Bytes, b: Bytes, total: Bytes| a.0.abs_diff(b.0) <= total.0 / 100;
         let mut like = self.clone();
@@ -68,19 +68,19 @@ impl std::fmt::Display for Machine {
     }
 }
 
-/// Where the facts of a machine come from.
+/// Where the description of a machine comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Origin {
-    /// Asked of drivers and the operating system.
+    /// Reported by drivers and the operating system.
     #[serde(rename = "detected")]
     Detected,
-    /// Described by a person, at least in part, or read from a file: it is not the one in front of us.
+    /// Described by the user, at least in part, or read from a file.
     #[serde(rename = "simulated")]
     Described,
 }
 
 impl Origin {
-    /// As it is written in JSON and on screens.
+    /// The word in JSON and on the screen.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Detected => "detected",
@@ -89,7 +89,7 @@ impl Origin {
     }
 }
 
-/// Operating systems that engines tell apart.
+/// Operating systems that engines distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -100,7 +100,7 @@ pub enum Os {
 }
 
 impl Os {
-    /// The one that this program was built for.
+    /// The system that this program was built for.
     pub const fn here() -> Self {
         if cfg!(target_os = "macos") {
             Self::MacOs
@@ -111,8 +111,8 @@ impl Os {
         }
     }
 
-    /// The one that a described machine with `gpus` runs: macOS where there is Metal, else this program's own,
-    /// or Linux where that is macOS and some GPU is none of Apple's.
+    /// The system assumed for a described machine with `gpus`: macOS with Metal, else this program's own, except that
+    /// other GPUs mean Linux if that is macOS.
     pub fn for_gpus(gpus: &[Gpu]) -> Self {
         if gpus.iter().any(|gpu| gpu.backend == Backend::Metal) {
             Self::MacOs
@@ -127,21 +127,21 @@ impl Os {
 /// One GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gpu {
-    /// What people call it: `RTX 3090`.
+    /// Its name without the vendor's: `RTX 3090`.
     pub name: String,
-    /// The library that computes on it.
+    /// The ggml backend that runs on it.
     pub backend: Backend,
-    /// All of its memory.
+    /// Total memory.
     pub total: Bytes,
-    /// What of it is free at present; never above `total`.
+    /// Free memory; never above `total`.
     pub free: Bytes,
-    /// It shares its memory with the CPU.
+    /// Whether it shares its memory with the CPU.
     pub integrated: bool,
     /// CUDA's compute capability (major, minor), where known.
     pub compute: Option<(u32, u32)>,
     /// CUDA driver's major version, where known.
     pub driver_major: Option<u32>,
-    /// The computer that it is in, where that is another one which joined; none for the machine's own.
+    /// The computer that offers it over RPC; none for the machine's own.
     pub computer: Option<Arc<str>>,
 }
 
@@ -157,15 +157,15 @@ pub enum DeviceKind {
 /// Main memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ram {
-    /// All of it, or the limit that a container sets.
+    /// Total memory, or the limit that a container sets.
     pub total: Bytes,
-    /// What could be used now without swapping.
+    /// Memory available without swapping.
     pub free: Bytes,
     /// Free swap space.
     pub swap_free: Bytes,
 }
 
-/// The library behind a GPU.
+/// A ggml backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Backend {
@@ -183,7 +183,7 @@ impl Backend {
     /// Every backend, in the order in which they are offered.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Rocm, Self::Metal, Self::Vulkan, Self::Sycl];
 
-    /// Its own spelling of its name.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cuda => "CUDA",
@@ -198,7 +198,7 @@ impl Backend {
 impl std::str::FromStr for Backend {
     type Err = String;
 
-    /// Reads a name in any letter case.
+    /// Parses a name in any letter case.
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL
             .into_iter()
@@ -207,10 +207,10 @@ impl std::str::FromStr for Backend {
     }
 }
 
-/// A GPU's name without its maker's: `RTX 4090`.
+/// A GPU's name without the vendor's: `RTX 4090`.
 pub fn short_name(name: &str) -> &str {
-    let makers = ["NVIDIA GeForce ", "NVIDIA ", "AMD Radeon "];
-    makers.iter().find_map(|maker| name.strip_prefix(maker)).unwrap_or(name)
+    let vendors = ["NVIDIA GeForce ", "NVIDIA ", "AMD Radeon "];
+    vendors.iter().find_map(|vendor| name.strip_prefix(vendor)).unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_little_memory_makes_no_other_machine_and_much_or_another_gpu_does() {
+    fn small_changes_of_free_memory_are_ignored() {
         let gpu = |free| Gpu { free: Bytes::mib(free), ..card(Backend::Cuda) };
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(32), swap_free: Bytes::ZERO };
         let with = |gpus: Vec<Gpu>| Machine { os: Os::Linux, gpus, ram, origin: Origin::Detected };
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn metal_means_macos_and_cuda_never_does() {
+    fn metal_implies_macos_and_cuda_excludes_it() {
         assert_eq!(Os::for_gpus(&[card(Backend::Cuda), card(Backend::Metal)]), Os::MacOs);
         assert_ne!(Os::for_gpus(&[card(Backend::Cuda)]), Os::MacOs);
         assert_eq!(Os::for_gpus(&[]), Os::here());

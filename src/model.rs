@@ -1,4 +1,4 @@
-//! A header becomes a [`Model`]: hyperparameters, weights per layer, architecture and quantisation.
+//! A [`Model`] from a header: hyperparameters, weights per layer, architecture and quantisation.
 
 mod groups;
 mod hyper;
@@ -13,38 +13,38 @@ pub use groups::TensorGroup;
 pub use hyper::{Experts, Hyperparameters, Ssm};
 pub use summary::ModelSummary;
 
-/// The most blocks that a model may have: over a hundred times what the largest published ones have.
+/// Upper limit of the number of blocks: over a hundred times that of the largest published models.
 pub const MAX_BLOCKS: u64 = 1 << 14;
 
 /// A model as engines and views see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The header that it was made of.
+    /// The header.
     pub header: Header,
-    /// `general.name`, else the name that its source gave it.
+    /// `general.name`, or else the name from its source.
     pub name: String,
     /// `general.architecture`.
     pub architecture: String,
-    /// The quantisation mix, `Q4_K_M`; absent when the header does not tell.
+    /// The quantisation, `Q4_K_M`; none if the header lacks it.
     pub file_type: Option<&'static str>,
     /// Number of weights.
     pub parameters: u64,
     /// Sum of the tensors' bytes.
     pub bytes: Bytes,
-    /// The whole file's: what stands before the tensors, and each of them up to the next boundary.
+    /// Size of the whole file: the header, and the tensors with their padding.
     pub file_bytes: Bytes,
     /// Hyperparameters.
     pub hyper: Hyperparameters,
     groups: TensorGroups,
 }
 
-/// What a header must say and does not.
+/// Why a header does not describe a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
     /// Nothing can be planned without this key.
     #[error("the header has no key '{0}' holding a {1}: this is not a language model that can be planned")]
     MissingKey(String, &'static str),
-    /// A number of blocks that no file can hold.
+    /// More than [`MAX_BLOCKS`].
     #[error("key '{key}' says {count} blocks: more than {MAX_BLOCKS} is not supported")]
     TooManyBlocks {
         /// The key.
@@ -55,10 +55,10 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// Understands `header`; `fallback_name` serves where it has no `general.name`.
+    /// Reads the model from `header`; `fallback_name` is used if it has no `general.name`.
     ///
     /// # Errors
-    /// When `general.architecture` or the architecture's `block_count` is missing or absurd.
+    /// If `general.architecture` or the architecture's `block_count` is missing or implausible.
     pub fn from_header(header: Header, fallback_name: &str) -> Result<Self, ModelError> {
         let text = |key: &str| header.metadata.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
         let architecture = text("general.architecture")
@@ -89,7 +89,7 @@ impl Model {
         self.groups.block_count()
     }
 
-    /// The value of `key`; a key that begins with neither `general.` nor `tokenizer.` is the architecture's own.
+    /// The value of `key`, which is prefixed with the architecture unless it begins with `general.` or `tokenizer.`.
     pub fn value(&self, key: &str) -> Option<&Value> {
         if key.starts_with("general.") || key.starts_with("tokenizer.") {
             return self.header.metadata.get(key);
@@ -105,7 +105,7 @@ impl Model {
         self.groups.of_group(group).iter().filter_map(|&index| self.header.tensors.get(index))
     }
 
-    /// The tensors that compute the output: the output group, and the token embeddings where there is no output tensor.
+    /// The tensors of the output layer: the output group, and the token embeddings if they are tied.
     pub fn output_tensors(&self) -> impl Iterator<Item = &Tensor> {
         let tied = self.is_output_tied();
         let embeddings =
@@ -113,7 +113,7 @@ impl Model {
         self.tensors(TensorGroup::Output).chain(embeddings)
     }
 
-    /// The token embeddings serve as output weights too.
+    /// Whether the token embeddings are also the output weights.
     pub fn is_output_tied(&self) -> bool {
         !self.tensors(TensorGroup::Output).any(|tensor| first_part(&tensor.name) == "output")
     }
@@ -123,7 +123,7 @@ impl Model {
         self.tensors(group).map(|tensor| tensor.bytes).sum()
     }
 
-    /// The tensor of this name.
+    /// The tensor named `name`.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.header.tensors.iter().find(|tensor| &*tensor.name == name)
     }

@@ -1,4 +1,4 @@
-//! The knobs as a person sets them. What an engine makes of them is in [`InEffect`].
+//! The knobs as the user sets them. What an engine makes of them is in [`InEffect`].
 
 mod flag;
 mod in_effect;
@@ -67,28 +67,28 @@ pub struct Settings {
     pub require_full: bool,
     /// Layers whose experts stay in RAM.
     pub n_cpu_moe: Option<u64>,
-    /// The quantisation that the model is wanted in; none for how it was opened. Whoever holds the model makes it so before
-    /// an engine is asked: engines plan for the tensors that they are given.
+    /// Quantisation to plan for; `None` keeps that of the opened file. Engines ignore it: the caller requantises the
+    /// model before planning.
     pub quant: Option<FileType>,
-    /// The release of llama.cpp that is meant; none for the newest.
+    /// Release of llama.cpp; `None` for the newest.
     pub release: Option<Release>,
-    /// Take the knobs as given, without the engine's own adjustments.
+    /// Skip the engine's own adjustments of the knobs.
     pub raw: bool,
 }
 
-/// How much context is asked for.
+/// Requested context size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Context {
     /// The engine's default.
     #[default]
     Auto,
-    /// So many tokens.
+    /// A number of tokens.
     Tokens(u64),
-    /// What the model was trained for.
+    /// The context that the model was trained for.
     Max,
 }
 
-/// Whether flash attention is used.
+/// Requested use of flash attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FlashAttn {
@@ -101,30 +101,37 @@ pub enum FlashAttn {
     Off,
 }
 
-impl fmt::Display for FlashAttn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
+impl FlashAttn {
+    /// As it is written on the command line and on the screen.
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Auto => "auto",
             Self::On => "on",
             Self::Off => "off",
-        })
+        }
     }
 }
 
-/// How many layers go to GPUs.
+impl fmt::Display for FlashAttn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Requested number of layers on GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum GpuLayers {
     /// The engine decides.
     #[default]
     Auto,
-    /// Every layer, the output layer too.
+    /// Every layer, including the output layer.
     All,
-    /// So many, counted from the output layer back.
+    /// This many, counted from the output layer back.
     Count(u64),
 }
 
 impl GpuLayers {
-    /// The number that was asked for, or the word that stands instead of one.
+    /// The requested number, or the word used instead of one.
     ///
     /// # Errors
     /// The word: `auto` or `all`.
@@ -145,11 +152,11 @@ pub enum Outputs {
     Parallel,
     /// As many as the ubatch has tokens.
     Ubatch,
-    /// So many.
+    /// A number of tokens.
     Tokens(u64),
 }
 
-/// Number formats that a KV cache may have.
+/// Data type of the KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -166,11 +173,11 @@ pub enum CacheType {
 }
 
 impl CacheType {
-    /// Every format, widest first.
+    /// All types, widest first.
     pub const ALL: [Self; 9] =
         [Self::F32, Self::F16, Self::Bf16, Self::Q8_0, Self::Q5_1, Self::Q5_0, Self::Q4_1, Self::Q4_0, Self::Iq4Nl];
 
-    /// ggml's name of it.
+    /// The name that ggml uses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -185,7 +192,7 @@ impl CacheType {
         }
     }
 
-    /// The same format as ggml has it, with its blocks.
+    /// The ggml type, with its block size.
     pub const fn format(self) -> GgmlType {
         match self {
             Self::F32 => GgmlType::F32,

@@ -1,8 +1,8 @@
-//! The world becomes the bytes of a header: files, what other programs have stored, servers, the built-in catalogue.
+//! Opens models: files, stores of other programs, servers, and the built-in catalogue.
 //!
-//! [`load`] takes what a person writes, [`open`] a path, [`store::list`] shows what is there. The places that are
-//! looked at are a value, [`Roots`]; only [`Roots::of_this_machine`] asks the environment. With the feature `net`, a
-//! name may also be that of a model in Ollama's registry, on Hugging Face, in a running Ollama, or an address.
+//! [`load`] opens a reference, [`open`] a path, and [`store::list`] lists local models. [`Roots`] holds the folders and
+//! servers to search; only [`Roots::of_this_machine`] reads the environment. With the feature `net`, a reference may
+//! also be a URL or the name of a model in Ollama's registry, on Hugging Face or in a running Ollama.
 
 #[cfg(feature = "net")]
 pub mod cache;
@@ -51,10 +51,10 @@ pub use remote::ago;
 pub use roots::Roots;
 pub use tag::{ExplicitKnobs, TagParameters};
 
-/// The header of the model that the planner opens on when none is named: Llama 3.1 8B in `Q4_K_M`.
+/// The header of the default model, Llama 3.1 8B in `Q4_K_M`.
 ///
 /// # Errors
-/// When the catalogue is broken, which the tests rule out.
+/// If the catalogue is broken, which the tests rule out.
 pub fn default_header() -> Result<Header, SourceError> {
     Ok(reference::built_in(catalogue::DEFAULT)?.header)
 }

@@ -1,4 +1,4 @@
-//! Every number carries its unit: bytes of memory, tokens of context, shares of a whole.
+//! Bytes of memory, tokens of context and shares of a whole as types.
 
 use std::fmt;
 use std::iter::Sum;
@@ -13,14 +13,14 @@ const GIB: u64 = 1 << 30;
 
 /// An amount of memory in bytes.
 ///
-/// Shown as GiB with one decimal from 1 GiB up and as MiB below; as a plain integer in JSON.
-/// Sums and differences saturate: a plan that asks for more than 2^64 bytes is full, not small.
+/// Shown in GiB with one decimal from 1 GiB up and in smaller units below; a plain integer in JSON. Sums and
+/// differences saturate, so that a plan that needs more than 2^64 bytes does not wrap around to a small one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
 impl Bytes {
-    /// No memory at all.
+    /// Zero bytes.
     pub const ZERO: Self = Self(0);
 
     /// `n` mebibytes (2^20 bytes each).
@@ -67,7 +67,7 @@ impl AddAssign for Bytes {
     }
 }
 
-/// Saturates at zero: what is left of a device that is asked for too much is nothing.
+/// Saturates at zero: an overcommitted device has nothing left.
 impl Sub for Bytes {
     type Output = Self;
     fn sub(self, other: Self) -> Self {
@@ -81,12 +81,13 @@ impl Sum for Bytes {
     }
 }
 
-/// Why a text is no size in bytes.
+/// A text that is not a size in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a size: use 24GiB, 24GB, 512MiB or plain bytes")]
 pub struct NotASize(String);
 
-/// Reads `24GiB`, `24GB` (decimal), `512MiB`, `1.5GiB` or plain bytes; letter case and a space before the unit do not matter.
+/// Reads `24GiB`, `24GB` (decimal), `512MiB`, `1.5GiB` or plain bytes; letter case and a space before the unit do not
+/// matter.
 impl FromStr for Bytes {
     type Err = NotASize;
 
@@ -143,7 +144,7 @@ pub fn grouped(n: u64, between: char) -> String {
     text
 }
 
-/// A share of a whole; 1.0 is all of it, more is asked for too much.
+/// A share of a whole: 1.0 is all of it, more means overcommitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct Ratio(pub f64);
@@ -151,14 +152,14 @@ pub struct Ratio(pub f64);
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 * 100.0 {
-            // a little is not nothing
+            // would round to "0 %"
             few if few > 0.0 && few <= 0.5 => f.pad("<1 %"),
             percent => f.pad(&format!("{percent:.0} %")),
         }
     }
 }
 
-/// A number of tokens in few cells, cut off: `128k`.
+/// A number of tokens in as few cells as possible, rounded down: `128k`.
 pub fn short(tokens: u64) -> String {
     match tokens {
         0..1024 => tokens.to_string(),
@@ -172,12 +173,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_short() {
+    fn token_counts_are_abbreviated() {
         assert_eq!([512, 8192, 131_072, 1_048_576].map(short), ["512", "8k", "128k", "1M"]);
     }
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_are_parsed_in_all_units() {
         for (text, bytes) in [
             ("24GiB", 24 << 30),
             ("24 gib", 24 << 30),
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_shown_by_one_rule() {
+    fn sizes_are_formatted_by_magnitude() {
         for (bytes, text) in [
             (0, "0 MiB"),
             (512, "512 B"),
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_share_is_not_shown_as_nothing() {
+    fn a_small_share_is_not_shown_as_zero() {
         let shown = [0.0, 1e-9, 0.005, 0.006, 0.5, 1.0].map(|share| Ratio(share).to_string());
         assert_eq!(shown, ["0 %", "<1 %", "<1 %", "1 %", "50 %", "100 %"].map(str::to_owned));
         assert_eq!(format!("{:>6}", Ratio(0.001)), "  <1 %");

@@ -1,10 +1,10 @@
-//! A position in a source of bytes, and how numbers and texts are taken from it.
+//! Forward reading of numbers and strings from a byte source.
 
 use super::error::{Field, GgufError};
 use super::limits::HeaderLimits;
 use super::source::ByteSource;
 
-/// The order of bytes in a number.
+/// Byte order of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Endian {
@@ -13,7 +13,6 @@ pub enum Endian {
 }
 
 impl Endian {
-    /// Eight bytes as a number.
     pub(super) const fn u64(self, bytes: [u8; 8]) -> u64 {
         match self {
             Self::Little => u64::from_le_bytes(bytes),
@@ -22,21 +21,21 @@ impl Endian {
     }
 }
 
-/// Reads forward through a source; every read is checked against what is left.
+/// Reads forward through a source; every read is checked against the remaining bytes.
 pub(super) struct Cursor<'s> {
     source: &'s mut dyn ByteSource,
     size: Option<u64>,
     at: u64,
-    /// Bytes of names, strings and elements that may still be kept.
+    /// Bytes of names, strings and elements that may be kept in memory.
     keep: Budget,
-    /// Elements that may still be passed one by one.
+    /// Elements that may be skipped one by one.
     steps: Budget,
     pub endian: Endian,
-    /// Bytes of the header that are expected after the value that is read.
+    /// Estimated bytes of the header after the current value.
     pub follow: u64,
 }
 
-/// What may be used of something over a whole header.
+/// A limit on a sum over the whole header.
 struct Budget {
     limit: u64,
     used: u64,
@@ -57,7 +56,7 @@ impl Budget {
     }
 }
 
-/// Defines a method that takes one number.
+/// Defines methods that read one number.
 macro_rules! numbers {
     ($($name:ident: $number:ty;)*) => {$(
         pub fn $name(&mut self, field: Field<'_>) -> Result<$number, GgufError> {
@@ -79,7 +78,7 @@ impl<'s> Cursor<'s> {
 
     numbers! { u8: u8; i8: i8; u16: u16; i16: i16; u32: u32; i32: i32; u64: u64; i64: i64; f32: f32; f64: f64; }
 
-    /// The byte that is read next.
+    /// Offset of the next byte.
     pub fn at(&self) -> u64 {
         self.at
     }
@@ -88,15 +87,15 @@ impl<'s> Cursor<'s> {
         self.size
     }
 
-    /// Refuses a `field` that needs more bytes from here on than there are.
+    /// Checks that `needed` bytes remain for `field`.
     pub fn need(&self, field: Field<'_>, needed: u64) -> Result<(), GgufError> {
         match self.size.map(|size| size.saturating_sub(self.at)) {
-            Some(left) if left < needed => Err(self.cut(field, needed, left)),
+            Some(left) if left < needed => Err(self.truncated(field, needed, left)),
             _ => Ok(()),
         }
     }
 
-    /// Refuses a `field` that declares `count` things of at least `width` bytes each, more than there are bytes.
+    /// Checks that `count` elements of at least `width` bytes each remain for `field`; returns their bytes.
     pub fn need_each(&self, field: Field<'_>, count: u64, width: u64) -> Result<u64, GgufError> {
         let needed = count
             .checked_mul(width)
@@ -106,17 +105,17 @@ impl<'s> Cursor<'s> {
         Ok(needed)
     }
 
-    /// Tells the source that `bytes` are to be passed, and then what follows them.
+    /// Hints to the source that `bytes` and then `follow` bytes will be read.
     pub fn expect(&mut self, bytes: u64) {
         self.source.expect(self.at.saturating_add(bytes).saturating_add(self.follow));
     }
 
-    /// Takes `bytes` from what may still be kept.
+    /// Counts `bytes` against [`HeaderLimits::kept_bytes`].
     pub fn keep(&mut self, bytes: u64) -> Result<(), GgufError> {
         self.keep.take(bytes, Field::Kept, self.at)
     }
 
-    /// Takes `count` from the elements that may still be passed one by one.
+    /// Counts `count` elements against [`HeaderLimits::steps`].
     pub fn step(&mut self, count: u64) -> Result<(), GgufError> {
         self.steps.take(count, Field::Steps, self.at)
     }
@@ -136,7 +135,7 @@ impl<'s> Cursor<'s> {
         while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let window = window(self.source, self.at + done as u64)?;
             if window.is_empty() {
-                return Err(self.cut(field, needed, done as u64));
+                return Err(self.truncated(field, needed, done as u64));
             }
             let n = rest.len().min(window.len());
             rest[..n].copy_from_slice(&window[..n]);
@@ -146,30 +145,30 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// Passes over `bytes` without touching them.
+    /// Skips `bytes` without reading them.
     pub fn skip(&mut self, field: Field<'_>, bytes: u64) -> Result<(), GgufError> {
         self.need(field, bytes)?;
         let end = self
             .at
             .checked_add(bytes)
             .ok_or_else(|| GgufError::Overflow { field: field.to_string(), offset: self.at })?;
-        // where the size is not known, the last byte must show itself
+        // if the size is unknown, check that the last byte exists
         if self.size.is_none() && bytes > 0 && window(self.source, end - 1)?.is_empty() {
-            return Err(self.cut(field, bytes, 0));
+            return Err(self.truncated(field, bytes, 0));
         }
         self.at = end;
         Ok(())
     }
 
-    /// Passes over `count` strings, each a length and so many bytes, of at most `limit` each.
+    /// Skips `count` strings of at most `limit` bytes each.
     pub fn skip_strings(&mut self, key: &str, mut count: u64, limit: u64) -> Result<(), GgufError> {
         let (start, all) = (self.at, count);
         while count > 0 {
-            self.expect(strings_to_come(self.at - start, all - count, count));
+            self.expect(remaining_string_bytes(self.at - start, all - count, count));
             let (strings, bytes) = whole_strings(window(self.source, self.at)?, count, limit, self.endian);
             self.at += bytes;
             count -= strings;
-            // the next one does not lie in this window as a whole, or is refused: slowly, with all checks
+            // the next string extends beyond this window, or is invalid: skip it with all checks
             if strings == 0 {
                 let bytes = self.length(Field::StringLength(key), limit)?;
                 self.skip(Field::Value(key), bytes)?;
@@ -179,7 +178,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// A u64 that says how many, of at most `limit`.
+    /// A count or length of at most `limit`.
     pub fn length(&mut self, field: Field<'_>, limit: u64) -> Result<u64, GgufError> {
         let offset = self.at;
         let value = self.u64(field)?;
@@ -189,7 +188,7 @@ impl<'s> Cursor<'s> {
         Ok(value)
     }
 
-    /// The bytes of a string of `len` bytes, to be kept.
+    /// The next `len` bytes, which count as kept.
     pub fn bytes(&mut self, field: Field<'_>, len: u64) -> Result<Vec<u8>, GgufError> {
         self.need(field, len)?;
         self.keep(len)?;
@@ -199,7 +198,7 @@ impl<'s> Cursor<'s> {
         Ok(bytes)
     }
 
-    /// A name: its `length`, at most `limit` and not zero, then UTF-8 text.
+    /// A name: its length, at most `limit` and not zero, then UTF-8 text.
     pub fn name(&mut self, length: Field<'_>, field: Field<'_>, limit: u64) -> Result<Box<str>, GgufError> {
         let offset = self.at;
         let len = self.length(length, limit)?;
@@ -211,7 +210,7 @@ impl<'s> Cursor<'s> {
         Ok(text.into_boxed_str())
     }
 
-    fn cut(&self, field: Field<'_>, needed: u64, left: u64) -> GgufError {
+    fn truncated(&self, field: Field<'_>, needed: u64, left: u64) -> GgufError {
         GgufError::Truncated { field: field.to_string(), offset: self.at, needed, left }
     }
 }
@@ -220,28 +219,29 @@ fn window(source: &mut dyn ByteSource, at: u64) -> Result<&[u8], GgufError> {
     source.window(at).map_err(|error| GgufError::reading(at, error))
 }
 
-/// How many bytes `count` strings will take, a little less rather than more, where `passed` others took `bytes`.
-fn strings_to_come(bytes: u64, passed: u64, count: u64) -> u64 {
-    // fewer tell nothing about the rest: then each has its length and one letter
-    const TELLING: u64 = 1 << 10;
+/// Estimated bytes of the remaining `count` strings after `passed` others took `bytes`; rather low than high, so that
+/// remote sources do not fetch too much.
+fn remaining_string_bytes(bytes: u64, passed: u64, count: u64) -> u64 {
+    // too few samples: assume one byte each, after the length of 8 bytes
+    const MIN_SAMPLES: u64 = 1 << 10;
     match bytes.checked_div(passed) {
-        Some(_) if passed >= TELLING => (count as f64 * (bytes as f64 / passed as f64) * 0.95) as u64,
+        Some(_) if passed >= MIN_SAMPLES => (count as f64 * (bytes as f64 / passed as f64) * 0.95) as u64,
         _ => count.saturating_mul(9),
     }
 }
 
-/// How many of at most `count` strings lie whole at the beginning of `window`, and in how many bytes.
+/// The number of strings, at most `count`, that lie completely at the beginning of `window`, and their bytes.
 fn whole_strings(window: &[u8], count: u64, limit: u64, endian: Endian) -> (u64, u64) {
-    let longest = limit.min(window.len() as u64);
+    let max = limit.min(window.len() as u64);
     let (mut strings, mut at) = (0, 0);
     let mut expected = 0;
     while strings < count {
         let Some(length) = window.get(at..).and_then(<[u8]>::first_chunk::<8>) else { break };
         let length = endian.u64(*length);
-        // a tokenizer has long runs of equal lengths: stepping on by the expected one, a processor need not wait for
-        // each length before it looks for the next
+        // tokenizers have long runs of equal lengths: advancing by a predicted length lets the CPU load the next length
+        // before it has compared this one
         if length != expected {
-            if length > longest {
+            if length > max {
                 break;
             }
             expected = length;

@@ -1,4 +1,4 @@
-//! Why bytes are no header: what, where, and what to do.
+//! Errors of the parser: what is wrong, where, and what to do.
 
 use std::fmt;
 use std::io;
@@ -6,8 +6,8 @@ use std::io;
 use super::ggml_type::GgmlType;
 use super::value::ElementType;
 
-/// Why a file is refused. `field` says which part of the header in words (`the value of key 'llama.block_count'`),
-/// `offset` at which byte of the file it begins.
+/// Why a file is refused. `field` names the part of the header (`the value of key 'llama.block_count'`), `offset` is
+/// its byte offset in the file.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum GgufError {
@@ -69,15 +69,15 @@ fn format_advice(number: u32) -> String {
     }
 }
 
-/// A part of a header, in words.
+/// A part of a header; displayed in error messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Field<'a> {
     Version,
     TensorCount,
     KeyCount,
-    /// The descriptions of so many tensors.
+    /// The descriptions of all tensors, with their number.
     Tensors(u64),
-    /// So many keys and their values.
+    /// All keys and values, with their number.
     Keys(u64),
     /// The key with this index.
     Key(u64),
@@ -128,21 +128,21 @@ impl fmt::Display for Field<'_> {
     }
 }
 
-/// An untrusted name, fit for a sentence: control characters escaped, cut after 96 characters.
+/// An untrusted name for messages: control characters are escaped, and it is truncated to 96 characters.
 pub(super) struct QuotedName<'a>(pub &'a str);
 
 impl fmt::Display for QuotedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 96;
-        for c in self.0.chars().take(SHOWN) {
+        const MAX_CHARS: usize = 96;
+        for c in self.0.chars().take(MAX_CHARS) {
             if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
         }
-        if self.0.chars().nth(SHOWN).is_some() { write!(f, "…") } else { Ok(()) }
+        if self.0.chars().nth(MAX_CHARS).is_some() { write!(f, "…") } else { Ok(()) }
     }
 }
 
 impl GgufError {
-    /// What a source said at `offset`.
+    /// The error of a source at `offset`.
     pub(super) fn reading(offset: u64, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::Interrupted => Self::Cancelled,

@@ -1,34 +1,34 @@
-//! `general.file_type`: the mix of number formats that a file was quantised to.
+//! `general.file_type`: the quantisation of a file.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Set in a file type that llama.cpp guessed from the tensors, beside the type itself.
+/// `LLAMA_FTYPE_GUESSED`: a flag that llama.cpp adds if it guessed the type from the tensors.
 const GUESSED: u64 = 1024;
 
-/// Writes the enum and its table from one list.
+/// Defines the enum and its tables from one list.
 macro_rules! file_types {
     ($($variant:ident = $number:literal, $name:literal;)*) => {
-        /// A mix of number formats, as llama.cpp's quantiser knows it.
+        /// A file type of llama.cpp (`llama_ftype`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs, reason = "the names say it")]
         pub enum FileType { $($variant,)* }
 
         impl FileType {
-            /// Every mix, in the order of their numbers.
+            /// Every file type, in the order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The mix with this number in a file; none for numbers that are unknown or no longer in use.
+            /// The file type with this number; none for numbers that are unknown or no longer in use.
             pub const fn from_number(number: u64) -> Option<Self> {
                 match number & !GUESSED { $($number => Some(Self::$variant),)* _ => None }
             }
 
-            /// Its number in a file.
+            /// Its number in `general.file_type`.
             pub const fn number(self) -> u32 {
                 match self { $(Self::$variant => $number,)* }
             }
 
-            /// The name that people write: `Q4_K_M`.
+            /// Its usual name: `Q4_K_M`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -76,7 +76,7 @@ file_types! {
     Q2_0 = 41, "Q2_0";
 }
 
-/// Other names that people write: llama-quantize's short ones, and those in the tags of Ollama's library.
+/// Other names: llama-quantize's short ones, and those in tags of Ollama's library.
 const ALIASES: [(&str, FileType); 6] = [
     ("Q3_K", FileType::Q3KM),
     ("Q4_K", FileType::Q4KM),
@@ -86,7 +86,7 @@ const ALIASES: [(&str, FileType); 6] = [
     ("FP32", FileType::F32),
 ];
 
-/// The mix with this number, as people write it: 15 is `Q4_K_M`. None for numbers that are unknown or no longer in use.
+/// The name of the file type with this number: 15 is `Q4_K_M`. None for numbers that are unknown or no longer in use.
 pub const fn file_type_name(number: u64) -> Option<&'static str> {
     match FileType::from_number(number) {
         Some(file_type) => Some(file_type.name()),
@@ -100,7 +100,7 @@ impl fmt::Display for FileType {
     }
 }
 
-/// Why a text names no mix of number formats.
+/// A text that is not the name of a file type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a llama.cpp quantisation: use one of {names}", names = names())]
 pub struct NotAFileType(String);
@@ -112,7 +112,7 @@ fn names() -> String {
 impl FromStr for FileType {
     type Err = NotAFileType;
 
-    /// Reads `Q4_K_M` in any letter case, and the short names that people write for some.
+    /// Parses a name or alias in any letter case.
     fn from_str(text: &str) -> Result<Self, NotAFileType> {
         let names = Self::ALL.iter().map(|&file_type| (file_type.name(), file_type));
         names
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_numbers_come_back() {
+    fn names_and_numbers_round_trip() {
         for &file_type in FileType::ALL {
             assert_eq!(FileType::from_number(file_type.number().into()), Some(file_type));
             assert_eq!(file_type.name().to_ascii_lowercase().parse(), Ok(file_type));

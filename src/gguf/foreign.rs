@@ -1,4 +1,4 @@
-//! Files that are taken for GGUF and are something else, told by their first bytes.
+//! Recognises common non-GGUF files by their magic, for better errors.
 
 use super::error::GgufError;
 use super::source::ByteSource;
@@ -7,12 +7,12 @@ const FETCH: &str = "download the model's .gguf file instead";
 const OLD: &str = "this format was retired in 2023; download or convert the model as GGUF";
 const CONVERT: &str = "download its GGUF version, or convert it with llama.cpp's convert_hf_to_gguf.py";
 
-/// Looks whether `source` begins as a GGUF file does; only its first bytes are read.
+/// Checks that `source` begins with GGUF's magic; reads only its first bytes.
 ///
 /// # Errors
-/// When it is empty or something else, or cannot be read.
+/// If it is empty or another kind of file, or cannot be read.
 pub fn check(source: &mut dyn ByteSource) -> Result<(), GgufError> {
-    // enough for the longest mark below
+    // enough for the longest magic below
     let mut start = Vec::with_capacity(64);
     while start.len() < 64 {
         let offset = start.len() as u64;
@@ -25,11 +25,11 @@ pub fn check(source: &mut dyn ByteSource) -> Result<(), GgufError> {
     if start.is_empty() {
         return Err(GgufError::Empty);
     }
-    if start.starts_with(b"GGUF") || start.starts_with(b"FUGG") { Ok(()) } else { Err(named(&start)) }
+    if start.starts_with(b"GGUF") || start.starts_with(b"FUGG") { Ok(()) } else { Err(not_gguf(&start)) }
 }
 
-/// What a file that begins with `start` is.
-pub(super) fn named(start: &[u8]) -> GgufError {
+/// The error for a file that begins with `start`.
+pub(super) fn not_gguf(start: &[u8]) -> GgufError {
     let (what, advice) = known(start).map_or_else(
         || (format!("something else that starts with {}", beginning(start)), FETCH),
         |(what, advice)| (what.to_owned(), advice),
@@ -70,7 +70,7 @@ fn known(start: &[u8]) -> Option<(&'static str, &'static str)> {
     None
 }
 
-/// The first bytes: as text, where they are letters.
+/// The first bytes: as text if they are printable, else in hexadecimal.
 fn beginning(start: &[u8]) -> String {
     let line = start.split(|byte| b"\r\n".contains(byte)).next().unwrap_or_default();
     let line = &line[..line.len().min(24)];

@@ -1,21 +1,21 @@
-//! ggml's number formats: their numbers in a file, their names, and what a block of each holds and takes.
+//! ggml's data types: their numbers in a file, names and block sizes.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Writes the enum and its table from one list.
+/// Defines the enum and its tables from one list.
 macro_rules! ggml_types {
     ($($variant:ident = $id:literal, $name:literal, $block:literal, $bytes:literal;)*) => {
-        /// A number format of tensors, as ggml knows it.
+        /// A data type of ggml (`ggml_type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs, reason = "the names say it")]
         pub enum GgmlType { $($variant,)* }
 
         impl GgmlType {
-            /// Every format, in the order of their numbers.
+            /// Every type, in the order of their numbers.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// The format with this number in a file; none for numbers that are unknown or no longer in use.
+            /// The type with this number; none for numbers that are unknown or no longer in use.
             pub const fn from_id(id: u32) -> Option<Self> {
                 match id { $($id => Some(Self::$variant),)* _ => None }
             }
@@ -25,17 +25,17 @@ macro_rules! ggml_types {
                 match self { $(Self::$variant => $id,)* }
             }
 
-            /// ggml's name of it: `q4_K`.
+            /// ggml's name for it: `q4_K`.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// Elements in a block; a row is a whole number of blocks.
+            /// Elements per block; a row is a multiple of it.
             pub const fn block(self) -> u64 {
                 match self { $(Self::$variant => $block,)* }
             }
 
-            /// Bytes of a block.
+            /// Bytes per block.
             pub const fn block_bytes(self) -> u64 {
                 match self { $(Self::$variant => $bytes,)* }
             }
@@ -84,12 +84,12 @@ ggml_types! {
 }
 
 impl GgmlType {
-    /// Bytes that `elements` of this format take, whole blocks only; none when that is more than 2^64.
+    /// Bytes of `elements`, rounded down to whole blocks; none if above 2^64.
     pub const fn bytes(self, elements: u64) -> Option<u64> {
         (elements / self.block()).checked_mul(self.block_bytes())
     }
 
-    /// What a number stood for that ggml has since taken out of the format, and what replaced it.
+    /// The former meaning of a number that ggml has removed, and what replaced it.
     pub const fn removed(id: u32) -> Option<&'static str> {
         Some(match id {
             4 => "q4_2, which ggml removed in 2023",
@@ -114,7 +114,7 @@ impl fmt::Display for GgmlType {
 impl FromStr for GgmlType {
     type Err = String;
 
-    /// Reads ggml's name of a format, in any letter case.
+    /// Parses ggml's name, in any letter case.
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL
             .iter()
@@ -128,9 +128,9 @@ impl FromStr for GgmlType {
 mod tests {
     use super::*;
 
-    /// ggml's own arithmetic of block sizes (ggml-common.h), from fields instead of sums.
+    /// Sums of the fields of the block structures in ggml-common.h.
     #[test]
-    fn blocks_have_the_sizes_of_their_parts() {
+    fn block_sizes_are_the_sums_of_their_fields() {
         const HALF: u64 = 2;
         const K: u64 = 256;
         for (ty, bytes) in [
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_is_known_removed_or_unknown() {
+    fn numbers_are_either_in_use_or_removed() {
         for id in 0..43 {
             let known = GgmlType::from_id(id);
             assert_ne!(known.is_some(), GgmlType::removed(id).is_some(), "{id}");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_do_not_fit_are_none() {
+    fn sizes_above_64_bits_are_none() {
         assert_eq!(GgmlType::Q4K.bytes(512), Some(288));
         assert_eq!(GgmlType::F64.bytes(u64::MAX), None);
     }

@@ -1,4 +1,4 @@
-//! The parser: one walk through magic, counts, metadata and tensor descriptions.
+//! The parser: one pass over magic, counts, metadata and tensor descriptions.
 
 use std::collections::HashSet;
 
@@ -12,19 +12,19 @@ use super::value::{Array, ElementType, Elements, Value};
 use super::{Header, Metadata, Tensor};
 use crate::units::Bytes;
 
-/// Where data begins when a file does not say: `GGUF_DEFAULT_ALIGNMENT` in ggml/include/gguf.h (llama-cpp-sys-2 0.1.161).
+/// `GGUF_DEFAULT_ALIGNMENT` in ggml/include/gguf.h (llama-cpp-sys-2 0.1.161).
 pub(super) const DEFAULT_ALIGNMENT: u64 = 32;
 /// `GGML_MAX_DIMS` in ggml/include/ggml.h (same version).
 const MAX_DIMS: u32 = 4;
-/// Ollama's own number for mxfp4, before ggml gave it 39: `fs/ggml/type.go`, Ollama 0.11.
+/// Ollama's number for mxfp4, before ggml assigned 39: `fs/ggml/type.go`, Ollama 0.11.
 const OLD_MXFP4: u32 = 4;
-/// Bytes that describe a tensor, about: a name such as `blk.0.attn_norm.weight`, one dimension, format and offset.
-const TENSOR: u64 = 54;
+/// Typical bytes of a tensor description: a name such as `blk.0.attn_norm.weight`, one dimension, type and offset.
+const TENSOR_BYTES: u64 = 54;
 
 /// Reads the header at the beginning of `source`.
 ///
 /// # Errors
-/// When the bytes are no GGUF header, or one that asks for more than `limits`; or reading them fails.
+/// If the bytes are not a valid GGUF header, exceed `limits`, or cannot be read.
 pub fn read(source: &mut dyn ByteSource, limits: &HeaderLimits) -> Result<Header, GgufError> {
     foreign::check(source)?;
     let mut reader = Reader { cursor: Cursor::new(source, limits), limits, notes: Vec::new(), follow: 0 };
@@ -32,10 +32,10 @@ pub fn read(source: &mut dyn ByteSource, limits: &HeaderLimits) -> Result<Header
     let offset = reader.cursor.at();
     let tensor_count = reader.count(Field::TensorCount, limits.tensors)?;
     let key_count = reader.count(Field::KeyCount, limits.keys)?;
-    // name length, dimension count, format and offset; key length, one letter, type and value
+    // minimum bytes: name length, dimension count, type and offset; key length, one letter, type and value
     reader.cursor.need_each(Field::Tensors(tensor_count), tensor_count, 24)?;
     reader.cursor.need_each(Field::Keys(key_count), key_count, 14)?;
-    reader.follow = tensor_count.saturating_mul(TENSOR);
+    reader.follow = tensor_count.saturating_mul(TENSOR_BYTES);
     reader.cursor.follow = reader.follow;
     let (metadata, alignment) = reader.metadata(key_count)?;
     reader.cursor.expect(0);
@@ -50,7 +50,7 @@ pub fn read(source: &mut dyn ByteSource, limits: &HeaderLimits) -> Result<Header
     Ok(Header { version, metadata, tensors, data_start, notes: reader.notes })
 }
 
-/// A tensor and where its data begins, counted from the first byte of all data.
+/// A tensor and the offset of its data from the start of all tensor data.
 struct TensorOffset {
     tensor: Tensor,
     start: u64,
@@ -60,17 +60,17 @@ struct Reader<'s> {
     cursor: Cursor<'s>,
     limits: &'s HeaderLimits,
     notes: Vec<String>,
-    /// Bytes that the tensors' descriptions take, about.
+    /// Estimated bytes of all tensor descriptions.
     follow: u64,
 }
 
 impl<'s> Reader<'s> {
-    /// Magic and version. A version whose low half is zero was written in the other order of bytes, as llama.cpp tells.
+    /// Magic and version. As in llama.cpp, a version whose low half is zero means the other byte order.
     fn version(&mut self) -> Result<u32, GgufError> {
         self.cursor.endian = match &self.cursor.take::<4>(Field::Version)? {
             b"GGUF" => Endian::Little,
             b"FUGG" => Endian::Big,
-            other => return Err(foreign::named(other)),
+            other => return Err(foreign::not_gguf(other)),
         };
         let mut version = self.cursor.u32(Field::Version)?;
         if version != 0 && version.trailing_zeros() >= 16 {
@@ -141,7 +141,7 @@ impl<'s> Reader<'s> {
         })
     }
 
-    /// Any byte but zero is true, as llama.cpp and Ollama take it; the format knows only 0 and 1.
+    /// Any byte but zero is true, as in llama.cpp and Ollama; the format allows only 0 and 1.
     fn bool(&mut self, key: &str) -> Result<bool, GgufError> {
         let byte = self.cursor.u8(Field::Value(key))?;
         if byte > 1 {
@@ -179,7 +179,7 @@ impl<'s> Reader<'s> {
         if kind.width().is_none() {
             self.cursor.step(len)?;
         }
-        // every tokenizer has a number of four bytes for each of its tokens, its type, and it is written behind them
+        // the array of tokens is followed by one of their types, four bytes each
         match key {
             "tokenizer.ggml.tokens" => self.cursor.follow = self.follow.saturating_add(len.saturating_mul(4)),
             "tokenizer.ggml.token_type" => self.cursor.follow = self.follow,
@@ -214,7 +214,7 @@ impl<'s> Reader<'s> {
         Ok(Array { len, range: start..self.cursor.at(), elements })
     }
 
-    /// `len` elements of four bytes that `read` takes one by one; `len` was checked against the file and the limits.
+    /// Reads `len` elements of four bytes; `len` has been checked against the file and the limits.
     fn elements<T>(
         &mut self,
         key: &str,
@@ -273,7 +273,7 @@ impl<'s> Reader<'s> {
         Ok(TensorOffset { tensor: Tensor { name, dims, ty, bytes: Bytes(bytes), old_mxfp4 }, start })
     }
 
-    /// Elements per dimension, and all of them together: at most 2^63, as in llama.cpp.
+    /// Elements per dimension and in total, below 2^63 as in llama.cpp.
     fn dims(&mut self, tensor: &str, count: u32) -> Result<(Vec<u64>, u64), GgufError> {
         let mut dims = Vec::with_capacity(MAX_DIMS as usize);
         let mut elements: u64 = 1;
@@ -290,7 +290,7 @@ impl<'s> Reader<'s> {
         Ok((dims, elements))
     }
 
-    /// A file that is shorter than its tensors claim still plans: planning needs no weights.
+    /// Notes an incomplete file, which is no error: planning needs only the header.
     fn note_missing_data(&mut self, data_start: u64, tensors: &[TensorOffset]) -> Result<(), GgufError> {
         let Some(size) = self.cursor.size() else { return Ok(()) };
         let end = tensors.iter().map(|placed| placed.start.saturating_add(placed.tensor.bytes.0)).max().unwrap_or(0);
@@ -307,10 +307,10 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// Adds a note; a forged header cannot make more than a few.
+    /// Adds a note; limited so that a malicious header cannot create many.
     fn note(&mut self, note: String) {
-        const MOST: usize = 16;
-        if self.notes.len() < MOST && !self.notes.contains(&note) {
+        const MAX_NOTES: usize = 16;
+        if self.notes.len() < MAX_NOTES && !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
@@ -323,7 +323,7 @@ fn power_of_two(value: &Value, offset: u64) -> Result<u64, GgufError> {
     }
 }
 
-/// Ollama wrote gpt-oss with [`OLD_MXFP4`]; everywhere else the number stands for a removed format.
+/// Ollama wrote gpt-oss with [`OLD_MXFP4`]; in other models the number means a removed type.
 fn writes_mxfp4_as_4(metadata: &Metadata) -> bool {
     matches!(metadata.get("general.architecture").and_then(Value::as_str), Some("gptoss" | "gpt-oss"))
 }

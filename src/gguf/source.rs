@@ -1,25 +1,24 @@
-//! Where a header's bytes come from, as the parser sees it.
+//! The parser's interface to files, memory and servers.
 
 use std::io;
 
-/// Bytes at an offset. A file, a buffer and a server are sources of bytes; the parser above them is one.
+/// Random access to bytes.
 pub trait ByteSource {
-    /// How many bytes there are in all, where that is known.
+    /// Total number of bytes, if known.
     fn size(&self) -> Option<u64>;
 
-    /// The bytes at `offset`: at least one, unless the source ends there. How many more come with it is the source's
-    /// choice. The parser looks at the first bytes twice, to tell what they are, and goes forward otherwise.
+    /// The bytes at `offset`: at least one, unless the source ends there. The source chooses how many. The parser reads
+    /// the first bytes twice, to check the magic, and otherwise only moves forward.
     ///
     /// # Errors
-    /// What the system below says. The kind [`io::ErrorKind::Interrupted`] stands for a person's wish to stop.
+    /// I/O errors. [`io::ErrorKind::Interrupted`] means that the user cancelled.
     fn window(&mut self, offset: u64) -> io::Result<&[u8]>;
 
-    /// Hears that the header goes on to about byte `end`, as far as the parser can tell by now: a source that fetches
-    /// bytes over a long way may fetch so many at once.
+    /// Hint: the header extends to about byte `end`; remote sources may prefetch.
     fn expect(&mut self, _end: u64) {}
 }
 
-/// Bytes in memory, all at once.
+/// A whole file in memory.
 impl ByteSource for &[u8] {
     fn size(&self) -> Option<u64> {
         Some(self.len() as u64)
@@ -30,7 +29,7 @@ impl ByteSource for &[u8] {
     }
 }
 
-/// A header alone: the weights that would follow it are elsewhere, or nowhere yet, and are not missed.
+/// A header in memory without the weights; since its size is unknown, it is not reported as incomplete.
 pub struct HeaderOnly<'b>(pub &'b [u8]);
 
 impl ByteSource for HeaderOnly<'_> {

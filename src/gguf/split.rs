@@ -1,4 +1,4 @@
-//! Split files: several shards, `NAME-00001-of-00003.gguf` and so on, that make one model.
+//! Split files: several shards of one model, `NAME-00001-of-00003.gguf` and so on.
 //!
 //! Keys and names are those of llama.cpp's gguf-split (`LLM_KV_SPLIT_*` in src/llama-arch.cpp, `llama_split_path` in
 //! src/llama.cpp, llama-cpp-sys-2 0.1.161).
@@ -9,22 +9,22 @@ use super::error::{GgufError, QuotedName};
 use super::limits::HeaderLimits;
 use super::{Header, Metadata};
 
-/// Which shard a file says that it is.
+/// The `split.*` keys of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     /// Counted from zero.
     pub index: u64,
-    /// Shards in all; two or more.
+    /// Number of shards; two or more.
     pub count: u64,
-    /// Tensors over all shards, where the file says so.
+    /// Number of tensors over all shards, if stated.
     pub tensors: Option<u64>,
 }
 
 impl Shard {
-    /// Reads the `split.*` keys; none where the file is whole.
+    /// Reads the `split.*` keys; none if the file is not split.
     ///
     /// # Errors
-    /// When the keys are no counts, contradict each other, or there are more shards than `limits` takes.
+    /// If the keys are not counts, contradict each other, or exceed `limits`.
     pub fn of(metadata: &Metadata, limits: &HeaderLimits) -> Result<Option<Self>, GgufError> {
         let Some(count) = number(metadata, "split.count")?.filter(|count| *count > 1) else { return Ok(None) };
         let index = number(metadata, "split.no")?.unwrap_or(0);
@@ -59,16 +59,16 @@ fn number(metadata: &Metadata, key: &'static str) -> Result<Option<u64>, GgufErr
 /// The name of a shard's file: `stem-00001-of-00003.gguf`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ShardName {
-    /// What comes before the numbers.
+    /// The part before the numbers.
     pub stem: String,
     /// Counted from zero.
     pub index: u64,
-    /// Shards in all.
+    /// Number of shards.
     pub count: u64,
 }
 
 impl ShardName {
-    /// Takes a file's name apart; none where it is no shard's name.
+    /// Parses a file name; none if it is not that of a shard.
     pub fn parse(name: &str) -> Option<Self> {
         let (rest, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;
         let (stem, number) = rest.rsplit_once('-')?;
@@ -83,10 +83,10 @@ impl ShardName {
     }
 }
 
-/// Makes one header of all shards in order. Metadata are the first one's, without its `split.*` keys.
+/// Merges the headers of all shards, in order. The metadata is that of the first shard, without its `split.*` keys.
 ///
 /// # Errors
-/// When the shards are not those of one model.
+/// If the shards do not belong to one model.
 pub fn join(shards: Vec<Header>, limits: &HeaderLimits) -> Result<Header, GgufError> {
     let count = shards.len() as u64;
     let mut joined: Option<Header> = None;
@@ -152,7 +152,7 @@ mod tests {
     use super::ShardName;
 
     #[test]
-    fn names_of_shards() {
+    fn shard_names_are_parsed() {
         let name = ShardName::parse("a-b-00002-of-00003.gguf").unwrap();
         assert_eq!((name.stem.as_str(), name.index, name.count), ("a-b", 1, 3));
         assert_eq!(name.sibling(0), "a-b-00001-of-00003.gguf");

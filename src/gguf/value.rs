@@ -19,13 +19,13 @@ pub enum Value {
     F64(f64),
     Bool(bool),
     String(Box<str>),
-    /// A string too long to keep: the byte offsets of its text in its file.
+    /// A string too long to keep: the byte range of its text in the file.
     LongString(Range<u64>),
     Array(Array),
 }
 
 impl Value {
-    /// An integer of any width that is not negative.
+    /// The value of a non-negative integer of any type.
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
             Self::U64(n) => Some(n),
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// An integer of any width that fits.
+    /// The value of an integer of any type, if it fits.
     pub fn as_i64(&self) -> Option<i64> {
         match *self {
             Self::U8(n) => Some(n.into()),
@@ -48,7 +48,7 @@ impl Value {
         }
     }
 
-    /// A number with a point, of either width.
+    /// The value of a floating-point number of either type.
     pub fn as_f64(&self) -> Option<f64> {
         match *self {
             Self::F32(x) => Some(x.into()),
@@ -57,12 +57,12 @@ impl Value {
         }
     }
 
-    /// True or false.
+    /// The value of a bool.
     pub fn as_bool(&self) -> Option<bool> {
         if let Self::Bool(flag) = *self { Some(flag) } else { None }
     }
 
-    /// A text that was kept.
+    /// A string that was kept.
     pub fn as_str(&self) -> Option<&str> {
         if let Self::String(text) = self { Some(text) } else { None }
     }
@@ -72,7 +72,7 @@ impl Value {
         if let Self::Array(array) = self { Some(array) } else { None }
     }
 
-    /// The type that it has in the file.
+    /// Its type in the file.
     pub fn kind(&self) -> ElementType {
         match self {
             Self::U8(_) => ElementType::U8,
@@ -92,14 +92,14 @@ impl Value {
     }
 }
 
-/// An array: its length and where it lies always, its elements only when they are few numbers that a plan may need.
+/// An array; its elements are only kept if they are numbers or flags that a plan may need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Array {
     /// Number of elements.
     pub len: u64,
-    /// Byte offset of the first element in its file, and of the byte after the last.
+    /// Byte range of the elements in the file.
     pub range: Range<u64>,
-    /// The elements, or only their kind.
+    /// The elements, or only their type.
     pub elements: Elements,
 }
 
@@ -111,12 +111,12 @@ pub enum Elements {
     I32(Vec<i32>),
     Bool(Vec<bool>),
     F32(Vec<f32>),
-    /// Left in the file.
+    /// Not kept.
     Unread(ElementType),
 }
 
 impl Elements {
-    /// The type that they have in the file.
+    /// Their type in the file.
     pub const fn kind(&self) -> ElementType {
         match self {
             Self::U32(_) => ElementType::U32,
@@ -128,7 +128,7 @@ impl Elements {
     }
 }
 
-/// Types of a metadata value or an array's elements.
+/// Type of a metadata value or of an array's elements (`gguf_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum ElementType {
@@ -148,7 +148,7 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// Every type, at its number in a file: `enum gguf_type` in ggml/include/gguf.h (llama-cpp-sys-2 0.1.161).
+    /// Every type, indexed by its number: `enum gguf_type` in ggml/include/gguf.h (llama-cpp-sys-2 0.1.161).
     pub const ALL: [Self; 13] = [
         Self::U8,
         Self::I8,
@@ -175,7 +175,7 @@ impl ElementType {
         self as u32
     }
 
-    /// Bytes of one value; none where that depends on the value.
+    /// Bytes of one value; none if they depend on the value.
     pub const fn width(self) -> Option<u64> {
         match self {
             Self::U8 | Self::I8 | Self::Bool => Some(1),
@@ -186,7 +186,7 @@ impl ElementType {
         }
     }
 
-    /// The fewest bytes that one value can take: a string has its length before it, an array also its elements' type.
+    /// Minimum bytes of one value: a string begins with its length, an array also with its elements' type.
     pub const fn least_width(self) -> u64 {
         match (self, self.width()) {
             (_, Some(width)) => width,

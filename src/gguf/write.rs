@@ -1,4 +1,4 @@
-//! GGUF bytes from a description of a header, for headers that are made rather than found.
+//! Writes GGUF headers from a description.
 
 use super::cursor::Endian;
 use super::ggml_type::GgmlType;
@@ -10,7 +10,7 @@ use super::value::ElementType;
 pub struct HeaderSpec {
     /// Keys and values in order.
     pub metadata: Vec<(String, ValueSpec)>,
-    /// Name, number format and elements per dimension of each tensor; their data follow one another.
+    /// Name, data type and elements per dimension of each tensor; their data are contiguous.
     pub tensors: Vec<(String, GgmlType, Vec<u64>)>,
 }
 
@@ -30,18 +30,18 @@ pub enum ValueSpec {
     F64(f64),
     Bool(bool),
     String(String),
-    /// Values of one type; it is named for the sake of empty arrays.
+    /// Values of one type, which is stated because the array may be empty.
     Array(ElementType, Vec<ValueSpec>),
-    /// So many empty strings: they stand for tokens of which only the number matters.
+    /// This many empty strings: placeholder tokens of which only the number matters.
     EmptyStrings(u64),
 }
 
 /// Version and byte order of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
-    /// 2 or 3: they differ in this number only.
+    /// 2 or 3, which have the same layout.
     pub version: u32,
-    /// The order of bytes.
+    /// Byte order.
     pub endian: Endian,
 }
 
@@ -51,14 +51,14 @@ impl Default for Encoding {
     }
 }
 
-/// Writes `draft` up to where the tensors' data begin. An array's values are written as they are, whatever its type says.
-pub fn write(draft: &HeaderSpec, form: Encoding) -> Vec<u8> {
-    let mut out = Writer { bytes: b"GGUF".to_vec(), endian: form.endian };
-    out.u32(form.version);
-    out.u64(draft.tensors.len() as u64);
-    out.u64(draft.metadata.len() as u64);
+/// Writes `header` up to the start of the tensor data. Array values are written without checking their type.
+pub fn write(header: &HeaderSpec, encoding: Encoding) -> Vec<u8> {
+    let mut out = Writer { bytes: b"GGUF".to_vec(), endian: encoding.endian };
+    out.u32(encoding.version);
+    out.u64(header.tensors.len() as u64);
+    out.u64(header.metadata.len() as u64);
     let mut alignment = DEFAULT_ALIGNMENT;
-    for (key, value) in &draft.metadata {
+    for (key, value) in &header.metadata {
         out.string(key);
         out.u32(value.kind().id());
         out.value(value);
@@ -67,7 +67,7 @@ pub fn write(draft: &HeaderSpec, form: Encoding) -> Vec<u8> {
         }
     }
     let mut offset: u64 = 0;
-    for (name, ty, dims) in &draft.tensors {
+    for (name, ty, dims) in &header.tensors {
         out.string(name);
         out.u32(dims.len() as u32);
         for dim in dims {
@@ -154,7 +154,7 @@ impl Writer {
             ValueSpec::EmptyStrings(count) => {
                 self.u32(ElementType::String.id());
                 self.u64(*count);
-                // each is its length alone, which is zero in either order of bytes
+                // each is only its length, zero in either byte order
                 self.bytes.resize(self.bytes.len() + 8 * *count as usize, 0);
             }
         }

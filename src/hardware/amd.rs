@@ -1,6 +1,6 @@
-//! AMD's GPUs, as the Linux driver amdgpu tells of them in sysfs.
+//! AMD GPUs, from the Linux driver amdgpu's files in sysfs.
 //!
-//! Files and their meaning: the kernel's `Documentation/gpu/amdgpu/driver-misc.rst` (memory) and
+//! Meaning of the files: the kernel's `Documentation/gpu/amdgpu/driver-misc.rst` (memory) and
 //! `drivers/gpu/drm/amd/include/kgd_pp_interface.h` (`gpu_metrics`), Linux 6.12.
 
 mod names;
@@ -12,10 +12,11 @@ use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
 
 const AMD: u32 = 0x1002;
-/// A carve-out of main memory is smaller than any card's own memory, where nothing else tells them apart.
+/// Less dedicated memory than this is taken for a carve-out of main memory, if nothing else identifies an integrated
+/// GPU.
 const MAX_CARVE_OUT: Bytes = Bytes::gib(2);
 
-pub(super) fn collect(search: &DetectOptions, tree: &SysfsTree) -> CollectedGpus {
+pub(super) fn collect(options: &DetectOptions, tree: &SysfsTree) -> CollectedGpus {
     let tried = |outcome| CollectorResult { collector: "amd", outcome };
     let cards = match tree.cards() {
         Ok(cards) => cards,
@@ -49,7 +50,7 @@ pub(super) fn collect(search: &DetectOptions, tree: &SysfsTree) -> CollectedGpus
             }
         });
     }
-    for index in chosen(search, &uuids, &mut gpus.tried) {
+    for index in visible_gpus(options, &uuids, &mut gpus.tried) {
         gpus.list.extend(found.get_mut(index).and_then(Option::take));
     }
     let count = match gpus.list.len() {
@@ -62,17 +63,17 @@ pub(super) fn collect(search: &DetectOptions, tree: &SysfsTree) -> CollectedGpus
     gpus
 }
 
-/// What the two variables leave, in the order of use. `HIP_VISIBLE_DEVICES` chooses among those that
-/// `ROCR_VISIBLE_DEVICES` leaves, and where it is not set HIP listens to `CUDA_VISIBLE_DEVICES`.
+/// Indices of the visible GPUs, in the order of use. `HIP_VISIBLE_DEVICES` selects among those that
+/// `ROCR_VISIBLE_DEVICES` leaves; without it HIP reads `CUDA_VISIBLE_DEVICES`.
 ///
-/// ROCm's documentation, "GPU isolation techniques" (ROCm 6.3). Numbers are taken to follow the PCI addresses.
-fn chosen(search: &DetectOptions, uuids: &[String], tried: &mut Vec<CollectorResult>) -> Vec<usize> {
+/// ROCm's documentation, "GPU isolation techniques" (ROCm 6.3). Assumed: indices follow the PCI addresses.
+fn visible_gpus(options: &DetectOptions, uuids: &[String], tried: &mut Vec<CollectorResult>) -> Vec<usize> {
     let mut left: Vec<usize> = (0..uuids.len()).collect();
-    let hip = match &search.hip_visible_devices {
+    let hip = match &options.hip_visible_devices {
         Some(value) => ("HIP_VISIBLE_DEVICES", Some(value)),
-        None => ("CUDA_VISIBLE_DEVICES", search.cuda_visible_devices.as_ref()),
+        None => ("CUDA_VISIBLE_DEVICES", options.cuda_visible_devices.as_ref()),
     };
-    for (name, value) in [("ROCR_VISIBLE_DEVICES", search.rocr_visible_devices.as_ref()), hip] {
+    for (name, value) in [("ROCR_VISIBLE_DEVICES", options.rocr_visible_devices.as_ref()), hip] {
         let names: Vec<&str> = left.iter().filter_map(|&index| uuids.get(index)).map(String::as_str).collect();
         let rule = VisibilityRule { name, program: "ROCm", prefixes: &["GPU-"], countable: names.len() };
         let visible = visible(&rule, value.map(String::as_str), &names);
@@ -141,14 +142,14 @@ fn read(card: &DrmCard) -> Result<FoundGpu, String> {
     Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })
 }
 
-/// Whether the GPU is part of the processor, and what tells so.
+/// Whether the GPU is part of the processor, and why.
 fn is_integrated(
     card: &DrmCard,
     known: Option<&names::AmdGpu>,
     vram: Bytes,
     gtt: Option<Bytes>,
 ) -> (bool, &'static str) {
-    // the second byte after the length: 1 for cards, 2 and 3 for processors with a GPU
+    // format_revision, the byte after structure_size: 1 for cards, 2 and 3 for processors with a GPU
     if let Some(revision) = card.bytes("gpu_metrics").and_then(|bytes| bytes.get(2).copied()) {
         return (revision >= 2, "yes, by the format of its gpu_metrics");
     }

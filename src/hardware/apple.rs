@@ -1,4 +1,4 @@
-//! Apple's GPUs: they share all memory with the CPU, and Metal says how much of it a program should use at most.
+//! Apple GPUs: they share all memory with the CPU, and Metal recommends how much of it a program should use.
 #![cfg_attr(
     not(all(target_os = "macos", target_arch = "aarch64")),
     allow(dead_code, reason = "Metal is not available")
@@ -9,16 +9,16 @@ use crate::machine::apple::working_set;
 use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
 
-/// What Metal answers.
+/// Memory as Metal reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Metal {
     /// `recommendedMaxWorkingSetSize`
     pub working_set: Bytes,
-    /// `currentAllocatedSize`: what this process holds itself.
+    /// `currentAllocatedSize`: bytes allocated by this process.
     pub allocated: Bytes,
 }
 
-/// The GPU of a Mac with `ram`, whose processor is called `chip`, by what Metal answers or by the rule.
+/// The GPU of a Mac with `ram` and the processor `chip`; without `metal`, its memory follows [`working_set`].
 pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGpus {
     let rule = Metal { working_set: working_set(ram.total), allocated: Bytes::ZERO };
     let Metal { working_set, allocated } = metal.unwrap_or(rule);
@@ -41,20 +41,20 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGp
         driver_major: None,
         computer: None,
     };
-    let probe = move |_: &Ram| Ok(working_set - ask().map_or(allocated, |metal| metal.allocated));
+    let probe = move |_: &Ram| Ok(working_set - query().map_or(allocated, |metal| metal.allocated));
     let outcome = format!("1 GPU, {working_set} {how}");
     let found = FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) };
     CollectedGpus { list: vec![found], tried: vec![CollectorResult { collector: "metal", outcome }] }
 }
 
-/// Asks Metal; none where it has no device.
+/// Queries Metal; none if it has no device.
 #[cfg(all(target_os = "macos", target_arch = "aarch64"))]
-pub(super) fn ask() -> Option<Metal> {
-    metal::ask()
+pub(super) fn query() -> Option<Metal> {
+    metal::query()
 }
 
 #[cfg(not(all(target_os = "macos", target_arch = "aarch64")))]
-pub(super) const fn ask() -> Option<Metal> {
+pub(super) const fn query() -> Option<Metal> {
     None
 }
 
@@ -71,7 +71,7 @@ mod metal {
     unsafe extern "C" {
         fn MTLCreateSystemDefaultDevice() -> Object;
     }
-    // without it a program that draws nothing is given no device
+    // without CoreGraphics, a command-line program gets no default device
     #[link(name = "CoreGraphics", kind = "framework")]
     unsafe extern "C" {}
     #[link(name = "objc")]
@@ -81,9 +81,9 @@ mod metal {
     }
 
     fn send(device: Object, message: &CStr) -> u64 {
-        // SAFETY: `objc_msgSend` is called with the signature of the method that it finds: an object and a selector
-        // in, an unsigned 64-bit number out (`release` leaves that register alone, and its value is not looked at).
-        // `device` is a live object that understands `message`.
+        // SAFETY: `objc_msgSend` is called with the signature of the method that it dispatches to: an object and a
+        // selector in, an unsigned 64-bit number out (`release` returns nothing, and its result is not used).
+        // `device` is a live object that responds to `message`.
         unsafe {
             let call: unsafe extern "C" fn(Object, Object) -> u64 =
                 std::mem::transmute::<unsafe extern "C" fn(), _>(objc_msgSend);
@@ -91,8 +91,8 @@ mod metal {
         }
     }
 
-    pub(super) fn ask() -> Option<Metal> {
-        // SAFETY: it takes nothing and gives an object of ours, or null.
+    pub(super) fn query() -> Option<Metal> {
+        // SAFETY: it takes no arguments and returns an owned object or null.
         let device = unsafe { MTLCreateSystemDefaultDevice() };
         if device.is_null() {
             return None;
@@ -111,7 +111,7 @@ mod tests {
     const RAM: Ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
 
     #[test]
-    fn metal_is_believed_and_the_rule_stands_in_for_it() {
+    fn without_metal_the_working_set_is_assumed() {
         let metal = Metal { working_set: Bytes::gib(56), allocated: Bytes::gib(1) };
         let gpu = &collect(RAM, "Apple M4 Max", Some(metal)).list[0].gpu;
         assert_eq!((gpu.total, gpu.free, gpu.integrated), (Bytes::gib(56), Bytes::gib(55), true));

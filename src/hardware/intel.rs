@@ -1,7 +1,7 @@
-//! Intel's GPUs, as far as the Linux drivers xe and i915 tell of their memory in sysfs, which is little.
+//! Intel GPUs, from what little the Linux drivers xe and i915 report about memory in sysfs.
 //!
 //! xe: `tileN/physical_vram_size_bytes` (`drivers/gpu/drm/xe/xe_tile_sysfs.c`, Linux 6.8). i915 as Intel ships it for
-//! its cards: `lmem_total_bytes` and `lmem_avail_bytes` beside `device`.
+//! its cards: `lmem_total_bytes` and `lmem_avail_bytes` next to `device`.
 
 use super::sysfs::{self, DrmCard, SysfsTree};
 use super::{CollectedGpus, CollectorResult, FoundGpu};
@@ -9,11 +9,11 @@ use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
 
 const INTEL: u32 = 0x8086;
-/// What is taken to be free where the driver does not tell.
+/// Share of the memory assumed free if the driver does not report it.
 const ASSUMED_FREE: f64 = 0.95;
 
-/// Cards by PCI number, with all of their memory in GiB. Source: Linux 6.12, `include/drm/intel/pciids.h`, and Intel's
-/// data sheets; the A770 is left out, for there are two of it.
+/// Cards by PCI device ID, with their memory in GiB. Source: Linux 6.12, `include/drm/intel/pciids.h`, and Intel's data
+/// sheets; the A770 was sold with two sizes.
 const CARDS: [(u32, &str, Option<u64>); 7] = [
     (0x56a0, "Intel Arc A770", None),
     (0x56a1, "Intel Arc A750", Some(8)),
@@ -57,9 +57,9 @@ fn read(card: &DrmCard) -> Result<FoundGpu, String> {
     let known = CARDS.iter().find(|&&(id, ..)| Some(id) == card.device);
     let tiles: u64 = (0..8).map_while(|tile| card.number(&format!("tile{tile}/physical_vram_size_bytes")).ok()).sum();
     let local = card.number("../lmem_total_bytes").or_else(|_| card.number("lmem_total_bytes")).ok();
-    let told = [Some(tiles).filter(|&bytes| bytes > 0), local].into_iter().flatten().next();
+    let reported = [Some(tiles).filter(|&bytes| bytes > 0), local].into_iter().flatten().next();
     let by_name = known.and_then(|&(_, _, gib)| gib).map(Bytes::gib);
-    let total = told.map(Bytes).or(by_name).ok_or_else(|| match known {
+    let total = reported.map(Bytes).or(by_name).ok_or_else(|| match known {
         Some((_, name, _)) => {
             format!("neither xe nor i915 reports the memory of the {name}; specify it with --gpu")
         }
@@ -73,7 +73,7 @@ fn read(card: &DrmCard) -> Result<FoundGpu, String> {
     let mut facts = Vec::new();
     facts.extend(card.pci.clone().map(|pci| ("PCI", pci)));
     facts.extend(card.driver.clone().map(|driver| ("driver", driver)));
-    if told.is_none() {
+    if reported.is_none() {
         facts.push(("total", "assumed from the card's name: not reported by the driver".to_owned()));
     }
     if avail.is_none() {

@@ -1,5 +1,5 @@
-//! NVIDIA's GPUs, through the driver's own library NVML, loaded when it is asked for: without the library or the driver
-//! there is no GPU, and that is said.
+//! NVIDIA GPUs through the driver's library NVML, which is loaded at run time. A missing library or driver means no GPU
+//! and is reported.
 
 mod card;
 mod nvml;
@@ -14,11 +14,11 @@ use super::{CollectedGpus, CollectorResult, DetectOptions, FoundGpu, FreeMemoryP
 use crate::machine::Ram;
 use crate::units::Bytes;
 
-/// A GPU, or an instance of it, that programs may use: index of the card, index among its instances.
-type Pick = (usize, Option<usize>);
+/// A GPU or one of its MIG instances: index of the card, index among its instances.
+type GpuIndex = (usize, Option<usize>);
 
-pub(super) fn collect(search: &DetectOptions, ram: Ram) -> CollectedGpus {
-    let (nvml, place) = match nvml::load(search.nvml.as_deref()) {
+pub(super) fn collect(options: &DetectOptions, ram: Ram) -> CollectedGpus {
+    let (nvml, place) = match nvml::load(options.nvml.as_deref()) {
         Ok(loaded) => loaded,
         Err(reason) => return CollectedGpus { tried: vec![tried(reason)], ..CollectedGpus::default() },
     };
@@ -37,27 +37,27 @@ pub(super) fn collect(search: &DetectOptions, ram: Ram) -> CollectedGpus {
         }
     };
     let nvml = Arc::new(nvml);
-    let told_by = format!("NVML ({place})");
-    let (picks, mut said) = choose(&cards, search);
-    let list: Vec<FoundGpu> = picks.into_iter().filter_map(|pick| found(&cards, pick, &nvml, &told_by)).collect();
+    let source = format!("NVML ({place})");
+    let (picks, mut results) = choose(&cards, options);
+    let list: Vec<FoundGpu> = picks.into_iter().filter_map(|pick| found(&cards, pick, &nvml, &source)).collect();
     let outcome = match list.len() {
         1 => format!("1 GPU {through}"),
         n => format!("{n} GPUs {through}"),
     };
-    said.insert(0, tried(outcome));
-    CollectedGpus { list, tried: said }
+    results.insert(0, tried(outcome));
+    CollectedGpus { list, tried: results }
 }
 
 fn tried(outcome: String) -> CollectorResult {
     CollectorResult { collector: "nvml", outcome }
 }
 
-/// What is known of a pick, and what asks for its free memory again.
-fn found(cards: &[NvmlGpu], (index, instance): Pick, nvml: &Arc<Nvml>, told_by: &str) -> Option<FoundGpu> {
+/// The details of a GPU or MIG instance, with a probe of its free memory.
+fn found(cards: &[NvmlGpu], (index, instance): GpuIndex, nvml: &Arc<Nvml>, source: &str) -> Option<FoundGpu> {
     let card = cards.get(index)?;
     let picked = instance.and_then(|instance| card.instances.get(instance));
     let of = picked.map_or(card, |(_, instance)| instance);
-    let mut facts = vec![("told by", told_by.to_owned())];
+    let mut facts = vec![("told by", source.to_owned())];
     facts.extend(of.facts.iter().cloned());
     if picked.is_some() {
         facts.extend(card.facts.iter().filter(|(what, _)| *what != "UUID").cloned());
@@ -82,12 +82,12 @@ fn free_memory_probe(nvml: Arc<Nvml>, index: u32, instance: Option<u32>, shares_
     })
 }
 
-/// Those that may be used and answered, in the order of use, and what is to be said of it.
-fn choose(cards: &[NvmlGpu], search: &DetectOptions) -> (Vec<Pick>, Vec<CollectorResult>) {
+/// The visible GPUs that respond, in the order of use, and notes on the others.
+fn choose(cards: &[NvmlGpu], options: &DetectOptions) -> (Vec<GpuIndex>, Vec<CollectorResult>) {
     let instances =
         cards.iter().enumerate().flat_map(|(card, of)| (0..of.instances.len()).map(move |i| (card, Some(i))));
-    let all: Vec<Pick> = (0..cards.len()).map(|card| (card, None)).chain(instances).collect();
-    let uuid = |&(card, instance): &Pick| {
+    let all: Vec<GpuIndex> = (0..cards.len()).map(|card| (card, None)).chain(instances).collect();
+    let uuid = |&(card, instance): &GpuIndex| {
         let card = cards.get(card)?;
         let of = instance.map_or(Some(card), |instance| Some(&card.instances.get(instance)?.1))?;
         Some(of.uuid.as_str())
@@ -99,10 +99,10 @@ fn choose(cards: &[NvmlGpu], search: &DetectOptions) -> (Vec<Pick>, Vec<Collecto
         prefixes: &["GPU-", "MIG-"],
         countable: cards.len(),
     };
-    let visible = visible(&rule, search.cuda_visible_devices.as_deref(), &uuids);
-    let mut said: Vec<CollectorResult> = visible.note.map(tried).into_iter().collect();
-    if by_number(search) && differ(cards) && search.cuda_device_order.as_deref() != Some("PCI_BUS_ID") {
-        said.push(tried(
+    let visible = visible(&rule, options.cuda_visible_devices.as_deref(), &uuids);
+    let mut results: Vec<CollectorResult> = visible.note.map(tried).into_iter().collect();
+    if by_number(options) && differ(cards) && options.cuda_device_order.as_deref() != Some("PCI_BUS_ID") {
+        results.push(tried(
             "CUDA orders different GPUs by speed, the driver by PCI address: name them by UUID, or set \
              CUDA_DEVICE_ORDER=PCI_BUS_ID"
                 .to_owned(),
@@ -110,34 +110,35 @@ fn choose(cards: &[NvmlGpu], search: &DetectOptions) -> (Vec<Pick>, Vec<Collecto
     }
     for (index, card) in cards.iter().enumerate() {
         if let Err(reason) = &card.gpu {
-            said.push(tried(format!("GPU {index} of the driver is left out: {reason}")));
+            results.push(tried(format!("GPU {index} of the driver is left out: {reason}")));
         }
     }
     let picks = visible.indices.iter().filter_map(|&index| all.get(index).copied());
-    let picks: Vec<Pick> = picks.filter(|&(card, _)| cards.get(card).is_some_and(|card| card.gpu.is_ok())).collect();
-    (visible_mig_instances(cards, &picks, &mut said), said)
+    let picks: Vec<GpuIndex> =
+        picks.filter(|&(card, _)| cards.get(card).is_some_and(|card| card.gpu.is_ok())).collect();
+    (visible_mig_instances(cards, &picks, &mut results), results)
 }
 
-/// What CUDA makes of divided GPUs: one instance is all that a program sees, and then no whole GPU.
+/// Applies CUDA's rule for GPUs in MIG mode: a program sees a single instance and then no other GPU.
 /// NVIDIA Multi-Instance GPU User Guide r570, "CUDA Device Enumeration".
-fn visible_mig_instances(cards: &[NvmlGpu], picks: &[Pick], said: &mut Vec<CollectorResult>) -> Vec<Pick> {
-    let is_divided = |card: usize| cards.get(card).is_some_and(|card| card.mig_enabled);
-    let usable = |&(card, instance): &Pick| {
+fn visible_mig_instances(cards: &[NvmlGpu], picks: &[GpuIndex], results: &mut Vec<CollectorResult>) -> Vec<GpuIndex> {
+    let is_mig = |card: usize| cards.get(card).is_some_and(|card| card.mig_enabled);
+    let usable = |&(card, instance): &GpuIndex| {
         let own = cards.get(card).map_or(0, |card| card.instances.len());
         match instance {
             Some(instance) => Some((card, Some(instance))),
-            None if !is_divided(card) => Some((card, None)),
+            None if !is_mig(card) => Some((card, None)),
             None => (own > 0).then_some((card, Some(0))),
         }
     };
     for (card, _) in picks.iter().filter(|pick| usable(pick).is_none()) {
-        said.push(tried(format!("GPU {card} of the driver is left out: MIG is on, but it has no instance")));
+        results.push(tried(format!("GPU {card} of the driver is left out: MIG is on, but it has no instance")));
     }
-    let picks: Vec<Pick> = picks.iter().filter_map(usable).collect();
+    let picks: Vec<GpuIndex> = picks.iter().filter_map(usable).collect();
     let Some(&instance) = picks.iter().find(|(_, instance)| instance.is_some()) else { return picks };
     let others: usize = cards.iter().map(|card| card.instances.len().max(usize::from(!card.mig_enabled))).sum();
     if others > 1 {
-        said.push(tried(format!(
+        results.push(tried(format!(
             "a CUDA program sees a single MIG instance and no other GPU; the other {} are left out: choose one by \
              its UUID in CUDA_VISIBLE_DEVICES",
             others - 1
@@ -146,8 +147,8 @@ fn visible_mig_instances(cards: &[NvmlGpu], picks: &[Pick], said: &mut Vec<Colle
     vec![instance]
 }
 
-fn by_number(search: &DetectOptions) -> bool {
-    search.cuda_visible_devices.as_deref().is_some_and(|list| {
+fn by_number(options: &DetectOptions) -> bool {
+    options.cuda_visible_devices.as_deref().is_some_and(|list| {
         list.contains(|c: char| c.is_ascii_digit()) && !list.contains("GPU-") && !list.contains("MIG-")
     })
 }
@@ -192,51 +193,54 @@ mod tests {
         NvmlGpu { mig_enabled: true, instances, ..a_card(name, Ok(1)) }
     }
 
-    fn search(list: Option<&str>) -> DetectOptions {
+    fn options(list: Option<&str>) -> DetectOptions {
         let cuda_visible_devices = list.map(str::to_owned);
         DetectOptions { cuda_visible_devices, cuda_device_order: None, ..DetectOptions::here() }
     }
 
     #[test]
-    fn a_gpu_that_does_not_answer_is_left_out_and_said() {
+    fn a_gpu_that_does_not_respond_is_left_out_and_reported() {
         let cards = vec![a_card("a", Ok(1)), a_card("b", Err("GPU is lost")), a_card("c", Ok(3))];
-        let (picks, said) = choose(&cards, &search(None));
+        let (picks, results) = choose(&cards, &options(None));
         assert_eq!(picks, [(0, None), (2, None)]);
-        assert!(said.iter().any(|tried| tried.outcome.contains("GPU 1 of the driver is left out: GPU is lost")));
+        assert!(results.iter().any(|tried| tried.outcome.contains("GPU 1 of the driver is left out: GPU is lost")));
     }
 
     #[test]
-    fn the_list_of_visible_gpus_counts_those_that_do_not_answer() {
+    fn visible_device_indices_count_unresponsive_gpus() {
         let cards = [a_card("a", Err("lost")), a_card("b", Ok(2)), a_card("c", Ok(3))];
-        let picks = |list| choose(&cards, &search(Some(list))).0.into_iter().map(|(card, _)| card).collect::<Vec<_>>();
+        let picks = |list| choose(&cards, &options(Some(list))).0.into_iter().map(|(card, _)| card).collect::<Vec<_>>();
         assert_eq!(picks("2,1"), [2, 1]);
         assert_eq!(picks("0"), Vec::<usize>::new());
         assert_eq!(picks("GPU-b"), [1]);
     }
 
     #[test]
-    fn of_divided_gpus_a_program_sees_one_instance() {
+    fn a_program_sees_one_mig_instance() {
         let cards = [mig_enabled("a", &["x", "y"]), a_card("b", Ok(2)), mig_enabled("c", &[])];
-        let (picks, said) = choose(&cards, &search(None));
+        let (picks, results) = choose(&cards, &options(None));
         assert_eq!(picks, [(0, Some(0))]);
-        let said: String = said.into_iter().map(|tried| tried.outcome + "\n").collect();
-        assert!(said.contains("the other 2 are") && said.contains("GPU 2 of the driver is left out: MIG"), "{said}");
-        assert_eq!(choose(&cards, &search(Some("MIG-y"))).0, [(0, Some(1))]);
-        assert_eq!(choose(&cards, &search(Some("1"))).0, [(1, None)]);
-        assert_eq!(choose(&cards, &search(Some("2"))).0, []);
+        let results: String = results.into_iter().map(|tried| tried.outcome + "\n").collect();
+        assert!(
+            results.contains("the other 2 are") && results.contains("GPU 2 of the driver is left out: MIG"),
+            "{results}"
+        );
+        assert_eq!(choose(&cards, &options(Some("MIG-y"))).0, [(0, Some(1))]);
+        assert_eq!(choose(&cards, &options(Some("1"))).0, [(1, None)]);
+        assert_eq!(choose(&cards, &options(Some("2"))).0, []);
     }
 
     #[test]
-    fn numbers_that_two_programs_count_differently_are_warned_of() {
-        let warned = |search: &DetectOptions, other| {
-            let (_, said) = choose(&[a_card("a", Ok(1)), a_card(other, Ok(1))], search);
-            said.iter().any(|tried| tried.outcome.contains("PCI_BUS_ID"))
+    fn indices_of_different_gpus_cause_a_warning_about_their_order() {
+        let warned = |options: &DetectOptions, other| {
+            let (_, results) = choose(&[a_card("a", Ok(1)), a_card(other, Ok(1))], options);
+            results.iter().any(|tried| tried.outcome.contains("PCI_BUS_ID"))
         };
-        assert!(warned(&search(Some("1")), "b"));
+        assert!(warned(&options(Some("1")), "b"));
         assert!(
-            !warned(&search(Some("1")), "a") && !warned(&search(None), "b") && !warned(&search(Some("GPU-b")), "b")
+            !warned(&options(Some("1")), "a") && !warned(&options(None), "b") && !warned(&options(Some("GPU-b")), "b")
         );
-        let ordered = DetectOptions { cuda_device_order: Some("PCI_BUS_ID".to_owned()), ..search(Some("1")) };
+        let ordered = DetectOptions { cuda_device_order: Some("PCI_BUS_ID".to_owned()), ..options(Some("1")) };
         assert!(!warned(&ordered, "b"));
     }
 }

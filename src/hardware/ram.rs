@@ -6,22 +6,20 @@ use super::{CollectorResult, DeviceFact};
 use crate::machine::Ram;
 use crate::units::Bytes;
 
-/// What asks for main memory; none where the operating system does not answer.
+/// Polls main memory; holds an error if the operating system does not report it.
 pub(super) struct RamMonitor {
     system: Result<System, String>,
 }
 
-/// What is known of main memory.
 pub(super) struct RamInfo {
     pub ram: Ram,
-    /// What the processor is called.
+    /// Name of the processor.
     pub chip: String,
     pub facts: Vec<DeviceFact>,
     pub tried: Vec<CollectorResult>,
 }
 
 impl RamMonitor {
-    /// What is free now.
     pub(super) fn now(&mut self) -> Result<Ram, String> {
         let system = self.system.as_mut().map_err(|reason| reason.clone())?;
         system.refresh_memory();
@@ -30,7 +28,7 @@ impl RamMonitor {
     }
 }
 
-/// What a control group leaves of the computer's memory, in bytes.
+/// The limits of a control group, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct CgroupLimit {
     total: u64,
@@ -41,7 +39,7 @@ struct CgroupLimit {
 pub(super) fn collect() -> (RamMonitor, RamInfo) {
     match System::new() {
         Ok(mut system) => {
-            let about = ask(&mut system);
+            let about = query(&mut system);
             (RamMonitor { system: Ok(system) }, about)
         }
         Err(error) => {
@@ -62,7 +60,7 @@ fn host(system: &System) -> Ram {
     }
 }
 
-fn ask(system: &mut System) -> RamInfo {
+fn query(system: &mut System) -> RamInfo {
     system.refresh_memory();
     system.refresh_cpu_list(CpuRefreshKind::nothing());
     let host = host(system);
@@ -99,7 +97,7 @@ fn ask(system: &mut System) -> RamInfo {
     RamInfo { ram, chip, facts, tried }
 }
 
-/// The tightest limit on this process's control group and those above it, v1 or v2.
+/// The lowest limit of this process's control group and its ancestors, v1 or v2.
 fn limit(system: &mut System) -> Option<CgroupLimit> {
     let pid = sysinfo::get_current_pid().ok()?;
     system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, ProcessRefreshKind::nothing());
@@ -107,8 +105,8 @@ fn limit(system: &mut System) -> Option<CgroupLimit> {
     Some(CgroupLimit { total: limits.total_memory, free: limits.free_memory, swap_free: limits.free_swap })
 }
 
-/// `host` within `limit`; a control group without a limit names a number beyond any computer's memory (v1: 2^63 less a
-/// page), which then means nothing.
+/// `host` within `limit`. A control group without a limit reports a huge number (v1: 2^63 less a page), which has no
+/// effect.
 fn within(host: Ram, limit: Option<CgroupLimit>) -> Ram {
     match limit {
         Some(limit) if limit.total < host.total.0 => Ram {
@@ -127,7 +125,7 @@ mod tests {
     const HOST: Ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2) };
 
     #[test]
-    fn a_container_has_no_more_than_its_limit() {
+    fn a_container_is_limited_by_its_control_group() {
         let gib = |n: u64| n << 30;
         let limit = CgroupLimit { total: gib(8), free: gib(5), swap_free: 0 };
         let expected = Ram { total: Bytes::gib(8), free: Bytes::gib(5), swap_free: Bytes::ZERO };
@@ -137,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_no_limit_however_it_is_written() {
+    fn a_huge_limit_has_no_effect() {
         let unlimited = CgroupLimit { total: 9_223_372_036_854_771_712, free: 9_223_372_036_854_000_000, swap_free: 0 };
         assert_eq!(within(HOST, Some(unlimited)), HOST);
         assert_eq!(within(HOST, None), HOST);
     }
 
     #[test]
-    fn this_computer_has_memory() {
+    fn memory_of_this_computer_is_detected() {
         let (mut memory, about) = collect();
         assert_eq!(memory.now().map(|ram| ram.total), Ok(about.ram.total));
         let memory = about;

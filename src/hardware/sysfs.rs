@@ -1,9 +1,9 @@
-//! What Linux tells of its graphics cards, as files: `/sys`, or a folder that stands in for it.
+//! Graphics cards in Linux's `/sys`, or in a folder used instead.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A tree of small files.
+/// The sysfs tree to read.
 #[derive(Clone, Debug)]
 pub(super) struct SysfsTree {
     root: PathBuf,
@@ -16,17 +16,17 @@ pub(super) struct DrmCard {
     pub name: String,
     /// `class/drm/card0/device`
     folder: PathBuf,
-    /// `0000:03:00.0`, where it is told.
+    /// PCI address, if reported: `0000:03:00.0`.
     pub pci: Option<String>,
-    /// `amdgpu`, where it is told.
+    /// Kernel driver, if reported: `amdgpu`.
     pub driver: Option<String>,
-    /// The PCI numbers of its maker and of what it is.
+    /// PCI vendor ID and device ID.
     pub vendor: Option<u32>,
     pub device: Option<u32>,
 }
 
 impl SysfsTree {
-    /// `/sys`, or `root` in its place (which may also be the folder that `sys` lies in); none where there is no sysfs.
+    /// `/sys`, or `root` instead (or the folder `sys` in it); none on systems without sysfs.
     pub(super) fn new(root: Option<&Path>) -> Option<Self> {
         match root {
             Some(root) if !root.join("class").is_dir() && root.join("sys/class").is_dir() => {
@@ -38,12 +38,11 @@ impl SysfsTree {
         }
     }
 
-    /// Where the cards are.
     pub(super) fn place(&self) -> PathBuf {
         self.root.join("class/drm")
     }
 
-    /// The graphics cards by their PCI addresses, those without one last.
+    /// The graphics cards, sorted by PCI address, those without one last.
     pub(super) fn cards(&self) -> Result<Vec<DrmCard>, String> {
         let place = self.place();
         let entries = fs::read_dir(&place).map_err(|error| format!("{}: {}", place.display(), reason(&error)))?;
@@ -64,20 +63,20 @@ impl SysfsTree {
 impl DrmCard {
     fn read(name: String, folder: PathBuf) -> Self {
         let uevent = fs::read_to_string(folder.join("uevent")).unwrap_or_default();
-        let told = |key: &str| {
+        let property = |key: &str| {
             let value = uevent.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
             Some(value.trim().to_owned())
         };
         let linked = |path: &Path| Some(fs::canonicalize(path).ok()?.file_name()?.to_str()?.to_owned());
-        let pci = told("PCI_SLOT_NAME").or_else(|| linked(&folder).filter(|name| name.matches(':').count() == 2));
-        let driver = told("DRIVER").or_else(|| linked(&folder.join("driver")));
+        let pci = property("PCI_SLOT_NAME").or_else(|| linked(&folder).filter(|name| name.matches(':').count() == 2));
+        let driver = property("DRIVER").or_else(|| linked(&folder.join("driver")));
         let mut card = Self { name, folder, pci, driver, vendor: None, device: None };
         card.vendor = card.hex("vendor");
         card.device = card.hex("device");
         card
     }
 
-    /// What people find it by: its PCI address, or `card0`.
+    /// Its PCI address, or else its name (`card0`).
     pub(super) fn place(&self) -> &str {
         self.pci.as_deref().unwrap_or(&self.name)
     }
@@ -90,14 +89,13 @@ impl DrmCard {
         self.path(file).is_file()
     }
 
-    /// A file's text without the space around it; none where it is not there or says nothing.
+    /// A file's trimmed text; none if it is missing or empty.
     pub(super) fn text(&self, file: &str) -> Option<String> {
         let text = fs::read_to_string(self.path(file)).ok()?;
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// The beginning of a file that is no text.
     pub(super) fn bytes(&self, file: &str) -> Option<Vec<u8>> {
         fs::read(self.path(file)).ok()
     }
@@ -107,13 +105,12 @@ impl DrmCard {
         u32::from_str_radix(text.strip_prefix("0x").unwrap_or(&text), 16).ok()
     }
 
-    /// A file's number, or why there is none.
     pub(super) fn number(&self, file: &str) -> Result<u64, String> {
         number(&self.path(file))
     }
 }
 
-/// The number in a file, or why there is none.
+/// Reads a file that holds a decimal number.
 pub(super) fn number(path: &Path) -> Result<u64, String> {
     let name = || path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let text = fs::read_to_string(path).map_err(|error| format!("{}: {}", name(), reason(&error)))?;

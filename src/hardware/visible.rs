@@ -1,34 +1,34 @@
-//! `CUDA_VISIBLE_DEVICES` and its kin: which GPUs a program may use, and in which order.
+//! `CUDA_VISIBLE_DEVICES` and similar variables: which GPUs a program may use, and in which order.
 //!
-//! CUDA C++ Programming Guide, "CUDA Environment Variables": a list of numbers or of UUIDs (a unique beginning will
-//! do); what comes after the first entry that names no GPU is ignored, and an empty list hides every GPU. That a GPU
-//! named twice hides all of them, that a number ends at its last digit, and that numbers and UUIDs do not mix, is as in
-//! `torch/cuda/__init__.py` of torch 2.5, `_parse_visible_devices`, which follows the driver. ROCm's variables are
-//! taken to be read alike.
+//! CUDA C++ Programming Guide, "CUDA Environment Variables": a list of indices or of UUIDs (a unique prefix suffices);
+//! the first invalid entry and all after it are ignored, and an empty list hides every GPU. From
+//! `torch/cuda/__init__.py` of torch 2.5, `_parse_visible_devices`, which follows the driver: a duplicate hides all
+//! GPUs, text after the digits of an index is ignored, and indices and UUIDs cannot be mixed. Assumed: ROCm parses its
+//! variables the same way.
 
-/// A variable and what may stand in it.
+/// A variable and its accepted values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VisibilityRule<'a> {
-    /// Its name.
+    /// Name of the variable.
     pub name: &'a str,
-    /// Who reads it.
+    /// The program that reads it.
     pub program: &'a str,
-    /// How UUIDs begin.
+    /// Prefixes of UUIDs.
     pub prefixes: &'a [&'a str],
-    /// How many of the names have a number.
+    /// Number of GPUs that can be selected by index; MIG instances cannot.
     pub countable: usize,
 }
 
-/// What the variable leaves.
+/// The GPUs that the variable selects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Visible {
-    /// Indices of the GPUs that may be used, in the order of use.
+    /// Indices, in the order of use.
     pub indices: Vec<usize>,
-    /// What is worth saying of it, in one sentence.
+    /// One sentence on its effect.
     pub note: Option<String>,
 }
 
-/// Reads `value` on a computer whose GPUs have these UUIDs, in the driver's order.
+/// Evaluates `value` on a computer whose GPUs have these UUIDs, in the driver's order.
 pub(super) fn visible(rule: &VisibilityRule<'_>, value: Option<&str>, uuids: &[&str]) -> Visible {
     let Some(value) = value else { return Visible { indices: (0..rule.countable).collect(), note: None } };
     let shown = format!("{}={value}", rule.name);
@@ -38,7 +38,7 @@ pub(super) fn visible(rule: &VisibilityRule<'_>, value: Option<&str>, uuids: &[&
     let mut indices = Vec::new();
     let by_uuid = rule.prefixes.iter().any(|prefix| value.trim_start().starts_with(prefix));
     for entry in value.split(',').map(str::trim) {
-        match if by_uuid { by_beginning(rule, entry, uuids) } else { by_number(entry, rule.countable) } {
+        match if by_uuid { by_uuid_prefix(rule, entry, uuids) } else { by_number(entry, rule.countable) } {
             Some(index) if indices.contains(&index) => {
                 let note = format!("{shown} names a GPU twice, so {} hides all GPUs", rule.program);
                 return Visible { indices: Vec::new(), note: Some(note) };
@@ -55,10 +55,10 @@ pub(super) fn visible(rule: &VisibilityRule<'_>, value: Option<&str>, uuids: &[&
     Visible { indices, note: Some(note) }
 }
 
-fn by_beginning(rule: &VisibilityRule<'_>, entry: &str, uuids: &[&str]) -> Option<usize> {
+fn by_uuid_prefix(rule: &VisibilityRule<'_>, entry: &str, uuids: &[&str]) -> Option<usize> {
     let is_uuid = rule.prefixes.iter().any(|prefix| entry.starts_with(prefix));
-    let mut named = uuids.iter().enumerate().filter(|(_, uuid)| is_uuid && uuid.starts_with(entry));
-    named.next().filter(|_| named.next().is_none()).map(|(index, _)| index)
+    let mut matching = uuids.iter().enumerate().filter(|(_, uuid)| is_uuid && uuid.starts_with(entry));
+    matching.next().filter(|_| matching.next().is_none()).map(|(index, _)| index)
 }
 
 fn by_number(entry: &str, count: usize) -> Option<usize> {
@@ -97,7 +97,7 @@ mod tests {
     #[case(Some(",0"), &[])]
     #[case(Some("none"), &[])]
     #[case(Some("99999999999999999999"), &[])]
-    fn the_list_chooses_and_orders(#[case] value: Option<&str>, #[case] expected: &[usize]) {
+    fn the_variable_selects_and_orders(#[case] value: Option<&str>, #[case] expected: &[usize]) {
         let visible = visible(&CUDA, value, &UUIDS);
         assert_eq!(visible.indices, expected);
         assert_eq!(visible.note.is_some(), value.is_some());

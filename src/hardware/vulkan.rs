@@ -1,15 +1,14 @@
-//! What the other collectors miss. Vulkan would know more of such cards, but is not asked: its loader runs every
-//! installed driver's code inside this program, where a broken one brings it down, and can only be called without the
-//! guarantees that the rest of this program has. So the cards are named, and a person describes them.
+//! Reports cards that no collector reads. Vulkan itself is not queried: its loader runs the code of every installed
+//! driver in this process, where a broken one would crash it, and needs unsafe code. The user can describe such cards.
 
 use super::CollectorResult;
 use super::sysfs::{DrmCard, SysfsTree};
 
-/// Makers whose cards have a collector whatever their driver is: AMD and Intel.
+/// Vendors whose cards have a collector with any driver: AMD and Intel.
 const COLLECTED: [u32; 2] = [0x1002, 0x8086];
 const NVIDIA: u32 = 0x10de;
 
-/// What is said of the cards in `tree`, or on systems without one.
+/// Report on the cards in `tree` without a collector.
 pub(super) fn look(tree: Option<&SysfsTree>) -> CollectorResult {
     let outcome = match tree.map(|tree| (tree, tree.cards())) {
         None => "GPUs of other vendors are not detected on this system: specify them with --gpu".to_owned(),
@@ -30,7 +29,7 @@ pub(super) fn look(tree: Option<&SysfsTree>) -> CollectorResult {
     CollectorResult { collector: "vulkan", outcome }
 }
 
-/// No other collector reads it: NVIDIA's own driver tells of NVIDIA's cards, no other driver does.
+/// Whether no other collector reads it. NVML sees NVIDIA's cards only with NVIDIA's own driver.
 fn is_missed(card: &DrmCard) -> bool {
     let collected = card.vendor.is_some_and(|vendor| COLLECTED.contains(&vendor)) || card.has("mem_info_vram_total");
     let by_nvml = card.vendor == Some(NVIDIA) && card.driver.as_deref() == Some("nvidia");

@@ -1,7 +1,7 @@
-//! Free memory, followed while somebody looks at it.
+//! Polls free memory.
 //!
-//! Devices are looked for once; after that only how much of them is free is asked, through the handles and files that
-//! are open already: on a computer with eight GPUs that is a few dozen calls a second.
+//! Devices are detected once; after that only their free memory is queried, through handles and files that are already
+//! known, which takes a few dozen calls per poll on a computer with eight GPUs.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -11,33 +11,32 @@ use super::{DetectOptions, Detected, FreeMemoryProbe, detect_with_probes, ram};
 use crate::machine::Machine;
 use crate::units::Bytes;
 
-/// How often free memory is asked for, unless somebody says otherwise.
+/// Default polling interval.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Main memory always moves a little, which is no news.
+/// Smaller changes of free RAM are not reported: it always fluctuates a little.
 const MIN_CHANGE: Bytes = Bytes::mib(16);
 
-/// What a watch tells.
+/// Events of the watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchEvent {
-    /// The machine as it was found; told once, first.
+    /// The detected machine; sent once, first.
     Found(Detected),
-    /// Free memory is another than when it was last told (of RAM, by 16 MiB or more), or a device answers no longer, or
-    /// again.
+    /// Free memory changed since the last event (of RAM, by 16 MiB or more), or a device stopped or resumed responding.
     MemoryChanged(MemoryUpdate),
 }
 
-/// A machine whose free memory moved.
+/// The machine with its current free memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryUpdate {
-    /// The same devices in the same order; one that does not answer keeps what it last had.
+    /// The same devices in the same order; one that does not respond keeps its last values.
     pub machine: Machine,
-    /// One sentence on each device that does not answer.
+    /// One sentence on each device that does not respond.
     pub notes: Vec<String>,
 }
 
 impl MemoryUpdate {
-    fn is_news_after(&self, last: &Self) -> bool {
+    fn differs_from(&self, last: &Self) -> bool {
         let (now, then) = (self.machine.ram, last.machine.ram);
         let far = |now: Bytes, then: Bytes| now.0.abs_diff(then.0) >= MIN_CHANGE.0;
         let ram = now.total != then.total || far(now.free, then.free) || far(now.swap_free, then.swap_free);
@@ -51,7 +50,7 @@ enum WatchControl {
     Freeze(bool),
 }
 
-/// A thread that follows free memory until this is dropped.
+/// A thread that polls free memory until this is dropped.
 #[derive(Debug)]
 pub struct MemoryWatch {
     controls: Option<Sender<WatchControl>>,
@@ -59,35 +58,35 @@ pub struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Looks for devices as `search` says and then asks for free memory every so often (a millisecond at least).
-    /// `tell` is called on the watch's own thread; when it answers false, nobody listens any more and the watch ends.
+    /// Detects devices and then polls free memory at this interval, at least a millisecond. `on_event` is called on the
+    /// watch's thread; the watch ends when it returns false.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot create a thread.
     pub fn start(
-        search: DetectOptions,
+        options: DetectOptions,
         every: Duration,
-        tell: impl FnMut(WatchEvent) -> bool + Send + 'static,
+        on_event: impl FnMut(WatchEvent) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let (controls, control) = channel();
         let thread = thread::Builder::new()
             .name("free memory".to_owned())
-            .spawn(move || follow(&search, every, &control, tell))?;
+            .spawn(move || poll_loop(&options, every, &control, on_event))?;
         Ok(Self { controls: Some(controls), thread: Some(thread) })
     }
 
-    /// Asks this often from now on.
+    /// Changes the polling interval.
     pub fn every(&self, interval: Duration) {
         self.control(WatchControl::Every(interval));
     }
 
-    /// Holds still, or goes on: frozen, nothing is asked and nothing told.
+    /// Pauses or resumes polling.
     pub fn freeze(&self, frozen: bool) {
         self.control(WatchControl::Freeze(frozen));
     }
 
     fn control(&self, control: WatchControl) {
-        // a watch that has ended has no wishes to hear
+        // the send fails if the watch has ended
         if let Some(controls) = &self.controls {
             drop(controls.send(control));
         }
@@ -97,39 +96,39 @@ impl MemoryWatch {
     pub fn join(mut self) {
         self.controls = None;
         if let Some(thread) = self.thread.take() {
-            // a panic on that thread has been reported there
+            // a panic has been reported on that thread
             drop(thread.join());
         }
     }
 }
 
-fn follow(
-    search: &DetectOptions,
+fn poll_loop(
+    options: &DetectOptions,
     mut every: Duration,
     control: &Receiver<WatchControl>,
-    mut tell: impl FnMut(WatchEvent) -> bool,
+    mut on_event: impl FnMut(WatchEvent) -> bool,
 ) {
-    let (detected, mut probes, mut memory) = detect_with_probes(search);
+    let (detected, mut probes, mut memory) = detect_with_probes(options);
     let mut last = MemoryUpdate { machine: detected.machine.clone(), notes: Vec::new() };
-    if !tell(WatchEvent::Found(detected)) {
+    if !on_event(WatchEvent::Found(detected)) {
         return;
     }
     let mut frozen = false;
     loop {
-        let heard = if frozen {
+        let received = if frozen {
             control.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
             control.recv_timeout(every.max(Duration::from_millis(1)))
         };
-        match heard {
+        match received {
             Ok(WatchControl::Every(interval)) => every = interval,
             Ok(WatchControl::Freeze(is)) => frozen = is,
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
-                let now = ask(&last.machine, &mut probes, &mut memory);
-                if now.is_news_after(&last) {
+                let now = poll(&last.machine, &mut probes, &mut memory);
+                if now.differs_from(&last) {
                     last = now;
-                    if !tell(WatchEvent::MemoryChanged(last.clone())) {
+                    if !on_event(WatchEvent::MemoryChanged(last.clone())) {
                         return;
                     }
                 }
@@ -138,8 +137,7 @@ fn follow(
     }
 }
 
-/// `machine` with what is free now.
-fn ask(machine: &Machine, probes: &mut [FreeMemoryProbe], memory: &mut ram::RamMonitor) -> MemoryUpdate {
+fn poll(machine: &Machine, probes: &mut [FreeMemoryProbe], memory: &mut ram::RamMonitor) -> MemoryUpdate {
     let mut machine = machine.clone();
     let mut notes = Vec::new();
     match memory.now() {
@@ -167,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_tells_what_it_found_and_ends_when_it_is_dropped() {
+    fn a_watch_reports_the_machine_and_ends_when_it_is_joined() {
         let (send, news) = mpsc::channel();
         let watch =
             MemoryWatch::start(nothing(), Duration::from_millis(1), move |news| send.send(news).is_ok()).unwrap();
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listening_ends_it() {
+    fn the_watch_ends_when_the_callback_returns_false() {
         let watch = MemoryWatch::start(nothing(), Duration::from_millis(1), |_| false).unwrap();
         let thread = { watch }.thread.take().unwrap();
         thread.join().unwrap();

@@ -1,4 +1,4 @@
-//! A machine as a file: what `plimsoll devices --json` prints on one computer is planned for on another.
+//! Machine files: the output of `plimsoll devices --json`, to plan for one computer on another.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,18 +6,18 @@ use super::{Backend, Gpu, Machine, Origin, Os, Ram};
 use crate::machine::DeviceKind;
 use crate::units::Bytes;
 
-/// More memory than any device has: 1 PiB. A larger figure is a slip of the pen.
+/// Upper limit of a device's memory, to catch typing errors: 1 PiB.
 pub const MAX_MEMORY: Bytes = Bytes(1 << 50);
 
-/// More GPUs than any computer has.
+/// Upper limit of the number of GPUs.
 pub(super) const MAX_GPUS: usize = 256;
 
-/// A machine as an object: the keys of a plan's devices, GPUs in order, the CPU last.
+/// A machine as JSON, with the same keys as a plan's devices: GPUs in order, the CPU last.
 #[derive(Debug, Serialize)]
 pub struct MachineRecord<'a> {
     /// The version that wrote it.
     pub plimsoll: &'static str,
-    /// Whether this machine was in front of us.
+    /// Whether it was detected.
     pub origin: Origin,
     /// Its operating system.
     pub os: Os,
@@ -25,7 +25,7 @@ pub struct MachineRecord<'a> {
     pub devices: Vec<DeviceRecord<'a>>,
 }
 
-/// One device with the keys that it has in a plan; nothing is asked of it here.
+/// One device with the keys that it has in a plan; the sizes of a plan are zero.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct DeviceRecord<'a> {
@@ -49,7 +49,7 @@ pub struct DeviceRecord<'a> {
 }
 
 impl<'a> MachineRecord<'a> {
-    /// `machine` as it is written.
+    /// The record of `machine`.
     pub fn of(machine: &'a Machine) -> Self {
         let gpus = machine.gpus.iter().enumerate().map(|(index, gpu)| DeviceRecord::gpu(index, gpu));
         let devices = gpus.chain([DeviceRecord::cpu(machine.ram)]).collect();
@@ -95,10 +95,10 @@ impl<'a> DeviceRecord<'a> {
     }
 }
 
-/// `machine` as text.
+/// Formats a machine file.
 ///
 /// # Errors
-/// None that a machine can cause.
+/// Those of serialisation, which no machine causes.
 pub fn write(machine: &Machine) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&MachineRecord::of(machine)).map(|text| text + "\n")
 }
@@ -132,10 +132,10 @@ struct ReadDevice {
     computer: Option<String>,
 }
 
-/// The machine that `text` describes. It is not the one in front of us, whatever it was where it was written.
+/// Parses a machine file. The result counts as described even if it was detected where the file was written.
 ///
 /// # Errors
-/// One sentence: what is wrong, with the device or the line, and what to do.
+/// One sentence: what is wrong, in which device or line, and what to do.
 pub fn read(text: &str) -> Result<Machine, String> {
     let read: Read = serde_json::from_str(text).map_err(|error| {
         format!("this is not a machine file as 'plimsoll devices --json' writes it: {error}; create it again")
@@ -191,7 +191,7 @@ impl ReadDevice {
     }
 }
 
-/// Refuses what no computer has.
+/// Checks the upper limit of memory.
 pub(super) fn plausible(key: &str, bytes: Bytes) -> Result<(), String> {
     if bytes > MAX_MEMORY {
         return Err(format!("{key}: {} bytes are too many: use at most 1 PiB ({})", bytes.0, MAX_MEMORY.0));
@@ -223,13 +223,13 @@ mod tests {
     #[case(0)]
     #[case(1)]
     #[case(64)]
-    fn what_is_written_is_read(#[case] gpus: usize) {
+    fn written_files_are_read_back(#[case] gpus: usize) {
         let machine = machine(gpus);
         assert_eq!(read(&write(&machine).unwrap()), Ok(machine));
     }
 
     #[test]
-    fn what_was_detected_elsewhere_is_not_in_front_of_us() {
+    fn a_machine_from_a_file_counts_as_described() {
         let there = Machine { origin: Origin::Detected, ..machine(1) };
         let text = write(&there).unwrap();
         assert!(text.contains("\"origin\": \"detected\""), "{text}");
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_enough() {
+    fn only_kind_and_total_are_required() {
         let text = r#"{"devices":[{"kind":"gpu","total":25769803776},{"kind":"cpu","total":68719476736}]}"#;
         let machine = read(text).unwrap();
         let gpu = &machine.gpus[0];
@@ -267,13 +267,13 @@ mod tests {
     #[case(r#"{"devices":[{"kind":"gpu","total":2097152,"compute":"x"}]}"#, "compute capability")]
     #[case(r#"{"devices":[{"kind":"gpu","total":2097152,"backend":"OpenGL"}]}"#, "OpenGL")]
     #[case(r#"{"os":"beos","devices":[{"kind":"cpu","total":1}]}"#, "beos")]
-    fn a_file_that_is_none_is_answered_with_what_is_wrong(#[case] text: &str, #[case] part: &str) {
+    fn invalid_files_are_refused_with_the_reason(#[case] text: &str, #[case] part: &str) {
         let error = read(text).unwrap_err();
         assert!(error.contains(part) && !error.contains('\n'), "{text}: {error}");
     }
 
     #[test]
-    fn a_thousand_gpus_are_no_machine() {
+    fn more_than_256_gpus_are_refused() {
         assert!(read(&write(&machine(257)).unwrap()).unwrap_err().contains("256"));
     }
 }

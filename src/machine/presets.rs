@@ -1,5 +1,4 @@
-//! Cards and systems by the names that people type, from `assets/gpus.toml`: `RTX 4090`, `4090`, `a100-80gb`,
-//! `M4 Max 64GB`.
+//! Cards and systems by name, from `assets/gpus.toml`: `RTX 4090`, `4090`, `a100-80gb`, `M4 Max 64GB`.
 
 mod names;
 
@@ -12,43 +11,43 @@ use crate::units::Bytes;
 
 pub use names::{find, matching, nearest};
 
-/// The share of a system's main memory that is free before a model is loaded. Assumed, not measured.
+/// Share of a system's main memory that is free before a model is loaded. Assumed, not measured.
 pub const FREE_RAM: f64 = 0.85;
 
-/// A GPU, or a whole system, that can be named instead of described.
+/// A known GPU or system.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
     /// `RTX 4090`
     pub name: String,
-    /// All of its memory in MiB, as its driver reports it; none where Metal's rule says it.
+    /// Total memory in MiB, as the driver reports it; none for Macs, where it follows from main memory.
     #[serde(default)]
     mib: Option<u64>,
-    /// Main memory that comes with a system, in MiB.
+    /// Main memory of a system, in MiB.
     #[serde(default)]
     ram: Option<u64>,
-    /// The share of its memory that is free before a model is loaded. Assumed, not measured.
+    /// Share of its memory that is free before a model is loaded. Assumed, not measured.
     pub free: f64,
-    /// The library that computes on it.
+    /// The ggml backend that runs on it.
     pub backend: Backend,
     /// CUDA's compute capability (major, minor).
     #[serde(default)]
     pub compute: Option<(u32, u32)>,
-    /// Memory bandwidth in GB/s (10^9 bytes a second), as its maker states it.
+    /// Memory bandwidth in GB/s (10^9 bytes a second), from the vendor.
     pub gbps: u32,
-    /// It shares its memory with the CPU.
+    /// Whether it shares its memory with the CPU.
     #[serde(default)]
     pub integrated: bool,
 }
 
 impl Preset {
-    /// All of the GPU's memory.
+    /// Total memory of the GPU.
     pub fn total(&self) -> Bytes {
         let of_apple = || self.ram.map_or(Bytes::ZERO, |ram| apple::working_set(Bytes::mib(ram)));
         self.mib.map_or_else(of_apple, Bytes::mib)
     }
 
-    /// This GPU, with as much memory free as is assumed.
+    /// The GPU, with the assumed free memory.
     pub fn gpu(&self) -> Gpu {
         let total = self.total();
         Gpu {
@@ -63,7 +62,7 @@ impl Preset {
         }
     }
 
-    /// The main memory of a system, with as much free as is assumed; none for a card.
+    /// The main memory of a system, with the assumed free memory; none for a card.
     pub fn ram(&self) -> Option<Ram> {
         let total = Bytes::mib(self.ram?);
         Some(Ram { total, free: share(total, FREE_RAM), swap_free: Bytes::ZERO })
@@ -96,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_preset_is_a_machine_that_can_be_named() {
+    fn presets_are_plausible_and_found_by_name() {
         assert!(all().len() >= 80);
         for preset in all() {
             let gpu = preset.gpu();
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_brings_its_memory() {
+    fn a_system_has_main_memory() {
         let system = find("M4 Max 64GB").unwrap();
         assert_eq!((system.total(), system.gpu().free), (Bytes::gib(48), Bytes::gib(48)));
         assert_eq!(system.ram().unwrap().total, Bytes::gib(64));

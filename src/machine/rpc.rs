@@ -1,17 +1,16 @@
-//! Several computers: llama.cpp spreads a model over those that run its `rpc-server`, and their GPUs become devices of the
-//! one that runs the engine.
+//! RPC: GPUs of other computers that run llama.cpp's `rpc-server`.
 
 use std::sync::Arc;
 
 use super::{Gpu, Machine, Origin};
 
-/// The most computers that can join (`GGML_RPC_MAX_SERVERS` in `ggml-rpc.h`, 0.1.161).
+/// Maximum number of RPC servers (`GGML_RPC_MAX_SERVERS` in `ggml-rpc.h`, 0.1.161).
 pub const MAX_SERVERS: usize = 16;
 
-/// The GPUs that `machine` lends under the name of `computer`; those that joined it stay where they are.
+/// The GPUs that `machine` offers over RPC under the name `computer`, without those that it uses over RPC itself.
 ///
 /// # Errors
-/// When it has none of its own.
+/// If it has none of its own.
 pub fn rpc_gpus(computer: &str, machine: &Machine) -> Result<Vec<Gpu>, String> {
     let name: Arc<str> = computer.into();
     let own = machine.gpus.iter().filter(|gpu| gpu.computer.is_none());
@@ -22,10 +21,10 @@ pub fn rpc_gpus(computer: &str, machine: &Machine) -> Result<Vec<Gpu>, String> {
     Ok(gpus)
 }
 
-/// Joins `gpus` of another computer to `list`, behind those that are there.
+/// Appends the `gpus` of another computer to `list`.
 ///
 /// # Errors
-/// When a computer of that name has joined already, or there are [`MAX_SERVERS`].
+/// If a computer of that name has already joined, or [`MAX_SERVERS`] have.
 pub fn join(list: &mut Vec<Gpu>, gpus: Vec<Gpu>) -> Result<(), String> {
     let Some(name) = gpus.first().and_then(|gpu| gpu.computer.clone()) else { return Ok(()) };
     let names = names(list);
@@ -39,7 +38,7 @@ pub fn join(list: &mut Vec<Gpu>, gpus: Vec<Gpu>) -> Result<(), String> {
     Ok(())
 }
 
-/// The other computers that `gpus` are in, in their order.
+/// The names of the other computers among `gpus`, in order of appearance.
 pub fn names(gpus: &[Gpu]) -> Vec<Arc<str>> {
     let mut names: Vec<Arc<str>> = Vec::new();
     for name in gpus.iter().filter_map(|gpu| gpu.computer.clone()) {
@@ -51,7 +50,7 @@ pub fn names(gpus: &[Gpu]) -> Vec<Arc<str>> {
 }
 
 impl Machine {
-    /// This machine without the GPUs of other computers; none where it has no such GPU.
+    /// This machine without the GPUs of other computers; `None` if it has no such GPU.
     pub fn without_rpc_gpus(&self) -> Option<Self> {
         let joined = self.gpus.iter().any(|gpu| gpu.computer.is_some());
         joined.then(|| {
@@ -75,19 +74,19 @@ mod tests {
     }
 
     #[test]
-    fn the_gpus_of_others_come_behind_and_know_where_they_are() {
+    fn rpc_gpus_come_last_with_their_computer() {
         let mut here = machine(&["RTX 3090"]);
         join(&mut here.gpus, rpc_gpus("garage", &machine(&["RTX 4090", "RTX 4080"])).unwrap()).unwrap();
         join(&mut here.gpus, rpc_gpus("attic", &machine(&["RTX 3060"])).unwrap()).unwrap();
         assert_eq!(names(&here.gpus).iter().map(|name| &**name).collect::<Vec<_>>(), ["garage", "attic"]);
         assert_eq!(here.without_rpc_gpus().unwrap().gpus, machine(&["RTX 3090"]).gpus);
         assert_eq!(machine(&["RTX 3090"]).without_rpc_gpus(), None);
-        // what joined another one does not come along
+        // RPC GPUs are not offered again
         assert_eq!(rpc_gpus("here", &here).unwrap().len(), 1);
     }
 
     #[test]
-    fn a_computer_joins_once_and_sixteen_are_the_most() {
+    fn a_computer_joins_once_and_at_most_sixteen_do() {
         let mut gpus = Vec::new();
         for n in 0..MAX_SERVERS {
             join(&mut gpus, rpc_gpus(&n.to_string(), &machine(&["RTX 3060"])).unwrap()).unwrap();

@@ -1,20 +1,20 @@
-//! A machine as a person describes it: `RTX 4090`, `24GiB`, `name=A,total=24GiB,free=22GiB,backend=CUDA`.
+//! Parses descriptions of a machine: `RTX 4090`, `24GiB`, `name=A,total=24GiB,free=22GiB,backend=CUDA`.
 
 use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, presets, rpc};
 use crate::units::Bytes;
 
-/// What a person said of a machine; the rest is detected.
+/// User-given parts of a machine; the rest is detected.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MachineSpec {
-    /// The GPUs, where any were described; an empty list is a machine without one.
+    /// The GPUs; an empty list means a machine without GPUs, `None` that they are detected.
     pub gpus: Option<Vec<Gpu>>,
-    /// Main memory, where it was described.
+    /// Main memory.
     pub ram: Option<Ram>,
-    /// The operating system, where a file says it.
+    /// The operating system, from a machine file.
     pub os: Option<Os>,
-    /// The GPUs of other computers, which come behind all others.
+    /// The GPUs of other computers, which come last.
     pub joined: Vec<Gpu>,
-    /// What was assumed, one sentence each.
+    /// Assumptions, one sentence each.
     pub notes: Vec<String>,
 }
 
@@ -31,10 +31,10 @@ impl From<Machine> for MachineSpec {
 }
 
 impl MachineSpec {
-    /// Reads one text per GPU, or the single text `none`, and one for main memory.
+    /// Parses one text per GPU, or the single text `none`, and one for main memory.
     ///
     /// # Errors
-    /// One sentence on the first text that is not understood.
+    /// One sentence on the first text that is not valid.
     pub fn read(gpus: &[String], ram: Option<&str>) -> Result<Self, String> {
         let mut described = Self { ram: ram.map(self::ram).transpose()?, ..Self::default() };
         if gpus.is_empty() {
@@ -64,7 +64,7 @@ impl MachineSpec {
         Ok(described)
     }
 
-    /// What is said here goes before what `earlier` says, GPUs and main memory each as a whole.
+    /// Overrides `earlier`, GPUs and main memory each as a whole.
     #[must_use]
     pub fn over(self, earlier: Self) -> Self {
         let os = if self.gpus.is_some() { self.os } else { earlier.os };
@@ -74,7 +74,7 @@ impl MachineSpec {
         Self { gpus: self.gpus.or(earlier.gpus), ram: self.ram.or(earlier.ram), os, joined, notes }
     }
 
-    /// Lets the GPUs of `machine` join under the name of `computer`.
+    /// Adds the GPUs of `machine` over RPC, under the name `computer`.
     ///
     /// # Errors
     /// As [`rpc::rpc_gpus`] and [`rpc::join`].
@@ -82,12 +82,7 @@ impl MachineSpec {
         rpc::join(&mut self.joined, rpc::rpc_gpus(computer, machine)?)
     }
 
-    /// Nothing is left to detect.
-    pub const fn is_whole(&self) -> bool {
-        self.gpus.is_some() && self.ram.is_some()
-    }
-
-    /// The machine that results when what was not said is as in `detected`.
+    /// The machine, with everything that was not given taken from `detected`.
     pub fn complete(&self, detected: Machine) -> Machine {
         if self.gpus.is_none() && self.ram.is_none() && self.joined.is_empty() {
             return detected;
@@ -102,8 +97,8 @@ fn is_none(text: &str) -> bool {
     text.trim().eq_ignore_ascii_case("none")
 }
 
-/// A GPU, what was assumed of it, and the main memory of the system that it is part of. A preset or a size may stand
-/// first, keys and values after it.
+/// Parses a GPU: a preset or a size, then `KEY=VALUE` pairs. Also returns what was assumed, and the main memory if the
+/// preset is a system.
 fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     let mut parts = text.split(',').map(str::trim).peekable();
     let first = parts.next_if(|part| !part.contains('='));
@@ -170,7 +165,7 @@ fn named(text: &str) -> Result<(Gpu, Option<String>), String> {
     }
 }
 
-/// A GPU of which only the size is known.
+/// A GPU with defaults for all but its size.
 fn blank(total: Bytes) -> Gpu {
     Gpu {
         name: format!("{total} GPU"),
@@ -225,13 +220,13 @@ pub(super) fn capability(text: &str) -> Result<(u32, u32), String> {
     }
 }
 
-/// Keys and values of one text.
+/// The `KEY=VALUE` pairs of one text.
 struct Pairs<'a> {
     pairs: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Pairs<'a> {
-    /// None but `keys` may stand there.
+    /// Refuses keys other than `keys`.
     fn read(parts: impl Iterator<Item = &'a str>, keys: &[&str]) -> Result<Self, String> {
         let known = match keys {
             [others @ .., last] => format!("{} or {last}", others.join(", ")),
@@ -269,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_reaches_the_machine_exactly() {
+    fn every_key_is_parsed_exactly() {
         let gpu = one("name=dev0,total=26285199851,free=25769803776,backend=ROCm,integrated=true,compute=8.6");
         let expected = Gpu {
             name: "dev0".to_owned(),
@@ -288,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_free_and_cuda() {
+    fn defaults_are_all_memory_free_and_cuda() {
         let gpu = one("24GiB");
         assert_eq!((gpu.total, gpu.free, gpu.backend), (Bytes::gib(24), Bytes::gib(24), Backend::Cuda));
         assert_eq!(one("total=8GiB").free, Bytes::gib(8));
@@ -297,16 +292,16 @@ mod tests {
     }
 
     #[test]
-    fn a_preset_says_what_it_assumes_unless_it_is_told() {
+    fn a_preset_notes_its_assumption_unless_free_is_given() {
         let described = MachineSpec::read(&["rtx 4090".to_owned()], None).unwrap();
         assert!(described.notes.iter().any(|note| note.starts_with("GPU0 RTX 4090: 95 %")), "{:?}", described.notes);
-        let told = MachineSpec::read(&["RTX 4090,free=20GiB,name=the new one".to_owned()], None).unwrap();
-        let gpu = &told.gpus.unwrap()[0];
-        assert_eq!((gpu.name.as_str(), gpu.free, told.notes.len()), ("the new one", Bytes::gib(20), 0));
+        let stated = MachineSpec::read(&["RTX 4090,free=20GiB,name=the new one".to_owned()], None).unwrap();
+        let gpu = &stated.gpus.unwrap()[0];
+        assert_eq!((gpu.name.as_str(), gpu.free, stated.notes.len()), ("the new one", Bytes::gib(20), 0));
     }
 
     #[test]
-    fn what_is_described_replaces_only_itself() {
+    fn given_parts_replace_detected_ones() {
         let detected = Machine {
             os: Os::Linux,
             gpus: vec![one("name=found,total=8GiB")],
@@ -341,7 +336,7 @@ mod tests {
     #[case("0", "0 bytes")]
     #[case("", "no GPU is named")]
     #[case("gforce 3090", "RTX 3090")]
-    fn a_wrong_gpu_is_answered_with_what_is_wrong(#[case] text: &str, #[case] part: &str) {
+    fn an_invalid_gpu_is_refused_with_the_reason(#[case] text: &str, #[case] part: &str) {
         let error = MachineSpec::read(&[text.to_owned()], None).unwrap_err();
         assert!(error.contains(part) && !error.contains('\n'), "{text}: {error}");
     }
@@ -352,19 +347,19 @@ mod tests {
     #[case("total=1GiB,free=2GiB")]
     #[case("free=2GiB")]
     #[case("total=1GiB,speed=3")]
-    fn wrong_memory_is_refused(#[case] text: &str) {
+    fn invalid_memory_is_refused(#[case] text: &str) {
         assert!(MachineSpec::read(&[], Some(text)).is_err());
     }
 
     #[test]
-    fn none_stands_alone() {
+    fn none_must_be_the_only_gpu() {
         assert!(MachineSpec::read(&["none".to_owned(), "24GiB".to_owned()], None).is_err());
         assert_eq!(MachineSpec::read(&["None".to_owned()], None).unwrap().gpus, Some(Vec::new()));
     }
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_a_gpu_or_one_sentence(text in "[a-z0-9=,.GiB -]{0,40}|\\PC{0,20}") {
+        fn any_text_is_a_gpu_or_an_error(text in "[a-z0-9=,.GiB -]{0,40}|\\PC{0,20}") {
             match MachineSpec::read(std::slice::from_ref(&text), Some(&text)) {
                 Ok(described) => {
                     for gpu in described.gpus.unwrap() {
@@ -380,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn sixty_four_gpus_are_sixty_four() {
+    fn many_gpus_are_parsed() {
         let texts = vec!["24GiB".to_owned(); 64];
         assert_eq!(MachineSpec::read(&texts, None).unwrap().gpus.unwrap().len(), 64);
     }

@@ -1,5 +1,5 @@
-//! What if: changes that a person makes to a machine, kept apart from it, so that what is found or moves underneath still
-//! counts and every change can be taken back.
+//! The user's changes to a machine, kept separately from it: detection and live memory still update the machine
+//! underneath, and every change can be undone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,69 +7,69 @@ use std::sync::Arc;
 use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, rpc};
 use crate::units::Bytes;
 
-/// Everything that is changed; by default nothing is.
+/// All changes; none by default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WhatIf {
-    /// Another machine in place of the one that is there.
+    /// A machine used instead of the detected one.
     pub replacement: Option<NamedMachine>,
-    /// Main memory, as far as it is stated.
+    /// Changes of main memory.
     pub ram: RamChange,
-    /// By index into the machine's GPUs.
+    /// By index into the base machine's GPUs.
     changes: BTreeMap<usize, GpuChange>,
-    /// GPUs that are not there, behind those that are.
+    /// Additional GPUs, after those of the base machine.
     added: Vec<GpuChange>,
 }
 
-/// A machine and what it is called.
+/// A saved machine or preset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedMachine {
-    /// As it was saved.
+    /// The name that it was saved under.
     pub name: String,
     /// The machine.
     pub machine: Arc<Machine>,
 }
 
-/// What is changed of one GPU.
+/// Changes of one GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GpuChange {
-    /// It is not used.
+    /// Not used.
     pub off: bool,
     /// Another card in its place.
     pub card: Option<Gpu>,
-    /// What is free of it, whatever its driver says.
+    /// Free memory, instead of what the driver reports.
     pub free: Option<Bytes>,
-    /// What is kept of that for the desktop.
+    /// Part of the free memory reserved for the desktop.
     pub desktop: Bytes,
-    /// What is kept of that for another model.
+    /// Part of the free memory reserved for another model.
     pub other: Bytes,
 }
 
-/// What is stated of main memory; the rest is as it is.
+/// Changes of main memory; `None` keeps a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RamChange {
-    /// All of it.
+    /// Total memory.
     pub total: Option<Bytes>,
-    /// What of it is free.
+    /// Free memory.
     pub free: Option<Bytes>,
     /// Free swap space.
     pub swap: Option<Bytes>,
 }
 
-/// A GPU that could be used, used or not.
+/// A GPU of the machine or an added one, whether used or switched off.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GpuSlot {
     /// The GPU with its changes.
     pub gpu: Gpu,
-    /// What is free of it before anything is kept back.
+    /// Free memory before reserves.
     pub free: Bytes,
-    /// What is changed of it.
+    /// Its changes.
     pub change: GpuChange,
-    /// Its index in the machine underneath; none for one that was added.
+    /// Its index in the base machine; none if it was added.
     pub found: Option<usize>,
 }
 
 impl GpuSlot {
-    /// What a person did to it, in one word; none where it is as it is in the machine underneath.
+    /// How it differs from the base machine, in one word; none if it does not.
     pub fn state(&self) -> Option<&'static str> {
         match (self.found, &self.change) {
             (_, GpuChange { off: true, .. }) => Some("off"),
@@ -93,29 +93,29 @@ impl GpuChange {
 impl RamChange {
     fn over(self, ram: Ram) -> Ram {
         let total = self.total.unwrap_or(ram.total);
-        // as much is in use as was, unless somebody says how much is free
+        // memory in use stays the same unless free memory is set
         let free = self.free.unwrap_or(total - (ram.total - ram.free)).min(total);
         Ram { total, free, swap_free: self.swap.unwrap_or(ram.swap_free) }
     }
 }
 
 impl WhatIf {
-    /// Nothing but another machine in place of the one that is there, or not even that.
+    /// Only another machine instead of the detected one, or no change at all.
     pub fn replacement(replacement: Option<NamedMachine>) -> Self {
         Self { replacement, ..Self::default() }
     }
 
-    /// Nothing is changed.
+    /// Whether there are no changes.
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The machine underneath: the one that was opened, or else `found`.
+    /// The base machine that the changes apply to: the replacement, or else `found`.
     pub fn base<'a>(&'a self, found: &'a Machine) -> &'a Machine {
         self.replacement.as_ref().map_or(found, |named| &named.machine)
     }
 
-    /// Every GPU of `found` and every one that was added, used or not, in the order of the machine.
+    /// Every GPU of the base machine and every added one, used or not, in order.
     pub fn slots(&self, found: &Machine) -> Vec<GpuSlot> {
         let none = GpuChange::default();
         let there = self.base(found).gpus.iter().enumerate();
@@ -128,7 +128,7 @@ impl WhatIf {
         there.chain(added).map(slot).collect()
     }
 
-    /// `found` with every change. Whatever is changed, it is not the machine in front of us any more.
+    /// The machine with all changes; with any change it counts as described.
     pub fn over(&self, found: &Machine) -> Machine {
         if self.is_nothing() {
             return found.clone();
@@ -141,7 +141,7 @@ impl WhatIf {
         Machine { os, gpus, ram: self.ram.over(base.ram), origin: Origin::Described }
     }
 
-    /// What is changed of the GPU at `slot` of those in `found`; none where there is no such seat.
+    /// The changes of the GPU at `slot`; none if there is no such slot.
     pub fn change(&mut self, slot: usize, found: &Machine) -> Option<&mut GpuChange> {
         let there = self.base(found).gpus.len();
         match slot.checked_sub(there) {
@@ -150,10 +150,10 @@ impl WhatIf {
         }
     }
 
-    /// Adds a GPU behind the others and returns its seat.
+    /// Adds a GPU after the others and returns its slot.
     ///
     /// # Errors
-    /// When there are as many as a machine may have.
+    /// If the maximum number of GPUs is reached.
     pub fn add(&mut self, gpu: Gpu, found: &Machine) -> Result<usize, String> {
         let slots = self.base(found).gpus.len() + self.added.len();
         if slots >= file::MAX_GPUS {
@@ -163,18 +163,18 @@ impl WhatIf {
         Ok(slots)
     }
 
-    /// Lets the GPUs of `machine` join, under the name of `computer`.
+    /// Adds the GPUs of `machine` over RPC, under the name `computer`.
     ///
     /// # Errors
-    /// As [`rpc::rpc_gpus`] and [`rpc::join`], and when there are more than a machine may have.
+    /// As [`rpc::rpc_gpus`], [`rpc::join`] and [`Self::add`].
     pub fn join(&mut self, computer: &str, machine: &Machine, found: &Machine) -> Result<(), String> {
-        let lent = rpc::rpc_gpus(computer, machine)?;
+        let joining = rpc::rpc_gpus(computer, machine)?;
         let mut all: Vec<Gpu> = self.slots(found).into_iter().map(|slot| slot.gpu).collect();
-        rpc::join(&mut all, lent.clone())?;
-        lent.into_iter().try_for_each(|gpu| self.add(gpu, found).map(drop))
+        rpc::join(&mut all, joining.clone())?;
+        joining.into_iter().try_for_each(|gpu| self.add(gpu, found).map(drop))
     }
 
-    /// Takes the GPU at `slot` away: one that was added is gone, one that is there is switched off.
+    /// Removes an added GPU; switches off one of the base machine.
     pub fn remove(&mut self, slot: usize, found: &Machine) {
         let there = self.base(found).gpus.len();
         match slot.checked_sub(there) {
@@ -184,7 +184,7 @@ impl WhatIf {
         }
     }
 
-    /// The GPU at `slot` is as it was found, or as it was added.
+    /// Undoes the changes of the GPU at `slot`.
     pub fn restore(&mut self, slot: usize, found: &Machine) {
         let there = self.base(found).gpus.len();
         match slot.checked_sub(there).and_then(|added| self.added.get_mut(added)) {
@@ -193,13 +193,13 @@ impl WhatIf {
         }
     }
 
-    /// Forgets changes that change nothing, so that a machine without any is the one in front of us again.
+    /// Drops changes without effect, so that the machine counts as detected again.
     pub fn drop_no_ops(&mut self) {
         self.changes.retain(|_, change| *change != GpuChange::default());
     }
 }
 
-/// Metal means macOS and other GPUs on a Mac mean Linux; else the system stays.
+/// Metal implies macOS, and other GPUs exclude it; otherwise the base machine's system.
 fn system(base: &Machine, gpus: &[Gpu]) -> Os {
     if gpus.iter().any(|gpu| gpu.backend == Backend::Metal) {
         Os::MacOs
@@ -210,15 +210,15 @@ fn system(base: &Machine, gpus: &[Gpu]) -> Os {
     }
 }
 
-/// Reads a size that a device of `most` bytes could have.
+/// Parses a size of at most `max`.
 ///
 /// # Errors
 /// One sentence on what is wrong with it.
-pub fn size(what: &str, text: &str, most: Option<Bytes>) -> Result<Bytes, String> {
+pub fn size(what: &str, text: &str, max: Option<Bytes>) -> Result<Bytes, String> {
     let bytes: Bytes = text.parse().map_err(|error| format!("{what}: {error}"))?;
     file::plausible(what, bytes)?;
-    match most.filter(|most| bytes > *most) {
-        Some(most) => Err(format!("{what}: {bytes} is more than the total of {most}")),
+    match max.filter(|max| bytes > *max) {
+        Some(max) => Err(format!("{what}: {bytes} is more than the total of {max}")),
         None => Ok(bytes),
     }
 }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_change_it_is_the_machine_in_front_of_us() {
+    fn a_machine_without_changes_counts_as_detected() {
         let mut what_if = WhatIf::default();
         assert_eq!(what_if.over(&found()), found());
         what_if.change(0, &found()).unwrap().off = true;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn gpus_are_switched_off_stated_kept_back_replaced_added_and_removed() {
+    fn gpus_are_switched_off_changed_replaced_added_and_removed() {
         let found = found();
         let mut what_if = WhatIf::default();
         what_if.change(0, &found).unwrap().off = true;
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_underneath_still_counts() {
+    fn live_memory_of_the_base_machine_still_counts() {
         let mut what_if = WhatIf::default();
         what_if.change(1, &found()).unwrap().desktop = Bytes::gib(1);
         let mut moved = found();
@@ -299,14 +299,14 @@ mod tests {
         moved.ram.free = Bytes::gib(9);
         let machine = what_if.over(&moved);
         assert_eq!((machine.gpus[1].free, machine.ram.free), (Bytes::gib(2), Bytes::gib(9)));
-        // GPUs that are found later come before those that were added
+        // GPUs that are detected later come before added ones
         let mut early = WhatIf::default();
         early.add(gpu("C", 48, Backend::Cuda), &Machine { gpus: Vec::new(), ..found() }).unwrap();
         assert_eq!(names(&early.over(&found())), ["A", "B", "C"]);
     }
 
     #[test]
-    fn stated_memory_keeps_what_is_in_use() {
+    fn memory_in_use_stays_when_the_total_changes() {
         let ram = RamChange { total: Some(Bytes::gib(128)), ..RamChange::default() };
         assert_eq!(WhatIf { ram, ..WhatIf::default() }.over(&found()).ram.free, Bytes::gib(124));
         let ram = RamChange { total: Some(Bytes::gib(2)), ..RamChange::default() };
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_stands_in_its_place() {
+    fn another_machine_replaces_the_detected_one() {
         let other = Machine { gpus: vec![gpu("X", 80, Backend::Cuda)], origin: Origin::Described, ..found() };
         let replacement = Some(NamedMachine { name: "dream".to_owned(), machine: Arc::new(other) });
         let mut what_if = WhatIf { replacement, ..WhatIf::default() };
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_most() {
+    fn the_number_of_gpus_is_limited() {
         let mut what_if = WhatIf::default();
         let full =
             (0..300).map(|_| what_if.add(gpu("C", 8, Backend::Cuda), &found())).take_while(Result::is_ok).count();
@@ -354,7 +354,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_device_has_more_free_than_in_all(
+        fn free_memory_never_exceeds_the_total(
             free in prop::option::of(any::<u64>()), desktop in any::<u64>(), other in any::<u64>(),
             total in prop::option::of(any::<u64>()), stated in prop::option::of(any::<u64>()),
         ) {

@@ -1,23 +1,23 @@
-//! Tensors by the part of the model that they belong to.
+//! Tensors grouped by the part of the model that they belong to.
 
 use crate::gguf::Tensor;
 
 /// A part of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TensorGroup {
-    /// The block of this number: `blk.N.…`.
+    /// A block, by index: `blk.N.…`.
     Block(usize),
     /// `output_norm` and `output`.
     Output,
-    /// `token_embd` and what else feeds the first block or all of them.
+    /// `token_embd` and all tensors that are not in another group.
     Input,
-    /// What turns images or sound into embeddings: `v`, `mm`, `a`.
+    /// The image or audio projector: `v`, `mm`, `a`.
     Projector,
-    /// Blocks beyond the number that the header declares.
+    /// Blocks beyond the block count of the header.
     Beyond,
 }
 
-/// Indices of tensors, per part.
+/// Indices of tensors, per group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TensorGroups {
     blocks: Vec<Vec<usize>>,
@@ -62,7 +62,7 @@ impl TensorGroups {
     }
 }
 
-/// By name alone: `blk.N.` makes a block only where N is written as a plain number and a tensor's own name follows.
+/// The group by name alone. `blk.N.` only counts as a block if N is a plain number and a tensor's name follows.
 fn group_of(name: &str) -> TensorGroup {
     let mut parts = name.split('.');
     match parts.next().unwrap_or_default() {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_the_part() {
+    fn tensors_are_grouped_by_name() {
         for (name, group) in [
             ("blk.0.attn_q.weight", TensorGroup::Block(0)),
             ("blk.93.ffn_gate.7.weight", TensorGroup::Block(93)),

@@ -1,5 +1,4 @@
-//! Hyperparameters as the header tells them, in whatever integer type it does. What an engine makes of a missing or
-//! strangely typed one is the engine's own rule.
+//! Hyperparameters from the header, of any integer type. Engines have their own rules for missing and mistyped ones.
 
 use crate::gguf::{Elements, Metadata, Value};
 
@@ -8,27 +7,27 @@ use crate::gguf::{Elements, Metadata, Value};
 pub struct Hyperparameters {
     /// Context that the model was trained for, in tokens.
     pub context_train: Option<u64>,
-    /// Vocabulary, in tokens.
+    /// Size of the vocabulary, in tokens.
     pub vocabulary: Option<u64>,
-    /// Length of an embedding.
+    /// Embedding length (`n_embd`).
     pub embedding: Option<u64>,
-    /// Attention heads per block; zero where a block has none.
+    /// Attention heads per block; zero for blocks without attention.
     pub heads: Vec<u64>,
-    /// KV heads per block; as many as attention heads where the header does not tell.
+    /// KV heads per block; by default as many as attention heads.
     pub kv_heads: Vec<u64>,
-    /// Length of a key head.
+    /// Length of a K head (`n_embd_head_k`).
     pub key_length: Option<u64>,
-    /// Length of a value head.
+    /// Length of a V head (`n_embd_head_v`).
     pub value_length: Option<u64>,
     /// Feed-forward length per block.
     pub feed_forward: Vec<u64>,
     /// Sliding window, in tokens.
     pub sliding_window: Option<u64>,
-    /// Which blocks look only through the sliding window, where the header tells.
+    /// Which blocks use sliding-window attention; empty if the header lacks it.
     pub sliding: Vec<bool>,
     /// Sizes of recurrent blocks.
     pub ssm: Option<Ssm>,
-    /// Experts of a mixture.
+    /// Experts of a mixture of experts.
     pub experts: Option<Experts>,
 }
 
@@ -39,20 +38,20 @@ pub struct Ssm {
     pub conv_kernel: u64,
     /// Inner size.
     pub inner_size: u64,
-    /// Size of a state.
+    /// State size.
     pub state_size: u64,
-    /// Groups.
+    /// Number of groups.
     pub group_count: u64,
     /// Rank of the time step.
     pub time_step_rank: u64,
 }
 
-/// Experts of a mixture.
+/// Experts of a mixture of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experts {
-    /// All of them.
+    /// Number of experts (`n_expert`).
     pub count: u64,
-    /// Those that one token passes through.
+    /// Experts used per token (`n_expert_used`).
     pub used: u64,
 }
 
@@ -107,7 +106,7 @@ impl Reader<'_> {
         self.value(key)?.as_u64()
     }
 
-    /// One number for all blocks, or a list with one each; a list that is too short ends in zeros.
+    /// One number for all blocks, or a list with one per block; a short list is padded with zeros.
     fn per_block(&self, key: &str, blocks: usize) -> Option<Vec<u64>> {
         let mut numbers: Vec<u64> = match self.value(key)? {
             Value::Array(array) => match &array.elements {

@@ -1,13 +1,13 @@
-//! A model as llama.cpp's quantiser would make it in another mix of number formats.
+//! Tensor types and sizes that `llama-quantize` would give a model.
 //!
-//! The quantiser looks at names, shapes and a few hyperparameters, never at weights, so that a header is enough to
-//! know which format every tensor gets. What it does with an importance matrix at hand is not told here.
+//! The quantiser decides by names, shapes and a few hyperparameters, never by weights, so a header is enough.
+//! Importance matrices are not modelled.
 //!
-//! - `category`: what a tensor is, by its name, and which ones stay as they are.
-//! - `mix`: what each file type spends on what. The table to read.
-//! - `position`: which tensors "the first eighth of the blocks" are.
-//! - `traits`: what the mixes ask of a model.
-//! - `fallback`: rows that are no whole number of blocks.
+//! - `category`: category of a tensor by its name, and tensors that are never quantised.
+//! - `mix`: the types that each file type uses per category.
+//! - `position`: position of a tensor in the model, for rules like "the first eighth of the blocks".
+//! - `traits`: properties of a model that the rules depend on.
+//! - `fallback`: types for rows that are not a multiple of the block size.
 //!
 //! Source of the rules: src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
 
@@ -25,13 +25,13 @@ use mix::{Mix, Scheme};
 use position::TensorCounters;
 use traits::{QuantFamily, QuantTraits};
 
-/// What `general.quantization_version` says: `GGML_QNT_VERSION` in ggml/include/ggml.h (llama-cpp-sys-2 0.1.161).
+/// `general.quantization_version`: `GGML_QNT_VERSION` in ggml/include/ggml.h (llama-cpp-sys-2 0.1.161).
 const QUANTISATION_VERSION: u32 = 2;
 
-/// Why a model cannot be had in a mix of number formats.
+/// Why a model cannot be quantised to a file type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantiseError {
-    /// The file type exists, but the quantiser does not make it.
+    /// The file type exists, but the quantiser does not produce it.
     #[error("llama.cpp's quantiser cannot produce {0}: use another quantisation, such as Q4_K_M or Q8_0")]
     NotMade(FileType),
     /// A mixture of experts with feed-forward tensors outside its blocks.
@@ -45,7 +45,7 @@ pub enum QuantiseError {
         /// Number of blocks.
         blocks: u64,
     },
-    /// Rows that no format of this mix can hold.
+    /// Row length without a usable type.
     #[error(
         "tensor '{tensor}' has rows of {row} weights, not a multiple of the {wanted} block size, and llama.cpp's \
          quantiser has no fallback type: use another quantisation"
@@ -53,9 +53,9 @@ pub enum QuantiseError {
     Row {
         /// The tensor.
         tensor: String,
-        /// Weights in a row.
+        /// Weights per row.
         row: u64,
-        /// The format that it would have.
+        /// The type that the file type asks for.
         wanted: GgmlType,
     },
     /// A tensor that would take more than 2^64 bytes.
@@ -63,20 +63,20 @@ pub enum QuantiseError {
     TooLarge {
         /// The tensor.
         tensor: String,
-        /// The format that it would have.
+        /// The type that the file type asks for.
         ty: GgmlType,
     },
 }
 
 impl Model {
-    /// The model as llama.cpp's quantiser would make it from its original weights, without an importance matrix: the
-    /// same tensors in other formats. What the model's own tensors are quantised to does not matter.
+    /// The model that llama.cpp's quantiser would produce from the original weights without an importance matrix: the
+    /// same tensors with other types. The current types do not matter.
     ///
-    /// The header is one of a file that does not exist: `data_start` is still that of the file that was read, and notes
-    /// are added to those that were there. Ask the model that was opened, for each step of a slider anew.
+    /// `data_start` and the notes of the opened header are kept, and new notes are appended: always call this on the
+    /// opened model, not on a quantised one.
     ///
     /// # Errors
-    /// Where the quantiser itself would refuse.
+    /// If the quantiser itself would refuse.
     pub fn quantised(&self, to: FileType) -> Result<Self, QuantiseError> {
         let (tensors, notes) = self.quantised_tensors(to)?;
         let bytes = tensors.iter().map(|tensor| tensor.bytes).sum();
@@ -100,11 +100,10 @@ impl Model {
         })
     }
 
-    /// [`Model::quantised`] as it is shown to people: where the model was quantised before, a note says that this is what
-    /// its original would be.
+    /// [`Model::quantised`], with a note if the model was quantised before.
     ///
     /// # Errors
-    /// Where the quantiser itself would refuse.
+    /// If the quantiser itself would refuse.
     pub fn requantised(&self, to: FileType) -> Result<Self, QuantiseError> {
         let mut model = self.quantised(to)?;
         if self.is_quantised() {
@@ -113,24 +112,24 @@ impl Model {
         Ok(model)
     }
 
-    /// What [`Model::quantised`] would take, in bytes.
+    /// Bytes of the tensors of [`Model::quantised`].
     ///
     /// # Errors
-    /// Where the quantiser itself would refuse.
+    /// If the quantiser itself would refuse.
     pub fn quantised_bytes(&self, to: FileType) -> Result<Bytes, QuantiseError> {
         let types = types(self, to)?;
         self.header.tensors.iter().zip(types.formats).map(|(tensor, ty)| bytes(tensor, ty)).sum()
     }
 
-    /// What a slider passes: the file types that this model can be had in and their sizes, from the smallest to the
-    /// largest. Those that only suit models trained for them are left out.
+    /// The file types that the model can be quantised to, with their sizes, from the smallest to the largest. Types
+    /// that only suit models trained for them are left out.
     ///
-    /// This quantises thirty times over: ask once for each model, not for each step of the slider.
+    /// This computes the types of all tensors about 30 times: call it once per model.
     pub fn quantisations(&self) -> Vec<(FileType, Bytes)> {
         let mixture = self.hyper.experts.is_some();
         let suits = |to: FileType| match to {
             FileType::Tq1_0 | FileType::Tq2_0 | FileType::Q1_0 | FileType::Q2_0 | FileType::Nvfp4 => false,
-            // without experts, it is another name of Q8_0
+            // without experts, the same as Q8_0
             FileType::Mxfp4 => mixture,
             _ => true,
         };
@@ -140,7 +139,7 @@ impl Model {
         sizes
     }
 
-    /// Whether some tensor is quantised. llama.cpp's quantiser starts from models of which none is.
+    /// Whether any tensor is quantised.
     pub fn is_quantised(&self) -> bool {
         self.header.tensors.iter().any(|tensor| tensor.ty.block() > 1)
     }
@@ -179,7 +178,7 @@ fn metadata(of: &Metadata, to: FileType) -> Metadata {
     others.chain(ours).collect()
 }
 
-/// The formats of a model's tensors in the order of its header, and what is odd about them.
+/// The types of a model's tensors in the order of its header, and notes.
 struct Types {
     formats: Vec<GgmlType>,
     notes: Vec<String>,
@@ -189,18 +188,18 @@ fn types(model: &Model, to: FileType) -> Result<Types, QuantiseError> {
     let tensors = &model.header.tensors;
     let mut kinds = TensorKinds::new(QuantFamily::of(&model.architecture));
     let kinds: Vec<TensorKind> = tensors.iter().map(|tensor| kinds.of(&tensor.name)).collect();
-    let mut chooser = Chooser::new(model, &kinds, to)?;
+    let mut chooser = TypeChooser::new(model, &kinds, to)?;
 
     let mut formats: Vec<GgmlType> = tensors.iter().map(|tensor| tensor.ty).collect();
     let (mut fallbacks, mut importance) = (0, false);
-    for (index, tensor, kind) in in_order(tensors, &kinds) {
+    for (index, tensor, kind) in in_quantiser_order(tensors, &kinds) {
         let wanted = chooser.wanted(tensor, kind)?;
         let row = row(tensor);
         let ty = fallback::fitting(wanted, row);
         let ty = ty.ok_or_else(|| QuantiseError::Row { tensor: tensor.name.to_string(), row, wanted })?;
         fallbacks += usize::from(ty != wanted);
         importance |= needs_importance(&tensor.name, ty, to);
-        // the index came out of this list's own enumeration
+        // never out of bounds: the index comes from enumerating the same tensors
         formats[index] = ty;
     }
 
@@ -220,14 +219,17 @@ fn types(model: &Model, to: FileType) -> Result<Types, QuantiseError> {
     Ok(Types { formats, notes })
 }
 
-/// Weights in a row.
+/// Weights per row.
 fn row(tensor: &Tensor) -> u64 {
     tensor.dims.first().copied().unwrap_or(1)
 }
 
-/// The tensors that are quantised, in the quantiser's order: what is outside of blocks, then block by block, each by
-/// name (`weight_name_comparer` in src/llama-model-loader.h, llama-cpp-sys-2 0.1.161).
-fn in_order<'m>(tensors: &'m [Tensor], kinds: &[TensorKind]) -> impl Iterator<Item = (usize, &'m Tensor, TensorKind)> {
+/// The tensors that are quantised, in the quantiser's order: those outside of blocks, then block by block, each sorted
+/// by name (`weight_name_comparer` in src/llama-model-loader.h, llama-cpp-sys-2 0.1.161).
+fn in_quantiser_order<'m>(
+    tensors: &'m [Tensor],
+    kinds: &[TensorKind],
+) -> impl Iterator<Item = (usize, &'m Tensor, TensorKind)> {
     let is_matrix = |tensor: &Tensor| tensor.dims.iter().skip(1).any(|&dim| dim > 1);
     let all = tensors.iter().zip(kinds.iter().copied()).enumerate();
     let quantised = all.filter(|(_, (tensor, kind))| !kind.kept && is_matrix(tensor));
@@ -239,53 +241,54 @@ fn in_order<'m>(tensors: &'m [Tensor], kinds: &[TensorKind]) -> impl Iterator<It
     ordered.into_iter().map(|(_, index, tensor, kind)| (index, tensor, kind))
 }
 
-/// Gives one tensor after the other the format that the mix wants for it.
-struct Chooser {
+/// Chooses the type of one tensor after the other, in the quantiser's order.
+struct TypeChooser {
     mix: Mix,
     traits: QuantTraits,
-    places: TensorCounters,
+    counters: TensorCounters,
 }
 
-impl Chooser {
+impl TypeChooser {
     fn new(model: &Model, kinds: &[TensorKind], to: FileType) -> Result<Self, QuantiseError> {
         let traits = QuantTraits::of(model);
         let mix = Mix::of(to, &traits).ok_or(QuantiseError::NotMade(to))?;
-        let values = kinds.iter().filter(|kind| kind.role == TensorCategory::Value).count() as u64;
-        let places = TensorCounters::new(values, &mix, &traits);
-        Ok(Self { mix, traits, places })
+        let values = kinds.iter().filter(|kind| kind.category == TensorCategory::Value).count() as u64;
+        let counters = TensorCounters::new(values, &mix, &traits);
+        Ok(Self { mix, traits, counters })
     }
 
-    /// The format that the mix wants for the next tensor, whatever its rows are.
+    /// The type of the next tensor before fallbacks.
     fn wanted(&mut self, tensor: &Tensor, kind: TensorKind) -> Result<GgmlType, QuantiseError> {
-        let Self { mix, traits, places } = self;
+        let Self { mix, traits, counters } = self;
         if mix.base.block() == 1 {
             return Ok(mix.base);
         }
         if kind.precise {
             return Ok(GgmlType::Q8_0);
         }
-        if kind.role == TensorCategory::Output || (traits.tied && kind.role == TensorCategory::Embedding) {
-            let whole = row(tensor).is_multiple_of(mix.base.block());
-            return Ok(if whole { mix.output } else { GgmlType::Q8_0 });
+        if kind.category == TensorCategory::Output || (traits.tied && kind.category == TensorCategory::Embedding) {
+            let fits = row(tensor).is_multiple_of(mix.base.block());
+            return Ok(if fits { mix.output } else { GgmlType::Q8_0 });
         }
         if let Scheme::Experts(experts) = mix.scheme {
             let stacked = tensor.dims.get(2).is_some_and(|&matrices| matrices > 1);
-            let is_ffn = matches!(kind.role, TensorCategory::FfnUp | TensorCategory::FfnGate | TensorCategory::FfnDown);
+            let is_ffn =
+                matches!(kind.category, TensorCategory::FfnUp | TensorCategory::FfnGate | TensorCategory::FfnDown);
             return Ok(if stacked && (is_ffn || traits.family != QuantFamily::BailingMoe3) {
                 experts
             } else {
                 mix.base
             });
         }
-        let place = places.next(kind.role, &tensor.name)?;
-        let rule = mix.rule(kind.role).iter().find(|(when, _)| when.applies(place, traits));
+        let place = counters.next(kind.category, &tensor.name)?;
+        let rule = mix.rule(kind.category).iter().find(|(when, _)| when.applies(place, traits));
         let ty = rule.map_or(mix.base, |&(_, ty)| ty);
-        let lifted = traits.size_70b && mix.scheme == Scheme::Usual && kind.role == TensorCategory::Value;
-        Ok(if lifted && matches!(ty, GgmlType::Q3K | GgmlType::Q4K) { GgmlType::Q5K } else { ty })
+        let upgraded = traits.size_70b && mix.scheme == Scheme::Usual && kind.category == TensorCategory::Value;
+        Ok(if upgraded && matches!(ty, GgmlType::Q3K | GgmlType::Q4K) { GgmlType::Q5K } else { ty })
     }
 }
 
-/// Whether the quantiser refuses to make this tensor without an importance matrix: `tensor_requires_imatrix` in
+/// Whether the quantiser requires an importance matrix for this tensor: `tensor_requires_imatrix` in
 /// src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
 fn needs_importance(name: &str, ty: GgmlType, to: FileType) -> bool {
     use GgmlType::{Iq1M, Iq1S, Iq2S, Iq2Xs, Iq2Xxs, Iq3Xxs, Q2K};

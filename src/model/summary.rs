@@ -1,18 +1,18 @@
-//! A model in short, as a plan and a list of models show it.
+//! Key facts of a model, for plans and lists.
 
 use serde::Serialize;
 
 use super::Model;
 use crate::units::Bytes;
 
-/// A model in a few words.
+/// Key facts of a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelSummary {
-    /// `general.name`, else the file's name.
+    /// `general.name`, or else the file's name.
     pub name: String,
     /// `general.architecture`.
     pub architecture: String,
-    /// The quantisation mix, `Q4_K_M`; absent when the header does not tell.
+    /// The quantisation, `Q4_K_M`; none if the header lacks it.
     pub file_type: Option<String>,
     /// Number of weights.
     pub parameters: u64,
@@ -25,7 +25,7 @@ pub struct ModelSummary {
 }
 
 impl Model {
-    /// The model in a few words.
+    /// Key facts of the model.
     pub fn summary(&self) -> ModelSummary {
         ModelSummary {
             name: self.name.clone(),

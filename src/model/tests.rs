@@ -24,7 +24,7 @@ fn keys() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn missing_keys_are_named() {
+fn missing_keys_are_named_in_the_error() {
     let error = Model::from_header(header(&[], &[]), "file").unwrap_err().to_string();
     assert!(error.contains("general.architecture"), "{error}");
     let error = Model::from_header(header(&keys()[..1], &[]), "file").unwrap_err().to_string();

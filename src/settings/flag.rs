@@ -1,9 +1,9 @@
-//! Flags of the command line that an engine may have no use for.
+//! Command-line flags that some engines ignore.
 
 use super::{Outputs, Settings};
 use crate::units::Bytes;
 
-/// A flag that gives a setting.
+/// A flag that sets one of the [`Settings`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Flag {
@@ -46,7 +46,7 @@ impl Flag {
         }
     }
 
-    /// Whether `settings` hold something else than without it.
+    /// Whether `settings` differ from the default in what this flag sets.
     pub fn is_given(self, settings: &Settings) -> bool {
         match self {
             Self::Ubatch => settings.ubatch.is_some(),

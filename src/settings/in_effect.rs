@@ -1,4 +1,4 @@
-//! What an engine makes of the knobs.
+//! The settings in effect.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::{CacheType, FlashAttn, Release};
 /// The knobs after the engine's rules.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InEffect {
-    /// What the engine's own option means: per sequence for Ollama, in total for llama.cpp.
+    /// Tokens of context as the engine's own option counts them: per sequence for Ollama, in total for llama.cpp.
     pub ctx: u64,
     /// Tokens of context per sequence.
     pub ctx_per_sequence: u64,
@@ -25,7 +25,7 @@ pub struct InEffect {
     pub cache_type_v: CacheType,
     /// Flash attention; `Auto` where the engine leaves it open until the model is loaded.
     pub flash_attn: FlashAttn,
-    /// Layers that were asked onto GPUs; -1 when the engine chose.
+    /// Requested layers on GPUs; -1 if the engine chose.
     pub gpu_layers: i64,
     /// Whether all sequences share one KV cache; none for engines without that choice.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,10 +33,10 @@ pub struct InEffect {
     /// Tokens whose logits one ubatch computes; none for engines without that choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<u64>,
-    /// Layers whose experts were asked to stay in RAM; none for engines without that choice.
+    /// Layers whose experts are kept in RAM by request; none for engines without that choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub n_cpu_moe: Option<u64>,
-    /// The release of llama.cpp that it is planned by; none for engines that do not run it.
+    /// Release of llama.cpp that was planned for; none for engines that do not run it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release: Option<Release>,
 }

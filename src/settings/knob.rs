@@ -1,5 +1,5 @@
-//! The knobs that can be turned by hand: their ranges, where they snap, and how a typed value is read. Which of them an
-//! engine offers, [`crate::engine::EngineFacts::knobs`] says.
+//! The knobs: their ranges, their stops, and how a typed value is parsed. [`crate::engine::EngineFacts::knobs`] has
+//! those that an engine offers.
 
 mod info;
 mod stops;
@@ -11,13 +11,13 @@ pub use stops::Stops;
 use super::{CacheType, FlashAttn};
 use crate::gguf::FileType;
 
-/// Largest value that a person may type: beyond it no arithmetic on memory makes sense.
+/// Largest value that can be typed for any knob.
 pub const MAX_VALUE: u64 = 1 << 40;
 
-/// Number formats offered for K and V alike, widest first: those that Ollama accepts.
+/// Data types offered for K and V together, widest first: those that Ollama accepts.
 pub const CACHE_CHOICES: [CacheType; 3] = [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0];
 
-/// Number formats offered for K or for V, narrowest first: those that llama.cpp accepts.
+/// Data types offered for K or V alone, narrowest first: those that llama.cpp accepts.
 pub const CACHE_TYPES: [CacheType; 9] = [
     CacheType::Iq4Nl,
     CacheType::Q4_0,
@@ -30,11 +30,11 @@ pub const CACHE_TYPES: [CacheType; 9] = [
     CacheType::F32,
 ];
 
-/// What is offered for flash attention.
+/// Choices for flash attention.
 pub const FLASH_CHOICES: [FlashAttn; 3] = [FlashAttn::Auto, FlashAttn::On, FlashAttn::Off];
 
-/// What a model can be quantised to, from the smallest to the largest for a usual model; llama.cpp's quantiser refuses some
-/// for some models.
+/// Quantisations offered, from the smallest to the largest for a typical model; llama.cpp's quantiser refuses some of
+/// them for some models.
 pub const QUANTISATIONS: [FileType; 35] = [
     FileType::Q1_0,
     FileType::Iq1S,
@@ -73,10 +73,10 @@ pub const QUANTISATIONS: [FileType; 35] = [
     FileType::F32,
 ];
 
-/// Of these, the ones that only suit models trained for them: they can be typed, and are no stops.
+/// Those of [`QUANTISATIONS`] that only suit models trained for them: they can be typed but are not among the stops.
 const TRAINED_FOR: [FileType; 4] = [FileType::Q1_0, FileType::Tq1_0, FileType::Tq2_0, FileType::Q2_0];
 
-/// More words than these do not stand side by side.
+/// Knobs with more choices than this are shown as a slider.
 const MAX_WORDS: usize = 3;
 
 /// One knob.
@@ -89,11 +89,11 @@ pub enum Knob {
     Parallel,
     /// The model's quantisation.
     Quant,
-    /// Number format of the KV cache, K and V alike.
+    /// Data type of the whole KV cache.
     CacheType,
-    /// Number format of the K cache alone.
+    /// Data type of the K cache.
     CacheTypeK,
-    /// Number format of the V cache alone.
+    /// Data type of the V cache.
     CacheTypeV,
     /// Flash attention.
     FlashAttn,
@@ -105,11 +105,11 @@ pub enum Knob {
     KvUnified,
     /// Tokens whose logits one ubatch computes.
     Outputs,
-    /// Layers on GPUs, the output layer counted.
+    /// Layers on GPUs, including the output layer.
     GpuLayers,
     /// Layers whose experts stay in RAM, from the first on.
     CpuMoe,
-    /// What the first GPU gets of the layers, in percent; the others keep their proportion.
+    /// Share of the layers on the first GPU, in percent; the others keep their proportions.
     TensorSplit,
 }
 
@@ -118,9 +118,9 @@ pub enum Knob {
 pub struct Bounds {
     /// Context that the model was trained for, in tokens.
     pub context_train: Option<u64>,
-    /// Layers that can go to a GPU, the output layer counted.
+    /// Layers that can go to a GPU, including the output layer.
     pub layer_count: u64,
-    /// It is a mixture of experts: there is a quantisation for these alone.
+    /// Whether the model is a mixture of experts, which MXFP4 needs.
     pub experts: bool,
 }
 
@@ -164,34 +164,34 @@ impl Knob {
         self.facts().description
     }
 
-    /// The smallest value that means something.
+    /// The smallest meaningful value.
     pub const fn least(self) -> u64 {
         self.facts().least
     }
 
-    /// How far a fine step goes.
+    /// The size of a fine step.
     pub const fn fine(self) -> u64 {
         self.facts().fine
     }
 
-    /// The words of a knob that has words instead of numbers; its values are indices into them.
+    /// The names of the choices of a knob without numbers; its values are indices into them.
     pub fn choices(self) -> Option<Vec<&'static str>> {
         match self {
             Self::Quant => Some(QUANTISATIONS.iter().map(|to| to.name()).collect()),
             Self::CacheType => Some(CACHE_CHOICES.iter().map(|ty| ty.name()).collect()),
             Self::CacheTypeK | Self::CacheTypeV => Some(CACHE_TYPES.iter().map(|ty| ty.name()).collect()),
-            Self::FlashAttn => Some(FLASH_CHOICES.iter().map(|&flash| value::flash_name(flash)).collect()),
+            Self::FlashAttn => Some(FLASH_CHOICES.iter().map(|flash| flash.name()).collect()),
             Self::KvUnified => Some(vec!["off", "on"]),
             _ => None,
         }
     }
 
-    /// Those of its words that stand side by side on the screen; a knob of more words is a slider like one of numbers.
+    /// The choices, if there are few enough to show them side by side; else the knob is shown as a slider.
     pub fn words(self) -> Option<Vec<&'static str>> {
         self.choices().filter(|words| words.len() <= MAX_WORDS)
     }
 
-    /// Where it snaps: powers of two and the usual sizes in between, and the ends that the model sets.
+    /// The values that a step or a click selects: powers of two and the halves in between, within the model's limits.
     pub fn stops(self, bounds: &Bounds) -> Stops {
         let doubling = |from: u64, to: u64| {
             (0..40).map(|n| 1u64 << n).flat_map(|n| [n, n + n / 2]).filter(move |n| (from..=to).contains(n))
@@ -219,8 +219,8 @@ impl Knob {
         })
     }
 
-    /// `count` of its stops at most, and at least its two ends, ascending. Where not all find room, powers of two go
-    /// first, and of the rest the larger; layers and shares are spread evenly.
+    /// At most `count` of the stops, but always both ends, ascending. Powers of two are preferred, then larger values;
+    /// layers and shares are spaced evenly.
     pub fn spread(self, bounds: &Bounds, count: usize) -> Vec<u64> {
         let stops = self.stops(bounds);
         let (first, last) = (stops.first(), stops.last());
@@ -245,7 +245,7 @@ mod tests {
     const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false };
 
     #[test]
-    fn context_snaps_to_the_sizes_people_use() {
+    fn context_stops_are_common_sizes() {
         let stops = Knob::Context.stops(&BOUNDS);
         assert_eq!((stops.first(), stops.last()), (1024, 131_072));
         assert!(stops.as_slice().contains(&24_576) && stops.as_slice().contains(&32_768));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_on_the_track_and_its_value_agree() {
+    fn fraction_and_nearest_are_inverse() {
         for knob in Knob::ALL {
             let stops = knob.stops(&BOUNDS);
             for &stop in stops.as_slice() {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn every_knob_stands_once_in_the_list_and_every_format_is_offered() {
+    fn knobs_are_listed_once_and_every_cache_type_is_offered() {
         for (at, knob) in Knob::ALL.iter().enumerate() {
             assert_eq!(Knob::ALL.iter().position(|other| other.name() == knob.name()), Some(at));
         }

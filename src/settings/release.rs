@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-/// A release of llama.cpp whose sizes are known. What it does its own way is in [`crate::engine::llama_cpp::release`].
+/// A supported release of llama.cpp. What differs between them is in [`crate::engine::llama_cpp::release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Release {
     /// `llama-cpp-sys-2` 0.1.161.
@@ -16,7 +16,7 @@ pub enum Release {
 }
 
 impl Release {
-    /// The newest first.
+    /// All releases, newest first.
     pub const ALL: [Self; 2] = [Self::November2026, Self::August2026];
 
     /// Its name on the command line and in JSON.

@@ -1,11 +1,11 @@
-//! Models that need no file and no network: their hyperparameters are built in, and the header follows from them.
+//! The built-in catalogue: headers generated from hyperparameters, without a file or network.
 //!
-//! - `assets/catalogue.jsonl`: one model a line.
-//! - `assets/architectures.txt`: which tensors a model of each architecture has; read by `template`.
-//! - `words`: what a template's words stand for in one block of one model.
+//! - `assets/catalogue.jsonl`: one model per line.
+//! - `assets/architectures.txt`: the tensors of each architecture; parsed by `template`.
+//! - `words`: the values of a template's words in one block of one model.
 //!
-//! A header is written as the bytes of an F32 file and read by the one parser; llama.cpp's own rules of mixing then give
-//! every tensor its format. The tokens are not kept, only their number.
+//! A header is written as that of an F32 file, parsed, and quantised by llama.cpp's rules. Of the tokens only their
+//! number is kept.
 
 mod template;
 mod words;
@@ -21,35 +21,35 @@ use crate::gguf::{ElementType, FileType, GgmlType, GgufError, HeaderLimits, Head
 use crate::model::quantise::QuantiseError;
 use crate::model::{Model, ModelError};
 
-/// The model that the planner opens on when none is named.
+/// The default model.
 pub const DEFAULT: &str = "llama3.1-8b";
 
 /// A model of the catalogue.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogueEntry {
-    /// What it is called here: `qwen3-8b`.
+    /// Name in the catalogue: `qwen3-8b`.
     pub name: String,
-    /// What its makers call it: `Qwen3 8B`.
+    /// Official name: `Qwen3 8B`.
     pub title: String,
-    /// What Ollama's library calls it: `qwen3:8b`, and `qwen3` where that is the tag that one gets.
+    /// Names in Ollama's library: `qwen3:8b`, and `qwen3` if that is its `latest` tag.
     #[serde(default)]
     pub tags: Vec<String>,
     /// `general.architecture`.
     pub architecture: String,
     /// Tokens in the vocabulary.
     vocab: u64,
-    /// What it has of the things that models of its architecture may have: `tied`, `rope_freqs`.
+    /// Optional properties of the architecture that it has: `tied`, `rope_freqs`.
     #[serde(default)]
     marks: Vec<String>,
-    /// The quantisation that people mostly run it in.
-    #[serde(default = "usual", deserialize_with = "file_type")]
+    /// The usual quantisation.
+    #[serde(default = "default_quantisation", deserialize_with = "file_type")]
     pub quantisation: FileType,
-    /// Its hyperparameters, without the architecture before the key.
+    /// Its hyperparameters; the keys lack the architecture's prefix.
     keys: BTreeMap<String, Json>,
 }
 
-fn usual() -> FileType {
+fn default_quantisation() -> FileType {
     FileType::Q4KM
 }
 
@@ -57,7 +57,7 @@ fn file_type<'de, D: serde::Deserializer<'de>>(from: D) -> Result<FileType, D::E
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
-/// Why an entry makes no model.
+/// Why an entry cannot be turned into a model.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum CatalogueError {
@@ -75,7 +75,7 @@ pub enum CatalogueError {
     Quantise(#[from] QuantiseError),
 }
 
-/// Every entry, families together.
+/// Every entry, grouped by family.
 ///
 /// # Panics
 /// Never: the asset is part of the program and a test reads it.
@@ -88,41 +88,41 @@ pub fn all() -> &'static [CatalogueEntry] {
     &ENTRIES
 }
 
-/// The entry that goes by `name`: here, or in Ollama's library. Letter case and the marks between letters do not count.
+/// The entry with this name in the catalogue or in Ollama's library. Letter case and punctuation do not matter.
 pub fn find(name: &str) -> Option<&'static CatalogueEntry> {
     let wanted = plain(name);
     all().iter().find(|entry| entry.names().any(|name| plain(name) == wanted))
 }
 
-/// The model that goes by `name`, in the quantisation that people mostly run it in.
+/// The model with this name, in its usual quantisation.
 pub fn model(name: &str) -> Option<Model> {
     let entry = find(name)?;
     entry.model(entry.quantisation).ok()
 }
 
-/// The entries nearest to `name`, which none goes by, best first: those that its letters stand in, else those that it
-/// becomes with two letters changed, else those that its longest word stands in.
+/// Suggestions for an unknown name, best first: entries whose names contain it, else those within edit distance 2, else
+/// those that contain its longest word.
 pub fn nearest(name: &str) -> Vec<&'static CatalogueEntry> {
-    /// Letters that may be put in, taken out or changed.
-    const SLIPS: usize = 2;
+    const MAX_DISTANCE: usize = 2;
     let wanted = plain(name);
-    let holding = |part: &str| -> Vec<_> {
-        let held = |entry: &&CatalogueEntry| entry.names().any(|name| plain(name).contains(part));
-        all().iter().filter(|_| !part.is_empty()).filter(held).collect()
+    let containing = |part: &str| -> Vec<_> {
+        let matches = |entry: &&CatalogueEntry| entry.names().any(|name| plain(name).contains(part));
+        all().iter().filter(|_| !part.is_empty()).filter(matches).collect()
     };
-    let slipped = || -> Vec<_> {
-        let slips = |entry: &CatalogueEntry| entry.names().map(|name| strsim::levenshtein(&plain(name), &wanted)).min();
-        let few = |&(slips, _): &(usize, _)| slips <= SLIPS && wanted.chars().count() > 2 * SLIPS;
-        let mut near: Vec<_> = all().iter().filter_map(|entry| Some((slips(entry)?, entry))).filter(few).collect();
-        near.sort_by_key(|&(slips, _)| slips);
+    let misspelt = || -> Vec<_> {
+        let distance =
+            |entry: &CatalogueEntry| entry.names().map(|name| strsim::levenshtein(&plain(name), &wanted)).min();
+        let close = |&(distance, _): &(usize, _)| distance <= MAX_DISTANCE && wanted.chars().count() > 2 * MAX_DISTANCE;
+        let mut near: Vec<_> = all().iter().filter_map(|entry| Some((distance(entry)?, entry))).filter(close).collect();
+        near.sort_by_key(|&(distance, _)| distance);
         near.into_iter().map(|(_, entry)| entry).collect()
     };
-    // a size alone, such as 70b, names nothing, nor does a letter
+    // sizes such as 70b and single letters match too much
     let words = name.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| word.len() > 2 && word.starts_with(char::is_alphabetic));
     let word = words.max_by_key(|word| word.len()).map(plain).unwrap_or_default();
-    let found = [holding(&wanted), slipped()].into_iter().find(|near| !near.is_empty());
-    found.unwrap_or_else(|| holding(&word))
+    let found = [containing(&wanted), misspelt()].into_iter().find(|near| !near.is_empty());
+    found.unwrap_or_else(|| containing(&word))
 }
 
 fn plain(name: &str) -> String {
@@ -130,22 +130,22 @@ fn plain(name: &str) -> String {
 }
 
 impl CatalogueEntry {
-    /// All that it is called.
+    /// All its names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.name.as_str()).chain(self.tags.iter().map(String::as_str))
     }
 
-    /// The model as llama.cpp's quantiser would make it.
+    /// The model that llama.cpp's quantiser would produce.
     ///
     /// # Errors
-    /// When the quantiser would refuse; that an entry describes no model, the tests rule out.
+    /// If the quantiser would refuse; the tests rule out invalid entries.
     pub fn model(&self, quantisation: FileType) -> Result<Model, CatalogueError> {
-        let bytes = write(&self.draft()?, Encoding::default());
+        let bytes = write(&self.header_spec()?, Encoding::default());
         let header = read(&mut HeaderOnly(&bytes), &HeaderLimits::default())?;
         Ok(Model::from_header(header, &self.title)?.quantised(quantisation)?)
     }
 
-    fn draft(&self) -> Result<HeaderSpec, CatalogueError> {
+    fn header_spec(&self) -> Result<HeaderSpec, CatalogueError> {
         let text = |text: &str| ValueSpec::String(text.to_owned());
         let mut metadata = vec![
             ("general.architecture".to_owned(), text(&self.architecture)),
@@ -157,7 +157,7 @@ impl CatalogueEntry {
             let prefix = if key.starts_with("tokenizer.") { "" } else { &format!("{}.", self.architecture) };
             metadata.push((format!("{prefix}{key}"), value));
         }
-        // a header holds no more than 2^32 tokens: they are counted in memory
+        // no vocabulary has 2^32 tokens
         metadata.push((format!("{}.vocab_size", self.architecture), ValueSpec::U32(self.vocab as u32)));
         metadata.push(("tokenizer.ggml.model".to_owned(), text("none")));
         metadata.push(("tokenizer.ggml.tokens".to_owned(), ValueSpec::EmptyStrings(self.vocab)));
@@ -169,7 +169,7 @@ impl CatalogueEntry {
     }
 }
 
-/// A hyperparameter in the type that llama.cpp's converters give it.
+/// A hyperparameter with the type that llama.cpp's converters use.
 fn value_spec(value: &Json) -> Option<ValueSpec> {
     Some(match value {
         Json::Bool(flag) => ValueSpec::Bool(*flag),

@@ -1,4 +1,4 @@
-//! A header described in JSON: what the built-in models are kept as.
+//! Headers described in JSON, the format of the test models.
 //!
 //! ```json
 //! { "kv": {"general.architecture": ["string", "llama"]}, "n_vocab": 128256,
@@ -6,9 +6,8 @@
 //!               {"blocks": 32, "tensors": [["attn_v.weight", "q4_K", [4096, 1024], {"q6_K": [0, 1, 31]}]]}] }
 //! ```
 //!
-//! The tokens are not kept, only their number: a tokenizer of so many empty strings is written in their place. Tensors
-//! of a `blocks` entry stand once for every block, where `blk.N.` comes before the name; a fourth member names the
-//! blocks in which a tensor has another format.
+//! Of the tokens only their number is kept: they are written as empty strings. Tensors of a `blocks` entry are repeated
+//! for every block with the prefix `blk.N.`; a fourth member lists blocks in which a tensor has another type.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use serde_json::Value as Json;
 use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
 use crate::gguf::{ElementType, GgmlType, GgufError, Header, HeaderLimits, HeaderOnly, read};
 
-/// Why a description makes no header.
+/// Why a description is invalid.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum DescriptionError {
@@ -53,10 +52,10 @@ enum InBlock {
     Mixed(String, String, Vec<u64>, BTreeMap<String, Vec<u64>>),
 }
 
-/// Builds a header from its description: through the bytes of a file in memory, so that there is one parser only.
+/// The header that `json` describes, written to memory and parsed like any other.
 ///
 /// # Errors
-/// When the text is no description, or describes a header that the parser refuses.
+/// If the description is invalid, or the parser refuses the header.
 pub fn header(json: &str) -> Result<Header, DescriptionError> {
     Ok(read(&mut HeaderOnly(&bytes(json, Encoding::default())?), &HeaderLimits::default())?)
 }
@@ -64,33 +63,33 @@ pub fn header(json: &str) -> Result<Header, DescriptionError> {
 /// The bytes of the header that `json` describes.
 ///
 /// # Errors
-/// When the text is no description.
-pub fn bytes(json: &str, form: Encoding) -> Result<Vec<u8>, DescriptionError> {
-    Ok(write(&header_spec(json)?, form))
+/// If the description is invalid.
+pub fn bytes(json: &str, encoding: Encoding) -> Result<Vec<u8>, DescriptionError> {
+    Ok(write(&header_spec(json)?, encoding))
 }
 
 fn header_spec(json: &str) -> Result<HeaderSpec, DescriptionError> {
     let description: Description = serde_json::from_str(json)?;
-    let mut draft = HeaderSpec::default();
+    let mut spec = HeaderSpec::default();
     for (key, (kind, value)) in description.kv {
         let value = value_spec(&kind, &value).ok_or_else(|| DescriptionError::Key { key: key.clone(), kind })?;
-        draft.metadata.push((key, value));
+        spec.metadata.push((key, value));
     }
     let tokens = vec![ValueSpec::String(String::new()); description.n_vocab];
-    draft.metadata.push(("tokenizer.ggml.tokens".to_owned(), ValueSpec::Array(ElementType::String, tokens)));
+    spec.metadata.push(("tokenizer.ggml.tokens".to_owned(), ValueSpec::Array(ElementType::String, tokens)));
     for entry in description.tensors {
         match entry {
-            TensorEntry::One(name, ty, dims) => draft.tensors.push(tensor(name, &ty, dims)?),
+            TensorEntry::One(name, ty, dims) => spec.tensors.push(tensor(name, &ty, dims)?),
             TensorEntry::Blocks { blocks, tensors } => {
                 for block in 0..blocks {
                     for in_block in &tensors {
-                        draft.tensors.push(in_block.of(block)?);
+                        spec.tensors.push(in_block.of(block)?);
                     }
                 }
             }
         }
     }
-    Ok(draft)
+    Ok(spec)
 }
 
 impl InBlock {
@@ -111,7 +110,7 @@ fn tensor(name: String, ty: &str, dims: Vec<u64>) -> Result<(String, GgmlType, V
     }
 }
 
-/// A value of the type that is called `kind`; none where it is not of that type.
+/// A value of the type named `kind`; none if it is not of that type.
 fn value_spec(kind: &str, value: &Json) -> Option<ValueSpec> {
     if let Some(kind) = kind.strip_prefix("array:") {
         let of = ElementType::ALL.into_iter().find(|of| of.to_string() == kind)?;

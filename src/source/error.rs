@@ -1,4 +1,4 @@
-//! Why a model cannot be opened.
+//! Errors of opening a model.
 
 use std::fmt;
 use std::io;
@@ -59,7 +59,7 @@ pub enum SourceError {
     Cancelled,
 }
 
-/// A path, fit for a sentence: control characters escaped.
+/// A path for messages, with control characters escaped.
 struct PrintedPath<'p>(&'p Path);
 
 impl fmt::Display for PrintedPath<'_> {

@@ -1,7 +1,7 @@
-//! HTTP as this program speaks it: few requests, limited redirects, patient retries, and an end to everything.
+//! HTTP with limited redirects, retries, and a timeout on everything.
 //!
-//! [`Client`] sends one request and follows its redirects; [`Retry`] says when to try again; [`RemoteFile`] reads a
-//! header piece by piece; [`cancel`] keeps a person's wish to stop above all of it.
+//! [`Client`] sends a request and follows its redirects; [`Retry`] decides when to retry; [`RemoteFile`] reads a header
+//! by ranges; [`cancel`] lets the user cancel at any time.
 
 mod cancel;
 mod client;

@@ -1,7 +1,7 @@
-//! Hugging Face: a repository's GGUF files, one of them chosen, and its header.
+//! Opens models on Hugging Face: lists a repository's GGUF files and selects one.
 //!
-//! Addresses and error codes: `huggingface_hub` 0.26 (`hf_hub_url`, `model_info`, utils/_http.py); the choice of
-//! `Q4_K_M` where nothing is named is that of llama.cpp (common/download.cpp, llama-cpp-sys-2 0.1.161) and of Ollama.
+//! Addresses and error codes: `huggingface_hub` 0.26 (`hf_hub_url`, `model_info`, utils/_http.py). The default `Q4_K_M`
+//! is that of llama.cpp (common/download.cpp, llama-cpp-sys-2 0.1.161) and of Ollama.
 
 mod choose;
 mod reference;
@@ -33,11 +33,11 @@ struct TreeFile {
     path: String,
 }
 
-/// Opens what `reference` names.
+/// Opens the model that `wanted` names.
 pub(super) fn open(
     session: &mut RemoteSession<'_>,
     wanted: &HfReference,
-    watch: &mut ProgressCallback<'_>,
+    on_progress: &mut ProgressCallback<'_>,
 ) -> Result<OpenedModel, SourceError> {
     let server = session.network.hugging_face.clone();
     let server = Url::parse(&server).map_err(|why| SourceError::Broken {
@@ -47,30 +47,30 @@ pub(super) fn open(
     let (file, files) = if let Some(file) = &wanted.file {
         (file.clone(), None)
     } else {
-        let files = list(session, &server, wanted, watch)?;
+        let files = list(session, &server, wanted, on_progress)?;
         (choose(session, wanted, &files)?, Some(files))
     };
     let token = session.network.hf_token.clone();
-    let place = |file: &str| {
+    let location = |file: &str| {
         let url =
-            server.at(&format!("{}/resolve/{}/{}", wanted.repository, wanted.revision(), reference::in_path(file)));
-        FileLocation { ask: HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) }, digest: None }
+            server.at(&format!("{}/resolve/{}/{}", wanted.repository, wanted.revision(), reference::escaped(file)));
+        FileLocation { request: HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) }, digest: None }
     };
     let folder = file.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
-    let sibling = |name: &str| place(&format!("{folder}{name}"));
+    let sibling = |name: &str| location(&format!("{folder}{name}"));
     let refused = |error| match error {
         SourceError::Wire(WireError::Status { status, code, .. }) => {
             refusal(wanted, status, code.as_deref(), token.is_some())
         }
         other => other,
     };
-    let header = session.open(&place(&file), &sibling, watch).map_err(refused)?;
+    let header = session.open(&location(&file), &sibling, on_progress).map_err(refused)?;
     let name = file.rsplit('/').next().unwrap_or(&file);
     let mut opened = OpenedModel::new(header, name.strip_suffix(".gguf").unwrap_or(name).to_owned());
     let files = match files {
         Some(files) => files,
-        // a file that was named says best itself what is wrong with it: its neighbours are asked about afterwards
-        None => match list(session, &server, wanted, watch) {
+        // only list the repository after the named file was opened, as its own errors are more helpful
+        None => match list(session, &server, wanted, on_progress) {
             Ok(files) => files,
             Err(SourceError::Cancelled) => return Err(SourceError::Cancelled),
             Err(error) => {
@@ -80,19 +80,19 @@ pub(super) fn open(
         },
     };
     if let Some(projector) = projector(&file, &files) {
-        opened.remote_projector = session.tensor_bytes(&place(&projector), watch).map_err(refused)?;
+        opened.remote_projector = session.tensor_bytes(&location(&projector), on_progress).map_err(refused)?;
     }
     Ok(opened)
 }
 
-/// The projector that belongs to `file`, of those in its folder.
+/// The projector for `file` among those in its folder.
 fn projector(file: &str, files: &[String]) -> Option<String> {
     let folder = |file: &str| file.rsplit_once('/').map(|(folder, _)| folder.to_owned());
     let name = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
-    let beside: Vec<String> =
+    let siblings: Vec<String> =
         files.iter().filter(|other| folder(other) == folder(file)).map(|file| name(file)).collect();
-    let beside: Vec<&String> = beside.iter().filter(|file| file.to_lowercase().ends_with(".gguf")).collect();
-    let found = projector_of(&name(file), &beside)?;
+    let siblings: Vec<&String> = siblings.iter().filter(|file| file.to_lowercase().ends_with(".gguf")).collect();
+    let found = projector_of(&name(file), &siblings)?;
     Some(folder(file).map_or_else(|| found.clone(), |folder| format!("{folder}/{found}")))
 }
 
@@ -101,14 +101,14 @@ fn list(
     session: &mut RemoteSession<'_>,
     server: &Url,
     wanted: &HfReference,
-    watch: &mut ProgressCallback<'_>,
+    on_progress: &mut ProgressCallback<'_>,
 ) -> Result<Vec<String>, SourceError> {
     let api = server.at(&format!("api/models/{}", wanted.repository));
     let about =
         wanted.revision.as_ref().map_or_else(|| api.clone(), |revision| api.at(&format!("revision/{revision}")));
     let token = session.network.hf_token.clone();
-    let ask = |url| HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) };
-    let document = session.small(&ask(about), watch)?;
+    let request = |url| HttpRequest { bearer: token.clone(), ..HttpRequest::get(url) };
+    let document = session.small(&request(about), on_progress)?;
     if let Ok(Repository { siblings: Some(files) }) = serde_json::from_slice(&document.bytes)
         && document.status == 200
     {
@@ -118,9 +118,9 @@ fn list(
     if document.status != 200 && document.status != 404 {
         return Err(refused(&document));
     }
-    // a mirror may know the tree only
-    let tree =
-        session.small(&ask(api.at(&format!("tree/{}", wanted.revision())).with_query("recursive=true")), watch)?;
+    // a mirror may only support the tree API
+    let tree = session
+        .small(&request(api.at(&format!("tree/{}", wanted.revision())).with_query("recursive=true")), on_progress)?;
     if tree.status != 200 {
         return Err(refused(if document.status == 200 { &tree } else { &document }));
     }
@@ -131,7 +131,7 @@ fn list(
     Ok(files.into_iter().map(|file| file.path).collect())
 }
 
-/// The file to open, its first shard where it is split.
+/// The file to open, or its first shard.
 fn choose(session: &mut RemoteSession<'_>, wanted: &HfReference, files: &[String]) -> Result<String, SourceError> {
     let broken = |reason: String| SourceError::Broken { name: wanted.to_string(), reason };
     let groups = groups(files, wanted.folder.as_deref());
@@ -160,7 +160,7 @@ fn choose(session: &mut RemoteSession<'_>, wanted: &HfReference, files: &[String
     complete(group).map_err(broken)
 }
 
-/// The first file of `group`, if no shard is missing.
+/// The first file of `group`, unless a shard is missing.
 fn complete(group: &RepoModel) -> Result<String, String> {
     if let Some(missing) = group.missing {
         return Err(format!(
@@ -171,7 +171,7 @@ fn complete(group: &RepoModel) -> Result<String, String> {
     group.files.first().cloned().ok_or_else(|| "it has no files".to_owned())
 }
 
-/// What a status means here. Hugging Face answers 401 for what does not exist, so as not to tell what is private.
+/// The error for a status. Hugging Face returns 401 for missing repositories too, to hide private ones.
 fn refusal(wanted: &HfReference, status: u16, code: Option<&str>, with_token: bool) -> SourceError {
     let page = format!("https://huggingface.co/{}", wanted.repository);
     let reason = match (code, status) {

@@ -1,17 +1,15 @@
-//! Ollama's manifests: the layers of a model, each a blob that a digest names. A store and a registry have the same ones.
+//! Ollama's manifests, in stores and registries: the layers of a model, each a blob identified by its digest.
 //!
 //! Media types: server/images.go, Ollama 0.24.
 
 use serde::Deserialize;
 
-/// A manifest.
 #[derive(Deserialize)]
 pub(super) struct Manifest {
     #[serde(default)]
     layers: Vec<ManifestLayer>,
 }
 
-/// A layer of it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ManifestLayer {
@@ -20,16 +18,16 @@ pub(super) struct ManifestLayer {
 }
 
 impl Manifest {
-    /// The layers that are a `model`, a `projector`, an `adapter`, `params`.
+    /// The layers of a kind: `model`, `projector`, `adapter`, `params`.
     pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &ManifestLayer> {
         let kind = format!("application/vnd.ollama.image.{kind}");
         self.layers.iter().filter(move |layer| layer.media_type == kind)
     }
 
-    /// The layer that is the model.
+    /// The layer of the model's GGUF file.
     ///
     /// # Errors
-    /// Why there is none that can be planned, in one sentence.
+    /// One sentence on why there is none.
     pub fn model(&self) -> Result<&ManifestLayer, String> {
         self.of_kind("model").next().ok_or_else(|| {
             let tensors = self.of_kind("tensor").next().is_some();
@@ -41,8 +39,8 @@ impl Manifest {
 }
 
 impl ManifestLayer {
-    /// The 64 hexadecimal digits of its digest, written `sha256:…`. None where it is anything else: nothing else may become
-    /// a part of a path or an address.
+    /// The 64 hexadecimal digits of its `sha256:` digest; none for anything else, which must not get into a path or an
+    /// address.
     pub fn sha256(&self) -> Option<&str> {
         let hex = self.digest.strip_prefix("sha256:").or_else(|| self.digest.strip_prefix("sha256-"))?;
         (hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(hex)

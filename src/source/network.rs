@@ -1,4 +1,4 @@
-//! Servers, tokens and manners: what there is of a network, as a value.
+//! Servers, tokens and timeouts.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 
 use super::http::{Secret, Timeouts};
 
-/// The servers that references are looked up on, and what is known to them of this person.
+/// The servers that references are looked up on, with the user's credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Network {
     /// Ollama's registry.
     pub registry: String,
     /// Hugging Face, or a mirror of it.
     pub hugging_face: String,
-    /// What Hugging Face knows this person by; sent there and to no other host.
+    /// Hugging Face token; sent to that server only.
     pub hf_token: Option<Secret>,
     /// A running Ollama.
     pub ollama: Option<String>,
-    /// Whether a person named that Ollama: then it is said when it does not answer.
+    /// Whether the user named that Ollama; then its failures are reported.
     pub ollama_is_named: bool,
     /// The private key that Ollama signs in with.
     pub ollama_key: Option<PathBuf>,
-    /// Where headers are kept.
+    /// Folder of cached headers.
     pub cache: Option<PathBuf>,
-    /// Ask nobody: what is kept is all there is.
+    /// Send no requests: use the cache only.
     pub offline: bool,
-    /// Whether the proxies of the environment's usual variables are used.
+    /// Whether to use the proxies of the environment's usual variables.
     pub proxies: bool,
-    /// How long to wait for what.
+    /// Timeouts and retry limits.
     pub timeouts: Timeouts,
 }
 
@@ -50,10 +50,10 @@ impl Default for Network {
 }
 
 impl Network {
-    /// What an environment names, else the usual servers; `home` and `cache` are this person's folders.
+    /// The servers named in an environment, else the public ones; `home` and `cache` are the user's folders.
     ///
-    /// `OLLAMA_HOST` as `envconfig.Host` of Ollama 0.24 reads it; `HF_ENDPOINT`, `HF_TOKEN`, `HF_TOKEN_PATH` and
-    /// `HF_HOME` as `huggingface_hub`'s constants do. `OLLAMA_REGISTRY` is plimsoll's own.
+    /// `OLLAMA_HOST` is read as in `envconfig.Host` of Ollama 0.24; `HF_ENDPOINT`, `HF_TOKEN`, `HF_TOKEN_PATH` and
+    /// `HF_HOME` as in `huggingface_hub`'s constants. `OLLAMA_REGISTRY` is plimsoll's own.
     pub fn of(env: &dyn Fn(&str) -> Option<OsString>, home: Option<&Path>, cache: Option<&Path>) -> Self {
         let text = |name: &str| {
             let value = env(name)?.to_string_lossy().trim().trim_matches(['"', '\'']).to_owned();
@@ -84,7 +84,7 @@ impl Network {
     }
 }
 
-/// A server's address; one without a scheme is encrypted, unless it is this machine.
+/// A server's address; the default scheme is https, or http on this machine.
 fn with_scheme(server: &str) -> String {
     let server = server.trim_end_matches('/');
     if server.contains("://") {
@@ -94,10 +94,10 @@ fn with_scheme(server: &str) -> String {
     format!("{}://{server}", if local { "http" } else { "https" })
 }
 
-/// The address of a running Ollama: scheme http, host 127.0.0.1 and port 11434 go without saying.
+/// The address of a running Ollama: by default http, 127.0.0.1 and port 11434.
 fn ollama_host(text: &str) -> String {
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
-    let usual_port = match (scheme, text.contains("://")) {
+    let default_port = match (scheme, text.contains("://")) {
         ("https", _) => "443",
         ("http", true) => "80",
         _ => "11434",
@@ -105,10 +105,10 @@ fn ollama_host(text: &str) -> String {
     let (host, path) = rest.split_once('/').map_or((rest, String::new()), |(host, path)| (host, format!("/{path}")));
     let (name, port) = match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => (name, port),
-        _ => (host, usual_port),
+        _ => (host, default_port),
     };
-    let port = if port.parse::<u16>().is_ok() { port } else { usual_port };
-    // a server listens on all addresses, a client calls one
+    let port = if port.parse::<u16>().is_ok() { port } else { default_port };
+    // 0.0.0.0 is valid for a server to listen on, but not to connect to
     let name = match name {
         "" | "0.0.0.0" => "127.0.0.1",
         "[::]" => "[::1]",
@@ -130,12 +130,12 @@ mod tests {
     #[case("http://box", "http://box:80")]
     #[case("[::1]", "http://[::1]:11434")]
     #[case("box:nonsense", "http://box:11434")]
-    fn ollama_host_is_read_as_ollama_does(#[case] text: &str, #[case] address: &str) {
+    fn ollama_host_is_parsed_as_by_ollama(#[case] text: &str, #[case] address: &str) {
         assert_eq!(ollama_host(text), address);
     }
 
     #[test]
-    fn the_environment_names_servers_and_the_token_stays_unseen() {
+    fn servers_are_read_from_the_environment_and_the_token_is_hidden() {
         let env = |name: &str| {
             let value = match name {
                 "OLLAMA_REGISTRY" => "localhost:5000/",

@@ -1,4 +1,4 @@
-//! A path becomes a header: one file, or all shards of a split one.
+//! Opens local files: one, or all shards of a split one.
 
 use std::path::{Path, PathBuf};
 
@@ -11,31 +11,31 @@ use crate::gguf::split::{self, Shard, ShardName};
 use crate::gguf::{GgufError, Header, HeaderLimits, read};
 use crate::units::Bytes;
 
-/// A model that was opened.
+/// An opened model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenedModel {
-    /// What it says of itself.
+    /// The header.
     pub header: Header,
-    /// What to call it where its header has no name: the file's name without its ending, or the reference.
+    /// The name if its header has none: the file's name without `.gguf`, or the reference.
     pub name: String,
     /// Its file, or all shards in order.
     pub paths: Vec<PathBuf>,
-    /// The file of its vision or audio projector, where the place that it was found in names one.
+    /// The file of its vision or audio projector, from its store.
     pub projector: Option<PathBuf>,
-    /// Adapters (LoRA) that the place names beside it.
+    /// The files of its `LoRA` adapters, from its store.
     pub adapters: Vec<PathBuf>,
-    /// Bytes of the tensors of adapters that lie on a server.
+    /// Bytes of the tensors of adapters on a server.
     pub remote_adapters: Bytes,
-    /// Bytes of the tensors of a projector that lies on a server.
+    /// Bytes of the tensors of a projector on a server.
     pub remote_projector: Bytes,
-    /// What its tag sets of its own.
+    /// Parameters of its tag.
     pub knobs: TagParameters,
-    /// What opens it again wherever that is asked, if what was written may come to mean something else.
+    /// An unambiguous reference to open it again, if the one that was given could later mean another model.
     pub reference: Option<String>,
 }
 
 impl OpenedModel {
-    /// A model with nothing beside it.
+    /// A model without adapters, projector and tag parameters.
     pub(super) fn new(header: Header, name: String) -> Self {
         Self {
             header,
@@ -54,20 +54,20 @@ impl OpenedModel {
     ///
     /// # Errors
     /// As [`open`], for the first adapter that cannot be read.
-    pub fn adapter_bytes(&self, watch: &mut ProgressCallback<'_>) -> Result<Bytes, SourceError> {
+    pub fn adapter_bytes(&self, on_progress: &mut ProgressCallback<'_>) -> Result<Bytes, SourceError> {
         let mut sum = self.remote_adapters;
         for path in &self.adapters {
-            sum += open(path, watch)?.tensor_bytes();
+            sum += open(path, on_progress)?.tensor_bytes();
         }
         Ok(sum)
     }
 
-    /// Bytes of its projector's tensors; none where it has no projector.
+    /// Bytes of its projector's tensors; zero without a projector.
     ///
     /// # Errors
     /// As [`open`], for the projector.
-    pub fn projector_bytes(&self, watch: &mut ProgressCallback<'_>) -> Result<Bytes, SourceError> {
-        self.projector.as_ref().map_or(Ok(self.remote_projector), |path| Ok(open(path, watch)?.tensor_bytes()))
+    pub fn projector_bytes(&self, on_progress: &mut ProgressCallback<'_>) -> Result<Bytes, SourceError> {
+        self.projector.as_ref().map_or(Ok(self.remote_projector), |path| Ok(open(path, on_progress)?.tensor_bytes()))
     }
 
     /// Bytes of its own tensors.
@@ -78,12 +78,12 @@ impl OpenedModel {
 
 /// Opens the GGUF file at `path`; for any shard of a split file, all of them.
 ///
-/// # Errors
-/// When a file cannot be read, is no GGUF file, or a shard is missing; [`SourceError::Cancelled`] when `watch` says so.
-pub fn open(path: &Path, watch: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
+/// # Errors If a file cannot be read or is not a GGUF file, or a shard is missing; [`SourceError::Cancelled`] if
+/// `on_progress` cancels.
+pub fn open(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     let limits = HeaderLimits::default();
     let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
-    let header = read_one(path, watch, &limits, &mut progress)?;
+    let header = read_one(path, on_progress, &limits, &mut progress)?;
     let refused = |error| SourceError::header(path, error);
     let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(shard) = Shard::of(&header.metadata, &limits).map_err(refused)? else {
@@ -94,7 +94,7 @@ pub fn open(path: &Path, watch: &mut ProgressCallback<'_>) -> Result<OpenedModel
         .filter(|name| name.index == shard.index && name.count == shard.count)
         .ok_or_else(|| SourceError::ShardName { path: path.into(), number: shard.index + 1, count: shard.count })?;
     let paths: Vec<_> = (0..shard.count).map(|index| path.with_file_name(name.sibling(index))).collect();
-    // all are looked for before any is read
+    // check that all shards exist before reading any
     if let Some((number, missing)) = (1..).zip(&paths).find(|(_, path)| !path.exists()) {
         return Err(SourceError::MissingShard { path: missing.clone(), number, count: shard.count });
     }
@@ -105,25 +105,25 @@ pub fn open(path: &Path, watch: &mut ProgressCallback<'_>) -> Result<OpenedModel
         progress.shard = index;
         headers.push(match opened.take_if(|_| index == shard.index) {
             Some(header) => header,
-            None => read_one(path, watch, &limits, &mut progress)?,
+            None => read_one(path, on_progress, &limits, &mut progress)?,
         });
     }
     let header = split::join(headers, &limits).map_err(refused)?;
     Ok(OpenedModel { paths, ..OpenedModel::new(header, name.stem) })
 }
 
-/// Opens an entry of a store, with what its store says belongs to it.
+/// Opens an entry of a store, with its projector, adapters and tag parameters.
 ///
 /// # Errors
-/// As [`open`]; and when the entry is broken.
-pub fn stored(entry: &StoreEntry, watch: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
+/// As [`open`], and if the entry is broken.
+pub fn stored(entry: &StoreEntry, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     match &entry.state {
         EntryState::Whole { projector, adapters, knobs, .. } => Ok(OpenedModel {
             name: entry.name.clone(),
             projector: projector.clone(),
             adapters: adapters.clone(),
             knobs: *knobs,
-            ..open(&entry.path, watch)?
+            ..open(&entry.path, on_progress)?
         }),
         EntryState::Broken(reason) => Err(SourceError::Broken { name: entry.name.clone(), reason: reason.clone() }),
     }
@@ -131,14 +131,14 @@ pub fn stored(entry: &StoreEntry, watch: &mut ProgressCallback<'_>) -> Result<Op
 
 fn read_one(
     path: &Path,
-    watch: &mut ProgressCallback<'_>,
+    on_progress: &mut ProgressCallback<'_>,
     limits: &HeaderLimits,
     progress: &mut Progress,
 ) -> Result<Header, SourceError> {
     let mut file = LocalFile::open(path)?;
-    let mut watched = ProgressSource::new(&mut file, watch, *progress);
+    let mut watched = ProgressSource::new(&mut file, on_progress, *progress);
     let header = read(&mut watched, limits).map_err(|error| match error {
-        // what the file system says has its own sentences
+        // file system errors have their own messages
         GgufError::Read { error, .. } => SourceError::system(path, error),
         error => SourceError::header(path, error),
     })?;

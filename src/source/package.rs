@@ -1,4 +1,4 @@
-//! A model that was opened, understood, with all that comes with it: what an engine needs to hear of a reference.
+//! A loaded model with its adapters, projector and tag parameters.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::model::quantise::QuantiseError;
 use crate::settings::Settings;
 use crate::units::Bytes;
 
-/// A model, and what comes with it.
+/// A model with its adapters, projector and tag parameters.
 #[derive(Clone, Debug)]
 pub struct Package {
     /// The model.
@@ -22,20 +22,20 @@ pub struct Package {
     pub adapters: Bytes,
     /// Bytes of the tensors of its projector.
     pub projector: Bytes,
-    /// What its tag sets by itself.
+    /// Parameters of its tag.
     pub knobs: TagParameters,
     /// As [`OpenedModel::reference`].
     pub reference: Option<String>,
 }
 
 impl OpenedModel {
-    /// Understands the header, and reads what lies beside the model.
+    /// Reads the model from its header, and the sizes of its adapters and projector.
     ///
     /// # Errors
-    /// When the header describes no language model, or an adapter or the projector cannot be read.
-    pub fn package(self, watch: &mut ProgressCallback<'_>) -> Result<Package, SourceError> {
-        let (adapters, projector) = (self.adapter_bytes(watch)?, self.projector_bytes(watch)?);
-        // a file is named by its path, as in every other sentence
+    /// If the header does not describe a language model, or an adapter or the projector cannot be read.
+    pub fn package(self, on_progress: &mut ProgressCallback<'_>) -> Result<Package, SourceError> {
+        let (adapters, projector) = (self.adapter_bytes(on_progress)?, self.projector_bytes(on_progress)?);
+        // errors name a file by its path
         let path = self.paths.first().map(|path| path.display().to_string());
         let model = Model::from_header(self.header, &self.name)
             .map_err(|error| SourceError::NoModel { name: path.unwrap_or(self.name), error })?;
@@ -44,7 +44,7 @@ impl OpenedModel {
 }
 
 impl From<Model> for Package {
-    /// A model with nothing beside it.
+    /// A model without adapters, projector and tag parameters.
     fn from(model: Model) -> Self {
         let (adapters, projector) = (Bytes::ZERO, Bytes::ZERO);
         Self { model: model.into(), adapters, projector, knobs: TagParameters::default(), reference: None }
@@ -52,8 +52,8 @@ impl From<Model> for Package {
 }
 
 impl Package {
-    /// Has `settings` count what comes with the model and follow its tag, but for what is `held`. What the tag did is
-    /// said in a sentence each, without its full stop.
+    /// Applies the sizes of adapters and projector and the tag's parameters to `settings`, except for knobs in `held`.
+    /// Returns one sentence per parameter applied, without a full stop.
     pub fn apply_to(&self, settings: &mut Settings, held: ExplicitKnobs) -> Vec<String> {
         settings.adapters = self.adapters;
         if !held.projector {
@@ -62,10 +62,10 @@ impl Package {
         self.knobs.apply(settings, held)
     }
 
-    /// The same with the model as llama.cpp's quantiser would make it.
+    /// The same with the model requantised.
     ///
     /// # Errors
-    /// When the quantiser would refuse.
+    /// If the quantiser would refuse.
     pub fn quantised(&self, to: FileType) -> Result<Self, QuantiseError> {
         Ok(Self { model: self.model.requantised(to)?.into(), ..self.clone() })
     }

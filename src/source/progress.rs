@@ -1,27 +1,27 @@
-//! Progress of a load, and the wish to stop it.
+//! Progress reports and cancellation.
 
 use std::io;
 use std::ops::ControlFlow;
 
 use crate::gguf::ByteSource;
 
-/// How far a load has come.
+/// Progress of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes of headers that are behind us, over all shards.
+    /// Bytes of headers read, over all shards.
     pub done: u64,
-    /// How many there will be, once that is known: a header does not say how long it is.
+    /// Total bytes, once known: a header does not state its length.
     pub total: Option<u64>,
-    /// The shard that is read, from zero.
+    /// The current shard, from zero.
     pub shard: u64,
-    /// Shards in all; one for a file that is not split.
+    /// Number of shards; one for a file that is not split.
     pub shards: u64,
 }
 
-/// Hears of progress and answers whether to go on.
+/// Called with the progress; `Break` cancels.
 pub type ProgressCallback<'w> = dyn FnMut(Progress) -> ControlFlow<()> + 'w;
 
-/// A watch that never stops anything.
+/// A callback that never cancels.
 pub fn no_progress(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
@@ -29,22 +29,22 @@ pub fn no_progress(_: Progress) -> ControlFlow<()> {
 /// Bytes between two reports.
 const STEP: u64 = 256 << 10;
 
-/// A source that tells a watch how far it has been read.
+/// A source that reports how far it has been read.
 pub(super) struct ProgressSource<'s> {
     source: &'s mut dyn ByteSource,
-    watch: &'s mut ProgressCallback<'s>,
-    /// What the next report says, apart from this shard's own bytes.
-    behind: Progress,
+    on_progress: &'s mut ProgressCallback<'s>,
+    /// The progress without the bytes of this shard.
+    before: Progress,
     reached: u64,
     report_at: u64,
 }
 
 impl<'s> ProgressSource<'s> {
-    pub fn new(source: &'s mut dyn ByteSource, watch: &'s mut ProgressCallback<'s>, behind: Progress) -> Self {
-        Self { source, watch, behind, reached: 0, report_at: 0 }
+    pub fn new(source: &'s mut dyn ByteSource, on_progress: &'s mut ProgressCallback<'s>, before: Progress) -> Self {
+        Self { source, on_progress, before, reached: 0, report_at: 0 }
     }
 
-    /// The furthest byte that was asked for.
+    /// The furthest offset requested.
     pub fn reached(&self) -> u64 {
         self.reached
     }
@@ -59,8 +59,8 @@ impl ByteSource for ProgressSource<'_> {
         self.reached = self.reached.max(offset);
         if self.reached >= self.report_at {
             self.report_at = self.reached.saturating_add(STEP);
-            let now = Progress { done: self.behind.done.saturating_add(self.reached), ..self.behind };
-            if (self.watch)(now).is_break() {
+            let now = Progress { done: self.before.done.saturating_add(self.reached), ..self.before };
+            if (self.on_progress)(now).is_break() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
         }

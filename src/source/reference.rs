@@ -1,5 +1,4 @@
-//! What a person writes to name a model: a path, a name in an Ollama store on this machine, a name on a server, or one in
-//! the catalogue.
+//! Opens a model by reference: a path, a name in a local Ollama store, a name on a server, or one in the catalogue.
 
 use std::path::{Path, PathBuf};
 
@@ -11,31 +10,35 @@ use super::roots::Roots;
 use super::store::ollama;
 use crate::gguf::NotAFileType;
 
-/// The beginning of references to the catalogue.
+/// Prefix of references to the catalogue.
 const CATALOGUE: &str = "catalogue:";
 
 /// Opens the model that `reference` names: a path (`~/` is the home folder), a name such as `llama3.1:8b` in one of the
-/// Ollama stores of `roots`, then one on its servers, or an entry of the catalogue (`catalogue:qwen3-8b@q4_K_M`; its
-/// beginning may be left out). A file of that name goes first, a folder before the servers, the catalogue last.
+/// Ollama stores of `roots` or on its servers, or an entry of the catalogue (`catalogue:qwen3-8b@q4_K_M`; the prefix is
+/// optional). Files are tried first, then local stores, folders, servers, and the catalogue last.
 ///
 /// # Errors
-/// When nothing goes by this name, or it cannot be opened; [`SourceError::Cancelled`] when `watch` says so.
-pub fn load(reference: &str, roots: &Roots, watch: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
-    let path = in_home(reference, roots);
+/// If no model has this name or it cannot be opened; [`SourceError::Cancelled`] if `on_progress` cancels.
+pub fn load(
+    reference: &str,
+    roots: &Roots,
+    on_progress: &mut ProgressCallback<'_>,
+) -> Result<OpenedModel, SourceError> {
+    let path = expand_home(reference, roots);
     if path.is_file() {
-        return open(&path, watch);
+        return open(&path, on_progress);
     }
     let name = ollama::OllamaName::parse(reference);
     if let Some(name) = &name
         && let Some(found) = roots.ollama.iter().find_map(|root| ollama::find(root, name))
     {
-        return stored(&found, watch);
+        return stored(&found, on_progress);
     }
     if let Some(entry) = reference.strip_prefix(CATALOGUE) {
         return built_in(entry);
     }
     if remote::is_remote(reference) {
-        return remote::load(reference, roots, watch);
+        return remote::load(reference, roots, on_progress);
     }
     if let (None, Some((kind, _))) = (&name, reference.split_once("://")) {
         let reason = format!(
@@ -44,10 +47,10 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut ProgressCallback<'_>) ->
         return Err(SourceError::NotThere { reference: reference.to_owned(), reason });
     }
     if is_path(reference) || path.exists() {
-        return open(&path, watch);
+        return open(&path, on_progress);
     }
     let unknown = match name {
-        Some(name) => match remote::name(reference, &name, roots, watch) {
+        Some(name) => match remote::name(reference, &name, roots, on_progress) {
             Err(error @ SourceError::Cancelled) => return Err(error),
             Err(error) => error,
             found => return found,
@@ -68,7 +71,7 @@ pub fn load(reference: &str, roots: &Roots, watch: &mut ProgressCallback<'_>) ->
 #[cfg(feature = "net")]
 mod remote;
 
-/// Without a network.
+/// Stubs for builds without the network.
 #[cfg(not(feature = "net"))]
 mod remote {
     use super::{OpenedModel, ProgressCallback, Roots, SourceError, ollama};
@@ -91,17 +94,17 @@ mod remote {
     }
 }
 
-/// Opens an entry of the catalogue: `qwen3-8b`, in the quantisation that people mostly run it in, or `qwen3-8b@Q8_0`.
+/// Opens an entry of the catalogue: `qwen3-8b`, in its usual quantisation, or `qwen3-8b@Q8_0`.
 ///
 /// # Errors
-/// When the catalogue has no such model, or the quantiser makes no such file of it.
+/// If the catalogue has no such model, or the quantiser refuses.
 pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
     let (name, quantisation) = match reference.rsplit_once('@') {
         Some((name, quantisation)) => (name, Some(quantisation)),
         None => (reference, None),
     };
     let entry = catalogue::find(name)
-        .ok_or_else(|| SourceError::NoEntry { name: name.to_owned(), near: some(&catalogue::nearest(name)) })?;
+        .ok_or_else(|| SourceError::NoEntry { name: name.to_owned(), near: shortened(&catalogue::nearest(name)) })?;
     let refused = |reason: String| SourceError::Broken { name: format!("{CATALOGUE}{reference}"), reason };
     let quantisation = match quantisation {
         Some(text) => text.parse().map_err(|error: NotAFileType| refused(error.to_string()))?,
@@ -116,24 +119,24 @@ pub(super) fn built_in(reference: &str) -> Result<OpenedModel, SourceError> {
     })
 }
 
-/// The first of `entries` by name, and how many more there are.
-fn some(entries: &[&CatalogueEntry]) -> String {
-    const NAMED: usize = 5;
-    let names: Vec<_> = entries.iter().take(NAMED).map(|entry| entry.name.as_str()).collect();
-    match entries.len().saturating_sub(NAMED) {
+/// The names of the first five `entries`, and the number of others.
+fn shortened(entries: &[&CatalogueEntry]) -> String {
+    const MAX_SHOWN: usize = 5;
+    let names: Vec<_> = entries.iter().take(MAX_SHOWN).map(|entry| entry.name.as_str()).collect();
+    match entries.len().saturating_sub(MAX_SHOWN) {
         0 => names.join(", "),
         more => format!("{} and {more} more", names.join(", ")),
     }
 }
 
-/// Whether a text can only be meant as a path.
+/// Whether a text can only be a path.
 fn is_path(text: &str) -> bool {
     let gguf = Path::new(text).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
     gguf || text.contains('\\') || ["/", "./", "../", "~"].iter().any(|start| text.starts_with(start))
 }
 
-/// A path whose `~/` is the home folder.
-fn in_home(text: &str, roots: &Roots) -> PathBuf {
+/// Expands `~/` to the home folder.
+fn expand_home(text: &str, roots: &Roots) -> PathBuf {
     match (text.strip_prefix('~'), &roots.home) {
         (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with(['/', '\\']) => {
             home.join(rest.trim_start_matches(['/', '\\']))

@@ -1,4 +1,4 @@
-//! Ollama's registry: a manifest names the layers of a model, each a blob that is fetched by its digest.
+//! Opens models in Ollama's registry: the manifest names the layers of a model, which are fetched by digest.
 //!
 //! Paths: server/images.go and server/download.go, Ollama 0.24.
 
@@ -13,11 +13,11 @@ use super::tag::TagParameters;
 
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
-/// Opens the model `name` of its registry; none where the registry has no such model or tag.
+/// Opens the model `name`; none if its registry has no such model or tag.
 pub(super) fn open(
     session: &mut RemoteSession<'_>,
     name: &OllamaName,
-    watch: &mut ProgressCallback<'_>,
+    on_progress: &mut ProgressCallback<'_>,
 ) -> Result<Option<OpenedModel>, SourceError> {
     let short = name.short();
     let wrong = |reason: &str| SourceError::Broken { name: short.clone(), reason: reason.to_owned() };
@@ -29,11 +29,12 @@ pub(super) fn open(
     let server =
         Url::parse(&server).map_err(|why| wrong(&format!("the registry's address '{server}' is invalid: {why}")))?;
     let model = server.at(&format!("v2/{}/{}", name.namespace, name.model));
-    let mut ask = HttpRequest::get(model.at(&format!("manifests/{}", name.tag)));
-    ask.fields.push(("accept", MANIFEST.to_owned()));
-    let document = session.small(&ask, watch)?;
+    let mut request = HttpRequest::get(model.at(&format!("manifests/{}", name.tag)));
+    request.fields.push(("accept", MANIFEST.to_owned()));
+    let document = session.small(&request, on_progress)?;
     let document = match document.status {
-        401 => super::sign_in::again(session, &mut ask, &document, watch).map_err(|reason| wrong(&reason))?,
+        401 => super::sign_in::retry_with_token(session, &mut request, &document, on_progress)
+            .map_err(|reason| wrong(&reason))?,
         _ => document,
     };
     if document.status == 404 {
@@ -41,25 +42,26 @@ pub(super) fn open(
     }
     let manifest = manifest(&document, &short)?;
     let model_layer = manifest.model().map_err(|why| wrong(&why))?;
-    let place = |layer: &ManifestLayer| -> Result<FileLocation, SourceError> {
+    let location = |layer: &ManifestLayer| -> Result<FileLocation, SourceError> {
         let hex = layer.sha256().ok_or_else(|| wrong("its manifest has an invalid digest"))?;
         let digest = format!("sha256:{hex}");
-        let ask = HttpRequest { bearer: ask.bearer.clone(), ..HttpRequest::get(model.at(&format!("blobs/{digest}"))) };
-        Ok(FileLocation { ask, digest: Some(digest) })
+        let request =
+            HttpRequest { bearer: request.bearer.clone(), ..HttpRequest::get(model.at(&format!("blobs/{digest}"))) };
+        Ok(FileLocation { request, digest: Some(digest) })
     };
     let knobs = match manifest.of_kind("params").next() {
-        Some(layer) => params(&session.small(&place(layer)?.ask, watch)?),
+        Some(layer) => params(&session.small(&location(layer)?.request, on_progress)?),
         None => TagParameters::default(),
     };
-    let first = place(model_layer)?;
-    let header = session.open(&first, &|_| first.clone(), watch)?;
+    let first = location(model_layer)?;
+    let header = session.open(&first, &|_| first.clone(), on_progress)?;
     let mut opened = OpenedModel::new(header, short.clone());
     opened.knobs = knobs;
     if let Some(layer) = manifest.of_kind("projector").next() {
-        opened.remote_projector = session.tensor_bytes(&place(layer)?, watch)?;
+        opened.remote_projector = session.tensor_bytes(&location(layer)?, on_progress)?;
     }
     for layer in manifest.of_kind("adapter") {
-        opened.remote_adapters += session.tensor_bytes(&place(layer)?, watch)?;
+        opened.remote_adapters += session.tensor_bytes(&location(layer)?, on_progress)?;
     }
     Ok(Some(opened))
 }
@@ -70,12 +72,12 @@ fn manifest(document: &Document, name: &str) -> Result<Manifest, SourceError> {
     match document.status {
         200 => serde_json::from_slice(&document.bytes)
             .map_err(|_| wrong(format!("'{host}' did not return a manifest: check the registry's address"))),
-        401 | 403 => Err(wrong(format!("'{host}' denies this user access: ask the model's owner"))),
+        401 | 403 => Err(wrong(format!("'{host}' denies this user access: request the model's owner"))),
         status => Err(wrong(format!("'{host}' returned status {status}: try again later"))),
     }
 }
 
-/// What a tag sets of its own; a layer that cannot be had or read sets nothing.
+/// The tag's parameters; none set if the layer cannot be fetched or parsed.
 fn params(document: &Document) -> TagParameters {
     if document.status == 200 { TagParameters::of_json(&document.bytes) } else { TagParameters::default() }
 }

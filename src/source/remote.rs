@@ -1,4 +1,4 @@
-//! Files on servers become a header: one file or all shards, from the cache where that is as good.
+//! Opens files on servers: one, or all shards; uses the cache if possible.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,21 +11,21 @@ use crate::gguf::split::{self, Shard, ShardName};
 use crate::gguf::{GgufError, Header, HeaderLimits, HeaderOnly, read};
 use crate::units::Bytes;
 
-/// The longest answer that is taken as a small one: manifests and lists of files.
-const SMALL: u64 = 8 << 20;
+/// Maximum size of manifests and lists of files.
+const MAX_SMALL: u64 = 8 << 20;
 
-/// A network at work: one client, one cache, and what is to be said of how it went.
+/// State of one remote load.
 pub(super) struct RemoteSession<'n> {
     pub network: &'n Network,
     pub client: Client,
     cache: Option<Cache>,
-    /// What is to be kept once the load as a whole has succeeded.
+    /// To be cached once the whole load has succeeded.
     fresh: Vec<FetchedFile>,
-    /// One sentence each, without its full stop.
+    /// One sentence each, without a full stop.
     pub notes: Vec<String>,
 }
 
-/// Something that was fetched and is worth keeping.
+/// A fetched response to be cached.
 struct FetchedFile {
     key: String,
     name: String,
@@ -37,8 +37,8 @@ struct FetchedFile {
 /// A file on a server.
 #[derive(Clone, Debug)]
 pub(super) struct FileLocation {
-    pub ask: HttpRequest,
-    /// The digest of its bytes, where they are known by one: what is kept of them never changes.
+    pub request: HttpRequest,
+    /// The digest of its bytes, if known; a cached copy with a digest is always valid.
     pub digest: Option<String>,
 }
 
@@ -48,29 +48,33 @@ impl<'n> RemoteSession<'n> {
         Self { network, client, cache: network.cache.as_deref().map(Cache::new), fresh: Vec::new(), notes: Vec::new() }
     }
 
-    /// Notes `sentence`, once.
+    /// Adds a note, once.
     pub fn note(&mut self, sentence: String) {
         if !self.notes.contains(&sentence) {
             self.notes.push(sentence);
         }
     }
 
-    /// Fetches a small answer, whatever its status. One that is fine is kept; where the server is away, what was kept
-    /// serves, and is said to be old.
-    pub fn small(&mut self, ask: &HttpRequest, watch: &mut ProgressCallback<'_>) -> Result<Document, WireError> {
-        let asked = self.ask(ask, SMALL, watch);
-        let key = format!("small {}", ask.url.whole());
+    /// Fetches a small response of any status. A successful one is cached; if the server is unreachable, the cached
+    /// copy is used, with a note.
+    pub fn small(
+        &mut self,
+        request: &HttpRequest,
+        on_progress: &mut ProgressCallback<'_>,
+    ) -> Result<Document, WireError> {
+        let asked = self.request(request, MAX_SMALL, on_progress);
+        let key = format!("small {}", request.url.whole());
         match asked {
             Ok(document) => {
                 if document.status == 200 {
-                    self.keep(&key, &ask.url, None, None, &document.bytes);
+                    self.keep(&key, &request.url, None, None, &document.bytes);
                 }
                 Ok(document)
             }
             Err(error) if error.is_unreachable() => match self.kept(&key) {
                 Some((about, bytes)) => {
                     self.note_old(&about, &error);
-                    Ok(Document { status: 200, code: None, challenge: None, url: ask.url.clone(), bytes })
+                    Ok(Document { status: 200, code: None, challenge: None, url: request.url.clone(), bytes })
                 }
                 None => Err(error),
             },
@@ -78,31 +82,36 @@ impl<'n> RemoteSession<'n> {
         }
     }
 
-    /// Fetches an answer of at most `limit` bytes, whatever its status.
-    pub fn ask(&self, ask: &HttpRequest, limit: u64, watch: &mut ProgressCallback<'_>) -> Result<Document, WireError> {
-        let (client, ask, line) = (self.client.clone(), ask.clone(), CancelHandle::default());
-        let mine = line.clone();
-        cancellable(watch, Progress { done: 0, total: None, shard: 0, shards: 1 }, &mine, move || {
-            client.document(&ask, limit, &line)
+    /// Fetches a response of at most `limit` bytes, of any status.
+    pub fn request(
+        &self,
+        request: &HttpRequest,
+        limit: u64,
+        on_progress: &mut ProgressCallback<'_>,
+    ) -> Result<Document, WireError> {
+        let (client, request, cancel) = (self.client.clone(), request.clone(), CancelHandle::default());
+        let mine = cancel.clone();
+        cancellable(on_progress, Progress { done: 0, total: None, shard: 0, shards: 1 }, &mine, move || {
+            client.document(&request, limit, &cancel)
         })?
     }
 
-    /// Opens the file at `place`, and all other shards where it is one of several; `sibling` names them.
+    /// Opens a file, and if it is a shard all others, whose locations `sibling` returns.
     pub fn open(
         &mut self,
-        place: &FileLocation,
+        location: &FileLocation,
         sibling: &dyn Fn(&str) -> FileLocation,
-        watch: &mut ProgressCallback<'_>,
+        on_progress: &mut ProgressCallback<'_>,
     ) -> Result<Header, SourceError> {
         let limits = HeaderLimits::default();
         let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
-        let header = self.header(place, watch, &mut progress)?;
-        let refused = |error| SourceError::at(&place.ask.url, error);
+        let header = self.header(location, on_progress, &mut progress)?;
+        let refused = |error| SourceError::at(&location.request.url, error);
         let Some(shard) = Shard::of(&header.metadata, &limits).map_err(refused)? else { return Ok(header) };
-        let name = ShardName::parse(place.ask.url.file_name())
+        let name = ShardName::parse(location.request.url.file_name())
             .filter(|name| name.index == shard.index && name.count == shard.count)
             .ok_or_else(|| SourceError::ShardName {
-                path: place.ask.url.to_string().into(),
+                path: location.request.url.to_string().into(),
                 number: shard.index + 1,
                 count: shard.count,
             })?;
@@ -113,7 +122,7 @@ impl<'n> RemoteSession<'n> {
             progress.shard = index;
             headers.push(match first.take_if(|_| index == shard.index) {
                 Some(header) => header,
-                None => self.header(&sibling(&name.sibling(index)), watch, &mut progress)?,
+                None => self.header(&sibling(&name.sibling(index)), on_progress, &mut progress)?,
             });
         }
         split::join(headers, &limits).map_err(refused)
@@ -122,20 +131,20 @@ impl<'n> RemoteSession<'n> {
     /// The header of one file.
     fn header(
         &mut self,
-        place: &FileLocation,
-        watch: &mut ProgressCallback<'_>,
+        location: &FileLocation,
+        on_progress: &mut ProgressCallback<'_>,
         progress: &mut Progress,
     ) -> Result<Header, SourceError> {
-        let url = &place.ask.url;
-        let key = place.digest.clone().unwrap_or_else(|| url.whole().to_owned());
+        let url = &location.request.url;
+        let key = location.digest.clone().unwrap_or_else(|| url.whole().to_owned());
         let mut kept = self.kept(&key);
-        if place.digest.is_some()
+        if location.digest.is_some()
             && let Some((about, bytes)) = &kept
         {
             return parse_kept(url, about, bytes);
         }
         let validator = kept.as_ref().and_then(|(about, _)| about.validator.clone());
-        let mut file = RemoteFile::new(&self.client, place.ask.clone(), watch, *progress);
+        let mut file = RemoteFile::new(&self.client, location.request.clone(), on_progress, *progress);
         let unchanged = match file.begin(validator.as_deref()) {
             Ok(unchanged) => unchanged,
             Err(error) if error.is_unreachable() && kept.is_some() => {
@@ -149,7 +158,7 @@ impl<'n> RemoteSession<'n> {
         };
         if let (true, Some((about, bytes))) = (unchanged, kept) {
             let header = parse_kept(url, &about, &bytes)?;
-            // it was seen today
+            // updates the time of the last check
             self.keep(&key, url, about.validator.as_deref(), about.total, &bytes);
             return Ok(header);
         }
@@ -169,14 +178,14 @@ impl<'n> RemoteSession<'n> {
         Ok(header)
     }
 
-    /// Bytes of the tensors of the file at `place`.
+    /// Bytes of the tensors of a file.
     pub fn tensor_bytes(
         &mut self,
-        place: &FileLocation,
-        watch: &mut ProgressCallback<'_>,
+        location: &FileLocation,
+        on_progress: &mut ProgressCallback<'_>,
     ) -> Result<Bytes, SourceError> {
         let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };
-        Ok(self.header(place, watch, &mut progress)?.tensors.iter().map(|tensor| tensor.bytes).sum())
+        Ok(self.header(location, on_progress, &mut progress)?.tensors.iter().map(|tensor| tensor.bytes).sum())
     }
 
     fn kept(&self, key: &str) -> Option<(CacheInfo, Vec<u8>)> {
@@ -188,7 +197,7 @@ impl<'n> RemoteSession<'n> {
         self.fresh.push(FetchedFile { key, name, validator, total, bytes: bytes.to_vec() });
     }
 
-    /// Keeps what was fetched: the load has succeeded.
+    /// Caches everything that was fetched, after the load has succeeded.
     pub fn commit(&mut self) {
         let Some(cache) = &self.cache else { return };
         let mut put = self
@@ -208,7 +217,7 @@ impl<'n> RemoteSession<'n> {
     }
 }
 
-/// The header in bytes that were kept.
+/// Parses a cached header.
 fn parse_kept(url: &Url, about: &CacheInfo, bytes: &[u8]) -> Result<Header, SourceError> {
     let refused = |error| SourceError::at(url, error);
     match about.total {
@@ -217,7 +226,7 @@ fn parse_kept(url: &Url, about: &CacheInfo, bytes: &[u8]) -> Result<Header, Sour
     }
 }
 
-/// The beginning of a file of known length.
+/// The cached beginning of a file of known length.
 struct CachedHeader<'b> {
     bytes: &'b [u8],
     total: u64,
@@ -233,7 +242,7 @@ impl crate::gguf::ByteSource for CachedHeader<'_> {
     }
 }
 
-/// A span of time, for people.
+/// An age in words: `3 hours ago`.
 pub fn ago(age: Duration) -> String {
     let some = |count: u64, unit: &str| format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" });
     match age.as_secs() {
@@ -245,7 +254,7 @@ pub fn ago(age: Duration) -> String {
 }
 
 impl SourceError {
-    /// What the parser says of the file at `url`; what the wire says keeps its own sentence.
+    /// Converts the parser's error for the file at `url`; network errors keep their own message.
     pub(super) fn at(url: &Url, error: GgufError) -> Self {
         match error {
             GgufError::Cancelled => Self::Cancelled,

@@ -1,9 +1,9 @@
-//! Where programs keep their models on this machine. The environment is read here and nowhere else.
+//! Folders of local models. Only this module reads the environment for them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The folders in which models may lie; those that do not exist count as empty.
+/// The folders and servers to search for models; folders that do not exist count as empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roots {
     /// The home folder, for paths that begin with `~/`.
@@ -14,17 +14,17 @@ pub struct Roots {
     pub hugging_face: Vec<PathBuf>,
     /// LM Studio's folders: `PUBLISHER/MODEL/FILE.gguf`.
     pub lm_studio: Vec<PathBuf>,
-    /// llama.cpp's caches: files side by side, or laid out as Hugging Face's.
+    /// llama.cpp's caches: flat, or in Hugging Face's layout.
     pub llama_cpp: Vec<PathBuf>,
-    /// The file of this program's own in which the references that were opened last are kept.
+    /// File of recently opened references.
     pub recent: Option<PathBuf>,
-    /// Servers that a name may be looked up on; none: the network is left alone.
+    /// Servers that names are looked up on; none: no network access.
     #[cfg(feature = "net")]
     pub network: Option<super::Network>,
 }
 
 impl Roots {
-    /// The folders of this machine, by its environment and the usual places.
+    /// The folders of this machine, from its environment and the default locations.
     pub fn of_this_machine() -> Self {
         let home = directories::BaseDirs::new();
         Self::of(
@@ -34,9 +34,9 @@ impl Roots {
         )
     }
 
-    /// The same, with servers left alone: of what lies on them there is what was kept.
+    /// The same without network requests: remote models are only read from the cache.
     #[must_use]
-    #[cfg_attr(not(feature = "net"), allow(unused_mut, reason = "there is no network to leave alone"))]
+    #[cfg_attr(not(feature = "net"), allow(unused_mut, reason = "nothing to change without the network"))]
     pub fn offline(mut self) -> Self {
         #[cfg(feature = "net")]
         if let Some(network) = &mut self.network {
@@ -45,11 +45,11 @@ impl Roots {
         self
     }
 
-    /// The folders that an environment names, else the usual ones under `home` and `cache`.
+    /// The folders named in an environment, else the default ones under `home` and `cache`.
     ///
-    /// Ollama's: `envconfig.Models` and the Linux service's home (docs/faq, Ollama 0.24); Arch, NixOS and others keep
-    /// the service's home in /var/lib. Hugging Face's and llama.cpp's: common/hf-cache.cpp and
-    /// `fs_get_cache_directory` in common/common.cpp (llama-cpp-sys-2 0.1.161).
+    /// Ollama: `envconfig.Models` and the Linux service's home (docs/faq, Ollama 0.24), which is in /var/lib on Arch,
+    /// NixOS and others. Hugging Face and llama.cpp: common/hf-cache.cpp and `fs_get_cache_directory` in
+    /// common/common.cpp (llama-cpp-sys-2 0.1.161).
     pub fn of(env: &dyn Fn(&str) -> Option<OsString>, home: Option<&Path>, cache: Option<&Path>) -> Self {
         let named = |name: &str| env(name).filter(|path| !path.is_empty()).map(PathBuf::from);
         let at_home = |path: &str| home.map(|home| home.join(path));
@@ -76,7 +76,7 @@ impl Roots {
     }
 }
 
-/// Where Linux services of Ollama keep their models.
+/// Stores of Ollama's Linux services.
 const SERVICE_STORES: &[&str] = if cfg!(target_os = "linux") {
     &["/usr/share/ollama/.ollama/models", "/var/lib/ollama/models", "/var/lib/ollama", "/var/lib/ollama/.ollama/models"]
 } else {

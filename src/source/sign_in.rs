@@ -1,7 +1,7 @@
-//! Answering a registry that wants to know who asks: with a token that Ollama's own key gets.
+//! Signs in to Ollama's registry with the user's Ollama key.
 //!
-//! The challenge names a realm; a request there, signed with the key, is answered with a token for one model
-//! (server/auth.go and auth/auth.go, Ollama 0.24).
+//! The challenge names a realm, which returns a token for one model to a request signed with the key (server/auth.go
+//! and auth/auth.go, Ollama 0.24).
 
 mod key;
 
@@ -17,25 +17,25 @@ use super::progress::ProgressCallback;
 use super::remote::RemoteSession;
 use key::SigningKey;
 
-/// What is signed for a request without a body: SHA-256 of nothing, in hexadecimal digits.
-const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-/// A token's answer is a few hundred bytes.
-const MAX_TOKEN_ANSWER: u64 = 64 << 10;
+/// SHA-256 of an empty body, which is signed.
+const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/// Maximum size of the token response, which usually has a few hundred bytes.
+const MAX_TOKEN_RESPONSE: u64 = 64 << 10;
 
 #[derive(Deserialize)]
 struct TokenResponse {
     token: String,
 }
 
-/// Asks again with a token, which stays in `ask`.
+/// Gets a token, stores it in the request, and sends that again.
 ///
 /// # Errors
-/// Why there is no token: one sentence without its full stop.
-pub(super) fn again(
+/// Why there is no token: one sentence without a full stop.
+pub(super) fn retry_with_token(
     session: &mut RemoteSession<'_>,
-    ask: &mut HttpRequest,
+    request: &mut HttpRequest,
     refused: &Document,
-    watch: &mut ProgressCallback<'_>,
+    on_progress: &mut ProgressCallback<'_>,
 ) -> Result<Document, String> {
     let host = refused.url.host().to_owned();
     let key = session.network.ollama_key.as_deref().filter(|path| path.exists());
@@ -45,23 +45,23 @@ pub(super) fn again(
     let challenge = refused.challenge.as_deref().and_then(Challenge::read);
     let challenge =
         challenge.ok_or_else(|| format!("'{host}' requires a kind of login that Ollama's registry does not use"))?;
-    let realm = challenge.realm(&ask.url)?;
+    let realm = challenge.realm(&request.url)?;
     let key = SigningKey::open(path)?;
     let url = challenge.signed_url(&realm)?;
-    let text = format!("GET,{},{}", url.whole(), STANDARD.encode(NOTHING));
+    let text = format!("GET,{},{}", url.whole(), STANDARD.encode(EMPTY_SHA256));
     let mut token = HttpRequest::get(url);
     token.fields.push(("authorization", format!("{}:{}", key.public(), key.sign(text.as_bytes()))));
-    let said = |error: WireError| error.to_string();
-    let answer = session.ask(&token, MAX_TOKEN_ANSWER, watch).map_err(said)?;
-    let parsed: Option<TokenResponse> = serde_json::from_slice(&answer.bytes).ok().filter(|_| answer.status == 200);
-    let secret = parsed.and_then(|answer| Secret::new(&answer.token));
+    let text_of = |error: WireError| error.to_string();
+    let response = session.request(&token, MAX_TOKEN_RESPONSE, on_progress).map_err(text_of)?;
+    let parsed: Option<TokenResponse> = serde_json::from_slice(&response.bytes).ok().filter(|_| response.status == 200);
+    let secret = parsed.and_then(|response| Secret::new(&response.token));
     let no_token =
         || format!("'{}' issued no token for this user's Ollama key: sign in with 'ollama signin'", realm.host());
-    ask.bearer = Some(secret.ok_or_else(no_token)?);
-    session.small(ask, watch).map_err(said)
+    request.bearer = Some(secret.ok_or_else(no_token)?);
+    session.small(request, on_progress).map_err(text_of)
 }
 
-/// What a `WWW-Authenticate` field asks for.
+/// A `WWW-Authenticate` challenge.
 #[derive(Debug, PartialEq, Eq)]
 struct Challenge<'f> {
     realm: &'f str,
@@ -70,7 +70,7 @@ struct Challenge<'f> {
 }
 
 impl<'f> Challenge<'f> {
-    /// Reads `Bearer realm="…",service="…",scope="…"`.
+    /// Parses `Bearer realm="…",service="…",scope="…"`.
     fn read(field: &'f str) -> Option<Self> {
         let rest = field.trim_start().strip_prefix("Bearer ")?;
         let value = |key: &str| {
@@ -81,7 +81,7 @@ impl<'f> Challenge<'f> {
         Some(Self { realm: value("realm")?, service, scope })
     }
 
-    /// The realm, if it is the registry's own: a signature for another host would let that one act in this user's name.
+    /// The realm, if it belongs to the registry: another host could use the signature to impersonate the user.
     fn realm(&self, registry: &Url) -> Result<Url, String> {
         let realm = Url::parse(self.realm).map_err(|why| format!("the login address is invalid: {why}"))?;
         let owner = |url: &Url| {
@@ -98,7 +98,7 @@ impl<'f> Challenge<'f> {
         }
     }
 
-    /// The realm with everything that is to be signed, in the order in which Go writes a query: by name.
+    /// The realm with the query to be signed, sorted by key as Go encodes it.
     fn signed_url(&self, realm: &Url) -> Result<Url, String> {
         let mut random = [0; 16];
         SystemRandom::new().fill(&mut random).map_err(|_| "this system provides no random numbers".to_owned())?;
@@ -109,7 +109,7 @@ impl<'f> Challenge<'f> {
     }
 }
 
-/// A text as part of a query.
+/// Percent-encodes a text for a query.
 fn in_query(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn challenges_are_read() {
+    fn challenges_are_parsed() {
         let field = "Bearer realm=\"https://ollama.com/token\",service=\"ollama.com\",scope=\"repository:o/m:pull\"";
         let challenge = Challenge::read(field).unwrap();
         let registry = Url::parse("https://registry.ollama.ai/v2").unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_signed_for_others() {
+    fn other_hosts_get_no_signature() {
         let registry = Url::parse("https://registry.ollama.ai/v2").unwrap();
         for realm in ["https://evil.example/token", "http://ollama.com/token", "https://ollama.com.evil.example/"] {
             let field = format!("Bearer realm=\"{realm}\"");

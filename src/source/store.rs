@@ -1,4 +1,4 @@
-//! Models that are already on this machine: what other programs have fetched, found without a network.
+//! Models stored on this machine by other programs.
 
 pub(super) mod files;
 mod hugging_face;
@@ -22,7 +22,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// Its own spelling of its name.
+    /// The program's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ollama => "Ollama",
@@ -42,13 +42,13 @@ impl fmt::Display for Store {
 /// A model on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreEntry {
-    /// What to call it: `llama3.1:8b` for Ollama, `owner/repository/file` for files.
+    /// Its name: `llama3.1:8b` for Ollama, `owner/repository/file` for files.
     pub name: String,
-    /// Who keeps it.
+    /// The program that keeps it.
     pub store: Store,
-    /// Its file, or the first shard; for a broken entry the file that is at fault.
+    /// Its file, or the first shard; for a broken entry the faulty file.
     pub path: PathBuf,
-    /// What can be said of it.
+    /// Whether it can be opened.
     pub state: EntryState,
 }
 
@@ -57,16 +57,16 @@ pub struct StoreEntry {
 pub enum EntryState {
     /// It can.
     Whole {
-        /// Of all its files on the disk, shards and projector too.
+        /// Total size of its files, including shards and projector.
         size: Bytes,
         /// Its vision or audio projector.
         projector: Option<PathBuf>,
-        /// Its adapters (LoRA), in order.
+        /// Its `LoRA` adapters, in order.
         adapters: Vec<PathBuf>,
-        /// What its tag sets by itself.
+        /// Parameters of its tag.
         knobs: TagParameters,
     },
-    /// It cannot, for this reason: one sentence without its full stop.
+    /// It cannot; the reason is one sentence without a full stop.
     Broken(String),
 }
 
@@ -76,8 +76,8 @@ impl StoreEntry {
     }
 }
 
-/// Lists the models below `roots`: by store, then by name; each file once. Nothing but names, sizes, Ollama's manifests
-/// and the first bytes of each file is read.
+/// Lists the models below `roots`, sorted by store and name, each file once. Reads only file names, sizes, Ollama's
+/// manifests and the first bytes of each file.
 pub fn list(roots: &Roots) -> Vec<StoreEntry> {
     let mut entries = Vec::new();
     for root in &roots.ollama {
@@ -94,7 +94,7 @@ pub fn list(roots: &Roots) -> Vec<StoreEntry> {
         }
     }
     entries.sort_by(|a, b| (a.store, &a.name, &a.path).cmp(&(b.store, &b.name, &b.path)));
-    // two roots may be the same folder under two names
+    // two roots may be the same folder
     entries.dedup_by(|a, b| (a.store, &a.name) == (b.store, &b.name) && same_file(a, b));
     entries
 }

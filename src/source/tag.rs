@@ -1,20 +1,20 @@
-//! What an Ollama tag sets by itself (`PARAMETER` in its Modelfile).
+//! Parameters of an Ollama tag (`PARAMETER` in its Modelfile).
 
 use serde_json::Value as Json;
 
 use crate::settings::knob::MAX_VALUE;
 use crate::settings::{Context, GpuLayers, Settings};
 
-/// Knobs that a tag sets by itself.
+/// The parameters of a tag that affect a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagParameters {
     /// Context, in tokens.
     pub num_ctx: Option<u64>,
-    /// Layers on GPUs; negative for: as many as fit.
+    /// Layers on GPUs; negative means as many as fit.
     pub num_gpu: Option<i64>,
 }
 
-/// What somebody chose for every model: what comes with one leaves it alone.
+/// Knobs set by the user, which tags must not override.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExplicitKnobs {
     /// The context.
@@ -26,29 +26,29 @@ pub struct ExplicitKnobs {
 }
 
 impl TagParameters {
-    /// Sets what the tag sets in `settings`, but for what is `held`; says what it did, a sentence each.
+    /// Applies the parameters to `settings`, except for knobs in `held`; returns one sentence for each.
     pub fn apply(self, settings: &mut Settings, held: ExplicitKnobs) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut notes = Vec::new();
         if let Some(tokens) = self.num_ctx.filter(|_| !held.ctx) {
             settings.ctx = Context::Tokens(tokens.min(MAX_VALUE));
-            said.push(format!("context set to {tokens} tokens by the model's tag (num_ctx)"));
+            notes.push(format!("context set to {tokens} tokens by the model's tag (num_ctx)"));
         }
         if let Some(layers) = self.num_gpu.filter(|_| !held.gpu_layers) {
             settings.gpu_layers = u64::try_from(layers).map_or(GpuLayers::Auto, |n| GpuLayers::Count(n.min(MAX_VALUE)));
-            said.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
+            notes.push(format!("GPU layers set to {layers} by the model's tag (num_gpu)"));
         }
-        said
+        notes
     }
 
-    /// Reads a params layer, a JSON object; anything else sets nothing.
+    /// Parses a params layer, a JSON object; anything else sets nothing.
     pub(super) fn of_json(json: &[u8]) -> Self {
         let Ok(Json::Object(params)) = serde_json::from_slice(json) else { return Self::default() };
-        // Go writes a whole float as an integer, other tools may not
+        // Go writes whole floats as integers, other tools may not
         let number = |value: &Json| value.as_i64().or_else(|| value.as_f64().map(|x| x as i64));
         Self::of(&|key| params.get(key).and_then(number))
     }
 
-    /// Reads parameters as Ollama prints them: a name and its value on each line.
+    /// Parses parameters as Ollama prints them: a name and a value per line.
     #[cfg(feature = "net")]
     pub(super) fn of_text(text: &str) -> Self {
         Self::of(&|key| {

@@ -1,5 +1,4 @@
-//! How long the other answers take; how far a knob can go and what fits where are timed by `largest`.
-//! `cargo bench --bench answer`
+//! Limits, changes and cliffs; the `largest` bench times single limits and the matrix. `cargo bench --bench answer`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -23,7 +22,7 @@ fn main() {
     divan::main();
 }
 
-/// An engine and a machine of so many GPUs of so many GiB for a model that does not quite fit.
+/// Engine, model that does not quite fit, number of GPUs, and GiB of each.
 const SPLIT: [(EngineId, &str, usize, u64); 5] = [
     (EngineId::Ollama024, "llama3.1-8b", 1, 8),
     (EngineId::Ollama, "llama3.1-8b", 1, 8),
@@ -32,8 +31,8 @@ const SPLIT: [(EngineId, &str, usize, u64); 5] = [
     (EngineId::LlamaCpp, "qwen3-235b-a22b", 4, 24),
 ];
 
-/// How far knobs can go, which the planner's screen asks after every key: the bars are 0.5 s for the model of 8 B and 1.5 s
-/// for the one of 235 B, marks and cliffs included.
+/// The limits of all knobs, which the screen requests after every key. Targets: 0.5 s for the 8B and 1.5 s for the
+/// 235B, including marks and cliffs.
 #[divan::bench(args = SPLIT, sample_count = 10, sample_size = 1)]
 fn limits_of_a_split_model(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
     let (model, machine) = (model(name), server(gpus, Bytes::gib(gib)));
@@ -43,7 +42,7 @@ fn limits_of_a_split_model(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): 
     bencher.bench(|| request.limits(&plan));
 }
 
-/// Every change that would bring all of a split model back.
+/// Every change that would bring all layers of a split model onto GPUs.
 #[divan::bench]
 fn changes_for_a_split_model(bencher: Bencher<'_, '_>) {
     let (model, machine) = (model("llama3.1-70b"), server(2, Bytes::gib(24)));
@@ -53,7 +52,7 @@ fn changes_for_a_split_model(bencher: Bencher<'_, '_>) {
     bencher.bench(|| request.changes(&plan, Goal::All));
 }
 
-/// Every place along the context where a layer is lost.
+/// Every context size at which a layer is lost.
 #[divan::bench(args = SPLIT, sample_count = 10, sample_size = 1)]
 fn cliffs_along_the_context(bencher: Bencher<'_, '_>, (engine, name, gpus, gib): (EngineId, &str, usize, u64)) {
     let (model, machine) = (model(name), server(gpus, Bytes::gib(gib)));

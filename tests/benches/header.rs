@@ -1,9 +1,8 @@
 //! Opening a header with a large tokenizer: 262,144 tokens, as many scores and types, 524,288 merges.
 //!
-//! `cargo bench --bench header`. The bars: 10 ms, 16 MB of added resident memory, and three times one linear read of
-//! the same bytes. Resident memory is measured once, in a process of its own (Linux only). Those whose names end in
-//! `cold` begin with nothing of the file in the system's cache, where GNU's dd can see to that: then the disk is what is
-//! waited for, so that the bar is one linear read.
+//! `cargo bench --bench header`. Targets: 10 ms, 16 MB of added resident memory, and three times one linear read of the
+//! same bytes. Resident memory is measured once, in a separate process (Linux only). Benches named `cold` start with
+//! the file evicted from the page cache (by GNU dd); their target is one linear read, as the disk dominates.
 
 #![allow(clippy::expect_used, reason = "a bench that cannot go on ends")]
 
@@ -21,7 +20,7 @@ use plimsoll::gguf::{ElementType, GgmlType};
 use plimsoll::source::{no_progress, open};
 
 const TOKENS: usize = 262_144;
-/// Names the file to open, and with it the process that measures its own memory.
+/// Environment variable with the file to open in the process that measures its memory.
 const MEASURE: &str = "PLIMSOLL_BENCH_MEASURE";
 
 fn main() {
@@ -44,16 +43,16 @@ fn linear_read() -> u64 {
 
 #[divan::bench(sample_count = 30, sample_size = 1)]
 fn linear_read_cold(bencher: Bencher<'_, '_>) {
-    bencher.with_inputs(forget).bench_values(|()| read_all());
+    bencher.with_inputs(evict).bench_values(|()| read_all());
 }
 
 #[divan::bench(sample_count = 30, sample_size = 1)]
 fn open_header_cold(bencher: Bencher<'_, '_>) {
-    bencher.with_inputs(forget).bench_values(|()| open_header());
+    bencher.with_inputs(evict).bench_values(|()| open_header());
 }
 
-/// Lets the system forget what it keeps of the file.
-fn forget() {
+/// Evicts the file from the page cache.
+fn evict() {
     File::open(file()).and_then(|file| file.sync_all()).expect("as above");
     let mut of = OsString::from("of=");
     of.push(file());
@@ -92,12 +91,12 @@ fn file() -> &'static Path {
     FILE.get_or_init(|| {
         let path = folder().join("header.gguf");
         fs::create_dir_all(folder()).expect("the temporary folder takes files");
-        fs::write(&path, write(&draft(), Encoding::default())).expect("the temporary folder takes files");
+        fs::write(&path, write(&header_spec(), Encoding::default())).expect("the temporary folder takes files");
         path
     })
 }
 
-fn draft() -> HeaderSpec {
+fn header_spec() -> HeaderSpec {
     let strings = |n: usize, text: &dyn Fn(usize) -> String| {
         ValueSpec::Array(ElementType::String, (0..n).map(|i| ValueSpec::String(text(i))).collect())
     };
@@ -116,14 +115,14 @@ fn draft() -> HeaderSpec {
     HeaderSpec { metadata, tensors }
 }
 
-/// Opens `path` and prints by how much the resident memory of this process rose at its highest.
+/// Opens `path` and prints how much the peak resident memory of this process grew.
 fn measure(path: &Path) {
     let kib = |key: &str| -> Option<u64> {
         let status = fs::read_to_string("/proc/self/status").ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().ok()
     };
-    // resets the highest value so far (proc(5))
+    // resets the peak (proc(5))
     let reset = fs::write("/proc/self/clear_refs", "5");
     let before = kib("VmRSS");
     let opened = open(path, &mut no_progress).expect("the file was written by this program");

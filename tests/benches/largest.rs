@@ -1,6 +1,6 @@
-//! How far a knob can go, for every model of the tests and of the catalogue on machines near the edge: first how the answers'
-//! times are spread, the bars being 25 ms for the median, 150 ms for 99 % and 300 ms for the slowest; then the model that
-//! takes longest, which is named; then the quantisation, and what fits where. `cargo bench --bench largest`
+//! The largest value of a knob, for every model of the tests and the catalogue on machines that just hold it or just do
+//! not: first the distribution of times (targets: median 25 ms, 99 % 150 ms, maximum 300 ms), then the slowest model
+//! per knob, the quantisation, and the matrix. `cargo bench --bench largest`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -31,14 +31,14 @@ use plimsoll::source::catalogue::{self, CatalogueEntry};
 use plimsoll::units::Bytes;
 
 fn main() {
-    // not while `cargo test` or a filter asks for something else
+    // skipped by `cargo test` and with a filter
     if std::env::args().skip(1).all(|argument| argument == "--bench") {
         spread();
     }
     divan::main();
 }
 
-/// Times every question once, and prints how they are spread.
+/// Times every question once, and prints the distribution.
 fn spread() {
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
     let mut all = Vec::new();
@@ -62,14 +62,14 @@ fn spread() {
 fn print_spread(what: &str, mut times: Vec<Duration>) {
     times.sort_unstable();
     let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1e3;
-    let (median, most, slowest) = (at(50), at(99), at(100));
+    let (median, p99, slowest) = (at(50), at(99), at(100));
     println!(
-        "{what:24} {:6} answers  median {median:6.1} ms  99 % {most:6.1} ms  slowest {slowest:6.1} ms",
+        "{what:24} {:6} answers  median {median:6.1} ms  99 % {p99:6.1} ms  slowest {slowest:6.1} ms",
         times.len()
     );
 }
 
-/// An engine, and the knob that goes as far as it can.
+/// An engine, and the knob whose largest value is searched.
 #[derive(Clone, Copy)]
 struct Question(EngineId, Knob);
 
@@ -95,8 +95,8 @@ fn models() -> &'static [(String, PreparedModel)] {
     })
 }
 
-/// Machines that hold the model's weights with something to spare, or not quite: the edge lies within the knob's range. Then
-/// some that people have.
+/// Machines that hold a bit more or less than the model's weights, so that the limit is within the knob's range; then
+/// some common ones.
 fn machines(model: &PreparedModel) -> Vec<Machine> {
     let share = |percent: u64, gpus: u64| Bytes(model.bytes.0 / 100 * percent / gpus + (1 << 30));
     vec![
@@ -118,7 +118,7 @@ fn machines(model: &PreparedModel) -> Vec<Machine> {
 }
 
 #[divan::bench(args = questions(), sample_count = 10, sample_size = 1)]
-fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Question) {
+fn largest_for_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Question) {
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
     let mut slowest = (Duration::ZERO, "", None);
     for (name, model) in models() {
@@ -139,14 +139,14 @@ fn most_of_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob): Q
     bencher.bench(|| request.largest(knob, Goal::All));
 }
 
-/// How much context leaves so many layers on cards as uneven as these.
+/// Searches the largest context with at least this many layers on GPUs of different sizes.
 #[derive(Clone, Copy)]
 struct Uneven {
     engine: EngineId,
     model: &'static str,
     layers: usize,
     backend: Backend,
-    /// MiB of each.
+    /// MiB of each card.
     cards: [u64; 5],
 }
 
@@ -156,7 +156,7 @@ impl fmt::Display for Uneven {
     }
 }
 
-/// Those that take longest of tens of thousands.
+/// The slowest of tens of thousands of random cases.
 const UNEVEN: [Uneven; 4] = {
     use Backend::{Cuda, Rocm};
     use EngineId::{LlamaCpp, Ollama};
@@ -183,7 +183,7 @@ fn max_context_on_uneven_cards(bencher: Bencher<'_, '_>, question: Uneven) {
     bencher.bench(|| request.largest(Knob::Context, Goal::AtLeast(layers)));
 }
 
-/// The largest of thirty quantisations of 80 layers that fits on 2 GPUs.
+/// The largest of 30 quantisations of an 80-layer model that fits on 2 GPUs.
 #[divan::bench]
 fn max_quantisation_70b(bencher: Bencher<'_, '_>) {
     let (model, machine) = (fixtures::model("llama3.1-70b"), server(2, Bytes::gib(24)));
@@ -197,7 +197,7 @@ fn pairs() -> impl Iterator<Item = Question> {
     EngineId::ALL.into_iter().flat_map(|engine| [Knob::Parallel, Knob::CacheType].map(|knob| Question(engine, knob)))
 }
 
-/// 12 contexts by 6 numbers of sequences, or by 6 types of cache; the bar is 250 ms.
+/// 12 contexts by 6 numbers of sequences or 6 cache types. Target: 250 ms.
 #[divan::bench(args = pairs(), sample_count = 10, sample_size = 1)]
 fn matrix_12_by_6_llama_70b(bencher: Bencher<'_, '_>, Question(engine, columns): Question) {
     let (model, machine) = (fixtures::model("llama3.1-70b"), server(2, Bytes::gib(24)));

@@ -1,6 +1,6 @@
-//! How long the list of models takes: every model of the catalogue, its plan and how far its context could go.
+//! The list of models: the plan and the largest context of each.
 //!
-//! `cargo bench --bench library`. The bar: 150 ms for 60 models, by any engine.
+//! `cargo bench --bench library`. Target: 150 ms for 60 models with any engine.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -26,7 +26,7 @@ fn main() {
     divan::main();
 }
 
-/// Sixty models, read for the first time.
+/// Models that have not been read before.
 #[divan::bench(args = ["ollama-0.24", "ollama", "llama.cpp"])]
 fn sixty_models(bencher: Bencher<'_, '_>, engine: &str) {
     let question = SurveyRequest {

@@ -1,5 +1,5 @@
-//! How long llama.cpp's memory takes to work out: one plan is made per key press. `cargo bench --bench llama_cpp`
-//! Beside llama.cpp itself: `PLIMSOLL_ORACLE=PROGRAM cargo bench --bench llama_cpp`, where [`oracle`] says what PROGRAM is.
+//! llama.cpp's memory, which is planned after each key press. `cargo bench --bench llama_cpp` Compared with llama.cpp
+//! itself: `PLIMSOLL_ORACLE=PROGRAM cargo bench --bench llama_cpp`, with a program as described in [`oracle`].
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -31,7 +31,7 @@ fn devices(gpus: usize, gib: u64) -> Vec<Device> {
     vec![Device { backend: BackendProps::CUDA, free: gib << 30 }; gpus]
 }
 
-/// Graph, schedule and buffers: the bars are 1.5 ms for a model of 8 B on one GPU and 3 ms for one of 235 B on four.
+/// Graph, schedule and buffers. Targets: 1.5 ms for an 8B model on one GPU, 3 ms for a 235B model on four.
 #[divan::bench(args = CASES)]
 fn measure(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let header = support::model(name);
@@ -41,14 +41,14 @@ fn measure(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     bencher.bench(|| loaded.measure(&devices, &LayerSplit::default(), &options).unwrap());
 }
 
-/// What is read of a header once.
+/// The work done once per model.
 #[divan::bench(args = ["llama3.1-8b", "qwen3-235b-a22b"])]
 fn load(bencher: Bencher<'_, '_>, name: &str) {
     let header = support::model(name);
     bencher.bench(|| LoadedModel::new(&header, Release::default()).unwrap());
 }
 
-/// A fit asks for many measurements.
+/// A fit needs many measurements.
 #[divan::bench(args = [("llama3.1-8b", 1, 6), ("qwen3-235b-a22b", 4, 24)])]
 fn fits(bencher: Bencher<'_, '_>, (name, gpus, gib): (&str, usize, u64)) {
     let loaded = LoadedModel::new(&support::model(name), Release::default()).unwrap();
@@ -57,7 +57,7 @@ fn fits(bencher: Bencher<'_, '_>, (name, gpus, gib): (&str, usize, u64)) {
     bencher.bench(|| fit(&loaded, &devices, &LayerSplit::default(), &ContextParams::default(), &limits).unwrap());
 }
 
-/// A whole plan as the planner draws it: a fit that has nothing to do, then everything that is alive at the peak.
+/// A complete plan with its tensors at the peak; everything fits, so the fit changes nothing.
 #[divan::bench(args = CASES)]
 fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let model = PreparedModel::from(Model::from_header(support::model(name), name).unwrap());

@@ -1,6 +1,6 @@
-//! The same questions put to llama.cpp itself, side by side in one run. Its answers come from a measuring program that
-//! `PLIMSOLL_ORACLE` names: `PROGRAM measure MODEL.gguf JOBS.jsonl` prints one line for every line of the jobs, both in
-//! the form of `tests/llama_cpp`, as soon as it is found out.
+//! Compares times and results with llama.cpp itself. `PLIMSOLL_ORACLE` names a measuring program:
+//! `PROGRAM measure MODEL.gguf JOBS.jsonl` prints one line per job as soon as it is done; both are in the format of
+//! `tests/llama_cpp`.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 use crate::support;
 
-/// Questions per model: contexts that differ, so that nobody can know an answer already.
+/// Questions per model, with distinct contexts to defeat caching.
 const QUESTIONS: u64 = 24;
 
-/// Prints how long both take for one question of a series, the start of a process not counted.
+/// Prints the median time of both per question, without the start of the process.
 pub fn compare(models: &[(&str, usize)], devices: impl Fn(usize) -> Vec<Device>) {
     let Some(oracle) = std::env::var_os("PLIMSOLL_ORACLE") else {
         println!("PLIMSOLL_ORACLE names no measuring program: llama.cpp itself is not timed");
@@ -68,7 +68,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// A model's file without its weights: they are a hole.
+/// A model as a sparse file, with a hole instead of its weights.
 struct Sparse {
     folder: tempfile::TempDir,
     path: PathBuf,
@@ -79,7 +79,7 @@ impl Sparse {
         let folder = tempfile::tempdir().expect("a folder for a model");
         let path = folder.path().join(format!("{name}.gguf"));
         let mut model: Value = serde_json::from_str(&support::model_json(name)).expect("a model of the tests");
-        // llama.cpp refuses some tokenizers without a list of merges, however short
+        // llama.cpp refuses some tokenizers without a list of merges, even an empty one
         model["kv"]["tokenizer.ggml.merges"] = json!(["array:string", []]);
         let bytes = description::bytes(&model.to_string(), Encoding::default()).expect("a model of the tests");
         fs::write(&path, bytes).expect("the folder can be written to");
@@ -95,10 +95,10 @@ impl Sparse {
         LoadedModel::new(&opened.header, Release::default()).expect("a model of the tests")
     }
 
-    /// The measuring program's answers, and the time between each and the one before.
+    /// The measuring program's results, and the time from each to the next.
     fn ask(&self, oracle: &Path, devices: &[Device]) -> (Vec<Value>, Vec<Duration>) {
         let devices: Vec<_> = devices.iter().map(|device| json!({ "free": device.free })).collect();
-        // one before the others: it is not timed
+        // the first job is not timed
         let asked = |n_ctx: u64| json!({ "n_ctx": n_ctx, "devices": devices }).to_string() + "\n";
         let jobs: String = std::iter::once(4096).chain(contexts()).map(asked).collect();
         let path = self.folder.path().join("jobs.jsonl");

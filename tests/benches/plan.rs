@@ -1,4 +1,4 @@
-//! How long a plan takes: one is made per key press. `cargo bench --bench plan`
+//! A plan, which is made after each key press. `cargo bench --bench plan`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]
@@ -23,7 +23,7 @@ fn settings() -> Settings {
     Settings { ctx: Context::Tokens(32_768), ..Settings::default() }
 }
 
-/// 94 layers on 4 GPUs that hold about half of them.
+/// 94 layers; 4 GPUs hold about half of them.
 #[divan::bench(args = [1, 4, 64])]
 fn qwen3_235b(bencher: Bencher<'_, '_>, gpus: usize) {
     let (model, machine, settings) = (model("qwen3-235b-a22b"), server(gpus, Bytes::gib(24)), settings());

@@ -1,4 +1,4 @@
-//! How long a step of the quantisation slider takes, and the list that the slider passes. `cargo bench --bench quantise`
+//! A step of the quantisation slider, and the list of all quantisations. `cargo bench --bench quantise`
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
 #[path = "../support.rs"]

@@ -1,12 +1,12 @@
-//! From a key to the drawn screen: `update`, the new plan, and drawing it into a buffer of 200×60 cells.
+//! From a key press to the drawn screen: `update`, the new plan, and drawing into a buffer of 200×60 cells.
 //!
-//! `cargo bench --bench redraw`. The bar: 2 ms for Qwen3 235B (94 layers) on four GPUs.
+//! `cargo bench --bench redraw`. Target: 2 ms for Qwen3 235B (94 layers) on four GPUs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a bench that cannot go on fails")]
 
-#[allow(dead_code, reason = "the stage serves the tests as well")]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
 #[path = "../harness.rs"]
 mod harness;
-#[allow(dead_code, reason = "the stage serves the tests as well")]
+#[allow(dead_code, reason = "shared with tests that need more of it")]
 #[path = "../support.rs"]
 mod support;
 
@@ -27,7 +27,7 @@ fn main() {
     divan::main();
 }
 
-/// One key: left and right in turn, so that the context moves to and fro.
+/// Presses the left or right arrow, which changes the context.
 fn redraw(app: &mut App, buffer: &mut Buffer, right: bool) -> usize {
     let code = if right { KeyCode::Right } else { KeyCode::Left };
     let key = Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
@@ -55,7 +55,7 @@ fn qwen3_235b_on_four_gpus(bencher: Bencher) {
     bench(bencher, EngineId::Ollama024, harness::qwen3_235b(), 4);
 }
 
-/// Every page of the teach screen, of an estimate and of what is really allocated.
+/// Every page of the teach screen, for an engine that estimates and for one that allocates.
 fn pages() -> impl Iterator<Item = (EngineId, Page)> {
     let engines = [EngineId::Ollama024, EngineId::LlamaCpp];
     engines.into_iter().flat_map(|engine| Page::ALL.map(|page| (engine, page)))
@@ -66,14 +66,14 @@ fn four_gpus(engine: EngineId) -> harness::Harness {
     harness::Harness::by(engine, harness::qwen3_235b(), machine, (200, 60), Settings::default())
 }
 
-/// The page, which is worked out beside the drawing thread.
+/// The request for a page, which is computed on a worker thread.
 fn lesson(harness: &mut harness::Harness, page: Page) -> Box<TeachRequest> {
     let mut effects = harness.app.teach(page.topic()).into_iter();
     let asked = effects.find_map(|effect| if let Effect::Teach(lesson) = effect { Some(lesson) } else { None });
     asked.expect("a page is asked for")
 }
 
-/// A page of the teach screen for 94 layers, stepped through; the bar is the same.
+/// Stepping through a page of the teach screen for 94 layers, with the same target.
 #[divan::bench(args = pages())]
 fn stepping_through_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
     let mut harness = four_gpus(engine);
@@ -87,15 +87,15 @@ fn stepping_through_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
     });
 }
 
-/// Everything that stands in front of the planner, by the keys that open it, on a wide screen and on a narrow one.
-fn fronts() -> impl Iterator<Item = (&'static str, (u16, u16))> {
+/// Every overlay, by the keys that open it, on a wide and on a narrow screen.
+fn overlays() -> impl Iterator<Item = (&'static str, (u16, u16))> {
     let keys = ["?", "n", "i", "b", "g", "e", "E", "w", "W", "s", "c → c", "c → L", "x", "Tab Enter"];
     keys.into_iter().flat_map(|keys| [(200, 60), (60, 20)].map(|size| (keys, size)))
 }
 
-/// Drawing it; the bar is the same.
-#[divan::bench(args = fronts())]
-fn drawing_what_stands_in_front(bencher: Bencher, (keys, (columns, rows)): (&str, (u16, u16))) {
+/// Drawing an overlay, with the same target.
+#[divan::bench(args = overlays())]
+fn drawing_an_overlay(bencher: Bencher, (keys, (columns, rows)): (&str, (u16, u16))) {
     let machine = harness::machine(2, "RTX 3060", 12, 64);
     let model = harness::model("qwen3-30b-a3b");
     let mut harness = harness::Harness::by(EngineId::LlamaCpp, model, machine, (columns, rows), Settings::default());
@@ -107,7 +107,7 @@ fn drawing_what_stands_in_front(bencher: Bencher, (keys, (columns, rows)): (&str
     });
 }
 
-/// Working a page out, which no frame waits for. The bar: 50 ms.
+/// Computing a page, which no frame waits for. Target: 50 ms.
 #[divan::bench(args = pages())]
 fn opening_a_page(bencher: Bencher, (engine, page): (EngineId, Page)) {
     let lesson = lesson(&mut four_gpus(engine), page);

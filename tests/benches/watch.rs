@@ -1,7 +1,6 @@
-//! How much of a processor core it takes to follow the free memory of eight GPUs, through NVIDIA's own interface with a
-//! library that plays it.
+//! CPU time of polling the free memory of eight GPUs, through a stub of NVML.
 //!
-//! `cargo bench --bench watch`. The bar: 1 % of a core at one refresh a second, which is 10 ms for each.
+//! `cargo bench --bench watch`. Target: 1 % of a core at one refresh per second, which is 10 ms each.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports, reason = "the kernel counts a thread's time"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a bench that cannot start should say so")]
 
@@ -13,7 +12,7 @@ use std::time::Duration;
 use plimsoll::hardware::DetectOptions;
 use plimsoll::hardware::watch::{MemoryWatch, WatchEvent};
 
-/// Refreshes that are measured.
+/// Refreshes measured.
 const COUNT: u64 = 500;
 
 #[cfg(not(target_os = "linux"))]
@@ -24,7 +23,7 @@ fn main() {
     let folder = tempfile::tempdir().unwrap();
     let library = folder.path().join("libnvidia-ml.so.1");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/stub_nvml.rs");
-    // free memory shrinks with each call, so that each refresh is told
+    // free memory shrinks with each call, so that each refresh is reported
     let card = |n: u64| format!("NVIDIA GeForce RTX 4090;GPU-{n};25757220864;~20000000000;8.9");
     let gpus = folder.path().join("gpus");
     std::fs::write(&gpus, (0..8).map(card).collect::<Vec<_>>().join("|")).unwrap();
@@ -33,11 +32,11 @@ fn main() {
     build.args(["--edition", "2024", "-O", "--crate-type", "cdylib", "-o"]).arg(&library).arg(source);
     assert!(build.env("STUB_FILE", gpus).status().unwrap().success());
 
-    let search = DetectOptions { nvml: Some(library), sysfs: Some("/nowhere".into()), ..DetectOptions::here() };
+    let options = DetectOptions { nvml: Some(library), sysfs: Some("/nowhere".into()), ..DetectOptions::here() };
     let (send, ends) = channel();
     let (mut seen, mut begun) = (0, 0);
-    let tell = move |news| {
-        let WatchEvent::MemoryChanged(moved) = news else { return true };
+    let on_event = move |event| {
+        let WatchEvent::MemoryChanged(moved) = event else { return true };
         assert_eq!(moved.machine.gpus.len(), 8, "{:?}", moved.notes);
         seen += 1;
         if seen == 1 {
@@ -45,14 +44,14 @@ fn main() {
         }
         seen <= COUNT || send.send(nanoseconds() - begun).is_err()
     };
-    let watch = MemoryWatch::start(search, Duration::from_millis(2), tell).unwrap();
+    let watch = MemoryWatch::start(options, Duration::from_millis(2), on_event).unwrap();
     let each = ends.recv().unwrap() / COUNT;
     watch.join();
     println!("8 GPUs: {} µs of a core for a refresh, {:.3} % at one a second", each / 1000, each as f64 / 1e7);
     assert!(each < 10_000_000, "more than 1 % of a core");
 }
 
-/// What this thread has taken of processors so far.
+/// CPU time of this thread so far.
 #[cfg(target_os = "linux")]
 fn nanoseconds() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();

@@ -1,20 +1,20 @@
-//! What AMD's GPUs are called.
+//! Names of AMD GPUs.
 
 use std::fs;
 
 use super::super::sysfs::DrmCard;
 
-/// A GPU that is known by its PCI number.
+/// A GPU identified by its PCI device ID.
 pub(super) struct AmdGpu {
     pub name: String,
-    /// Whether it is part of a processor, where that is known.
+    /// Whether it is part of a processor; none if unknown.
     pub integrated: Option<bool>,
 }
 
-/// Where libdrm keeps the names.
+/// libdrm's list of names.
 const IDS: &str = "/usr/share/libdrm/amdgpu.ids";
 
-/// Processors with a GPU, by PCI number. Source: `amdgpu.ids` of libdrm 2.4.124 and the processors' data sheets.
+/// Processors with a GPU, by PCI device ID. Source: `amdgpu.ids` of libdrm 2.4.124 and the processors' data sheets.
 const INTEGRATED: [(u32, &str); 17] = [
     (0x15dd, "Radeon Vega (Raven Ridge)"),
     (0x15d8, "Radeon Vega (Picasso)"),
@@ -35,7 +35,7 @@ const INTEGRATED: [(u32, &str); 17] = [
     (0x1586, "Radeon 8060S (Strix Halo)"),
 ];
 
-/// Cards that libdrm's list may be too old for. A revision of 0 stands for any.
+/// Cards that libdrm's list may be too old for: PCI device ID, revision (0 means any), name.
 const CARDS: [(u32, u32, &str); 12] = [
     (0x744c, 0xc8, "Radeon RX 7900 XTX"),
     (0x744c, 0xcc, "Radeon RX 7900 XT"),
@@ -51,7 +51,7 @@ const CARDS: [(u32, u32, &str); 12] = [
     (0x74a5, 0, "Instinct MI325X"),
 ];
 
-/// What is known of `card`: by what it says of itself, then by its PCI number.
+/// Identifies `card` by its `product_name`, then by its PCI device ID.
 pub(super) fn of(card: &DrmCard) -> Option<AmdGpu> {
     let device = card.device;
     let processor = device.and_then(|device| INTEGRATED.iter().find(|&&(id, _)| id == device));
@@ -69,7 +69,7 @@ pub(super) fn of(card: &DrmCard) -> Option<AmdGpu> {
     }
 }
 
-/// The name in libdrm's list: number, revision and name between commas.
+/// The name in libdrm's list, whose lines are `device ID, revision, name`.
 fn in_list(list: &str, device: u32, revision: u32) -> Option<String> {
     list.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let mut fields = line.splitn(3, ',').map(str::trim);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_read_by_number_and_revision() {
+    fn libdrm_names_are_found_by_device_id_and_revision() {
         let list = "# comment\n1.0.0\n73BF,\tC1,\tAMD Radeon RX 6800 XT\n73BF,\tC3,\tAMD Radeon RX 6800\n";
         assert_eq!(in_list(list, 0x73bf, 0xc3).as_deref(), Some("AMD Radeon RX 6800"));
         assert_eq!(in_list(list, 0x73bf, 0xc0), None);

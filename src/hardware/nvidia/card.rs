@@ -1,4 +1,4 @@
-//! One GPU as the driver describes it, with its MIG instances and the programs that hold its memory.
+//! NVML's description of a GPU, with its MIG instances and the programs that use its memory.
 
 use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::error::NvmlError;
@@ -9,48 +9,48 @@ use super::super::Process;
 use crate::machine::{Backend, Gpu, Ram};
 use crate::units::Bytes;
 
-/// A GPU as the driver lists it; one that does not answer keeps its number.
+/// NVML's description of a GPU or MIG instance. A GPU that does not respond keeps its index and has an error as `gpu`.
 #[derive(Debug)]
 pub(super) struct NvmlGpu {
     pub uuid: String,
     pub gpu: Result<Gpu, String>,
     pub facts: Vec<(&'static str, String)>,
     pub processes: Vec<Process>,
-    /// Its memory is the computer's: the driver does not tell of it.
+    /// Whether it uses main memory, which NVML does not report.
     pub shares_ram: bool,
-    /// It is divided (MIG); what is not in an instance is of no use to a program.
+    /// Whether it is in MIG mode: programs can then only use its instances.
     pub mig_enabled: bool,
-    /// Its MIG instances, with their numbers.
+    /// Its MIG instances, with their indices.
     pub instances: Vec<(u32, Self)>,
 }
 
-/// Compute capabilities of NVIDIA's processors whose GPU has no memory of its own: Jetson Nano, TX2, Xavier, Orin,
-/// Thor (as it was and is numbered) and GB10. Source: CUDA C++ Programming Guide 13.0, "Compute Capabilities".
+/// Compute capabilities of NVIDIA's processors whose GPU has no dedicated memory: Jetson Nano, TX2, Xavier, Orin, Thor
+/// (two numbers, before and after CUDA 13) and GB10. Source: CUDA C++ Programming Guide 13.0, "Compute Capabilities".
 const SHARING: [(u32, u32); 7] = [(5, 3), (6, 2), (7, 2), (8, 7), (10, 1), (11, 0), (12, 1)];
 
 /// NVML's `NVML_DEVICE_MIG_ENABLE`.
 const MIG_ON: u32 = 1;
-/// Longest name of a program that is asked for.
+/// Buffer size for process names.
 const NAME: usize = 256;
 
-/// Asks for the GPU of this number. `cuda`: the newest CUDA that the driver knows, as NVML writes it.
+/// Queries the GPU at `index`. `cuda`: the newest CUDA version that the driver supports, in NVML's notation (12040).
 pub(super) fn nvml_gpu(nvml: &Nvml, index: u32, cuda: Option<i32>, ram: Ram) -> NvmlGpu {
     let device = match nvml.device_by_index(index) {
         Ok(device) => device,
         Err(error) => return NvmlGpu::unresponsive(error.to_string()),
     };
-    let mut card = described(&device, cuda, ram, None);
+    let mut card = describe(&device, cuda, ram, None);
     card.facts.extend(device.pci_info().ok().map(|pci| ("PCI", pci.bus_id)));
     card.facts.extend(nvml.sys_driver_version().ok().map(|version| ("driver", version)));
     card.processes = processes(nvml, &device);
     card.mig_enabled = device.mig_mode().is_ok_and(|mode| mode.current == MIG_ON);
     if card.mig_enabled {
         let parent = card.gpu.as_ref().ok().cloned();
-        // places without an instance answer that nothing is found
-        let most = device.mig_device_count().unwrap_or(0);
-        let found = (0..most).filter_map(|number| Some((number, device.mig_device_by_index(number).ok()?)));
+        // indices without an instance return NotFound
+        let max = device.mig_device_count().unwrap_or(0);
+        let found = (0..max).filter_map(|number| Some((number, device.mig_device_by_index(number).ok()?)));
         card.instances =
-            found.map(|(number, instance)| (number, described(&instance, cuda, ram, parent.as_ref()))).collect();
+            found.map(|(number, instance)| (number, describe(&instance, cuda, ram, parent.as_ref()))).collect();
         let sizes = card.instances.iter().filter_map(|(_, instance)| {
             let gpu = instance.gpu.as_ref().ok()?;
             Some(format!("{} ({}, {} free of {})", instance.uuid, gpu.name, gpu.free, gpu.total))
@@ -76,8 +76,8 @@ impl NvmlGpu {
     }
 }
 
-/// What a GPU, or an instance of `parent`, says of itself.
-fn described(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gpu>) -> NvmlGpu {
+/// Queries a GPU, or a MIG instance of `parent`.
+fn describe(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gpu>) -> NvmlGpu {
     let uuid = device.uuid().unwrap_or_default();
     let compute = device.cuda_compute_capability().ok();
     let compute = compute.and_then(|found| Some((found.major.try_into().ok()?, found.minor.try_into().ok()?)));
@@ -107,12 +107,11 @@ fn described(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&G
     NvmlGpu { uuid, gpu, facts, shares_ram, ..NvmlGpu::unresponsive(String::new()) }
 }
 
-/// Programs that compute or draw on the GPU, each once, those that hold most first. A driver that does not tell of
-/// them is taken at its word: there are none to show.
+/// Compute and graphics processes on the GPU, each once, the largest first; none if the driver does not report them.
 fn processes(nvml: &Nvml, device: &Device<'_>) -> Vec<Process> {
     let mut found: Vec<Process> = Vec::new();
-    let told = [device.running_compute_processes(), device.running_graphics_processes()];
-    for ProcessInfo { pid, used_gpu_memory, .. } in told.into_iter().flatten().flatten() {
+    let lists = [device.running_compute_processes(), device.running_graphics_processes()];
+    for ProcessInfo { pid, used_gpu_memory, .. } in lists.into_iter().flatten().flatten() {
         let bytes = match used_gpu_memory {
             UsedGpuMemory::Used(bytes) => Some(Bytes(bytes)),
             UsedGpuMemory::Unavailable => None,

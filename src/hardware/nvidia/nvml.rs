@@ -1,4 +1,4 @@
-//! The driver's library: where it is, and why it does not answer.
+//! Loads NVML and explains failures.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::path::Path;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
 
-/// Where the library is, best first: by name in the loader's own search, then where WSL puts it.
+/// Names of the library: in the loader's search path, then WSL's folder.
 #[cfg(not(windows))]
 const PLACES: [&str; 3] = ["libnvidia-ml.so.1", "libnvidia-ml.so", "/usr/lib/wsl/lib/libnvidia-ml.so.1"];
 #[cfg(windows)]
 const PLACES: [&str; 2] = ["nvml.dll", "C:\\Program Files\\NVIDIA Corporation\\NVSMI\\nvml.dll"];
 
-/// The library that answers first, and what it was called.
+/// Loads `path`, or the first library of [`PLACES`] that works. Also returns its name.
 pub(super) fn load(path: Option<&Path>) -> Result<(Nvml, String), String> {
     let places: Vec<&OsStr> = match path {
         Some(path) => vec![path.as_os_str()],
@@ -23,18 +23,18 @@ pub(super) fn load(path: Option<&Path>) -> Result<(Nvml, String), String> {
         let name = place.to_string_lossy().into_owned();
         match Nvml::builder().lib_path(place).init() {
             Ok(nvml) => return Ok((nvml, name)),
-            // the library is there, so another of its names would say the same
+            // the library exists: other names would load the same one
             Err(error) if !matches!(error, NvmlError::LibloadingError(_)) => {
-                return Err(format!("{name}: {}", driver_says(&error)));
+                return Err(format!("{name}: {}", driver_error(&error)));
             }
-            Err(error) => reasons.push(format!("{name}: {}", loader_says(&error, &name))),
+            Err(error) => reasons.push(format!("{name}: {}", loader_error(&error, &name))),
         }
     }
     Err(format!("no NVIDIA driver library ({})", reasons.join("; ")))
 }
 
-/// The driver's reason, with what to do about the two that people meet.
-fn driver_says(error: &NvmlError) -> String {
+/// The driver's error, with advice for the two common ones.
+fn driver_error(error: &NvmlError) -> String {
     match error {
         NvmlError::DriverNotLoaded => "the NVIDIA driver is not loaded: load it, or restart the computer".to_owned(),
         NvmlError::LibRmVersionMismatch => {
@@ -45,8 +45,8 @@ fn driver_says(error: &NvmlError) -> String {
     }
 }
 
-/// The loader's reason without its preface and without the name, which stands before it already.
-fn loader_says(error: &NvmlError, name: &str) -> String {
+/// The loader's error without its prefix and the library's name, which the message already has.
+fn loader_error(error: &NvmlError, name: &str) -> String {
     let text = error.to_string();
     let reason = text.strip_prefix("a libloading error occurred: ").unwrap_or(&text);
     let reason = reason.strip_prefix(name).map_or(reason, |rest| rest.trim_start_matches([':', ' ']));
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_library_of_something_else_is_refused_in_one_line() {
+    fn a_file_that_is_no_library_is_refused_in_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("libnvidia-ml.so.1");
         std::fs::write(&path, b"not a library").unwrap();

@@ -1,11 +1,11 @@
-//! Names as people write them, and those that are near.
+//! Lookup of presets by name.
 
 use strsim::levenshtein as distance;
 
 use super::{Preset, all};
 
-/// The preset that `text` names. Letter case, spaces, the maker's name and the series' letters may be left out:
-/// `NVIDIA GeForce RTX 4090`, `rtx4090` and `4090` are one card.
+/// The preset named `text`. Letter case and spaces do not matter, and vendor and series may be left out:
+/// `NVIDIA GeForce RTX 4090`, `rtx4090` and `4090` are the same card.
 pub fn find(text: &str) -> Option<&'static Preset> {
     let wanted = compact(text);
     let exact = all().iter().find(|preset| compact(&preset.name) == wanted);
@@ -18,8 +18,8 @@ pub fn find(text: &str) -> Option<&'static Preset> {
     exact.or_else(|| only(&bare)).or_else(|| only(&unitless))
 }
 
-/// The presets whose names hold the letters of `text` in their order, those that hold them in one piece first; all of
-/// them when it is empty. What a person searches as they type.
+/// The presets for an incremental search: those that contain `text` first, then those that contain its letters in
+/// order; all if it is empty.
 pub fn matching(text: &str) -> Vec<&'static Preset> {
     let wanted = compact(text);
     let mut found: Vec<_> = all()
@@ -27,17 +27,17 @@ pub fn matching(text: &str) -> Vec<&'static Preset> {
         .filter_map(|preset| {
             let name = compact(&preset.name);
             let mut letters = name.chars();
-            let held = wanted.chars().all(|wanted| letters.any(|letter| letter == wanted));
-            held.then_some((!name.contains(&wanted), preset))
+            let matches = wanted.chars().all(|wanted| letters.any(|letter| letter == wanted));
+            matches.then_some((!name.contains(&wanted), preset))
         })
         .collect();
     found.sort_by_key(|&(scattered, _)| scattered);
     found.into_iter().map(|(_, preset)| preset).collect()
 }
 
-/// The names nearest to `text`, best first; at most three, none when nothing is near.
+/// Suggestions for a misspelt name, best first: at most three, which contain `text` or are within edit distance 2.
 pub fn nearest(text: &str) -> Vec<&'static str> {
-    let wanted = without_words(text, |word, maker| word == maker || maker.len() >= 5 && distance(word, maker) <= 1);
+    let wanted = without_words(text, |word, vendor| word == vendor || vendor.len() >= 5 && distance(word, vendor) <= 1);
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -54,19 +54,19 @@ pub fn nearest(text: &str) -> Vec<&'static str> {
     near.into_iter().take(3).map(|(_, _, name)| name).collect()
 }
 
-/// Words that say nothing of which card it is.
-const MAKERS: [&str; 9] = ["nvidia", "geforce", "amd", "radeon", "instinct", "tesla", "apple", "intel", "gpu"];
+/// Vendor words, which do not identify a card.
+const VENDORS: [&str; 9] = ["nvidia", "geforce", "amd", "radeon", "instinct", "tesla", "apple", "intel", "gpu"];
 
-/// Lower case letters and digits, without the makers' names.
+/// Lower case letters and digits, without the vendors' names.
 fn compact(text: &str) -> String {
-    without_words(text, |word, maker| word == maker)
+    without_words(text, |word, vendor| word == vendor)
 }
 
-/// The same without the words that are a maker's name to `is`.
+/// The same, with a custom comparison of a word with a vendor's name.
 fn without_words(text: &str, is: impl Fn(&str, &str) -> bool) -> String {
     let lower = text.to_ascii_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
-    words.filter(|word| !MAKERS.iter().any(|maker| is(word, maker))).collect()
+    words.filter(|word| !VENDORS.iter().any(|vendor| is(word, vendor))).collect()
 }
 
 fn without_series(name: &str) -> &str {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_people_write_them() {
+    fn names_are_found_in_common_spellings() {
         for text in ["RTX 4090", "rtx4090", "4090", "NVIDIA GeForce RTX 4090", "RTX-4090"] {
             assert_eq!(find(text).map(|preset| preset.name.as_str()), Some("RTX 4090"), "{text}");
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn near_names_are_offered() {
+    fn similar_names_are_suggested() {
         assert!(nearest("RTX 4091").contains(&"RTX 4090"));
         assert!(nearest("a100").starts_with(&["A100 40GB", "A100 80GB"]));
         assert!(nearest("4060 ti").contains(&"RTX 4060 Ti 16GB"));
@@ -100,16 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_counted_in_letters() {
-        for (a, b, letters) in
-            [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("kitten", "sitting", 3), ("4090", "4080", 1)]
-        {
-            assert_eq!(distance(a, b), letters, "{a} {b}");
-        }
-    }
-
-    #[test]
-    fn letters_in_order_find_a_card() {
+    fn search_matches_letters_in_order() {
         let names = |text| matching(text).into_iter().map(|preset| preset.name.as_str()).collect::<Vec<_>>();
         assert_eq!(names("").len(), all().len());
         assert_eq!(names("sprk"), ["DGX Spark"]);

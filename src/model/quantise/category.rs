@@ -1,17 +1,17 @@
-//! What a tensor is to the quantiser, by its name alone: which rule speaks of it, and whether any does.
+//! Category of a tensor by its name, and tensors that are never quantised.
 
 use std::collections::HashMap;
 
 use super::traits::QuantFamily;
 
-/// The part that a tensor plays.
+/// Tensor category as in llama-quant (`tensor_category`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TensorCategory {
     /// `output`.
     Output,
-    /// The embeddings of tokens, those per layer too.
+    /// Token embeddings, including those per layer.
     Embedding,
-    /// Whatever makes the values of attention: V alone, Q, K and V in one, or the KV projection of MLA.
+    /// Tensors that compute V: `attn_v`, the fused `attn_qkv`, and `attn_kv_b` of MLA.
     Value,
     Key,
     Query,
@@ -22,19 +22,19 @@ pub(super) enum TensorCategory {
     Other,
 }
 
-/// What a name tells.
+/// How a tensor is treated, from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TensorKind {
-    pub role: TensorCategory,
-    /// It stays in the format that it has.
+    pub category: TensorCategory,
+    /// It keeps its type.
     pub kept: bool,
-    /// GLM 5 Next holds it at `Q8_0` in every mix.
+    /// It is always `Q8_0`, as some tensors of GLM 5 Next.
     pub precise: bool,
 }
 
-/// Names and parts of names, and the first of them that is found tells the role: `tensor_get_category` in
-/// src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
-const ROLES: [(&str, TensorCategory); 9] = [
+/// Parts of names and their categories; the first match counts: `tensor_get_category` in src/llama-quant.cpp
+/// (llama-cpp-sys-2 0.1.161).
+const CATEGORIES: [(&str, TensorCategory); 9] = [
     ("attn_qkv.weight", TensorCategory::Value),
     ("attn_kv_b.weight", TensorCategory::Value),
     ("attn_v.weight", TensorCategory::Value),
@@ -60,7 +60,7 @@ const KEPT: &[&str] = &[
     // convolutions of recurrent blocks
     "ssm_conv1d",
     "shortconv.conv.weight",
-    // MiniMax's indexer
+    // MiniMax indexer
     "indexer.k_proj.weight",
     "indexer.q_proj.weight",
     // RWKV
@@ -79,9 +79,9 @@ const KEPT: &[&str] = &[
     "time_mix_decay_w1.weight",
     "time_mix_decay_w2.weight",
     "time_mix_lerp_fused.weight",
-    // T5's relative positions
+    // relative positions of T5
     "attn_rel_b.weight",
-    // images
+    // vision encoders
     ".position_embd",
     "sam.pos_embd",
     "sam.neck.",
@@ -89,15 +89,15 @@ const KEPT: &[&str] = &[
     ".rel_pos",
     ".patch_embd",
     ".patch_merger",
-    // sound
+    // audio encoders
     "a.rvq.codebook",
     "mm.a.code_embd",
 ];
 
-/// The same, by whole name: the positions and token types of BERT.
+/// Full names of further such weights: the positions and token types of BERT.
 const KEPT_NAMES: [&str; 2] = ["position_embd.weight", "token_types.weight"];
 
-/// The same, for GLM 5 Next only.
+/// Further parts of names for GLM 5 Next.
 const KEPT_BY_GLM5_NEXT: &[&str] = &[
     "hc_",
     "indexer.attn_q_b",
@@ -115,10 +115,11 @@ const KEPT_BY_GLM5_NEXT: &[&str] = &[
     "attn_v_b.weight",
 ];
 
-/// What GLM 5 Next holds at `Q8_0`: `llama_tensor_get_type_impl` in src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
+/// Tensors of GLM 5 Next that are always `Q8_0`: `llama_tensor_get_type_impl` in src/llama-quant.cpp (llama-cpp-sys-2
+/// 0.1.161).
 const PRECISE_IN_GLM5_NEXT: &[&str] = &["attn_q_a", "attn_q_b", "nextn.eh_proj"];
 
-/// Tells kinds, and remembers them: the blocks of a model have the same names but for their number.
+/// Cached kinds by name without the block, as the names repeat in every block.
 pub(super) struct TensorKinds<'m> {
     family: QuantFamily,
     known: HashMap<&'m str, TensorKind>,
@@ -138,23 +139,26 @@ impl<'m> TensorKinds<'m> {
 
 fn kind(name: &str, glm5_next: bool) -> TensorKind {
     let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-    let role = match name {
+    let category = match name {
         "output.weight" => TensorCategory::Output,
         "token_embd.weight" | "per_layer_token_embd.weight" => TensorCategory::Embedding,
-        _ => ROLES.iter().find(|(part, _)| name.contains(part)).map_or(TensorCategory::Other, |&(_, role)| role),
+        _ => CATEGORIES
+            .iter()
+            .find(|(part, _)| name.contains(part))
+            .map_or(TensorCategory::Other, |&(_, category)| category),
     };
     let kept =
         !name.ends_with("weight") || KEPT_NAMES.contains(&name) || has(KEPT) || (glm5_next && has(KEPT_BY_GLM5_NEXT));
-    TensorKind { role, kept, precise: glm5_next && has(PRECISE_IN_GLM5_NEXT) }
+    TensorKind { category, kept, precise: glm5_next && has(PRECISE_IN_GLM5_NEXT) }
 }
 
-/// The block that a name begins with, as in `blk.7.ffn_up.weight`.
+/// The block index in a name such as `blk.7.ffn_up.weight`.
 pub(super) fn block(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("blk.")?;
     digits.get(..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len()))?.parse().ok()
 }
 
-/// `.ffn_up.weight` of `blk.7.ffn_up.weight`; the point stays, because it begins some of the parts looked for.
+/// `.ffn_up.weight` of `blk.7.ffn_up.weight`; the dot stays because some of the parts above begin with one.
 fn without_block(name: &str) -> &str {
     let Some(numbered) = name.strip_prefix("blk.") else { return name };
     let own = numbered.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -166,8 +170,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_the_role() {
-        for (name, role, kept) in [
+    fn names_have_their_category() {
+        for (name, category, kept) in [
             ("output.weight", TensorCategory::Output, false),
             ("blk.3.output.weight", TensorCategory::Other, false),
             ("token_embd.weight", TensorCategory::Embedding, false),
@@ -189,14 +193,14 @@ mod tests {
         ] {
             assert_eq!(
                 TensorKinds::new(QuantFamily::Any).of(name),
-                TensorKind { role, kept, precise: false },
+                TensorKind { category, kept, precise: false },
                 "{name}"
             );
         }
     }
 
     #[test]
-    fn glm_5_next_has_its_own() {
+    fn glm_5_next_has_exceptions() {
         let mut kinds = TensorKinds::new(QuantFamily::Glm5Next);
         assert!(kinds.of("blk.0.attn_q_a.weight").precise);
         assert!(kinds.of("blk.0.attn_v_b.weight").kept);
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_numbered() {
+    fn block_indices_are_parsed() {
         assert_eq!(block("blk.17.ffn_up.weight"), Some(17));
         assert_eq!(block("v.blk.17.ffn_up.weight"), None);
         assert_eq!(block("blk.x"), None);

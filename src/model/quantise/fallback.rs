@@ -1,11 +1,11 @@
-//! Rows that are no whole number of blocks take another format.
+//! Types for rows that are not a multiple of the block size.
 
 #![allow(clippy::enum_glob_use, reason = "a table of formats is read by their names alone")]
 
 use crate::gguf::GgmlType::{self, *};
 
-/// `wanted` when rows of `row` weights are whole blocks of it, else the format of smaller blocks that llama.cpp puts in
-/// its place; none where it has none. `tensor_type_fallback` in src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
+/// `wanted` if `row` is a multiple of its block size, else llama.cpp's fallback with smaller blocks; none if there is
+/// no fallback. `tensor_type_fallback` in src/llama-quant.cpp (llama-cpp-sys-2 0.1.161).
 pub(super) const fn fitting(wanted: GgmlType, row: u64) -> Option<GgmlType> {
     if fits(wanted, row) {
         return Some(wanted);
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_rows_take_smaller_blocks() {
+    fn odd_rows_fall_back_to_smaller_blocks() {
         for (wanted, row, taken) in [
             (Q4K, 4096, Some(Q4K)),
             (Q4K, 896, Some(Q5_0)),

@@ -1,7 +1,7 @@
-//! The mixes: for each file type, which formats it spends on what.
+//! The types that each file type uses per tensor category.
 //!
-//! All of it: `llama_ftype_get_default_type` and `llama_tensor_get_type_impl` in src/llama-quant.cpp (llama-cpp-sys-2
-//! 0.1.161), as they are without an importance matrix.
+//! Source: `llama_ftype_get_default_type` and `llama_tensor_get_type_impl` in src/llama-quant.cpp (llama-cpp-sys-2
+//! 0.1.161), for the case without an importance matrix.
 
 #![allow(clippy::enum_glob_use, reason = "a table of formats is read by their names alone")]
 
@@ -11,17 +11,18 @@ use crate::gguf::FileType;
 use crate::gguf::GgmlType::{self, *};
 use PositionRule::*;
 
-/// A place where a mix spends something else than its base. `i` is a tensor's place among `n`, as `Place` has it.
+/// A condition for another type than the mix's base. `i` and `n` as in
+/// [`TensorPosition`](super::position::TensorPosition).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PositionRule {
     Always,
-    /// `i` is one of the first so many.
+    /// `i` is less than this.
     First(u64),
-    /// `i` is in the first one of so many parts of `n`.
+    /// `i` is less than `n` divided by this.
     FirstPart(u64),
     /// Neither in the first eighth nor in the last.
     Middle,
-    /// In the first eighth, the last eighth, or every third between.
+    /// `use_more_bits`: in the first eighth, the last eighth, or every third in between.
     MoreBits,
     /// At least four attention heads share a KV head.
     SharedHeads,
@@ -29,20 +30,21 @@ pub(super) enum PositionRule {
     FourExperts,
 }
 
-/// The format of the first place that applies, else the mix's base.
+/// The type of the first condition that applies, else the mix's base.
 pub(super) type FormatRule = &'static [(PositionRule, GgmlType)];
 
-/// How a mix tells where in the model a tensor stands, and which of the later adjustments speak of it.
+/// Which adjustments apply to a mix, and how it determines the block of an expert tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     Usual,
-    /// The mixes of one and two bits: experts do not tell the block, and 70B models get nothing more.
+    /// The mixes of one and two bits: the block index of expert tensors is unknown, and there is no rule for 70B
+    /// models.
     Low,
-    /// One format for experts, one for all else.
+    /// One type for experts, one for all else.
     Experts(GgmlType),
 }
 
-/// What a file type spends on what.
+/// The types of a file type: the base, that of the output tensor, and rules per category.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mix {
     pub scheme: Scheme,
@@ -58,7 +60,7 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    /// The mix of `to` for a model of these traits; none where the quantiser has none.
+    /// The mix of `to` for a model with these traits; none if the quantiser does not produce it.
     pub(super) fn of(to: FileType, traits: &QuantTraits) -> Option<Self> {
         let mut mix = mix(to)?;
         if traits.family == QuantFamily::Falcon {
@@ -70,8 +72,8 @@ impl Mix {
         Some(mix)
     }
 
-    pub(super) const fn rule(&self, role: TensorCategory) -> FormatRule {
-        match role {
+    pub(super) const fn rule(&self, category: TensorCategory) -> FormatRule {
+        match category {
             TensorCategory::Output | TensorCategory::Other => &[],
             TensorCategory::Embedding => self.embedding,
             TensorCategory::Value => self.value,
@@ -98,7 +100,7 @@ impl Mix {
         };
     }
 
-    /// With eight experts, attention is so small a part of the model that it may have more bits.
+    /// With eight experts, attention is a small part of the model and gets more bits.
     fn adjust_to_eight_experts(&mut self, to: FileType, family: QuantFamily) {
         match self.scheme {
             Scheme::Usual => {
@@ -108,7 +110,7 @@ impl Mix {
                     self.ffn_down = &[(FirstPart(8), Q4K), (MoreBits, Q4K)];
                 }
                 if family != QuantFamily::Falcon {
-                    self.attn_output = if gives_attn_output_more(to) { &[(Always, Q5K)] } else { &[] };
+                    self.attn_output = if has_larger_attn_output(to) { &[(Always, Q5K)] } else { &[] };
                 }
             }
             Scheme::Low => {
@@ -120,8 +122,8 @@ impl Mix {
     }
 }
 
-/// Which mixes give `attn_output` more bits when there are eight experts.
-const fn gives_attn_output_more(to: FileType) -> bool {
+/// Mixes with more bits for `attn_output` in models of eight experts.
+const fn has_larger_attn_output(to: FileType) -> bool {
     use FileType as T;
     matches!(
         to,
@@ -155,8 +157,8 @@ const fn low(base: GgmlType) -> Mix {
     }
 }
 
-/// The richer two of the low ones.
-const fn less_low(base: GgmlType) -> Mix {
+/// `IQ2_S` and `IQ2_M`, which have more bits than the other low mixes.
+const fn iq2_s_m(base: GgmlType) -> Mix {
     Mix {
         embedding: &[(Always, Iq3S)],
         value: &[(SharedHeads, Q4K), (FourExperts, Q4K), (Always, Iq3S)],
@@ -219,8 +221,8 @@ const fn mix(to: FileType) -> Option<Mix> {
         T::Iq1M => Mix { attn_output: &[(Always, Iq2Xxs)], ..low(Iq1M) },
         T::Iq2Xxs => low(Iq2Xxs),
         T::Iq2Xs => low(Iq2Xs),
-        T::Iq2S => less_low(Iq2Xs),
-        T::Iq2M => less_low(Iq2S),
+        T::Iq2S => iq2_s_m(Iq2Xs),
+        T::Iq2M => iq2_s_m(Iq2S),
         T::Iq3Xxs => Mix {
             output: Q5K,
             embedding: &[(Always, Iq3S)],

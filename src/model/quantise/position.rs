@@ -1,11 +1,11 @@
-//! Where in the model a tensor stands, as far as the mixes care.
+//! Position of a tensor in the model, for the mixes' rules.
 
 use super::QuantiseError;
 use super::category::{TensorCategory, block};
 use super::mix::{Mix, PositionRule, Scheme};
 use super::traits::QuantTraits;
 
-/// A tensor's place `i` among `n`.
+/// A tensor is number `i` of `n`, counted from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TensorPosition {
     pub i: u64,
@@ -13,9 +13,9 @@ pub(super) struct TensorPosition {
 }
 
 impl PositionRule {
-    /// Whether a tensor at `place` in a model of these traits is meant.
-    pub(super) fn applies(self, place: TensorPosition, traits: &QuantTraits) -> bool {
-        let TensorPosition { i, n } = place;
+    /// Whether the rule applies to a tensor at this position in a model with these traits.
+    pub(super) fn applies(self, position: TensorPosition, traits: &QuantTraits) -> bool {
+        let TensorPosition { i, n } = position;
         let eighth = n / 8;
         let last_eighth = n.saturating_mul(7) / 8;
         match self {
@@ -30,13 +30,13 @@ impl PositionRule {
     }
 }
 
-/// Counts the tensors of a role, in the quantiser's order.
+/// Counts the tensors per category, in the quantiser's order.
 ///
-/// As upstream does, the `i`-th feed-forward tensor of a kind is taken for that of block `i`, which holds where each
-/// block has one. A mixture of experts may have several, and there the name tells the block.
+/// As upstream, the `i`-th feed-forward tensor of a category is taken for that of block `i`, which is right if each
+/// block has one. In a mixture of experts, which may have several, the block is taken from the name.
 #[derive(Debug)]
 pub(super) struct TensorCounters {
-    /// All tensors that make values of attention, quantised or not.
+    /// Number of tensors in [`TensorCategory::Value`], quantised or not.
     all_values: u64,
     blocks: u64,
     by_name: bool,
@@ -52,9 +52,9 @@ impl TensorCounters {
         Self { all_values, blocks: traits.blocks, by_name, values: 0, ffn_down: 0, ffn_gate: 0, ffn_up: 0 }
     }
 
-    /// The place of the next tensor of `role`, which is called `name`.
-    pub(super) fn next(&mut self, role: TensorCategory, name: &str) -> Result<TensorPosition, QuantiseError> {
-        let count = match role {
+    /// The position of the next tensor of `category`, whose name is `name`.
+    pub(super) fn next(&mut self, category: TensorCategory, name: &str) -> Result<TensorPosition, QuantiseError> {
+        let count = match category {
             TensorCategory::Value => &mut self.values,
             TensorCategory::FfnDown => &mut self.ffn_down,
             TensorCategory::FfnGate => &mut self.ffn_gate,
@@ -64,7 +64,7 @@ impl TensorCounters {
         let i = *count;
         *count += 1;
         let n = self.blocks;
-        if role == TensorCategory::Value {
+        if category == TensorCategory::Value {
             return Ok(TensorPosition { i, n: self.all_values });
         }
         if !self.by_name {
@@ -92,13 +92,13 @@ mod tests {
             size_70b: false,
             tied: false,
         };
-        let meant = |when: PositionRule| {
+        let applicable = |when: PositionRule| {
             (0..32).filter(|&i| when.applies(TensorPosition { i, n: 32 }, &traits)).collect::<Vec<_>>()
         };
-        assert_eq!(meant(PositionRule::MoreBits), [0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31]);
-        assert_eq!(meant(PositionRule::Middle), (4..28).collect::<Vec<_>>());
-        assert_eq!(meant(PositionRule::FirstPart(16)), [0, 1]);
-        assert_eq!(meant(PositionRule::First(4)), [0, 1, 2, 3]);
-        assert!(meant(PositionRule::SharedHeads).is_empty());
+        assert_eq!(applicable(PositionRule::MoreBits), [0, 1, 2, 3, 6, 9, 12, 15, 18, 21, 24, 27, 28, 29, 30, 31]);
+        assert_eq!(applicable(PositionRule::Middle), (4..28).collect::<Vec<_>>());
+        assert_eq!(applicable(PositionRule::FirstPart(16)), [0, 1]);
+        assert_eq!(applicable(PositionRule::First(4)), [0, 1, 2, 3]);
+        assert!(applicable(PositionRule::SharedHeads).is_empty());
     }
 }

@@ -1,16 +1,16 @@
-//! What the mixes ask of a model.
+//! Properties of a model that the quantiser's rules depend on.
 
 use crate::gguf::Value;
 use crate::model::Model;
 
-/// Architectures that the rules make an exception of.
+/// Architectures with special rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuantFamily {
-    /// A few mixes treat it differently.
+    /// Some mixes use other types.
     Falcon,
-    /// Other tensors than experts have three dimensions too, so that experts are told by their names.
+    /// Tensors other than experts have three dimensions too, so experts are recognised by name.
     BailingMoe3,
-    /// More tensors are kept, and some held at `Q8_0`.
+    /// More tensors are not quantised, and some are always `Q8_0`.
     Glm5Next,
     Any,
 }
@@ -26,25 +26,23 @@ impl QuantFamily {
     }
 }
 
-/// What the mixes ask of a model.
+/// Properties of a model that the quantiser's rules depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuantTraits {
-    /// The architecture, where the rules make an exception of it.
     pub family: QuantFamily,
-    /// Blocks, as llama.cpp counts them.
+    /// Number of blocks, as llama.cpp counts them.
     pub blocks: u64,
-    /// Experts; zero where there are none.
+    /// Number of experts; zero without any.
     pub experts: u64,
-    /// At least four attention heads share a KV head.
+    /// Whether at least four attention heads share a KV head.
     pub shared_heads: bool,
-    /// llama.cpp takes it for a model of 70 billion weights.
+    /// Whether llama.cpp classifies it as `LLM_TYPE_70B`.
     pub size_70b: bool,
-    /// There is no output tensor: the token embeddings serve as one.
+    /// Whether the token embeddings are also the output tensor.
     pub tied: bool,
 }
 
-/// Architectures and their numbers of blocks that llama.cpp takes for models of 70 billion weights: `LLM_TYPE_70B` in
-/// src/models (llama-cpp-sys-2 0.1.161).
+/// Architectures and block counts that llama.cpp classifies as `LLM_TYPE_70B`: src/models (llama-cpp-sys-2 0.1.161).
 const SIZE_70B: [(&str, u64); 6] =
     [("llama", 80), ("llama-embed", 80), ("qwen2", 80), ("deci", 80), ("olmo", 80), ("jais2", 68)];
 
@@ -65,13 +63,13 @@ impl QuantTraits {
     }
 }
 
-/// A Nanbeige model runs through its blocks several times over, and Granite Switch has a router behind the last one;
-/// llama.cpp counts both as blocks (src/models/nanbeige.cpp and granite-switch.cpp, llama-cpp-sys-2 0.1.161).
+/// Number of blocks as llama.cpp counts them: it counts each loop of Nanbeige over its blocks, and the router after the
+/// last block of Granite Switch (src/models/nanbeige.cpp and granite-switch.cpp, llama-cpp-sys-2 0.1.161).
 fn blocks(model: &Model) -> u64 {
     let declared = model.block_count() as u64;
     match model.architecture.as_str() {
         "nanbeige" => declared.saturating_mul(number(model, "num_loops").unwrap_or(1)),
-        "graniteswitch" => without_predicting(model) + 1,
+        "graniteswitch" => without_nextn(model) + 1,
         _ => declared,
     }
 }
@@ -79,11 +77,11 @@ fn blocks(model: &Model) -> u64 {
 fn is_size_70b(model: &Model, fewer_kv_heads: bool) -> bool {
     let architecture = model.architecture.as_str();
     let llama = matches!(architecture, "llama" | "llama-embed");
-    SIZE_70B.contains(&(architecture, without_predicting(model))) && (!llama || fewer_kv_heads)
+    SIZE_70B.contains(&(architecture, without_nextn(model))) && (!llama || fewer_kv_heads)
 }
 
-/// Blocks, but for those at the end that only predict further tokens.
-fn without_predicting(model: &Model) -> u64 {
+/// Number of blocks without the `NextN` (MTP) blocks at the end.
+fn without_nextn(model: &Model) -> u64 {
     (model.block_count() as u64).saturating_sub(number(model, "nextn_predict_layers").unwrap_or(0))
 }
 

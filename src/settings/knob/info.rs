@@ -1,8 +1,7 @@
-//! What is said of each knob: its names, what it is, and how far its steps go.
+//! Names, description, minimum and step size of each knob.
 
 use super::Knob;
 
-/// What is said of a knob.
 pub(super) struct KnobInfo {
     pub name: &'static str,
     pub title: &'static str,

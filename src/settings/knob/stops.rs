@@ -1,6 +1,6 @@
-//! Where a knob snaps.
+//! The values that a knob snaps to.
 
-/// The places of a knob, ascending; never empty.
+/// The stops of a knob, ascending; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stops(Vec<u64>);
 
@@ -14,7 +14,7 @@ impl Stops {
         Self(stops)
     }
 
-    /// The places, ascending.
+    /// The stops, ascending.
     pub fn as_slice(&self) -> &[u64] {
         &self.0
     }
@@ -29,7 +29,8 @@ impl Stops {
         self.0.last().copied().unwrap_or(0)
     }
 
-    /// `by` places above `value`, or below it where `by` is negative; a value between two places counts as either.
+    /// The stop `by` steps above `value`, or below it if `by` is negative. From a value between two stops, the first
+    /// step reaches the next one.
     pub fn step(&self, value: u64, by: isize) -> u64 {
         let at = self.0.partition_point(|&stop| stop < value);
         let exact = self.0.binary_search(&value).is_ok();
@@ -38,7 +39,7 @@ impl Stops {
         self.0.get(target).copied().unwrap_or(value)
     }
 
-    /// Where `value` lies between the ends, 0 to 1: places are evenly spaced, values between two places in proportion.
+    /// Where `value` lies between the ends, 0 to 1: stops are evenly spaced, values between them interpolated.
     pub fn fraction(&self, value: u64) -> f64 {
         let steps = self.0.len() - 1;
         let above = self.0.partition_point(|&stop| stop <= value);
@@ -50,7 +51,7 @@ impl Stops {
         ((above - 1) as f64 + part) / steps as f64
     }
 
-    /// The place nearest to `fraction` of the way.
+    /// The stop nearest to `fraction` of the way.
     pub fn nearest(&self, fraction: f64) -> u64 {
         let steps = (self.0.len() - 1) as f64;
         let at = (fraction.clamp(0.0, 1.0) * steps).round() as usize;

@@ -1,11 +1,11 @@
-//! A knob's value as it is shown and as it is typed.
+//! Formatting and parsing of a knob's value.
 
 use super::{Bounds, Knob, MAX_VALUE};
 use crate::settings::{Outputs, Settings};
 use crate::units::grouped;
 
 impl Knob {
-    /// `value` as it is read on the screen.
+    /// `value` for the screen.
     pub fn show(self, value: u64) -> String {
         match self.choices() {
             Some(words) => words.get(value as usize).copied().unwrap_or("?").to_owned(),
@@ -14,12 +14,12 @@ impl Knob {
         }
     }
 
-    /// `value` as it is written on the command line and in files.
+    /// `value` for the command line and files.
     pub fn plain(self, value: u64) -> String {
         if self.choices().is_some() { self.show(value) } else { value.to_string() }
     }
 
-    /// What stands in the field where its value is typed, at first.
+    /// Initial text of the input field.
     pub fn typed(self, settings: &Settings, value: u64) -> String {
         match self {
             Self::TensorSplit if settings.tensor_split.len() > 2 => {
@@ -29,11 +29,11 @@ impl Knob {
         }
     }
 
-    /// Sets it to what a person typed: a number (`32768`, `32 768`, `32k`), a word of its own, `auto` or `max`; for the
-    /// split over GPUs a share in percent or all shares (`3,1,1`).
+    /// Sets the knob from typed text: a number (`32768`, `32 768`, `32k`), one of its choices, `auto` or `max`; for the
+    /// tensor split a percentage or all shares (`3,1,1`).
     ///
     /// # Errors
-    /// One sentence on what can be written instead.
+    /// One sentence that names the accepted values.
     pub fn read(self, text: &str, settings: &mut Settings, bounds: &Bounds) -> Result<(), String> {
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         let word = text.to_ascii_lowercase().replace('_', "");
@@ -82,7 +82,7 @@ impl Knob {
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());
         }
-        // a number of digits that no knob goes up to is out of range too
+        // overflow is reported as out of range
         let value = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).unwrap_or(u64::MAX);
         let (least, most) = (self.least(), if self == Self::TensorSplit { 100 } else { MAX_VALUE });
         if value < least || value > most {
@@ -92,7 +92,7 @@ impl Knob {
     }
 }
 
-/// The shares of a split over GPUs.
+/// Parses a tensor split.
 fn shares(list: &str) -> Result<Vec<f64>, String> {
     let wrong = || format!("'{list}' is not a valid split: use numbers of 0 or more that are not all 0, such as 3,1,1");
     let share = |text: &str| text.parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
@@ -108,7 +108,7 @@ mod tests {
     const BOUNDS: Bounds = Bounds { context_train: Some(131_072), layer_count: 33, experts: false };
 
     #[test]
-    fn typed_values_are_taken_exactly() {
+    fn typed_values_are_set_exactly() {
         let mut settings = Settings::default();
         for (text, value) in [("12345", 12_345), ("32k", 32_768), ("32 768", 32_768), ("max", 131_072)] {
             Knob::Context.read(text, &mut settings, &BOUNDS).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn k_and_v_are_typed_apart_in_any_of_their_formats() {
+    fn k_and_v_accept_every_type_independently() {
         let mut settings = Settings::default();
         Knob::CacheTypeK.read("iq4_nl", &mut settings, &BOUNDS).unwrap();
         Knob::CacheTypeV.read("bf16", &mut settings, &BOUNDS).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_is_typed_as_a_share_or_as_all_of_them() {
+    fn a_split_is_parsed_as_a_percentage_or_as_shares() {
         let mut settings = Settings::default();
         Knob::TensorSplit.read("3, 1,1", &mut settings, &BOUNDS).unwrap();
         assert_eq!(settings.tensor_split, [3.0, 1.0, 1.0]);

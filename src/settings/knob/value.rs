@@ -1,10 +1,10 @@
-//! A knob's value in the settings.
+//! Reads and writes a knob's value in the settings.
 
 use super::{Bounds, CACHE_CHOICES, CACHE_TYPES, FLASH_CHOICES, Knob, MAX_VALUE, QUANTISATIONS};
-use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Settings};
+use crate::settings::{CacheType, Context, GpuLayers, Outputs, Settings};
 
 impl Knob {
-    /// What the person chose; `None` where the engine decides.
+    /// The value set by the user; `None` if the engine decides.
     pub fn chosen(self, settings: &Settings, bounds: &Bounds) -> Option<u64> {
         match self {
             Self::Context => match settings.ctx {
@@ -20,7 +20,7 @@ impl Knob {
             Self::CacheTypeK => place(&CACHE_TYPES, &settings.cache_type_k?),
             Self::CacheTypeV => place(&CACHE_TYPES, &settings.cache_type_v?),
             Self::FlashAttn => place(&FLASH_CHOICES, &settings.flash_attn),
-            // there is no option that says no
+            // "off" cannot be set: llama-server has no negated option
             Self::KvUnified => settings.kv_unified.then_some(1),
             Self::Outputs => match settings.outputs {
                 Outputs::Parallel => None,
@@ -37,7 +37,7 @@ impl Knob {
         }
     }
 
-    /// Sets it to `value`, exactly.
+    /// Sets the knob to `value`, which need not be a stop.
     pub fn set(self, settings: &mut Settings, value: u64) {
         let value = value.clamp(self.least(), MAX_VALUE);
         let at = value as usize;
@@ -62,12 +62,12 @@ impl Knob {
         }
     }
 
-    /// Leaves it to the engine again.
+    /// Resets the knob to auto.
     pub fn reset(self, settings: &mut Settings) {
         self.copy(&Settings::default(), settings);
     }
 
-    /// Makes it in `to` what it is in `from`.
+    /// Copies the knob's value.
     pub fn copy(self, from: &Settings, to: &mut Settings) {
         match self {
             Self::Context => to.ctx = from.ctx,
@@ -88,42 +88,34 @@ impl Knob {
     }
 }
 
-/// Of two types for K and V the one that an engine with one for both can have.
+/// The single type that stands for K and V on an engine that has only one; none if it does not accept it.
 pub(in crate::settings) fn one_type(k: Option<CacheType>, v: Option<CacheType>) -> Option<CacheType> {
     k.or(v).filter(|ty| CACHE_CHOICES.contains(ty))
 }
 
-/// What the first of `shares` is of their sum, in percent; `None` where there is nothing to share.
+/// The first of `shares` in percent of their sum; `None` if there are none or all are zero.
 pub(crate) fn percent_of_first(shares: &[f64]) -> Option<u64> {
     let sum: f64 = shares.iter().sum();
     let percent = 100.0 * shares.first()? / sum;
     percent.is_finite().then(|| percent.round().clamp(0.0, 100.0) as u64)
 }
 
-/// `shares` in percent with the first set to `percent` and the others as they are to each other; of none, two.
+/// `shares` in percent with the first set to `percent` and the others in their old proportions. Without shares, a split
+/// over two GPUs.
 fn with_first(shares: &[f64], percent: u64) -> Vec<f64> {
     let others = shares.get(1..).filter(|others| !others.is_empty()).unwrap_or(&[1.0]);
     let rest = (100 - percent) as f64;
     let sum: f64 = others.iter().sum();
     let even = 1.0 / others.len() as f64;
     let part = |share: &f64| if sum > 0.0 && sum.is_finite() { share / sum } else { even };
-    // hundredths are finer than layers, and can be read
+    // two decimals are finer than one layer of any model
     let rounded = |share: f64| (share * 100.0).round() / 100.0;
     std::iter::once(percent as f64).chain(others.iter().map(|share| rounded(rest * part(share)))).collect()
 }
 
-/// The place of `wanted` among what is offered.
+/// The index of `wanted` in `choices`.
 pub(crate) fn place<T: PartialEq>(choices: &[T], wanted: &T) -> Option<u64> {
     choices.iter().position(|choice| choice == wanted).map(|at| at as u64)
-}
-
-/// What is offered for flash attention, as it is written.
-pub(super) const fn flash_name(flash: FlashAttn) -> &'static str {
-    match flash {
-        FlashAttn::Auto => "auto",
-        FlashAttn::On => "on",
-        FlashAttn::Off => "off",
-    }
 }
 
 #[cfg(test)]
@@ -135,20 +127,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_set_is_chosen_and_reset_takes_it_back(at in 0..Knob::ALL.len(), place in any::<prop::sample::Index>()) {
+        fn set_values_are_read_back_and_reset_restores_the_default(at in 0..Knob::ALL.len(), place in any::<prop::sample::Index>()) {
             let knob = Knob::ALL[at];
             let stops = knob.stops(&BOUNDS);
             let value = *place.get(stops.as_slice());
             let mut settings = Settings::default();
             knob.set(&mut settings, value);
-            let unsayable = knob == Knob::KvUnified && value == 0;
-            prop_assert_eq!(knob.chosen(&settings, &BOUNDS), Some(value).filter(|_| !unsayable));
+            let off = knob == Knob::KvUnified && value == 0;
+            prop_assert_eq!(knob.chosen(&settings, &BOUNDS), Some(value).filter(|_| !off));
             knob.reset(&mut settings);
             prop_assert_eq!(settings, Settings::default());
         }
 
         #[test]
-        fn a_split_stays_whole_whatever_its_first_share(
+        fn a_split_adds_up_to_100_percent(
             shares in prop::collection::vec(0.0..100.0f64, 0..9), percent in 0u64..=100,
         ) {
             let split = with_first(&shares, percent);
@@ -159,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn the_other_gpus_keep_their_proportion() {
+    fn the_other_gpus_keep_their_proportions() {
         assert_eq!(with_first(&[1.0, 2.0, 1.0, 1.0], 60), [60.0, 20.0, 10.0, 10.0]);
         assert_eq!(with_first(&[], 75), [75.0, 25.0]);
-        assert_eq!(with_first(&[5.0, 0.0, 0.0], 50), [50.0, 25.0, 25.0], "nothing is shared evenly");
+        assert_eq!(with_first(&[5.0, 0.0, 0.0], 50), [50.0, 25.0, 25.0], "shares of zero are split evenly");
     }
 }

@@ -1,4 +1,4 @@
-//! `assets/architectures.txt`: its language, and what it makes of a model.
+//! Parses and expands `assets/architectures.txt`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -18,29 +18,29 @@ enum TemplateAction {
     /// Another section's lines.
     Use(&'static str),
     Tensor {
-        /// It stands once in every block.
+        /// Whether it occurs in every block.
         in_blocks: bool,
         name: &'static str,
         dims: Vec<Sum>,
     },
 }
 
-/// Whether a word stands for something other than zero, or for nothing.
+/// Requires that a word is greater than zero, or, with `holds` false, that it is zero or undefined.
 struct Condition {
     word: Word,
     holds: bool,
 }
 
-/// `2*key+value`: products, each added or taken away.
+/// `2*key+value`: products, each added or subtracted.
 struct Sum(Vec<Product>);
 
 struct Product {
     minus: bool,
-    /// Each divides what stands before it, or multiplies it.
+    /// Evaluated from the left: each divides (true) or multiplies the result so far.
     factors: Vec<(bool, Word)>,
 }
 
-/// The tensors of a model: names and dimensions, what is outside of blocks first.
+/// Names and dimensions of a model's tensors, those outside of blocks first.
 pub(super) fn tensors(entry: &CatalogueEntry) -> Result<Vec<(String, Vec<u64>)>, CatalogueError> {
     static SECTIONS: LazyLock<Sections> = LazyLock::new(|| sections(include_str!("../../../assets/architectures.txt")));
     if !SECTIONS.contains_key(entry.architecture.as_str()) {
@@ -48,16 +48,16 @@ pub(super) fn tensors(entry: &CatalogueEntry) -> Result<Vec<(String, Vec<u64>)>,
     }
     let mut tensors = Vec::new();
     for block in std::iter::once(None).chain((0..entry.blocks()).map(Some)) {
-        let facts = TemplateValues::new(entry, block.unwrap_or(0));
-        Expansion { sections: &SECTIONS, facts, block, tensors: &mut tensors }.section(&entry.architecture)?;
+        let values = TemplateValues::new(entry, block.unwrap_or(0));
+        Expansion { sections: &SECTIONS, values, block, tensors: &mut tensors }.section(&entry.architecture)?;
     }
     Ok(tensors)
 }
 
-/// One block of one model, or what it has outside of blocks.
+/// Expands the template for one block, or for the tensors outside of blocks.
 struct Expansion<'e> {
     sections: &'e Sections,
-    facts: TemplateValues<'e>,
+    values: TemplateValues<'e>,
     block: Option<u64>,
     tensors: &'e mut Vec<(String, Vec<u64>)>,
 }
@@ -67,7 +67,7 @@ impl Expansion<'_> {
         let sections = self.sections;
         let lines = sections.get(name).ok_or_else(|| CatalogueError::Architecture(name.to_owned()))?;
         for line in lines {
-            let holds = |it: &Condition| it.holds == self.facts.of(it.word).is_some_and(|number| number > 0);
+            let holds = |it: &Condition| it.holds == self.values.of(it.word).is_some_and(|number| number > 0);
             if !line.conditions.iter().all(holds) {
                 continue;
             }
@@ -90,7 +90,7 @@ impl Expansion<'_> {
         for Product { minus, factors } in &sum.0 {
             let mut product: u64 = 1;
             for &(divides, word) in factors {
-                let factor = self.facts.of(word).ok_or_else(|| error(format!("there is no {word:?}")))?;
+                let factor = self.values.of(word).ok_or_else(|| error(format!("there is no {word:?}")))?;
                 let next = if divides { product.checked_div(factor) } else { product.checked_mul(factor) };
                 product = next.ok_or_else(|| error(format!("{word:?} is {factor}")))?;
             }
@@ -144,7 +144,7 @@ fn factors(term: &'static str) -> Vec<(bool, Word)> {
     pieces(term, ['*', '/']).map(|(sign, word)| (sign == Some('/'), Word::read(word))).collect()
 }
 
-/// The pieces of `text` between `signs`, each with the sign before it.
+/// Splits `text` at `signs`; each piece comes with the sign before it.
 fn pieces(text: &'static str, signs: [char; 2]) -> impl Iterator<Item = (Option<char>, &'static str)> {
     let mut before = None;
     text.split_inclusive(signs).map(move |piece| {

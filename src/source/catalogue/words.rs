@@ -1,10 +1,10 @@
-//! What the words of a template stand for, in one block of one model.
+//! The values of a template's words, in one block of one model.
 
 use serde_json::Value as Json;
 
 use super::CatalogueEntry;
 
-/// The short words, in the order of [`TemplateValues`].
+/// The predefined words, in the order of [`TemplateValues`].
 const SHORT: [&str; 19] = [
     "embd",
     "vocab",
@@ -30,11 +30,11 @@ const SHORT: [&str; 19] = [
 /// A word of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word {
-    /// A number that stands for itself.
+    /// A literal.
     Number(u64),
-    /// One of [`SHORT`].
+    /// An index into [`SHORT`].
     Short(usize),
-    /// A key of the metadata, or a mark of the model.
+    /// A metadata key, or a mark of the model.
     Named(&'static str),
 }
 
@@ -48,7 +48,7 @@ impl Word {
     }
 }
 
-/// The numbers behind [`SHORT`] in one block; outside of blocks they are those of the first.
+/// The values of [`SHORT`] in one block; outside of blocks, those of the first block.
 pub(super) struct TemplateValues<'e> {
     entry: &'e CatalogueEntry,
     short: [Option<u64>; SHORT.len()],
@@ -78,7 +78,7 @@ impl<'e> TemplateValues<'e> {
         let moe = or_none("expert_count") > 0
             && block >= or_none("leading_dense_block_count")
             && (block + 1).is_multiple_of(or_one("interleave_moe_layer_step"));
-        // the interval at which blocks of attention come: 4 where the header does not tell (src/models/qwen3next.cpp)
+        // interval of attention blocks, by default 4 (src/models/qwen3next.cpp)
         let interval = number("full_attention_interval").unwrap_or(4);
         let recurrent = !nextn && !(block + 1).is_multiple_of(interval);
 
@@ -107,7 +107,7 @@ impl<'e> TemplateValues<'e> {
         Self { entry, short }
     }
 
-    /// The number behind `word`; none where the model has no such thing. Marks that it has are 1.
+    /// The value of `word`; none if undefined. Marks of the model are 1.
     pub(super) fn of(&self, word: Word) -> Option<u64> {
         match word {
             Word::Number(number) => Some(number),
@@ -119,7 +119,7 @@ impl<'e> TemplateValues<'e> {
 }
 
 impl CatalogueEntry {
-    /// The hyperparameter `key` of `block`: lists have one for each. Truths are 1, fractions are cut off.
+    /// The hyperparameter `key` of `block`, which selects the element of a list. `true` is 1; fractions are truncated.
     fn number(&self, key: &str, block: u64) -> Option<u64> {
         let value = match self.keys.get(key)? {
             Json::Array(values) => values.get(usize::try_from(block).ok()?)?,

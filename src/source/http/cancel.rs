@@ -1,4 +1,4 @@
-//! Waiting for the network on a thread of its own, so that a person can stop at any moment.
+//! Runs network jobs on a separate thread, so that the user can cancel at any time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use super::error::WireError;
 use crate::source::progress::{Progress, ProgressCallback};
 
-/// How often a watch is asked whether to go on.
+/// Interval of progress reports.
 const TICK: Duration = Duration::from_millis(40);
 
-/// What connects the one who waits with the one who reads.
+/// Shared state of a cancellable job.
 #[derive(Clone, Debug, Default)]
 pub struct CancelHandle {
     cancelled: Arc<AtomicBool>,
@@ -20,22 +20,21 @@ pub struct CancelHandle {
 }
 
 impl CancelHandle {
-    /// Counts `bytes` that arrived.
+    /// Counts received bytes.
     pub(super) fn add_received(&self, bytes: usize) {
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Bytes that arrived so far.
+    /// Bytes received so far.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Whether nobody waits any more.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Sleeps for `time`, or until nobody waits any more.
+    /// Sleeps for `time`, unless cancelled.
     pub(super) fn sleep(&self, time: Duration) {
         let mut left = time;
         while !left.is_zero() && !self.is_cancelled() {
@@ -46,31 +45,31 @@ impl CancelHandle {
     }
 }
 
-/// Does `job` on a thread of its own and waits for it, telling `watch` how far it is: `before`, and what arrived on `line`.
-/// A job whose watch stopped it ends by itself a little later, unheard.
+/// Runs `job` on a new thread and waits for it, reporting `before` plus the bytes received to `on_progress`. A
+/// cancelled job ends a little later, and its result is dropped.
 ///
 /// # Errors
-/// [`WireError::Cancelled`] when the watch says so.
+/// [`WireError::Cancelled`] if `on_progress` cancels.
 pub fn cancellable<T: Send + 'static>(
-    watch: &mut ProgressCallback<'_>,
+    on_progress: &mut ProgressCallback<'_>,
     before: Progress,
-    line: &CancelHandle,
+    cancel: &CancelHandle,
     job: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, WireError> {
     let (send, receive) = sync_channel(1);
-    let start = line.received();
-    // the answer to a wait that ended has nobody to hear it
+    let start = cancel.received();
+    // the send fails if the job was cancelled
     thread::spawn(move || drop(send.send(job())));
     loop {
-        let now = Progress { done: before.done.saturating_add(line.received() - start), ..before };
-        if watch(now).is_break() {
-            line.cancelled.store(true, Ordering::Relaxed);
+        let now = Progress { done: before.done.saturating_add(cancel.received() - start), ..before };
+        if on_progress(now).is_break() {
+            cancel.cancelled.store(true, Ordering::Relaxed);
             return Err(WireError::Cancelled);
         }
         match receive.recv_timeout(TICK) {
-            Ok(answer) => return Ok(answer),
+            Ok(result) => return Ok(result),
             Err(RecvTimeoutError::Timeout) => {}
-            // the job panicked, which its own thread has reported
+            // the job panicked, which has been reported on its thread
             Err(RecvTimeoutError::Disconnected) => return Err(WireError::Cancelled),
         }
     }

@@ -1,4 +1,4 @@
-//! One request: sent, its redirects followed, its status looked at.
+//! Sends requests and follows redirects.
 
 use std::fmt;
 use std::io::Read;
@@ -14,15 +14,14 @@ use super::retry::{Retry, Timeouts};
 use super::url::Url;
 use crate::source::network::Network;
 
-/// Redirects that are followed.
-const REDIRECTS: u32 = 10;
+const MAX_REDIRECTS: u32 = 10;
 
-/// A token. It is shown nowhere: there is no `Display`, and its `Debug` tells nothing.
+/// A token. It is never displayed: there is no `Display`, and `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps `text`, trimmed; none where nothing is left or it cannot be sent.
+    /// Keeps `text`, trimmed; none if it is empty or not valid in a header field.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())).then(|| Self(text.to_owned()))
@@ -35,77 +34,77 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What is asked of a server.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
-    /// Where.
+    /// The address.
     pub url: Url,
-    /// What proves who asks; it goes to this URL's scheme, host and port, and to no other that a redirect names.
+    /// Bearer token; it is only sent to the origin of `url`, never to another that it redirects to.
     pub bearer: Option<Secret>,
     /// Further header fields.
     pub fields: Vec<(&'static str, String)>,
-    /// A JSON text to send; with one, the request is a POST.
+    /// A JSON body, which makes the request a POST.
     pub json: Option<String>,
 }
 
 impl HttpRequest {
-    /// A plain GET.
+    /// A GET request.
     pub fn get(url: Url) -> Self {
         Self { url, bearer: None, fields: Vec::new(), json: None }
     }
 }
 
-/// The beginning of an answer.
+/// A response whose body has not been read.
 #[derive(Debug)]
 pub struct HttpResponse {
-    /// Where it came from, after all redirects.
+    /// The address after all redirects.
     pub url: Url,
-    /// Its status.
+    /// Status code.
     pub status: u16,
     pub(super) fields: HeaderMap,
     pub(super) body: Body,
 }
 
 impl HttpResponse {
-    /// The value of a header field, where it is there and text.
+    /// The value of a header field, if present and text.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.get(name)?.to_str().ok()
     }
 
-    /// What the status and a server's own code for it say is wrong.
+    /// The error for an unexpected status.
     pub fn refusal(&self) -> WireError {
         let code = self.field("x-error-code").map(str::to_owned);
         WireError::Status { url: self.url.clone(), status: self.status, code }
     }
 }
 
-/// A whole answer that is small.
+/// A small response with its body.
 #[derive(Debug)]
 pub struct Document {
-    /// Its status.
+    /// Status code.
     pub status: u16,
-    /// The server's own code for what is wrong (Hugging Face).
+    /// Hugging Face's error code (`X-Error-Code`).
     pub code: Option<String>,
-    /// How a 401 wants to be answered.
+    /// `WWW-Authenticate` of a 401.
     pub challenge: Option<String>,
-    /// Where it came from.
+    /// The address after all redirects.
     pub url: Url,
-    /// What it says.
+    /// The body.
     pub bytes: Vec<u8>,
 }
 
-/// Sends requests and keeps connections open for the next.
+/// Sends requests and reuses connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     agent: Agent,
-    /// Without a proxy, for this very machine.
+    /// Without a proxy, for loopback addresses.
     direct: Agent,
     timeouts: Timeouts,
     offline: bool,
 }
 
 impl Client {
-    /// A client with the manners of `network`.
+    /// A client with the timeouts and proxies of `network`.
     pub fn of(network: &Network) -> Self {
         let timeouts = network.timeouts.clone();
         let agent = |proxy: Option<Proxy>| -> Agent {
@@ -129,92 +128,92 @@ impl Client {
         Self { agent, direct, timeouts, offline: network.offline }
     }
 
-    /// How patient it is.
+    /// Its timeouts.
     pub fn timeouts(&self) -> &Timeouts {
         &self.timeouts
     }
 
-    /// Sends `ask` and follows redirects; whatever the status then is, apart from those that mean: later.
+    /// Sends a request and follows redirects. Any final status is returned, except those of a busy server.
     ///
     /// # Errors
-    /// When no answer comes, it redirects without end or off the web, or the server is busy.
-    pub fn send(&self, ask: &HttpRequest) -> Result<HttpResponse, WireError> {
-        let mut url = ask.url.clone();
+    /// If no response comes, a redirect is not allowed or there are too many, or the server is busy.
+    pub fn send(&self, request: &HttpRequest) -> Result<HttpResponse, WireError> {
+        let mut url = request.url.clone();
         let mut trusted = true;
-        for _ in 0..=REDIRECTS {
-            let (parts, body) = self.once(ask, &url, trusted)?.into_parts();
-            let answer = HttpResponse { url, status: parts.status.as_u16(), fields: parts.headers, body };
-            if is_busy(answer.status) {
-                return Err(busy(&answer));
+        for _ in 0..=MAX_REDIRECTS {
+            let (parts, body) = self.once(request, &url, trusted)?.into_parts();
+            let response = HttpResponse { url, status: parts.status.as_u16(), fields: parts.headers, body };
+            if is_busy(response.status) {
+                return Err(busy(&response));
             }
-            let location = answer.field("location").filter(|_| [301, 302, 303, 307, 308].contains(&answer.status));
-            let Some(location) = location.map(str::to_owned) else { return Ok(answer) };
-            let from = answer.url.clone();
-            drain(answer.body);
+            let location = response.field("location").filter(|_| [301, 302, 303, 307, 308].contains(&response.status));
+            let Some(location) = location.map(str::to_owned) else { return Ok(response) };
+            let from = response.url.clone();
+            drain(response.body);
             let Some(next) = from.join(&location) else {
                 return Err(WireError::RedirectsAway { url: from, to: shown(&location) });
             };
             if from.is_secure() && !next.is_secure() {
                 return Err(WireError::Downgrade { url: from });
             }
-            // once it has left its host, a token stays behind, even if the way leads back
-            trusted = trusted && next.same_origin(&ask.url);
+            // after leaving its origin, the token is not sent again, even if a redirect leads back
+            trusted = trusted && next.same_origin(&request.url);
             url = next;
         }
-        Err(WireError::Redirects { url: ask.url.clone(), limit: REDIRECTS })
+        Err(WireError::Redirects { url: request.url.clone(), limit: MAX_REDIRECTS })
     }
 
-    fn once(&self, ask: &HttpRequest, url: &Url, trusted: bool) -> Result<Response<Body>, WireError> {
+    fn once(&self, request: &HttpRequest, url: &Url, trusted: bool) -> Result<Response<Body>, WireError> {
         if self.offline {
             return Err(WireError::NotAsked { host: url.host().to_owned() });
         }
         let agent = if url.is_loopback() { &self.direct } else { &self.agent };
-        let mut fields = ask.fields.clone();
-        if let Some(Secret(token)) = ask.bearer.as_ref().filter(|_| trusted) {
+        let mut fields = request.fields.clone();
+        if let Some(Secret(token)) = request.bearer.as_ref().filter(|_| trusted) {
             fields.push(("authorization", format!("Bearer {token}")));
         }
-        // what a caller sends for authorization is meant for the first host too
+        // an authorization field is only for the first origin too
         fields.retain(|(name, _)| trusted || *name != "authorization");
-        let result = if let Some(json) = &ask.json {
+        let result = if let Some(json) = &request.json {
             let request = agent.post(url.whole()).content_type("application/json");
             fields.iter().fold(request, |request, (name, value)| request.header(*name, value)).send(json)
         } else {
             fields.iter().fold(agent.get(url.whole()), |request, (name, value)| request.header(*name, value)).call()
         };
-        result.map_err(|error| self.timed(WireError::of(error, url)))
+        result.map_err(|error| self.with_timeout(WireError::of(error, url)))
     }
 
-    /// Fetches a small answer as a whole, trying again where that helps.
+    /// Fetches a small response with its body, with retries.
     ///
     /// # Errors
-    /// When it does not come, or is longer than `limit` bytes.
-    pub fn document(&self, ask: &HttpRequest, limit: u64, line: &CancelHandle) -> Result<Document, WireError> {
+    /// If that fails, or the body is longer than `limit` bytes.
+    pub fn document(&self, request: &HttpRequest, limit: u64, cancel: &CancelHandle) -> Result<Document, WireError> {
         let mut retry = Retry::new(&self.timeouts);
         loop {
-            let error = match self.send(ask).and_then(|answer| self.read_whole(answer, limit, line)) {
+            let error = match self.send(request).and_then(|response| self.read_whole(response, limit, cancel)) {
                 Ok(document) => return Ok(document),
                 Err(error) => error,
             };
-            retry.after(error, false, line)?;
+            retry.after(error, false, cancel)?;
         }
     }
 
-    fn read_whole(&self, answer: HttpResponse, limit: u64, line: &CancelHandle) -> Result<Document, WireError> {
-        let text = |name: &str| answer.field(name).map(str::to_owned);
+    fn read_whole(&self, response: HttpResponse, limit: u64, cancel: &CancelHandle) -> Result<Document, WireError> {
+        let text = |name: &str| response.field(name).map(str::to_owned);
         let (code, challenge) = (text("x-error-code"), text("www-authenticate"));
-        let HttpResponse { url, status, body, .. } = answer;
+        let HttpResponse { url, status, body, .. } = response;
         let mut bytes = Vec::new();
         let mut body = body.into_reader();
-        super::piece::read_up_to(&mut body, limit + 1, &mut bytes, &self.timeouts, &url, line)
-            .map_err(|error| self.timed(error))?;
+        super::piece::read_up_to(&mut body, limit + 1, &mut bytes, &self.timeouts, &url, cancel)
+            .map_err(|error| self.with_timeout(error))?;
         if bytes.len() as u64 > limit {
             return Err(WireError::TooLong { url, limit });
         }
         Ok(Document { status, code, challenge, url, bytes })
     }
 
-    /// Says how long a silence was.
-    pub(super) fn timed(&self, error: WireError) -> WireError {
+    /// Fills in the timeout of a silent server.
+    pub(super) fn with_timeout(&self, error: WireError) -> WireError {
         match error {
             WireError::Silent { host, .. } => WireError::Silent { host, after: self.timeouts.answer },
             other => other,
@@ -222,27 +221,27 @@ impl Client {
     }
 }
 
-/// Whether a status means: later.
+/// Whether a status means that a later try may succeed.
 fn is_busy(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..)
 }
 
-/// What a busy server says, with the wait that it asks for.
-fn busy(answer: &HttpResponse) -> WireError {
-    let seconds = answer.field("retry-after").and_then(|seconds| seconds.trim().parse().ok());
-    let (host, status) = (answer.url.host().to_owned(), answer.status);
+/// The error of a busy server, with its `Retry-After`.
+fn busy(response: &HttpResponse) -> WireError {
+    let seconds = response.field("retry-after").and_then(|seconds| seconds.trim().parse().ok());
+    let (host, status) = (response.url.host().to_owned(), response.status);
     WireError::Busy { host, status, tries: 1, wait: seconds.map(Duration::from_secs) }
 }
 
-/// Reads the rest of a short answer, so that its connection can serve the next request.
+/// Reads the rest of a short body, so that its connection can be reused.
 fn drain(body: Body) {
     let mut sink = [0; 4096];
     let mut reader = body.into_reader().take(64 << 10);
-    // an answer that does not end well costs its connection, nothing else
+    // on errors the connection is not reused, which is harmless
     while reader.read(&mut sink).is_ok_and(|n| n > 0) {}
 }
 
-/// A server's text, fit for a sentence: printable, without a query, and not too long.
+/// A server's text for messages: printable, without a query, truncated.
 fn shown(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     text.chars().filter(|c| !c.is_control()).take(80).collect()

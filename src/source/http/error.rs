@@ -1,11 +1,11 @@
-//! What goes wrong on the wire.
+//! Network errors.
 
 use std::io;
 use std::time::Duration;
 
 use super::url::Url;
 
-/// Why a server did not give what was asked of it.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum WireError {
@@ -65,7 +65,7 @@ fn advice(status: u16) -> &'static str {
 }
 
 impl WireError {
-    /// The error that the client library reports while it talks to `url`.
+    /// Converts the client library's error of a request to `url`.
     pub(super) fn of(error: ureq::Error, url: &Url) -> Self {
         let host = url.host().to_owned();
         match error {
@@ -79,13 +79,13 @@ impl WireError {
             ureq::Error::Tls(why) => Self::of_tls(host, why),
             ureq::Error::Rustls(why) => Self::of_tls(host, &why.to_string()),
             ureq::Error::Io(error) => Self::of_io(error, host, 0),
-            // the server went away before its answer was complete
+            // the server closed the connection before the end of the body
             ureq::Error::BodyStalled => Self::Broken { host, tries: 1, at: 0 },
             other => Self::Garbled { host, why: other.to_string() },
         }
     }
 
-    /// The error that reading an answer of `host` gives after `at` bytes.
+    /// Converts an error of reading a body from `host`, after `at` bytes.
     pub(super) fn of_io(error: io::Error, host: String, at: u64) -> Self {
         use io::ErrorKind as Kind;
         match error.kind() {
@@ -106,7 +106,7 @@ impl WireError {
         }
     }
 
-    /// What went wrong with the encryption: the certificate, or all of it.
+    /// A TLS error: an untrusted certificate, or anything else.
     fn of_tls(host: String, why: &str) -> Self {
         let why = why.to_owned();
         if why.to_lowercase().contains("certificate") {
@@ -116,7 +116,7 @@ impl WireError {
         }
     }
 
-    /// Itself, or that the server does not speak HTTP where `error` says so.
+    /// [`Self::Garbled`] if `error` is a protocol error, else `self`.
     fn unless_garbled(self, error: &ureq::Error) -> Self {
         match (self, error) {
             (Self::Broken { host, .. }, ureq::Error::Protocol(_)) => Self::Garbled { host, why: error.to_string() },
@@ -124,7 +124,7 @@ impl WireError {
         }
     }
 
-    /// Whether the server could not be asked at all, so that what was kept of it earlier is the best there is.
+    /// Whether the server could not be reached, so that a cached copy may be used instead.
     pub fn is_unreachable(&self) -> bool {
         matches!(
             self,
@@ -140,7 +140,7 @@ impl WireError {
     }
 }
 
-/// A source of bytes reports as [`io::Error`]; [`WireError`] comes out of it again at the other end.
+/// Byte sources return [`io::Error`]; `SourceError::at` extracts the [`WireError`] again.
 impl From<WireError> for io::Error {
     fn from(error: WireError) -> Self {
         match error {

@@ -1,26 +1,26 @@
-//! When to try again, and how long to wait before.
+//! Timeouts and retries.
 
 use std::time::Duration;
 
 use super::cancel::CancelHandle;
 use super::error::WireError;
 
-/// How long to wait for what. Tests are less patient than people.
+/// Timeouts and retry limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a connection.
+    /// Timeout of a connection.
     pub connect: Duration,
-    /// For the beginning of an answer.
+    /// Timeout of the beginning of a response.
     pub answer: Duration,
-    /// For the next bytes of one.
+    /// Timeout of the next bytes of a body.
     pub silence: Duration,
-    /// Fewer than [`Timeouts::slowest`] bytes in this time are given up.
+    /// Downloads with fewer than [`Timeouts::slowest`] bytes in this time are given up.
     pub slow: Duration,
     /// See [`Timeouts::slow`].
     pub slowest: u64,
-    /// Tries in a row that bring nothing.
+    /// Consecutive tries without progress.
     pub tries: u32,
-    /// The wait before the second try; each further one is twice as long.
+    /// Wait before the second try; doubled for each further one.
     pub back_off: Duration,
 }
 
@@ -38,37 +38,37 @@ impl Default for Timeouts {
     }
 }
 
-/// The longest wait that a server may ask for; one that asks for more is called busy.
+/// Maximum `Retry-After` that is honoured; a longer one is reported as busy.
 const MAX_WAIT: Duration = Duration::from_secs(20);
-/// Tries in all, however much each of them brings.
+/// Maximum number of tries, including those with progress.
 const MAX_TRIES: u32 = 40;
 
-/// Counts the tries of one thing that is wanted.
+/// Counts the tries of one request.
 #[derive(Debug)]
 pub struct Retry<'p> {
     timeouts: &'p Timeouts,
     all: u32,
-    in_vain: u32,
+    without_progress: u32,
 }
 
 impl<'p> Retry<'p> {
-    /// No try yet.
+    /// Starts counting.
     pub fn new(timeouts: &'p Timeouts) -> Self {
-        Self { timeouts, all: 0, in_vain: 0 }
+        Self { timeouts, all: 0, without_progress: 0 }
     }
 
-    /// Hears that a try failed with `error`, and whether it brought anything; waits until the next.
+    /// Called after a try failed with `error`, and whether it made progress; waits before the next.
     ///
     /// # Errors
-    /// `error` when there is to be no next one.
-    pub fn after(&mut self, error: WireError, progress: bool, line: &CancelHandle) -> Result<(), WireError> {
+    /// `error` if there is no further try.
+    pub fn after(&mut self, error: WireError, progress: bool, cancel: &CancelHandle) -> Result<(), WireError> {
         self.all += 1;
-        self.in_vain = if progress { 0 } else { self.in_vain + 1 };
+        self.without_progress = if progress { 0 } else { self.without_progress + 1 };
         let timeouts = self.timeouts;
-        // who was silent for long may be asked once more, not four times
+        // after a long timeout, retry only once
         let tries = if matches!(error, WireError::Silent { .. }) { timeouts.tries.min(2) } else { timeouts.tries };
-        let over = self.in_vain >= tries || self.all >= MAX_TRIES;
-        let mut wait = timeouts.back_off.saturating_mul(1 << self.in_vain.saturating_sub(1).min(8));
+        let over = self.without_progress >= tries || self.all >= MAX_TRIES;
+        let mut wait = timeouts.back_off.saturating_mul(1 << self.without_progress.saturating_sub(1).min(8));
         let (error, again) = match error {
             WireError::Broken { host, at, .. } => (WireError::Broken { host, tries: self.all, at }, true),
             WireError::Busy { host, status, wait: asked, .. } => {
@@ -78,12 +78,12 @@ impl<'p> Retry<'p> {
             silent @ WireError::Silent { .. } => (silent, true),
             other => (other, false),
         };
-        if over || !again || line.is_cancelled() {
+        if over || !again || cancel.is_cancelled() {
             return Err(error);
         }
-        if self.in_vain > 0 {
-            line.sleep(wait);
+        if self.without_progress > 0 {
+            cancel.sleep(wait);
         }
-        if line.is_cancelled() { Err(WireError::Cancelled) } else { Ok(()) }
+        if cancel.is_cancelled() { Err(WireError::Cancelled) } else { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Files of a repository as models: shards together, projectors apart, each under the name of its quantisation.
+//! Groups the files of a repository into models: shards together, without projectors, labelled by quantisation.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use crate::gguf::split::ShardName;
 /// A model of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RepoModel {
-    /// `Q4_K_M`, or the file's name where it says no quantisation.
+    /// `Q4_K_M`, or the file's name if it contains no quantisation.
     pub label: String,
     /// Its files in order.
     pub files: Vec<String>,
-    /// How many there should be.
+    /// Number of shards.
     pub shards: u64,
-    /// The first that is not there, from one.
+    /// The first missing shard, counted from one.
     pub missing: Option<u64>,
     stem: String,
 }
 
-/// The models among `files`, of those in `folder` where one is named.
+/// The models among `files`, or among those in `folder`.
 pub(super) fn groups(files: &[String], folder: Option<&str>) -> Vec<RepoModel> {
     let inside = |file: &&String| folder.is_none_or(|folder| file.starts_with(&format!("{folder}/")));
     let is_model = |file: &&String| {
@@ -46,7 +46,7 @@ pub(super) fn groups(files: &[String], folder: Option<&str>) -> Vec<RepoModel> {
     shards.into_iter().map(group).collect()
 }
 
-/// The group that a person means by `quant`, in any letter case.
+/// The group named `quant`, in any letter case: by its label, the end of its file name, or the whole file name.
 pub(super) fn named<'g>(groups: &'g [RepoModel], quant: &str) -> Option<&'g RepoModel> {
     let wanted = quant.to_lowercase();
     let exact = groups.iter().find(|group| group.label.to_lowercase() == wanted);
@@ -54,21 +54,21 @@ pub(super) fn named<'g>(groups: &'g [RepoModel], quant: &str) -> Option<&'g Repo
         let stem = group.stem.to_lowercase();
         stem.strip_suffix(&wanted).is_some_and(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_', '/']))
     };
-    // `q4_k_m` also means `UD-Q4_K_M`, where there is no plain one
+    // `q4_k_m` also matches `UD-Q4_K_M` if there is no plain one
     let file = format!("{}.gguf", wanted.trim_end_matches(".gguf"));
     let by_file =
         |group: &&RepoModel| group.files.iter().any(|name| name.to_lowercase().rsplit('/').next() == Some(&file));
     exact.or_else(|| groups.iter().find(ends)).or_else(|| groups.iter().find(by_file))
 }
 
-/// A few names as a list.
+/// The labels, comma-separated; at most 24.
 pub(super) fn listed(labels: &[&str]) -> String {
-    const SHOWN: usize = 24;
-    let shown = labels.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    if labels.len() > SHOWN { format!("{shown} and {} more", labels.len() - SHOWN) } else { shown }
+    const MAX_SHOWN: usize = 24;
+    let shown = labels.iter().take(MAX_SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if labels.len() > MAX_SHOWN { format!("{shown} and {} more", labels.len() - MAX_SHOWN) } else { shown }
 }
 
-/// The quantisation that a file's name says, else its folder's, else the name itself.
+/// The quantisation in the file's name, else in its folder's, else the name itself.
 fn label(stem: &str) -> String {
     let name = stem.rsplit('/').next().unwrap_or(stem);
     let mut parts = stem.rsplit('/');
@@ -76,7 +76,7 @@ fn label(stem: &str) -> String {
     found.unwrap_or(name).to_owned()
 }
 
-/// The last part of `text` that begins as a quantisation does, with all that follows.
+/// The last part of `text` that starts like a quantisation, up to the end.
 fn quant_in(text: &str) -> Option<&str> {
     let starts = text.char_indices().filter(|(at, _)| *at == 0 || text[..*at].ends_with(['-', '.', '_']));
     let at = starts.map(|(at, _)| at).rfind(|at| is_quant(&text[*at..]))?;
@@ -111,8 +111,8 @@ mod tests {
     #[case("UD-IQ1_S/model", "UD-IQ1_S")]
     #[case("Qwen3-8B", "Qwen3-8B")]
     #[case("llama-2-7b.Q4_0", "Q4_0")]
-    fn labels_are_quantisations(#[case] stem: &str, #[case] description: &str) {
-        assert_eq!(label(stem), description);
+    fn labels_are_quantisations(#[case] stem: &str, #[case] expected: &str) {
+        assert_eq!(label(stem), expected);
     }
 
     #[test]

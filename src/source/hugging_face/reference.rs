@@ -1,11 +1,11 @@
-//! How people name a repository, a quantisation in it, or a file.
+//! Parses references to a repository, a quantisation in it, or a file.
 
 use std::fmt;
 
-/// Hosts that are Hugging Face.
+/// Hosts of Hugging Face.
 const HOSTS: [&str; 3] = ["huggingface.co", "hf.co", "www.huggingface.co"];
 
-/// What is wanted of Hugging Face.
+/// A reference to a model on Hugging Face.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HfReference {
     /// `owner/name`
@@ -14,15 +14,15 @@ pub struct HfReference {
     pub revision: Option<String>,
     /// The quantisation: `Q4_K_M`.
     pub quant: Option<String>,
-    /// A folder that the file lies in.
+    /// The folder to search.
     pub folder: Option<String>,
-    /// The file itself.
+    /// The file.
     pub file: Option<String>,
 }
 
 impl HfReference {
-    /// Reads `hf://owner/name[@revision][:quant]`, `hf.co/owner/name:quant`, `hf://owner/name/file.gguf`, and addresses
-    /// of a repository, a folder or a file on huggingface.co or `endpoint`. None where it is no such name.
+    /// Parses `hf://owner/name[@revision][:quant]`, `hf.co/owner/name:quant`, `hf://owner/name/file.gguf`, and
+    /// addresses of a repository, a folder or a file on huggingface.co or `endpoint`; none for anything else.
     pub fn parse(text: &str, endpoint: &str) -> Option<Self> {
         let bare =
             |text: &str| text.split_once("://").map_or(text, |(_, rest)| rest).trim_end_matches('/').to_lowercase();
@@ -53,9 +53,9 @@ impl HfReference {
             file: None,
         };
         if let Some(rest) = rest {
-            wanted.inside(rest, address)?;
+            wanted.parse_path(rest, address)?;
         }
-        // an address of a file that is in no repository
+        // the address of a file outside of a repository
         if address && wanted.file.is_none() && name.to_lowercase().ends_with(".gguf") {
             return None;
         }
@@ -65,13 +65,13 @@ impl HfReference {
                 && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
         };
         let quant_fits = wanted.quant.as_deref().is_none_or(fits);
-        let no_way_up =
+        let no_parent_folder =
             wanted.file.as_deref().is_none_or(|file| file.split('/').all(|part| part != ".." && !part.is_empty()));
-        (fits(owner) && fits(name) && quant_fits && no_way_up).then_some(wanted)
+        (fits(owner) && fits(name) && quant_fits && no_parent_folder).then_some(wanted)
     }
 
-    /// What comes after the repository: `blob/main/FILE`, `tree/main/FOLDER`, or a file's path.
-    fn inside(&mut self, rest: &str, address: bool) -> Option<()> {
+    /// Parses the part after the repository: `blob/main/FILE`, `tree/main/FOLDER`, or a file's path.
+    fn parse_path(&mut self, rest: &str, address: bool) -> Option<()> {
         let mut parts = rest.splitn(3, '/');
         match (parts.next()?, parts.next(), parts.next()) {
             ("blob" | "resolve" | "raw", Some(revision), Some(file)) => {
@@ -88,7 +88,7 @@ impl HfReference {
         Some(())
     }
 
-    /// The revision, `main` where none is named.
+    /// The revision, by default `main`.
     pub fn revision(&self) -> &str {
         self.revision.as_deref().unwrap_or("main")
     }
@@ -113,12 +113,12 @@ fn strip<'t>(text: &'t str, start: &str) -> Option<&'t str> {
     text.get(start.len()..)
 }
 
-/// A file's path, fit for an address: what would end it or begin its query is escaped.
-pub(super) fn in_path(file: &str) -> String {
+/// Escapes a file's path for an address: `%`, `?` and `#`.
+pub(super) fn escaped(file: &str) -> String {
     file.replace('%', "%25").replace('?', "%3F").replace('#', "%23")
 }
 
-/// `%20` and its like as what they stand for.
+/// Decodes percent-encoding.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -152,12 +152,12 @@ mod tests {
     #[case("https://huggingface.co/o/r/resolve/v1/q/a.gguf?download=true", "hf://o/r@v1/q/a.gguf")]
     #[case("hf://o/r/q/a.gguf", "hf://o/r/q/a.gguf")]
     #[case("http://localhost:9/o/r:Q4_0", "hf://o/r:Q4_0")]
-    fn names_are_read(#[case] text: &str, #[case] read: &str) {
+    fn references_are_parsed(#[case] text: &str, #[case] read: &str) {
         assert_eq!(HfReference::parse(text, "http://localhost:9/").unwrap().to_string(), read);
     }
 
     #[rstest]
-    fn others_are_not(
+    fn other_texts_are_refused(
         #[values(
             "hf://o",
             "hf://o/",

@@ -1,5 +1,5 @@
-//! What Ollama tells of a model, as a header to be written. JSON does not tell a number's width: an integer becomes the
-//! narrowest type that holds it, and the keys that GGUF keeps as floats stay floats even where they happen to be whole.
+//! `/api/show` responses as GGUF headers. JSON numbers have no width: an integer gets the narrowest type that holds it,
+//! and keys that are floats in GGUF stay floats even if they are whole numbers.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::Value as Json;
 use crate::gguf::write::{HeaderSpec, ValueSpec};
 use crate::gguf::{ElementType, GgmlType};
 
-/// An answer of `/api/show`.
+/// A response of `/api/show`.
 #[derive(Deserialize)]
 pub(super) struct ShowResponse {
     #[serde(default)]
     model_info: BTreeMap<String, Json>,
     #[serde(default)]
     tensors: Option<Vec<ShowTensor>>,
-    /// A tag's own parameters, a line each.
+    /// The tag's parameters, one per line.
     #[serde(default)]
     pub parameters: Option<String>,
 }
@@ -30,33 +30,33 @@ struct ShowTensor {
 }
 
 impl ShowResponse {
-    /// The header; or why there is none.
-    pub fn draft(&self) -> Result<HeaderSpec, String> {
+    /// The header, or an error if it cannot be built.
+    pub fn header_spec(&self) -> Result<HeaderSpec, String> {
         let tensors = self.tensors.as_deref().unwrap_or_default();
         if tensors.is_empty() {
             return Err("this Ollama does not list its tensors: update it, or pull the model here".to_owned());
         }
-        let mut draft = HeaderSpec::default();
+        let mut spec = HeaderSpec::default();
         for (key, value) in &self.model_info {
-            // the count is in the answer, not in the file
+            // Ollama adds this key, the file lacks it
             if key == "general.parameter_count" {
                 continue;
             }
-            draft.metadata.extend(value_spec(key, value).map(|value| (key.clone(), value)));
+            spec.metadata.extend(value_spec(key, value).map(|value| (key.clone(), value)));
         }
-        let mut split: BTreeMap<String, usize> = BTreeMap::new();
+        let mut occurrences: BTreeMap<String, usize> = BTreeMap::new();
         for ShowTensor { name, kind, shape } in tensors {
             let ty: GgmlType = kind.parse().map_err(|why| format!("tensor '{name}': {why}"))?;
-            // a projector's tensors may be listed behind the model's own
-            if *split.entry(name.clone()).and_modify(|seen| *seen += 1).or_insert(1) == 1 {
-                draft.tensors.push((name.clone(), ty, shape.clone()));
+            // a projector's tensors may follow the model's own
+            if *occurrences.entry(name.clone()).and_modify(|seen| *seen += 1).or_insert(1) == 1 {
+                spec.tensors.push((name.clone(), ty, shape.clone()));
             }
         }
-        Ok(draft)
+        Ok(spec)
     }
 }
 
-/// A value; none for null, for what was left out, and for what GGUF has no type for.
+/// A value; none for null, omitted arrays, and types that GGUF lacks.
 fn value_spec(key: &str, value: &Json) -> Option<ValueSpec> {
     Some(match value {
         Json::Bool(flag) => ValueSpec::Bool(*flag),
@@ -106,7 +106,7 @@ fn array(key: &str, values: &[Json]) -> Option<ValueSpec> {
     })
 }
 
-/// Whether GGUF keeps `key` as a float (`gguf-py/gguf/constants.py`, `gguf_writer.py`, llama.cpp).
+/// Whether `key` is a float in GGUF (`gguf-py/gguf/constants.py`, `gguf_writer.py`, llama.cpp).
 fn is_float(key: &str) -> bool {
     let ends = [
         "epsilon",

@@ -1,4 +1,4 @@
-//! Ollama's key: Ed25519 in OpenSSH's format (PROTOCOL.key of OpenSSH 9.9), which Ollama writes without a password.
+//! Ollama's key: Ed25519 in OpenSSH's format (PROTOCOL.key of OpenSSH 9.9), without a passphrase.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,6 @@ use ring::signature::Ed25519KeyPair;
 
 const KIND: &[u8] = b"ssh-ed25519";
 
-/// A private key that can sign.
 pub(super) struct SigningKey {
     pair: Ed25519KeyPair,
     public: String,
@@ -19,7 +18,7 @@ impl SigningKey {
     /// Reads the key in the file at `path`.
     ///
     /// # Errors
-    /// When it cannot be read or is of another kind: one sentence without its full stop.
+    /// If it cannot be read or is of another kind: one sentence without a full stop.
     pub fn open(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| format!("the key '{shown}' cannot be read: {error}"))?;
@@ -32,7 +31,7 @@ impl SigningKey {
         let packed: String = text.lines().map(str::trim).filter(|line| !line.starts_with("-----")).collect();
         let bytes = STANDARD.decode(packed).ok()?;
         let mut rest = Fields(bytes.strip_prefix(b"openssh-key-v1\0")?);
-        // cipher and key derivation: without a password there is neither, and the derivation has no options
+        // cipher, key derivation function and its options: without a passphrase none, none and empty
         let open = rest.field()? == b"none" && rest.field()? == b"none" && rest.field()?.is_empty();
         if !open || rest.number()? != 1 {
             return None;
@@ -48,7 +47,7 @@ impl SigningKey {
         Some(Self { pair, public: STANDARD.encode(public) })
     }
 
-    /// The public key as `id_ed25519.pub` has it, without its kind and comment.
+    /// The public key as in `id_ed25519.pub`, without its kind and comment.
     pub fn public(&self) -> &str {
         &self.public
     }
@@ -59,7 +58,7 @@ impl SigningKey {
     }
 }
 
-/// Numbers and texts as SSH packs them: big-endian, each text after its length.
+/// SSH's encoding: big-endian numbers, and fields preceded by their length.
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {

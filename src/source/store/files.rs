@@ -1,4 +1,4 @@
-//! Folders of GGUF files: shards counted as one model, projectors given to the models beside them.
+//! Folders of GGUF files: shards are one model, and projectors belong to the models in their folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,12 +12,12 @@ use crate::source::file::LocalFile;
 use crate::source::tag::TagParameters;
 use crate::units::Bytes;
 
-/// Folders inside folders that are looked into; LM Studio and snapshots need three.
+/// Nesting depth of folders; LM Studio and snapshots need three.
 const MAX_DEPTH: usize = 5;
-/// Files and folders that are looked at below one root.
+/// Files and folders visited below one root.
 const MAX_FILES: usize = 50_000;
 
-/// Lists the GGUF files below `root`; a root that does not exist has none.
+/// Lists the GGUF files below `root`, which need not exist.
 pub(super) fn list(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
     let mut walk = FolderWalk { left: MAX_FILES, folders: Vec::new(), failed: Vec::new() };
     walk.folder(root, MAX_DEPTH);
@@ -50,13 +50,13 @@ struct FolderWalk {
 
 impl FolderWalk {
     fn folder(&mut self, folder: &Path, depth: usize) {
-        let ollama_ps = match fs::read_dir(folder) {
-            Ok(ollama_ps) => ollama_ps,
+        let dir = match fs::read_dir(folder) {
+            Ok(dir) => dir,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.failed.push((folder.to_owned(), error)),
         };
         let mut files = Vec::new();
-        for entry in ollama_ps {
+        for entry in dir {
             if self.left == 0 {
                 break;
             }
@@ -76,7 +76,7 @@ impl FolderWalk {
     }
 }
 
-/// Makes entries of the GGUF `files` of one folder; `named` gives a file's name in the list.
+/// Adds entries for the GGUF `files` of one folder; `named` returns a file's name in the list.
 pub(super) fn models(
     files: &[String],
     named: impl Fn(&str) -> String,
@@ -84,7 +84,7 @@ pub(super) fn models(
     folder: &Path,
     entries: &mut Vec<StoreEntry>,
 ) {
-    let (projectors, models): (Vec<_>, Vec<_>) = files.iter().partition(|file| mmproj(file).is_some());
+    let (projectors, models): (Vec<_>, Vec<_>) = files.iter().partition(|file| mmproj_prefix(file).is_some());
     let mut grouped: BTreeMap<(String, u64), Vec<&String>> = BTreeMap::new();
     for file in models {
         let group = ShardName::parse(file).map_or_else(|| (file.clone(), 0), |name| (name.stem, name.count));
@@ -103,11 +103,11 @@ pub(super) fn models(
     }
 }
 
-/// Looks at a model's files: the reason why it is broken, or their size.
+/// Checks a model's files and adds up their sizes, or returns why it is broken.
 fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBuf>) -> Result<EntryState, String> {
     for number in 1..=count.min(shards.len() as u64 + 1) {
-        let there = |shard: &&&String| ShardName::parse(shard).is_some_and(|name| name.index + 1 == number);
-        if !shards.iter().any(|shard| there(&shard)) {
+        let is_number = |shard: &&&String| ShardName::parse(shard).is_some_and(|name| name.index + 1 == number);
+        if !shards.iter().any(|shard| is_number(&shard)) {
             return Err(format!("shard {number} of {count} is missing: download it into the folder of the others"));
         }
     }
@@ -121,7 +121,7 @@ fn state(folder: &Path, shards: &[&String], count: u64, projector: Option<PathBu
     Ok(EntryState::Whole { size, projector, adapters: Vec::new(), knobs: TagParameters::default() })
 }
 
-/// The size of a GGUF file; the reason why it is none where its first bytes say so.
+/// The size of a GGUF file, or why it is not one.
 pub(super) fn size_of(path: &Path) -> Result<Bytes, String> {
     if fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink()) && !path.exists() {
         return Err("the link is broken: its download is incomplete, or its blob was deleted".to_owned());
@@ -134,18 +134,20 @@ pub(super) fn size_of(path: &Path) -> Result<Bytes, String> {
     }
 }
 
-/// What stands before `mmproj` in a projector's file name.
-fn mmproj(file: &str) -> Option<&str> {
+/// The part before `mmproj` in a projector's file name.
+fn mmproj_prefix(file: &str) -> Option<&str> {
     file.to_ascii_lowercase().find("mmproj").and_then(|at| file.get(..at))
 }
 
-/// The projector that belongs to the model `stem`: the one whose name shares most of its beginning, and of those the
-/// first in alphabetical order. In llama.cpp's cache the repository stands before the name of either.
+/// The projector for the model `stem`: the one with the longest common prefix, then the first in alphabetical order. In
+/// llama.cpp's cache, the names of both begin with the repository.
 pub(in crate::source) fn projector_of<'f>(stem: &str, projectors: &[&'f String]) -> Option<&'f String> {
     projectors
         .iter()
         .copied()
-        .filter_map(|file| mmproj(file).filter(|before| stem.starts_with(before)).map(|before| (before.len(), file)))
+        .filter_map(|file| {
+            mmproj_prefix(file).filter(|before| stem.starts_with(before)).map(|before| (before.len(), file))
+        })
         .reduce(|best, other| if other.0 > best.0 { other } else { best })
         .map(|(_, file)| file)
 }

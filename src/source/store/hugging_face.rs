@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::{Store, StoreEntry, files};
 
-/// Lists the GGUF files of all repositories in the cache `root`. Of several revisions, the one that `refs/main` names
-/// goes by the plain name.
+/// Lists the GGUF files of all repositories in the cache `root`. Files of revisions other than `refs/main` get a suffix
+/// if they differ.
 pub(super) fn list(root: &Path, store: Store, entries: &mut Vec<StoreEntry>) {
     let Ok(folders) = fs::read_dir(root) else { return };
     for folder in folders.flatten() {

@@ -1,4 +1,4 @@
-//! Ollama's store: `manifests/HOST/NAMESPACE/NAME/TAG`, a JSON manifest each, that names blobs by digest.
+//! Ollama's store: JSON manifests at `manifests/HOST/NAMESPACE/NAME/TAG`, which name blobs by digest.
 //!
 //! Default names: types/model/name.go, Ollama 0.24.
 
@@ -12,13 +12,13 @@ use crate::source::manifest::{Manifest, ManifestLayer};
 use crate::source::tag::TagParameters;
 use crate::units::Bytes;
 
-/// Where manifests lie: Ollama's own folder, and the one that it is moving to.
+/// Folders of manifests: the current one, and the one that Ollama is moving to.
 const MANIFESTS: [&str; 2] = ["manifests", "manifests-v2"];
-/// Hosts that go without saying; the first is the one that names are completed with.
+/// Hosts omitted in short names; the first is the default.
 pub(in crate::source) const HOSTS: [&str; 2] = ["registry.ollama.ai", "ollama.com"];
 const NAMESPACE: &str = "library";
 const TAG: &str = "latest";
-/// A manifest has some ten layers; one beyond this size is not read.
+/// Maximum size of a manifest, which has some ten layers.
 const MAX_MANIFEST: u64 = 1 << 20;
 
 /// A model's full name.
@@ -32,8 +32,8 @@ pub struct OllamaName {
 }
 
 impl OllamaName {
-    /// Completes what a person writes: `llama3.1`, `llama3.1:8b`, `owner/model:tag`, `host/owner/model:tag`, each also
-    /// after `ollama://`. None where it cannot be such a name.
+    /// Parses and completes `llama3.1`, `llama3.1:8b`, `owner/model:tag` or `host/owner/model:tag`, optionally after
+    /// `ollama://`; none if it is not a valid name.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_prefix("ollama://").unwrap_or(text);
         let mut parts: Vec<&str> = text.split('/').collect();
@@ -53,7 +53,7 @@ impl OllamaName {
         })
     }
 
-    /// As people write it: without the parts that go without saying.
+    /// The name without default parts.
     pub fn short(&self) -> String {
         let Self { host, namespace, model, tag } = self;
         match (HOSTS.contains(&host.as_str()), namespace == NAMESPACE) {
@@ -64,7 +64,7 @@ impl OllamaName {
     }
 }
 
-/// Finds the model called `name` in the store `root`; none where the store has no such manifest.
+/// Finds the model `name` in the store `root`; none if the store has no such manifest.
 pub fn find(root: &Path, name: &OllamaName) -> Option<StoreEntry> {
     let hosts = if HOSTS.contains(&name.host.as_str()) { HOSTS.to_vec() } else { vec![name.host.as_str()] };
     let places = MANIFESTS.iter().flat_map(|folder| hosts.iter().map(move |host| root.join(folder).join(host)));
@@ -74,7 +74,7 @@ pub fn find(root: &Path, name: &OllamaName) -> Option<StoreEntry> {
         .map(|path| entry(root, name, path))
 }
 
-/// Lists the models of the store `root`; a root that does not exist has none.
+/// Lists the models of the store `root`, which need not exist.
 pub(super) fn list(root: &Path, entries: &mut Vec<StoreEntry>) {
     for manifests in MANIFESTS.map(|folder| root.join(folder)) {
         let mut paths = Vec::new();
@@ -104,14 +104,14 @@ pub(super) fn list(root: &Path, entries: &mut Vec<StoreEntry>) {
     }
 }
 
-/// Collects the files that lie `depth` levels down: host, namespace, model, tag.
+/// Collects the files `depth` levels down: host, namespace, model, tag.
 fn tags(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), (PathBuf, io::Error)> {
-    let ollama_ps = match fs::read_dir(folder) {
-        Ok(ollama_ps) => ollama_ps,
+    let dir = match fs::read_dir(folder) {
+        Ok(dir) => dir,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err((folder.to_owned(), error)),
     };
-    for entry in ollama_ps.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
+    for entry in dir.flatten().filter(|entry| !entry.file_name().to_string_lossy().starts_with('.')) {
         let path = entry.path();
         match (depth, path.is_dir()) {
             (1, false) => paths.push(path),
@@ -158,7 +158,7 @@ fn open_manifest(root: &Path, name: &str, manifest: &Path) -> Result<(PathBuf, E
     Ok((model, EntryState::Whole { size, projector: projectors.into_iter().next(), adapters, knobs }))
 }
 
-/// What the params layer at `path` sets.
+/// Reads the params layer at `path`.
 fn params(path: &Path) -> Result<TagParameters, String> {
     let failed = |error: io::Error| format!("its parameters in '{}' cannot be read: {error}", path.display());
     if fs::metadata(path).map_err(failed)?.len() > MAX_MANIFEST {
@@ -167,7 +167,7 @@ fn params(path: &Path) -> Result<TagParameters, String> {
     Ok(TagParameters::of_json(&fs::read(path).map_err(failed)?))
 }
 
-/// The file of a layer.
+/// The path of a layer's file.
 fn blob(root: &Path, layer: &ManifestLayer) -> Option<PathBuf> {
     layer.sha256().map(|hex| root.join("blobs").join(format!("sha256-{hex}")))
 }
