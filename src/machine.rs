@@ -79,16 +79,6 @@ pub enum Origin {
     Described,
 }
 
-impl Origin {
-    /// The word in JSON and on the screen.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Detected => "detected",
-            Self::Described => "simulated",
-        }
-    }
-}
-
 /// Operating systems that engines distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -44,16 +44,11 @@ impl MemoryUpdate {
     }
 }
 
-#[derive(Debug)]
-enum WatchControl {
-    Every(Duration),
-    Freeze(bool),
-}
-
 /// A thread that polls free memory until this is dropped.
 #[derive(Debug)]
 pub struct MemoryWatch {
-    controls: Option<Sender<WatchControl>>,
+    /// Sends whether to pause; dropped to end the thread.
+    frozen: Option<Sender<bool>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -68,33 +63,24 @@ impl MemoryWatch {
         every: Duration,
         on_event: impl FnMut(WatchEvent) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
-        let (controls, control) = channel();
+        let (frozen, receiver) = channel();
         let thread = thread::Builder::new()
             .name("free memory".to_owned())
-            .spawn(move || poll_loop(&options, every, &control, on_event))?;
-        Ok(Self { controls: Some(controls), thread: Some(thread) })
-    }
-
-    /// Changes the polling interval.
-    pub fn every(&self, interval: Duration) {
-        self.control(WatchControl::Every(interval));
+            .spawn(move || poll_loop(&options, every, &receiver, on_event))?;
+        Ok(Self { frozen: Some(frozen), thread: Some(thread) })
     }
 
     /// Pauses or resumes polling.
     pub fn freeze(&self, frozen: bool) {
-        self.control(WatchControl::Freeze(frozen));
-    }
-
-    fn control(&self, control: WatchControl) {
         // the send fails if the watch has ended
-        if let Some(controls) = &self.controls {
-            drop(controls.send(control));
+        if let Some(sender) = &self.frozen {
+            sender.send(frozen).ok();
         }
     }
 
     /// Ends the watch and waits for its thread, which may still be waiting for a driver.
     pub fn join(mut self) {
-        self.controls = None;
+        self.frozen = None;
         if let Some(thread) = self.thread.take() {
             // a panic has been reported on that thread
             drop(thread.join());
@@ -104,8 +90,8 @@ impl MemoryWatch {
 
 fn poll_loop(
     options: &DetectOptions,
-    mut every: Duration,
-    control: &Receiver<WatchControl>,
+    every: Duration,
+    control: &Receiver<bool>,
     mut on_event: impl FnMut(WatchEvent) -> bool,
 ) {
     let (detected, mut probes, mut memory) = detect_with_probes(options);
@@ -121,8 +107,7 @@ fn poll_loop(
             control.recv_timeout(every.max(Duration::from_millis(1)))
         };
         match received {
-            Ok(WatchControl::Every(interval)) => every = interval,
-            Ok(WatchControl::Freeze(is)) => frozen = is,
+            Ok(freeze) => frozen = freeze,
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
                 let now = poll(&last.machine, &mut probes, &mut memory);
@@ -170,7 +155,6 @@ mod tests {
         let watch =
             MemoryWatch::start(nothing(), Duration::from_millis(1), move |news| send.send(news).is_ok()).unwrap();
         assert!(matches!(news.recv().unwrap(), WatchEvent::Found(_)));
-        watch.every(Duration::from_millis(2));
         watch.freeze(true);
         watch.join();
         // the thread is gone, and with it the sender

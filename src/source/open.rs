@@ -78,8 +78,9 @@ impl OpenedModel {
 
 /// Opens the GGUF file at `path`; for any shard of a split file, all of them.
 ///
-/// # Errors If a file cannot be read or is not a GGUF file, or a shard is missing; [`SourceError::Cancelled`] if
-/// `on_progress` cancels.
+/// # Errors
+/// If a file cannot be read or is not a GGUF file, or a shard is missing; [`SourceError::Cancelled`] if `on_progress`
+/// cancels.
 pub fn open(path: &Path, on_progress: &mut ProgressCallback<'_>) -> Result<OpenedModel, SourceError> {
     let limits = HeaderLimits::default();
     let mut progress = Progress { done: 0, total: None, shard: 0, shards: 1 };

@@ -20,8 +20,10 @@ impl App {
             Command::More => self.set_knob(knob, stops.step(value, 1)),
             Command::PageDown => self.set_knob(knob, stops.step(value, -PAGE)),
             Command::PageUp => self.set_knob(knob, stops.step(value, PAGE)),
-            Command::FineLess => self.set_knob(knob, finer(value, knob.fine(), false).max(knob.least())),
-            Command::FineMore => self.set_knob(knob, finer(value, knob.fine(), true).min(stops.last().max(value))),
+            Command::FineLess => self.set_knob(knob, next_multiple(value, knob.fine(), false).max(knob.least())),
+            Command::FineMore => {
+                self.set_knob(knob, next_multiple(value, knob.fine(), true).min(stops.last().max(value)));
+            }
             Command::First => self.set_knob(knob, stops.first()),
             Command::Last => self.set_knob(knob, stops.last()),
             Command::Enter if knob.words().is_none() => {
@@ -146,6 +148,6 @@ impl App {
 }
 
 /// The next multiple of `step` above or below `value`.
-const fn finer(value: u64, step: u64, up: bool) -> u64 {
+pub(super) const fn next_multiple(value: u64, step: u64, up: bool) -> u64 {
     if up { (value / step).saturating_add(1).saturating_mul(step) } else { value.saturating_sub(1) / step * step }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::live::Stale;
-use super::tag::capitalised;
 use super::{App, Cursors, Knob};
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
 use crate::machine::what_if::{NamedMachine, WhatIf};
 use crate::settings::{Settings, StashedKnobs};
+use crate::tui::widget::row_writer::capitalised;
 
 /// Maximum number of undo steps.
 const MAX_UNDO: usize = 200;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tui_input::Input;
 
+use super::adjust::next_multiple;
 use super::{App, Mode};
 use crate::machine::Machine;
 use crate::machine::what_if::{self, WhatIf};
@@ -186,11 +187,12 @@ impl App {
             (_, Command::Enter) => screen.prompt = MachinePrompt::Size(Input::default()),
             _ => {
                 let Some(now) = self.machine_size(row, line) else { return };
+                let next = |step: Bytes, up| Bytes(next_multiple(now.0, step.0, up));
                 let size = match command {
-                    Command::Less => stepped(now, STEP, false),
-                    Command::More => stepped(now, STEP, true),
-                    Command::FineLess => stepped(now, FINE, false),
-                    Command::FineMore => stepped(now, FINE, true),
+                    Command::Less => next(STEP, false),
+                    Command::More => next(STEP, true),
+                    Command::FineLess => next(FINE, false),
+                    Command::FineMore => next(FINE, true),
                     _ => return,
                 };
                 let max = self.machine_max(row, line);
@@ -264,10 +266,4 @@ pub(super) fn moved(at: usize, last: usize, command: Command) -> usize {
         Command::Last => last,
         _ => at.min(last),
     }
-}
-
-/// The next multiple of `step` above or below `size`.
-fn stepped(size: Bytes, step: Bytes, up: bool) -> Bytes {
-    let steps = if up { (size.0 / step.0).saturating_add(1) } else { size.0.saturating_sub(1) / step.0 };
-    Bytes(steps.saturating_mul(step.0))
 }

@@ -27,14 +27,6 @@ pub struct SweepPage {
     pub device: usize,
 }
 
-impl SweepPage {
-    /// The known outcome nearest to `value`: at it, else below, else above.
-    pub fn near(&self, value: u64) -> Option<&Result<Outcome, String>> {
-        let below = self.points.range(..=value).next_back();
-        below.or_else(|| self.points.range(value..).next()).map(|(_, outcome)| outcome)
-    }
-}
-
 /// A logarithmic axis over a knob's range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogAxis {

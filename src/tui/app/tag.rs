@@ -6,6 +6,7 @@ use super::App;
 use crate::export::ModelLocation;
 use crate::settings::{Context, GpuLayers, Settings};
 use crate::source::{ExplicitKnobs, Package};
+use crate::tui::widget::row_writer::capitalised;
 
 /// The knobs that the model's tag has set, with the values before; (set, before).
 #[derive(Clone, Debug, Default)]
@@ -72,9 +73,4 @@ impl App {
         self.panels.cursors = super::Cursors::default();
         self.replan_from_scratch();
     }
-}
-
-pub(super) fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }

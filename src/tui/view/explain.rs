@@ -15,7 +15,7 @@ use crate::settings::knob::Knob;
 use crate::tui::app::{App, ExplainTarget};
 use crate::tui::regions;
 use crate::tui::theme::Hue;
-use crate::tui::widget::row_writer::shortened;
+use crate::tui::widget::row_writer::{capitalised, shortened};
 use crate::units::{Bytes, grouped};
 
 /// Width of names.
@@ -51,13 +51,7 @@ pub fn draw(app: &App, subject: ExplainTarget, scroll: u16, buffer: &mut Buffer)
         Confidence::Assumed => "assumed: depends on a constant that may differ on your machine",
     };
     page.pair(&app.choice().to_string(), NAMES + 6, sure, app.theme.ink(Hue::Text));
-    page.draw(app, &capital(&title), scroll, buffer);
-}
-
-/// `text` with a capital first letter.
-pub(super) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    page.draw(app, &capitalised(&title), scroll, buffer);
 }
 
 fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut TextPage) {
@@ -276,7 +270,7 @@ fn on_graph(app: &App, plan: &Plan, line: usize, page: &mut TextPage) -> String 
         }
         found => {
             let which = if let Some(regions::graph::GraphLine::Size(which)) = found { *which } else { graph.used };
-            page.text(&format!("{}.", capital(graph.why.trim_end_matches('.'))), Hue::Text);
+            page.text(&format!("{}.", capitalised(graph.why.trim_end_matches('.'))), Hue::Text);
             on_size(graph::size(graph, which), page, app);
             let formulas: Vec<&str> =
                 graph::size(graph, which).branches.iter().flat_map(|b| &b.terms).map(|t| t.formula.as_str()).collect();

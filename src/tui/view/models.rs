@@ -17,22 +17,23 @@ mod row;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
 
 use crate::tui::app::App;
 use crate::tui::app::browse::{BrowseLine, Filter, ModelBrowser};
 use crate::tui::app::library::Gathering;
 use crate::tui::regions::models::{self as page, ModelsRegions};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::widget::panel;
 use crate::tui::widget::row_writer::{RowWriter, width, wrap};
+use crate::tui::widget::{field, panel};
 
 /// Draws the page.
 pub fn draw(app: &App, browse: &ModelBrowser, buffer: &mut Buffer) {
     let theme = app.theme;
     let page = ModelsRegions::of(&app.regions);
     panel::overlay(buffer, page.frame, "Models", &right_title(app, browse), theme);
-    draw_field(browse, page.field, theme, buffer);
+    let hints = ["type or paste a name, a path, hf://owner/repo or a URL", "type a name, a path or a URL"];
+    let hint = hints.into_iter().find(|hint| width(hint) + 3 < page.field.width).unwrap_or_default();
+    field::draw(&browse.input, hint, page.field, theme, buffer);
     draw_filters(browse, page.filters, theme, buffer);
     row::head(browse, &page, theme, buffer);
     let messages = browse.messages(&app.library, page.list);
@@ -81,25 +82,6 @@ fn right_title(app: &App, browse: &ModelBrowser) -> String {
         (_, open @ 1..) => format!("{count}, planning {open}"),
         (Gathering::Here, 0) => format!("{count}, asking Ollama"),
         (_, 0) => count,
-    }
-}
-
-fn draw_field(browse: &ModelBrowser, row: Rect, theme: Theme, buffer: &mut Buffer) {
-    let mut writer = RowWriter::new(buffer, row, 0);
-    writer.put("› ", theme.bold(Hue::Focus));
-    let (start, room) = (writer.x(), writer.room().saturating_sub(1));
-    if browse.input.value().is_empty() {
-        let hints = ["type or paste a name, a path, hf://owner/repo or a URL", "type a name, a path or a URL"];
-        let hint = hints.into_iter().find(|hint| width(hint) < room).unwrap_or_default();
-        writer.skip(1).put(hint, theme.ink(Hue::Dim));
-    }
-    let scroll = browse.input.visual_scroll(usize::from(room));
-    let shown: String = browse.input.value().chars().skip(scroll).collect();
-    let mut writer = RowWriter::new(buffer, Rect { x: start, width: room, ..row }, 0);
-    writer.put(&shown, theme.ink(Hue::Text));
-    let cursor = start + (browse.input.visual_cursor().saturating_sub(scroll) as u16).min(room);
-    if let Some(cell) = buffer.cell_mut((cursor, row.y)) {
-        cell.modifier.insert(Modifier::REVERSED);
     }
 }
 

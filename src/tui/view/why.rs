@@ -4,7 +4,6 @@
 use ratatui::buffer::Buffer;
 use ratatui::text::Span;
 
-use super::explain::capital;
 use super::layers::{device_name, layer_name};
 use super::page::TextPage;
 use crate::answer::why::{self, Inequality, LayerAnswer};
@@ -13,6 +12,7 @@ use crate::plan::{Plan, Why};
 use crate::tui::app::App;
 use crate::tui::app::advice::{AnswerState, WhyPage};
 use crate::tui::theme::Hue;
+use crate::tui::widget::row_writer::capitalised;
 
 /// Minimum rows of the screen to show the inequality line by line.
 const ROOMY: u16 = 32;
@@ -30,7 +30,7 @@ pub fn draw(app: &App, why_page: &WhyPage, buffer: &mut Buffer) {
     memory_users(app, plan, &mut page);
     page.blank();
     page.text(&plan.source(), Hue::Dim);
-    let title = format!("{} is {}", capital(&layer_name(plan, why_page.layer)), location(plan, why_page.layer));
+    let title = format!("{} is {}", capitalised(&layer_name(plan, why_page.layer)), location(plan, why_page.layer));
     page.draw(app, &title, why_page.scroll, buffer);
 }
 
