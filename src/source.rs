@@ -7,7 +7,6 @@
 #[cfg(feature = "net")]
 pub mod cache;
 pub mod catalogue;
-pub mod description;
 mod error;
 mod file;
 #[cfg(feature = "net")]
@@ -37,7 +36,6 @@ mod tag;
 use crate::gguf::Header;
 
 pub use catalogue::CatalogueError;
-pub use description::DescriptionError;
 pub use error::SourceError;
 pub use file::LocalFile;
 #[cfg(feature = "net")]

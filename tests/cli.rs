@@ -18,9 +18,9 @@ mod text;
 
 use std::path::PathBuf;
 
+use crate::support::description;
 use assert_cmd::Command;
 use plimsoll::gguf::write::Encoding;
-use plimsoll::source::description;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 use plimsoll::gguf::{FileType, GgmlType, Header, Tensor, Value};
 use plimsoll::model::Model;
 use plimsoll::settings::knob::{Bounds, Knob, QUANTISATIONS};
-use plimsoll::source::{catalogue, description};
+use plimsoll::source::catalogue;
 use plimsoll::units::Bytes;
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 
 use crate::fixtures::model;
 use crate::support;
+use crate::support::description;
 
 #[derive(Deserialize)]
 struct Totals {

@@ -1,12 +1,12 @@
 //! A fit leaves out steps that are certain to fail; here all of them are taken, and end at the same. And a fit that llama.cpp
 //! never ends is said to be one.
 
+use crate::support::description;
 use plimsoll::engine::ggml::BackendProps;
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, NoRoom, fit};
 use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
 use plimsoll::settings::Release;
-use plimsoll::source::description;
 use rstest::rstest;
 
 use crate::support;

@@ -1,12 +1,14 @@
 //! Headers of the test models.
 
+#[path = "support/description.rs"]
+pub mod description;
+
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 
 use flate2::read::GzDecoder;
 use plimsoll::gguf::Header;
-use plimsoll::source::description;
 
 /// The header of a model in `tests/models`, by name: `llama3.1-8b`, `gemma3`. Those in `architectures` are there
 /// for llama.cpp's measurements; they have every tensor that llama.cpp accepts, not those of a published file.

@@ -1,7 +1,7 @@
 //! HTTP with limited redirects, retries, and a timeout on everything.
 //!
 //! [`Client`] sends a request and follows its redirects; [`Retry`] decides when to retry; [`RemoteFile`] reads a header
-//! by ranges; [`cancel`] lets the user cancel at any time.
+//! by ranges; `cancel` lets the user cancel at any time.
 
 mod cancel;
 mod client;

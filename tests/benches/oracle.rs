@@ -12,10 +12,10 @@ use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
 use plimsoll::gguf::write::Encoding;
 use plimsoll::settings::Release;
-use plimsoll::source::{description, no_progress, open};
+use plimsoll::source::{no_progress, open};
 use serde_json::{Value, json};
 
-use crate::support;
+use crate::support::{self, description};
 
 /// Questions per model, with distinct contexts to defeat caching.
 const QUESTIONS: u64 = 24;

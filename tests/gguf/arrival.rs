@@ -49,7 +49,7 @@ pub fn assert_the_same(bytes: &[u8], label: &str) {
 /// Larger than any buffer.
 #[test]
 fn a_large_header_reads_the_same() {
-    let bytes = plimsoll::source::description::bytes(
+    let bytes = crate::support::description::bytes(
         r#"{"kv": {"general.architecture": ["string", "x"]}, "n_vocab": 20000, "tensors": [["t", "f32", [8]]]}"#,
         plimsoll::gguf::write::Encoding::default(),
     )

@@ -1,10 +1,10 @@
 //! The models used by other tests, and the built-in one.
 
 use plimsoll::gguf::{Elements, Tensor, Value};
-use plimsoll::source;
+
 use rstest::rstest;
 
-use crate::support;
+use crate::support::{self, description};
 
 #[test]
 fn every_model_reads() {
@@ -22,7 +22,7 @@ fn every_model_reads() {
 
 #[test]
 fn the_built_in_model_is_llama_3_1_8b() {
-    let built_in = source::default_header().unwrap();
+    let built_in = plimsoll::source::default_header().unwrap();
     assert_eq!(built_in.notes, Vec::<String>::new());
     let described = support::model("llama3.1-8b");
     let sorted_keys = |header: &plimsoll::gguf::Header| {
@@ -63,7 +63,7 @@ fn the_built_in_model_is_llama_3_1_8b() {
 )]
 #[case(r#"{"kv": {}, "n_vocab": 1, "tensors": [["t", "q4_K", [255]]]}"#, "the described header is invalid: tensor 't'")]
 fn malformed_descriptions_are_refused(#[case] json: &str, #[case] reason: &str) {
-    let said = source::description::header(json).unwrap_err().to_string();
+    let said = description::header(json).unwrap_err().to_string();
     assert!(said.contains(reason), "{said}");
 }
 
@@ -71,7 +71,7 @@ fn malformed_descriptions_are_refused(#[case] json: &str, #[case] reason: &str) 
 fn blocks_are_described_once() {
     let json = r#"{"kv": {}, "n_vocab": 0, "tensors": [["a", "f32", [2]], {"blocks": 3, "tensors": [
         ["b", "q8_0", [32]], ["c", "q4_K", [256, 2], {"q6_K": [0, 2]}]]}]}"#;
-    let header = source::description::header(json).unwrap();
+    let header = description::header(json).unwrap();
     let shown: Vec<_> = header.tensors.iter().map(|tensor| format!("{} {}", tensor.name, tensor.ty)).collect();
     assert_eq!(
         shown,

@@ -65,7 +65,7 @@ pub fn qwen3_235b() -> Model {
         }
     }
     let description = serde_json::json!({ "kv": kv, "n_vocab": vocabulary, "tensors": tensors });
-    let mut header = plimsoll::source::description::header(&description.to_string()).unwrap();
+    let mut header = crate::support::description::header(&description.to_string()).unwrap();
     header.notes.clear();
     Model::from_header(header, "qwen3-235b").unwrap()
 }

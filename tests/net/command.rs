@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::server::{Reply, Server, file};
 use crate::support;
+use crate::support::description;
 use plimsoll::gguf::write::Encoding;
-use plimsoll::source::description;
 
 fn model() -> Vec<u8> {
     let mut bytes = description::bytes(&support::model_json("llama3.2-1b"), Encoding::default()).unwrap();

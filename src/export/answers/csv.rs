@@ -6,7 +6,7 @@ use crate::answer::sweep::{Outcome, Sweep};
 
 const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
 
-/// One line per point: the value, [`COLUMNS`], weights, cache, graph and free bytes of each device, and the weights in
+/// One line per point: the value, `COLUMNS`, weights, cache, graph and free bytes of each device, and the weights in
 /// RAM of layers that count as on GPUs.
 pub fn sweep(sweep: &Sweep) -> String {
     let devices =
@@ -34,7 +34,7 @@ pub fn sweep(sweep: &Sweep) -> String {
     csv
 }
 
-/// One line per cell: both values, [`COLUMNS`], and the weights in RAM of layers that count as on GPUs.
+/// One line per cell: both values, `COLUMNS`, and the weights in RAM of layers that count as on GPUs.
 pub fn matrix(matrix: &Matrix) -> String {
     let (rows, columns) = (matrix.rows.plain(), matrix.columns.plain());
     let mut csv = format!("{},{},{COLUMNS},parts_in_ram\n", matrix.rows.name(), matrix.columns.name());
@@ -49,7 +49,7 @@ fn parts_in_ram(outcome: &Result<Outcome, String>) -> String {
     outcome.as_ref().map_or_else(|_| String::new(), |outcome| outcome.parts_in_ram.0.to_string())
 }
 
-/// The fields of [`COLUMNS`]; if there is no plan, the verdict is `refused` and the rest is empty.
+/// The fields of `COLUMNS`; if there is no plan, the verdict is `refused` and the rest is empty.
 fn fields(outcome: &Result<Outcome, String>) -> String {
     let Ok(outcome) = outcome else { return format!("refused{}", ",".repeat(COLUMNS.matches(',').count())) };
     let totals = outcome.totals;

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use crate::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
-use crate::gguf::{ElementType, GgmlType, GgufError, Header, HeaderLimits, HeaderOnly, read};
+use plimsoll::gguf::write::{Encoding, HeaderSpec, ValueSpec, write};
+use plimsoll::gguf::{ElementType, GgmlType, GgufError, Header, HeaderLimits, HeaderOnly, read};
 
 /// Why a description is invalid.
 #[derive(Debug, thiserror::Error)]
