@@ -52,10 +52,8 @@ fn install_panic_hook() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         before(panic);
-        eprintln!(
-            "plimsoll {} has failed, which is a mistake in it and not yours: please report the lines above, and what you did",
-            env!("CARGO_PKG_VERSION")
-        );
+        let version = env!("CARGO_PKG_VERSION");
+        eprintln!("This is a bug in plimsoll {version}. Please report it, with the lines above and what you did.");
     }));
 }
 

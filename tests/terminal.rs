@@ -253,7 +253,7 @@ fn a_panic_restores_the_terminal_before_its_message() {
     let session = Session::start(80, 24, &[("PLIMSOLL_TEST_PANIC", "1")]);
     let (status, contents) = session.ends();
     assert!(!status.success());
-    assert!(contents.contains("asked to panic"), "{contents}");
+    assert!(contents.contains("asked to panic") && contents.contains("a bug in plimsoll"), "{contents}");
 }
 
 #[test]
