@@ -5,6 +5,7 @@
 //! Every answer rests on plans made by the engine; nothing here computes memory.
 
 pub mod best;
+mod cache_types;
 pub mod change;
 pub mod cliffs;
 pub mod compare;
@@ -27,9 +28,10 @@ use std::sync::Arc;
 use crate::engine::PlanRequest;
 use crate::engine::{FitGoal, UpperBound};
 use crate::machine::Machine;
-use crate::plan::{DevicePlan, Plan, PlanSummary, Verdict};
+use crate::plan::{DevicePlan, Outcome, Plan, PlanSummary};
 use crate::settings::Settings;
 
+pub use cache_types::CacheTypeCost;
 pub use change::Change;
 pub use fit_summary::FitSummary;
 pub use limits::KnobLimits;
@@ -69,8 +71,10 @@ impl PlanRequest {
 /// What a plan should achieve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// Every layer is on GPUs, and no device needs more than is free.
-    All,
+    /// All in VRAM: every tensor that a token needs is on GPUs.
+    Vram,
+    /// Every layer is assigned to a GPU, and it fits; experts may be in RAM.
+    AllLayers,
     /// At least this many layers are on GPUs, counting the output layer, and the model fits.
     AtLeast(usize),
     /// The layer with this index in [`Plan::layers`] is on a GPU, and the model fits.
@@ -80,24 +84,25 @@ pub enum Goal {
 impl Goal {
     /// Whether `plan` meets it.
     pub fn is_met_by(self, plan: &Plan) -> bool {
-        self.is_met(plan.verdict, plan.refusal.is_some(), plan.offloaded, plan.gpus().iter())
+        self.is_met(plan.outcome(), plan.refusal.is_some(), plan.offloaded, plan.gpus().iter())
     }
 
     /// [`Goal::is_met_by`] for a summary.
     pub fn is_met_in(self, summary: &PlanSummary) -> bool {
-        self.is_met(summary.verdict, summary.refused, summary.offloaded, summary.gpus())
+        self.is_met(summary.outcome(), summary.refused, summary.offloaded, summary.gpus())
     }
 
     fn is_met<'d>(
         self,
-        verdict: Verdict,
+        outcome: Outcome,
         refused: bool,
         offloaded: usize,
         mut gpus: impl Iterator<Item = &'d DevicePlan>,
     ) -> bool {
-        let fits = verdict != Verdict::DoesNotFit && !refused;
+        let fits = outcome != Outcome::DoesNotFit && !refused;
         fits && match self {
-            Self::All => verdict == Verdict::Gpu,
+            Self::Vram => outcome == Outcome::Vram,
+            Self::AllLayers => outcome <= Outcome::ExpertsInRam,
             Self::AtLeast(layers) => offloaded >= layers,
             Self::Layer(index) => gpus.any(|gpu| gpu.layers.contains(&index)),
         }
@@ -106,7 +111,7 @@ impl Goal {
     /// The lowest upper bound with which it can still be met.
     const fn required_bound(self) -> UpperBound {
         match self {
-            Self::All => UpperBound::AllLayers,
+            Self::Vram | Self::AllLayers => UpperBound::AllLayers,
             Self::AtLeast(_) | Self::Layer(_) => UpperBound::SomeLayers,
         }
     }
@@ -114,17 +119,18 @@ impl Goal {
     /// How much of the fit is needed to decide it.
     const fn fit_goal(self) -> FitGoal {
         match self {
-            Self::All => FitGoal::AllLayers,
+            Self::Vram | Self::AllLayers => FitGoal::AllLayers,
             Self::AtLeast(_) | Self::Layer(_) => FitGoal::Most,
         }
     }
 }
 
-/// `all`, `30 layers`, `layer 12`.
+/// `vram`, `all layers`, `30 layers`, `layer 12`.
 impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::All => write!(f, "all"),
+            Self::Vram => write!(f, "vram"),
+            Self::AllLayers => write!(f, "all layers"),
             Self::AtLeast(layers) => write!(f, "{layers} layers"),
             Self::Layer(index) => write!(f, "layer {index}"),
         }

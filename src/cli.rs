@@ -1,6 +1,7 @@
 //! The command line interface, which also opens the planner's screen.
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
+mod aliases;
 mod args;
 mod best;
 #[cfg(feature = "net")]
@@ -41,7 +42,7 @@ use style::Style;
 /// written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
 pub fn main() -> ExitCode {
     install_panic_hook();
-    match run(std::env::args_os()) {
+    match run(aliases::expand(std::env::args_os())) {
         Ok(status) => status,
         Err(error) => error.report(),
     }

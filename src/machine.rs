@@ -5,6 +5,7 @@ pub mod file;
 pub mod presets;
 pub mod rpc;
 pub mod spec;
+pub mod vulkan;
 pub mod what_if;
 
 use std::sync::Arc;
@@ -133,6 +134,8 @@ pub struct Gpu {
     pub driver_major: Option<u32>,
     /// The computer that offers it over RPC; none for the machine's own.
     pub computer: Option<Arc<str>>,
+    /// What its Vulkan driver reports, if that was stated.
+    pub vulkan: Option<vulkan::VulkanLimits>,
 }
 
 /// GPU or CPU.
@@ -167,10 +170,12 @@ pub enum Backend {
     Vulkan,
     #[serde(rename = "SYCL")]
     Sycl,
+    /// A simulated card that computes everything and takes no room besides results, for tests and comparisons.
+    Plain,
 }
 
 impl Backend {
-    /// Every backend, in the order in which they are offered.
+    /// Every real backend, in the order in which they are offered.
     pub const ALL: [Self; 5] = [Self::Cuda, Self::Rocm, Self::Metal, Self::Vulkan, Self::Sycl];
 
     /// Its name.
@@ -181,6 +186,7 @@ impl Backend {
             Self::Metal => "Metal",
             Self::Vulkan => "Vulkan",
             Self::Sycl => "SYCL",
+            Self::Plain => "plain",
         }
     }
 }
@@ -192,6 +198,7 @@ impl std::str::FromStr for Backend {
     fn from_str(text: &str) -> Result<Self, String> {
         Self::ALL
             .into_iter()
+            .chain([Self::Plain])
             .find(|backend| backend.name().eq_ignore_ascii_case(text.trim()))
             .ok_or_else(|| format!("'{text}' is not a backend: use CUDA, ROCm, Metal, Vulkan or SYCL"))
     }
@@ -217,6 +224,7 @@ mod tests {
             compute: None,
             driver_major: None,
             computer: None,
+            vulkan: None,
         }
     }
 

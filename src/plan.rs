@@ -25,7 +25,7 @@ pub use ollama_ps::OllamaPs;
 pub use own_caches::{OwnCache, OwnCacheKind, OwnCaches};
 pub use peak::{AliveKind, AliveTensors, BufferKind, Peak};
 pub use summary::PlanSummary;
-pub use verdict::{FitStatus, Verdict};
+pub use verdict::{Outcome, Verdict};
 
 /// The decisions of an engine.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +34,8 @@ pub struct Plan {
     pub engine: EngineId,
     /// The confidence in the figures.
     pub confidence: Confidence,
+    /// Why they are not exact; empty if they are.
+    pub uncertainties: Vec<Uncertainty>,
     /// Whether the machine is detected or described.
     pub origin: Origin,
     /// A summary of the model.
@@ -78,9 +80,9 @@ impl Plan {
         &self.devices[self.devices.len() - 1]
     }
 
-    /// The fit status for the user.
-    pub fn fit_status(&self) -> FitStatus {
-        FitStatus::of(self.verdict, self.parts_in_ram())
+    /// Where what a token needs is.
+    pub fn outcome(&self) -> Outcome {
+        Outcome::of(self.verdict, &self.devices)
     }
 
     /// Layers on GPUs among [`Plan::layers`]; an engine may count further blocks as offloaded.
@@ -128,6 +130,22 @@ pub enum Confidence {
     Modelled,
     /// Based on an assumed constant.
     Assumed,
+}
+
+/// A reason why figures are not exact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Uncertainty {
+    /// How sure they are for this reason.
+    pub confidence: Confidence,
+    /// The reason, as part of a sentence.
+    pub reason: String,
+}
+
+impl Uncertainty {
+    /// The confidence that all these reasons leave.
+    pub fn worst(uncertainties: &[Self]) -> Confidence {
+        uncertainties.iter().map(|uncertainty| uncertainty.confidence).max().unwrap_or(Confidence::Exact)
+    }
 }
 
 impl std::fmt::Display for Confidence {

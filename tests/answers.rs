@@ -4,14 +4,14 @@ mod held_knobs;
 mod together;
 
 use plimsoll::answer::matrix::Axis;
-use plimsoll::answer::sweep::Outcome;
+use plimsoll::answer::sweep::PlanFigures;
 use plimsoll::answer::{Change, Goal, verdict, why};
 use plimsoll::engine::PlanRequest;
 use plimsoll::engine::PreparedModel;
 use plimsoll::engine::{self, EngineId};
 use plimsoll::gguf::FileType;
 use plimsoll::machine::{Backend, Gpu, Machine, Origin, Os, Ram};
-use plimsoll::plan::{FitStatus, Plan, Verdict, Why};
+use plimsoll::plan::{Outcome, Plan, Verdict, Why};
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, GpuLayers, Settings};
 use plimsoll::source::catalogue;
@@ -35,6 +35,7 @@ fn one_gpu(gib: u64) -> Machine {
         compute: None,
         driver_major: None,
         computer: None,
+        vulkan: None,
     };
     let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO };
     Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described }
@@ -78,6 +79,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 compute: None,
                 driver_major: None,
                 computer: None,
+                vulkan: None,
             })
             .collect();
         let ram = Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO };
@@ -104,7 +106,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 }
 
 fn goal() -> impl Strategy<Value = Goal> {
-    prop_oneof![Just(Goal::All), (1..=40usize).prop_map(Goal::AtLeast), (0..=40usize).prop_map(Goal::Layer)]
+    prop_oneof![Just(Goal::Vram), (1..=40usize).prop_map(Goal::AtLeast), (0..=40usize).prop_map(Goal::Layer)]
 }
 
 proptest! {
@@ -174,8 +176,8 @@ proptest! {
         let answers = why::layers(&plan);
         prop_assert_eq!(answers.len(), plan.layers.len());
         prop_assert!(answers.iter().all(|answer| !answer.reason.is_empty()));
-        for change in request.changes(&plan, Goal::All) {
-            prop_assert!(request.works(&change, Goal::All), "{change:?}");
+        for change in request.changes(&plan, Goal::Vram) {
+            prop_assert!(request.works(&change, Goal::Vram), "{change:?}");
         }
     }
 
@@ -185,7 +187,7 @@ proptest! {
     ) {
         let request = request(engine, model, &machine, &settings);
         let Ok(plan) = request.plan() else { return Ok(()) };
-        for goal in [Goal::All, Goal::Layer(layer.index(plan.layers.len()))] {
+        for goal in [Goal::Vram, Goal::Layer(layer.index(plan.layers.len()))] {
             let changes = request.changes(&plan, goal);
             prop_assert!(!goal.is_met_by(&plan) || changes.is_empty());
             for change in &changes {
@@ -200,7 +202,7 @@ proptest! {
             }
         }
         for change in request.limits(&plan).remedies {
-            prop_assert!(request.works(&change, Goal::All), "{change:?}");
+            prop_assert!(request.works(&change, Goal::Vram), "{change:?}");
         }
     }
 
@@ -233,14 +235,14 @@ proptest! {
             prop_assert_eq!(cliff.first, cliff.last + 1);
             for (value, side) in [(cliff.last, cliff.before), (cliff.first, cliff.after)] {
                 let plan = at(&request, knob, value);
-                let told = plan.map_or((0, None), |plan| (plan.offloaded, Some(plan.verdict)));
-                prop_assert_eq!((side.offloaded, side.verdict), told);
+                let told = plan.map_or((0, None), |plan| (plan.offloaded, Some(plan.outcome())));
+                prop_assert_eq!((side.offloaded, side.outcome), told);
             }
             prop_assert!(cliff.before != cliff.after || !cliff.jumps.is_empty());
         }
         if knob == Knob::Context {
-            let edge = cliffs.iter().rev().find(|cliff| cliff.is_full_offload_limit()).map(|cliff| cliff.last);
-            match request.largest(knob, Goal::All) {
+            let edge = cliffs.iter().rev().find(|cliff| cliff.is_vram_limit()).map(|cliff| cliff.last);
+            match request.largest(knob, Goal::Vram) {
                 Some(largest) if largest.next.is_some() => prop_assert_eq!(edge, Some(largest.value)),
                 Some(_) => {}
                 None => prop_assert_eq!(edge, None),
@@ -264,14 +266,14 @@ proptest! {
                 knobs.0.set(&mut settings, value);
                 knobs.1.set(&mut settings, other);
                 let plan = engine::plan(engine, model, &machine, &settings);
-                let outcome = plan.map(|plan| Outcome::of(&plan)).map_err(|error| error.to_string());
-                prop_assert_eq!(matrix.cell(row, column), Some(&outcome));
+                let figures = plan.map(|plan| PlanFigures::of(&plan)).map_err(|error| error.to_string());
+                prop_assert_eq!(matrix.cell(row, column), Some(&figures));
             }
         }
         let sweep = request.sweep(knobs.0, &rows);
         for point in &sweep.points {
-            let outcome = at(&request, knobs.0, point.value).map(|plan| Outcome::of(&plan));
-            prop_assert_eq!(point.outcome.as_ref().ok(), outcome.as_ref());
+            let figures = at(&request, knobs.0, point.value).map(|plan| PlanFigures::of(&plan));
+            prop_assert_eq!(point.figures.as_ref().ok(), figures.as_ref());
         }
     }
 
@@ -286,15 +288,15 @@ proptest! {
             let model = model.quantised(to).unwrap().into();
             let settings = Settings { ctx: Context::Tokens(10_000), ..settings.clone() };
             let plan = engine::plan(engine, &model, &machine, &settings);
-            let outcome = plan.map(|plan| Outcome::of(&plan)).map_err(|error| error.to_string());
-            prop_assert_eq!(matrix.cell(1, column), Some(&outcome));
+            let figures = plan.map(|plan| PlanFigures::of(&plan)).map_err(|error| error.to_string());
+            prop_assert_eq!(matrix.cell(1, column), Some(&figures));
         }
     }
 }
 
 /// The memory that is proposed, in MiB, and the GPU.
 fn more_memory(request: &PlanRequest) -> (u64, usize) {
-    let changes = request.changes(&request.plan().unwrap(), Goal::All);
+    let changes = request.changes(&request.plan().unwrap(), Goal::Vram);
     let memory = |change: &Change| match *change {
         Change::Free { gpu, bytes } | Change::MoreMemory { gpu, bytes } => Some((bytes.0 >> 20, gpu)),
         _ => None,
@@ -358,18 +360,18 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
         };
         let experts: Bytes = model.header.tensors.iter().filter(of_first).map(|tensor| tensor.bytes).sum();
         assert!(experts > Bytes::gib(5));
-        assert_eq!((plan.verdict, plan.fit_status()), (Verdict::Gpu, FitStatus::PartInRam(experts)), "{engine}");
-        assert!(Goal::All.is_met_by(&plan));
+        assert_eq!((plan.verdict, plan.outcome()), (Verdict::Gpu, Outcome::ExpertsInRam), "{engine}");
+        assert!(Goal::AllLayers.is_met_by(&plan) && !Goal::Vram.is_met_by(&plan));
         assert!(why::nothing_to_move(&plan).unwrap().ends_with("parts of layers are."));
         let sentence = verdict::sentence(&plan, None);
-        assert!(sentence.contains(&format!("but {experts} of their weights are in RAM")), "{sentence}");
-        assert_eq!(request.fit_summary(&plan).fit_status(), plan.fit_status());
-        let outcome = request.sweep(Knob::Context, &[4096]).points.remove(0).outcome.unwrap();
-        assert_eq!((outcome.fit_status(), outcome), (plan.fit_status(), Outcome::of(&plan)));
+        assert!(sentence.contains(&format!("but {experts} of their weights run from RAM")), "{sentence}");
+        assert_eq!(request.fit_summary(&plan).outcome, plan.outcome());
+        let figures = request.sweep(Knob::Context, &[4096]).points.remove(0).figures.unwrap();
+        assert_eq!((figures.outcome, figures), (plan.outcome(), PlanFigures::of(&plan)));
 
         let whole = Settings { n_cpu_moe: None, ..settings.clone() };
         let plan = request.with(whole.clone()).plan().unwrap();
-        assert_eq!((plan.offloaded, plan.fit_status()), (plan.layers.len(), FitStatus::Fits), "{engine}");
+        assert_eq!((plan.offloaded, plan.outcome()), (plan.layers.len(), Outcome::Vram), "{engine}");
     }
 }
 
@@ -389,7 +391,7 @@ fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {
     let blocks = model.block_count() as u64;
     let (in_ram, one_short, sentence) = of(blocks);
     assert_eq!((in_ram, one_short), (1, Verdict::Split));
-    assert!(sentence.starts_with("1 layer is in RAM"), "{sentence}");
+    assert!(sentence.contains("1 of 47 layers is in RAM"), "{sentence}");
     let (in_ram, all, _) = of(blocks + 1);
     assert_eq!((in_ram, all), (0, Verdict::Gpu));
 }
@@ -403,9 +405,9 @@ fn a_split_model_is_explained_and_brought_back() {
     assert_eq!(plan.verdict, Verdict::Split);
     let spilled = plan.layers.iter().rposition(|layer| matches!(layer.why, Why::NoRoom { .. })).unwrap();
     insta::assert_snapshot!(why::layer(&plan, spilled).unwrap().reason);
-    let changes: Vec<_> = request.changes(&plan, Goal::All).iter().map(ToString::to_string).collect();
+    let changes: Vec<_> = request.changes(&plan, Goal::Vram).iter().map(ToString::to_string).collect();
     insta::assert_debug_snapshot!(changes);
-    let largest = request.largest(Knob::Context, Goal::All).unwrap();
+    let largest = request.largest(Knob::Context, Goal::Vram).unwrap();
     assert_eq!(largest.next, Some(largest.value + 1));
 }
 
@@ -418,8 +420,8 @@ fn a_context_that_fits_beyond_others_that_do_not_is_found() {
         let machine = Machine { gpus: vec![gpu("first"), gpu("second")], ..one_gpu(24) };
         let settings = Settings::default();
         let request = request(EngineId::Ollama, &model, &machine, &settings);
-        let largest = request.largest(Knob::Context, Goal::All).unwrap();
-        let fits = |n_ctx| at(&request, Knob::Context, n_ctx).is_some_and(|plan| Goal::All.is_met_by(&plan));
+        let largest = request.largest(Knob::Context, Goal::Vram).unwrap();
+        let fits = |n_ctx| at(&request, Knob::Context, n_ctx).is_some_and(|plan| Goal::Vram.is_met_by(&plan));
         assert!(fits(largest.value) && !fits(largest.value + 1));
         let (found, last) = (largest.value / 1024, request.bounds().context_train.unwrap() / 1024);
         assert!((1..found).any(|kib| !fits(1024 * kib)), "{name}: {found} Ki");
@@ -434,10 +436,10 @@ fn cliffs_of_a_split_are_all_seen() {
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
     let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
     let cliffs = request.cliffs(Knob::TensorSplit);
-    let outcome = |value| at(&request, Knob::TensorSplit, value).map(|plan| (plan.offloaded, plan.verdict));
+    let figures = |value| at(&request, Knob::TensorSplit, value).map(|plan| (plan.offloaded, plan.verdict));
     let mut changed = 0;
     for value in 0..100 {
-        let differs = outcome(value) != outcome(value + 1);
+        let differs = figures(value) != figures(value + 1);
         changed += usize::from(differs);
         assert!(!differs || cliffs.iter().any(|cliff| cliff.last == value), "at {value}: {cliffs:?}");
     }
@@ -452,6 +454,6 @@ fn a_single_layer_without_experts_is_not_taken_for_none() {
     let fit_target = Some(Bytes::gib(23));
     let settings = Settings { ctx: Context::Tokens(16_384), fit_target, ..Settings::default() };
     let request = request(EngineId::LlamaCpp, &model, &machine, &settings);
-    assert!(!meets(&request, Knob::CpuMoe, 0, Goal::All));
-    assert_eq!(request.smallest(Knob::CpuMoe, Goal::All), Some(1));
+    assert!(!meets(&request, Knob::CpuMoe, 0, Goal::AllLayers));
+    assert_eq!(request.smallest(Knob::CpuMoe, Goal::AllLayers), Some(1));
 }

@@ -54,6 +54,7 @@ fn every_architecture_is_planned_by_every_engine() {
         compute: Some((8, 6)),
         driver_major: Some(12),
         computer: None,
+        vulkan: None,
     };
     let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO };
     let machine = Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described };

@@ -192,6 +192,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 compute: None,
                 driver_major: None,
                 computer: None,
+                vulkan: None,
             }
         });
     (prop::collection::vec(gpu, 0..=3), 8..=256u64).prop_map(|(gpus, ram)| Machine {

@@ -23,6 +23,7 @@ pub fn card(backend: Backend, memory: Bytes) -> Gpu {
         compute: Some((8, 6)),
         driver_major: Some(12),
         computer: None,
+        vulkan: None,
     }
 }
 

@@ -202,7 +202,7 @@ fn losing_branches_of_the_graph_can_be_reached() {
 #[test]
 fn the_help_lists_every_key() {
     let mut harness = Harness::new(harness::model("llama3.1-8b"), harness::one_gpu(), (140, 100));
-    assert!(harness.text().contains("m max that fits"));
+    assert!(harness.text().contains("m max in VRAM"));
     harness.press("?");
     let mut text = harness.text();
     for _ in 0..4 {

@@ -34,6 +34,7 @@ pub fn gpu() -> impl Strategy<Value = Gpu> {
             compute: None,
             driver_major: None,
             computer: None,
+            vulkan: None,
         }
     })
 }
@@ -137,7 +138,7 @@ fn must_be_refused(engine: EngineId, settings: &Settings) -> bool {
 }
 
 /// Whether anything in these settings gives `engine` a reason to refuse them for `model`.
-fn may_be_refused(engine: EngineId, model: &PreparedModel, settings: &Settings) -> bool {
+fn may_be_refused(engine: EngineId, model: &PreparedModel, machine: &Machine, settings: &Settings) -> bool {
     let no_context = match settings.ctx {
         Context::Auto => false,
         Context::Max => model.value("context_length").is_none(),
@@ -156,7 +157,9 @@ fn may_be_refused(engine: EngineId, model: &PreparedModel, settings: &Settings) 
         Context::Tokens(tokens) => tokens.saturating_mul(settings.parallel.unwrap_or(1)),
         Context::Auto | Context::Max => 0,
     };
-    quantised || is_too_large(tokens) || settings.batch.is_some_and(is_too_large)
+    // and a GPU may have a limit for a tensor, above which no cache may be
+    let limited = machine.gpus.iter().any(|gpu| gpu.backend == Backend::Vulkan);
+    quantised || limited || is_too_large(tokens) || settings.batch.is_some_and(is_too_large)
 }
 
 fn size_adds_up(size: &GraphSize) -> Result<(), TestCaseError> {
@@ -207,7 +210,7 @@ proptest! {
                 prop_assert!(!must_be_refused(engine, &settings), "{engine} plans {settings:?}");
             }
             Err(EngineError::Settings(why)) => {
-                prop_assert!(may_be_refused(engine, model, &settings), "{engine}, {}: {why}: {settings:?}", model.name);
+                prop_assert!(may_be_refused(engine, model, &machine, &settings), "{engine}, {}: {why}: {settings:?}", model.name);
             }
             // what is wrong with a header is wrong with any settings on any machine
             Err(EngineError::Model(why)) => {

@@ -16,6 +16,7 @@ mod llama_cpp;
 mod model;
 #[cfg(feature = "net")]
 mod net;
+mod observed;
 mod ollama;
 mod ollama_024;
 mod quantise;

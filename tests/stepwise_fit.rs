@@ -2,7 +2,9 @@
 //! never ends is said to be one.
 
 use crate::support::description;
-use plimsoll::engine::ggml::BackendProps;
+use std::sync::Arc;
+
+use plimsoll::engine::ggml::backend::Plain;
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, NoRoom, fit};
 use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
@@ -92,7 +94,7 @@ impl StepwiseFit<'_> {
 #[case("gemma3-4b", &[200, 100])]
 fn steps_that_are_left_out_change_nothing(#[case] name: &str, #[case] free: &[u64]) {
     let model = LoadedModel::new(&support::model(name), Release::default()).unwrap();
-    let devices: Vec<Device> = free.iter().map(|mib| Device { backend: BackendProps::CUDA, free: mib << 20 }).collect();
+    let devices: Vec<Device> = free.iter().map(|mib| Device { backend: Arc::new(Plain), free: mib << 20 }).collect();
     for n_ctx in [2048, 65_536] {
         let options =
             ContextParams { n_ctx, n_seq_max: 4, n_outputs_max: 4, kv_unified: true, ..ContextParams::default() };
@@ -115,7 +117,7 @@ fn a_fit_without_an_end_is_refused() {
     let options = ContextParams { n_ctx: 4096, n_batch: 16, n_ubatch: 16, ..ContextParams::default() };
     let limits = FitLimits { margins: vec![1 << 30; 2], min_ctx: 4096, ram: 1 << 40 };
     let fitted = |free: u64| {
-        let devices = [free, 2_200_000_000].map(|free| Device { backend: BackendProps::CUDA, free });
+        let devices = [free, 2_200_000_000].map(|free| Device { backend: Arc::new(Plain), free });
         fit(&model, &devices, &LayerSplit::default(), &options, &limits).map(|fitted| fitted.spread)
     };
     let before = fitted(29_500_000_000).unwrap();

@@ -169,7 +169,7 @@ fn value(screen: &vt100::Screen, (columns, rows): (u16, u16), knob: Knob) -> Str
 fn keys_and_the_mouse_move_a_slider_and_q_restores_the_terminal() {
     let mut session = Session::start(120, 40, &[]);
     session.until_text("Verdict");
-    session.until_text("Fits");
+    session.until_text("All in VRAM");
     assert!(session.is_taken());
     assert_ne!(format!("{:?}", session.master.get_termios()), session.before, "raw mode is on");
 

@@ -103,7 +103,7 @@ impl PlanRequest {
         let request = self.with(settings.clone());
         let (gain, shorter, plan) = match objective {
             Objective::Context | Objective::Parallel => {
-                let Largest { value, plan, .. } = request.largest(objective.knob(), Goal::All)?;
+                let Largest { value, plan, .. } = request.largest(objective.knob(), Goal::Vram)?;
                 (if objective == Objective::Context { Gain::Context(value) } else { Gain::Parallel(value) }, None, plan)
             }
             Objective::CacheType => request.widest_cache(held)?,
@@ -123,13 +123,13 @@ impl PlanRequest {
             let request =
                 self.changed(|settings| (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty)));
             let plan = request.plan().ok().filter(|plan| plan.settings.cache_type_k == ty)?;
-            if Goal::All.is_met_by(&plan) {
+            if Goal::Vram.is_met_by(&plan) {
                 return Some((Gain::CacheType(ty), None, plan));
             }
             if held.contains(&Knob::Context) {
                 return None;
             }
-            let shorter = request.largest_below(Knob::Context, Goal::All, plan.settings.ctx)?;
+            let shorter = request.largest_below(Knob::Context, Goal::Vram, plan.settings.ctx)?;
             Some((Gain::CacheType(ty), Some(shorter.value), shorter.plan))
         })
     }

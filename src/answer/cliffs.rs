@@ -1,11 +1,10 @@
-//! Where the plan changes along a knob: layers moved, verdicts, and other knobs changed by the engine's rules.
+//! Where the plan changes along a knob: layers and experts moved, and other knobs changed by the engine's rules.
 
 use serde::Serialize;
 
 use super::search::{KnobRange, KnobSearch, Planned, RulesInEffect, Search};
-use super::verdict::headline;
 use crate::engine::PlanRequest;
-use crate::plan::Verdict;
+use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 
 /// Two neighbouring values of a knob with different outcomes.
@@ -31,19 +30,19 @@ pub struct CliffSide {
     /// GPUs in use.
     pub gpus: usize,
     /// `None` if the engine returns an error.
-    pub verdict: Option<Verdict>,
+    pub outcome: Option<Outcome>,
 }
 
 impl Cliff {
-    /// Whether `last` is the last value with every layer on GPUs.
-    pub fn is_full_offload_limit(&self) -> bool {
-        self.before.verdict == Some(Verdict::Gpu) && self.after.verdict != Some(Verdict::Gpu)
+    /// Whether `last` is the last value with all in VRAM.
+    pub fn is_vram_limit(&self) -> bool {
+        self.before.outcome == Some(Outcome::Vram) && self.after.outcome != Some(Outcome::Vram)
     }
 
     /// Whether more layers are on GPUs after it, or as many and now they fit.
     pub fn is_gain(&self) -> bool {
         let (before, after) = (self.before, self.after);
-        let fits = |side: CliffSide| side.verdict.is_some_and(|verdict| verdict != Verdict::DoesNotFit);
+        let fits = |side: CliffSide| side.outcome.is_some_and(|outcome| outcome != Outcome::DoesNotFit);
         after.offloaded > before.offloaded || (fits(after) && !fits(before) && after.offloaded == before.offloaded)
     }
 
@@ -57,9 +56,9 @@ impl Cliff {
         if before.gpus != after.gpus {
             parts.push(format!("{} → {} GPUs in use", before.gpus, after.gpus));
         }
-        if before.verdict != after.verdict {
-            let word = |verdict: Option<Verdict>| verdict.map_or("refused", headline);
-            parts.push(format!("{} → {}", word(before.verdict), word(after.verdict)));
+        if before.outcome != after.outcome {
+            let word = |outcome: Option<Outcome>| outcome.map_or("refused", Outcome::headline);
+            parts.push(format!("{} → {}", word(before.outcome), word(after.outcome)));
         }
         parts.extend(self.jumps.iter().cloned());
         format!("{} → {}: {}", knob.show(self.last), knob.show(self.first), parts.join(", "))
@@ -139,14 +138,14 @@ fn jumps(knob: Knob, low: &Planned, high: &Planned) -> Vec<String> {
     jumps
 }
 
-fn outcome(knob: Knob, value: u64, planned: &Planned) -> (u64, Option<Verdict>, Option<RulesInEffect>) {
+fn outcome(knob: Knob, value: u64, planned: &Planned) -> (u64, Option<Outcome>, Option<RulesInEffect>) {
     let layers = match knob {
         Knob::GpuLayers => value.saturating_sub(planned.offloaded as u64),
         _ => planned.offloaded as u64,
     };
-    (layers, planned.verdict, planned.rules.clone())
+    (layers, planned.outcome, planned.rules.clone())
 }
 
 fn side(planned: &Planned) -> CliffSide {
-    CliffSide { offloaded: planned.offloaded, gpus: planned.gpus_in_use(), verdict: planned.verdict }
+    CliffSide { offloaded: planned.offloaded, gpus: planned.gpus_in_use(), outcome: planned.outcome }
 }

@@ -1,15 +1,15 @@
-//! The limit of each knob and possible remedies, which the planner's screen requests after every key.
+//! The limits of each knob and possible remedies, which the planner's screen requests after every key.
 
-use super::{Change, Goal};
+use super::{CacheTypeCost, Change, Goal};
 use crate::engine::PlanRequest;
 use crate::gguf::FileType;
-use crate::plan::{Plan, Verdict};
-use crate::settings::GpuLayers;
+use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{Knob, QUANTISATIONS};
+use crate::settings::{CacheType, GpuLayers};
 
-/// Limits of the knobs with every layer on GPUs, each with the others held.
+/// The largest value of each knob with which a goal is met, the other knobs held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnobLimits {
+pub struct KnobMaxima {
     /// The largest context, in tokens.
     pub context: Option<u64>,
     /// The most parallel sequences.
@@ -22,16 +22,9 @@ pub struct KnobLimits {
     pub quant: Option<FileType>,
     /// The fewest layers whose experts stay in RAM.
     pub cpu_moe: Option<u64>,
-    /// The largest context that fits in GPUs and RAM together; only without GPUs, or if the plan does not fit.
-    pub context_in_all: Option<u64>,
-    /// Other changes that bring every layer onto GPUs, if some are not.
-    pub remedies: Vec<Change>,
 }
 
-impl KnobLimits {
-    /// The knobs that have a limit, if the engine offers them.
-    pub const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Quant, Knob::Batch, Knob::Ubatch, Knob::CpuMoe];
-
+impl KnobMaxima {
     /// The limit of `knob`: its largest value, for [`Knob::CpuMoe`] its smallest, for [`Knob::Quant`] its stop.
     pub fn of(&self, knob: Knob) -> Option<u64> {
         match knob {
@@ -53,39 +46,80 @@ impl KnobLimits {
     }
 }
 
+/// Limits of the knobs, and what would help.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnobLimits {
+    /// With all in VRAM.
+    pub vram: KnobMaxima,
+    /// With every layer assigned to a GPU, experts in RAM or not.
+    pub all_layers: KnobMaxima,
+    /// The largest context that fits in GPUs and RAM together; only without GPUs, or if the plan does not fit.
+    pub context_in_all: Option<u64>,
+    /// Other changes that meet the best goal that any of them meets, if the plan does not meet it.
+    pub remedies: Vec<Change>,
+    /// What the remedies bring.
+    pub remedied: Option<Goal>,
+    /// What each type of the KV cache takes.
+    pub cache_types: Vec<CacheTypeCost>,
+}
+
+impl KnobLimits {
+    /// The knobs that have a limit, if the engine offers them.
+    pub const ASKED: [Knob; 6] = [Knob::Context, Knob::Parallel, Knob::Quant, Knob::Batch, Knob::Ubatch, Knob::CpuMoe];
+
+    /// What a type of the KV cache saves and costs against f16.
+    pub fn cache_type_against_f16(&self, cache_type: CacheType) -> Option<String> {
+        self.cache_types.iter().find(|cost| cost.cache_type == cache_type)?.against_f16()
+    }
+}
+
 impl PlanRequest {
-    /// The limits, and the remedies if not every layer is on GPUs now; `plan` is this request's plan.
+    /// The limits, and the remedies if not all is in VRAM now; `plan` is this request's plan.
     pub fn limits(&self, plan: &Plan) -> KnobLimits {
         let without_gpus = self.machine.gpus.is_empty();
-        let context_in_all = (without_gpus || plan.verdict == Verdict::DoesNotFit)
+        let context_in_all = (without_gpus || plan.outcome() == Outcome::DoesNotFit)
             .then(|| self.largest(Knob::Context, Goal::AtLeast(0)).map(|most| most.value))
             .flatten();
+        let cache_types = self.cache_type_costs(plan);
         if without_gpus {
-            return KnobLimits { context_in_all, ..KnobLimits::default() };
+            return KnobLimits { context_in_all, cache_types, ..KnobLimits::default() };
         }
+        let vram = self.maxima(Goal::Vram);
+        // only experts can be in RAM while their layers are on GPUs
+        let all_layers = if self.model.hyper.experts.is_some() { self.maxima(Goal::AllLayers) } else { vram.clone() };
+        let goals = [(Goal::Vram, vram.context), (Goal::AllLayers, all_layers.context)].into_iter();
+        let unmet = goals.take_while(|(goal, _)| !goal.is_met_by(plan));
+        let mut remedies = unmet.map(|(goal, context)| (goal, context, self.simple_changes(plan, goal)));
+        let (remedied, remedies) = remedies
+            .find(|(_, context, changes)| context.is_some() || !changes.is_empty())
+            .map_or((None, Vec::new()), |(goal, _, changes)| (Some(goal), changes));
+        KnobLimits { vram, all_layers, context_in_all, remedies, remedied, cache_types }
+    }
+
+    fn maxima(&self, goal: Goal) -> KnobMaxima {
         let offered = self.knobs();
-        let most = |knob| self.largest(knob, Goal::All).map(|largest| largest.value);
+        let most = |knob| self.largest(knob, goal).map(|largest| largest.value);
         let ask = |knob, answer: &dyn Fn(Knob) -> Option<u64>| offered.contains(&knob).then(|| answer(knob)).flatten();
-        let mut remedies = Vec::new();
-        if plan.verdict != Verdict::Gpu {
-            remedies = self.other_cache_types(&plan.settings, Goal::All);
-            let one = Change::Parallel(1);
-            remedies.extend(Some(one).filter(|one| plan.settings.parallel > 1 && self.works(one, Goal::All)));
-            let auto = Change::GpuLayers(GpuLayers::Auto);
-            let counted = matches!(self.settings.gpu_layers, GpuLayers::Count(_));
-            if counted && self.works(&auto, Goal::All) {
-                remedies.insert(0, auto);
-            }
-        }
-        KnobLimits {
+        KnobMaxima {
             context: most(Knob::Context),
             parallel: most(Knob::Parallel),
             batch: most(Knob::Batch),
-            quant: self.largest_quantisation(Goal::All).found.map(|(to, _)| to),
+            quant: self.largest_quantisation(goal).found.map(|(to, _)| to),
             ubatch: ask(Knob::Ubatch, &most),
-            cpu_moe: ask(Knob::CpuMoe, &|knob| self.smallest(knob, Goal::All)),
-            context_in_all,
-            remedies,
+            cpu_moe: ask(Knob::CpuMoe, &|knob| self.smallest(knob, goal)),
         }
+    }
+
+    /// Changes of one knob other than the context that meet `goal`.
+    fn simple_changes(&self, plan: &Plan, goal: Goal) -> Vec<Change> {
+        let mut changes = self.other_cache_types(&plan.settings, goal);
+        let one = Change::Parallel(1);
+        changes.extend(Some(one).filter(|one| plan.settings.parallel > 1 && self.works(one, goal)));
+        let auto = Change::GpuLayers(GpuLayers::Auto);
+        let counted = matches!(self.settings.gpu_layers, GpuLayers::Count(_));
+        if counted && self.works(&auto, goal) {
+            changes.insert(0, auto);
+        }
+        changes
     }
 }

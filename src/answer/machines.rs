@@ -24,7 +24,7 @@ impl PlanRequest {
     pub fn on(&self, name: &str, machine: &Arc<Machine>) -> MachineResult {
         let request = self.on_machine(Arc::clone(machine));
         let plan = request.plan().map(Box::new).map_err(|error| error.to_string());
-        let context = request.largest(Knob::Context, Goal::All).map(|largest| largest.value);
+        let context = request.largest(Knob::Context, Goal::Vram).map(|largest| largest.value);
         MachineResult { name: name.to_owned(), plan, context }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::sweep::Outcome;
+use super::sweep::PlanFigures;
 use crate::engine::PlanRequest;
 use crate::engine::PreparedModel;
 use crate::gguf::FileType;
@@ -27,12 +27,12 @@ pub struct Matrix {
     /// What changes from column to column.
     pub columns: Axis,
     /// Cells in row-major order; the engine's error where there is no plan.
-    pub cells: Vec<Result<Outcome, String>>,
+    pub cells: Vec<Result<PlanFigures, String>>,
 }
 
 impl Matrix {
     /// The cell in this row and column.
-    pub fn cell(&self, row: usize, column: usize) -> Option<&Result<Outcome, String>> {
+    pub fn cell(&self, row: usize, column: usize) -> Option<&Result<PlanFigures, String>> {
         if column >= self.columns.len() {
             return None;
         }
@@ -137,10 +137,10 @@ impl PlanRequest {
         })
     }
 
-    /// The outcome of one cell.
-    fn outcome_of(&self, pair: &CellSettings) -> Result<Outcome, String> {
+    /// The figures of one cell.
+    fn outcome_of(&self, pair: &CellSettings) -> Result<PlanFigures, String> {
         let model = pair.model.as_ref().map_or(&self.model, |(_, model)| model);
-        self.with_model(Arc::clone(model)).outcome(&pair.knobs)
+        self.with_model(Arc::clone(model)).figures(&pair.knobs)
     }
 
     /// The values of an axis. Each quantisation is converted once, not for each cell.

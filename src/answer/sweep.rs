@@ -6,7 +6,7 @@ use super::cliffs::Cliff;
 use crate::engine::FitGoal;
 use crate::engine::PlanRequest;
 use crate::machine::DeviceKind;
-use crate::plan::{FitStatus, Plan, PlanSummary, Totals, Verdict};
+use crate::plan::{Outcome, Plan, PlanSummary, Totals, Verdict};
 use crate::settings::knob::Knob;
 use crate::units::{Bytes, Ratio};
 
@@ -17,22 +17,22 @@ pub struct Sweep {
     pub knob: Knob,
     /// One point per value, ascending.
     pub points: Vec<Point>,
-    /// Where the outcome changes in between.
+    /// Where the figures changes in between.
     pub cliffs: Vec<Cliff>,
 }
 
-/// The outcome at one value.
+/// The figures at one value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// The knob's value.
     pub value: u64,
     /// The plan in short, or the engine's error in one sentence.
-    pub outcome: Result<Outcome, String>,
+    pub figures: Result<PlanFigures, String>,
 }
 
 /// A plan in short.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct PlanFigures {
     /// Does it fit, and where?
     pub verdict: Verdict,
     /// Layers on GPUs.
@@ -41,6 +41,8 @@ pub struct Outcome {
     pub layer_count: usize,
     /// Share of the memory that is on GPUs.
     pub on_gpu: Ratio,
+    /// Where what a token needs is.
+    pub outcome: Outcome,
     /// Weights in RAM of layers that count as on GPUs; zero if a whole layer is in RAM.
     pub parts_in_ram: Bytes,
     /// Sums over devices.
@@ -70,7 +72,7 @@ pub struct DeviceSums {
     pub layers: usize,
 }
 
-impl Outcome {
+impl PlanFigures {
     /// Summarises `plan`.
     pub fn of(plan: &Plan) -> Self {
         Self::of_summary(&PlanSummary::of(plan))
@@ -79,11 +81,6 @@ impl Outcome {
     /// As [`Plan::on_gpus`].
     pub fn on_gpus(&self) -> usize {
         self.devices.iter().filter(|device| device.kind == DeviceKind::Gpu).map(|device| device.layers).sum()
-    }
-
-    /// The verdict, with parts in RAM taken into account.
-    pub fn fit_status(&self) -> FitStatus {
-        FitStatus::of(self.verdict, self.parts_in_ram)
     }
 
     fn of_summary(summary: &PlanSummary) -> Self {
@@ -103,6 +100,7 @@ impl Outcome {
             offloaded: summary.offloaded,
             layer_count: summary.layer_count,
             on_gpu: totals.gpu.share_of(totals.all),
+            outcome: summary.outcome(),
             parts_in_ram: summary.parts_in_ram(),
             totals,
             devices: summary.devices.iter().map(device).collect(),
@@ -117,14 +115,17 @@ impl PlanRequest {
         Sweep { knob, points, cliffs: self.cliffs(knob) }
     }
 
-    /// The outcome with `knob` at `value`.
+    /// The figures with `knob` at `value`.
     pub fn point(&self, knob: Knob, value: u64) -> Point {
-        Point { value, outcome: self.outcome(&[(knob, value)]) }
+        Point { value, figures: self.figures(&[(knob, value)]) }
     }
 
-    /// The outcome with these knobs set to these values.
-    pub(super) fn outcome(&self, knobs: &[(Knob, u64)]) -> Result<Outcome, String> {
+    /// The figures with these knobs set to these values.
+    pub(super) fn figures(&self, knobs: &[(Knob, u64)]) -> Result<PlanFigures, String> {
         let request = self.changed(|settings| knobs.iter().for_each(|&(knob, value)| knob.set(settings, value)));
-        request.summary(FitGoal::Most).map(|summary| Outcome::of_summary(&summary)).map_err(|error| error.to_string())
+        request
+            .summary(FitGoal::Most)
+            .map(|summary| PlanFigures::of_summary(&summary))
+            .map_err(|error| error.to_string())
     }
 }

@@ -3,7 +3,7 @@
 use crate::engine::PreparedModel;
 use crate::engine::{self, Admission, EngineError, EngineId};
 use crate::machine::{DeviceKind, Machine};
-use crate::plan::{Confidence, DevicePlan, FitStatus, Plan, Verdict};
+use crate::plan::{Confidence, DevicePlan, Outcome, Plan, Verdict};
 use crate::settings::{Context, Settings};
 use crate::units::Bytes;
 
@@ -68,7 +68,7 @@ impl LoadedModels {
         if !self.all_loaded() {
             return self.loaded_count_sentence();
         }
-        match self.loaded().filter(|(_, plan)| plan.fit_status() != FitStatus::Fits).count() {
+        match self.loaded().filter(|(_, plan)| plan.outcome() != Outcome::Vram).count() {
             0 if self.outcomes.len() == 1 => "all its layers are on GPU.".to_owned(),
             1 if self.outcomes.len() == 1 => "it is wholly or partly in RAM.".to_owned(),
             0 => "all layers of all models are on GPU.".to_owned(),
@@ -78,11 +78,11 @@ impl LoadedModels {
     }
 
     /// The worst status among them; does not fit if one is not loaded.
-    pub fn fit_status(&self) -> FitStatus {
+    pub fn outcome(&self) -> Outcome {
         if !self.all_loaded() {
-            return FitStatus::DoesNotFit;
+            return Outcome::DoesNotFit;
         }
-        self.loaded().map(|(_, plan)| plan.fit_status()).max().unwrap_or(FitStatus::Fits)
+        self.loaded().map(|(_, plan)| plan.outcome()).max().unwrap_or(Outcome::Vram)
     }
 
     fn loaded_count_sentence(&self) -> String {
@@ -122,7 +122,7 @@ impl LoadOutcome {
                     DeviceKind::Cpu => format!("{} in RAM", device.asked()),
                 };
                 let places: Vec<String> = places.map(place).collect();
-                let (word, on, all) = (plan.fit_status().headline(), plan.on_gpus(), plan.layers.len());
+                let (word, on, all) = (plan.outcome().headline(), plan.on_gpus(), plan.layers.len());
                 format!("{word}: {on} of {all} layers on GPU; {}", places.join(", "))
             }
             Self::Shares(host) => format!("is served by {}: the same file with the same knobs", name(*host)),

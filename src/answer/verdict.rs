@@ -1,70 +1,86 @@
-//! The verdict in one sentence: whether it fits, the limit, and what would change it.
+//! The verdict in one sentence: whether it fits, for what, the limit, and what would change it.
 
-use super::KnobLimits;
+use super::{Change, Goal, KnobLimits};
 use crate::machine::DeviceKind;
-use crate::plan::{FitStatus, LayerPlan, Plan, Verdict};
+use crate::plan::{LayerPlan, Outcome, Plan, Verdict};
+use crate::settings::InEffect;
 use crate::units::{Bytes, Tokens};
 
-impl FitStatus {
-    /// A short headline.
-    pub const fn headline(self) -> &'static str {
-        match self {
-            Self::Fits => "Fits",
-            Self::PartInRam(_) => "Part in RAM",
-            Self::Split => "Split",
-            Self::InRam => "In RAM",
-            Self::DoesNotFit => "Does not fit",
-        }
-    }
-}
-
-/// The headline of a verdict, without regard to parts in RAM.
-pub fn headline(verdict: Verdict) -> &'static str {
-    FitStatus::of(verdict, Bytes::ZERO).headline()
+/// What is so, and for what: `All in VRAM at 32 768 tokens, f16 KV`.
+pub fn headline(plan: &Plan) -> String {
+    format!("{} at {}", plan.outcome().headline(), held_for(&plan.settings))
 }
 
 /// The sentence after the headline; `limits` is `None` while they are being computed.
 pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let all = plan.layers.len();
-    match plan.fit_status() {
-        FitStatus::Fits => {
+    match plan.outcome() {
+        Outcome::Vram => {
             let (place, spare) = on_gpus(plan);
             let (parts, room) = (parts_on_others(plan), context_growth(plan, limits));
-            format!("all {all} layers are on {place}, with {spare} to spare.{parts}{room}")
+            format!("all {all} layers are on {place}, {spare}.{parts}{room}")
         }
-        FitStatus::PartInRam(parts) => {
+        Outcome::ExpertsInRam => {
             let (place, spare) = on_gpus(plan);
-            let room = context_growth(plan, limits);
+            let (parts, room) = (in_ram(plan), context_growth(plan, limits));
+            let remedies = remedies(plan, limits);
             format!(
-                "all {all} layers are assigned to {place}, with {spare} to spare, but {parts} of their weights are \
-                 in RAM, which is slower.{room}"
+                "all {all} layers are assigned to {place}, {spare}, but {parts} run from RAM, which is \
+                 slower.{remedies}{room}"
             )
         }
-        FitStatus::Split => {
+        Outcome::LayersInRam => {
             let (in_ram, verb) = match plan.cpu().layers.len() {
-                1 => ("1 layer".to_owned(), "is"),
+                1 => (format!("1 of {all} layers"), "is"),
+                n if n == all => (format!("all {all} layers"), "are"),
                 n => (format!("{n} of {all} layers"), "are"),
             };
             format!("{in_ram} {verb} in RAM, which is slower.{}", remedies(plan, limits))
         }
-        FitStatus::InRam if plan.gpus().is_empty() => {
+        Outcome::Cpu => {
             let cpu = plan.cpu();
             let room = context_with_ram(plan, limits);
             format!("no GPU, so all {all} layers are in RAM: {} used of {} free.{room}", cpu.asked(), cpu.free)
         }
-        FitStatus::InRam => format!("no layer is on GPU, all {all} are in RAM.{}", remedies(plan, limits)),
-        FitStatus::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits)),
+        Outcome::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits)),
+    }
+}
+
+/// What a verdict holds for: `32 768 tokens, f16 KV, 4 sequences`.
+pub fn held_for(effect: &InEffect) -> String {
+    let kv = match (effect.cache_type_k, effect.cache_type_v) {
+        (k, v) if k == v => k.to_string(),
+        (k, v) => format!("{k} and {v}"),
+    };
+    let sequences = if effect.parallel > 1 { format!(", {} sequences", effect.parallel) } else { String::new() };
+    format!("{} tokens, {kv} KV{sequences}", Tokens(effect.ctx))
+}
+
+/// What runs from RAM although its layers are on GPUs.
+fn in_ram(plan: &Plan) -> String {
+    let (weights, cache) = (plan.parts_in_ram(), plan.cpu().cache);
+    match (weights > Bytes::ZERO, cache > Bytes::ZERO) {
+        (true, false) => format!("{weights} of their weights"),
+        (false, _) => format!("{cache} of their cache"),
+        (true, true) => format!("{weights} of their weights and {cache} of their cache"),
     }
 }
 
 /// The GPUs with layers in words, and the memory left on them.
-fn on_gpus(plan: &Plan) -> (String, Bytes) {
+fn on_gpus(plan: &Plan) -> (String, String) {
     let gpus: Vec<_> = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).collect();
     let place = match gpus.as_slice() {
         [gpu] => gpu.name.clone(),
         _ => format!("{} GPUs", gpus.len()),
     };
-    (place, gpus.iter().map(|gpu| gpu.left()).sum())
+    let reserved: Bytes = gpus.iter().map(|gpu| gpu.reserved()).sum();
+    let left: Bytes = gpus.iter().map(|gpu| gpu.left()).sum();
+    let spare = if reserved > Bytes::ZERO {
+        format!("{left} above the {reserved} kept free")
+    } else {
+        format!("with {left} to spare")
+    };
+    (place, spare)
 }
 
 /// A sentence on layers with parts on another GPU.
@@ -80,11 +96,16 @@ fn parts_on_others(plan: &Plan) -> String {
 }
 
 fn context_growth(plan: &Plan, limits: Option<&KnobLimits>) -> String {
+    let Some(limits) = limits else { return String::new() };
     let trained = plan.model.context_train;
-    match limits.and_then(|limits| limits.context) {
+    let (most, stay) = match plan.outcome() {
+        Outcome::Vram => (limits.vram.context, "stays in VRAM"),
+        _ => (limits.all_layers.context, "keeps all layers on GPU"),
+    };
+    match most {
         Some(most) if most > plan.settings.ctx => {
-            let whole = if trained == Some(most) { ", the model's training context" } else { "" };
-            format!(" The context can grow to {}{whole}.", Tokens(most))
+            let whole = if trained == Some(most) { ", the model's training context," } else { "" };
+            format!(" A context of up to {}{whole} {stay}.", Tokens(most))
         }
         Some(_) if trained == Some(plan.settings.ctx) => " The context is the model's training context.".to_owned(),
         Some(_) => " The context cannot grow further.".to_owned(),
@@ -104,22 +125,33 @@ fn context_with_ram(plan: &Plan, limits: Option<&KnobLimits>) -> String {
 
 fn remedies(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let Some(limits) = limits else { return String::new() };
+    let in_vram = limits.remedied != Some(Goal::AllLayers);
+    let maxima = if in_vram { &limits.vram } else { &limits.all_layers };
     let mut ways: Vec<String> = Vec::new();
-    ways.extend(limits.context.map(|most| format!("a context of {}", Tokens(most))));
-    ways.extend(limits.remedies.iter().take(2).map(ToString::to_string));
-    let place = if plan.gpus().len() == 1 { "the GPU" } else { "the GPUs" };
+    ways.extend(maxima.context.map(|most| format!("a context of {}", Tokens(most))));
+    ways.extend(limits.remedies.iter().take(2).map(|change| remedy(change, limits)));
     let Some(last) = ways.pop() else {
         let none = if plan.gpus().is_empty() {
             String::new()
         } else {
-            format!(" No context, cache type or number of sequences keeps all layers on {place}.")
+            " No context, cache type or number of sequences brings all into VRAM.".to_owned()
         };
         return context_with_ram(plan, Some(limits).filter(|_| plan.verdict == Verdict::DoesNotFit)) + &none;
     };
     let ways = if ways.is_empty() { last } else { format!("{} or {last}", ways.join(", ")) };
     let mut chars = ways.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-    format!(" {first}{} keeps all layers on {place}.", chars.as_str())
+    let brings = if in_vram { "brings all into VRAM" } else { "brings all layers onto GPUs, with experts in RAM" };
+    format!(" {first}{} {brings}.", chars.as_str())
+}
+
+/// A change, with what it saves and costs if it changes the type of the cache.
+fn remedy(change: &Change, limits: &KnobLimits) -> String {
+    let cost = match *change {
+        Change::Cache(ty) | Change::CacheWithFlash(ty) => limits.cache_type_against_f16(ty),
+        _ => None,
+    };
+    cost.map_or_else(|| change.to_string(), |cost| format!("{change} ({cost})"))
 }
 
 fn shortage(plan: &Plan) -> String {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::plan::{DevicePlan, FitStatus, LayerPlan, Plan, Reserve, Why};
+use crate::plan::{DevicePlan, LayerPlan, Outcome, Plan, Reserve, Why};
 use crate::units::{Bytes, grouped};
 
 /// Why one layer is on its device.
@@ -99,10 +99,10 @@ pub fn memory_users(plan: &Plan) -> Vec<MemoryUser> {
 
 /// Why no layer can be brought onto GPUs; `None` if some layer is in RAM.
 pub fn nothing_to_move(plan: &Plan) -> Option<&'static str> {
-    match plan.fit_status() {
-        FitStatus::Fits => Some("Nothing needs to change: all layers are on GPU."),
-        FitStatus::PartInRam(_) => Some("No whole layer is in RAM: only parts of layers are."),
-        FitStatus::Split | FitStatus::InRam | FitStatus::DoesNotFit => None,
+    match plan.outcome() {
+        Outcome::Vram => Some("Nothing needs to change: all layers are on GPU."),
+        Outcome::ExpertsInRam => Some("No whole layer is in RAM: only parts of layers are."),
+        Outcome::LayersInRam | Outcome::Cpu | Outcome::DoesNotFit => None,
     }
 }
 

@@ -18,7 +18,7 @@ use crate::answer::FitSummary;
 use crate::engine::EngineVersion;
 use crate::gguf::FileType;
 use crate::library::{self, Item, ModelStatus};
-use crate::plan::{Confidence, FitStatus, Verdict};
+use crate::plan::{Confidence, Outcome, Verdict};
 use crate::settings::Release;
 use crate::source::{Progress, Roots};
 use crate::units::{Bytes, short};
@@ -198,15 +198,15 @@ pub(super) fn footer(ready: &ResolvedArgs, rows: &[ListRow], style: &Style) -> S
     out += &style.wrap("", &confidence_sentence(rows));
     out += &style.wrap(
         "",
-        "ctx: the model's training context. fits: the largest context with all layers on GPU, or in brackets with \
+        "ctx: the model's training context. fits: the largest context with all in VRAM, or in brackets with \
          layers in RAM.",
     );
-    let in_part = |known: &ListedModel| matches!(known.fit.fit_status(), FitStatus::PartInRam(_));
+    let in_part = |known: &ListedModel| matches!(known.fit.outcome, Outcome::ExpertsInRam);
     if rows.iter().filter_map(|row| row.known.as_ref()).any(in_part) {
         out += &style.wrap(
             "",
-            "Part in RAM: all layers are assigned to GPU, but some weights, such as experts, are in RAM, which is \
-             slower.",
+            "experts: all layers are assigned to GPU, but experts run from RAM, which is slower; the share is of all \
+             memory on GPU.",
         );
     }
     out.extend(ready.notes.iter().map(|note| style.wrap("- ", &one_line(note))));
@@ -239,15 +239,15 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
         return style.wrap(&format!("{name:<width$} "), &reason);
     };
     let ListedModel { fit, .. } = known;
-    let fits = match (fit.context_on_gpu, fit.context_fits) {
+    let fits = match (fit.context_in_vram, fit.context_fits) {
         (Some(tokens), _) => short(tokens),
         (None, Some(tokens)) => format!("({})", short(tokens)),
         (None, None) => "–".to_owned(),
     };
-    let fit_status = fit.fit_status();
-    let word = match fit_status {
-        FitStatus::Split => format!("{} {}", fit_status.headline(), fit.on_gpu),
-        _ => fit_status.headline().to_owned(),
+    let outcome = fit.outcome;
+    let word = match outcome {
+        Outcome::LayersInRam | Outcome::ExpertsInRam => format!("{} {}", outcome.short(), fit.on_gpu),
+        _ => outcome.short().to_owned(),
     };
     let size = known.bytes.to_string();
     format!(
@@ -255,7 +255,7 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
         weights(known.parameters),
         known.file_type.as_deref().unwrap_or("?"),
         known.context_train.map_or_else(|| "?".to_owned(), short),
-        style.paint(Hue::of(fit_status), &format!("{word:<12}")),
+        style.paint(Hue::of(outcome), &format!("{word:<12}")),
     )
 }
 

@@ -21,7 +21,11 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
     let (ready, opened) = ready(&args.asked)?;
     let request = ready.request(&opened.model);
     let plan = ready.plan(&opened.model)?;
-    let goal = args.layers.map_or(Goal::All, |layers| Goal::AtLeast(usize::try_from(layers).unwrap_or(usize::MAX)));
+    let goal = match args.layers {
+        Some(layers) => Goal::AtLeast(usize::try_from(layers).unwrap_or(usize::MAX)),
+        None if args.allow_experts_in_ram => Goal::AllLayers,
+        None => Goal::Vram,
+    };
     within("--layers", args.layers, 1, plan.layers.len() as u64)?;
     let style = Style::of_stdout();
     let knob = match args.knob {
@@ -40,7 +44,11 @@ pub(super) fn max(args: &MaxArgs) -> Result<String, CliError> {
         return json(export_answers::max_json(AnswerSource::of(&plan), knob, largest.as_ref(), least));
     }
     let beyond = largest.as_ref().and_then(|largest| planned(&request, knob, largest.next?));
-    Ok(answers::max(&plan, knob, goal, largest.as_ref().ok_or(least), beyond.as_ref(), &style))
+    let assigned = (goal == Goal::Vram && largest.is_none() && request.model.hyper.experts.is_some())
+        .then(|| request.largest(knob, Goal::AllLayers))
+        .flatten();
+    let largest = largest.as_ref().ok_or(least);
+    Ok(answers::max(&plan, knob, goal, largest, beyond.as_ref(), assigned.as_ref(), &style))
 }
 
 /// Why layers are on their devices, and what would bring them onto GPUs.
@@ -61,7 +69,7 @@ pub(super) fn why(args: &WhyArgs) -> Result<String, CliError> {
     let one =
         asked.or_else(|| spilled.max_by_key(|layer| (nearness(&layer.why), layer.index)).map(|layer| layer.index));
     let mut changes: Vec<_> = one.map(|layer| goals(&request, &plan, Goal::Layer(layer))).unwrap_or_default();
-    let all = goals(&request, &plan, Goal::All);
+    let all = goals(&request, &plan, Goal::Vram);
     changes.retain(|(change, _)| !all.iter().any(|(other, _)| other == change));
     changes.splice(0..0, all);
     let memory_users = why::memory_users(&plan);

@@ -63,10 +63,10 @@ fn sanitize(mut plan: Plan) -> Plan {
 }
 
 fn headline(plan: &Plan, limits: Option<&KnobLimits>, style: &Style) -> String {
-    let word = plan.fit_status().headline();
-    let text = style.wrap("", &format!("{word}: {}", verdict::sentence(plan, limits)));
+    let word = plan.outcome().headline();
+    let text = style.wrap("", &format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, limits)));
     let rest = text.strip_prefix(word).unwrap_or_default();
-    let mut out = format!("{}{rest}", style.paint(Hue::Strong, &style.paint(Hue::of(plan.fit_status()), word)));
+    let mut out = format!("{}{rest}", style.paint(Hue::Strong, &style.paint(Hue::of(plan.outcome()), word)));
     // the verdict's sentence may be about memory while the engine refuses for another reason
     if let Some(refusal) = plan.refusal.as_ref().filter(|refusal| !text.replace('\n', " ").contains(refusal.as_str())) {
         out += &style.wrap("", &format!("{} refuses: {refusal}", plan.engine_title()));

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use textwrap::{Options, WordSplitter};
 
-use crate::plan::FitStatus;
+use crate::plan::Outcome;
 
 /// A colour by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +21,12 @@ pub(super) enum Hue {
 
 impl Hue {
     /// The colour of a fit status.
-    pub(super) const fn of(fit_status: FitStatus) -> Self {
-        match fit_status {
-            FitStatus::Fits => Self::Graph,
-            FitStatus::PartInRam(_) => Self::Part,
-            FitStatus::Split | FitStatus::InRam => Self::Cache,
-            FitStatus::DoesNotFit => Self::Over,
+    pub(super) const fn of(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Vram => Self::Graph,
+            Outcome::ExpertsInRam => Self::Part,
+            Outcome::LayersInRam | Outcome::Cpu => Self::Cache,
+            Outcome::DoesNotFit => Self::Over,
         }
     }
 }

@@ -117,7 +117,7 @@ pub const TABLE: [BackendRules; 5] = [
 /// The rules of `backend`.
 pub const fn of(backend: Backend) -> &'static BackendRules {
     match backend {
-        Backend::Cuda => &TABLE[0],
+        Backend::Cuda | Backend::Plain => &TABLE[0],
         Backend::Rocm => &TABLE[1],
         Backend::Metal => &TABLE[2],
         Backend::Vulkan => &TABLE[3],
@@ -162,7 +162,7 @@ impl BackendRules {
                     Backend::Metal => "ggml-metal.cpp, get_alignment, llama.cpp 2026-11",
                     Backend::Vulkan => "ggml-vulkan, minStorageBufferOffsetAlignment, llama.cpp 2026-11",
                     Backend::Sycl => "ggml-sycl.cpp, get_alignment, llama.cpp 2026-11",
-                    Backend::Cuda | Backend::Rocm => "ggml-cuda.cu, get_alignment, llama.cpp 2026-11",
+                    Backend::Cuda | Backend::Rocm | Backend::Plain => "ggml-cuda.cu, get_alignment, llama.cpp 2026-11",
                 },
             ),
             exact("unified memory", yes(self.unified), "ggml-metal-device.m, llama.cpp 2026-11"),
@@ -254,6 +254,7 @@ mod tests {
             compute,
             driver_major,
             computer: None,
+            vulkan: None,
         };
         let rules = of(Backend::Cuda);
         assert_eq!((rules.flash_ollama_024.supports(&gpu), rules.flash_ollama.supports(&gpu)), (until_024, from_030));

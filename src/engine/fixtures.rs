@@ -32,6 +32,7 @@ pub(super) fn gpu(backend: Backend, total: Bytes) -> Gpu {
         compute: Some((8, 6)),
         driver_major: Some(12),
         computer: None,
+        vulkan: None,
     }
 }
 

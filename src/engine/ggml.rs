@@ -11,6 +11,6 @@ pub mod schedule;
 pub mod tensor;
 
 pub use crate::gguf::GgmlType as Type;
-pub use backend::BackendProps;
+pub use backend::{Backend, BackendRef};
 pub use graph::Graph;
 pub use tensor::{Op, Tensor};

@@ -19,12 +19,15 @@ mod plan;
 mod probe;
 pub mod release;
 pub mod resolved;
+pub mod weight_homes;
 pub mod weights;
+
+use std::sync::Arc;
 
 use crate::engine::ggml::allocate::Lifetime;
 use crate::engine::ggml::schedule::{PassTrace, Schedule};
 use crate::engine::ggml::tensor::BackendId;
-use crate::engine::ggml::{BackendProps, Graph};
+use crate::engine::ggml::{BackendRef, Graph};
 use crate::engine::id::EngineError;
 use crate::engine::prepared::PreparedModel;
 use crate::gguf::Header;
@@ -38,8 +41,10 @@ use hparams::Hparams;
 use measure::Measurer;
 use pipeline::Pipeline;
 use placement::{Placement, SplitRequest, TensorOverride};
+pub use plan::{Evidence, evidence};
 pub(super) use plan::{plan, preflight, resolve, summary, visible};
 use release::ReleaseTraits;
+use weight_homes::WeightHomes;
 use weights::Weights;
 
 /// A model as loaded by llama.cpp, ready to be measured with any settings.
@@ -56,10 +61,10 @@ pub struct LoadedModel {
 }
 
 /// A GPU as needed by llama.cpp's arithmetic.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Device {
     /// Properties of its buffers and operations.
-    pub backend: BackendProps,
+    pub backend: BackendRef,
     /// Free bytes.
     pub free: u64,
 }
@@ -118,9 +123,11 @@ pub struct AllocationDetails {
     pub pipeline: Pipeline,
 }
 
-/// The devices' properties, RAM last.
-fn backends(devices: &[Device]) -> Vec<BackendProps> {
-    devices.iter().map(|device| device.backend.clone()).chain([BackendProps::CPU]).collect()
+/// The devices' backends, the CPU last. RAM is allocated in the host buffers of the first GPU if that has some.
+fn backends(devices: &[Device]) -> Vec<BackendRef> {
+    let cpu = devices.first().and_then(|device| device.backend.host()).unwrap_or_default();
+    let gpus = devices.iter().map(|device| Arc::clone(&device.backend));
+    gpus.chain([Arc::new(cpu) as BackendRef]).collect()
 }
 
 /// The caches of `plan`, which is a plan of `model`, and their shapes. Their devices are in the plan.
@@ -194,7 +201,7 @@ impl LoadedModel {
     }
 
     /// Bytes of weights and caches per device, RAM last: a lower bound for any graph.
-    fn without_graph(&self, placement: &Placement, context: &Cparams, backends: &[BackendProps]) -> Vec<u64> {
+    fn without_graph(&self, placement: &Placement, context: &Cparams, backends: &[BackendRef]) -> Vec<u64> {
         let memory = Memory::new(&self.hparams, self.family.architecture, context, placement);
         let weights = placement.weights(self, backends);
         weights.into_iter().zip(memory.bytes(backends)).map(|(weights, cache)| weights + cache).collect()
@@ -209,6 +216,6 @@ impl LoadedModel {
             free: &free,
             overrides: &spread.overrides,
         };
-        Placement::new(&self.hparams, &request)
+        Placement::new(&self.hparams, &request).with_homes(WeightHomes::new(self, devices))
     }
 }

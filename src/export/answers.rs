@@ -16,7 +16,7 @@ use crate::answer::cliffs::CliffSide;
 use crate::answer::largest::Largest;
 use crate::answer::matrix::{Axis, Matrix};
 use crate::answer::quant::LargestQuantisation;
-use crate::answer::sweep::{Outcome, Sweep};
+use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::answer::why::{LayerAnswer, MemoryUser};
 use crate::gguf::FileType;
 use crate::plan::{Plan, Verdict};
@@ -209,7 +209,7 @@ pub fn sweep_json(source: AnswerSource, sweep: &Sweep) -> serde_json::Result<Str
     });
     let points = sweep.points.iter();
     let points = points
-        .map(|point| PointRecord { value: JsonValue::of(knob, point.value), cell: CellRecord::of(&point.outcome) });
+        .map(|point| PointRecord { value: JsonValue::of(knob, point.value), cell: CellRecord::of(&point.figures) });
     serde_json::to_string_pretty(&Object {
         source,
         knob: knob.name(),
@@ -222,14 +222,14 @@ pub fn sweep_json(source: AnswerSource, sweep: &Sweep) -> serde_json::Result<Str
 #[derive(Serialize)]
 #[serde(untagged)]
 enum CellRecord<'a> {
-    Planned(&'a Outcome),
+    Planned(&'a PlanFigures),
     Refused { error: &'a str },
 }
 
 impl<'a> CellRecord<'a> {
-    fn of(outcome: &'a Result<Outcome, String>) -> Self {
-        match outcome {
-            Ok(outcome) => Self::Planned(outcome),
+    fn of(figures: &'a Result<PlanFigures, String>) -> Self {
+        match figures {
+            Ok(figures) => Self::Planned(figures),
             Err(error) => Self::Refused { error },
         }
     }

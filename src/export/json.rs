@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::machine::{DeviceKind, Origin};
 use crate::model::ModelSummary;
 use crate::plan::{
-    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, OllamaPs, OwnCaches, Plan,
-    Reserve, Symbol, Term, Totals, Verdict,
+    Branch, Computer, Confidence, DevicePlan, Estimate, GraphPlan, GraphSize, GraphUse, OllamaPs, Outcome, OwnCaches,
+    Plan, Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
 };
 use crate::settings::{InEffect, Release};
 use crate::units::Bytes;
@@ -30,6 +30,7 @@ struct Object<'a> {
     engine: &'static str,
     release: Option<Release>,
     confidence: Confidence,
+    confidence_reasons: &'a [Uncertainty],
     origin: Origin,
     model: &'a ModelSummary,
     settings: &'a InEffect,
@@ -49,6 +50,7 @@ struct Object<'a> {
     layer_count: usize,
     parts_in_ram: Bytes,
     verdict: Verdict,
+    outcome: Outcome,
     refused: Option<&'a str>,
     notes: &'a [String],
 }
@@ -68,6 +70,7 @@ impl<'a> Object<'a> {
             engine: plan.engine.name(),
             release: plan.settings.release,
             confidence: plan.confidence,
+            confidence_reasons: &plan.uncertainties,
             origin: plan.origin,
             model: &plan.model,
             settings: &plan.settings,
@@ -83,6 +86,7 @@ impl<'a> Object<'a> {
             layer_count: plan.layers.len(),
             parts_in_ram: plan.parts_in_ram(),
             verdict: plan.verdict,
+            outcome: plan.outcome(),
             refused: plan.refusal.as_deref(),
             notes: &plan.notes,
         }

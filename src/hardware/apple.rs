@@ -40,6 +40,7 @@ pub(super) fn collect(ram: Ram, chip: &str, metal: Option<Metal>) -> CollectedGp
         compute: None,
         driver_major: None,
         computer: None,
+        vulkan: None,
     };
     let probe = move |_: &Ram| Ok(working_set - query().map_or(allocated, |metal| metal.allocated));
     let outcome = format!("1 GPU, {working_set} {how}");

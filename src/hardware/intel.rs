@@ -98,6 +98,7 @@ fn read(card: &DrmCard) -> Result<FoundGpu, String> {
         compute: None,
         driver_major: None,
         computer: None,
+        vulkan: None,
     };
     Ok(FoundGpu { gpu, facts, processes: Vec::new(), probe: Box::new(probe) })
 }

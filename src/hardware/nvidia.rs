@@ -173,6 +173,7 @@ mod tests {
             compute: Some((8, 6)),
             driver_major: Some(12),
             computer: None,
+            vulkan: None,
         });
         NvmlGpu {
             uuid: format!("GPU-{name}"),

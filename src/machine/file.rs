@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::vulkan::VulkanLimits;
 use super::{Backend, Gpu, Machine, Origin, Os, Ram};
 use crate::machine::DeviceKind;
 use crate::units::Bytes;
@@ -46,6 +47,8 @@ pub struct DeviceRecord<'a> {
     pub driver_major: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub computer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vulkan: Option<VulkanLimits>,
 }
 
 impl<'a> MachineRecord<'a> {
@@ -76,6 +79,7 @@ impl<'a> DeviceRecord<'a> {
             compute: None,
             driver_major: None,
             computer: None,
+            vulkan: None,
         }
     }
 
@@ -90,6 +94,7 @@ impl<'a> DeviceRecord<'a> {
             compute: gpu.compute.map(|(major, minor)| format!("{major}.{minor}")),
             driver_major: gpu.driver_major,
             computer: gpu.computer.as_deref(),
+            vulkan: gpu.vulkan,
             ..Self::cpu(memory)
         }
     }
@@ -130,6 +135,7 @@ struct ReadDevice {
     compute: Option<String>,
     driver_major: Option<u32>,
     computer: Option<String>,
+    vulkan: Option<VulkanLimits>,
 }
 
 /// Parses a machine file. The result counts as described even if it was detected where the file was written.
@@ -187,6 +193,7 @@ impl ReadDevice {
             compute,
             driver_major: self.driver_major,
             computer: self.computer.filter(|name| !name.is_empty()).map(Into::into),
+            vulkan: self.vulkan.map(VulkanLimits::checked).transpose()?,
         })
     }
 }
@@ -214,6 +221,7 @@ mod tests {
             compute: n.is_multiple_of(2).then_some((8, 6)),
             driver_major: n.is_multiple_of(2).then_some(12),
             computer: (n >= 60).then(|| "garage".into()),
+            vulkan: None,
         };
         let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2) };
         Machine { os: Os::Windows, gpus: (0..gpus).map(gpu).collect(), ram, origin: Origin::Described }

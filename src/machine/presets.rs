@@ -59,6 +59,7 @@ impl Preset {
             compute: self.compute,
             driver_major: None,
             computer: None,
+            vulkan: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Parses descriptions of a machine: `RTX 4090`, `24GiB`, `name=A,total=24GiB,free=22GiB,backend=CUDA`.
 
+use super::vulkan::VulkanLimits;
 use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, presets, rpc};
 use crate::units::Bytes;
 
@@ -93,6 +94,10 @@ impl MachineSpec {
     }
 }
 
+/// The keys of a GPU.
+const KEYS: [&str; 10] =
+    ["name", "total", "free", "backend", "integrated", "compute", "align", "host-align", "max-tensor", "max-buffer"];
+
 fn is_none(text: &str) -> bool {
     text.trim().eq_ignore_ascii_case("none")
 }
@@ -102,7 +107,7 @@ fn is_none(text: &str) -> bool {
 fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     let mut parts = text.split(',').map(str::trim).peekable();
     let first = parts.next_if(|part| !part.contains('='));
-    let mut pairs = Pairs::read(parts, &["name", "total", "free", "backend", "integrated", "compute"])?;
+    let mut pairs = Pairs::read(parts, &KEYS)?;
     let stated_free = pairs.take("free").map(|free| size("free", &free)).transpose()?;
     let stated_total = pairs.take("total").map(|total| size("total", &total)).transpose()?;
 
@@ -131,7 +136,30 @@ fn gpu(text: &str) -> Result<(Gpu, Option<String>, Option<Ram>), String> {
     if let Some(compute) = pairs.take("compute") {
         gpu.compute = Some(capability(&compute)?);
     }
+    gpu.vulkan = vulkan_limits(&mut pairs, gpu.backend)?;
     Ok((gpu, assumed, system))
+}
+
+/// What a Vulkan driver reports; what is not stated is as with NVIDIA's.
+fn vulkan_limits(pairs: &mut Pairs<'_>, backend: Backend) -> Result<Option<VulkanLimits>, String> {
+    let mut limits = VulkanLimits::NVIDIA;
+    let mut stated = None;
+    for (key, field) in [
+        ("align", &mut limits.align),
+        ("host-align", &mut limits.host_align),
+        ("max-tensor", &mut limits.max_tensor),
+        ("max-buffer", &mut limits.max_buffer),
+    ] {
+        let Some(text) = pairs.take(key) else { continue };
+        let bytes: Bytes = text.parse().map_err(|error| format!("{key}: {error}"))?;
+        (*field, stated) = (bytes.0, Some(key));
+    }
+    match stated {
+        Some(key) if backend != Backend::Vulkan => {
+            Err(format!("{key}= is a limit of Vulkan: add backend=vulkan, or leave it out"))
+        }
+        stated => stated.map(|_| limits.checked()).transpose(),
+    }
 }
 
 /// A preset or a size.
@@ -176,6 +204,7 @@ fn blank(total: Bytes) -> Gpu {
         compute: None,
         driver_major: None,
         computer: None,
+        vulkan: None,
     }
 }
 
@@ -275,6 +304,7 @@ mod tests {
             compute: Some((8, 6)),
             driver_major: None,
             computer: None,
+            vulkan: None,
         };
         assert_eq!(gpu, expected);
         let ram = MachineSpec::read(&[], Some("total=68719476736,free=51539607552,swap=2147483648")).unwrap().ram;
@@ -330,6 +360,9 @@ mod tests {
     #[case("total=24GiB,totl=1", "totl")]
     #[case("foo=5GiB", "unknown key 'foo'")]
     #[case("total=24GiB,total=25GiB", "twice")]
+    #[case("total=24GiB,backend=vulkan,align=3", "power of two")]
+    #[case("total=24GiB,backend=vulkan,max-tensor=0", "max-tensor")]
+    #[case("total=24GiB,align=16", "backend=vulkan")]
     #[case("total=24GiB,RTX 4090", "RTX 4090")]
     #[case("RTX 4090,total=24GiB", "leave total= out")]
     #[case("RTX 4091", "RTX 4090")]

@@ -239,6 +239,7 @@ mod tests {
             compute: None,
             driver_major: None,
             computer: None,
+            vulkan: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A plan without explanations, for searches.
 
-use super::{DevicePlan, Plan, Verdict};
+use super::{DevicePlan, Outcome, Plan, Verdict};
 use crate::machine::DeviceKind;
 use crate::settings::InEffect;
 use crate::units::Bytes;
@@ -33,6 +33,11 @@ impl PlanSummary {
             verdict: plan.verdict,
             refused: plan.refusal.is_some(),
         }
+    }
+
+    /// As [`Plan::outcome`].
+    pub fn outcome(&self) -> Outcome {
+        Outcome::of(self.verdict, &self.devices)
     }
 
     /// As [`Plan::parts_in_ram`].

@@ -49,31 +49,71 @@ impl Verdict {
     }
 }
 
-/// A verdict for the user, which also distinguishes whether all weights of layers counted on GPUs are there. Slower
-/// ones come later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FitStatus {
-    /// All layers are on GPUs, with all of their weights.
-    Fits,
-    /// All layers are counted on GPUs, but this part of their weights is in RAM: experts, or parts of the feed-forward.
-    PartInRam(Bytes),
-    /// Some layers are in RAM.
-    Split,
-    /// All layers are in RAM.
-    InRam,
+/// Where what a token needs is, for the user. Slower ones come later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Outcome {
+    /// Every tensor that a token needs is on GPUs.
+    Vram,
+    /// Every layer is assigned to a GPU, but some of their weights or caches are in RAM: experts, as a rule.
+    ExpertsInRam,
+    /// Some layers are in RAM, or all of them.
+    LayersInRam,
+    /// All of it is in RAM, for there is no GPU.
+    Cpu,
     /// Some device needs more than is free, or the engine refuses.
     DoesNotFit,
 }
 
-impl FitStatus {
-    /// The status for `verdict`, where `parts_in_ram` are the weights in RAM of layers counted on GPUs.
-    pub fn of(verdict: Verdict, parts_in_ram: Bytes) -> Self {
+impl Outcome {
+    /// The outcome of a plan with `verdict` on `devices`.
+    pub fn of(verdict: Verdict, devices: &[DevicePlan]) -> Self {
+        let in_ram = || devices.iter().filter(|device| device.kind == DeviceKind::Cpu);
+        let parts: Bytes = in_ram().map(|cpu| cpu.parts + cpu.cache).sum();
         match verdict {
-            Verdict::Gpu if parts_in_ram > Bytes::ZERO => Self::PartInRam(parts_in_ram),
-            Verdict::Gpu => Self::Fits,
-            Verdict::Split => Self::Split,
-            Verdict::Cpu => Self::InRam,
             Verdict::DoesNotFit => Self::DoesNotFit,
+            _ if in_ram().count() == devices.len() => Self::Cpu,
+            Verdict::Gpu if parts > Bytes::ZERO => Self::ExpertsInRam,
+            Verdict::Gpu => Self::Vram,
+            Verdict::Split | Verdict::Cpu => Self::LayersInRam,
         }
+    }
+
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Vram => "vram",
+            Self::ExpertsInRam => "experts-in-ram",
+            Self::LayersInRam => "layers-in-ram",
+            Self::Cpu => "cpu",
+            Self::DoesNotFit => "does-not-fit",
+        }
+    }
+
+    /// In a table.
+    pub const fn short(self) -> &'static str {
+        match self {
+            Self::Vram => "VRAM",
+            Self::ExpertsInRam => "experts",
+            Self::LayersInRam => "layers",
+            Self::Cpu => "RAM",
+            Self::DoesNotFit => "over",
+        }
+    }
+
+    /// As a headline.
+    pub const fn headline(self) -> &'static str {
+        match self {
+            Self::Vram => "All in VRAM",
+            Self::ExpertsInRam => "Experts in RAM",
+            Self::LayersInRam => "Layers in RAM",
+            Self::Cpu => "In RAM",
+            Self::DoesNotFit => "Does not fit",
+        }
+    }
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }

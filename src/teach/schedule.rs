@@ -6,7 +6,8 @@ mod step;
 
 use crate::engine::EngineError;
 use crate::engine::PlanRequest;
-use crate::engine::ggml::BackendProps;
+use crate::engine::ggml::BackendRef;
+use crate::engine::ggml::backend::Without;
 use crate::engine::ggml::tensor::{BackendId, Buffer, Op, TensorId};
 use crate::engine::llama_cpp::resolved::ResolvedRequest;
 use crate::plan::Plan;
@@ -174,7 +175,7 @@ impl CopyTotals {
 fn without_op(resolved: &ResolvedRequest, op: Op) -> ResolvedRequest {
     let mut resolved = resolved.clone();
     for device in &mut resolved.devices {
-        device.backend.lacks = Some(op);
+        device.backend = std::sync::Arc::new(Without { backend: device.backend.clone(), op });
     }
     resolved
 }
@@ -209,7 +210,7 @@ fn is_written_into_cache(trace: &Trace, id: TensorId) -> bool {
 
 fn cuts(trace: &Trace) -> Vec<GraphSplit> {
     let (graph, schedule) = (&trace.details.graph, &trace.details.schedule);
-    let backends: Vec<BackendProps> = trace.resolved.backends();
+    let backends: Vec<BackendRef> = trace.resolved.backends();
     let mut cuts: Vec<GraphSplit> = schedule
         .splits
         .iter()
@@ -222,7 +223,7 @@ fn cuts(trace: &Trace) -> Vec<GraphSplit> {
             name: names::name(graph, original),
             shape: names::shape(&graph[original]),
             from: usize::from(place),
-            bytes: Bytes(backends.get(cut.home).map_or(0, |backend| backend.allocation(&graph[copy]))),
+            bytes: Bytes(backends.get(cut.home).map_or(0, |backend| backend.allocation(graph, &graph[copy]))),
             copies: schedule.copies,
             weight: matches!(graph[original].buffer, Buffer::Weights(_)),
         });

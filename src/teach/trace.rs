@@ -76,10 +76,10 @@ impl TraceRequest {
     pub fn homes(&self, plan: &Plan) -> Vec<ScheduleDevice> {
         let cpu = plan.devices.len().saturating_sub(1);
         let devices = self.resolved.gpus.iter().copied().chain([cpu]);
-        let home = |(device, backend): (usize, crate::engine::ggml::BackendProps)| ScheduleDevice {
+        let home = |(device, backend): (usize, crate::engine::ggml::BackendRef)| ScheduleDevice {
             id: plan.devices.get(device).map(|device| device.id.clone()).unwrap_or_default(),
             device,
-            alignment: backend.alignment,
+            alignment: backend.alignment(),
         };
         devices.zip(self.resolved.backends()).map(home).collect()
     }

@@ -232,9 +232,18 @@ impl App {
         self.plan.as_ref().map(|plan| knob.in_effect(plan))
     }
 
-    /// The largest value of `knob` with every layer on GPUs.
+    /// The largest value of `knob` with all in VRAM; for [`Knob::CpuMoe`], which puts experts into RAM, the smallest
+    /// with every layer assigned to a GPU.
     pub fn limit(&self, knob: Knob) -> Option<u64> {
-        self.limits.found.as_ref().and_then(|limits| limits.of(knob))
+        if knob == Knob::CpuMoe {
+            return self.assigned_limit(knob);
+        }
+        self.limits.found.as_ref().and_then(|limits| limits.vram.of(knob))
+    }
+
+    /// The largest value of `knob` with every layer assigned to a GPU, experts in RAM or not.
+    pub fn assigned_limit(&self, knob: Knob) -> Option<u64> {
+        self.limits.found.as_ref().and_then(|limits| limits.all_layers.of(knob))
     }
 
     /// Whether `panel` is shown: on a tabbed screen only the knobs and one other panel are.

@@ -4,7 +4,7 @@
 use crate::answer::best::{Objective, Suggestion};
 use crate::answer::cliffs::Cliff;
 use crate::answer::matrix::Axis;
-use crate::answer::sweep::{Outcome, Point};
+use crate::answer::sweep::{PlanFigures, Point};
 use crate::answer::together::{LoadRequest, LoadedModels, load_together};
 use crate::answer::{Goal, Remedy};
 use crate::engine::PlanRequest;
@@ -31,11 +31,11 @@ pub enum QueryKind {
     Changes(usize),
     /// The best settings with these knobs locked.
     Best(Vec<Knob>),
-    /// The outcome of each of these values of a knob.
+    /// The figures of each of these values of a knob.
     Points(Knob, Vec<u64>),
     /// What fits over two axes: rows and columns.
     Matrix(AxisKind, AxisKind),
-    /// The outcome of loading these models one after the other.
+    /// The figures of loading these models one after the other.
     Together(Vec<PlanRequest>),
 }
 
@@ -57,13 +57,13 @@ pub enum QueryPart {
     Remedies(Vec<Remedy>),
     /// The best settings for an objective.
     Best(Objective, Vec<Suggestion>),
-    /// The outcome of one value of the swept knob.
+    /// The figures of one value of the swept knob.
     Point(Box<Point>),
     /// The values along both axes of a matrix.
     Axes(Axis, Axis),
     /// The next cell of the matrix, row by row.
     Cell(Box<MatrixCell>),
-    /// The outcome of loading several models, or why one of them has no plan.
+    /// The figures of loading several models, or why one of them has no plan.
     Together(Result<Box<LoadedModels>, String>),
     /// The answer is complete.
     End,
@@ -72,8 +72,8 @@ pub enum QueryPart {
 /// A cell of a matrix.
 #[derive(Clone, Debug)]
 pub struct MatrixCell {
-    /// The outcome, or why there is none.
-    pub outcome: Result<Outcome, String>,
+    /// The figures, or why there is none.
+    pub figures: Result<PlanFigures, String>,
     /// A note of the engine that applies to this cell only.
     pub note: Option<String>,
     /// The request that Enter applies; none if the model cannot be requantised so.
@@ -134,7 +134,7 @@ impl Query {
     /// First the changes that bring all layers onto GPUs, then those for this layer alone.
     fn changes(&self, layer: usize) -> impl Iterator<Item = Option<QueryPart>> {
         let mut known = Vec::new();
-        [Goal::All, Goal::Layer(layer)].into_iter().map(move |goal| {
+        [Goal::Vram, Goal::Layer(layer)].into_iter().map(move |goal| {
             let plan = self.of.plan().ok()?;
             let mut remedies = self.of.remedies(&plan, goal);
             remedies.retain(|remedy| !known.contains(&remedy.change));
@@ -171,7 +171,7 @@ impl Query {
         let cells = opened.pairs(&rows, &columns).map(move |pair| {
             let cell = match pair {
                 Ok(pair) => Self::cell(pair.of(&self.of), &plan_notes),
-                Err(why) => MatrixCell { outcome: Err(why), note: None, then: None },
+                Err(why) => MatrixCell { figures: Err(why), note: None, then: None },
             };
             Some(QueryPart::Cell(Box::new(cell)))
         });
@@ -182,9 +182,9 @@ impl Query {
         match then.plan() {
             Ok(plan) => {
                 let note = plan.notes.iter().find(|note| !plan_notes.contains(note)).cloned();
-                MatrixCell { outcome: Ok(Outcome::of(&plan)), note, then: Some(then) }
+                MatrixCell { figures: Ok(PlanFigures::of(&plan)), note, then: Some(then) }
             }
-            Err(error) => MatrixCell { outcome: Err(error.to_string()), note: None, then: Some(then) },
+            Err(error) => MatrixCell { figures: Err(error.to_string()), note: None, then: Some(then) },
         }
     }
 }

@@ -49,7 +49,7 @@ fn changes_for_a_split_model(bencher: Bencher<'_, '_>) {
     let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };
     let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
     let plan = request.plan().unwrap();
-    bencher.bench(|| request.changes(&plan, Goal::All));
+    bencher.bench(|| request.changes(&plan, Goal::Vram));
 }
 
 /// Every context size at which a layer is lost.

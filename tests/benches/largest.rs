@@ -49,7 +49,7 @@ fn spread() {
             for machine in machines(model) {
                 let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
                 let began = Instant::now();
-                std::hint::black_box(request.largest(knob, Goal::All));
+                std::hint::black_box(request.largest(knob, Goal::Vram));
                 times.push(began.elapsed());
             }
         }
@@ -125,7 +125,7 @@ fn largest_for_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob
         for machine in machines(model) {
             let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
             let began = Instant::now();
-            std::hint::black_box(request.largest(knob, Goal::All));
+            std::hint::black_box(request.largest(knob, Goal::Vram));
             let took = began.elapsed();
             if took > slowest.0 {
                 slowest = (took, name, Some((model, machine)));
@@ -136,7 +136,7 @@ fn largest_for_the_slowest_model(bencher: Bencher<'_, '_>, Question(engine, knob
     let (model, machine) = worst.unwrap();
     print!("[{name} on {}] ", machine.gpus.len());
     let request = PlanRequest::new(engine, model.clone(), machine.clone(), settings.clone());
-    bencher.bench(|| request.largest(knob, Goal::All));
+    bencher.bench(|| request.largest(knob, Goal::Vram));
 }
 
 /// Searches the largest context with at least this many layers on GPUs of different sizes.
@@ -189,8 +189,8 @@ fn max_quantisation_70b(bencher: Bencher<'_, '_>) {
     let (model, machine) = (fixtures::model("llama3.1-70b"), server(2, Bytes::gib(24)));
     let settings = Settings { ctx: Context::Tokens(8192), ..Settings::default() };
     let request = PlanRequest::new(EngineId::Ollama024, model.clone(), machine.clone(), settings.clone());
-    assert!(request.largest_quantisation(Goal::All).found.is_some());
-    bencher.bench(|| request.largest_quantisation(Goal::All));
+    assert!(request.largest_quantisation(Goal::Vram).found.is_some());
+    bencher.bench(|| request.largest_quantisation(Goal::Vram));
 }
 
 fn pairs() -> impl Iterator<Item = Question> {

@@ -10,7 +10,9 @@ mod support;
 mod oracle;
 
 use divan::Bencher;
-use plimsoll::engine::ggml::BackendProps;
+use std::sync::Arc;
+
+use plimsoll::engine::ggml::backend::Cuda;
 use plimsoll::engine::llama_cpp::context::ContextParams;
 use plimsoll::engine::llama_cpp::fit::{FitLimits, fit};
 use plimsoll::engine::llama_cpp::{Device, LayerSplit, LoadedModel};
@@ -28,7 +30,7 @@ fn main() {
 }
 
 fn devices(gpus: usize, gib: u64) -> Vec<Device> {
-    vec![Device { backend: BackendProps::CUDA, free: gib << 30 }; gpus]
+    vec![Device { backend: Arc::new(Cuda::default()), free: gib << 30 }; gpus]
 }
 
 /// Graph, schedule and buffers. Targets: 1.5 ms for an 8B model on one GPU, 3 ms for a 235B model on four.
@@ -71,6 +73,7 @@ fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
         compute: Some((9, 0)),
         driver_major: Some(12),
         computer: None,
+        vulkan: None,
     };
     let machine = Machine {
         os: Os::Linux,

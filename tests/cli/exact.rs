@@ -19,6 +19,7 @@ fn dev0() -> Gpu {
         compute: Some((8, 6)),
         driver_major: None,
         computer: None,
+        vulkan: None,
     }
 }
 

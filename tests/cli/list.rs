@@ -108,8 +108,8 @@ fn local_models_come_first() {
 fn the_text_is_a_table() {
     let sandbox = Sandbox::new();
     let said = contains("llama3.1-8b")
-        .and(contains("Fits"))
-        .and(contains("Does not fit"))
+        .and(contains(" VRAM "))
+        .and(contains(" over "))
         .and(contains(format!("{} models for", catalogue::all().len())))
         .and(contains("no models found on this machine").and(contains(".ollama/models")));
     let plain = said.and(contains("\u{1b}").not());

@@ -95,7 +95,8 @@ fn every_change_of_why_works_on_the_command_line() {
         command.arg("plan").arg(sandbox.model("llama3.1-8b")).args(["--ram", "64GiB"]).args(&arguments);
         let plan = json(&mut command);
         match change["brings"].as_str().unwrap() {
-            "all" => assert_eq!(plan["verdict"], "gpu", "{change}"),
+            "vram" => assert_eq!(plan["outcome"], "vram", "{change}"),
+            "all layers" => assert_eq!(plan["verdict"], "gpu", "{change}"),
             layer => {
                 let index: usize = layer.strip_prefix("layer ").unwrap().parse().unwrap();
                 assert_ne!(plan["layers"][index]["device"], "CPU", "{change}");
@@ -178,7 +179,6 @@ fn models_together_read_well() {
 
 #[rstest]
 #[case(&["max", "--for", "kv-type"], "--for")]
-#[case(&["max"], "--for")]
 #[case(&["max", "--for", "ctx", "--layers", "34"], "--layers")]
 #[case(&["why", "--layer", "33"], "--layer")]
 #[case(&["sweep", "--over", "colour"], "--over")]

@@ -81,6 +81,7 @@ pub fn machine(count: usize, name: &str, gib: u64, ram: u64) -> Machine {
         compute: Some((8, 6)),
         driver_major: Some(13),
         computer: None,
+        vulkan: None,
     };
     Machine {
         os: Os::Linux,

@@ -49,7 +49,11 @@ fn the_notes_list_ollamas_decisions_and_ollama_ps() {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let surprise = plan.decided.first().unwrap().clone();
         assert!(surprise.starts_with("1 of 2 GPUs"), "{:?}", plan.decided);
-        assert!(harness.text().contains("1 of 2 GPUs"), "the verdict begins with it\n{}", harness.text());
+        assert!(
+            words(&harness.text().replace('│', "")).contains("1 of 2 GPUs"),
+            "the verdict begins with it\n{}",
+            harness.text()
+        );
         harness.press("n");
         let ollama_ps = plan.ollama_ps.unwrap();
         let mut seen = harness.text();

@@ -33,12 +33,12 @@ fn moved(machine: Machine, notes: &[&str]) -> Action {
 #[test]
 fn the_plan_follows_free_memory_without_highlights() {
     let (mut harness, machine) = live();
-    let limit = harness.app.limits.found.clone().unwrap().context;
+    let limit = harness.app.limits.found.clone().unwrap().vram.context;
     harness.act(moved(with_free(&machine, 9), &[]));
     let plan = harness.app.plan.clone().unwrap();
     assert_eq!(plan.devices[0].free, Bytes::gib(9));
-    assert!(harness.app.limits.found.clone().unwrap().context < limit, "what fits is worked out anew");
-    assert!(!harness.text().contains(['▲', '▼']) || harness.text().contains("▲ Split"), "{}", harness.text());
+    assert!(harness.app.limits.found.clone().unwrap().vram.context < limit, "what fits is worked out anew");
+    assert!(!harness.text().contains(['▲', '▼']) || harness.text().contains("▲ Layers in RAM"), "{}", harness.text());
     assert!(harness.app.before().is_none());
 
     // highlights of the last key stay when live memory changes
@@ -68,9 +68,9 @@ fn small_changes_of_memory_keep_the_limits_and_m_uses_the_current_ones() {
 
     harness.press("m");
     let Context::Tokens(most) = harness.app.settings.ctx else { panic!("m sets a value") };
-    assert!(Some(most) < limits.unwrap().context, "there is less room than before");
+    assert!(Some(most) < limits.unwrap().vram.context, "there is less room than before");
     assert_eq!(harness.app.plan.as_ref().unwrap().verdict, Verdict::Gpu);
-    assert_eq!(harness.app.limits.found.clone().unwrap().context, Some(most));
+    assert_eq!(harness.app.limits.found.clone().unwrap().vram.context, Some(most));
 }
 
 #[test]
@@ -382,14 +382,14 @@ fn machines_are_compared_by_verdict_and_largest_context() {
     assert!(harness.text().contains("can be compared"), "{}", harness.text());
     harness.press("c");
     let text = harness.text();
-    for part in ["Side by side", "current", "small", "large", "bare", "Fits", "Split", "In RAM"] {
+    for part in ["Side by side", "current", "small", "large", "bare", "All in VRAM", "Layers in RAM", "In RAM"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
     // the largest context is that of a plan on the machine itself
     let (app, machine) = (&harness.app, harness::machine(1, "H100", 80, 256));
     let model = app.model.clone().unwrap();
     let request = PlanRequest::new(app.engine, model.clone(), machine.clone(), app.settings.clone());
-    let largest = request.largest(Knob::Context, plimsoll::answer::Goal::All).unwrap().value;
+    let largest = request.largest(Knob::Context, plimsoll::answer::Goal::Vram).unwrap().value;
     assert!(text.contains(&Tokens(largest).to_string()), "{text}");
     harness.press("Esc m c");
     assert!(harness.text().contains("at start"), "{}", harness.text());

@@ -12,7 +12,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::harness::{self, Harness};
 
-const COMMANDS: [Command; 53] = [
+const COMMANDS: [Command; 54] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -28,7 +28,8 @@ const COMMANDS: [Command; 53] = [
     Command::Enter,
     Command::Back,
     Command::Explain,
-    Command::MaxThatFits,
+    Command::MaxInVram,
+    Command::MaxAllLayers,
     Command::Reset,
     Command::Undo,
     Command::Engine,

@@ -1,6 +1,6 @@
 //! Sweep and matrix: they show the figures of single plans, and Enter applies a choice.
 
-use plimsoll::answer::sweep::Outcome;
+use plimsoll::answer::sweep::PlanFigures;
 use plimsoll::engine::EngineId;
 use plimsoll::settings::knob::Knob;
 use plimsoll::settings::{CacheType, Context, FlashAttn, Settings};
@@ -25,11 +25,11 @@ fn sweeping(harness: &Harness) -> SweepPage {
 }
 
 /// The plan with `knob` at `value` and the other knobs unchanged.
-fn single(harness: &Harness, knob: Knob, value: u64) -> Outcome {
+fn single(harness: &Harness, knob: Knob, value: u64) -> PlanFigures {
     let plan_request = harness.app.plan_request().unwrap();
     let mut settings = plan_request.settings.clone();
     knob.set(&mut settings, value);
-    Outcome::of(&plan_request.with(settings).plan().unwrap())
+    PlanFigures::of(&plan_request.with(settings).plan().unwrap())
 }
 
 #[test]
@@ -39,8 +39,8 @@ fn every_point_of_a_sweep_is_a_plan() {
         harness.press(keys);
         let page = sweeping(&harness);
         assert!(page.points.len() > 20, "{:?}: {}", page.knob, page.points.len());
-        for (&value, outcome) in page.points.iter().step_by(9) {
-            assert_eq!(outcome.as_ref().unwrap(), &single(&harness, page.knob, value), "{:?} {value}", page.knob);
+        for (&value, figures) in page.points.iter().step_by(9) {
+            assert_eq!(figures.as_ref().unwrap(), &single(&harness, page.knob, value), "{:?} {value}", page.knob);
         }
     }
 }
@@ -116,7 +116,7 @@ fn refusals_of_the_engine_are_shown() {
     harness.app.settings = settings;
     harness.press("w");
     let page = sweeping(&harness);
-    let why = page.points.values().find_map(|outcome| outcome.as_ref().err()).expect("it is refused");
+    let why = page.points.values().find_map(|figures| figures.as_ref().err()).expect("it is refused");
     let start: String = why.chars().take(20).collect();
     assert!(harness.text().contains(&start), "{why}\n{}", harness.text());
 }
@@ -133,9 +133,9 @@ fn every_matrix_cell_is_a_plan_and_enter_applies_it() {
         let plan_request = harness.app.plan_request().unwrap();
         let matrix = plan_request.matrix(rows, columns);
         for (cell, other) in page.cells.iter().zip(&matrix.cells) {
-            assert_eq!(&cell.outcome, other, "pair {pair}");
+            assert_eq!(&cell.figures, other, "pair {pair}");
             let then = cell.then.as_ref().unwrap().plan().unwrap();
-            assert_eq!(&Outcome::of(&then), other.as_ref().unwrap(), "what Enter takes is what the cell says");
+            assert_eq!(&PlanFigures::of(&then), other.as_ref().unwrap(), "what Enter takes is what the cell says");
         }
         harness.press("Tab");
     }

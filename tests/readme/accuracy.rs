@@ -7,7 +7,7 @@ use plimsoll::engine::EngineId;
 use plimsoll::settings::Release;
 
 use super::check_table;
-use crate::llama_cpp;
+use crate::llama_cpp::{self, Measured};
 use crate::vectors::outcome::ModelOutcome;
 use crate::vectors::{ollama_011, ollama_024};
 
@@ -17,26 +17,39 @@ struct Compared {
     name: String,
     /// The number of plans that must have been compared.
     lines: usize,
+    /// How many of them must be exact.
+    exact: usize,
     rows: BTreeMap<String, Row>,
+    /// Logs of real devices whose figures agree to the printed digit.
+    logs: usize,
 }
 
-fn compared() -> [Compared; 4] {
+fn compared() -> [Compared; 9] {
     let ollama = |engine: EngineId, outcomes: &[ModelOutcome], lines| Compared {
         name: format!("`{engine}`"),
         lines,
+        exact: lines,
         rows: per_architecture(outcomes.iter().map(|one| (one.architecture.as_str(), Row::of(one)))),
+        logs: 0,
     };
-    let llama_cpp = |release: Release, lines| Compared {
-        name: format!("`{}`, release {release}", EngineId::LlamaCpp),
+    let llama_cpp = |measured: Measured, release: Release, lines| Compared {
+        name: format!("`{}` {release}, {}", EngineId::LlamaCpp, measured.title()),
         lines,
-        rows: per_architecture(llama_cpp::outcomes(release).iter().map(|one| {
+        exact: lines - llama_cpp::known_to_differ(measured, release),
+        rows: per_architecture(llama_cpp::outcomes(measured, release).iter().map(|one| {
             let exact = one.lines.iter().filter(|line| line.is_ok()).count();
             (one.architecture.as_str(), Row { lines: one.lines.len(), exact, worst: one.worst })
         })),
+        logs: llama_cpp::logs_of(measured, release),
     };
     [
-        llama_cpp(Release::November2026, 5905),
-        llama_cpp(Release::August2026, 4679),
+        llama_cpp(Measured::Cuda, Release::November2026, 7473),
+        llama_cpp(Measured::Cuda, Release::August2026, 6484),
+        llama_cpp(Measured::Vulkan, Release::November2026, 6667),
+        llama_cpp(Measured::Vulkan, Release::August2026, 4489),
+        llama_cpp(Measured::Metal, Release::November2026, 477),
+        llama_cpp(Measured::Plain, Release::November2026, 5905),
+        llama_cpp(Measured::Plain, Release::August2026, 4679),
         ollama(EngineId::Ollama024, ollama_024::outcomes(), ollama_024::LINES),
         ollama(EngineId::Ollama011, ollama_011::outcomes(), ollama_011::LINES),
     ]
@@ -76,11 +89,12 @@ fn per_architecture<'a>(outcomes: impl Iterator<Item = (&'a str, Row)>) -> BTree
 
 /// One row per engine.
 fn summary(compared: &[Compared]) -> String {
-    let mut table = String::from("| engine | architectures | plans compared | exact | worst error |\n");
-    table.push_str("| --- | ---: | ---: | ---: | ---: |\n");
-    for Compared { name, rows, .. } in compared {
+    let mut table = String::from("| engine | architectures | plans compared | exact | worst error | real logs |\n");
+    table.push_str("| --- | ---: | ---: | ---: | ---: | ---: |\n");
+    for Compared { name, rows, logs, .. } in compared {
         let all = rows.values().copied().fold(Row::default(), Row::and);
-        writeln!(table, "| {name} | {} | {} |", rows.len(), all.figures()).unwrap();
+        let logs = if *logs == 0 { "–".to_owned() } else { logs.to_string() };
+        writeln!(table, "| {name} | {} | {} | {logs} |", rows.len(), all.figures()).unwrap();
     }
     table
 }
@@ -103,9 +117,9 @@ fn per_engine(compared: &[Compared]) -> String {
 fn the_accuracy_tables_are_current() {
     let compared = compared();
     let summary = summary(&compared);
-    for Compared { name, lines, .. } in &compared {
+    for Compared { name, lines, exact, .. } in &compared {
         let rows: Vec<_> = summary.lines().filter(|row| row.starts_with(&format!("| {name} |"))).collect();
-        assert!(matches!(rows[..], [row] if row.ends_with(&format!("| {lines} | {lines} | 0 |"))), "{rows:?}");
+        assert!(matches!(rows[..], [row] if row.contains(&format!("| {lines} | {exact} |"))), "{rows:?}");
     }
     check_table("README.md", "accuracy", &summary);
     check_table("tests/README.md", "architectures", &per_engine(&compared));

@@ -7,7 +7,7 @@ use plimsoll::tui::keymap::{KEYS, Scope};
 
 /// The other keys are on the help screen.
 const FIRST: [(Scope, Command); 12] = [
-    (Scope::Knobs, Command::MaxThatFits),
+    (Scope::Knobs, Command::MaxInVram),
     (Scope::Knobs, Command::NextCliff),
     (Scope::Knobs, Command::Lock),
     (Scope::Lists, Command::Enter),

@@ -64,6 +64,7 @@ fn gpu(described: &Value) -> Gpu {
         compute: Some((number("compute_major"), number("compute_minor"))),
         driver_major: None,
         computer: None,
+        vulkan: None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Objective;
 use crate::answer::change::width;
-use crate::plan::{FitStatus, Plan};
+use crate::plan::{Outcome, Plan};
 use crate::settings::knob::Knob;
 use crate::settings::{CacheType, Context, FlashAttn, Settings};
 use crate::units::Tokens;
@@ -31,8 +31,8 @@ impl Suggestion {
         } else {
             format!("in exchange for {}", costs.join(", "))
         };
-        match self.plan.fit_status() {
-            FitStatus::PartInRam(parts) => format!("{costs}; {parts} of the weights are in RAM"),
+        match self.plan.outcome() {
+            Outcome::ExpertsInRam => format!("{costs}; {} of the weights are in RAM", self.plan.parts_in_ram()),
             _ => costs,
         }
     }

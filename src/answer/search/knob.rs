@@ -7,9 +7,8 @@ use rayon::prelude::*;
 use super::{KnobRange, Search};
 use crate::answer::Goal;
 use crate::engine::PlanRequest;
-use crate::engine::ggml::BackendProps;
 use crate::engine::{FitGoal, Preflight};
-use crate::plan::Verdict;
+use crate::plan::Outcome;
 use crate::settings::knob::Knob;
 use crate::settings::{FlashAttn, InEffect};
 
@@ -21,7 +20,7 @@ pub(in crate::answer) struct Planned {
     /// Layers on GPUs.
     pub offloaded: usize,
     /// `None` if there is no plan.
-    pub verdict: Option<Verdict>,
+    pub outcome: Option<Outcome>,
     /// The knobs in effect.
     pub settings: Option<InEffect>,
     /// The engine's rules for this value.
@@ -41,12 +40,15 @@ pub(in crate::answer) struct RulesInEffect {
     offloads_ops: [bool; 2],
 }
 
+/// The batch from which GPUs run operations whose weights are in RAM (`GGML_OP_OFFLOAD_MIN_BATCH`, 0.1.161).
+const OFFLOAD_BATCH: u64 = 32;
+
 impl RulesInEffect {
     fn new(mut effect: InEffect, gpus: Vec<bool>, knob: Knob) -> Self {
         let sequences = effect.parallel.max(1);
         // an ubatch has the same number of tokens for every sequence
         let tokens = effect.ubatch.min(effect.ctx_total).div_ceil(sequences).saturating_mul(sequences);
-        let offloads_ops = [tokens, sequences].map(|tokens| tokens >= BackendProps::CUDA.offload_batch);
+        let offloads_ops = [tokens, sequences].map(|tokens| tokens >= OFFLOAD_BATCH);
         // the cache is padded to a multiple of 256 tokens per sequence, the batch is not
         let rounded = effect.ctx_total.saturating_sub(effect.batch) < sequences.saturating_mul(256);
         if rounded || effect.batch == effect.ctx {
@@ -98,7 +100,7 @@ impl KnobSearch {
 
     /// The full outcome at each place.
     pub fn for_everything(request: PlanRequest, knob: Knob, range: KnobRange) -> Self {
-        Self { fit_goal: Some(FitGoal::Most), ..Self::for_goal(request, knob, Goal::All, range) }
+        Self { fit_goal: Some(FitGoal::Most), ..Self::for_goal(request, knob, Goal::Vram, range) }
     }
 
     /// The outcome at `place`.
@@ -147,13 +149,13 @@ impl KnobSearch {
             && *upper_bound < goal.required_bound()
         {
             let rules = Some(RulesInEffect::new(settings.clone(), gpus.clone(), self.knob));
-            return Planned { meets: false, offloaded: 0, verdict: None, settings: Some(settings.clone()), rules };
+            return Planned { meets: false, offloaded: 0, outcome: None, settings: Some(settings.clone()), rules };
         }
         let fit_goal = self.fit_goal.unwrap_or(goal.fit_goal());
         let Some(summary) = self.with(place, |request| request.summary(fit_goal).ok()) else {
             let known = preflight.filter(|_| self.fit_goal.is_none());
             let rules = known.map(|known| RulesInEffect::new(known.settings.clone(), known.gpus.clone(), self.knob));
-            return Planned { meets: false, offloaded: 0, verdict: None, settings: None, rules };
+            return Planned { meets: false, offloaded: 0, outcome: None, settings: None, rules };
         };
         let rules = match preflight {
             Some(known) if self.fit_goal.is_none() => (known.settings.clone(), known.gpus.clone()),
@@ -162,7 +164,7 @@ impl KnobSearch {
         Planned {
             meets: goal.is_met_in(&summary),
             offloaded: summary.offloaded,
-            verdict: Some(summary.verdict),
+            outcome: Some(summary.outcome()),
             settings: Some(summary.settings),
             rules: Some(RulesInEffect::new(rules.0, rules.1, self.knob)),
         }

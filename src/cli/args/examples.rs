@@ -10,7 +10,7 @@ Examples:
   plimsoll plan model.gguf --gpu 24GiB --json    and as JSON, for scripts
   plimsoll catalogue:qwen3-8b@q8_0               a model from the built-in catalogue
   plimsoll list --fits                           the models that fit this machine
-  plimsoll best model.gguf --gpu 24GiB           the best settings with all layers on GPU
+  plimsoll best model.gguf --gpu 24GiB           the best settings with all in VRAM
   plimsoll together llama3.1:8b qwen3:8b         whether several models can be loaded at once
   plimsoll devices                               the devices of this machine, and how they were detected
 

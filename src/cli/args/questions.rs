@@ -28,9 +28,12 @@ pub(in super::super) struct MaxArgs {
     #[command(flatten)]
     pub(in super::super) asked: QueryArgs,
     /// The knob: ctx, parallel, batch, gpu-layers, or quant.
-    #[arg(long = "for", value_name = "KNOB", value_parser = value::number_knob_or_quant, help_heading = "Question")]
+    #[arg(long = "for", value_name = "KNOB", value_parser = value::number_knob_or_quant, default_value = "ctx", help_heading = "Question")]
     pub(in super::super) knob: KnobOrQuant,
-    /// Require at least N layers on GPU, including the output layer, instead of all.
+    /// Allow experts in RAM as long as every layer is assigned to a GPU; otherwise all must be in VRAM.
+    #[arg(long, help_heading = "Question", conflicts_with = "layers")]
+    pub(in super::super) allow_experts_in_ram: bool,
+    /// Require only at least N layers on GPU, including the output layer.
     #[arg(long, value_name = "N", value_parser = value::layers, allow_hyphen_values = true, help_heading = "Question")]
     pub(in super::super) layers: Option<u64>,
     /// Print one JSON object; all sizes are integers in bytes.

@@ -5,10 +5,10 @@ use super::{one_line, sanitize, source};
 use crate::answer::largest::Largest;
 use crate::answer::matrix::Matrix;
 use crate::answer::quant::LargestQuantisation;
-use crate::answer::sweep::{Outcome, Sweep};
+use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::answer::why::{LayerAnswer, MemoryUser, nothing_to_move};
 use crate::answer::{Change, Goal, verdict};
-use crate::plan::{FitStatus, Plan, Verdict};
+use crate::plan::{Outcome, Plan};
 use crate::settings::knob::Knob;
 use crate::units::Tokens;
 
@@ -21,13 +21,15 @@ pub(in super::super) struct WhyAnswer<'a> {
     pub memory_users: &'a [MemoryUser],
 }
 
-/// The largest value of `knob`, or the smallest, which fails already; `beyond` is the plan at the next value.
+/// The largest value of `knob`, or the smallest, which fails already; `beyond` is the plan at the next value,
+/// `assigned` the largest value with experts in RAM.
 pub(in super::super) fn max(
     plan: &Plan,
     knob: Knob,
     goal: Goal,
     largest: Result<&Largest, u64>,
     beyond: Option<&Plan>,
+    assigned: Option<&Largest>,
     style: &Style,
 ) -> String {
     let plan = &sanitize(plan.clone());
@@ -38,14 +40,31 @@ pub(in super::super) fn max(
     let mut out = match largest {
         Ok(largest) => {
             let most = format!("{} {}", knob.title(), Tokens(largest.value));
-            let next = largest.next.map(|next| match beyond.map(|beyond| (beyond.verdict, beyond.on_gpus())) {
-                Some((Verdict::DoesNotFit, _)) | None => format!("At {}, it does not fit.", Tokens(next)),
-                Some((_, on)) => format!("At {}, {on} of {} layers are on GPU.", Tokens(next), plan.layers.len()),
+            let next = largest.next.map(|next| {
+                let next = Tokens(next);
+                match beyond.map(|beyond| (beyond, beyond.outcome())) {
+                    Some((_, Outcome::DoesNotFit)) | None => format!("At {next}, it does not fit."),
+                    Some((beyond, Outcome::ExpertsInRam)) => {
+                        format!("At {next}, {} of the weights run from RAM.", beyond.parts_in_ram())
+                    }
+                    Some((beyond, _)) => {
+                        format!("At {next}, {} of {} layers are on GPU.", beyond.on_gpus(), plan.layers.len())
+                    }
+                }
             });
             let option = format!("--{} {}", knob.name(), largest.value);
             reached(&most, &kept, next.as_deref(), &largest.plan, &option, style)
         }
-        Err(least) => out_of_reach(&format!("{} {}", knob.title(), Tokens(least)), &lacks, style),
+        Err(least) => {
+            let mut out = out_of_reach(&format!("{} {}", knob.title(), Tokens(least)), &lacks, style);
+            if let Some(assigned) = assigned {
+                let value = Tokens(assigned.value);
+                out +=
+                    &style.wrap("", &format!("With experts in RAM, {} {value} keeps all layers on GPU:", knob.title()));
+                out += &format!("\n  --{} {} (--allow-experts-in-ram)\n", knob.name(), assigned.value);
+            }
+            out
+        }
     };
     out.push('\n');
     let about = largest.map_or_else(|_| plan.clone(), |largest| sanitize(largest.plan.clone()));
@@ -81,7 +100,8 @@ pub(in super::super) fn max_quantisation(
 fn kept_and_lacks(plan: &Plan, goal: Goal) -> (String, String) {
     let all = plan.layers.len();
     match goal {
-        Goal::All => ("all layers on GPU".to_owned(), "not all layers are on GPU".to_owned()),
+        Goal::Vram => ("all in VRAM".to_owned(), "not all is in VRAM".to_owned()),
+        Goal::AllLayers => ("all layers on GPU".to_owned(), "not all layers are on GPU".to_owned()),
         Goal::AtLeast(layers) => (
             format!("at least {layers} of {all} layers on GPU"),
             format!("fewer than {layers} of {all} layers are on GPU"),
@@ -98,7 +118,7 @@ fn reached(most: &str, kept: &str, next: Option<&str>, found: &Plan, option: &st
         None => said,
     };
     out += &style.wrap("", next.unwrap_or("That is the end of the range."));
-    out += &style.wrap("", &format!("{}: {}", found.fit_status().headline(), verdict::sentence(found, None)));
+    out += &style.wrap("", &format!("{}: {}", verdict::headline(found), verdict::sentence(found, None)));
     out += &format!("\n  {option}\n");
     out
 }
@@ -111,7 +131,7 @@ fn out_of_reach(least: &str, lacks: &str, style: &Style) -> String {
 pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
     let plan = &sanitize(plan.clone());
     let sentence = verdict::sentence(plan, None);
-    let mut out = style.wrap("", &format!("{}: {sentence}", plan.fit_status().headline()));
+    let mut out = style.wrap("", &format!("{}: {sentence}", verdict::headline(plan)));
     out += &layers(plan, explained, style);
     if !explained.memory_users.is_empty() {
         out += &format!("\n{}\n", style.paint(Hue::Strong, "What uses the GPU memory"));
@@ -128,7 +148,8 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
     }
     for (change, goal) in explained.changes {
         let brings = match goal {
-            Goal::All => "all layers".to_owned(),
+            Goal::Vram => "all into VRAM".to_owned(),
+            Goal::AllLayers => "all layers".to_owned(),
             Goal::Layer(index) if index + 1 == plan.layers.len() => "the output layer".to_owned(),
             Goal::AtLeast(_) | Goal::Layer(_) => goal.to_string(),
         };
@@ -201,12 +222,11 @@ pub(in super::super) fn sweep(plan: &Plan, sweep: &Sweep, style: &Style) -> Stri
     let mut out = format!("{}\n", style.paint(Hue::Strong, &head));
     for point in &sweep.points {
         let value = knob.show(point.value);
-        match &point.outcome {
-            Ok(outcome) => {
-                let totals = &outcome.totals;
-                let word =
-                    style.paint(Hue::of(outcome.fit_status()), &format!("{:<14}", outcome.fit_status().headline()));
-                let layers = format!("{}/{}", outcome.on_gpus(), outcome.layer_count);
+        match &point.figures {
+            Ok(figures) => {
+                let totals = &figures.totals;
+                let word = style.paint(Hue::of(figures.outcome), &format!("{:<14}", figures.outcome.headline()));
+                let layers = format!("{}/{}", figures.on_gpus(), figures.layer_count);
                 out += &format!("{value:>VALUE$}  {word}{layers:>9}");
                 let amounts = [totals.weights, totals.cache, totals.graph, totals.cpu];
                 if style.is_narrow() {
@@ -252,22 +272,18 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
             out += &format!("{value:>HEAD$}");
             for (column, _) in part.clone() {
                 out += &match matrix.cell(row, column) {
-                    Some(Ok(outcome)) => {
-                        style.paint(Hue::of(outcome.fit_status()), &format!("{:>CELL$}", share(outcome)))
-                    }
+                    Some(Ok(figures)) => style.paint(Hue::of(figures.outcome), &format!("{:>CELL$}", share(figures))),
                     _ => style.paint(Hue::Over, &format!("{:>CELL$}", "refused")),
                 };
             }
             out.push('\n');
         }
     }
-    let fit_status = |outcome: &Result<Outcome, String>| outcome.as_ref().ok().map(Outcome::fit_status);
-    let in_part =
-        matrix.cells.iter().filter_map(fit_status).any(|fit_status| matches!(fit_status, FitStatus::PartInRam(_)));
-    let part = if in_part { " part: assigned to GPU, but some weights are in RAM;" } else { "" };
-    let legend = format!(
-        "fits: all layers on GPU;{part} %: share of the memory on GPU; RAM: nothing on GPU; over: does not fit"
-    );
+    let outcome = |figures: &Result<PlanFigures, String>| figures.as_ref().ok().map(|figures| figures.outcome);
+    let in_part = matrix.cells.iter().filter_map(outcome).any(|outcome| matches!(outcome, Outcome::ExpertsInRam));
+    let part = if in_part { " experts: layers on GPU, experts in RAM;" } else { "" };
+    let legend =
+        format!("VRAM: all in VRAM;{part} %: share of the memory on GPU; RAM: nothing on GPU; over: does not fit");
     out += &format!(
         "\n{}\n",
         style.wrap("", &format!("{} by {}. {legend}.", matrix.rows.title(), matrix.columns.title()))
@@ -276,14 +292,12 @@ pub(in super::super) fn matrix(plan: &Plan, matrix: &Matrix, style: &Style) -> S
     out
 }
 
-fn share(outcome: &Outcome) -> String {
+fn share(figures: &PlanFigures) -> String {
     // never rounded to 0 or 100
-    let share = || format!("{:.0} %", (outcome.on_gpu.0 * 100.0).clamp(1.0, 99.0));
-    match outcome.fit_status() {
-        FitStatus::Fits => "fits".to_owned(),
-        FitStatus::PartInRam(_) => format!("part {}", share()),
-        FitStatus::Split => share(),
-        FitStatus::InRam => "RAM".to_owned(),
-        FitStatus::DoesNotFit => "over".to_owned(),
+    let share = || format!("{:.0} %", (figures.on_gpu.0 * 100.0).clamp(1.0, 99.0));
+    match figures.outcome {
+        Outcome::ExpertsInRam => format!("experts {}", share()),
+        Outcome::LayersInRam => share(),
+        other => other.short().to_owned(),
     }
 }

@@ -19,7 +19,7 @@ pub(in super::super) fn text(
     let plan = &sanitize(plan.clone());
     let names: Vec<&str> = held.iter().map(|knob| knob.title()).collect();
     let held = if names.is_empty() { String::new() } else { format!(" Fixed as given: {}.", names.join(", ")) };
-    let mut out = style.wrap("", &format!("All suggestions keep all layers on GPU; each was tested.{held}"));
+    let mut out = style.wrap("", &format!("All suggestions keep all in VRAM; each was tested.{held}"));
     for (objective, suggestions) in found {
         out += &format!("\n{}\n", style.paint(Hue::Strong, objective.title()));
         for suggestion in suggestions {

@@ -41,7 +41,7 @@ pub(in super::super) fn text(
 }
 
 fn headline(loaded_models: &LoadedModels, style: &Style) -> String {
-    let word = style.paint(Hue::of(loaded_models.fit_status()), loaded_models.headline());
+    let word = style.paint(Hue::of(loaded_models.outcome()), loaded_models.headline());
     format!("{} {}\n", style.paint(Hue::Strong, &word), loaded_models.sentence())
 }
 

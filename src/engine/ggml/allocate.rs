@@ -3,7 +3,7 @@
 
 mod dyn_alloc;
 
-use super::backend::BackendProps;
+use super::backend::BackendRef;
 use super::graph::Graph;
 use super::schedule::Schedule;
 use super::tensor::{BackendId, Op, TensorId};
@@ -47,7 +47,7 @@ struct Allocation {
 
 struct Allocator<'a> {
     graph: &'a Graph,
-    backends: &'a [BackendProps],
+    backends: &'a [BackendRef],
     blocks: Vec<DynAlloc>,
     allocations: Vec<Allocation>,
     lifetimes: Option<&'a mut Vec<Lifetime>>,
@@ -58,13 +58,13 @@ struct Allocator<'a> {
 pub fn reserve(
     graph: &Graph,
     schedule: &Schedule,
-    backends: &[BackendProps],
+    backends: &[BackendRef],
     lifetimes: Option<&mut Vec<Lifetime>>,
 ) -> Vec<u64> {
     let mut allocator = Allocator {
         graph,
         backends,
-        blocks: backends.iter().map(|backend| DynAlloc::new(backend.alignment, backend.max_buffer)).collect(),
+        blocks: backends.iter().map(|backend| DynAlloc::new(backend.alignment(), backend.max_buffer())).collect(),
         allocations: vec![Allocation::default(); graph.tensors.len()],
         lifetimes,
         step: 0,
@@ -130,7 +130,7 @@ impl Allocator<'_> {
             self.reuse(id, parent);
             return;
         }
-        let bytes = self.backends[usize::from(place)].allocation(tensor);
+        let bytes = self.backends[usize::from(place)].allocation(graph, tensor);
         let address = self.blocks[usize::from(place)].allocate(bytes);
         self.record(id, place, address, bytes, TensorId::NONE);
     }
@@ -148,9 +148,16 @@ impl Allocator<'_> {
     }
 
     fn reuse(&mut self, id: TensorId, parent: TensorId) {
-        let Allocation { place, address, .. } = self.allocations[parent.index()];
+        let Allocation { place, address, bytes: taken, .. } = self.allocations[parent.index()];
         self.release(parent);
-        let bytes = self.backends[usize::from(place)].allocation(&self.graph[id]);
+        let backend = &self.backends[usize::from(place)];
+        let bytes = backend.allocation(self.graph, &self.graph[id]);
+        // what the operand needed besides its result is free again
+        let (kept, taken) = (backend.align(bytes), backend.align(taken));
+        if taken > kept {
+            let rest = Address { offset: address.offset + kept, ..address };
+            self.blocks[usize::from(place)].free(rest, taken - kept);
+        }
         self.record(id, place, address, bytes, parent);
     }
 

@@ -1,154 +1,236 @@
-//! Properties of a device's buffers and operations.
+//! What a backend decides: the size of tensors, the operations it refuses, the order of its part of the graph and what
+//! it keeps longer there.
+//!
+//! One file per family, each with the facts of a card as values.
 
-use super::Type;
-use super::tensor::{Op, Tensor, row};
-use crate::machine;
+pub mod cpu;
+pub mod cuda;
+pub mod metal;
+pub mod plain;
+pub mod remote;
+pub mod sycl;
+pub mod vulkan;
+pub mod without;
 
-/// A device as seen by the scheduler and the allocator.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BackendProps {
-    /// Allocations start at multiples of this many bytes, a power of two.
-    pub alignment: u64,
-    /// Rows of quantised tensors are padded to a multiple of this many elements.
-    pub row_multiple: Option<u64>,
-    /// Maximum size of one buffer; larger allocations are spread over several.
-    pub max_buffer: u64,
-    /// Minimum batch for running an operation whose weights are in RAM.
-    pub offload_batch: u64,
-    /// Only matrix products are run with weights in RAM.
-    pub offloads_products_only: bool,
-    /// Results of argsort and cumsum take twice their bytes, as scratch space.
-    pub doubles_sorts: bool,
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::graph::Graph;
+use super::tensor::{Buffer, Op, Tensor, TensorId, row};
+
+pub use cpu::Cpu;
+pub use cuda::Cuda;
+pub use metal::Metal;
+pub use plain::Plain;
+pub use remote::Remote;
+pub use sycl::Sycl;
+pub use vulkan::Vulkan;
+pub use without::Without;
+
+/// A device as seen by the scheduler and the allocator (`ggml_backend_i`, `ggml_backend_device_i` and
+/// `ggml_backend_buffer_type_i` in `ggml-backend-impl.h`, 0.1.161).
+pub trait Backend: Debug + Send + Sync {
+    /// Allocations start at multiples of this many bytes, a power of two (`get_alignment`).
+    fn alignment(&self) -> u64;
+
+    /// RAM as the device offers it in host buffers; none if it offers none.
+    fn host(&self) -> Option<Cpu> {
+        None
+    }
+
+    /// Maximum size of one buffer; larger allocations are spread over several (`get_max_size`).
+    fn max_buffer(&self) -> u64 {
+        u64::MAX / 2
+    }
+
+    /// Minimum batch for running an operation whose weights are in RAM; none if it never does.
+    fn offload_batch(&self) -> Option<u64> {
+        Some(32)
+    }
+
     /// Computes asynchronously and has events, both required for pipeline parallelism.
-    pub pipelines: bool,
-    /// An operation treated as unsupported; never one that writes to a cache, since caches do not move.
-    pub lacks: Option<Op>,
+    fn pipelines(&self) -> bool {
+        true
+    }
+
+    /// Bytes that a tensor without operands takes, before alignment: a weight or a cache.
+    fn bytes(&self, tensor: &Tensor) -> u64 {
+        tensor.bytes()
+    }
+
+    /// Bytes that a result takes with what its operation needs besides, before alignment (`get_alloc_size`).
+    fn allocation(&self, _graph: &Graph, tensor: &Tensor) -> u64 {
+        self.bytes(tensor)
+    }
+
+    /// Whether the device can compute `tensor` (`supports_op`).
+    fn supports(&self, _graph: &Graph, _tensor: &Tensor) -> bool {
+        true
+    }
+
+    /// Whether the device computes `tensor` although its weights are in RAM (`offload_op`).
+    fn offloads(&self, tensor: &Tensor) -> bool {
+        self.offload_batch().is_some_and(|least| batch(tensor) >= least)
+    }
+
+    /// Reorders the nodes of one split and keeps tensors longer, before memory is allocated (`graph_optimize`).
+    fn graph_optimize(&self, _split: &mut SplitGraph<'_>, _kept: &mut AllocDeps) {}
+
+    /// `bytes` rounded up to the alignment.
+    fn align(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(self.alignment())
+    }
 }
 
-impl BackendProps {
-    /// A discrete CUDA card (`ggml-cuda.cu`, 0.1.161); ROCm is the same code.
-    pub const CUDA: Self = Self {
-        alignment: 128,
-        row_multiple: Some(512),
-        max_buffer: u64::MAX / 2,
-        offload_batch: 32,
-        offloads_products_only: false,
-        doubles_sorts: false,
-        pipelines: true,
-        lacks: None,
-    };
+/// A backend, shared by all that measure with it.
+pub type BackendRef = Arc<dyn Backend>;
 
-    /// Apple's GPUs (`ggml-metal.cpp`, 0.1.161). Temporary buffers of attention and expert products are not counted.
-    pub const METAL: Self =
-        Self { alignment: 32, row_multiple: None, offloads_products_only: true, doubles_sorts: true, ..Self::CUDA };
+/// The batch of an operation that may be offloaded (`get_op_batch_size` in `ggml-cuda.cu`, 0.1.161).
+fn batch(tensor: &Tensor) -> u64 {
+    match tensor.op {
+        Op::GetRows => 0,
+        Op::MulMat => tensor.ne[1],
+        Op::MulMatId | Op::Rope => tensor.ne[2],
+        _ => tensor.rows(),
+    }
+}
 
-    /// Vulkan (`ggml-vulkan.cpp`, 0.1.161): each device reports its own alignment, 64 with most drivers; buffers are
-    /// allocated in blocks of 1 GiB.
-    pub const VULKAN: Self = Self { alignment: 64, row_multiple: None, max_buffer: 1 << 30, ..Self::CUDA };
+/// Bytes of a tensor whose quantised rows are padded to a multiple of `multiple` elements.
+fn padded(tensor: &Tensor, multiple: u64) -> u64 {
+    let Tensor { ty, ne: [elements, ..], .. } = *tensor;
+    let rest = elements % multiple;
+    tensor.bytes() + if ty.block() > 1 && rest > 0 { row(ty, multiple - rest) } else { 0 }
+}
 
-    /// SYCL (`ggml-sycl.cpp`, 0.1.161). Temporary buffers of attention are not counted.
-    pub const SYCL: Self = Self::CUDA;
+/// The nodes of one split, with the graph they belong to.
+#[derive(Debug)]
+pub struct SplitGraph<'a> {
+    /// The graph after it was cut: operands on other devices are already the copies.
+    pub graph: &'a mut Graph,
+    /// The split: indices into [`Graph::nodes`].
+    pub range: Range<usize>,
+    /// Operands that refer to each tensor, counted before the graph was cut (`ggml_node_get_use_count`).
+    pub uses: &'a [u32],
+}
 
-    /// The same device in another computer, served by llama.cpp's `rpc-server` (`ggml-rpc.cpp`, 0.1.161): alignment,
-    /// maximum buffer and padded sizes are queried from it, it is asynchronous and has events, and it never runs an
-    /// operation whose weights are in RAM (no `offload_op`).
-    #[must_use]
-    pub fn remote(self) -> Self {
-        Self { offload_batch: u64::MAX, ..self }
+impl SplitGraph<'_> {
+    /// The tensor of node `at`, counted from the start of the split.
+    pub fn node(&self, at: usize) -> TensorId {
+        self.graph.nodes[self.range.start + at]
     }
 
-    /// Main memory and the CPU (`TENSOR_ALIGNMENT` in `ggml-impl.h`, 0.1.161).
-    pub const CPU: Self =
-        Self { alignment: 32, row_multiple: None, offload_batch: u64::MAX, pipelines: false, ..Self::CUDA };
-
-    /// The rules of a machine's GPU.
-    pub const fn of(backend: machine::Backend) -> Self {
-        match backend {
-            machine::Backend::Cuda | machine::Backend::Rocm => Self::CUDA,
-            machine::Backend::Metal => Self::METAL,
-            machine::Backend::Vulkan => Self::VULKAN,
-            machine::Backend::Sycl => Self::SYCL,
-        }
+    /// The same, if the graph has that node; it may be behind the end of the split.
+    pub fn node_after(&self, at: usize) -> Option<TensorId> {
+        self.graph.nodes.get(self.range.start + at).copied()
     }
 
-    /// Bytes that `tensor` takes here, before alignment.
-    pub fn allocation(&self, tensor: &Tensor) -> u64 {
-        let times = if self.doubles(tensor.op) { 2 } else { 1 };
-        times * self.padded(tensor.bytes(), tensor.ty, tensor.ne[0])
+    /// Number of nodes.
+    pub fn len(&self) -> usize {
+        self.range.len()
     }
 
-    /// Whether results of `op` take twice their bytes.
-    pub const fn doubles(&self, op: Op) -> bool {
-        self.doubles_sorts && matches!(op, Op::Argsort | Op::CumSum)
+    /// Whether the split has no nodes.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
     }
 
-    /// `bytes` of rows of `elements` elements, plus the padding of the last row.
-    pub fn padded(&self, bytes: u64, ty: Type, elements: u64) -> u64 {
-        match self.row_multiple {
-            Some(multiple) if ty.block() > 1 && !elements.is_multiple_of(multiple) => {
-                bytes + row(ty, multiple - elements % multiple)
+    /// The nodes, which may be reordered.
+    pub fn nodes(&mut self) -> &mut [TensorId] {
+        &mut self.graph.nodes[self.range.clone()]
+    }
+
+    /// Whether `nodes` (indices into the split) may be computed by one kernel that only writes `results`: nothing else
+    /// reads the others, and what they view is among them (`ggml_can_fuse_subgraph_ext` in `ggml.c`, 0.1.161).
+    pub fn fusible(&self, nodes: &[usize], results: &[usize]) -> bool {
+        let graph = &*self.graph;
+        nodes.iter().enumerate().all(|(index, at)| {
+            if results.contains(at) {
+                return true;
             }
-            _ => bytes,
+            let id = self.node(*at);
+            let readers = nodes[index + 1..].iter().flat_map(|later| graph.sources(&graph[self.node(*later)]));
+            let tensor = &graph[id];
+            let is_inside = |of: TensorId| nodes.iter().any(|at| self.node(*at) == of);
+            !tensor.output
+                && readers.filter(|source| *source == id).count() as u32 == self.uses(id)
+                && tensor.view_of.get().is_none_or(|of| is_inside(of) || matches!(graph[of].buffer, Buffer::Weights(_)))
+        })
+    }
+
+    /// How many operands refer to `id`.
+    pub fn uses(&self, id: TensorId) -> u32 {
+        self.uses.get(id.index()).copied().unwrap_or(0)
+    }
+}
+
+/// Tensors that are kept longer than until their last reader (`add_alloc_dep` in `ggml-backend.cpp`, 0.1.161): for a
+/// node, what is kept until then.
+#[derive(Clone, Debug, Default)]
+pub struct AllocDeps {
+    /// What is kept, in lists.
+    lists: Vec<Vec<TensorId>>,
+    /// For every tensor, one more than the index of its list; 0 for none.
+    list_of: Vec<u32>,
+}
+
+impl AllocDeps {
+    /// Keeps `tensor` until `until` was computed.
+    pub fn add(&mut self, tensor: TensorId, until: TensorId) {
+        if self.list_of.len() <= until.index() {
+            self.list_of.resize(until.index() + 1, 0);
+        }
+        let list = &mut self.list_of[until.index()];
+        if *list == 0 {
+            self.lists.push(Vec::new());
+            *list = self.lists.len() as u32;
+        }
+        let kept = &mut self.lists[*list as usize - 1];
+        if !kept.contains(&tensor) {
+            kept.push(tensor);
         }
     }
 
-    /// Rounds up to the alignment.
-    pub const fn align(&self, bytes: u64) -> u64 {
-        (bytes + self.alignment - 1) & !(self.alignment - 1)
-    }
-
-    /// Whether the device supports `op`.
-    pub fn supports(&self, op: &Tensor) -> bool {
-        self.lacks.is_none_or(|lacked| lacked != op.op)
-    }
-
-    /// Whether the device runs `op` although the weights are in RAM (ggml's `offload_op`).
-    pub fn offloads(&self, op: &Tensor) -> bool {
-        if self.offloads_products_only && !matches!(op.op, Op::MulMat | Op::MulMatId) {
-            return false;
+    /// What is kept until `node` was computed.
+    pub fn until(&self, node: TensorId) -> &[TensorId] {
+        match self.list_of.get(node.index()) {
+            None | Some(0) => &[],
+            Some(list) => &self.lists[*list as usize - 1],
         }
-        let batch = match op.op {
-            Op::GetRows => 0,
-            Op::MulMat => op.ne[1],
-            Op::MulMatId | Op::Rope => op.ne[2],
-            _ => op.rows(),
-        };
-        batch >= self.offload_batch
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.lists.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::ggml::Type;
     use rstest::rstest;
 
+    fn offloads(backend: &dyn Backend, op: Op) -> bool {
+        backend.offloads(&Tensor { op, ..Tensor::new(Type::F32, [64, 32, 32, 1]) })
+    }
+
     #[rstest]
-    #[case(BackendProps::CUDA, 828, true)]
-    #[case(BackendProps::SYCL, 828, true)]
-    #[case(BackendProps::VULKAN, 720, true)]
-    #[case(BackendProps::METAL, 720, false)]
-    #[case(BackendProps::CPU, 720, false)]
+    #[case(Arc::new(Plain), 828, true, true)]
+    #[case(Arc::new(Cuda::default()), 828, true, true)]
+    #[case(Arc::new(Sycl), 828, true, true)]
+    #[case(Arc::new(Vulkan::default()), 720, true, true)]
+    #[case(Arc::new(Metal::default()), 720, false, true)]
+    #[case(Arc::new(Cpu::default()), 720, false, false)]
     fn padding_and_offloaded_operations_depend_on_the_backend(
-        #[case] backend: BackendProps,
+        #[case] backend: BackendRef,
         #[case] bytes: u64,
         #[case] takes_sums: bool,
+        #[case] takes_products: bool,
     ) {
-        let weight = Tensor::new(Type::Q4_0, [320, 4, 1, 1]);
-        assert_eq!(backend.allocation(&weight), bytes);
-        let of = |op| Tensor { op, ..Tensor::new(Type::F32, [64, 32, 32, 1]) };
-        assert_eq!(backend.offloads(&of(Op::Add)), takes_sums);
-        assert_eq!(backend.offloads(&of(Op::MulMat)), backend != BackendProps::CPU);
-    }
-
-    #[test]
-    fn metal_doubles_the_bytes_of_sorted_results() {
-        let order = Tensor { op: Op::Argsort, ..Tensor::new(Type::I32, [64, 8, 1, 1]) };
-        assert_eq!(BackendProps::METAL.allocation(&order), 2 * BackendProps::CUDA.allocation(&order));
-    }
-
-    #[test]
-    fn every_gpu_has_rules() {
-        let all = machine::Backend::ALL.map(BackendProps::of);
-        assert!(all.iter().all(|backend| backend.alignment.is_power_of_two() && backend.offload_batch == 32));
+        assert_eq!(backend.bytes(&Tensor::new(Type::Q4_0, [320, 4, 1, 1])), bytes);
+        assert_eq!(offloads(&*backend, Op::Add), takes_sums);
+        assert_eq!(offloads(&*backend, Op::MulMat), takes_products);
+        assert!(backend.alignment().is_power_of_two());
     }
 }

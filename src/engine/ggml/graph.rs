@@ -21,12 +21,14 @@ pub struct Graph {
 
 impl std::ops::Index<TensorId> for Graph {
     type Output = Tensor;
+    #[inline]
     fn index(&self, id: TensorId) -> &Tensor {
         &self.tensors[id.index()]
     }
 }
 
 impl std::ops::IndexMut<TensorId> for Graph {
+    #[inline]
     fn index_mut(&mut self, id: TensorId) -> &mut Tensor {
         &mut self.tensors[id.index()]
     }
@@ -52,16 +54,34 @@ impl Graph {
     }
 
     /// The operands of a tensor.
+    #[inline]
     pub fn sources(&self, tensor: &Tensor) -> impl Iterator<Item = TensorId> + '_ {
         self.operands[tensor.src.range()].iter().copied().filter(|id| id.is_some())
     }
 
     /// The operands, including omitted ones.
+    #[inline]
     pub fn slots(&self, id: TensorId) -> &[TensorId] {
         &self.operands[self[id].src.range()]
     }
 
+    /// Operand `at` of `tensor`.
+    #[inline]
+    pub fn operand(&self, tensor: &Tensor, at: usize) -> Option<TensorId> {
+        self.operands[tensor.src.range()].get(at).copied().filter(|id| id.is_some())
+    }
+
+    /// How many operands of nodes refer to each tensor (`ggml_node_get_use_count`, 0.1.161).
+    pub fn uses(&self) -> Vec<u32> {
+        let mut uses = vec![0; self.tensors.len()];
+        for id in &self.nodes {
+            self.sources(&self[*id]).for_each(|source| uses[source.index()] += 1);
+        }
+        uses
+    }
+
     /// Adds a tensor to the arena.
+    #[inline]
     pub fn add_tensor(&mut self, tensor: Tensor) -> TensorId {
         let id = TensorId(self.tensors.len() as u32);
         self.tensors.push(tensor);
@@ -100,6 +120,15 @@ impl Graph {
         self.add_tensor(Tensor { nb, src, view_of, op, layer, ..Tensor::new(ty, ne) })
     }
 
+    /// Adds a no-op that reads `operands`, at most as many as an operation may have, and so keeps them allocated.
+    pub fn keep(&mut self, operands: &[TensorId]) -> TensorId {
+        let src = Operands { first: self.operands.len() as u32, count: operands.len() as u8 };
+        self.operands.extend(operands);
+        let view_of = operands.first().copied().unwrap_or(TensorId::NONE);
+        self.add_tensor(Tensor { src, view_of, ..Tensor::new(Type::F32, [1; 4]) })
+    }
+
+    #[inline]
     fn add_operands<const N: usize>(&mut self, src: [TensorId; N]) -> Operands {
         const { assert!(N <= u8::MAX as usize, "no operation reads so much") };
         let first = self.operands.len() as u32;

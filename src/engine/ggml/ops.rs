@@ -2,7 +2,7 @@
 
 use super::Type;
 use super::graph::Graph;
-use super::tensor::{Op, Tensor, TensorId, contiguous};
+use super::tensor::{Op, Tensor, TensorId, UnaryOp, contiguous};
 
 /// Shapes and strides in ggml's order: fastest dimension first.
 impl Graph {
@@ -47,9 +47,11 @@ impl Graph {
         self.compute_view(Op::Scale, a, ne, nb, [a])
     }
 
-    /// An elementwise function: sigmoid, tanh, `SiLU`, exp, …
-    pub fn unary(&mut self, a: TensorId) -> TensorId {
-        self.like(Op::Unary, [a])
+    /// An elementwise function.
+    pub fn unary(&mut self, a: TensorId, function: UnaryOp) -> TensorId {
+        let result = self.like(Op::Unary, [a]);
+        self[result].unary = Some(function);
+        result
     }
 
     /// Elementwise square.
@@ -307,20 +309,35 @@ impl Graph {
 
     /// Whether `a` is dense, with dimensions in order (`ggml_is_contiguous`, 0.1.161).
     pub fn is_contiguous(&self, a: TensorId) -> bool {
-        let t = &self[a];
-        let mut next = t.ty.block_bytes();
-        if t.ne[0] != t.ty.block() && t.nb[0] != next {
-            return false;
-        }
-        next *= t.ne[0] / t.ty.block();
-        for i in 1..4 {
-            if t.ne[i] != 1 {
-                if t.nb[i] != next {
-                    return false;
-                }
-                next *= t.ne[i];
-            }
-        }
-        true
+        is_contiguous(&self[a])
     }
+
+    /// Whether `a` is dense but for gaps between rows (`ggml_is_contiguous_1`, 0.1.161).
+    pub fn is_contiguous_1(&self, a: TensorId) -> bool {
+        is_contiguous_beyond(&self[a], 1)
+    }
+}
+
+/// Whether `tensor` is dense, with dimensions in order.
+pub fn is_contiguous(tensor: &Tensor) -> bool {
+    is_contiguous_beyond(tensor, 0)
+}
+
+/// Whether all dimensions but those from the second to `gaps` follow without gaps.
+fn is_contiguous_beyond(tensor: &Tensor, gaps: usize) -> bool {
+    let mut next = tensor.ty.block_bytes();
+    if tensor.ne[0] != tensor.ty.block() && tensor.nb[0] != next {
+        return false;
+    }
+    next *= tensor.ne[0] / tensor.ty.block();
+    for i in 1..4 {
+        if i <= gaps {
+            next = tensor.ne[i] * tensor.nb[i];
+        } else if tensor.ne[i] != 1 && tensor.nb[i] != next {
+            return false;
+        } else {
+            next *= tensor.ne[i];
+        }
+    }
+    true
 }

@@ -4,7 +4,7 @@
 mod assign;
 mod split;
 
-use super::backend::BackendProps;
+use super::backend::BackendRef;
 use super::graph::Graph;
 use super::tensor::{BackendId, NO_BACKEND, Tensor, TensorId};
 
@@ -15,7 +15,7 @@ pub const PIPELINE_COPIES: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Scheduler<'a> {
     /// GPUs in order of preference, the CPU last.
-    pub backends: &'a [BackendProps],
+    pub backends: &'a [BackendRef],
     /// GPUs may run operations whose weights are in RAM (`op_offload`).
     pub op_offload: bool,
     /// Pipeline parallelism.
@@ -59,24 +59,29 @@ pub struct Schedule {
     pub splits: Vec<Split>,
     /// Inputs of all splits.
     pub inputs: Vec<TensorId>,
+    /// The first copy of each of them.
+    pub input_copies: Vec<TensorId>,
     /// Operations and the copies between splits, with the device that holds each result.
     pub nodes: Vec<(TensorId, BackendId)>,
     /// Tensors allocated before the graph runs.
     pub leafs: Vec<(TensorId, BackendId)>,
     /// Copies of every split input: one, or several in a pipeline, which are consecutive in the arena.
     pub copies: usize,
+    /// A split, or a pipeline, has more inputs than ggml's table holds; ggml ends the program then.
+    pub overflows: bool,
 }
 
 impl Schedule {
     /// Clears the schedule, keeping its capacity.
     pub fn clear(&mut self) {
-        let Self { places, splits, inputs, nodes, leafs, copies } = self;
+        let Self { places, splits, inputs, input_copies, nodes, leafs, copies, overflows } = self;
         places.clear();
         splits.clear();
         inputs.clear();
+        input_copies.clear();
         nodes.clear();
         leafs.clear();
-        *copies = 0;
+        (*copies, *overflows) = (0, false);
     }
 
     /// The inputs of `split`.
@@ -86,13 +91,9 @@ impl Schedule {
 
     /// All split inputs: the index of the split, the original tensor and its first copy.
     pub fn crossings(&self) -> impl Iterator<Item = (usize, TensorId, TensorId)> {
-        let mut next = 0;
-        self.splits.iter().enumerate().flat_map(move |(at, split)| {
-            let first = next;
-            next += 2 * split.inputs.len() + split.nodes.len();
-            // each copy follows the no-op that keeps its original alive
-            let copies = self.nodes.iter().skip(first + 1).step_by(2).map(|(copy, _)| *copy);
-            self.inputs(split).iter().copied().zip(copies).map(move |(input, copy)| (at, input, copy))
+        self.splits.iter().enumerate().flat_map(|(at, split)| {
+            let copies = &self.input_copies[split.inputs.clone()];
+            self.inputs(split).iter().zip(copies).map(move |(input, copy)| (at, *input, *copy))
         })
     }
 }
@@ -159,8 +160,8 @@ impl Scheduler<'_> {
     }
 
     /// Whether the device `place` supports `op`.
-    fn can(&self, place: BackendId, op: &Tensor) -> bool {
-        self.backends.get(usize::from(place)).is_some_and(|backend| backend.supports(op))
+    fn can(&self, graph: &Graph, place: BackendId, op: &Tensor) -> bool {
+        self.backends.get(usize::from(place)).is_some_and(|backend| backend.supports(graph, op))
     }
 
     /// The CPU.

@@ -11,16 +11,19 @@ impl TensorId {
     pub const NONE: Self = Self(u32::MAX);
 
     /// Whether this is a tensor.
+    #[inline]
     pub const fn is_some(self) -> bool {
         self.0 != u32::MAX
     }
 
     /// Its index in the arena.
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// The tensor, unless this is [`Self::NONE`].
+    #[inline]
     pub fn get(self) -> Option<Self> {
         self.is_some().then_some(self)
     }
@@ -43,6 +46,7 @@ pub struct Operands {
 
 impl Operands {
     /// Their indices in the graph's operands.
+    #[inline]
     pub const fn range(self) -> std::ops::Range<usize> {
         let first = self.first as usize;
         first..first + self.count as usize
@@ -174,6 +178,20 @@ impl Op {
     }
 }
 
+/// The function of [`Op::Unary`], as far as a backend's decisions depend on it (`ggml_unary_op`, 0.1.161).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum UnaryOp {
+    Exp,
+    Gelu,
+    Neg,
+    Relu,
+    Sigmoid,
+    Silu,
+    Softplus,
+    Tanh,
+}
+
 /// Whether a tensor is allocated before the graph is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
@@ -210,6 +228,8 @@ pub struct Tensor {
     pub ty: Type,
     /// Its operation.
     pub op: Op,
+    /// The function of [`Op::Unary`].
+    pub unary: Option<UnaryOp>,
     /// Set from outside before the graph runs.
     pub input: bool,
     /// Read from outside after the graph ran.
@@ -228,6 +248,7 @@ pub struct Tensor {
 
 impl Tensor {
     /// A contiguous tensor.
+    #[inline]
     pub fn new(ty: Type, ne: [u64; 4]) -> Self {
         Self {
             ne,
@@ -236,6 +257,7 @@ impl Tensor {
             view_of: TensorId::NONE,
             ty,
             op: Op::None,
+            unary: None,
             input: false,
             output: false,
             visited: false,
@@ -247,16 +269,19 @@ impl Tensor {
     }
 
     /// Number of elements.
+    #[inline]
     pub fn elements(&self) -> u64 {
         self.ne.iter().product()
     }
 
     /// Number of rows.
+    #[inline]
     pub fn rows(&self) -> u64 {
         self.ne[1] * self.ne[2] * self.ne[3]
     }
 
     /// Bytes from its first to its last element, including gaps between strides.
+    #[inline]
     pub fn bytes(&self) -> u64 {
         if self.ne.contains(&0) {
             return 0;
@@ -270,18 +295,21 @@ impl Tensor {
     }
 
     /// Same type, shape and strides.
+    #[inline]
     pub fn same_layout(&self, other: &Self) -> bool {
         self.ty == other.ty && self.ne == other.ne && self.nb == other.nb
     }
 }
 
 /// Strides of a contiguous tensor.
+#[inline]
 pub fn contiguous(ty: Type, ne: [u64; 4]) -> [u64; 4] {
     let row = row(ty, ne[0]);
     [ty.block_bytes(), row, row * ne[1], row * ne[1] * ne[2]]
 }
 
 /// Bytes of `elements` consecutive elements.
+#[inline]
 pub const fn row(ty: Type, elements: u64) -> u64 {
     elements * ty.block_bytes() / ty.block()
 }

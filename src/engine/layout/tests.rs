@@ -13,6 +13,7 @@ fn gpu(backend: Backend, free: u64) -> Gpu {
         compute: None,
         driver_major: None,
         computer: None,
+        vulkan: None,
     }
 }
 

@@ -4,8 +4,9 @@ use super::architecture::Architecture;
 use super::context::Cparams;
 use super::hparams::Hparams;
 use super::placement::Placement;
+use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::tensor::{BackendId, Tensor, row};
-use crate::engine::ggml::{BackendProps, Type};
+use crate::engine::ggml::{Backend, BackendRef, Type};
 
 /// The KV cache of a group of blocks.
 #[derive(Clone, Debug)]
@@ -116,11 +117,14 @@ impl Memory {
     }
 
     /// Bytes per device, the CPU last.
-    pub fn bytes(&self, backends: &[BackendProps]) -> Vec<u64> {
+    pub fn bytes(&self, backends: &[BackendRef]) -> Vec<u64> {
         let mut bytes = vec![0; backends.len()];
+        let (cpu, gpus) = (Cpu::default(), backends.len().saturating_sub(1));
         self.tensors(|place, tensor| {
-            let backend = &backends[usize::from(place)];
-            bytes[usize::from(place)] += backend.align(backend.allocation(tensor));
+            let at = usize::from(place);
+            // in RAM, caches are in the CPU's own buffers, not in those that a GPU offers
+            let backend: &dyn Backend = if at < gpus { &*backends[at] } else { &cpu };
+            bytes[at] += backend.align(backend.bytes(tensor));
         });
         bytes
     }

@@ -20,7 +20,7 @@ mod transformer;
 mod weight;
 
 use crate::engine::ggml::graph::Graph;
-use crate::engine::ggml::tensor::TensorId;
+use crate::engine::ggml::tensor::{TensorId, UnaryOp};
 use crate::engine::llama_cpp::LoadedModel;
 use crate::engine::llama_cpp::architecture::Architecture as A;
 use crate::engine::llama_cpp::cache::Memory;
@@ -70,28 +70,7 @@ pub fn build(
     memory: &Memory,
     graph: &mut Graph,
 ) -> Result<(), LoadError> {
-    let hp = &model.hparams;
-    let devices = usize::from(placement.cpu) + 1;
-    graph.clear();
-    graph.reserve(hp.n_layer_all * 128);
-    let mut build = GraphBuilder {
-        g: graph,
-        release: model.release,
-        architecture: model.family.architecture,
-        hp,
-        weights: &model.weights,
-        placement,
-        memory,
-        cx: context,
-        batch,
-        known: vec![TensorId::NONE; model.weights.all.len() * devices],
-        caches: vec![[TensorId::NONE; 2]; hp.n_layer_all],
-        states: vec![[TensorId::NONE; 2]; hp.n_layer_all],
-        full: None,
-        window: None,
-        missing: None,
-        inp_embd: TensorId::NONE,
-    };
+    let mut build = GraphBuilder::new(model, context, batch, placement, memory, graph);
     match build.architecture {
         A::Llama4 => build.llama4(),
         A::GptOss => build.gpt_oss(),
@@ -101,7 +80,7 @@ pub fn build(
         A::Lfm2 => build.lfm2(),
         A::FalconH1 => build.falcon_h1(),
         other => {
-            let kind = Transformer::of(other).unwrap_or_else(|| Transformer::nearest(&model.weights, hp));
+            let kind = Transformer::of(other).unwrap_or_else(|| Transformer::nearest(&model.weights, &model.hparams));
             build.transformer(&kind);
         }
     }
@@ -114,11 +93,57 @@ pub fn build(
     }
 }
 
+/// Builds into `graph`, replacing its contents, only the attention of every block that has a cache.
+pub fn build_attention(
+    model: &LoadedModel,
+    context: &Cparams,
+    batch: Batch,
+    placement: &Placement,
+    memory: &Memory,
+    graph: &mut Graph,
+) {
+    GraphBuilder::new(model, context, batch, placement, memory, graph).attention_alone();
+}
+
 /// The kind of normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Norm {
     Rms,
     Layer,
+}
+
+impl<'a> GraphBuilder<'a> {
+    fn new(
+        model: &'a LoadedModel,
+        context: &'a Cparams,
+        batch: Batch,
+        placement: &'a Placement,
+        memory: &'a Memory,
+        graph: &'a mut Graph,
+    ) -> Self {
+        let hp = &model.hparams;
+        let devices = usize::from(placement.cpu) + 1;
+        graph.clear();
+        graph.reserve(hp.n_layer_all * 128);
+        Self {
+            g: graph,
+            release: model.release,
+            architecture: model.family.architecture,
+            hp,
+            weights: &model.weights,
+            placement,
+            memory,
+            cx: context,
+            batch,
+            known: vec![TensorId::NONE; model.weights.all.len() * devices],
+            caches: vec![[TensorId::NONE; 2]; hp.n_layer_all],
+            states: vec![[TensorId::NONE; 2]; hp.n_layer_all],
+            full: None,
+            window: None,
+            missing: None,
+            inp_embd: TensorId::NONE,
+        }
+    }
 }
 
 impl GraphBuilder<'_> {
@@ -229,7 +254,7 @@ impl GraphBuilder<'_> {
             return logits;
         }
         let x = self.g.scale(logits);
-        let x = self.g.unary(x);
+        let x = self.g.unary(x, UnaryOp::Tanh);
         self.g.scale(x)
     }
 

@@ -10,7 +10,9 @@ use super::probe::Probe;
 use super::{AllocationDetails, Device, LoadedModel, MemoryBreakdown};
 use crate::engine::ggml::allocate;
 use crate::engine::ggml::schedule::{PassTrace, Schedule, Scheduler};
-use crate::engine::ggml::{BackendProps, Graph};
+use crate::engine::ggml::tensor::{Buffer, Tensor};
+use crate::engine::ggml::{BackendRef, Graph};
+use crate::units::Bytes;
 
 /// Measures one model on the same devices repeatedly, reusing its buffers.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub struct Measurer<'a> {
     pub model: &'a LoadedModel,
     pub devices: &'a [Device],
     /// The devices' properties, RAM last.
-    backends: Vec<BackendProps>,
+    backends: Vec<BackendRef>,
     /// The last measured graph, with the scheduler's copies.
     graph: Graph,
     schedule: Schedule,
@@ -109,6 +111,13 @@ impl<'a> Measurer<'a> {
         let Self { model, backends, graph, schedule, .. } = self;
         let MeasureLayout { context, memory, pipeline, .. } = &layout;
         graph::build(model, context, context.reserved(), placement, memory, graph)?;
+        if let Some(tensor) = refused_cache(graph, backends) {
+            return Err(LoadError::settings(format!(
+                "llama.cpp would end with an error: one layer's cache takes {}, more than a GPU here can use at once, or \
+                 has a type that it cannot write: use a smaller context or another cache type",
+                Bytes(tensor.bytes())
+            )));
+        }
         let scheduler = Scheduler {
             backends,
             op_offload: context.op_offload,
@@ -117,6 +126,13 @@ impl<'a> Measurer<'a> {
             rules: model.release.rules,
         };
         scheduler.run(graph, schedule, passes);
+        if schedule.overflows {
+            return Err(LoadError::settings(
+                "this release of llama.cpp ends with an error here: more tensors cross between devices at once than its \
+                 scheduler holds: put all layers on one device"
+                    .to_owned(),
+            ));
+        }
         Ok(layout)
     }
 
@@ -130,4 +146,13 @@ impl<'a> Measurer<'a> {
             layer_devices: placement.layer_devices(),
         }
     }
+}
+
+/// A cache, or a write into one, that the device of the cache refuses: caches do not move, so llama.cpp ends
+/// (`ggml_backend_sched_backend_id_from_cur` in `ggml-backend.cpp`, 0.1.161).
+fn refused_cache<'g>(graph: &'g Graph, backends: &[BackendRef]) -> Option<&'g Tensor> {
+    graph.leafs.iter().chain(&graph.nodes).map(|id| &graph[*id]).find(|tensor| {
+        let of = tensor.view_of.get().map_or(tensor.buffer, |of| graph[of].buffer);
+        matches!(of, Buffer::Cache(device) if !backends[usize::from(device)].supports(graph, tensor))
+    })
 }

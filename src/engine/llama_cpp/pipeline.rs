@@ -27,7 +27,7 @@ impl Pipeline {
             all_layers: placement.full_offload,
             caches_offloaded: context.offload_kqv,
             nothing_overridden: !placement.has_overrides(),
-            asynchronous: devices.iter().all(|device| device.backend.pipelines),
+            asynchronous: devices.iter().all(|device| device.backend.pipelines()),
         }
     }
 

@@ -4,8 +4,10 @@
 use super::LoadedModel;
 use super::architecture::Architecture;
 use super::hparams::Hparams;
+use super::weight_homes::WeightHomes;
 use super::weights::{self, LlmTensor, Weight, Weights};
-use crate::engine::ggml::BackendProps;
+use crate::engine::ggml::BackendRef;
+use crate::engine::ggml::backend::Cpu;
 use crate::engine::ggml::tensor::BackendId;
 
 /// The tensors of a block that an override moves (the patterns of `common/fit.cpp`, 0.1.161).
@@ -56,6 +58,8 @@ pub struct Placement {
     pub cpu: BackendId,
     /// All layers are on GPUs, including the output layer.
     pub full_offload: bool,
+    /// The weights that GPUs refuse, which are in RAM.
+    homes: WeightHomes,
     /// Sorted by block; within a block in the given order.
     overrides: Vec<TensorOverride>,
 }
@@ -85,8 +89,15 @@ impl Placement {
             output: place(blocks),
             cpu,
             full_offload: asked > blocks,
+            homes: WeightHomes::default(),
             overrides,
         }
+    }
+
+    /// The same with weights in RAM that GPUs refuse.
+    #[must_use]
+    pub fn with_homes(self, homes: WeightHomes) -> Self {
+        Self { homes, ..self }
     }
 
     /// Whether there are tensor overrides.
@@ -108,6 +119,16 @@ impl Placement {
         moved.map_or(device, |to| to.gpu.unwrap_or(self.cpu))
     }
 
+    /// Where the weight with this index is, if it belongs to `device`.
+    pub fn home(&self, device: BackendId, index: usize) -> BackendId {
+        if self.homes.refuses(device, index) { self.cpu } else { device }
+    }
+
+    /// Where the token embeddings are as output matrix.
+    pub fn tied_output(&self) -> BackendId {
+        if self.homes.refuses_tied_output(self.output) { self.cpu } else { self.output }
+    }
+
     /// The device of a model-wide tensor; those of no particular layer are on that of block 0.
     pub fn of_model(&self, slot: Option<LlmTensor>, architecture: Architecture) -> BackendId {
         match slot {
@@ -119,32 +140,39 @@ impl Placement {
     }
 
     /// Bytes of weights per device, the CPU last. (Tensors unused by the graph are not loaded.)
-    pub fn weights(&self, model: &LoadedModel, backends: &[BackendProps]) -> Vec<u64> {
+    pub fn weights(&self, model: &LoadedModel, backends: &[BackendRef]) -> Vec<u64> {
         let LoadedModel { release, hparams, weights: tensors, .. } = model;
         let architecture = model.family.architecture;
         let blocks =
             if release.loads_mtp_blocks.contains(&architecture) { hparams.n_layer_all } else { hparams.n_layer() };
         let mut bytes = vec![0; backends.len()];
-        let mut put =
-            |weight: &Weight, place: BackendId| bytes[usize::from(place)] += weight.on(&backends[usize::from(place)]);
-        for weight in &tensors.all {
+        // in RAM, what a GPU can use is in its host buffers
+        let mut put = |index: usize, weight: &Weight, device: BackendId| {
+            let home = self.home(device, index);
+            let own = home == self.cpu && self.homes.refuses(0, index);
+            bytes[usize::from(home)] +=
+                if own { weight.on(&Cpu::default()) } else { weight.on(&*backends[usize::from(home)]) };
+        };
+        for (index, weight) in tensors.all.iter().enumerate() {
             let slot = weight.role.map(|(slot, _)| slot);
             match (weight.block, slot) {
                 // MTP blocks
                 (Some(il), _) if il >= blocks && il < hparams.n_layer_all => {}
-                (Some(il), _) => put(weight, self.in_block(il, slot)),
+                (Some(il), _) => put(index, weight, self.in_block(il, slot)),
                 (None, Some(LlmTensor::RopeFreqs | LlmTensor::RopeLong | LlmTensor::RopeShort)) => {
-                    self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(weight, place));
+                    self.rope_devices(hparams, architecture).into_iter().for_each(|place| put(index, weight, place));
                 }
-                (None, _) => put(weight, self.of_model(slot, architecture)),
+                (None, _) => put(index, weight, self.of_model(slot, architecture)),
             }
         }
         let tied = architecture.loads_output()
             && tensors.find_global(LlmTensor::Output, weights::TensorSuffix::Weight).is_none();
         if let (true, Some(index)) = (tied, tensors.find_global(LlmTensor::TokenEmbd, weights::TensorSuffix::Weight)) {
             // Gemma 4 creates the output's copy before the embeddings, so both exist even in RAM
-            if self.output != self.cpu || architecture == Architecture::Gemma4 {
-                put(&tensors.all[index], self.output);
+            let home = self.tied_output();
+            let twice = architecture == Architecture::Gemma4 || tensors.embeddings_twice_in_ram(&self.homes);
+            if home != self.cpu || twice {
+                bytes[usize::from(home)] += tensors.all[index].on(&*backends[usize::from(home)]);
             }
         }
         bytes
@@ -169,7 +197,7 @@ impl Placement {
             .into_iter()
             .flat_map(parts)
             .filter_map(|(slot, part)| tensors.find_global(slot, part));
-        found.map(|index| tensors.all[index].on(&BackendProps::CPU)).sum()
+        found.map(|index| tensors.all[index].on(&Cpu::default())).sum()
     }
 
     /// Bytes of the weights of every block and of the output layer, on any device.
@@ -199,10 +227,11 @@ impl Placement {
     /// Bytes of the weights of every block that are on another device than the block.
     pub fn weights_elsewhere(&self, model: &LoadedModel) -> Vec<u64> {
         let mut bytes = vec![0; self.layers.len()];
-        if self.has_overrides() {
-            for weight in &model.weights.all {
+        if self.has_overrides() || self.homes.refuses_any() {
+            for (index, weight) in model.weights.all.iter().enumerate() {
                 let Some(il) = weight.block.filter(|il| *il < bytes.len()) else { continue };
-                if self.in_block(il, weight.role.map(|(slot, _)| slot)) != self.layers[il] {
+                let device = self.in_block(il, weight.role.map(|(slot, _)| slot));
+                if self.home(device, index) != self.layers[il] {
                     bytes[il] += weight.bytes;
                 }
             }

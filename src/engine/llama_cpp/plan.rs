@@ -1,5 +1,6 @@
 //! A plan for llama-server.
 
+mod confidence;
 mod params;
 mod placed;
 mod preflight;
@@ -14,9 +15,9 @@ use super::{AllocationDetails, graph_plan};
 use crate::engine::id::{EngineError, EngineId, FitGoal};
 use crate::engine::preflight::Preflight;
 use crate::engine::prepared::PreparedModel;
-use crate::machine::{Backend, Machine, rpc};
+use crate::machine::Machine;
 use crate::plan::{
-    Confidence, DevicePlan, GraphPlan, GraphSize, GraphUse, LayerPlan, Peak, Plan, PlanSummary, Term, Totals, Verdict,
+    DevicePlan, GraphPlan, GraphSize, GraphUse, LayerPlan, Peak, Plan, PlanSummary, Term, Totals, Uncertainty, Verdict,
     Why,
 };
 use crate::settings::{GpuLayers, Settings};
@@ -24,6 +25,7 @@ use crate::units::Bytes;
 use params::ServerParams;
 use placed::PlacedModel;
 
+pub use confidence::{Evidence, evidence};
 pub use params::gpus as visible;
 
 /// Plans `model` on `machine`.
@@ -100,15 +102,17 @@ impl PlanBuilder<'_> {
         let totals = Totals::of(&devices);
         let offloaded = self.placed.measured().offloaded();
         let verdict = Verdict::of(&devices, offloaded, layers.len(), false);
+        let uncertainties = self.uncertainties();
         Plan {
             engine: EngineId::LlamaCpp,
             origin: self.placed.machine.origin,
-            confidence: self.confidence(),
+            confidence: Uncertainty::worst(&uncertainties),
             model: self.model.summary(),
             settings: self.placed.in_effect(),
             graph: self.graph(layers.len(), &devices),
             offloaded,
-            notes: self.notes(),
+            notes: self.notes(&uncertainties),
+            uncertainties,
             decided: Vec::new(),
             devices,
             layers,
@@ -122,26 +126,11 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Whether devices of other computers are used.
-    fn uses_rpc(&self) -> bool {
-        self.placed
-            .params
-            .gpus
-            .iter()
-            .any(|gpu| self.placed.machine.gpus.get(*gpu).is_some_and(|gpu| gpu.computer.is_some()))
-    }
-
-    fn confidence(&self) -> Confidence {
-        let known = |gpu: &usize| {
-            self.placed.machine.gpus.get(*gpu).is_some_and(|gpu| matches!(gpu.backend, Backend::Cuda | Backend::Rocm))
-        };
-        if !self.placed.params.gpus.iter().all(known) {
-            Confidence::Assumed
-        } else if self.placed.loaded.family.exact && !self.uses_rpc() {
-            Confidence::Exact
-        } else {
-            Confidence::Modelled
-        }
+    /// Why the figures are not exact.
+    fn uncertainties(&self) -> Vec<Uncertainty> {
+        let PlacedModel { loaded, params, machine, .. } = &self.placed;
+        let gpus = params.gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
+        confidence::uncertainties(loaded.family, loaded.release, &self.model.architecture, machine.os, gpus)
     }
 
     fn layers(&self, devices: &[DevicePlan]) -> Vec<LayerPlan> {
@@ -224,31 +213,13 @@ impl PlanBuilder<'_> {
         GraphPlan { partial, full, used, why, legend: Vec::new(), peaks }
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self, uncertainties: &[Uncertainty]) -> Vec<String> {
         let mut notes = self.model.header.notes.clone();
         notes.push(format!(
             "llama.cpp release {} ({})",
             self.placed.loaded.release.name, self.placed.loaded.release.package
         ));
-        if !self.placed.loaded.family.exact {
-            notes.push(format!(
-                "the graph of {} is modelled on the closest known architecture, judging by its tensors",
-                self.model.architecture
-            ));
-        }
-        if self.confidence() == Confidence::Assumed {
-            notes.push(
-                "buffer sizes for these GPUs follow ggml's source code and have not been measured on such a GPU"
-                    .to_owned(),
-            );
-        }
-        if self.uses_rpc() {
-            let others = rpc::names(&self.placed.machine.gpus).join(", ");
-            notes.push(format!(
-                "over RPC the first layers are on {others}, the rest is local; sizes there are modelled, and \
-                 network time is not included"
-            ));
-        }
+        notes.extend(uncertainties.iter().map(|uncertainty| uncertainty.reason.clone()));
         if let Some(failure) = &self.placed.fitted.failure {
             notes.push(format!("the fit failed: {failure}"));
         }

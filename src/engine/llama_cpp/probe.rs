@@ -10,7 +10,7 @@ use super::placement::Placement;
 use super::weights::LlmTensor;
 use crate::engine::ggml::schedule::Scheduler;
 use crate::engine::ggml::tensor::Op;
-use crate::engine::ggml::{BackendProps, Graph, Type};
+use crate::engine::ggml::{BackendRef, Graph, Type};
 use crate::settings::FlashAttn;
 
 /// The input of a probe graph.
@@ -19,7 +19,7 @@ pub struct Probe<'a> {
     pub model: &'a LoadedModel,
     pub placement: &'a Placement,
     pub memory: &'a Memory,
-    pub backends: &'a [BackendProps],
+    pub backends: &'a [BackendRef],
 }
 
 impl Probe<'_> {
@@ -31,8 +31,9 @@ impl Probe<'_> {
         let LoadedModel { release, hparams, .. } = self.model;
         let quantised = options.type_v.block() > 1;
         if options.flash_attn == FlashAttn::Auto && !(quantised && release.quantised_v_forces_flash) {
-            context.flash_attn = self.attention_follows_caches(context)
-                || self.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, graph)?;
+            context.flash_attn = self.attention_is_supported(context, graph)
+                && (self.attention_follows_caches(context)
+                    || self.runs_on_layer_device(context, context.probe(1), Op::FlashAttn, graph)?);
             if quantised && !context.flash_attn {
                 return Err(needs_flash_attention(options.type_v));
             }
@@ -44,6 +45,17 @@ impl Probe<'_> {
                 self.runs_on_layer_device(context, context.probe(16), Op::GatedDeltaNet, graph)?;
         }
         Ok(())
+    }
+
+    /// Whether the device of every block with a cache can compute its attention.
+    fn attention_is_supported(&self, context: &Cparams, graph: &mut Graph) -> bool {
+        let Self { model, placement, memory, backends } = *self;
+        graph::build_attention(model, context, context.probe(1), placement, memory, graph);
+        let mut attention = graph.computed.iter().map(|id| &graph[*id]).filter(|tensor| tensor.op == Op::FlashAttn);
+        attention.all(|tensor| {
+            let device = usize::try_from(tensor.layer).ok().and_then(|il| placement.layers.get(il));
+            device.is_none_or(|device| backends[usize::from(*device)].supports(graph, tensor))
+        })
     }
 
     /// Whether attention is certain to run on the device of its block, so that no graph needs to be built. On a GPU it
@@ -64,7 +76,7 @@ impl Probe<'_> {
             layers.all(|(il, layer)| layer.is_none_or(|layer| layer.owner == il) || !in_ram(il))
         });
         let sinks = model.release.rules.sinks_decide && model.weights.has(LlmTensor::AttnSinks);
-        let few = backends.iter().all(|backend| context.probe(1).n_tokens < backend.offload_batch);
+        let few = backends.iter().all(|b| b.offload_batch().is_none_or(|least| context.probe(1).n_tokens < least));
         let stays = few || !placement.layers.contains(&placement.cpu);
         context.offload_kqv && own && !sinks && stays && !recurrent.any(|is| *is)
     }
@@ -107,7 +119,10 @@ fn needs_flash_attention(ty: Type) -> LoadError {
 mod tests {
     use std::collections::HashSet;
 
+    use std::sync::Arc;
+
     use super::*;
+    use crate::engine::ggml::backend::Plain;
     use crate::engine::llama_cpp::{Device, LayerSplit};
     use crate::gguf::FileType;
     use crate::settings::Release;
@@ -141,11 +156,11 @@ mod tests {
                 let Ok(loaded) = LoadedModel::new(&model.header, release) else { continue };
                 let options =
                     ContextParams { n_ctx: 8192, n_seq_max: sequences, kv_unified: true, ..ContextParams::default() };
-                let devices = vec![Device { backend: BackendProps::CUDA, free: 1 << 34 }; 2];
+                let devices = vec![Device { backend: Arc::new(Plain), free: 1 << 34 }; 2];
                 let placement = loaded.place(&devices, &LayerSplit { gpu_layers: layers, ..LayerSplit::default() });
                 let Ok(context) = Cparams::new(&options, &loaded.hparams, loaded.release) else { continue };
                 let memory = Memory::new(&loaded.hparams, loaded.family.architecture, &context, &placement);
-                let backends = [BackendProps::CUDA, BackendProps::CUDA, BackendProps::CPU];
+                let backends = super::super::backends(&devices);
                 check(&Probe { model: &loaded, placement: &placement, memory: &memory, backends: &backends }, &context);
             }
         }

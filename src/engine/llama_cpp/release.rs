@@ -7,6 +7,9 @@
 
 use super::architecture::Architecture;
 use super::architecture::Architecture as A;
+use crate::engine::ggml::backend::cuda::CudaRules;
+use crate::engine::ggml::backend::metal::MetalRules;
+use crate::engine::ggml::backend::vulkan::VulkanRules;
 use crate::engine::ggml::schedule::SchedulerRules;
 use crate::settings::Release;
 
@@ -20,6 +23,12 @@ pub struct ReleaseTraits {
     pub package: &'static str,
     /// Rules of the scheduler.
     pub rules: SchedulerRules,
+    /// Rules of the CUDA backend.
+    pub cuda: CudaRules,
+    /// Rules of the Vulkan backend.
+    pub vulkan: VulkanRules,
+    /// Rules of the Metal backend.
+    pub metal: MetalRules,
     /// The graph has inputs for batches that mix tokens and embeddings (`llama-graph.cpp`, 0.1.161).
     pub mixed_batches: bool,
     /// Clamping is in place (`ggml_clamp` in `ggml.c`, 0.1.150).
@@ -60,6 +69,9 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
         name: Release::November2026,
         package: "llama-cpp-sys-2 0.1.161",
         rules: SchedulerRules { sinks_decide: false, max_split_inputs: None, multiplies_unread_inputs: true },
+        cuda: CudaRules::NOVEMBER_2026,
+        vulkan: VulkanRules::NOVEMBER_2026,
+        metal: MetalRules::NOVEMBER_2026,
         mixed_batches: true,
         clamps_in_place: false,
         keeps_last_rows: &[A::Gemma4, A::GptOss, A::NemotronH, A::Qwen3Next, A::Qwen35, A::Qwen35Moe],
@@ -78,6 +90,9 @@ pub const TABLE: [ReleaseTraits; Release::ALL.len()] = [
         name: Release::August2026,
         package: "llama-cpp-sys-2 0.1.150",
         rules: SchedulerRules { sinks_decide: true, max_split_inputs: Some(30), multiplies_unread_inputs: false },
+        cuda: CudaRules::AUGUST_2026,
+        vulkan: VulkanRules::AUGUST_2026,
+        metal: MetalRules::AUGUST_2026,
         mixed_batches: false,
         clamps_in_place: true,
         keeps_last_rows: &[A::Gemma4, A::Qwen35, A::Qwen35Moe],

@@ -3,7 +3,7 @@
 use super::context::ContextParams;
 use super::error::LoadError;
 use super::{AllocationDetails, Device, LayerSplit, LoadedModel, MemoryBreakdown};
-use crate::engine::ggml::BackendProps;
+use crate::engine::ggml::BackendRef;
 use crate::engine::ggml::schedule::PassTrace;
 
 /// A request with all options decided.
@@ -31,7 +31,7 @@ impl ResolvedRequest {
     }
 
     /// The devices' properties, RAM last.
-    pub fn backends(&self) -> Vec<BackendProps> {
+    pub fn backends(&self) -> Vec<BackendRef> {
         super::backends(&self.devices)
     }
 

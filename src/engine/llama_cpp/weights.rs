@@ -1,7 +1,7 @@
 //! A model's tensors by block and role.
 
 use super::error::LoadError;
-use crate::engine::ggml::{BackendProps, Tensor, Type};
+use crate::engine::ggml::{Backend, Tensor, Type};
 use crate::gguf::Header;
 
 /// The suffix of a tensor's name: the matrix, its bias, or the scale of its result.
@@ -142,8 +142,8 @@ pub struct Weight {
 
 impl Weight {
     /// Bytes on a device of this kind.
-    pub fn on(&self, backend: &BackendProps) -> u64 {
-        backend.align(backend.padded(self.bytes, self.ty, self.ne[0]))
+    pub fn on(&self, backend: &dyn Backend) -> u64 {
+        backend.align(backend.bytes(&Tensor::new(self.ty, self.ne)))
     }
 }
 

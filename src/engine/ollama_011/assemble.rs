@@ -45,6 +45,7 @@ pub(super) fn plan(mut parts: PlanInputs<'_>) -> Plan {
     Plan {
         engine: EngineId::Ollama011,
         confidence: Confidence::Exact,
+        uncertainties: Vec::new(),
         origin: parts.machine.origin,
         model: parts.model.summary(),
         estimate: Some(parts.estimate(&devices)),

@@ -43,6 +43,7 @@ pub(super) fn plan(mut parts: PlanInputs<'_>) -> Plan {
     Plan {
         engine: EngineId::Ollama024,
         confidence: Confidence::Exact,
+        uncertainties: Vec::new(),
         origin: parts.machine.origin,
         model: parts.model.summary(),
         settings: parts.effect.settings,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::AnswerSource;
 use crate::answer::best::{Objective, Suggestion};
-use crate::answer::sweep::Outcome;
+use crate::answer::sweep::PlanFigures;
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::Knob;
@@ -29,7 +29,7 @@ struct SuggestionRecord {
     costs: Vec<CostRecord>,
     says: String,
     options: String,
-    plan: Outcome,
+    plan: PlanFigures,
 }
 
 #[derive(Serialize)]
@@ -54,7 +54,7 @@ pub fn json(
         costs: one.costs.iter().map(|cost| CostRecord { knob: cost.knob().name(), says: cost.to_string() }).collect(),
         says: one.gain.to_string(),
         options: one.options(asked),
-        plan: Outcome::of(&one.plan),
+        plan: PlanFigures::of(&one.plan),
     };
     let wishes = found.iter().map(|(objective, found)| ObjectiveRecord {
         knob: objective.knob().name(),

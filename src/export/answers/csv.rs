@@ -2,7 +2,7 @@
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 use crate::answer::matrix::Matrix;
-use crate::answer::sweep::{Outcome, Sweep};
+use crate::answer::sweep::{PlanFigures, Sweep};
 
 const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,gpu,cpu,all";
 
@@ -10,7 +10,7 @@ const COLUMNS: &str = "verdict,offloaded,layer_count,on_gpu,weights,cache,graph,
 /// RAM of layers that count as on GPUs.
 pub fn sweep(sweep: &Sweep) -> String {
     let devices =
-        sweep.points.iter().find_map(|point| point.outcome.as_ref().ok()).map_or(&[][..], |first| &first.devices);
+        sweep.points.iter().find_map(|point| point.figures.as_ref().ok()).map_or(&[][..], |first| &first.devices);
     let mut csv = format!("{},{COLUMNS}", sweep.knob.name());
     for device in devices {
         for part in ["weights", "cache", "graph", "free"] {
@@ -21,15 +21,15 @@ pub fn sweep(sweep: &Sweep) -> String {
     for point in &sweep.points {
         csv.push_str(&sweep.knob.plain(point.value));
         csv.push(',');
-        csv.push_str(&fields(&point.outcome));
+        csv.push_str(&fields(&point.figures));
         for device in 0..devices.len() {
-            let sums = point.outcome.as_ref().ok().and_then(|outcome| outcome.devices.get(device));
+            let sums = point.figures.as_ref().ok().and_then(|figures| figures.devices.get(device));
             csv.push_str(&match sums {
                 Some(sums) => format!(",{},{},{},{}", sums.weights.0, sums.cache.0, sums.graph.0, sums.free.0),
                 None => ",,,,".to_owned(),
             });
         }
-        csv.push_str(&format!(",{}\n", parts_in_ram(&point.outcome)));
+        csv.push_str(&format!(",{}\n", parts_in_ram(&point.figures)));
     }
     csv
 }
@@ -45,20 +45,20 @@ pub fn matrix(matrix: &Matrix) -> String {
     csv
 }
 
-fn parts_in_ram(outcome: &Result<Outcome, String>) -> String {
-    outcome.as_ref().map_or_else(|_| String::new(), |outcome| outcome.parts_in_ram.0.to_string())
+fn parts_in_ram(figures: &Result<PlanFigures, String>) -> String {
+    figures.as_ref().map_or_else(|_| String::new(), |figures| figures.parts_in_ram.0.to_string())
 }
 
 /// The fields of `COLUMNS`; if there is no plan, the verdict is `refused` and the rest is empty.
-fn fields(outcome: &Result<Outcome, String>) -> String {
-    let Ok(outcome) = outcome else { return format!("refused{}", ",".repeat(COLUMNS.matches(',').count())) };
-    let totals = outcome.totals;
+fn fields(figures: &Result<PlanFigures, String>) -> String {
+    let Ok(figures) = figures else { return format!("refused{}", ",".repeat(COLUMNS.matches(',').count())) };
+    let totals = figures.totals;
     format!(
         "{},{},{},{:.4},{},{},{},{},{},{}",
-        outcome.verdict,
-        outcome.offloaded,
-        outcome.layer_count,
-        outcome.on_gpu.0,
+        figures.verdict,
+        figures.offloaded,
+        figures.layer_count,
+        figures.on_gpu.0,
         totals.weights.0,
         totals.cache.0,
         totals.graph.0,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::AnswerSource;
-use crate::answer::sweep::Outcome;
+use crate::answer::sweep::PlanFigures;
 use crate::answer::together::{LoadOutcome, LoadedModels};
 use crate::machine::Machine;
 use crate::units::Bytes;
@@ -23,14 +23,14 @@ struct LoadRecord<'a> {
     fate: &'static str,
     by: Option<usize>,
     why: Option<&'a str>,
-    plan: Option<Outcome>,
+    plan: Option<PlanFigures>,
 }
 
 impl<'a> LoadRecord<'a> {
-    fn of(model: &'a str, outcome: &'a LoadOutcome) -> Self {
+    fn of(model: &'a str, figures: &'a LoadOutcome) -> Self {
         let (by, why, plan) = (None, None, None);
-        match outcome {
-            LoadOutcome::Loaded(plan) => Self { model, fate: "loaded", by, why, plan: Some(Outcome::of(plan)) },
+        match figures {
+            LoadOutcome::Loaded(plan) => Self { model, fate: "loaded", by, why, plan: Some(PlanFigures::of(plan)) },
             LoadOutcome::Shares(host) => Self { model, fate: "shares", by: Some(*host), why, plan },
             LoadOutcome::Evicted { by, why } => Self { model, fate: "evicted", by: Some(*by), why: Some(why), plan },
             LoadOutcome::Refused(why) => Self { model, fate: "refused", by, why: Some(why), plan },
@@ -75,7 +75,7 @@ pub fn json(
         models: names
             .iter()
             .zip(&loaded_models.outcomes)
-            .map(|(name, outcome)| LoadRecord::of(name, outcome))
+            .map(|(name, figures)| LoadRecord::of(name, figures))
             .collect(),
         devices: gpus.chain(std::iter::once(ram)).collect(),
     })

@@ -3,7 +3,7 @@
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
 use super::charts::model_line;
 use crate::answer::matrix::Matrix;
-use crate::plan::{FitStatus, Plan};
+use crate::plan::{Outcome, Plan};
 
 const LEFT: f64 = MARGIN + 110.0;
 const HIGH: f64 = 30.0;
@@ -25,12 +25,12 @@ pub fn matrix(plan: &Plan, matrix: &Matrix) -> String {
         canvas.text(LEFT - 12.0, canvas.y + 19.0, 13, Anchor::End, Hue::Quiet, name);
         for column in 0..columns.len() {
             let (hue, words) = match matrix.cell(row, column) {
-                Some(Ok(outcome)) => match outcome.fit_status() {
-                    FitStatus::Fits => (Hue::Fits, "GPU".to_owned()),
-                    FitStatus::PartInRam(_) => (Hue::Part, format!("{}, part in RAM", outcome.on_gpu)),
-                    FitStatus::Split => (Hue::Split, format!("{} on GPU", outcome.on_gpu)),
-                    FitStatus::InRam => (Hue::InUse, "RAM".to_owned()),
-                    FitStatus::DoesNotFit => (Hue::Over, "over".to_owned()),
+                Some(Ok(figures)) => match figures.outcome {
+                    Outcome::Vram => (Hue::Fits, "VRAM".to_owned()),
+                    Outcome::ExpertsInRam => (Hue::Part, format!("{}, experts in RAM", figures.on_gpu)),
+                    Outcome::LayersInRam => (Hue::Split, format!("{} on GPU", figures.on_gpu)),
+                    Outcome::Cpu => (Hue::InUse, "RAM".to_owned()),
+                    Outcome::DoesNotFit => (Hue::Over, "over".to_owned()),
                 },
                 Some(Err(_)) => (Hue::Faint, "refused".to_owned()),
                 None => continue,

@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Hue, MARGIN, SvgCanvas, WIDTH};
 use super::charts::{PARTS, model_line};
-use crate::answer::sweep::{DeviceSums, Outcome, Sweep};
+use crate::answer::sweep::{DeviceSums, PlanFigures, Sweep};
 use crate::plan::Plan;
 use crate::settings::knob::Knob;
 use crate::units::Bytes;
@@ -15,12 +15,12 @@ const HIGH: f64 = 150.0;
 pub fn sweep(plan: &Plan, sweep: &Sweep) -> String {
     let mut canvas = SvgCanvas::new();
     canvas.heading(&model_line(plan), &format!("memory by {} · {}", sweep.knob.title(), plan.source()));
-    let planned: Vec<(f64, &Outcome)> = sweep
+    let planned: Vec<(f64, &PlanFigures)> = sweep
         .points
         .iter()
-        .filter_map(|point| Some((across(sweep, point.value), point.outcome.as_ref().ok()?)))
+        .filter_map(|point| Some((across(sweep, point.value), point.figures.as_ref().ok()?)))
         .collect();
-    let devices = planned.first().map_or(0, |(_, outcome)| outcome.devices.len());
+    let devices = planned.first().map_or(0, |(_, figures)| figures.devices.len());
     for device in 0..devices {
         chart(&mut canvas, sweep, &planned, device);
     }
@@ -46,9 +46,9 @@ const fn logarithmic(knob: Knob) -> bool {
     !matches!(knob, Knob::GpuLayers | Knob::CacheType | Knob::FlashAttn)
 }
 
-fn chart(canvas: &mut SvgCanvas, sweep: &Sweep, planned: &[(f64, &Outcome)], at: usize) {
+fn chart(canvas: &mut SvgCanvas, sweep: &Sweep, planned: &[(f64, &PlanFigures)], at: usize) {
     let sums: Vec<(f64, &DeviceSums)> =
-        planned.iter().filter_map(|(x, outcome)| Some((*x, outcome.devices.get(at)?))).collect();
+        planned.iter().filter_map(|(x, figures)| Some((*x, figures.devices.get(at)?))).collect();
     let Some((_, first)) = sums.first() else { return };
     let top = canvas.y + 6.0;
     let floor = top + HIGH;

@@ -103,6 +103,7 @@ fn describe(device: &Device<'_>, cuda: Option<i32>, ram: Ram, parent: Option<&Gp
         compute,
         driver_major: cuda.and_then(|version| (version / 1000).try_into().ok()),
         computer: None,
+        vulkan: None,
     });
     NvmlGpu { uuid, gpu, facts, shares_ram, ..NvmlGpu::unresponsive(String::new()) }
 }

@@ -2,7 +2,7 @@
 
 use super::live::Stale;
 use super::{App, Mode, Panel, TextEntry};
-use crate::answer::KnobLimits;
+use crate::answer::{Goal, KnobLimits};
 use crate::settings::knob::Knob;
 use crate::tui::action::Command;
 
@@ -31,7 +31,8 @@ impl App {
                 self.mode = Mode::Entry(TextEntry::suggested(text));
             }
             Command::Enter => self.set_knob(knob, (value + 1) % (stops.last() + 1)),
-            Command::MaxThatFits => self.request_max(),
+            Command::MaxInVram => self.request_max(Goal::Vram),
+            Command::MaxAllLayers => self.request_max(Goal::AllLayers),
             Command::NextCliff => self.step_to_cliff(true),
             Command::PreviousCliff => self.step_to_cliff(false),
             Command::Lock => self.lock(),
@@ -45,25 +46,31 @@ impl App {
     }
 
     /// Sets the focused knob to its limit; if memory has changed since that was found, once a new one is known.
-    fn request_max(&mut self) {
+    fn request_max(&mut self, goal: Goal) {
         if self.limits.found.is_none() || self.limits_are_current() {
-            self.set_to_limit();
+            self.set_to_limit(goal);
         } else {
-            (self.limits.pending_limit, self.stale) = (Some(self.knobs.focus), Stale::User);
+            (self.limits.pending_limit, self.stale) = (Some((self.knobs.focus, goal)), Stale::User);
         }
     }
 
     /// Sets the limits; a knob that waited for its limit is set to it.
     pub(super) fn set_limits(&mut self, limits: KnobLimits) {
         self.limits.found = Some(limits);
-        if self.limits.pending_limit.take() == Some(self.knobs.focus) {
-            self.set_to_limit();
+        if let Some((knob, goal)) = self.limits.pending_limit.take()
+            && knob == self.knobs.focus
+        {
+            self.set_to_limit(goal);
         }
     }
 
-    fn set_to_limit(&mut self) {
+    fn set_to_limit(&mut self, goal: Goal) {
         let knob = self.knobs.focus;
-        match self.limit(knob) {
+        let (limit, kept) = match goal {
+            Goal::AllLayers => (self.assigned_limit(knob), "all layers on GPU"),
+            _ => (self.limit(knob), "all in VRAM"),
+        };
+        match limit {
             Some(most) => self.set_knob(knob, most),
             None if knob == Knob::GpuLayers => {
                 let mut settings = self.settings.clone();
@@ -78,7 +85,7 @@ impl App {
                 self.notice = Some("There is no GPU to keep layers on.".to_owned());
             }
             None if self.limits.found.is_none() => {
-                self.notice = Some("Still computing what fits; press m again in a moment.".to_owned());
+                self.notice = Some("Still computing what fits; press it again in a moment.".to_owned());
             }
             None if knob == Knob::CpuMoe => {
                 let text = "The model does not fit on GPU even with the experts of all layers in RAM.";
@@ -86,12 +93,17 @@ impl App {
             }
             None if knob == Knob::Quant => {
                 let least = knob.show(knob.stops(&self.bounds).first());
-                self.notice = Some(format!("Not even {least} weights keep all layers on GPU."));
+                self.notice = Some(format!("Not even {least} weights keep {kept}."));
             }
             None => {
                 let least = knob.show(knob.stops(&self.bounds).first());
                 let what = knob.title();
-                self.notice = Some(format!("Not even a {what} of {least} keeps all layers on GPU."));
+                let more = if goal == Goal::Vram && self.assigned_limit(knob).is_some() {
+                    " M goes to the last with all layers on GPU, experts in RAM."
+                } else {
+                    ""
+                };
+                self.notice = Some(format!("Not even a {what} of {least} keeps {kept}.{more}"));
             }
         }
     }

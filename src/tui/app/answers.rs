@@ -55,7 +55,7 @@ impl App {
             (Mode::Matrix(_), QueryPart::Axes(rows, columns)) => self.set_axes(rows, columns),
             (Mode::Matrix(page), QueryPart::Cell(cell)) => page.cells.push(*cell),
             (Mode::Matrix(page), QueryPart::End) => page.progress = AnswerState::Done,
-            (Mode::Sweep(page), QueryPart::Point(point)) => drop(page.points.insert(point.value, point.outcome)),
+            (Mode::Sweep(page), QueryPart::Point(point)) => drop(page.points.insert(point.value, point.figures)),
             // its page is closed
             _ => {}
         }

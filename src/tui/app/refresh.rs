@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::live::Stale;
 use super::{App, Mode};
-use crate::answer::KnobLimits;
+use crate::answer::{Goal, KnobLimits};
 use crate::engine;
 use crate::engine::PlanRequest;
 use crate::machine::Machine;
@@ -23,7 +23,7 @@ pub struct LimitsState {
     /// The machine for which limits and cliffs were requested last.
     pub(super) machine: Option<Arc<Machine>>,
     /// The knob to set to its limit as soon as that is known.
-    pub(super) pending_limit: Option<Knob>,
+    pub(super) pending_limit: Option<(Knob, Goal)>,
 }
 
 impl App {

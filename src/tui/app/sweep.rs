@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cliffs::{edge, next};
 use super::{App, Mode};
-use crate::answer::sweep::Outcome;
+use crate::answer::sweep::PlanFigures;
 use crate::settings::knob::{Bounds, Knob};
 use crate::tui::action::Command;
 use crate::tui::effect::Effect;
@@ -19,8 +19,8 @@ pub const SWEEP_KNOBS: [Knob; 3] = [Knob::Context, Knob::Parallel, Knob::Batch];
 pub struct SweepPage {
     /// The swept knob.
     pub knob: Knob,
-    /// The outcome for each planned value, or the engine's error.
-    pub points: BTreeMap<u64, Result<Outcome, String>>,
+    /// The figures for each planned value, or the engine's error.
+    pub points: BTreeMap<u64, Result<PlanFigures, String>>,
     /// The value at the cursor.
     pub cursor: u64,
     /// The selected device, by its index in the plan.

@@ -17,7 +17,7 @@ pub fn draw(app: &App, best: &BestPage, buffer: &mut Buffer) {
     let Some(plan) = &app.plan else { return };
     let mut page = TextPage::new(app);
     page.text(
-        "All suggestions keep all layers on GPU; figures are the GPU memory used of what is free. Enter applies the \
+        "All suggestions keep all in VRAM; figures are the GPU memory used of what is free. Enter applies the \
          selected one, u undoes it.",
         Hue::Dim,
     );
@@ -58,7 +58,7 @@ fn nothing(app: &App, objective: Objective) -> String {
     if app.machine.gpus.is_empty() {
         return "There is no GPU.".to_owned();
     }
-    "No settings were found that keep all layers on GPU.".to_owned()
+    "No settings were found that keep all in VRAM.".to_owned()
 }
 
 fn suggestion(app: &App, one: &Suggestion, chosen: bool, page: &mut TextPage) {

@@ -192,7 +192,7 @@ fn head(column: &PlanColumn<'_>, rows: u16, chosen: bool, place: Rect, theme: Th
     RowWriter::new(buffer, before, 0).put(if chosen { "▸" } else { " " }, ink).put(&title, ink);
     match &column.plan {
         Ok(plan) => {
-            let (mark, hue) = sign(plan.fit_status());
+            let (mark, hue) = sign(plan.outcome());
             let fact = quantisation(&plan.model);
             let mut writer = RowWriter::new(buffer, place, 1);
             if rows == HEAD {
@@ -202,7 +202,7 @@ fn head(column: &PlanColumn<'_>, rows: u16, chosen: bool, place: Rect, theme: Th
                 RowWriter::new(buffer, place, 2).put(fact.trim_start_matches(" · "), theme.ink(Hue::Dim));
             }
             RowWriter::new(buffer, place, rows - 2)
-                .put(&format!("{mark} {}", plan.fit_status().headline()), theme.bold(hue));
+                .put(&format!("{mark} {}", plan.outcome().headline()), theme.bold(hue));
         }
         Err(why) => {
             RowWriter::new(buffer, place, 1).put("✗ No plan", theme.bold(Hue::Over));

@@ -47,12 +47,17 @@ pub fn draw(app: &App, subject: ExplainTarget, scroll: u16, buffer: &mut Buffer)
     page.heading("Confidence");
     let sure = match plan.confidence {
         Confidence::Exact => "exact: reproduces the engine's own arithmetic",
-        Confidence::Modelled => "modelled on the closest known architecture",
-        Confidence::Assumed => "assumed: depends on a constant that may differ on your machine",
+        Confidence::Modelled => "modelled",
+        Confidence::Assumed => "assumed",
     };
     page.pair(&app.choice().to_string(), NAMES + 6, sure, app.theme.ink(Hue::Text));
+    plan.uncertainties.iter().for_each(|one| page.text(&capitalised(&one.reason), Hue::Text));
     page.draw(app, &capitalised(&title), scroll, buffer);
 }
+
+/// Why a cache type may cost memory.
+const COPIES: &str = "On CUDA and ROCm cards, flash attention reads f16: of any other type it takes an f16 copy of one \
+                      layer's cache while it computes. Vulkan reads all types as they are.";
 
 fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
@@ -72,8 +77,18 @@ fn on_knob(app: &App, plan: &Plan, knob: Knob, page: &mut TextPage) {
     }
     if let Some(most) = app.limit(knob) {
         let name = if knob == Knob::CpuMoe { "min that fits" } else { "max that fits" };
-        let what = format!("{} with all layers on GPU, other knobs unchanged", knob.show(most));
+        let what = format!("{} with all in VRAM, other knobs unchanged", knob.show(most));
         page.pair(name, NAMES, &what, text);
+    }
+    if matches!(knob, Knob::CacheType | Knob::CacheTypeK | Knob::CacheTypeV)
+        && let Some(limits) = &app.limits.found
+    {
+        for cost in &limits.cache_types {
+            let took = format!("{} of cache, {} of graph", cost.cache, cost.graph);
+            let against = cost.against_f16().map_or(took.clone(), |against| format!("{took}: {against}"));
+            page.pair(&cost.cache_type.to_string(), NAMES, &against, text);
+        }
+        page.text(COPIES, Hue::Text);
     }
     if !plan.notes.is_empty() {
         page.heading("Engine notes");

@@ -169,8 +169,8 @@ impl TermRow<'_> {
         writer.right(" ", self.ink).put(self.sign, self.ink).put(self.name, self.ink);
         if bar_width == 0 && self.sign.trim().is_empty() {
             let eighths = (self.bytes.share_of(self.max).0 * 8.0).ceil() as usize;
-            let fit_status = eighths.checked_sub(1).and_then(|eighths| LOWER.get(eighths.min(LOWER.len() - 1)));
-            RowWriter::new(buffer, place, 0).put(fit_status.copied().unwrap_or(" "), theme.ink(Hue::Graph));
+            let outcome = eighths.checked_sub(1).and_then(|eighths| LOWER.get(eighths.min(LOWER.len() - 1)));
+            RowWriter::new(buffer, place, 0).put(outcome.copied().unwrap_or(" "), theme.ink(Hue::Graph));
         }
     }
 }

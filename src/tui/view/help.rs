@@ -49,7 +49,7 @@ fn rest(page: &mut TextPage) {
     page.text("● set by you", Hue::Text);
     page.text("○ auto: chosen by the engine", Hue::Text);
     page.text("→ the value that the engine uses", Hue::Text);
-    page.text("┊ largest value with all layers on GPU", Hue::Text);
+    page.text("┊ largest value with all in VRAM (m)   ╎ with all layers on GPU, experts in RAM (M)", Hue::Text);
     page.text("┄ beyond it, fewer layers on GPU", Hue::Text);
     page.text("╵ threshold: fewer layers on GPU", Hue::Text);
     page.text("◇ threshold: the engine changes a setting", Hue::Text);
@@ -57,8 +57,8 @@ fn rest(page: &mut TextPage) {
     page.text("▲▼ just changed", Hue::Text);
     page.text("0 1 R device of a layer: GPU0, GPU1, RAM", Hue::Text);
     page.text("/ layers of this column are on several devices", Hue::Text);
-    page.text("✓ fits with all layers on GPU", Hue::Text);
-    page.text("◐ all layers on GPU, some weights in RAM", Hue::Text);
+    page.text("✓ all in VRAM", Hue::Text);
+    page.text("◐ all layers on GPU, experts run from RAM", Hue::Text);
     page.text("▲ some layers in RAM", Hue::Text);
     page.text("✗ does not fit", Hue::Text);
     page.text("≈ column is cut off: taller than shown", Hue::Text);

@@ -33,10 +33,14 @@ fn right_titles(app: &App) -> Vec<String> {
     let (seen, count) = (app.regions.knobs_at_once(), app.knobs.offered.len());
     let marks = app.limits.found.is_some() && !app.machine.gpus.is_empty();
     let range = format!("{}-{} of {count} ↑↓", app.knobs.first + 1, app.knobs.first + seen);
+    let mut in_vram = vec!["┊ max in VRAM".to_owned()];
+    if app.assigned_limit(app.knobs.focus) != app.limit(app.knobs.focus) {
+        in_vram.insert(0, "┊ all in VRAM ╎ all layers".to_owned());
+    }
     match (seen < count, marks) {
-        (true, true) => vec![format!("{range} ─ ┊ max that fits"), format!("{range} ─ ┊ max"), range],
+        (true, true) => vec![format!("{range} ─ ┊ max in VRAM"), format!("{range} ─ ┊ max"), range],
         (true, false) => vec![range],
-        (false, true) => vec!["┊ max that fits on GPU".to_owned(), "┊ max that fits".to_owned()],
+        (false, true) => in_vram,
         (false, false) => Vec::new(),
     }
 }
@@ -70,9 +74,16 @@ fn draw_slider(app: &App, knob: Knob, focused: bool, places: KnobRow, buffer: &m
         _ => app.limit(knob).filter(|&most| most < stops.last()),
     };
     let side = if knob == Knob::CpuMoe { SliderLimit::Min } else { SliderLimit::Max };
+    let assigned = match knob {
+        Knob::GpuLayers | Knob::CpuMoe => None,
+        _ => app.assigned_limit(knob).filter(|&most| most < stops.last() && Some(most) != limit),
+    };
+    // if nothing is all in VRAM, all of the track is beyond the first mark
+    let limit = limit.or(assigned.map(|_| stops.first()).filter(|_| app.limit(knob).is_none()));
     let slider = Slider {
         at: stops.fraction(app.value(knob)),
         limit: limit.map(|value| side(stops.fraction(value))),
+        assigned: assigned.map(|value| stops.fraction(value)),
         ticks: ticks(app, knob, &stops),
         hollow: knob.chosen(&app.settings, &app.bounds).is_none(),
         focused,

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
 use crate::machine::DeviceKind;
-use crate::plan::{FitStatus, LayerPlan, Plan};
+use crate::plan::{LayerPlan, Outcome, Plan};
 use crate::tui::app::{App, Detection};
 use crate::tui::regions::Panel;
 use crate::tui::regions::layers::{AXIS, columns};
@@ -44,7 +44,7 @@ pub fn draw(app: &App, buffer: &mut Buffer) {
     if columns.per_column > 1 {
         right_title = format!("{right_title}, {} per col", columns.per_column);
     }
-    if matches!(plan.fit_status(), FitStatus::PartInRam(_)) {
+    if matches!(plan.outcome(), Outcome::ExpertsInRam) {
         right_title = format!("{right_title}, part in RAM");
     }
     panel::frame(buffer, area, Panel::Layers.title(), &right_title, focused, theme);

@@ -4,8 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::verdict::sign;
-use crate::answer::sweep::Outcome;
-use crate::plan::FitStatus;
+use crate::answer::sweep::PlanFigures;
+use crate::plan::Outcome;
 use crate::tui::app::App;
 use crate::tui::app::advice::AnswerState;
 use crate::tui::app::matrix::MatrixPage;
@@ -71,24 +71,22 @@ pub fn draw(app: &App, page: &MatrixPage, buffer: &mut Buffer) {
     reading(page, inner, theme, buffer);
 }
 
-/// The sign, colour and text of an outcome.
-fn words(outcome: &Result<Outcome, String>) -> (&'static str, Hue, String) {
-    let Ok(outcome) = outcome else { return ("✗", Hue::Over, "refused".to_owned()) };
-    let (mark, hue) = sign(outcome.fit_status());
-    let text = match outcome.fit_status() {
-        FitStatus::Fits => "fits".to_owned(),
+/// The sign, colour and text of a cell.
+fn words(figures: &Result<PlanFigures, String>) -> (&'static str, Hue, String) {
+    let Ok(figures) = figures else { return ("✗", Hue::Over, "refused".to_owned()) };
+    let (mark, hue) = sign(figures.outcome);
+    let text = match figures.outcome {
         // never 0 % or 100 %
-        FitStatus::PartInRam(_) | FitStatus::Split => format!("{:.0} %", share(outcome) * 100.0),
-        FitStatus::InRam => "RAM".to_owned(),
-        FitStatus::DoesNotFit => "over".to_owned(),
+        Outcome::ExpertsInRam | Outcome::LayersInRam => format!("{:.0} %", share(figures) * 100.0),
+        other => other.short().to_owned(),
     };
     (mark, hue, text)
 }
 
-fn share(outcome: &Outcome) -> f64 {
-    match outcome.fit_status() {
-        FitStatus::Fits => 1.0,
-        _ => outcome.on_gpu.0.clamp(0.01, 0.99),
+fn share(figures: &PlanFigures) -> f64 {
+    match figures.outcome {
+        Outcome::Vram => 1.0,
+        _ => figures.on_gpu.0.clamp(0.01, 0.99),
     }
 }
 
@@ -97,7 +95,7 @@ fn cell(known: Option<&MatrixCell>, chosen: bool, place: Rect, theme: Theme, buf
         RowWriter::new(buffer, place, 0).skip(place.width / 2).put("·", theme.ink(Hue::Dim));
         return;
     };
-    let (mark, hue, text) = words(&known.outcome);
+    let (mark, hue, text) = words(&known.figures);
     let text = format!("{mark} {text}");
     let blank = place.width.saturating_sub(width(&text)) / 2;
     if chosen {
@@ -108,7 +106,7 @@ fn cell(known: Option<&MatrixCell>, chosen: bool, place: Rect, theme: Theme, buf
     let ink = if chosen { theme.bold(hue) } else { theme.ink(hue) };
     RowWriter::new(buffer, place, 0).skip(blank).put(&text, ink);
     if place.height > 1 {
-        let share = known.outcome.as_ref().map_or(0.0, share);
+        let share = known.figures.as_ref().map_or(0.0, share);
         bar(share, hue, Rect { y: place.y + 1, height: 1, ..place }, theme, buffer);
     }
 }
@@ -143,19 +141,19 @@ fn reading(page: &MatrixPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
         name(columns.shown(), column)
     );
     let (headline, hue, text) = match page.cell(row, column) {
-        Some(MatrixCell { outcome: Ok(outcome), note, .. }) => {
-            let (_, hue) = sign(outcome.fit_status());
+        Some(MatrixCell { figures: Ok(figures), note, .. }) => {
+            let (_, hue) = sign(figures.outcome);
             let but = note.as_ref().map(|note| format!(" Note: {note}.")).unwrap_or_default();
             let text = format!(
                 ", {} of {} layers on GPU; GPU {}, RAM {}.{but}",
-                outcome.on_gpus(),
-                outcome.layer_count,
-                outcome.totals.gpu,
-                outcome.totals.cpu
+                figures.on_gpus(),
+                figures.layer_count,
+                figures.totals.gpu,
+                figures.totals.cpu
             );
-            (outcome.fit_status().headline(), hue, text)
+            (figures.outcome.headline(), hue, text)
         }
-        Some(MatrixCell { outcome: Err(why), .. }) => ("Refused", Hue::Over, format!(": {why}")),
+        Some(MatrixCell { figures: Err(why), .. }) => ("Refused", Hue::Over, format!(": {why}")),
         None if page.progress == AnswerState::Done => ("No result", Hue::Dim, String::new()),
         None => ("planning…", Hue::Dim, String::new()),
     };

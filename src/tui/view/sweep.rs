@@ -17,9 +17,9 @@ use ratatui::layout::Rect;
 use super::figure;
 use super::layers::device_name;
 use super::verdict::sign;
-use crate::answer::sweep::{DeviceSums, Outcome};
+use crate::answer::sweep::{DeviceSums, PlanFigures};
 use crate::machine::short_name;
-use crate::plan::{DevicePlan, FitStatus, Plan};
+use crate::plan::{DevicePlan, Outcome, Plan};
 use crate::settings::knob::Knob;
 use crate::tui::app::App;
 use crate::tui::app::cliffs::edge;
@@ -76,12 +76,12 @@ fn readings(page: &SweepPage, inner: Rect, theme: Theme, buffer: &mut Buffer) {
     writer.put(page.knob.title(), theme.ink(Hue::Dim)).skip(1);
     writer.put(&page.knob.show(page.cursor), theme.bold(Hue::Focus)).skip(3);
     match page.points.get(&page.cursor) {
-        Some(Ok(outcome)) => {
-            let (mark, hue) = sign(outcome.fit_status());
-            writer.put(&format!("{mark} {}", outcome.fit_status().headline()), theme.bold(hue));
-            let layers = format!(", {} of {} layers on GPU", outcome.on_gpus(), outcome.layer_count);
+        Some(Ok(figures)) => {
+            let (mark, hue) = sign(figures.outcome);
+            writer.put(&format!("{mark} {}", figures.outcome.headline()), theme.bold(hue));
+            let layers = format!(", {} of {} layers on GPU", figures.on_gpus(), figures.layer_count);
             writer.put(&layers, theme.ink(Hue::Text));
-            let sums = format!("   GPU {}, RAM {}", outcome.totals.gpu, outcome.totals.cpu);
+            let sums = format!("   GPU {}, RAM {}", figures.totals.gpu, figures.totals.cpu);
             if width(&sums) <= writer.room() {
                 writer.put(&sums, theme.ink(Hue::Dim));
             }
@@ -117,7 +117,7 @@ fn asked(sums: &DeviceSums) -> Bytes {
 fn chart(app: &App, page: &SweepPage, plan: &Plan, index: usize, place: Rect, buffer: &mut Buffer) {
     let theme = app.theme;
     let Some(device) = plan.devices.get(index) else { return };
-    let sums = |outcome: &'_ Outcome| outcome.devices.get(index).cloned();
+    let sums = |figures: &'_ PlanFigures| figures.devices.get(index).cloned();
     let most = page.points.values().flatten().filter_map(sums).map(|sums| asked(&sums)).max().unwrap_or(Bytes::ZERO);
     let room = room(device);
     // the chart ends at 1.5 times the available memory
@@ -131,7 +131,7 @@ fn chart(app: &App, page: &SweepPage, plan: &Plan, index: usize, place: Rect, bu
     if index + 1 < plan.devices.len() {
         writer.put(short_name(&device.name), theme.ink(Hue::Dim)).skip(1);
     }
-    let read = page.points.get(&page.cursor).and_then(|outcome| outcome.as_ref().ok()).and_then(sums);
+    let read = page.points.get(&page.cursor).and_then(|figures| figures.as_ref().ok()).and_then(sums);
     if let Some(sums) = read {
         reading(&sums, room, &mut writer, theme);
     }
@@ -148,7 +148,7 @@ fn chart(app: &App, page: &SweepPage, plan: &Plan, index: usize, place: Rect, bu
     let axis = app.axis(page.knob);
     for column in 0..body.width {
         let parts = match page.points.get(&axis.value(column)) {
-            Some(Ok(outcome)) => outcome.devices.get(index).map(parts).unwrap_or_default(),
+            Some(Ok(figures)) => figures.devices.get(index).map(parts).unwrap_or_default(),
             Some(Err(_)) | None => Vec::new(),
         };
         area::column(buffer, body, body.x.saturating_add(column), scale, &parts, theme);
@@ -187,12 +187,12 @@ fn reading(sums: &DeviceSums, room: Bytes, writer: &mut RowWriter<'_>, theme: Th
 fn verdicts(page: &SweepPage, axis: &LogAxis, scale: Rect, theme: Theme, buffer: &mut Buffer) {
     for column in 0..scale.width {
         let (symbol, hue) = match page.points.get(&axis.value(column)) {
-            Some(Ok(outcome)) => match outcome.fit_status() {
-                FitStatus::Fits => ("━", Hue::Fine),
-                FitStatus::PartInRam(_) => ("◐", Hue::Part),
-                FitStatus::Split => ("╍", Hue::Cache),
-                FitStatus::InRam => ("·", Hue::Ram),
-                FitStatus::DoesNotFit => ("✗", Hue::Over),
+            Some(Ok(figures)) => match figures.outcome {
+                Outcome::Vram => ("━", Hue::Fine),
+                Outcome::ExpertsInRam => ("◐", Hue::Part),
+                Outcome::LayersInRam => ("╍", Hue::Cache),
+                Outcome::Cpu => ("·", Hue::Ram),
+                Outcome::DoesNotFit => ("✗", Hue::Over),
             },
             Some(Err(_)) => ("✗", Hue::Over),
             None => (" ", Hue::Dim),

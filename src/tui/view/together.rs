@@ -61,7 +61,7 @@ pub fn draw(app: &App, together: &TogetherPage, buffer: &mut Buffer) {
 }
 
 fn headline(app: &App, loaded_models: &LoadedModels, page: &mut TextPage) {
-    let (sign, hue) = sign(loaded_models.fit_status());
+    let (sign, hue) = sign(loaded_models.outcome());
     page.line(Line::from(vec![
         Span::styled(format!("{sign} {}", loaded_models.headline()), app.theme.bold(hue)),
         Span::styled(format!(" {}", loaded_models.sentence()), app.theme.ink(Hue::Text)),

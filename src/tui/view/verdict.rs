@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::answer::verdict;
-use crate::plan::FitStatus;
+use crate::plan::Outcome;
 use crate::tui::action::Command;
 use crate::tui::app::{App, Detection, Load};
 use crate::tui::keymap;
@@ -113,22 +113,22 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
             "Press b to choose a model: local, from a server, or from the catalogue.".to_owned(),
         );
     };
-    let headline = plan.fit_status().headline();
+    let headline = plan.outcome().headline();
     if app.found_machine.detection == Detection::Running {
         let text = "Still detecting GPUs; until then everything is planned in RAM.";
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
-    let (sign, hue) = sign(plan.fit_status());
-    (format!("{sign} {headline}:"), hue, verdict::sentence(plan, app.limits.found.as_ref()))
+    let (sign, hue) = sign(plan.outcome());
+    (format!("{sign} {}:", verdict::headline(plan)), hue, verdict::sentence(plan, app.limits.found.as_ref()))
 }
 
 /// The sign and colour of a fit status.
-pub const fn sign(fit_status: FitStatus) -> (&'static str, Hue) {
-    match fit_status {
-        FitStatus::Fits => ("✓", Hue::Fine),
-        FitStatus::PartInRam(_) => ("◐", Hue::Part),
-        FitStatus::Split | FitStatus::InRam => ("▲", Hue::Cache),
-        FitStatus::DoesNotFit => ("✗", Hue::Over),
+pub const fn sign(outcome: Outcome) -> (&'static str, Hue) {
+    match outcome {
+        Outcome::Vram => ("✓", Hue::Fine),
+        Outcome::ExpertsInRam => ("◐", Hue::Part),
+        Outcome::LayersInRam | Outcome::Cpu => ("▲", Hue::Cache),
+        Outcome::DoesNotFit => ("✗", Hue::Over),
     }
 }
 
@@ -136,12 +136,11 @@ pub const fn sign(fit_status: FitStatus) -> (&'static str, Hue) {
 mod tests {
     use super::*;
     use crate::tui::theme::glyphs::ascii;
-    use crate::units::Bytes;
 
     #[test]
     fn partial_fits_have_their_own_sign_and_colour() {
-        let part = FitStatus::PartInRam(Bytes::gib(1));
-        for other in [FitStatus::Fits, FitStatus::Split, FitStatus::InRam, FitStatus::DoesNotFit] {
+        let part = Outcome::ExpertsInRam;
+        for other in [Outcome::Vram, Outcome::LayersInRam, Outcome::Cpu, Outcome::DoesNotFit] {
             let ((mark, hue), (own, own_hue)) = (sign(other), sign(part));
             assert!(mark != own && ascii(mark) != ascii(own) && hue != own_hue, "{other:?}");
             assert_ne!(other.headline(), part.headline());

@@ -122,7 +122,8 @@ fn remedies(app: &App, plan: &Plan, why_page: &WhyPage, page: &mut TextPage) {
 fn brings(plan: &Plan, remedy: &Remedy) -> String {
     let all = plan.layers.len();
     match remedy.goal {
-        Goal::All => format!("all {all} layers"),
+        Goal::Vram => "all in VRAM".to_owned(),
+        Goal::AllLayers => format!("all {all} layers"),
         Goal::Layer(_) => format!("this layer, {} of {all}", remedy.offloaded),
         Goal::AtLeast(_) => format!("{} of {all} layers", remedy.offloaded),
     }

@@ -1,11 +1,11 @@
-//! A slider, `├━━━━━━●──┊┄┄┄┤`, with a mark where layers leave the GPUs.
+//! A slider, `├━━━━━━●──┊┄┄┄┤`, with marks where weights leave the VRAM and where layers leave the GPUs.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use crate::tui::theme::{Hue, Theme};
 
-/// The range of values with all layers on GPUs.
+/// The range of values with all in VRAM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SliderLimit {
     /// Up to this position.
@@ -28,8 +28,10 @@ pub enum Tick {
 pub struct Slider {
     /// Position of the handle.
     pub at: f64,
-    /// The range with every layer on GPUs, if it is limited.
+    /// The range with all in VRAM, if it is limited.
     pub limit: Option<SliderLimit>,
+    /// Where the range with all layers assigned to GPUs ends, if that is further on.
+    pub assigned: Option<f64>,
     /// The cliffs.
     pub ticks: Vec<(f64, Tick)>,
     /// Hollow handle: the value was chosen by the engine.
@@ -61,6 +63,7 @@ impl Slider {
             return;
         }
         let handle = column(track, self.at);
+        let assigned = self.assigned.map(|at| column(track, at));
         let limit = self.limit.map(|limit| match limit {
             SliderLimit::Max(at) | SliderLimit::Min(at) => column(track, at),
         });
@@ -95,6 +98,8 @@ impl Slider {
                 ("┤", theme.ink(if over_right { Hue::Over } else { Hue::Dim }))
             } else if limit == Some(x) {
                 ("┊", theme.bold(Hue::Fine))
+            } else if assigned == Some(x) {
+                ("╎", theme.bold(Hue::Part))
             } else if let Some(tick) = ticks.get(usize::from(x - track.x)).copied().flatten() {
                 let symbol = match tick {
                     Tick::Layer => "╵",
@@ -102,7 +107,8 @@ impl Slider {
                 };
                 (symbol, theme.ink(if beyond { Hue::Over } else { Hue::Dim }))
             } else if beyond {
-                (if x < handle { "━" } else { "┄" }, theme.ink(Hue::Over))
+                let hue = if assigned.is_some_and(|assigned| x < assigned) { Hue::Part } else { Hue::Over };
+                (if x < handle { "━" } else { "┄" }, theme.ink(hue))
             } else if x < handle {
                 ("━", theme.ink(if self.focused { Hue::Focus } else { Hue::Ram }))
             } else {
@@ -135,7 +141,8 @@ mod tests {
     fn limit_and_cliffs_are_drawn() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 13, 1));
         let ticks = vec![(0.8, Tick::Layer), (0.9, Tick::Layer), (0.9, Tick::Jump), (0.1, Tick::Jump)];
-        let slider = Slider { at: 0.4, limit: Some(SliderLimit::Max(0.7)), ticks, hollow: false, focused: true };
+        let slider =
+            Slider { at: 0.4, limit: Some(SliderLimit::Max(0.7)), assigned: None, ticks, hollow: false, focused: true };
         slider.draw(&mut buffer, Rect::new(0, 0, 13, 1), Theme::new(Appearance::BEST));
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert_eq!(text, "├━◇━━●──┊╵◇┄┤");

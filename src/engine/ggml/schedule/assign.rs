@@ -1,7 +1,7 @@
 //! The first four passes: the device of every operation.
 
 use super::Scheduler;
-use crate::engine::ggml::backend::BackendProps;
+use crate::engine::ggml::backend::BackendRef;
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{BackendId, Buffer, NO_BACKEND, Op, Tensor, TensorId};
 
@@ -30,11 +30,11 @@ impl Scheduler<'_> {
         for source in graph.sources(tensor) {
             let Buffer::Weights(device) = graph[source].buffer else { continue };
             if device == self.cpu() && self.op_offload {
-                let offloads = |gpu: &BackendProps| gpu.supports(tensor) && gpu.offloads(tensor);
+                let offloads = |gpu: &BackendRef| gpu.offloads(tensor) && gpu.supports(graph, tensor);
                 let target = self.backends[..usize::from(device)].iter().position(offloads);
                 return target.map_or(device, |gpu| gpu as BackendId);
             }
-            return if self.can(device, tensor) { device } else { NO_BACKEND };
+            return if self.can(graph, device, tensor) { device } else { NO_BACKEND };
         }
         NO_BACKEND
     }
@@ -62,7 +62,7 @@ impl Scheduler<'_> {
             let place = &mut places[id.index()];
             if *place != NO_BACKEND {
                 current = if *place == stops_at { NO_BACKEND } else { *place };
-            } else if self.can(current, &graph[id]) {
+            } else if self.can(graph, current, &graph[id]) {
                 *place = current;
             }
         }
@@ -88,7 +88,7 @@ impl Scheduler<'_> {
                     .count()
             };
             // the first of equals
-            let able = (0..=self.cpu()).rev().filter(|place| self.can(*place, tensor));
+            let able = (0..=self.cpu()).rev().filter(|place| self.can(graph, *place, tensor));
             let best = able.max_by_key(|place| readable(*place));
             places[id.index()] = best.unwrap_or_else(|| self.cpu());
         }
@@ -108,7 +108,7 @@ impl Scheduler<'_> {
                 }
             }
             if places[id.index()] == NO_BACKEND {
-                let able = self.backends.iter().position(|backend| backend.supports(tensor));
+                let able = self.backends.iter().position(|backend| backend.supports(graph, tensor));
                 places[id.index()] = able.map_or(self.cpu(), |place| place as BackendId);
             }
         }

@@ -1,8 +1,12 @@
-//! The fifth pass: cuts the graph where the device changes, and adds copies.
+//! The fifth pass: cuts the graph where the device changes, adds copies, and lets each backend optimise its splits.
 
 use super::{PIPELINE_COPIES, Schedule, Scheduler, Split};
+use crate::engine::ggml::backend::{AllocDeps, SplitGraph};
 use crate::engine::ggml::graph::Graph;
 use crate::engine::ggml::tensor::{BackendId, Buffer, Op, Tensor, TensorId};
+
+/// Operands of one operation (`GGML_MAX_SRC` in `ggml.h`, 0.1.161).
+const MAX_OPERANDS: usize = 10;
 
 /// The first copy of every tensor on every device.
 struct Copies {
@@ -26,11 +30,26 @@ impl Scheduler<'_> {
         let mut copies = Copies { first: vec![TensorId::NONE; graph.tensors.len() * devices], devices, count };
         schedule.copies = count;
         let multiplied = if self.pipeline { self.multiplied(graph) } else { Vec::new() };
+        let uses = graph.uses();
         self.cut(graph, schedule, &mut copies);
+        let most = schedule.splits.iter().map(|split| split.inputs.len()).chain([multiplied.len()]).max();
+        schedule.overflows = self.rules.max_split_inputs.is_some_and(|limit| most > Some(limit));
         for input in multiplied {
             schedule.multiply(input, graph);
         }
-        Self::set_order(graph, schedule, &mut copies);
+        let kept = self.optimise(graph, schedule, &uses);
+        Self::set_order(graph, schedule, &mut copies, &kept);
+    }
+
+    /// Every backend reorders its splits, and keeps tensors longer there.
+    fn optimise(&self, graph: &mut Graph, schedule: &Schedule, uses: &[u32]) -> AllocDeps {
+        let mut kept = AllocDeps::default();
+        for split in &schedule.splits {
+            let backend = &self.backends[usize::from(split.place)];
+            let mut nodes = SplitGraph { graph: &mut *graph, range: split.nodes.clone(), uses };
+            backend.graph_optimize(&mut nodes, &mut kept);
+        }
+        kept
     }
 
     /// Cuts the graph into splits.
@@ -63,6 +82,7 @@ impl Scheduler<'_> {
                 if !copies.of(source, place).is_some() {
                     *copies.of(source, place) = schedule.copy(graph, source, place, copies.count);
                     schedule.inputs.push(source);
+                    schedule.input_copies.push(*copies.of(source, place));
                 }
                 graph.operands[operand] = *copies.of(source, place);
             }
@@ -89,8 +109,9 @@ impl Scheduler<'_> {
         schedule.places[source.index()] != place && !Self::readable(graph, &schedule.places, source, place)
     }
 
-    /// The operations in order; before each split its copies, each after a no-op that keeps the original alive.
-    fn set_order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies) {
+    /// The operations in order; before each split its copies, each after a no-op that keeps the original alive; after an
+    /// operation a no-op for what is kept until then.
+    fn set_order(graph: &mut Graph, schedule: &mut Schedule, copies: &mut Copies, kept: &AllocDeps) {
         let Schedule { places, splits, inputs, nodes, leafs, .. } = schedule;
         nodes.reserve(graph.nodes.len() + 2 * inputs.len());
         for split in &*splits {
@@ -101,7 +122,14 @@ impl Scheduler<'_> {
                 nodes.push((reader, places[input.index()]));
                 nodes.push((*copies.of(input, split.place), split.place));
             }
-            nodes.extend(graph.nodes[split.nodes.clone()].iter().map(|id| (*id, places[id.index()])));
+            for at in split.nodes.clone() {
+                let id = graph.nodes[at];
+                nodes.push((id, places[id.index()]));
+                for operands in kept.until(id).chunks(MAX_OPERANDS) {
+                    places.push(split.place);
+                    nodes.push((graph.keep(operands), split.place));
+                }
+            }
         }
         // a pipeline allocates the copies before the graph runs
         let pipeline = copies.count > 1;

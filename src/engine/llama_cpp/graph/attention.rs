@@ -2,7 +2,7 @@
 
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
-use crate::engine::ggml::tensor::{Tensor, TensorId, row};
+use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp, row};
 use crate::engine::llama_cpp::cache::{KvCache, KvLayer};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -50,6 +50,24 @@ impl GraphBuilder<'_> {
         }
         self.full = memory.full.as_ref().map(|cache| self.attention_input(cache));
         self.window = memory.window.as_ref().map(|cache| self.attention_input(cache));
+    }
+
+    /// Only the attention of every block that has a cache.
+    pub(super) fn attention_alone(&mut self) {
+        self.attention_inputs();
+        let n = self.batch.n_tokens;
+        let cached = |il: &usize| {
+            let mut caches = self.memory.full.iter().chain(&self.memory.window);
+            caches.any(|cache| cache.layers.get(*il).is_some_and(Option::is_some))
+        };
+        let blocks: Vec<usize> = (0..self.hp.n_layer()).filter(cached).collect();
+        for il in blocks {
+            let q = self.g.input(Type::F32, [self.hp.head_k(il), self.hp.n_head[il], n, 1], "Qcur");
+            // only MLA's values have a size that its cache does not tell
+            let v = self.g.input(Type::F32, [self.hp.n_lora_kv, 1, n, 1], "Vcur");
+            let v = if self.hp.mla.is_some() { v } else { TensorId::NONE };
+            self.attention_unprojected(il, Qkv { q, k: TensorId::NONE, v }, AttentionExtras::default());
+        }
     }
 
     /// Without caches, tokens attend to those of the same batch.
@@ -363,7 +381,7 @@ impl GraphBuilder<'_> {
         self.label(kq, "kq", Some(il));
         if self.hp.attn_soft_cap {
             kq = self.g.scale(kq);
-            kq = self.g.unary(kq);
+            kq = self.g.unary(kq, UnaryOp::Tanh);
             kq = self.g.scale(kq);
         }
         let kq = self.g.soft_max(kq, mask, extras.sinks);

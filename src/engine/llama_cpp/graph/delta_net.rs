@@ -7,7 +7,7 @@ use super::experts::Routing;
 use super::feed_forward::{Activation, FfnWeights};
 use super::recurrent::{RecurrentInput, RecurrentState};
 use super::{GraphBuilder, Norm};
-use crate::engine::ggml::tensor::{Tensor, TensorId};
+use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 use crate::engine::llama_cpp::architecture::Architecture;
 use crate::engine::llama_cpp::hparams::Ssm;
 use crate::engine::llama_cpp::weights::LlmTensor;
@@ -69,7 +69,7 @@ impl GraphBuilder<'_> {
         let qkv = self.rotate(qkv, positions, TensorId::NONE);
         let y = self.attention_unprojected(il, qkv, AttentionExtras::default());
         let gate = self.g.cont_as(gate, [head * heads, n, 1, 1]);
-        let mut gate = self.g.unary(gate);
+        let mut gate = self.g.unary(gate, UnaryOp::Sigmoid);
         if self.release.delta_net_reshapes && self.architecture == Architecture::Qwen3Next {
             gate = self.g.reshape(gate, [head * heads, n, 1, 1]);
         }
@@ -130,7 +130,7 @@ impl GraphBuilder<'_> {
 
         let z = self.g.reshape(z, [head_v, heads_v, n, n_seqs]);
         let y = self.rms(y, LlmTensor::SsmNorm, il);
-        let z = self.g.unary(z);
+        let z = self.g.unary(z, UnaryOp::Silu);
         let y = self.g.mul(y, z);
         let y = self.g.reshape(y, [head_v * heads_v, n, n_seqs, 1]);
         let y = self.linear(il, LlmTensor::SsmOut, y);
@@ -193,18 +193,18 @@ impl GraphBuilder<'_> {
             let [beta, alpha] =
                 [per; 2].map(|size| self.g.window(both, [size, heads_k, n, n_seqs], [nb[1], nb[2], nb[3]]));
             let beta = self.g.cont(beta);
-            let beta = self.g.unary(beta);
+            let beta = self.g.unary(beta, UnaryOp::Sigmoid);
             (self.g.reshape(beta, each), self.g.cont_as(alpha, [heads_v, n, n_seqs, 1]))
         } else {
             let beta = self.linear(il, LlmTensor::SsmBeta, x);
             let beta = self.g.reshape(beta, each);
-            let beta = self.g.unary(beta);
+            let beta = self.g.unary(beta, UnaryOp::Sigmoid);
             let alpha = self.linear(il, LlmTensor::SsmAlpha, x);
             (beta, self.g.reshape(alpha, [heads_v, n, n_seqs, 1]))
         };
         let bias = self.bias(il, LlmTensor::SsmDt);
         let alpha = self.g.add(alpha, bias);
-        let alpha = self.g.unary(alpha);
+        let alpha = self.g.unary(alpha, UnaryOp::Softplus);
         let a = self.need(il, LlmTensor::SsmA);
         let gate = self.g.mul(alpha, a);
         (beta, self.g.reshape(gate, each))
@@ -222,7 +222,7 @@ impl GraphBuilder<'_> {
         }
         let shared = self.feed_forward_of(il, x, Activation::Gated, FfnWeights::SHARED);
         let gate = self.linear(il, LlmTensor::FfnGateInpShexp, x);
-        let gate = self.g.unary(gate);
+        let gate = self.g.unary(gate, UnaryOp::Sigmoid);
         let shared = self.g.mul(shared, gate);
         self.g.add(chosen, shared)
     }

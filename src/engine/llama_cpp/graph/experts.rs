@@ -2,7 +2,7 @@
 
 use super::GraphBuilder;
 use super::feed_forward::Activation;
-use crate::engine::ggml::tensor::{Tensor, TensorId};
+use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 use crate::engine::llama_cpp::hparams::gating;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -82,7 +82,7 @@ impl GraphBuilder<'_> {
         let (experts, used) = (self.g[logits].ne[0], self.hp.n_expert_used[il]);
         let probabilities = match routing.gating {
             gating::SOFTMAX => self.g.soft_max(logits, TensorId::NONE, TensorId::NONE),
-            gating::SIGMOID => self.g.unary(logits),
+            gating::SIGMOID => self.g.unary(logits, UnaryOp::Sigmoid),
             _ => logits,
         };
         self.label(probabilities, "ffn_moe_probs", Some(il));
@@ -161,7 +161,7 @@ impl GraphBuilder<'_> {
             self.label(gate, "ffn_moe_gate", Some(il));
             return self.g.glu_split(gate, up);
         }
-        let y = self.g.unary(up);
+        let y = self.g.unary(up, UnaryOp::Relu);
         if activation == Activation::Squared { self.g.sqr(y) } else { y }
     }
 

@@ -1,7 +1,7 @@
 //! The feed-forward part of a block.
 
 use super::GraphBuilder;
-use crate::engine::ggml::tensor::TensorId;
+use crate::engine::ggml::tensor::{TensorId, UnaryOp};
 use crate::engine::llama_cpp::weights::LlmTensor;
 
 /// The activation between the matrices.
@@ -55,12 +55,12 @@ impl GraphBuilder<'_> {
             }
             Activation::GatedInOne => self.g.glu(up),
             Activation::Plain => {
-                let y = self.g.unary(up);
+                let y = self.g.unary(up, UnaryOp::Gelu);
                 let scales = self.weight(il, LlmTensor::FfnAct);
                 if scales.is_some() { self.g.div(y, scales) } else { y }
             }
             Activation::Squared => {
-                let y = self.g.unary(up);
+                let y = self.g.unary(up, UnaryOp::Relu);
                 self.g.sqr(y)
             }
         };

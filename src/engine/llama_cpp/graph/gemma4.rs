@@ -6,7 +6,7 @@ use super::experts::Routing;
 use super::feed_forward::Activation;
 use super::{GraphBuilder, Norm};
 use crate::engine::ggml::Type;
-use crate::engine::ggml::tensor::{TensorId, row};
+use crate::engine::ggml::tensor::{TensorId, UnaryOp, row};
 use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 impl GraphBuilder<'_> {
@@ -126,7 +126,7 @@ impl GraphBuilder<'_> {
 
     fn add_per_layer(&mut self, il: usize, x: TensorId, per_layer: TensorId) -> TensorId {
         let y = self.linear(il, LlmTensor::PerLayerInpGate, x);
-        let y = self.g.unary(y);
+        let y = self.g.unary(y, UnaryOp::Gelu);
         let [size, n, ..] = self.g[per_layer].ne;
         let own = self.g.window(per_layer, [size, n, 1, 1], [row(Type::F32, size)]);
         let y = self.g.mul(y, own);

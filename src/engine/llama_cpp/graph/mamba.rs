@@ -2,7 +2,7 @@
 
 use super::recurrent::{RecurrentInput, RecurrentState};
 use super::{GraphBuilder, Norm};
-use crate::engine::ggml::tensor::{Tensor, TensorId};
+use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 use crate::engine::llama_cpp::hparams::Ssm;
 use crate::engine::llama_cpp::weights::LlmTensor;
 
@@ -160,6 +160,6 @@ impl GraphBuilder<'_> {
         if bias.is_some() {
             x = self.g.add(x, bias);
         }
-        self.g.unary(x)
+        self.g.unary(x, UnaryOp::Silu)
     }
 }

@@ -8,7 +8,11 @@ use crate::engine::llama_cpp::weights::{LlmTensor, TensorSuffix};
 
 impl GraphBuilder<'_> {
     /// The file's tensor with this index, on `place`.
-    fn weight_at(&mut self, index: usize, place: BackendId) -> TensorId {
+    fn weight_at(&mut self, index: usize, device: BackendId) -> TensorId {
+        self.weight_on(index, self.placement.home(device, index))
+    }
+
+    fn weight_on(&mut self, index: usize, place: BackendId) -> TensorId {
         let at = index * (usize::from(self.placement.cpu) + 1) + usize::from(place);
         if !self.known[at].is_some() {
             let weight = &self.weights.all[index];
@@ -89,7 +93,7 @@ impl GraphBuilder<'_> {
             return own;
         }
         match self.weights.find_global(LlmTensor::TokenEmbd, TensorSuffix::Weight) {
-            Some(index) => self.weight_at(index, self.placement.output),
+            Some(index) => self.weight_on(index, self.placement.tied_output()),
             None => self.lacking("output.weight".to_owned()),
         }
     }

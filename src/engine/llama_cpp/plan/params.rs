@@ -1,11 +1,17 @@
 //! llama-server's options and their defaults (`common/arg.cpp` and `tools/server/server.cpp`, 0.1.161).
 
+use std::sync::Arc;
+
 use super::super::context::{self, ContextParams};
 use super::super::fit::FitLimits;
 use super::super::placement::{OverrideGroup, TensorOverride};
+use super::super::release::ReleaseTraits;
 use super::super::{Device, LayerSplit, LoadedModel};
-use crate::engine::ggml;
-use crate::machine::{Gpu, Machine};
+use crate::engine::ggml::BackendRef;
+use crate::engine::ggml::backend::cuda::MatrixUnits;
+use crate::engine::ggml::backend::{Cuda, Metal, Plain, Remote, Sycl, Vulkan};
+use crate::machine::vulkan::VulkanLimits;
+use crate::machine::{Backend, Gpu, Machine, Os};
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, InEffect, Outputs, Settings};
 use crate::units::Bytes;
 
@@ -33,12 +39,9 @@ pub struct ServerParams {
 impl ServerParams {
     pub fn new(model: &LoadedModel, machine: &Machine, settings: &Settings) -> Self {
         let gpus = gpus(machine);
-        let backend = |gpu: &Gpu| {
-            let own = ggml::BackendProps::of(gpu.backend);
-            if gpu.computer.is_some() { own.remote() } else { own }
-        };
         let used = gpus.iter().filter_map(|gpu| machine.gpus.get(*gpu));
-        let devices: Vec<Device> = used.map(|gpu| Device { backend: backend(gpu), free: gpu.free.0 }).collect();
+        let devices: Vec<Device> =
+            used.map(|gpu| Device { backend: backend(gpu, machine.os, model.release), free: gpu.free.0 }).collect();
         let experts = |block: u64| TensorOverride { block: block as usize, part: OverrideGroup::Experts, gpu: None };
         let blocks = model.hparams.n_layer_all as u64;
         let spread = LayerSplit {
@@ -58,6 +61,24 @@ impl ServerParams {
         };
         Self { gpus, devices, spread, options: options(model, settings), limits }
     }
+}
+
+/// What llama.cpp's backend for `gpu` decides in this release.
+fn backend(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> BackendRef {
+    let own: BackendRef = match gpu.backend {
+        Backend::Cuda => Arc::new(Cuda { units: MatrixUnits::of(gpu.compute), rules: release.cuda, events: true }),
+        Backend::Rocm => Arc::new(Cuda { units: MatrixUnits::None, rules: release.cuda, events: true }),
+        Backend::Metal => Arc::new(Metal { rules: release.metal }),
+        Backend::Vulkan => Arc::new(vulkan(gpu, os, release)),
+        Backend::Sycl => Arc::new(Sycl),
+        Backend::Plain => Arc::new(Plain),
+    };
+    if gpu.computer.is_some() { Arc::new(Remote(own)) } else { own }
+}
+
+fn vulkan(gpu: &Gpu, os: Os, release: &ReleaseTraits) -> Vulkan {
+    let (VulkanLimits { align, host_align, max_tensor, max_buffer }, ..) = VulkanLimits::of(gpu, os);
+    Vulkan { alignment: align, host_alignment: host_align, max_tensor, max_buffer, rules: release.vulkan }
 }
 
 /// The machine's GPUs in the order in which they get layers: those of other computers first, then the local ones,

@@ -5,11 +5,13 @@ use super::super::error::LoadError;
 use super::super::placement::{OverrideGroup, Placement, SplitRequest, TensorOverride};
 use super::super::{LayerSplit, LoadedModel};
 use super::params::{ServerParams, in_effect};
-use crate::engine::ggml::BackendProps;
+use crate::engine::ggml::BackendRef;
+use crate::engine::ggml::backend::Cpu;
 use crate::engine::preflight::{Preflight, UpperBound};
 use crate::machine::Machine;
 use crate::settings::Settings;
 use crate::units::Bytes;
+use std::sync::Arc;
 
 /// Computes the bound.
 ///
@@ -52,7 +54,8 @@ impl LowerBound<'_> {
             return UpperBound::DoesNotFit;
         }
         // the minimum: everything on one GPU, and without padding
-        let on_gpus = self.minimum(&self.all_on(&[1]), vec![BackendProps::CPU]).first().copied().unwrap_or_default();
+        let on_gpus =
+            self.minimum(&self.all_on(&[1]), vec![Arc::new(Cpu::default())]).first().copied().unwrap_or_default();
         let margins = limits.margins.iter().copied().chain(std::iter::repeat(0));
         let may_take: Bytes =
             devices.iter().zip(margins).map(|(gpu, margin)| Bytes(gpu.free.saturating_sub(margin))).sum();
@@ -69,8 +72,8 @@ impl LowerBound<'_> {
     }
 
     /// Weights and caches per device for GPUs of these kinds, RAM last.
-    fn minimum(&self, placement: &Placement, mut backends: Vec<BackendProps>) -> Vec<Bytes> {
-        backends.push(BackendProps::CPU);
+    fn minimum(&self, placement: &Placement, mut backends: Vec<BackendRef>) -> Vec<Bytes> {
+        backends.push(Arc::new(Cpu::default()));
         self.loaded.without_graph(placement, self.context, &backends).into_iter().map(Bytes).collect()
     }
 }

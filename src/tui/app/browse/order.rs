@@ -119,7 +119,7 @@ impl SortOrder {
             Self::Fits => {
                 let tokens = |row: &ModelRow| {
                     let summary = row.status.fit_summary()?;
-                    Some(summary.context_on_gpu.map_or(summary.context_fits.unwrap_or(0), |tokens| tokens | GPU))
+                    Some(summary.context_in_vram.map_or(summary.context_fits.unwrap_or(0), |tokens| tokens | GPU))
                 };
                 keyed(tokens(a), tokens(b))
             }

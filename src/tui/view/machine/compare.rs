@@ -35,8 +35,8 @@ const ROWS: [CompareRow; 8] = [
 ];
 
 fn verdict(plan: &Plan) -> (String, Hue) {
-    let (mark, hue) = sign(plan.fit_status());
-    (format!("{mark} {}", plan.fit_status().headline()), hue)
+    let (mark, hue) = sign(plan.outcome());
+    (format!("{mark} {}", plan.outcome().headline()), hue)
 }
 
 fn left(devices: &[DevicePlan]) -> Bytes {
@@ -79,7 +79,7 @@ pub fn draw(app: &App, compare: &MachineComparison, buffer: &mut Buffer) {
             Err(why) => drop(RowWriter::new(buffer, cell(at), HEAD).put(why, theme.ink(Hue::Over))),
         }
     }
-    let note = "max context: the largest with all layers on GPU";
+    let note = "max context: the largest with all in VRAM";
     if width(note) <= inner.width {
         RowWriter::new(buffer, inner, ROWS.len() as u16 + HEAD + 1).put(note, theme.ink(Hue::Dim));
     }

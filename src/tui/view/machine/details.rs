@@ -5,9 +5,10 @@ use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
 use crate::engine::backend;
-use crate::machine::Origin;
 use crate::machine::presets;
+use crate::machine::vulkan::VulkanLimits;
 use crate::machine::what_if::GpuSlot;
+use crate::machine::{Backend, Origin, Os};
 use crate::plan::Confidence;
 use crate::tui::app::machine::{DeviceSetting, MachinePrompt, MachineRow, MachineScreen, Pane};
 use crate::tui::app::{App, LiveMemory};
@@ -184,7 +185,7 @@ fn notes(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Ve
             notes.push((Hue::Dim, String::new()));
             let heading = format!("How engines treat {}{}", slot.gpu.backend.name(), compute.unwrap_or_default());
             notes.push((Hue::Focus, heading));
-            rules(slot, columns, &mut notes);
+            rules(slot, app.machine.os, columns, &mut notes);
         }
         (MachineRow::Every, _) => text(
             Hue::Dim,
@@ -198,10 +199,17 @@ fn notes(app: &App, row: MachineRow, slot: Option<&GpuSlot>, columns: u16) -> Ve
 }
 
 /// Adds the rules for the GPU's backend, with sources.
-fn rules(slot: &GpuSlot, columns: u16, notes: &mut Vec<(Hue, String)>) {
+fn rules(slot: &GpuSlot, os: Os, columns: u16, notes: &mut Vec<(Hue, String)>) {
     let rules = backend::of(slot.gpu.backend);
     if let Some(words) = rules.context_in_words() {
         notes.push((Hue::Cache, words));
+    }
+    if slot.gpu.backend == Backend::Vulkan {
+        let (limits, driver, guessed) = VulkanLimits::of(&slot.gpu, os);
+        let assumed = if guessed { ", assumed" } else { "" };
+        for line in wrap(&format!("limits ({driver}{assumed}): {limits}"), columns.saturating_sub(1)) {
+            notes.push((Hue::Text, line));
+        }
     }
     let names = usize::from(RULE);
     let room = columns.saturating_sub(RULE + 1);

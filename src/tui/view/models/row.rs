@@ -6,7 +6,7 @@ use ratatui::style::Style;
 
 use crate::answer::FitSummary;
 use crate::library::{ModelOrigin, ModelStatus};
-use crate::plan::{FitStatus, Plan};
+use crate::plan::{Outcome, Plan};
 use crate::tui::app::browse::{ModelBrowser, SortOrder};
 use crate::tui::app::library::ModelRow;
 use crate::tui::regions::models::{ListColumn, ModelsRegions};
@@ -113,19 +113,19 @@ const fn origin(origin: ModelOrigin) -> (&'static str, Hue) {
     }
 }
 
-/// `✓ Fits`, `▲ Split 63 %`.
+/// `✓ VRAM`, `▲ layers 63 %`.
 fn verdict(plan: &Plan, theme: Theme) -> (String, Style) {
-    let (sign, hue) = crate::tui::view::verdict::sign(plan.fit_status());
-    let share = match plan.fit_status() {
-        FitStatus::Split => format!(" {}", plan.totals.gpu.share_of(plan.totals.all)),
+    let (sign, hue) = crate::tui::view::verdict::sign(plan.outcome());
+    let share = match plan.outcome() {
+        Outcome::LayersInRam | Outcome::ExpertsInRam => format!(" {}", plan.totals.gpu.share_of(plan.totals.all)),
         _ => String::new(),
     };
-    (format!("{sign} {}{share}", plan.fit_status().headline()), theme.ink(hue))
+    (format!("{sign} {}{share}", plan.outcome().short()), theme.ink(hue))
 }
 
-/// The largest context with every layer on GPUs, or in brackets the largest with layers in RAM.
+/// The largest context with all in VRAM, or in brackets the largest with layers in RAM.
 fn fits(summary: &FitSummary) -> String {
-    match (summary.context_on_gpu, summary.context_fits) {
+    match (summary.context_in_vram, summary.context_fits) {
         (Some(tokens), _) => short(tokens),
         (None, Some(tokens)) => format!("({})", short(tokens)),
         (None, None) => "–".to_owned(),

@@ -1,7 +1,7 @@
 //! The delta rule in single operations, for devices that do not run the fused one.
 
 use super::super::GraphBuilder;
-use crate::engine::ggml::tensor::{Tensor, TensorId};
+use crate::engine::ggml::tensor::{Tensor, TensorId, UnaryOp};
 
 /// Tokens per chunk.
 const CHUNK: u64 = 64;
@@ -30,7 +30,7 @@ impl GraphBuilder<'_> {
         let [q, k, v] = [q, operands.k, operands.v].map(|x| g.permute(x, [0, 2, 1, 3]));
         let gate = g.reshape(operands.gate, [1, 1, heads, n_seqs]);
         let beta = g.reshape(operands.beta, [1, 1, heads, n_seqs]);
-        let gate = g.unary(gate);
+        let gate = g.unary(gate, UnaryOp::Exp);
         let state = g.mul(operands.state, gate);
         let sk = g.mul(state, k);
         let sk = g.sum_rows(sk);
@@ -70,7 +70,7 @@ impl GraphBuilder<'_> {
         let across = g.repeat(across, [CHUNK, CHUNK, chunks, all]);
         let mask = g.sub(across, decay);
         let mask = g.tri(mask);
-        let mask = g.unary(mask);
+        let mask = g.unary(mask, UnaryOp::Exp);
         let kb = g.mul_mat(k, k_beta);
         let kb = g.mul(kb, mask);
         let kq = g.mul_mat(k, q);
@@ -82,7 +82,7 @@ impl GraphBuilder<'_> {
         let v = g.transpose(v_beta);
         let v = g.cont(v);
         let v = g.mul_mat(v, attention);
-        let grown = g.unary(decay);
+        let grown = g.unary(decay, UnaryOp::Exp);
         let k_beta = g.transpose(k_beta);
         let k_beta = g.cont(k_beta);
         let k_grown = g.mul(k_beta, grown);
@@ -94,11 +94,11 @@ impl GraphBuilder<'_> {
         let Tensor { ne, nb, .. } = g[decay];
         let last = g.window(decay, [1, ne[1], ne[2], ne[3]], [nb[1], nb[2], nb[3]]);
         let last = g.cont(last);
-        let last_grown = g.unary(last);
+        let last_grown = g.unary(last, UnaryOp::Exp);
         let last_grown = g.transpose(last_grown);
         let rest = g.sub(decay, last);
-        let rest = g.unary(rest);
-        let rest = g.unary(rest);
+        let rest = g.unary(rest, UnaryOp::Neg);
+        let rest = g.unary(rest, UnaryOp::Exp);
         let rest = g.transpose(rest);
         let rest = g.cont(rest);
         let k_rest = g.mul(k, rest);
@@ -141,7 +141,7 @@ impl GraphBuilder<'_> {
         let ones = g.fill(ones);
         let identity = g.diag(ones);
         let left = g.add(lower, identity);
-        let right = g.unary(lower);
+        let right = g.unary(lower, UnaryOp::Neg);
         let solved = g.solve_tri(left, right);
         g.add(solved, identity)
     }

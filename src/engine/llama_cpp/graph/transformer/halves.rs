@@ -1,7 +1,7 @@
 //! The two halves of a block, and their residual additions.
 
 use super::{Inputs, PostNorm, PreNorm, QkNorm, ResidualOrder, ResidualTerm, RopeLayers, Transformer};
-use crate::engine::ggml::tensor::TensorId;
+use crate::engine::ggml::tensor::{TensorId, UnaryOp};
 use crate::engine::llama_cpp::graph::attention::{AttentionExtras, Qkv};
 use crate::engine::llama_cpp::graph::experts::Routing;
 use crate::engine::llama_cpp::graph::feed_forward::{Activation, FfnWeights};
@@ -267,7 +267,7 @@ impl GraphBuilder<'_> {
         }
         // llama.cpp computes the sigmoid as SiLU divided by its argument
         let gate = self.g.mul_mat(gate, x);
-        let activated = self.g.unary(gate);
+        let activated = self.g.unary(gate, UnaryOp::Silu);
         let gate = self.g.div(activated, gate);
         let shared = self.feed_forward_of(il, x, activation, FfnWeights::SHARED);
         self.g.mul(shared, gate)

@@ -1,0 +1,58 @@
+//! What each type of the KV cache takes at the planned context: the cache, and the f16 copies that attention needs of
+//! some types.
+
+use serde::Serialize;
+
+use crate::engine::PlanRequest;
+use crate::plan::Plan;
+use crate::settings::{CacheType, Context, GpuLayers};
+use crate::units::Bytes;
+
+/// The types that every engine offers, widest first.
+const TYPES: [CacheType; 3] = [CacheType::F16, CacheType::Q8_0, CacheType::Q4_0];
+
+/// What one type of the KV cache takes, with context, sequences and layers on GPUs as planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct CacheTypeCost {
+    /// The type of K and V.
+    pub cache_type: CacheType,
+    /// Caches on all devices.
+    pub cache: Bytes,
+    /// Compute buffers of all devices.
+    pub graph: Bytes,
+    /// The same two with f16.
+    f16: (Bytes, Bytes),
+}
+
+impl CacheTypeCost {
+    /// `saves 4.1 GiB of cache, costs 1.0 GiB of copies`; none for what f16 takes too.
+    pub fn against_f16(&self) -> Option<String> {
+        let (cache, graph) = self.f16;
+        let (saved, copies) = (cache - self.cache, self.graph - graph);
+        let copies = if copies > Bytes::ZERO { format!(", costs {copies} of copies") } else { String::new() };
+        (saved > Bytes::ZERO).then(|| format!("saves {saved} of cache{copies}"))
+    }
+}
+
+impl PlanRequest {
+    /// What each type takes; `plan` is this request's plan. A type that the engine refuses is left out; empty without a
+    /// cache.
+    pub fn cache_type_costs(&self, plan: &Plan) -> Vec<CacheTypeCost> {
+        let totals = |cache_type| {
+            let totals = self
+                .plan_with(|settings| {
+                    settings.ctx = Context::Tokens(plan.settings.ctx);
+                    settings.gpu_layers = GpuLayers::Count(plan.offloaded as u64);
+                    (settings.cache_type_k, settings.cache_type_v) = (Some(cache_type), Some(cache_type));
+                })?
+                .totals;
+            Some((totals.cache, totals.graph))
+        };
+        let Some(f16) = totals(CacheType::F16).filter(|(cache, _)| *cache > Bytes::ZERO) else { return Vec::new() };
+        let cost = |cache_type| {
+            let (cache, graph) = if cache_type == CacheType::F16 { f16 } else { totals(cache_type)? };
+            Some(CacheTypeCost { cache_type, cache, graph, f16 })
+        };
+        TYPES.into_iter().filter_map(cost).collect()
+    }
+}

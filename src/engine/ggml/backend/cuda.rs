@@ -1,0 +1,129 @@
+//! CUDA cards, and AMD's with ROCm, which is the same code (`ggml-cuda.cu`, `fattn.cu`, 0.1.161).
+
+mod experts;
+mod flash_attn;
+
+use super::{AllocDeps, Backend, SplitGraph, padded};
+use crate::engine::ggml::Type;
+use crate::engine::ggml::graph::Graph;
+use crate::engine::ggml::tensor::{Op, Tensor, TensorId};
+pub use flash_attn::MatrixUnits;
+
+/// A CUDA or ROCm card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cuda {
+    /// What flash attention's kernels are chosen by.
+    pub units: MatrixUnits,
+    /// The differences between releases.
+    pub rules: CudaRules,
+    /// Built with events, required for pipeline parallelism; not so with `GGML_CUDA_NO_PEER_COPY`.
+    pub events: bool,
+}
+
+/// The backend's differences between releases.
+#[allow(clippy::struct_excessive_bools, reason = "each is a difference of its own")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CudaRules {
+    /// Flash attention has kernels for K and V of different types, and for `q4_1`, `q5_0` and `q5_1`; otherwise only in
+    /// builds with `GGML_CUDA_FA_ALL_QUANTS`.
+    pub mixed_caches: bool,
+    /// Tensors of experts are kept for fused kernels (`ggml_backend_cuda_graph_optimize`, 0.1.161).
+    pub keeps_experts: bool,
+    /// Rows of k-quants and i-quants can be looked up.
+    pub looks_up_k_quants: bool,
+    /// Mamba 2 with a state of 96 has a kernel.
+    pub state_of_96: bool,
+}
+
+impl CudaRules {
+    /// Release 2026-11 (0.1.161).
+    pub const NOVEMBER_2026: Self =
+        Self { mixed_caches: true, keeps_experts: true, looks_up_k_quants: true, state_of_96: true };
+    /// Release 2026-08 (0.1.150).
+    pub const AUGUST_2026: Self =
+        Self { mixed_caches: false, keeps_experts: false, looks_up_k_quants: false, state_of_96: false };
+}
+
+impl Default for Cuda {
+    fn default() -> Self {
+        Self { units: MatrixUnits::Turing, rules: CudaRules::NOVEMBER_2026, events: true }
+    }
+}
+
+impl Backend for Cuda {
+    fn alignment(&self) -> u64 {
+        128
+    }
+
+    fn pipelines(&self) -> bool {
+        self.events
+    }
+
+    fn bytes(&self, tensor: &Tensor) -> u64 {
+        padded(tensor, 512)
+    }
+
+    fn allocation(&self, graph: &Graph, tensor: &Tensor) -> u64 {
+        match tensor.op {
+            Op::FlashAttn => self.flash_attention_bytes(graph, tensor),
+            _ => self.bytes(tensor),
+        }
+    }
+
+    /// The operations of models' graphs that may be refused (`ggml_backend_cuda_device_supports_op`); all others are
+    /// supported.
+    fn supports(&self, graph: &Graph, tensor: &Tensor) -> bool {
+        let operand = |at: usize| graph.operand(tensor, at).map(|id| &graph[id]);
+        match tensor.op {
+            Op::FlashAttn => self.flash_attention_supported(graph, tensor),
+            Op::MulMat | Op::MulMatId => {
+                let f16 = |at: usize| operand(at).is_some_and(|operand| operand.ty == Type::F16);
+                !f16(1) || f16(0)
+            }
+            Op::GetRows => operand(0).is_none_or(|rows| self.looks_up(rows)),
+            Op::SsmScan => operand(0).zip(operand(3)).is_none_or(|(state, a)| {
+                let [d_state, d_head, heads, _] = state.ne;
+                if a.ne[0] == 1 {
+                    let sizes = d_state == 128 || d_state == 256 || (d_state == 96 && self.rules.state_of_96);
+                    sizes && d_head.is_multiple_of(16)
+                } else {
+                    d_state == 16 && d_head == 1 && heads.is_multiple_of(128)
+                }
+            }),
+            Op::SsmConv => operand(0).is_none_or(|columns| columns.ne[1].is_multiple_of(128)),
+            _ => true,
+        }
+    }
+
+    fn graph_optimize(&self, split: &mut SplitGraph<'_>, kept: &mut AllocDeps) {
+        if self.rules.keeps_experts {
+            experts::group_shared(split, kept);
+            experts::keep(split, kept);
+        }
+    }
+}
+
+impl Cuda {
+    /// Whether rows of `tensor` can be looked up.
+    fn looks_up(self, tensor: &Tensor) -> bool {
+        match tensor.ty {
+            Type::F32
+            | Type::F16
+            | Type::Bf16
+            | Type::I32
+            | Type::Q4_0
+            | Type::Q4_1
+            | Type::Q5_0
+            | Type::Q5_1
+            | Type::Q8_0 => true,
+            Type::Iq4Nl | Type::Mxfp4 => self.rules.looks_up_k_quants && tensor.ne[0].is_multiple_of(256),
+            Type::Q8K | Type::Tq1_0 | Type::Tq2_0 | Type::Nvfp4 => false,
+            _ => self.rules.looks_up_k_quants,
+        }
+    }
+}
+
+/// Whether `id` is operand `at` of `tensor`.
+fn reads(graph: &Graph, tensor: TensorId, at: usize, id: TensorId) -> bool {
+    graph.operand(&graph[tensor], at) == Some(id)
+}

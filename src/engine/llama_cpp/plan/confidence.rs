@@ -1,0 +1,96 @@
+//! How sure the figures are: exact only where they were compared with what llama.cpp's own backends decide.
+
+use super::super::architecture::GraphFamily;
+use super::super::release::ReleaseTraits;
+use crate::machine::vulkan::VulkanLimits;
+use crate::machine::{Backend, Gpu, Os};
+use crate::plan::{Confidence, Uncertainty};
+
+/// How a backend's decisions are known. The comparisons are in `tests/llama_cpp/BACKEND`, and a test there checks that
+/// every measured backend was compared for all releases and known architectures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Compared with what the backend's own code decides.
+    Measured,
+    /// Its source was read and compared with what its host code decides; there is no log of such a device yet.
+    Read,
+    /// Only sizes and alignment follow its source.
+    Partly,
+}
+
+/// How the decisions of `backend` are known.
+pub const fn evidence(backend: Backend) -> Evidence {
+    match backend {
+        // ROCm is the same code as CUDA
+        Backend::Plain | Backend::Cuda | Backend::Rocm | Backend::Vulkan => Evidence::Measured,
+        Backend::Metal => Evidence::Read,
+        Backend::Sycl => Evidence::Partly,
+    }
+}
+
+/// Why the figures of a plan with these GPUs are not exact; empty if they are.
+pub fn uncertainties<'g>(
+    family: GraphFamily,
+    release: &ReleaseTraits,
+    architecture: &str,
+    os: Os,
+    gpus: impl Iterator<Item = &'g Gpu>,
+) -> Vec<Uncertainty> {
+    let mut found = Vec::new();
+    if !family.exact {
+        found.push(Uncertainty {
+            confidence: Confidence::Modelled,
+            reason: format!(
+                "the graph of {architecture} is modelled on the closest known architecture, judging by its tensors"
+            ),
+        });
+    }
+    let mut remote = Vec::new();
+    for gpu in gpus {
+        let known = match evidence(gpu.backend) {
+            Evidence::Measured if gpu.backend == Backend::Vulkan => guessed_limits(gpu, os),
+            Evidence::Measured => None,
+            Evidence::Read => Some(Uncertainty {
+                confidence: Confidence::Modelled,
+                reason: format!(
+                    "what {} does besides was read from the source of release {}: there is no log to check it by yet",
+                    gpu.backend.name(),
+                    release.name
+                ),
+            }),
+            Evidence::Partly => Some(Uncertainty {
+                confidence: Confidence::Assumed,
+                reason: format!(
+                    "buffer sizes for {} follow its source code; what it needs besides is not known",
+                    gpu.backend.name()
+                ),
+            }),
+        };
+        found.extend(known.filter(|known| !found.contains(known)));
+        remote.extend(gpu.computer.clone().filter(|computer| !remote.contains(computer)));
+    }
+    if !remote.is_empty() {
+        found.push(Uncertainty {
+            confidence: Confidence::Modelled,
+            reason: format!(
+                "over RPC the first layers are on {}, the rest is local; sizes there are modelled, and network time is \
+                 not included",
+                remote.join(", ")
+            ),
+        });
+    }
+    found
+}
+
+/// A Vulkan device of an unknown maker.
+fn guessed_limits(gpu: &Gpu, os: Os) -> Option<Uncertainty> {
+    let (_, driver, guessed) = VulkanLimits::of(gpu, os);
+    guessed.then(|| Uncertainty {
+        confidence: Confidence::Assumed,
+        reason: format!(
+            "the Vulkan limits of {} are not known: those of {driver} are assumed; align=, host-align=, max-tensor= and \
+             max-buffer= state them",
+            gpu.name
+        ),
+    })
+}

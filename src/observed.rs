@@ -1,0 +1,157 @@
+//! What programs say that they took: logs and status output in, figures out. No arithmetic but the sums of lines that
+//! one load prints, no plans, no files.
+//!
+//! [`Reader`] takes a text in pieces of any size and gives an [`Observation`]: every [`Load`] of a model in it, what
+//! `ollama ps` listed, and what drivers said. It knows what llama.cpp prints since mid-2025 (buffer lines, breakdown
+//! tables, the fit's lines, `--log-jsonl`), what forks and the programs around it print (Ollama since 2024, LM Studio,
+//! KoboldCpp, routers, containers, journald), `nvidia-smi` and `rocm-smi`.
+//!
+//! Any text is safe. Memory stays bounded whatever the length: a line is cut at 64 KiB, the last 128 loads are kept, 32
+//! writers that mix their lines are told apart, and each list within a load has an end of its own ([`limits`]).
+
+mod buffers;
+mod command;
+mod context;
+mod device;
+mod driver;
+mod event;
+mod fit;
+mod json;
+mod load;
+mod marks;
+mod missing;
+mod model;
+mod ollama;
+mod prefix;
+mod ps;
+mod reader;
+mod router;
+mod said;
+mod scan;
+mod settings;
+mod table;
+mod under_way;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+pub use command::CommandLine;
+pub use context::{CacheSize, ObservedContext};
+pub use device::ObservedDevice;
+pub use driver::{CardMemory, ProcessMemory};
+pub use event::Event;
+pub use fit::{Fit, FitDevice, FitLayers, FitProjection, FitResult};
+pub use load::{Complete, Load, Program};
+pub use missing::Missing;
+pub use model::ObservedModel;
+pub use ollama::OllamaEstimate;
+pub use ps::PsRow;
+pub use reader::Reader;
+pub use settings::ObservedSettings;
+pub use table::{TablePhase, TableRow};
+
+/// How much is kept of a text without end.
+pub mod limits {
+    /// Bytes of a line; the rest of a longer one is passed over.
+    pub const LINE: usize = 64 << 10;
+    /// Loads; of more, the last ones are kept.
+    pub const LOADS: usize = 128;
+    /// Writers whose lines are mixed in one text; of more, the ones that were silent longest are closed.
+    pub const WRITERS: usize = 32;
+    /// Devices of a load, and buffers of one kind in a context.
+    pub const DEVICES: usize = 64;
+    /// Models of a load (with drafts), and contexts.
+    pub const PARTS: usize = 16;
+    /// Events of a load.
+    pub const EVENTS: usize = 64;
+    /// Rows of `ollama ps`, cards and processes.
+    pub const ROWS: usize = 1024;
+    /// Bytes of a JSON document over several lines.
+    pub const JSON: usize = 256 << 10;
+}
+
+/// Mebibytes (2^20 bytes), with the decimals that a program printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct Mib(pub f64);
+
+impl Mib {
+    /// The sum, to hundredths: what lines of two decimals add up to.
+    fn plus(self, other: Self) -> Self {
+        Self(scan::round(self.0 + other.0))
+    }
+}
+
+impl fmt::Display for Mib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:.2} MiB", self.0))
+    }
+}
+
+/// What memory on a device is for, as programs divide it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Term {
+    /// Weights.
+    Model,
+    /// KV cache.
+    Kv,
+    /// Recurrent state.
+    Rs,
+    /// Compute buffer of the context's graphs.
+    Compute,
+    /// Logits and embeddings.
+    Output,
+    /// Compute buffer of a projector.
+    ProjectorCompute,
+    /// Compressor state (`DSV4`).
+    State,
+    /// LoRA adapters.
+    Lora,
+}
+
+/// Memory of one device by term, in MiB.
+pub type Terms = BTreeMap<Term, Mib>;
+
+/// Memory by device and term, in MiB; a device is named as in the log, without an RPC server's address.
+pub type Buffers = BTreeMap<String, Terms>;
+
+/// Everything that a text says about memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Observation {
+    /// The loads in it, in the order in which they begin.
+    pub loads: Vec<Load>,
+    /// Index of the load to look at: the last complete one, else the last of which a trial is complete, else the last
+    /// that says anything of memory.
+    pub chosen: Option<usize>,
+    /// Loads before these that were left out.
+    pub loads_left_out: u64,
+    /// Rows of `ollama ps` or `/api/ps`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ps: Vec<PsRow>,
+    /// Memory of whole cards by `nvidia-smi` or `rocm-smi`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<CardMemory>,
+    /// Memory of processes by `nvidia-smi`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessMemory>,
+    /// What the chosen load lacks, with what to do.
+    #[serde(skip)]
+    pub missing: Vec<Missing>,
+}
+
+impl Observation {
+    /// Reads a whole text.
+    pub fn of(text: &str) -> Self {
+        let mut reader = Reader::default();
+        reader.feed(text.as_bytes());
+        reader.finish()
+    }
+
+    /// The load to look at.
+    pub fn load(&self) -> Option<&Load> {
+        self.loads.get(self.chosen?)
+    }
+}

@@ -1,0 +1,215 @@
+//! Command lines: those that a log quotes, and those that somebody pasted above it.
+
+use serde::Serialize;
+
+use super::scan;
+use super::settings::{ObservedSettings, flash_attn};
+use crate::settings::GpuLayers;
+
+/// A command line with what it asks for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CommandLine {
+    /// The line as it was written, cut at 8 KiB.
+    pub text: String,
+    /// The program's name without its folder: `llama-server`.
+    pub program: String,
+    /// The model's file, repository or name.
+    pub model: Option<String>,
+    /// Settings it asks for.
+    pub settings: ObservedSettings,
+}
+
+/// Programs whose arguments are llama.cpp's, and KoboldCpp, whose own differ.
+const PROGRAMS: [&str; 12] = [
+    "llama-server",
+    "llama-cli",
+    "llama-completion",
+    "llama-fit-params",
+    "llama-mtmd-cli",
+    "llama-bench",
+    "llama-perplexity",
+    "llama-batched-bench",
+    "llama-simple",
+    "llama-run",
+    "koboldcpp",
+    "koboldcpp.py",
+];
+
+/// A command line in a text of its own: a known program's name, then an option.
+pub(super) fn typed(text: &str) -> Option<CommandLine> {
+    if !(text.contains("llama-") || text.contains("koboldcpp")) || !text.contains(" -") {
+        return None;
+    }
+    let text = text.trim().trim_start_matches(['$', '%', '`']).trim_start();
+    let mut from = 0;
+    for word in text.split(' ').take(24) {
+        let name = program(word);
+        let rest = text.get(from + word.len()..)?.trim_start();
+        if PROGRAMS.contains(&name) && rest.starts_with('-') {
+            return Some(read(text.get(from..)?));
+        }
+        from += word.len() + 1;
+    }
+    None
+}
+
+/// A program's name without folder and `.exe`.
+fn program(word: &str) -> &str {
+    let name = word.trim_matches(['"', '\'']).rsplit(['/', '\\']).next().unwrap_or(word);
+    name.strip_suffix(".exe").unwrap_or(name)
+}
+
+/// A whole command line.
+pub(super) fn read(text: &str) -> CommandLine {
+    let mut words = split(text).into_iter();
+    let program = words.next().map(|word| scan::clip(program(&word), 64)).unwrap_or_default();
+    CommandLine { text: scan::clip(text, 8 << 10), program, ..of_words(words) }
+}
+
+/// A command whose words are known one by one.
+pub(super) fn of_list(words: Vec<String>) -> CommandLine {
+    let text = scan::clip(&words.join(" "), 8 << 10);
+    let program = words.first().map(|word| scan::clip(program(word), 64)).unwrap_or_default();
+    CommandLine { text, program, ..of_words(words.into_iter()) }
+}
+
+/// Arguments without a program.
+pub(super) fn arguments(text: &str) -> CommandLine {
+    CommandLine { text: scan::clip(text, 8 << 10), ..of_words(split(text).into_iter()) }
+}
+
+/// Words as a shell divides them, without its variables; 1,024 at most.
+fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let (mut word, mut begun) = (String::new(), false);
+    let mut quote = None;
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        match (c, quote) {
+            ('\\', Some('"') | None) if matches!(characters.peek(), Some('"' | '\'' | '\\' | ' ')) => {
+                word.extend(characters.next());
+                begun = true;
+            }
+            (c, Some(open)) if c == open => quote = None,
+            ('"' | '\'', None) => (quote, begun) = (Some(c), true),
+            (c, None) if c.is_whitespace() => {
+                if begun {
+                    words.push(std::mem::take(&mut word));
+                }
+                begun = false;
+                if words.len() == 1024 {
+                    return words;
+                }
+            }
+            (c, _) => {
+                word.push(c);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        words.push(word);
+    }
+    words
+}
+
+fn of_words(words: impl Iterator<Item = String>) -> CommandLine {
+    let mut command = CommandLine::default();
+    let mut words = words.skip_while(|word| !word.starts_with('-')).peekable();
+    while let Some(word) = words.next() {
+        let (flag, attached) = match word.split_once('=') {
+            Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
+            _ => (word.as_str(), None),
+        };
+        if switch(&mut command.settings, flag) {
+            continue;
+        }
+        // a value never looks like an option, but for negative numbers
+        let is_value = |next: &String| {
+            !next.starts_with('-') || next.get(1..).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let value = attached.or_else(|| words.next_if(is_value)).unwrap_or_default();
+        set(&mut command, flag, &value);
+    }
+    command
+}
+
+/// Options without a value; whether this is one.
+fn switch(settings: &mut ObservedSettings, flag: &str) -> bool {
+    match flag {
+        "--kv-unified" | "-kvu" => settings.kv_unified = Some(true),
+        "--no-kv-unified" | "-no-kvu" => settings.kv_unified = Some(false),
+        "--cpu-moe" | "-cmoe" => settings.n_cpu_moe = Some(u64::MAX),
+        "--swa-full" => settings.swa_full = Some(true),
+        "--no-kv-offload" | "-nkvo" => settings.no_kv_offload = Some(true),
+        "--kv-offload" | "-kvo" => settings.no_kv_offload = Some(false),
+        "--no-op-offload" => settings.no_op_offload = Some(true),
+        "--no-mmap" => settings.load_mode = Some("none".to_owned()),
+        "--mmap" => settings.load_mode = Some("mmap".to_owned()),
+        "--mlock" => settings.load_mode = Some("mlock".to_owned()),
+        _ => return false,
+    }
+    true
+}
+
+/// Options with a value.
+fn set(command: &mut CommandLine, flag: &str, value: &str) {
+    let settings = &mut command.settings;
+    let count = || value.parse::<u64>().ok();
+    let text = || (!value.is_empty()).then(|| scan::name(value));
+    match flag {
+        "--model" | "-m" => command.model = text(),
+        "--hf-repo" | "-hf" | "-hfr" => command.model = command.model.take().or(text()),
+        "--ctx-size" | "-c" | "--contextsize" => settings.n_ctx = count(),
+        "--parallel" | "-np" => settings.n_seq_max = count(),
+        "--batch-size" | "-b" | "--batchsize" | "--blasbatchsize" => settings.n_batch = count(),
+        "--ubatch-size" | "-ub" => settings.n_ubatch = count(),
+        "--flash-attn" | "-fa" | "--flashattention" => {
+            settings.flash_attn = flash_attn(if value.is_empty() { "on" } else { value });
+        }
+        "--cache-type-k" | "-ctk" | "--kv-cache-type" => {
+            settings.cache_type_k = value.parse().ok();
+            if flag == "--kv-cache-type" {
+                settings.cache_type_v = value.parse().ok();
+            }
+        }
+        "--cache-type-v" | "-ctv" => settings.cache_type_v = value.parse().ok(),
+        "--n-gpu-layers" | "--gpu-layers" | "-ngl" | "--gpulayers" => settings.gpu_layers = layers(value),
+        "--tensor-split" | "-ts" | "--tensor_split" => {
+            let shares: Option<Vec<f64>> = value.split([',', '/']).map(|share| share.trim().parse().ok()).collect();
+            settings.tensor_split = shares.filter(|shares| shares.iter().all(|share: &f64| share.is_finite()));
+        }
+        "--split-mode" | "-sm" => settings.split_mode = text(),
+        "--main-gpu" | "-mg" => settings.main_gpu = count(),
+        "--device" | "-dev" => settings.device = text(),
+        "--rpc" => settings.rpc = text(),
+        "--n-cpu-moe" | "-ncmoe" | "--moecpu" => settings.n_cpu_moe = count(),
+        "--override-tensor" | "-ot" | "--overridetensors" => {
+            let before = settings.override_tensor.take().map(|before| before + ",").unwrap_or_default();
+            settings.override_tensor = Some(scan::name(&(before + value)));
+        }
+        "--fit" | "-fit" => settings.fit = flash_attn(value).map(|on| on == crate::settings::FlashAttn::On),
+        "--fit-target" | "-fitt" => {
+            settings.fit_target = value.split(',').map(|mib| mib.trim().parse().ok()).collect();
+        }
+        "--fit-ctx" | "-fitc" => settings.fit_ctx = count(),
+        "--load-mode" | "-lm" => settings.load_mode = text(),
+        "--mmproj" | "-mm" => settings.mmproj = text(),
+        "--model-draft" | "-md" | "--spec-draft-model" | "--draftmodel" => settings.model_draft = text(),
+        "--spec-type" => settings.spec_type = text(),
+        "--lora" => settings.lora = text(),
+        "--cache-ram" | "-cram" => settings.cache_ram = value.parse().ok(),
+        "--ctx-checkpoints" | "-ctxcp" | "--swa-checkpoints" => settings.ctx_checkpoints = count(),
+        _ => {}
+    }
+}
+
+/// A number of layers, `auto` or `all`; below zero, -1 is auto and less is all.
+fn layers(value: &str) -> Option<GpuLayers> {
+    Some(match value {
+        "auto" | "-1" => GpuLayers::Auto,
+        "all" => GpuLayers::All,
+        _ if value.starts_with('-') => GpuLayers::All,
+        _ => GpuLayers::Count(value.parse().ok()?),
+    })
+}

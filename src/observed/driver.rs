@@ -1,0 +1,244 @@
+//! What drivers say of cards and processes: `nvidia-smi` as a table and as CSV, `rocm-smi`.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Mib, limits, scan};
+
+/// Memory of a whole card, in MiB.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CardMemory {
+    /// Number of the card.
+    pub index: Option<u64>,
+    /// Its name.
+    pub name: Option<String>,
+    /// Memory in use, by anybody.
+    pub used: Option<Mib>,
+    /// Memory free.
+    pub free: Option<Mib>,
+    /// All memory.
+    pub total: Option<Mib>,
+}
+
+/// Memory of a process on a card, in MiB.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ProcessMemory {
+    /// Number of the card, where it is said.
+    pub card: Option<u64>,
+    /// The process's number.
+    pub pid: u64,
+    /// Path of its program.
+    pub name: String,
+    /// Memory that it holds; Windows does not tell.
+    pub used: Option<Mib>,
+}
+
+/// What a driver's tool printed so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Driver {
+    pub cards: Vec<CardMemory>,
+    pub processes: Vec<ProcessMemory>,
+    /// Number and name of the card whose figures the next row of the table has.
+    card: Option<(u64, String)>,
+    /// Columns of CSV.
+    columns: Vec<Column>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Column {
+    Index,
+    Name,
+    Used,
+    Free,
+    Total,
+    Pid,
+    Process,
+    ProcessMemory,
+    Other,
+}
+
+impl Driver {
+    /// A line; whether it was a driver's.
+    pub fn read(&mut self, text: &str) -> bool {
+        let may = text.contains('|') || ["MiB", "memory", "VRAM"].iter().any(|word| text.contains(word));
+        if !may && self.columns.is_empty() {
+            return false;
+        }
+        if text.contains("MiB") && !text.contains(',') {
+            return self.usage(text) || self.process(text);
+        }
+        if text.contains(", ") && text.len() < 1024 {
+            return self.csv(text);
+        }
+        self.rocm(text) || self.card_name(text) || text.contains("N/A") && self.process(text)
+    }
+
+    fn add_card(&mut self, card: CardMemory) {
+        if self.cards.len() < limits::ROWS {
+            self.cards.push(card);
+        }
+    }
+
+    fn add_process(&mut self, process: ProcessMemory) {
+        if self.processes.len() < limits::ROWS {
+            self.processes.push(process);
+        }
+    }
+
+    /// `0  NVIDIA GeForce RTX 3090        Off |   00000000:07:00.0  On |`
+    fn card_name(&mut self, text: &str) -> bool {
+        let Some((head, rest)) = text.split_once('|').filter(|(_, rest)| rest.contains(':')) else { return false };
+        let Some((index, name)) = scan::count(head) else { return false };
+        let name = name.trim().trim_end_matches("Off").trim_end_matches("On").trim();
+        let is_bus = rest.split_whitespace().next().is_some_and(|bus| bus.matches(':').count() == 2);
+        if !is_bus || name.is_empty() || index > 1024 {
+            return false;
+        }
+        self.card = Some((index, scan::clip(name, 128)));
+        true
+    }
+
+    /// `79%   66C    P2   144W /  420W |   15005MiB /  24576MiB |      0%      Default |`
+    fn usage(&mut self, text: &str) -> bool {
+        let figures = text.split('|').find_map(|cell| {
+            let (used, total) = cell.split_once('/')?;
+            Some((scan::mib(used)?, scan::mib(total)?)).filter(|((_, rest), _)| rest.trim().is_empty())
+        });
+        let Some(((used, _), (total, _))) = figures else { return false };
+        let (index, name) = self.card.take().map_or((None, None), |(index, name)| (Some(index), Some(name)));
+        self.add_card(CardMemory { index, name, used: Some(used), free: None, total: Some(total) });
+        true
+    }
+
+    /// `0   N/A  N/A   1234      C   /usr/bin/llama-server   12110MiB |`
+    fn process(&mut self, text: &str) -> bool {
+        let words: Vec<&str> = text.split_whitespace().filter(|word| *word != "|").take(64).collect();
+        let Some(kind) = words.iter().position(|word| matches!(*word, "C" | "G" | "C+G" | "M+C")) else { return false };
+        let pid = kind.checked_sub(1).and_then(|at| words.get(at)?.parse().ok());
+        let (Some(pid), Some(memory)) = (pid, words.last()) else { return false };
+        let used = scan::mib(memory).map(|(mib, _)| mib);
+        let Some(name) = words.get(kind + 1..words.len() - 1).filter(|name| !name.is_empty()) else { return false };
+        if used.is_none() && *memory != "N/A" {
+            return false;
+        }
+        let card = words.first().and_then(|word| word.parse().ok());
+        self.add_process(ProcessMemory { card, pid, name: scan::name(&name.join(" ")), used });
+        true
+    }
+
+    /// Rows under a heading, or what is plain without: a process with its memory, or used and free memory of a card.
+    fn csv(&mut self, text: &str) -> bool {
+        let fields: Vec<&str> = text.split(", ").map(str::trim).take(32).collect();
+        if let Some(columns) = heading(&fields) {
+            self.columns = columns;
+            return true;
+        }
+        if self.columns.len() != fields.len() {
+            self.columns.clear();
+        }
+        let memory = |field: &str| scan::mib(field).filter(|(_, rest)| rest.is_empty()).map(|(mib, _)| mib);
+        let columns = match (fields.as_slice(), self.columns.is_empty()) {
+            (_, false) => self.columns.clone(),
+            ([used, other], true) if memory(used).is_some() && memory(other).is_some() => {
+                vec![Column::Used, Column::Other]
+            }
+            ([pid, _, used], true) if pid.parse::<u64>().is_ok() && memory(used).is_some() => {
+                vec![Column::Pid, Column::Process, Column::ProcessMemory]
+            }
+            _ => return false,
+        };
+        let field = |column| columns.iter().position(|&other| other == column).and_then(|at| fields.get(at).copied());
+        let plain = |column| {
+            let field = field(column)?;
+            memory(field).or_else(|| field.parse().ok().filter(|mib: &f64| mib.is_finite()).map(Mib))
+        };
+        if let Some(pid) = field(Column::Pid) {
+            let Ok(pid) = pid.parse() else { return false };
+            let name = scan::name(field(Column::Process).unwrap_or_default());
+            self.add_process(ProcessMemory { card: None, pid, name, used: plain(Column::ProcessMemory) });
+            return true;
+        }
+        let card = CardMemory {
+            index: field(Column::Index).and_then(|index| index.parse().ok()),
+            name: field(Column::Name).map(|name| scan::clip(name, 128)),
+            used: plain(Column::Used),
+            free: plain(Column::Free),
+            total: plain(Column::Total),
+        };
+        let says = card.used.is_some() || card.free.is_some() || card.total.is_some();
+        if says {
+            self.add_card(card);
+        }
+        says
+    }
+
+    /// `GPU[0] : VRAM Total Used Memory (B): 1234`
+    fn rocm(&mut self, text: &str) -> bool {
+        let Some((head, bytes)) = text.split_once("VRAM Total ").filter(|(head, _)| head.contains("GPU[")) else {
+            return false;
+        };
+        let Some(index) = scan::count_after(head, "GPU[") else { return false };
+        let Some((kind, bytes)) = bytes.split_once("(B):") else { return false };
+        let Some((bytes, _)) = scan::count(bytes) else { return false };
+        self.rocm_card(index, kind.contains("Used"), bytes);
+        true
+    }
+
+    fn rocm_card(&mut self, index: u64, is_used: bool, bytes: u64) {
+        let mib = Some(Mib(scan::round(bytes as f64 / 1_048_576.0)));
+        let open =
+            |card: &CardMemory| card.index == Some(index) && (if is_used { card.used } else { card.total }).is_none();
+        if !self.cards.last().is_some_and(open) {
+            self.add_card(CardMemory { index: Some(index), ..CardMemory::default() });
+        }
+        if let Some(card) = self.cards.last_mut().filter(|card| open(card)) {
+            *(if is_used { &mut card.used } else { &mut card.total }) = mib;
+        }
+    }
+
+    /// `rocm-smi --json`: an object per card; whether there was one.
+    pub fn rocm_json(&mut self, document: &Value) -> bool {
+        let Some(cards) = document.as_object() else { return false };
+        let mut any = false;
+        for (name, card) in cards {
+            let Some(index) = name.strip_prefix("card").and_then(|index| index.parse().ok()) else { continue };
+            for (key, is_used) in [("VRAM Total Memory (B)", false), ("VRAM Total Used Memory (B)", true)] {
+                let bytes = card.get(key).and_then(|value| value.as_u64().or_else(|| value.as_str()?.parse().ok()));
+                if let Some(bytes) = bytes {
+                    self.rocm_card(index, is_used, bytes);
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+}
+
+/// The columns that a heading of CSV names.
+fn heading(fields: &[&str]) -> Option<Vec<Column>> {
+    let column = |field: &&str| match field.split(" [").next().unwrap_or(field) {
+        "index" => Column::Index,
+        "name" => Column::Name,
+        "memory.used" => Column::Used,
+        "memory.free" => Column::Free,
+        "memory.total" => Column::Total,
+        "pid" => Column::Pid,
+        "process_name" => Column::Process,
+        "used_gpu_memory" | "used_memory" => Column::ProcessMemory,
+        _ => Column::Other,
+    };
+    let mut columns: Vec<Column> = fields.iter().map(column).collect();
+    let has = |wanted: &[Column]| columns.iter().any(|column| wanted.contains(column));
+    if !has(&[Column::Used, Column::Free, Column::Total, Column::ProcessMemory]) {
+        return None;
+    }
+    if has(&[Column::Pid]) {
+        // `name` is the process's there
+        for column in &mut columns {
+            if *column == Column::Name {
+                *column = Column::Process;
+            }
+        }
+    }
+    Some(columns)
+}

@@ -1,0 +1,185 @@
+//! One load of a model, as its program told it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{
+    Buffers, CommandLine, Event, Fit, Mib, ObservedContext, ObservedDevice, ObservedModel, ObservedSettings,
+    OllamaEstimate, TablePhase, TableRow, Term,
+};
+
+/// One load of a model with its drafts and projector.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Load {
+    /// Number of its first line in the text, from 1.
+    pub line: u64,
+    /// Who wrote its lines where several write one text: container, unit and process, router port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writer: Option<String>,
+    /// The program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<Program>,
+    /// The program's version as it says it: `0.32.13`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// llama.cpp's build number; small where a distributor counts its own builds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<u64>,
+    /// llama.cpp's commit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The command line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandLine>,
+    /// Path or name by which the model was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+    /// The models: the target first, then drafts and further layers of the same file.
+    pub models: Vec<ObservedModel>,
+    /// The contexts: the target's first.
+    pub contexts: Vec<ObservedContext>,
+    /// Settings in force: the command's, with what the context's own lines say over them.
+    pub settings: ObservedSettings,
+    /// Devices that the program named.
+    pub devices: Vec<ObservedDevice>,
+    /// Memory by device and term over all models and contexts, in MiB.
+    pub observed: Buffers,
+    /// Rows of the breakdown table, the last of each device; whole MiB, cut off.
+    pub table: BTreeMap<String, TableRow>,
+    /// When the table was printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_phase: Option<TablePhase>,
+    /// What `--fit` said.
+    pub fit: Fit,
+    /// Estimate that Ollama printed before its own loads (to 0.12).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<OllamaEstimate>,
+    /// Size of the projector's tensors, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub projector: Option<Mib>,
+    /// Whether the buffer lines are a fit's trial, which allocates nothing: caches are 0 there.
+    pub is_trial: bool,
+    /// Whether the program said that it was ready to answer.
+    pub is_ready: bool,
+    /// What else happened, in order.
+    pub events: Vec<Event>,
+    /// Whether weights, caches and compute buffers of every GPU are there, and by which lines.
+    pub complete: Option<Complete>,
+}
+
+impl Load {
+    /// Whether it says anything of memory.
+    pub fn has_memory(&self) -> bool {
+        !self.observed.is_empty() || !self.table.is_empty() || !self.fit.is_empty() || self.estimate.is_some()
+    }
+
+    /// Whether nothing is known but the machine.
+    pub(super) fn is_bare(&self) -> bool {
+        let parts = self.models.is_empty() && self.contexts.is_empty() && self.events.is_empty();
+        let asked = self.command.is_some() || self.asked.is_some() || !self.settings.is_empty();
+        parts && !asked && !self.has_memory() && self.projector.is_none()
+    }
+
+    /// Layers on GPUs and layers with the output's, of the target: `offloaded 20/49 layers to GPU`.
+    pub fn layers_on_gpus(&self) -> Option<(u64, u64)> {
+        let estimate = self.estimate.as_ref();
+        let estimated = || estimate.and_then(|estimate| Some((estimate.layers_offload?, estimate.layers_model?)));
+        self.models.first().and_then(|model| model.offloaded).or_else(estimated)
+    }
+
+    /// Whether flash attention was asked for as `auto` and then turned off, or the log says that it runs on the CPU.
+    pub fn flash_attention_off(&self) -> Option<&str> {
+        self.events.iter().find_map(|event| match event {
+            Event::FlashAttentionOff { reason } => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
+    /// How much it tells, to choose one of several loads: of two with the same, the later one.
+    pub(super) fn standing(&self) -> u8 {
+        let taken = self.table_phase == Some(TablePhase::Loaded) || self.has_all_buffers();
+        match self.complete {
+            Some(_) if taken => 3,
+            Some(_) => 2,
+            None => u8::from(self.has_memory()),
+        }
+    }
+
+    /// Whether weights, caches and compute of every GPU are there. The table counts first, as it has all of a load in
+    /// one place; a table without a GPU only where buffer lines are lacking.
+    pub(super) fn completeness(&self) -> Option<Complete> {
+        if self.table.keys().any(|name| is_gpu(name)) {
+            Some(Complete::Table)
+        } else if self.has_all_buffers() {
+            Some(Complete::Buffers)
+        } else {
+            (!self.table.is_empty()).then_some(Complete::Table)
+        }
+    }
+
+    /// Whether lines of buffers tell weights, caches and the compute buffers of every GPU; without a GPU, of the
+    /// computer.
+    pub(super) fn has_all_buffers(&self) -> bool {
+        let any_gpu = self.observed.keys().any(|name| is_gpu(name));
+        let devices = || self.observed.iter().filter(|(name, _)| !any_gpu || is_gpu(name));
+        let somewhere = |term| devices().any(|(_, terms)| terms.contains_key(&term));
+        let cached = somewhere(Term::Kv) || somewhere(Term::Rs);
+        // weights may lie in a buffer type of their own: `MTL0_Mapped`, `CUDA_Split`
+        let computes = |name: &str| {
+            let plain = name.trim_end_matches("_Mapped").trim_end_matches("_Private");
+            let terms = self.observed.get(plain);
+            name.ends_with("_Split") || terms.is_some_and(|terms| terms.contains_key(&Term::Compute))
+        };
+        let all = !any_gpu || devices().all(|(name, _)| computes(name));
+        somewhere(Term::Model) && cached && somewhere(Term::Compute) && all && !self.is_trial
+    }
+}
+
+/// Whether a buffer's or table's name is that of a GPU's memory rather than of the computer's (`CPU…`, `BLAS`, `Host`,
+/// `…_Host`).
+pub(super) fn is_gpu(name: &str) -> bool {
+    !(name.starts_with("CPU") || name == "BLAS" || name == "Host" || name.ends_with("_Host"))
+}
+
+/// What makes a load complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Complete {
+    /// Lines of buffers, exact to 0.01 MiB.
+    Buffers,
+    /// A breakdown table, in whole MiB.
+    Table,
+}
+
+/// A program whose output is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Program {
+    LlamaCpp,
+    IkLlamaCpp,
+    Ollama,
+    LmStudio,
+    KoboldCpp,
+}
+
+impl Program {
+    /// Its name as it writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LlamaCpp => "llama.cpp",
+            Self::IkLlamaCpp => "ik_llama.cpp",
+            Self::Ollama => "Ollama",
+            Self::LmStudio => "LM Studio",
+            Self::KoboldCpp => "KoboldCpp",
+        }
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

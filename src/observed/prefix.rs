@@ -1,0 +1,189 @@
+//! What stands before a program's own words in a line: colours, marks of who pasted it, container and service managers,
+//! wrappers, a router's port, llama.cpp's clock.
+
+use std::borrow::Cow;
+
+/// A line without its prefixes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Line<'a> {
+    /// Which of several writers said it.
+    pub source: Source<'a>,
+    /// llama.cpp's clock: microseconds since the program's start.
+    pub clock: Option<u64>,
+    /// Whether LM Studio wrote its date and level before it.
+    pub lm_studio: bool,
+    /// The program's own words.
+    pub text: &'a str,
+}
+
+/// Names of a writer among several in one text; empty where the line has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Source<'a> {
+    /// Service of a container manager: `llama-1`.
+    pub service: &'a str,
+    /// Unit and process of journald: `ollama[1617]`.
+    pub process: &'a str,
+    /// Port of a router's instance: `57651`.
+    pub port: &'a str,
+}
+
+/// `line` without terminal colours (also those whose escape byte was lost in a paste) and control characters.
+pub(super) fn plain(line: &str) -> Cow<'_, str> {
+    let clean = |c: char| !c.is_control() || c == '\t';
+    let plain = |byte: u8| (byte >= b' ' || byte == b'\t') && byte != b'[' && byte < 0x7f;
+    if line.bytes().all(plain) {
+        return Cow::Borrowed(line);
+    }
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(first) = rest.chars().next() {
+        if let Some(end) = colour(rest) {
+            rest = rest.get(end..).unwrap_or_default();
+            continue;
+        }
+        if clean(first) {
+            text.push(first);
+        }
+        rest = rest.get(first.len_utf8()..).unwrap_or_default();
+    }
+    Cow::Owned(text)
+}
+
+/// The length of a terminal's escape sequence at the start; a colour counts without its escape byte.
+fn colour(text: &str) -> Option<usize> {
+    let escaped = text.starts_with("\u{1b}[");
+    let start = if escaped { 2 } else { usize::from(text.starts_with('[')) };
+    if start == 0 {
+        return None;
+    }
+    let parameters = text.bytes().skip(start).take(16).take_while(|b| b.is_ascii_digit() || *b == b';').count();
+    let end = start + parameters;
+    match text.as_bytes().get(end) {
+        Some(b'm') if escaped || parameters > 0 => Some(end + 1),
+        Some(b'K' | b'J' | b'H' | b'A'..=b'D' | b'G') if escaped => Some(end + 1),
+        _ => None,
+    }
+}
+
+/// Takes all prefixes off, in the order in which they are put on.
+pub(super) fn strip(line: &str) -> Line<'_> {
+    let mut found = Line { text: line.trim_start_matches(['\u{feff}', ' ', '\t']), ..Line::default() };
+    for _ in 0..4 {
+        let marks = ["# ", "> ", "| ", "^C"];
+        let Some(rest) = marks.iter().find_map(|mark| found.text.strip_prefix(mark)) else { break };
+        found.text = rest.trim_start();
+    }
+    if let Some((service, rest)) = compose(found.text) {
+        (found.source.service, found.text) = (service, rest);
+    }
+    if let Some((process, rest)) = journald(found.text) {
+        (found.source.process, found.text) = (process, rest);
+    }
+    if let Some((rest, lm_studio)) = dated(found.text) {
+        (found.text, found.lm_studio) = (rest, lm_studio);
+    }
+    if let Some((_, rest)) =
+        found.text.split_once("]: ").filter(|(tag, _)| tag.len() < 24 && tag.starts_with("[llama "))
+    {
+        found.text = rest;
+    }
+    if let Some((port, rest)) = router(found.text) {
+        (found.source.port, found.text) = (port, rest);
+    }
+    if let Some((clock, rest)) = clock(found.text) {
+        (found.clock, found.text) = (Some(clock), rest);
+    }
+    found
+}
+
+/// `llama-1  | `
+fn compose(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.split_once(' ')?;
+    let rest = rest.trim_start().strip_prefix("| ")?;
+    let is_name = name.len() <= 64
+        && name.bytes().any(|b| b.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    is_name.then_some((name, rest))
+}
+
+/// `Aug 08 23:02:37 host ollama[1617]: `, the months in any language or left out.
+fn journald(text: &str) -> Option<(&str, &str)> {
+    let at = text.find("]: ").filter(|&at| at <= 160)?;
+    let (head, rest) = (text.get(..at)?, text.get(at + 3..)?);
+    let open = head.rfind('[')?;
+    let pid = head.get(open + 1..)?;
+    if pid.is_empty() || !pid.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let unit = head.get(..open)?.rfind(' ').map_or(0, |blank| blank + 1);
+    let before = head.get(..unit)?;
+    let has_time = before.split([' ', 'T']).any(|word| word.len() >= 8 && is_time(word));
+    has_time.then_some((text.get(unit..=at)?, rest))
+}
+
+/// Whether a word starts like `23:02:37`.
+fn is_time(word: &str) -> bool {
+    let digit = |at: usize| word.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+    let colon = |at: usize| word.as_bytes().get(at) == Some(&b':');
+    digit(0) && digit(1) && colon(2) && digit(3) && digit(4) && colon(5) && digit(6) && digit(7)
+}
+
+/// A wrapper's date and time, with level and process: the rest, and whether LM Studio wrote it.
+fn dated(text: &str) -> Option<(&str, bool)> {
+    let bracketed = text.starts_with('[');
+    let body = text.strip_prefix('[').unwrap_or(text);
+    let is_date = |at: usize, byte: &u8| if at == 4 || at == 7 { *byte == b'-' } else { byte.is_ascii_digit() };
+    if body.len() < 19 || !body.bytes().take(10).enumerate().all(|(at, byte)| is_date(at, &byte)) {
+        return None;
+    }
+    let time = body.get(11..)?;
+    if !is_time(time) {
+        return None;
+    }
+    let end = time.find([' ', ']'])?;
+    let mut rest = time.get(end..)?;
+    rest = if bracketed { rest.strip_prefix(']')? } else { rest.trim_start() };
+    rest = rest.strip_prefix("| ").unwrap_or(rest);
+    let level = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
+    let Some((level, after)) = level.filter(|(level, _)| is_level(level)) else { return Some((rest, false)) };
+    let mut after = after;
+    // LM Studio names the model next
+    if let Some((_, behind)) = after.strip_prefix('[').and_then(|inner| inner.split_once(']')).filter(|_| bracketed) {
+        after = behind;
+    }
+    let lm_studio = level.bytes().all(|b| b.is_ascii_uppercase()) && (bracketed || after.trim().is_empty());
+    after = after.trim_start();
+    if let Some((_, behind)) = after.strip_prefix('(').and_then(|inner| inner.split_once(") ")) {
+        after = behind;
+    }
+    Some((after, lm_studio))
+}
+
+fn is_level(word: &str) -> bool {
+    ["debug", "info", "warn", "warning", "error", "trace"].iter().any(|level| word.eq_ignore_ascii_case(level))
+}
+
+/// `[ 4623] `
+fn router(text: &str) -> Option<(&str, &str)> {
+    let (port, rest) = text.strip_prefix('[')?.split_once("] ")?;
+    let port = port.trim_start();
+    ((1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit())).then_some((port, rest))
+}
+
+/// `M.SS.mmm.uuu L `: microseconds, and the rest.
+fn clock(text: &str) -> Option<(u64, &str)> {
+    let (stamp, rest) = text.split_once(' ')?;
+    let mut parts = stamp.split('.');
+    let mut part = |digits: Option<usize>| {
+        let part = parts.next()?;
+        let fits = digits.map_or((1..=6).contains(&part.len()), |digits| part.len() == digits);
+        part.parse::<u64>().ok().filter(|_| fits)
+    };
+    let (minutes, seconds, millis, micros) = (part(None)?, part(Some(2))?, part(Some(3))?, part(Some(3))?);
+    if parts.next().is_some() {
+        return None;
+    }
+    let rest =
+        rest.strip_prefix(['I', 'W', 'E', 'D', 'T']).map_or(rest, |behind| behind.strip_prefix(' ').unwrap_or(rest));
+    Some((((minutes * 60 + seconds) * 1000 + millis) * 1000 + micros, rest))
+}
