@@ -350,7 +350,15 @@ pub enum Why {
         device: usize,
         /// Index into [`Plan::layers`] of the layer that did not fit.
         layer: usize,
+        /// What that layer needed.
+        needed: Bytes,
+        /// Bytes left there.
+        room: Bytes,
+        /// What this layer would have needed.
+        own: Bytes,
     },
+    /// It stays in RAM although there is room: the engine's fit does not count the drafting (MTP) blocks.
+    NotCounted,
     /// It has no tensors.
     Nothing,
 }

@@ -270,7 +270,7 @@ fn without_a_gpu_the_screen_lists_what_was_tried() {
     harness.act(harness::detected(harness::machine(0, "", 0, 64), &tried));
     let text = harness.text();
     assert!(text.contains("No GPU was found") && text.contains("libnvidia-ml.so.1 is not installed"), "{text}");
-    assert!(text.contains("In RAM: no GPU"), "{text}");
+    assert!(text.contains("f16 KV: no GPU"), "{text}");
 }
 
 #[test]

@@ -368,7 +368,7 @@ fn a_long_verdict_continues_on_the_notes_page(#[values((60, 20), (80, 24))] size
     let machine = harness::machine(1, "RTX 3060", 12, 32);
     let model = Some(harness::model("qwen3-30b-a3b"));
     let mut harness = Harness::seen(EngineId::Ollama, model, machine, size, Settings::default(), Appearance::BEST);
-    let end = "the model's training context.";
+    let end = "keeps all layers on GPU.";
     let text = harness.text();
     assert!(text.contains("…  n for more") && !text.contains(end), "{text}");
     insta::assert_snapshot!(format!("long-verdict-{}x{}", size.0, size.1), text);

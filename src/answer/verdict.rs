@@ -6,6 +6,9 @@ use crate::plan::{LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
 use crate::units::{Bytes, Tokens};
 
+/// A margin that takes in what a driver or a desktop may do.
+pub const COMFORTABLE: Bytes = Bytes::mib(512);
+
 /// What is so, and for what: `All in VRAM at 32 768 tokens, f16 KV`.
 pub fn headline(plan: &Plan) -> String {
     format!("{} at {}", plan.outcome().headline(), held_for(&plan.settings))
@@ -16,18 +19,13 @@ pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let all = plan.layers.len();
     match plan.outcome() {
         Outcome::Vram => {
-            let (place, spare) = on_gpus(plan);
             let (parts, room) = (parts_on_others(plan), context_growth(plan, limits));
-            format!("all {all} layers are on {place}, {spare}.{parts}{room}")
+            format!("{}.{parts}{room}", margin(plan))
         }
         Outcome::ExpertsInRam => {
-            let (place, spare) = on_gpus(plan);
             let (parts, room) = (in_ram(plan), context_growth(plan, limits));
             let remedies = remedies(plan, limits);
-            format!(
-                "all {all} layers are assigned to {place}, {spare}, but {parts} run from RAM, which is \
-                 slower.{remedies}{room}"
-            )
+            format!("{parts} run from RAM, which is slower; {}.{remedies}{room}", margin(plan))
         }
         Outcome::LayersInRam => {
             let (in_ram, verb) = match plan.cpu().layers.len() {
@@ -60,27 +58,24 @@ pub fn held_for(effect: &InEffect) -> String {
 fn in_ram(plan: &Plan) -> String {
     let (weights, cache) = (plan.parts_in_ram(), plan.cpu().cache);
     match (weights > Bytes::ZERO, cache > Bytes::ZERO) {
-        (true, false) => format!("{weights} of their weights"),
-        (false, _) => format!("{cache} of their cache"),
-        (true, true) => format!("{weights} of their weights and {cache} of their cache"),
+        (true, false) => format!("{weights} of weights"),
+        (false, _) => format!("{cache} of cache"),
+        (true, true) => format!("{weights} of weights and {cache} of cache"),
     }
 }
 
-/// The GPUs with layers in words, and the memory left on them.
-fn on_gpus(plan: &Plan) -> (String, String) {
-    let gpus: Vec<_> = plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty()).collect();
-    let place = match gpus.as_slice() {
-        [gpu] => gpu.name.clone(),
-        _ => format!("{} GPUs", gpus.len()),
-    };
-    let reserved: Bytes = gpus.iter().map(|gpu| gpu.reserved()).sum();
-    let left: Bytes = gpus.iter().map(|gpu| gpu.left()).sum();
-    let spare = if reserved > Bytes::ZERO {
-        format!("{left} above the {reserved} kept free")
+/// What the GPU with the least memory left still has, besides what is kept free there.
+fn margin(plan: &Plan) -> String {
+    let used = || plan.gpus().iter().filter(|gpu| !gpu.layers.is_empty());
+    let Some(tightest) = used().min_by_key(|gpu| gpu.left()) else { return "no GPU holds a layer".to_owned() };
+    let (left, reserved) = (tightest.left(), tightest.reserved());
+    let place = if used().count() > 1 { format!(" on {}, the fullest GPU", tightest.id) } else { String::new() };
+    let only = if left < COMFORTABLE { "only " } else { "" };
+    if reserved > Bytes::ZERO {
+        format!("{only}{left} above the {reserved} kept free{place}")
     } else {
-        format!("with {left} to spare")
-    };
-    (place, spare)
+        format!("{only}{left} to spare{place}")
+    }
 }
 
 /// A sentence on layers with parts on another GPU.

@@ -115,7 +115,13 @@ fn answer(plan: &Plan, layer: &LayerPlan) -> LayerAnswer {
         Why::OutputDropped => {
             left_over(plan).and_then(|(device, room)| Inequality::of(plan, None, device, needed, room, room >= needed))
         }
-        Why::InPart { .. } | Why::AskedFor | Why::NotAskedFor | Why::NoGpu | Why::GivenUp { .. } | Why::Nothing => None,
+        Why::InPart { .. }
+        | Why::AskedFor
+        | Why::NotAskedFor
+        | Why::NoGpu
+        | Why::GivenUp { .. }
+        | Why::NotCounted
+        | Why::Nothing => None,
     };
     let reason = match (&layer.why, &inequality) {
         (Why::Fits { .. } | Why::NoRoom { .. }, Some(inequality)) => inequality.to_string(),
@@ -124,7 +130,7 @@ fn answer(plan: &Plan, layer: &LayerPlan) -> LayerAnswer {
                 "The whole model does not fit, so the engine keeps the output layer in RAM; {device} has {room} left."
             )
         }
-        (why, _) => why.sentence(&plan.devices),
+        _ => layer.reason(&plan.devices),
     };
     let (needed, available) = match layer.why {
         Why::Fits { needed, room } | Why::NoRoom { needed, room, .. } => (needed, Some(room)),
@@ -239,7 +245,8 @@ impl fmt::Display for Inequality {
         } else if self.is_overdrawn() {
             write!(f, " leaves nothing: that exceeds the free memory.")
         } else {
-            write!(f, " leaves {room}, too little for the {needed} this layer needs, as the engine rounds them.")
+            // Ollama up to 0.24 compares free memory as 32-bit floats, which have 24 bits of precision
+            write!(f, " leaves {room}, which in 32-bit floats, as the engine compares, is less than {needed}.")
         }
     }
 }

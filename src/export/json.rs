@@ -63,7 +63,7 @@ impl<'a> Object<'a> {
             weights: layer.weights,
             cache: layer.cache,
             cache_formula: &layer.cache_term.formula,
-            why: layer.why.sentence(&plan.devices),
+            why: layer.reason(&plan.devices),
         };
         Self {
             plimsoll: env!("CARGO_PKG_VERSION"),

@@ -35,11 +35,8 @@ fn experts_in_ram_are_mentioned() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let headline = text.split("\n\n").next().unwrap().replace('\n', " ");
-    assert!(headline.contains("but 10.7 GiB of their weights run from RAM, which is slower."), "{text}");
-    assert!(
-        headline.starts_with("Experts in RAM at 4\u{2009}096 tokens, f16 KV: all 49 layers are assigned to"),
-        "{text}"
-    );
+    assert!(headline.contains("10.7 GiB of weights run from RAM, which is slower"), "{text}");
+    assert!(headline.starts_with("Experts in RAM at 4\u{2009}096 tokens, f16 KV: "), "{text}");
 }
 
 #[test]

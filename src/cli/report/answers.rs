@@ -8,7 +8,7 @@ use crate::answer::quant::LargestQuantisation;
 use crate::answer::sweep::{PlanFigures, Sweep};
 use crate::answer::why::{LayerAnswer, MemoryUser, nothing_to_move};
 use crate::answer::{Change, Goal, verdict};
-use crate::plan::{Outcome, Plan};
+use crate::plan::{Outcome, Plan, Why};
 use crate::settings::knob::Knob;
 use crate::units::Tokens;
 
@@ -148,13 +148,13 @@ pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Styl
     }
     for (change, goal) in explained.changes {
         let brings = match goal {
-            Goal::Vram => "all into VRAM".to_owned(),
-            Goal::AllLayers => "all layers".to_owned(),
-            Goal::Layer(index) if index + 1 == plan.layers.len() => "the output layer".to_owned(),
-            Goal::AtLeast(_) | Goal::Layer(_) => goal.to_string(),
+            Goal::Vram => "brings all into VRAM".to_owned(),
+            Goal::AllLayers => "brings all layers onto GPUs, with experts in RAM".to_owned(),
+            Goal::Layer(index) if index + 1 == plan.layers.len() => "brings the output layer onto a GPU".to_owned(),
+            Goal::AtLeast(_) | Goal::Layer(_) => format!("brings {goal} onto a GPU"),
         };
         let options = change.options().map_or_else(String::new, |options| format!(" ({options})"));
-        out += &style.wrap("- ", &format!("{change}{options} moves {brings} to GPU"));
+        out += &style.wrap("- ", &format!("{change}{options} {brings}"));
     }
     out.push('\n');
     out += &source(plan, style);
@@ -173,32 +173,53 @@ fn layers(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
         let same_reason = |other: &&LayerAnswer| {
             let decided = |layer: &LayerAnswer| layer.inequality.is_some();
             decided(other) == decided(layer)
-                && (decided(layer) || other.reason == layer.reason)
+                && (decided(layer) || other.reason == layer.reason || given_up(plan, other) && given_up(plan, layer))
                 && !is_output(plan, layer)
         };
-        let mut first = layer.index;
+        let mut group = vec![layer];
         while let Some(other) = rest.next_if(same_reason) {
-            first = other.index;
+            group.push(other);
         }
+        let name = |group: &[&LayerAnswer]| match group {
+            [one] if is_output(plan, one) => "output layer".to_owned(),
+            [one] => format!("layer {}", one.index),
+            [last, .., first] => format!("layers {} to {}", first.index, last.index),
+            [] => String::new(),
+        };
         let reason = one_line(&layer.reason);
-        let name = if is_output(plan, layer) { "output layer".to_owned() } else { format!("layer {}", layer.index) };
-        out += &style.wrap("- ", &format!("{name}: {reason}"));
-        if first == layer.index {
+        if given_up(plan, layer) && group.len() > 1 {
+            let (first, others) = (reason.split("; ").next().unwrap_or(&reason), range_of_own(plan, &group));
+            out += &style.wrap("- ", &format!("{}: {first}; each of these would have needed {others}.", name(&group)));
             continue;
         }
-        let others = if first + 1 == layer.index {
-            format!("layer {first}")
-        } else {
-            format!("layers {first} to {}", layer.index - 1)
-        };
-        let reason = if layer.inequality.is_some() {
-            "no space was left, because layers are placed from last to first"
-        } else {
-            "same reason"
-        };
-        out += &style.wrap("- ", &format!("{others}: {reason}."));
+        out += &style.wrap("- ", &format!("{}: {reason}", name(&group[..1])));
+        if group.len() > 1 {
+            let reason = if layer.inequality.is_some() {
+                "no space was left, because layers are placed from last to first"
+            } else {
+                "same reason"
+            };
+            out += &style.wrap("- ", &format!("{}: {reason}.", name(&group[1..])));
+        }
     }
     out
+}
+
+/// Whether the engine had stopped before it came to this layer.
+fn given_up(plan: &Plan, layer: &LayerAnswer) -> bool {
+    plan.layers.get(layer.index).is_some_and(|layer| matches!(layer.why, Why::GivenUp { .. }))
+}
+
+/// What the least and the most of these layers would have needed.
+fn range_of_own(plan: &Plan, group: &[&LayerAnswer]) -> String {
+    let own = group.iter().filter_map(|layer| match plan.layers.get(layer.index)?.why {
+        Why::GivenUp { own, .. } => Some(own),
+        _ => None,
+    });
+    match (own.clone().min(), own.max()) {
+        (Some(least), Some(most)) if least.to_string() != most.to_string() => format!("{least} to {most}"),
+        (_, most) => most.unwrap_or_default().to_string(),
+    }
 }
 
 fn is_output(plan: &Plan, layer: &LayerAnswer) -> bool {

@@ -33,7 +33,7 @@ pub(super) fn section(plan: &Plan, style: &Style) -> String {
         }
         // layers are placed from last to first: explain the one with the least memory left
         let tight = if matches!(first.why, Why::NoRoom { .. }) { last } else { first };
-        let why = tight.why.sentence(&plan.devices);
+        let why = tight.reason(&plan.devices);
         let one_of_many = matches!(tight.why, Why::Fits { .. } | Why::NoRoom { .. }) && run.len() > 1;
         let of = if one_of_many { format!("Layer {}: ", tight.index) } else { String::new() };
         out += &style.wrap("            ", &format!("{of}{why}"));

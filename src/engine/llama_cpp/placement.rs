@@ -224,9 +224,22 @@ impl Placement {
         bytes
     }
 
+    /// Bytes of the experts of every block.
+    pub fn expert_weights(model: &LoadedModel) -> Vec<u64> {
+        let mut bytes = vec![0; model.hparams.n_layer()];
+        for weight in &model.weights.all {
+            let experts = weight.role.is_some_and(|(slot, _)| OverrideGroup::Experts.covers(slot));
+            if let Some(block) = weight.block.filter(|_| experts).and_then(|block| bytes.get_mut(block)) {
+                *block += weight.bytes;
+            }
+        }
+        bytes
+    }
+
     /// Bytes of the weights of every block that are on another device than the block.
     pub fn weights_elsewhere(&self, model: &LoadedModel) -> Vec<u64> {
-        let mut bytes = vec![0; self.layers.len()];
+        // without MTP blocks
+        let mut bytes = vec![0; model.hparams.n_layer()];
         if self.has_overrides() || self.homes.refuses_any() {
             for (index, weight) in model.weights.all.iter().enumerate() {
                 let Some(il) = weight.block.filter(|il| *il < bytes.len()) else { continue };

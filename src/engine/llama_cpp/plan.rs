@@ -141,6 +141,9 @@ impl PlanBuilder<'_> {
             .iter()
             .map(|device| DeviceRoom { left: device.free - device.graph, margin: device.reserved() })
             .collect();
+        let experts = Placement::expert_weights(self.placed.loaded);
+        let experts = |index: usize| Bytes(experts.get(index).copied().unwrap_or(0));
+        let mut refused_layer = None;
         // GPUs are filled from the last layer to the first
         let mut layers: Vec<LayerPlan> = (0..weights.len())
             .rev()
@@ -150,7 +153,10 @@ impl PlanBuilder<'_> {
                 let weights = Bytes(weights[index]);
                 let elsewhere = Bytes(elsewhere.get(index).copied().unwrap_or(0));
                 let needed = weights + cache - elsewhere;
-                let why = self.why(device, needed, elsewhere, &room);
+                let why = self.why(device, needed, elsewhere, &room, needed - experts(index), refused_layer);
+                if matches!(why, Why::NoRoom { .. }) {
+                    refused_layer = Some(index);
+                }
                 if let Some(room) = room.get_mut(device) {
                     room.left = room.left - needed;
                 }
@@ -168,8 +174,17 @@ impl PlanBuilder<'_> {
     }
 
     /// The reason for a layer's device. `needed` are its bytes there, `elsewhere` its weights on other devices, `room`
-    /// the bytes left on every device after the layers behind it.
-    fn why(&self, device: usize, needed: Bytes, elsewhere: Bytes, room: &[DeviceRoom]) -> Why {
+    /// the bytes left on every device after the layers behind it, `own` what the fit tried to place of it,
+    /// `refused_layer` the layer behind it that was the first without room.
+    fn why(
+        &self,
+        device: usize,
+        needed: Bytes,
+        elsewhere: Bytes,
+        room: &[DeviceRoom],
+        own: Bytes,
+        refused_layer: Option<usize>,
+    ) -> Why {
         let on_gpu = device < self.placed.machine.gpus.len();
         let room = |device: usize| room.get(device).copied().unwrap_or_default();
         let left = |device: usize| room(device).left - room(device).margin;
@@ -181,15 +196,12 @@ impl PlanBuilder<'_> {
             (true, GpuLayers::Auto) => Why::Fits { needed, room: left(device) },
             (true, _) => Why::AskedFor,
             (false, GpuLayers::Auto) => {
-                if let Some(NoRoom { gpu, needed, room }) = self.placed.fitted.refused {
-                    return Why::NoRoom {
-                        needed: Bytes(needed),
-                        room: Bytes(room),
-                        device: self.placed.device_of(gpu),
-                    };
+                let Some(NoRoom { gpu, needed, room }) = self.placed.fitted.refused else { return Why::NotCounted };
+                let (device, needed, room) = (self.placed.device_of(gpu), Bytes(needed), Bytes(room));
+                match refused_layer {
+                    Some(layer) if room > Bytes::ZERO => Why::GivenUp { device, layer, needed, room, own },
+                    _ => Why::NoRoom { needed, room, device },
                 }
-                let roomiest = self.placed.params.gpus.iter().copied().max_by_key(|gpu| left(*gpu)).unwrap_or(0);
-                Why::NoRoom { needed, room: left(roomiest), device: roomiest }
             }
             (false, _) => Why::NotAskedFor,
         }

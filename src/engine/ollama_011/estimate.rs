@@ -162,6 +162,15 @@ fn graphs(task: &EstimateTask, devices: &[EstimateDevice]) -> (u64, u64) {
     }
 }
 
+/// A block that did not fit on a slot.
+#[derive(Clone, Copy)]
+struct GivenUp {
+    slot: usize,
+    block: usize,
+    needed: Bytes,
+    room: Bytes,
+}
+
 struct EstimateRun<'t> {
     task: &'t EstimateTask,
     /// The larger graph, which is reserved.
@@ -169,7 +178,7 @@ struct EstimateRun<'t> {
     /// Slots that are not full yet.
     open: Vec<usize>,
     /// The last slot that was full, and the block that did not fit there.
-    given_up: Option<(usize, usize)>,
+    given_up: Option<GivenUp>,
     found: MemoryEstimate,
 }
 
@@ -233,7 +242,7 @@ impl EstimateRun<'_> {
                 return (Some(index), Why::Fits { needed: Bytes(size), room });
             }
             refused = Some((index, room));
-            self.given_up = Some((index, block));
+            self.given_up = Some(GivenUp { slot: index, block, needed: Bytes(size), room });
             self.open.remove(turn);
         }
         (None, self.no_room(size, refused))
@@ -324,8 +333,14 @@ impl EstimateRun<'_> {
     /// Why no slot is open.
     fn why_closed(&self, size: u64) -> Why {
         let gpu = |index: usize| self.found.slots.get(index).and_then(|slot| slot.device.gpu);
-        if let Some((index, layer)) = self.given_up {
-            return gpu(index).map_or(Why::NoGpu, |device| Why::GivenUp { device, layer });
+        if let Some(GivenUp { slot, block, needed, room }) = self.given_up {
+            return gpu(slot).map_or(Why::NoGpu, |device| Why::GivenUp {
+                device,
+                layer: block,
+                needed,
+                room,
+                own: Bytes(size),
+            });
         }
         // no slot was usable: the one with the most memory lacks room for a buffer and a layer as large as the first
         let left = |slot: &DeviceSlot| {

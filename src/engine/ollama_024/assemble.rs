@@ -72,7 +72,7 @@ impl PlanInputs<'_> {
         let mut room = self.layout.room.clone();
         let count = self.layers.both.len();
         let mut layers = Vec::with_capacity(count);
-        let mut blocker = None;
+        let mut blocker: Option<(usize, Bytes)> = None;
         let no_cache = Arc::new(Term::nothing("no cache"));
         // from last to first, in the order of placement
         for index in (0..count).rev() {
@@ -91,7 +91,7 @@ impl PlanInputs<'_> {
                 None => self.why_in_ram(index, needed, &room, blocker),
             };
             if let Why::NoRoom { .. } = why {
-                blocker.get_or_insert(index);
+                blocker.get_or_insert((index, Bytes(needed)));
             }
             layers.push(LayerPlan {
                 index,
@@ -107,7 +107,7 @@ impl PlanInputs<'_> {
     }
 
     /// `blocker` is the first layer that did not fit.
-    fn why_in_ram(&self, index: usize, needed: u64, room: &[u64], blocker: Option<usize>) -> Why {
+    fn why_in_ram(&self, index: usize, needed: u64, room: &[u64], blocker: Option<(usize, Bytes)>) -> Why {
         let count = self.layers.both.len();
         let Some(requested) = self.layout.requested else {
             // if nothing is placed, an output layer that does not fit either is its own reason
@@ -131,13 +131,15 @@ impl PlanInputs<'_> {
         }
     }
 
-    fn no_room(&self, needed: u64, room: &[u64], blocker: Option<usize>) -> Why {
+    fn no_room(&self, needed: u64, room: &[u64], blocker: Option<(usize, Bytes)>) -> Why {
         let roomiest = || (0..room.len()).max_by_key(|&gpu| room.get(gpu));
         let Some(device) = self.layout.gave_up_on.or_else(roomiest) else { return Why::NoGpu };
         let room = room.get(device).copied().unwrap_or(0);
         match blocker {
             // a smaller layer is not tried after one that did not fit
-            Some(layer) if needed <= room => Why::GivenUp { device, layer },
+            Some((layer, blocked)) if needed <= room => {
+                Why::GivenUp { device, layer, needed: blocked, room: Bytes(room), own: Bytes(needed) }
+            }
             _ => Why::NoRoom { needed: Bytes(needed), room: Bytes(room), device },
         }
     }

@@ -10,7 +10,7 @@ use super::page::TextPage;
 use super::peaks;
 use crate::gguf::Tensor;
 use crate::model::{Model, TensorGroup};
-use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, OwnCache, Plan, Term, Why};
+use crate::plan::{Branch, Confidence, DevicePlan, Estimate, GraphSize, GraphUse, OwnCache, Plan, Term};
 use crate::settings::knob::Knob;
 use crate::tui::app::{App, ExplainTarget};
 use crate::tui::regions;
@@ -108,7 +108,7 @@ fn on_layer(app: &App, plan: &Plan, index: usize, page: &mut TextPage) {
     let text = app.theme.ink(Hue::Text);
     let Some(layer) = plan.layers.get(index) else { return };
     page.pair("device", NAMES, &device_text(plan, layer.device), text);
-    page.pair("reason", NAMES, &reason_text(plan, &layer.why), text);
+    page.pair("reason", NAMES, &layer.reason(&plan.devices), text);
     page.pair("weights", NAMES, &exactly(layer.weights), text);
     page.pair("cache", NAMES, &exactly(layer.cache), text);
     if layer.cache > Bytes::ZERO {
@@ -156,26 +156,6 @@ fn device_text(plan: &Plan, device: usize) -> String {
     match device_name(plan, device) {
         "RAM" => "RAM".to_owned(),
         id => format!("{id}, {name}"),
-    }
-}
-
-fn reason_text(plan: &Plan, why: &Why) -> String {
-    match why {
-        Why::Fits { needed, room } => format!("it needs {needed}, and {room} was free"),
-        Why::InPart { needed, elsewhere } => {
-            format!("{needed} is here, and {elsewhere} of its weights is elsewhere to make room")
-        }
-        Why::NoRoom { needed, room, device } => {
-            format!("it needs {needed}, and {} had only {room} left", device_name(plan, *device))
-        }
-        Why::AskedFor => "this many layers on GPU were requested".to_owned(),
-        Why::NotAskedFor => "fewer layers on GPU were requested".to_owned(),
-        Why::OutputDropped => "not everything fits, so the engine keeps the output layer in RAM".to_owned(),
-        Why::NoGpu => "there is no GPU".to_owned(),
-        Why::GivenUp { device, layer } => {
-            format!("the engine stopped filling {} at layer {layer}, which did not fit", device_name(plan, *device))
-        }
-        Why::Nothing => "it has no tensors to place".to_owned(),
     }
 }
 

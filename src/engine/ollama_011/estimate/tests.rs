@@ -72,8 +72,10 @@ fn a_full_gpu_is_not_tried_again() {
     assert_eq!(found.slot_of[..6], [None, None, None, None, None, Some(0)]);
     assert_eq!(found.whys[4], Why::NoRoom { needed: Bytes(60), room: Bytes(34), device: 0 });
     // the next block would fit, but is not tried
-    assert_eq!(found.whys[3], Why::GivenUp { device: 0, layer: 4 });
-    assert_eq!(found.whys[6], Why::GivenUp { device: 0, layer: 4 });
+    let given_up = |own| Why::GivenUp { device: 0, layer: 4, needed: Bytes(60), room: Bytes(34), own: Bytes(own) };
+    assert_eq!(found.whys[3], given_up(10));
+    // the output layer
+    assert_eq!(found.whys[6], given_up(7));
 }
 
 #[test]
