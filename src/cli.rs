@@ -32,6 +32,8 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::hardware::saved::SavedMachines;
+use crate::library::ModelFilter;
+use crate::settings::Context;
 use crate::tui::{self, ExitReason};
 use args::{Cli, Commands, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
 use error::{CliError, written};
@@ -103,17 +105,31 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
 }
 
 fn list(args: &ListArgs) -> Result<(), CliError> {
-    let mut ready = ParsedArgs::read(&args.knobs, &args.machine)?.complete();
-    let quant = args.knobs.others.quant;
+    let mut parsed = ParsedArgs::read(&args.knobs, &args.machine)?;
+    parsed.judge_by(args.need);
+    let mut ready = parsed.complete();
+    let (typed, words) = ModelFilter::typed(&args.words.join(" "));
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    let filter = ModelFilter {
+        experts: args.moe.then_some(true).or(args.dense.then_some(false)).or(typed.experts),
+        min: args.min.or(typed.min),
+        max: args.max.or(typed.max),
+        fits: args.fits,
+    };
+    let wanted = list::Wanted { words: &words, filter, quant: args.knobs.others.quant };
     if args.json {
-        let rows = list::rows(&mut ready, quant, args.fits, &mut |_| true);
+        let rows = list::rows(&mut ready, &wanted, &mut |_| true);
         return print(&error::json("models", list::json(&ready, &rows))?);
     }
+    let judged = match ready.settings.ctx {
+        Context::Tokens(tokens) => Some(tokens),
+        Context::Auto | Context::Max => None,
+    };
     // print each line as soon as it is planned: all of them take a while
     let (style, mut last_source) = (Style::of_stdout(), "");
     let mut out = io::stdout().lock();
-    let mut written_so_far = out.write_all(list::header(&style).as_bytes());
-    let rows = list::rows(&mut ready, quant, args.fits, &mut |row| {
+    let mut written_so_far = out.write_all(list::header(judged, &style).as_bytes());
+    let rows = list::rows(&mut ready, &wanted, &mut |row| {
         if written_so_far.is_ok() {
             written_so_far = out.write_all(list::text(row, &mut last_source, &style).as_bytes());
         }
@@ -121,7 +137,7 @@ fn list(args: &ListArgs) -> Result<(), CliError> {
     });
     written(
         written_so_far
-            .and_then(|()| out.write_all(list::footer(&ready, &rows, &style).as_bytes()))
+            .and_then(|()| out.write_all(list::footer(&ready, &wanted, &rows, &style).as_bytes()))
             .and_then(|()| out.flush()),
     )
 }

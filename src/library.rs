@@ -3,17 +3,20 @@
 //! The model of an [`Item`] is loaded lazily. [`survey()`] plans all of them for a machine, for the planner's screen
 //! and `plimsoll list`.
 
+mod filter;
 pub mod survey;
 
 use std::sync::OnceLock;
 
 use crate::gguf::FileType;
+use crate::plan::Plan;
 use crate::source::catalogue::{self, CatalogueEntry};
 use crate::source::recent::Recent;
 use crate::source::store::{self, EntryState, Store};
 use crate::source::{self, Package, Roots};
 use crate::units::Bytes;
 
+pub use filter::{ModelFilter, parameters};
 pub use survey::{ModelStatus, SurveyRequest, inspect, survey};
 
 /// Where a model comes from.
@@ -116,6 +119,13 @@ impl Item {
         Self { package: OnceLock::from(package), ..item }
     }
 
+    /// Whether each of `words` is part of one of its names.
+    pub fn is_named(&self, words: &[String]) -> bool {
+        let names: Vec<String> =
+            std::iter::once(&self.name).chain(&self.aliases).map(|name| name.to_lowercase()).collect();
+        words.iter().all(|word| names.iter().any(|name| name.contains(&word.to_lowercase())))
+    }
+
     /// Whether both are the same entry, so that the status of one holds for the other.
     pub fn is(&self, other: &Self) -> bool {
         (self.origin, &self.name, &self.header) == (other.origin, &other.name, &other.header)
@@ -126,6 +136,17 @@ impl Item {
         let name = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
         let name = name.strip_prefix("catalogue:").unwrap_or(name);
         name.chars().take_while(|c| c.is_alphabetic()).flat_map(char::to_lowercase).collect()
+    }
+
+    /// The reference that opens it in the quantisation of `plan`, its plan.
+    pub fn reference_in(&self, plan: Option<&Plan>) -> String {
+        let quantisation = plan.and_then(|plan| plan.model.file_type.as_ref());
+        match (&self.header, quantisation) {
+            (HeaderLocation::BuiltIn(entry, own), Some(quantisation)) if own.name() != quantisation => {
+                format!("catalogue:{}@{quantisation}", entry.name)
+            }
+            _ => self.reference.clone(),
+        }
     }
 
     /// Its size on disk if it is in a store, or why it cannot be opened.

@@ -29,6 +29,8 @@ pub struct Model {
     pub file_type: Option<&'static str>,
     /// Number of weights.
     pub parameters: u64,
+    /// Those of them that a token needs: of the experts, as many as are used.
+    pub active_parameters: u64,
     /// Sum of the tensors' bytes.
     pub bytes: Bytes,
     /// Size of the whole file: the header, and the tensors with their padding.
@@ -79,9 +81,27 @@ impl Model {
         let groups = TensorGroups::of(&header.tensors, blocks);
         let elements = |tensor: &Tensor| tensor.dims.iter().fold(1u64, |product, &dim| product.saturating_mul(dim));
         let parameters = header.tensors.iter().map(elements).fold(0, u64::saturating_add);
+        let used = |tensor: &Tensor| match hyper.experts {
+            Some(Experts { count, used }) if tensor.name.contains("_exps.") => {
+                (u128::from(elements(tensor)) * u128::from(used.min(count)) / u128::from(count.max(1))) as u64
+            }
+            _ => elements(tensor),
+        };
+        let active_parameters = header.tensors.iter().map(used).fold(0, u64::saturating_add);
         let bytes = header.tensors.iter().map(|tensor| tensor.bytes).sum();
         let file_bytes = header.file_bytes();
-        Ok(Self { header, name, architecture, file_type, parameters, bytes, file_bytes, hyper, groups })
+        Ok(Self {
+            header,
+            name,
+            architecture,
+            file_type,
+            parameters,
+            active_parameters,
+            bytes,
+            file_bytes,
+            hyper,
+            groups,
+        })
     }
 
     /// Number of blocks.

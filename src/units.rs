@@ -168,6 +168,16 @@ pub fn short(tokens: u64) -> String {
     }
 }
 
+/// A number of parameters in two or three digits: `8.0 B`, `117 B`.
+pub fn parameters(count: u64) -> String {
+    match count as f64 {
+        small @ ..999.5e6 => format!("{:.0} M", small / 1e6),
+        middle @ ..99.95e9 => format!("{:.1} B", middle / 1e9),
+        large @ ..999.5e9 => format!("{:.0} B", large / 1e9),
+        huge => format!("{:.1} T", huge / 1e12),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +185,12 @@ mod tests {
     #[test]
     fn token_counts_are_abbreviated() {
         assert_eq!([512, 8192, 131_072, 1_048_576].map(short), ["512", "8k", "128k", "1M"]);
+    }
+
+    #[test]
+    fn parameter_counts_are_short() {
+        let counts = [22_000_000, 999_400_000, 8_030_000_000, 671_000_000_000, 1_026_000_000_000];
+        assert_eq!(counts.map(parameters), ["22 M", "999 M", "8.0 B", "671 B", "1.0 T"]);
     }
 
     #[test]

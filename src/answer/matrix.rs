@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::quant::COMMON_QUANTISATIONS;
 use super::sweep::PlanFigures;
 use crate::engine::PlanRequest;
 use crate::engine::PreparedModel;
@@ -39,22 +40,6 @@ impl Matrix {
         self.cells.get(row * self.columns.len() + column)
     }
 }
-
-/// Quantisations, the most common first.
-const MOST_COMMON: [FileType; 12] = [
-    FileType::Q4KM,
-    FileType::Q8_0,
-    FileType::Q6K,
-    FileType::Q5KM,
-    FileType::Q3KM,
-    FileType::F16,
-    FileType::Iq4Xs,
-    FileType::Q2K,
-    FileType::Q5KS,
-    FileType::Q4KS,
-    FileType::Iq3Xs,
-    FileType::Iq2Xs,
-];
 
 impl Axis {
     /// Its name on the command line and in files.
@@ -107,7 +92,7 @@ impl Axis {
         let sizes = request.model.quantisations();
         let size = |to: FileType| sizes.iter().position(|&(other, _)| other == to);
         let mut chosen: Vec<FileType> =
-            MOST_COMMON.into_iter().filter(|&to| size(to).is_some()).take(count.max(1)).collect();
+            COMMON_QUANTISATIONS.into_iter().filter(|&to| size(to).is_some()).take(count.max(1)).collect();
         chosen.sort_by_key(|&to| std::cmp::Reverse(size(to)));
         Self::Quantisation(chosen)
     }

@@ -6,6 +6,26 @@ use crate::gguf::FileType;
 use crate::plan::Plan;
 use crate::units::Bytes;
 
+/// Quantisations, the most common first.
+pub(super) const COMMON_QUANTISATIONS: [FileType; 12] = [
+    FileType::Q4KM,
+    FileType::Q8_0,
+    FileType::Q6K,
+    FileType::Q5KM,
+    FileType::Q3KM,
+    FileType::F16,
+    FileType::Iq4Xs,
+    FileType::Q2K,
+    FileType::Q5KS,
+    FileType::Q4KS,
+    FileType::Iq3Xs,
+    FileType::Iq2Xs,
+];
+
+/// Quantisations that models are trained in, so that a larger one holds nothing more.
+const TRAINED_IN: [FileType; 6] =
+    [FileType::Mxfp4, FileType::Nvfp4, FileType::Tq1_0, FileType::Tq2_0, FileType::Q1_0, FileType::Q2_0];
+
 /// The largest quantisation that fits, with the knobs held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LargestQuantisation {
@@ -33,6 +53,27 @@ impl PlanRequest {
             }
         }
         LargestQuantisation { found: None, next }
+    }
+
+    /// This request with the model in the largest common quantisation up to Q8_0 with all in VRAM while every knob
+    /// stays. For a model that was trained in its own quantisation nothing larger is tried.
+    pub fn best_quantisation(&self) -> Option<Self> {
+        let model = &self.model;
+        let own = FileType::ALL.iter().copied().find(|to| Some(to.name()) == model.file_type);
+        let trained_for = own.filter(|own| TRAINED_IN.contains(own));
+        let free: Bytes = self.machine.gpus.iter().map(|gpu| gpu.free).sum();
+        let widest = model.quantised_bytes(FileType::Q8_0).ok()?;
+        let most = if trained_for.is_some() { model.bytes } else { widest }.min(free);
+        let size = |to: FileType| if Some(to) == own { Some(model.bytes) } else { model.quantised_bytes(to).ok() };
+        let candidates = COMMON_QUANTISATIONS.into_iter().chain(trained_for);
+        let mut sizes: Vec<(Bytes, FileType)> = candidates.filter_map(|to| Some((size(to)?, to))).collect();
+        sizes.retain(|&(bytes, _)| bytes <= most);
+        sizes.sort_unstable_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
+        let request = |to: FileType| match own {
+            Some(own) if own == to => Some(self.clone()),
+            _ => Some(self.with_model(model.quantised(to).ok()?)),
+        };
+        sizes.into_iter().filter_map(|(_, to)| request(to)).find(|request| request.meets(Goal::Vram))
     }
 
     /// The plan of the model in another quantisation; `None` if it does not meet `goal`.

@@ -13,6 +13,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use super::value;
+use crate::plan::Outcome;
+use crate::settings::Context;
 
 #[cfg(test)]
 pub(super) use knobs::OtherKnobArgs;
@@ -143,9 +145,27 @@ pub(super) struct ListArgs {
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
-    /// Leave out models that do not fit even with layers in RAM.
-    #[arg(long, help_heading = "Output")]
-    pub(super) fits: bool,
+    /// Only models whose name has all of these words; 'moe', 'dense', '>7b' and '<120b' limit kind and size.
+    pub(super) words: Vec<String>,
+    /// Judge by this context instead of the one that each model would get.
+    #[arg(long, value_name = "N", value_parser = value::context, conflicts_with = "ctx", help_heading = "Models")]
+    pub(super) need: Option<Context>,
+    /// Only models with experts.
+    #[arg(long, conflicts_with = "dense", help_heading = "Models")]
+    pub(super) moe: bool,
+    /// Only models without experts.
+    #[arg(long, help_heading = "Models")]
+    pub(super) dense: bool,
+    /// Only models with at least this many parameters: 7b, 500m.
+    #[arg(long, value_name = "SIZE", value_parser = value::parameters, help_heading = "Models")]
+    pub(super) min: Option<u64>,
+    /// Only models with at most this many parameters: 120b.
+    #[arg(long, value_name = "SIZE", value_parser = value::parameters, help_heading = "Models")]
+    pub(super) max: Option<u64>,
+    /// Only models that fit: all in VRAM, with experts in RAM at most, or with layers in RAM.
+    #[arg(long, value_name = "vram|experts|split", value_parser = value::fits, num_args = 0..=1,
+          default_missing_value = "split", require_equals = false, help_heading = "Models")]
+    pub(super) fits: Option<Outcome>,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,

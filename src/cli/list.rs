@@ -17,11 +17,11 @@ use super::style::{Hue, Style};
 use crate::answer::FitSummary;
 use crate::engine::EngineVersion;
 use crate::gguf::FileType;
-use crate::library::{self, Item, ModelStatus};
-use crate::plan::{Confidence, Outcome, Verdict};
-use crate::settings::Release;
+use crate::library::{self, Item, ModelFilter, ModelStatus};
+use crate::plan::{Confidence, Outcome, Plan};
+use crate::settings::{Context, Release};
 use crate::source::{Progress, Roots};
-use crate::units::{Bytes, short};
+use crate::units::{Bytes, Tokens, short};
 
 /// Timeout for listing the models of a running Ollama.
 const OLLAMA_TIMEOUT: Duration = Duration::from_secs(3);
@@ -46,32 +46,51 @@ struct ListedModel {
     title: String,
     architecture: String,
     parameters: u64,
+    active_parameters: u64,
+    experts: Option<u64>,
     file_type: Option<String>,
     bytes: Bytes,
     context_train: Option<u64>,
+    /// The context that it is judged by, in tokens per sequence.
+    ctx: u64,
     confidence: Confidence,
+    #[serde(skip)]
+    plan: Arc<Plan>,
     #[serde(flatten)]
     fit: FitSummary,
 }
 
-/// Every model, those on this machine first, in its own quantisation or in `quant`; with `fits`, only models that fit.
-/// Calls `report` with each row in order, as soon as it is planned, and stops when that returns false.
+/// Which models to list.
+pub(super) struct Wanted<'a> {
+    /// All of these are part of a model's name.
+    pub words: &'a [String],
+    /// Limits; a model that cannot be planned is listed without any.
+    pub filter: ModelFilter,
+    /// The quantisation to plan in, instead of each model's best.
+    pub quant: Option<FileType>,
+}
+
+/// The models that are `wanted`, those on this machine first. Calls `report` with each row in order, as soon as it is
+/// planned, and stops when that returns false.
 pub(super) fn rows(
     ready: &mut ResolvedArgs,
-    quant: Option<FileType>,
-    fits: bool,
+    wanted: &Wanted<'_>,
     report: &mut dyn FnMut(&ListRow) -> bool,
 ) -> Vec<ListRow> {
     let roots = Roots::of_this_machine();
+    let (quant, filter) = (wanted.quant, &wanted.filter);
     let request = ready.survey_request(quant);
-    let items: Vec<_> = library::local_models(&roots, quant).into_iter().map(Arc::new).collect();
+    let items = library::local_models(&roots, quant).into_iter().filter(|item| item.is_named(wanted.words));
+    let items: Vec<_> = items.map(Arc::new).collect();
     let (here, built_in): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| item.origin.is_here());
     let mut rows = Vec::new();
     let mut take = |row: ListRow| {
-        let does_not_fit = |known: &ListedModel| known.fit.verdict == Verdict::DoesNotFit;
-        let left_out = fits && row.known.as_ref().is_none_or(does_not_fit);
-        let go_on = left_out || report(&row);
-        rows.extend((!left_out).then_some(row));
+        let kept = match &row.known {
+            Some(known) => filter.keeps(&known.plan.model, known.fit.outcome),
+            None => !filter.any(),
+        };
+        let go_on = !kept || report(&row);
+        rows.extend(kept.then_some(row));
         go_on
     };
     thread::scope(|scope| {
@@ -85,7 +104,8 @@ pub(super) fn rows(
             ready.notes.push(no_local_models(&roots));
         }
         match from_ollama {
-            Ok(items) => {
+            Ok(mut items) => {
+                items.retain(|item| item.is_named(wanted.words));
                 if !Ordered::start(scope, items, &request, &roots).all(&mut take) {
                     return;
                 }
@@ -118,17 +138,23 @@ fn running(roots: &Roots, known: &[Arc<Item>]) -> Result<Vec<Arc<Item>>, String>
 }
 
 fn row(item: &Item, status: ModelStatus) -> ListRow {
+    let mut reference = item.reference.clone();
     let (known, error) = match status {
         ModelStatus::Complete(plan, fit) => {
             let model = plan.model.clone();
+            reference = item.reference_in(Some(&plan));
             let known = ListedModel {
                 title: model.name,
                 architecture: model.architecture,
                 parameters: model.parameters,
+                active_parameters: model.active_parameters,
+                experts: model.experts,
                 file_type: model.file_type,
                 bytes: model.bytes,
                 context_train: model.context_train,
+                ctx: plan.settings.ctx,
                 confidence: plan.confidence,
+                plan,
                 fit,
             };
             (Some(known), None)
@@ -136,7 +162,7 @@ fn row(item: &Item, status: ModelStatus) -> ListRow {
         ModelStatus::Failed(reason) => (None, Some(reason)),
         ModelStatus::Pending | ModelStatus::Planned(_) => (None, Some("it was not planned".to_owned())),
     };
-    ListRow { name: item.name.clone(), reference: item.reference.clone(), source: item.origin.name(), known, error }
+    ListRow { name: item.name.clone(), reference, source: item.origin.name(), known, error }
 }
 
 #[derive(Serialize)]
@@ -161,20 +187,19 @@ pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result
 }
 
 /// Width of all columns but the name.
-const FIGURES: usize = 50;
+const FIGURES: usize = 58;
 
 /// Width of the name column; on a narrow terminal the name is on a line of its own.
 fn name_width(style: &Style) -> usize {
-    if style.is_narrow() { 8 } else { style.width - FIGURES }
+    if style.is_narrow() { 4 } else { style.width - FIGURES }
 }
 
-/// The first line of the table.
-pub(super) fn header(style: &Style) -> String {
+/// The first line of the table; `judged` is the context that the user wants models judged by.
+pub(super) fn header(judged: Option<u64>, style: &Style) -> String {
     let width = name_width(style);
-    let head = format!(
-        "{:<width$}{:>6} {:<8}{:>9}{:>6} {:<12}{:>7}",
-        "Models", "params", "", "size", "ctx", "verdict", "fits"
-    );
+    let verdict = judged.map_or_else(|| "verdict".to_owned(), |tokens| format!("at {}", short(tokens)));
+    let params = if style.is_narrow() { "params" } else { "params (active)" };
+    let head = format!("{:<width$}{params:>15}  {:<8}{:>9}{:>9}  {verdict}", "Models", "best", "size", "VRAM ctx");
     format!("{}\n", style.paint(Hue::Strong, head.trim_end()))
 }
 
@@ -189,28 +214,42 @@ pub(super) fn text(row: &ListRow, last_source: &mut &'static str, style: &Style)
 }
 
 /// Explanations below the table.
-pub(super) fn footer(ready: &ResolvedArgs, rows: &[ListRow], style: &Style) -> String {
+pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow], style: &Style) -> String {
     let gpus: Vec<_> = ready.machine.gpus.iter().map(|gpu| one_line(&gpu.name)).collect();
     let machine = if gpus.is_empty() { "no GPU".to_owned() } else { gpus.join(", ") };
     let (count, engine, ram) = (rows.len(), EngineVersion::of(ready.engine, &ready.settings), ready.machine.ram.total);
     let mut out = "\n".to_owned();
-    out += &style.wrap("", &format!("{count} models for {engine} on {machine} with {ram} of RAM."));
+    out += &style
+        .wrap("", &format!("{count} models for {engine} on {machine} with {ram} of RAM. {}", judged_by(ready, rows)));
     out += &style.wrap("", &confidence_sentence(rows));
+    let best = match wanted.quant {
+        Some(_) => "",
+        None => {
+            "best: of the catalogue's models, the largest quantisation up to Q8_0 with all in VRAM, else the usual one. "
+        }
+    };
     out += &style.wrap(
         "",
-        "ctx: the model's training context. fits: the largest context with all in VRAM, or in brackets with \
-         layers in RAM.",
+        &format!(
+            "{best}VRAM ctx: the largest context with all in VRAM, or in brackets with layers in RAM. experts: all layers \
+             are assigned to GPU, but experts run from RAM; the share is of all memory on GPU."
+        ),
     );
-    let in_part = |known: &ListedModel| matches!(known.fit.outcome, Outcome::ExpertsInRam);
-    if rows.iter().filter_map(|row| row.known.as_ref()).any(in_part) {
-        out += &style.wrap(
-            "",
-            "experts: all layers are assigned to GPU, but experts run from RAM, which is slower; the share is of all \
-             memory on GPU.",
-        );
-    }
     out.extend(ready.notes.iter().map(|note| style.wrap("- ", &one_line(note))));
     out
+}
+
+/// A sentence on the context that the models are judged by.
+fn judged_by(ready: &ResolvedArgs, rows: &[ListRow]) -> String {
+    let contexts = || rows.iter().filter_map(|row| row.known.as_ref()).map(|known| known.ctx);
+    let (Some(least), Some(most)) = (contexts().min(), contexts().max()) else { return String::new() };
+    let range = if least == most { Tokens(most).to_string() } else { format!("{} to {}", Tokens(least), Tokens(most)) };
+    match ready.settings.ctx {
+        Context::Tokens(_) => format!("Judged at {range} tokens."),
+        Context::Auto | Context::Max => {
+            format!("Judged at the context that each would get, {range} tokens; --need 16k judges by another.")
+        }
+    }
 }
 
 /// A sentence on the confidence of the figures.
@@ -249,31 +288,10 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
         Outcome::LayersInRam | Outcome::ExpertsInRam => format!("{} {}", outcome.short(), fit.on_gpu),
         _ => outcome.short().to_owned(),
     };
-    let size = known.bytes.to_string();
+    let (size, quantisation) = (known.bytes.to_string(), known.file_type.as_deref().unwrap_or("?"));
     format!(
-        "{name:<width$}{:>6} {:<8}{size:>9}{:>6} {}{fits:>7}\n",
-        weights(known.parameters),
-        known.file_type.as_deref().unwrap_or("?"),
-        known.context_train.map_or_else(|| "?".to_owned(), short),
-        style.paint(Hue::of(outcome), &format!("{word:<12}")),
+        "{name:<width$}{:>15}  {quantisation:<8}{size:>9}{fits:>9}  {}\n",
+        known.plan.model.parameters_text(),
+        style.paint(Hue::of(outcome), &word),
     )
-}
-
-/// A number of parameters in two or three digits: `8.0 B`.
-fn weights(parameters: u64) -> String {
-    match parameters as f64 {
-        small @ ..999.5e6 => format!("{:.0} M", small / 1e6),
-        middle @ ..99.95e9 => format!("{:.1} B", middle / 1e9),
-        large => format!("{:.0} B", large / 1e9),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameter_counts_are_short() {
-        assert_eq!([22_000_000, 8_030_000_000, 671_000_000_000].map(weights), ["22 M", "8.0 B", "671 B"]);
-    }
 }

@@ -14,7 +14,7 @@ use crate::answer::{KnobLimits, verdict};
 use crate::machine::Origin;
 use crate::plan::Plan;
 use crate::settings::FlashAttn;
-use crate::units::{Bytes, Tokens, grouped};
+use crate::units::{Bytes, Tokens, grouped, parameters};
 
 pub(super) use devices::cell;
 
@@ -142,14 +142,6 @@ fn amount(bytes: Bytes) -> String {
     match larger {
         Some((unit, size)) => format!("{:.1} {unit}", gib / size),
         None => bytes.to_string(),
-    }
-}
-
-fn parameters(n: u64) -> String {
-    match n {
-        1_000_000_000.. => format!("{:.1} B", n as f64 / 1e9),
-        1_000_000.. => format!("{:.0} M", n as f64 / 1e6),
-        _ => grouped(n, '\u{2009}'),
     }
 }
 

@@ -19,8 +19,8 @@ use crate::machine::Machine;
 use crate::machine::spec::MachineSpec;
 use crate::model::Model;
 use crate::plan::Plan;
-use crate::settings::Settings;
 use crate::settings::knob::Knob;
+use crate::settings::{Context, Settings};
 use crate::source::{self, ExplicitKnobs, Package, Progress, Roots};
 use crate::tui;
 use crate::tui::device_monitor::DeviceMonitor;
@@ -114,6 +114,13 @@ impl ParsedArgs {
             projector: knobs.others.mmproj.is_some(),
         };
         Ok(Self { engine: knobs.engine, settings, described, search, notes, held })
+    }
+
+    /// Plans every model at this context, whatever its tag says.
+    pub(super) const fn judge_by(&mut self, need: Option<Context>) {
+        if let Some(ctx) = need {
+            (self.settings.ctx, self.held.ctx) = (ctx, true);
+        }
     }
 
     /// Adds the model's adapters and projector, and its tag parameters for knobs not given as options. As in Ollama,

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::args::{Interval, KnobOrQuant};
 use crate::answer::best::Objective;
+use crate::library;
+use crate::plan::Outcome;
 use crate::settings::knob::{Knob, MAX_VALUE};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs};
 use crate::teach::Page;
@@ -30,6 +32,21 @@ fn number(text: &str, least: u64) -> Result<u64, String> {
     match value.filter(|value| (least..=MAX_VALUE).contains(value)) {
         Some(value) => Ok(value),
         None => Err(format!("'{text}' is out of range: use a number from {least} to {MAX_VALUE}")),
+    }
+}
+
+/// A number of parameters.
+pub(super) fn parameters(text: &str) -> Result<u64, String> {
+    library::parameters(text).ok_or_else(|| format!("'{text}' is not a number of parameters: use 7b, 1.5b or 500m"))
+}
+
+/// How a model must fit to be listed.
+pub(super) fn fits(text: &str) -> Result<Outcome, String> {
+    match text.trim() {
+        "vram" => Ok(Outcome::Vram),
+        "experts" => Ok(Outcome::ExpertsInRam),
+        "split" => Ok(Outcome::LayersInRam),
+        _ => Err(format!("'{text}' is not a way to fit: use vram, experts or split")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::Item;
+use super::{Item, ModelOrigin};
 use crate::answer::FitSummary;
 use crate::engine::EngineId;
 use crate::engine::PlanRequest;
@@ -26,7 +26,8 @@ pub struct SurveyRequest {
     pub settings: Settings,
     /// Knobs set by the user, which tags must not override.
     pub held: ExplicitKnobs,
-    /// Convert every model to this quantisation.
+    /// Convert every model to this quantisation; without it, models of the catalogue are planned in the one that is
+    /// best for the machine, or else in their usual one.
     pub quant: Option<FileType>,
 }
 
@@ -122,6 +123,9 @@ fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bo
     package.apply_to(&mut settings, question.held);
     let (model, machine) = (Arc::clone(&package.model), Arc::clone(&question.machine));
     let request = PlanRequest::new(question.engine, model, machine, settings);
+    // a model of the catalogue can be had in any quantisation
+    let any = item.origin == ModelOrigin::Catalogue && question.quant.is_none();
+    let request = request.best_quantisation().filter(|_| any).unwrap_or(request);
     let plan = request.plan().map_err(|error| error.to_string())?;
     Ok(if whole {
         let summary = request.fit_summary(&plan);

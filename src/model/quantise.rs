@@ -94,6 +94,7 @@ impl Model {
             architecture: self.architecture.clone(),
             file_type: Some(to.name()),
             parameters: self.parameters,
+            active_parameters: self.active_parameters,
             bytes,
             hyper: self.hyper.clone(),
             groups: self.groups.clone(),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Model;
-use crate::units::Bytes;
+use crate::units::{Bytes, parameters};
 
 /// Key facts of a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,12 +16,24 @@ pub struct ModelSummary {
     pub file_type: Option<String>,
     /// Number of weights.
     pub parameters: u64,
+    /// Those of them that a token needs.
+    pub active_parameters: u64,
+    /// Number of experts; none for a dense model.
+    pub experts: Option<u64>,
     /// Sum of the tensors' bytes.
     pub bytes: Bytes,
     /// Number of blocks.
     pub layers: usize,
     /// Context that the model was trained for, in tokens.
     pub context_train: Option<u64>,
+}
+
+impl ModelSummary {
+    /// Its parameters, with experts also those that a token needs: `30.5 B (3.3 B)`.
+    pub fn parameters_text(&self) -> String {
+        let all = parameters(self.parameters);
+        if self.experts.is_some() { format!("{all} ({})", parameters(self.active_parameters)) } else { all }
+    }
 }
 
 impl Model {
@@ -32,6 +44,8 @@ impl Model {
             architecture: self.architecture.clone(),
             file_type: self.file_type.map(str::to_owned),
             parameters: self.parameters,
+            active_parameters: self.active_parameters,
+            experts: self.hyper.experts.map(|experts| experts.count),
             bytes: self.bytes,
             layers: self.block_count(),
             context_train: self.hyper.context_train,

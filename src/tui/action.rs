@@ -69,6 +69,8 @@ pub enum Command {
     Sort,
     Reverse,
     OnlyFitting,
+    OnlyKind,
+    JudgeBy,
     OnlyHere,
     OnlyFamily,
     Teach,

@@ -54,8 +54,9 @@ fn rows_match_the_plans() {
     for name in ["llama3.1-8b", "qwen3-32b", "gpt-oss-20b", "gpt-oss-120b"] {
         let row = named(&models, name);
         let mut command = sandbox.plimsoll();
-        let plan =
-            json(command.args(["plan", &format!("catalogue:{name}"), "--raw-settings", "--ctx", "8192"]).args(MACHINE));
+        let plan = json(
+            command.args(["plan", row["reference"].as_str().unwrap(), "--raw-settings", "--ctx", "8192"]).args(MACHINE),
+        );
         assert_eq!((&row["verdict"], &row["bytes"]), (&plan["verdict"], &plan["model"]["bytes"]), "{name}");
         assert_eq!((&row["file_type"], &row["parts_in_ram"]), (&plan["model"]["file_type"], &plan["parts_in_ram"]));
         let share = plan["totals"]["gpu"].as_f64().unwrap() / plan["totals"]["all"].as_f64().unwrap();
@@ -65,7 +66,7 @@ fn rows_match_the_plans() {
         let Some(most) = row["context_on_gpu"].as_u64() else { continue };
         let verdict = |tokens: u64| {
             let mut command = sandbox.plimsoll();
-            let args = ["plan", &format!("catalogue:{name}"), "--raw-settings", "--ctx", &tokens.to_string()];
+            let args = ["plan", row["reference"].as_str().unwrap(), "--raw-settings", "--ctx", &tokens.to_string()];
             json(command.args(args).args(MACHINE))["verdict"].clone()
         };
         assert_eq!(verdict(most), "gpu", "{name}");
@@ -85,6 +86,34 @@ fn the_list_filters_by_fit_and_takes_a_quantisation() {
     let small = models(&sandbox, &[&MACHINE[..], &["--quant", "q2_K"]].concat());
     assert_eq!(named(&small, "qwen3-32b")["file_type"], "Q2_K");
     assert!(named(&small, "qwen3-32b")["bytes"].as_u64() < named(&all, "qwen3-32b")["bytes"].as_u64());
+}
+
+/// Of the catalogue, the largest quantisation that is all in VRAM is listed, and the next one would not be.
+#[test]
+fn the_best_quantisation_is_listed() {
+    let sandbox = Sandbox::new();
+    let at = |quant: &[&str]| models(&sandbox, &[&MACHINE[..], &["--need", "16k", "qwen3-30b-a3b"], quant].concat());
+    let best = at(&[]);
+    assert_eq!((&best[0]["file_type"], &best[0]["ctx"]), (&"Q5_K_M".into(), &16_384.into()));
+    assert_eq!(best[0]["reference"], "catalogue:qwen3-30b-a3b@Q5_K_M");
+    let outcomes = ["Q5_K_M", "Q6_K"].map(|quant| at(&["--quant", quant])[0]["outcome"].clone());
+    assert_eq!(outcomes, ["vram", "experts-in-ram"].map(Value::from));
+}
+
+#[test]
+fn the_list_takes_words_and_limits() {
+    let sandbox = Sandbox::new();
+    let names = |more: &[&str]| -> Vec<Value> {
+        models(&sandbox, &[&MACHINE[..], more].concat()).iter().map(|model| model["name"].clone()).collect()
+    };
+    let large = names(&["--moe", "--min", "100b", "--max", "120b"]);
+    assert!(large.contains(&"gpt-oss-120b".into()) && !large.contains(&"llama3.1-70b".into()), "{large:?}");
+    assert_eq!(names(&["moe", ">100b", "<120b"]), large);
+    let qwen = names(&["qwen3", "--dense", "--fits", "vram"]);
+    assert!(qwen.contains(&"qwen3-8b".into()) && !qwen.contains(&"qwen3-30b-a3b".into()), "{qwen:?}");
+    for wrong in [["--min", "many"], ["--fits", "well"]] {
+        sandbox.plimsoll().arg("list").args(wrong).assert().code(2).stderr(contains(wrong[1]).and(contains("use ")));
+    }
 }
 
 #[test]

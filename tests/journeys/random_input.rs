@@ -12,7 +12,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::harness::{self, Harness};
 
-const COMMANDS: [Command; 54] = [
+const COMMANDS: [Command; 56] = [
     Command::Up,
     Command::Down,
     Command::Less,
@@ -40,6 +40,8 @@ const COMMANDS: [Command; 54] = [
     Command::Sort,
     Command::Reverse,
     Command::OnlyFitting,
+    Command::OnlyKind,
+    Command::JudgeBy,
     Command::OnlyHere,
     Command::OnlyFamily,
     Command::Complete,

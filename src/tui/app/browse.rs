@@ -14,6 +14,9 @@ use crate::tui::action::Command;
 pub use order::{BrowseFilter, SortOrder};
 pub use words::Filter;
 
+/// Contexts to judge by.
+const CONTEXTS: [u64; 5] = [8192, 16_384, 32_768, 65_536, 131_072];
+
 /// A line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrowseLine {
@@ -35,6 +38,8 @@ pub struct ModelBrowser {
     pub sort: SortOrder,
     pub reversed: bool,
     pub only: BrowseFilter,
+    /// The context that models are judged by, in tokens; none for the planner's.
+    pub need: Option<u64>,
     /// The listed lines.
     pub lines: Vec<BrowseLine>,
     /// Index into `lines`.
@@ -184,7 +189,12 @@ impl ModelBrowser {
         match command {
             Command::Sort => self.sort_by(self.sort.next()),
             Command::Reverse => self.reversed = !self.reversed,
-            Command::OnlyFitting => self.only.fitting = !self.only.fitting,
+            Command::OnlyFitting => self.only.next_fit(),
+            Command::OnlyKind => self.only.next_kind(),
+            Command::JudgeBy => {
+                let next = CONTEXTS.iter().find(|&&tokens| self.need.is_none_or(|need| tokens > need));
+                self.need = next.copied();
+            }
             Command::OnlyHere => self.only.here = !self.only.here,
             Command::OnlyFamily => {
                 let family = self.chosen(library).map(|row| row.item.family()).filter(|_| self.only.family.is_none());
@@ -213,7 +223,7 @@ impl ModelBrowser {
                 let item = &row.item;
                 match item.on_disk() {
                     Some(Err(why)) => Err(format!("{} cannot be opened: {why}", item.name)),
-                    _ => Ok((item.name.clone(), item.reference.clone())),
+                    _ => Ok((item.name.clone(), item.reference_in(row.status.plan().map(AsRef::as_ref)))),
                 }
             }
             Some(BrowseLine::Path(index)) => {

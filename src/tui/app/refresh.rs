@@ -11,6 +11,8 @@ use crate::machine::Machine;
 use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
+use crate::settings::{Context, Settings};
+use crate::source::ExplicitKnobs;
 use crate::tui::effect::{Effect, LimitsRequest, SurveyJob};
 
 /// The limits of the knobs, and the request for them.
@@ -40,11 +42,12 @@ impl App {
         if !browse.arrange(&self.library) {
             return None;
         }
+        let settings = self.tag.tag_defaults.without(&self.settings);
         let id = self.library.ask(crate::library::SurveyRequest {
             engine: self.engine,
             machine: self.library.machine(&self.machine),
-            settings: self.tag.tag_defaults.without(&self.settings),
-            held: self.tag.held,
+            settings: Settings { ctx: browse.need.map_or(settings.ctx, Context::Tokens), ..settings },
+            held: ExplicitKnobs { ctx: self.tag.held.ctx || browse.need.is_some(), ..self.tag.held },
             quant: None,
         });
         let items = self.library.wanted(&browse.lines, browse.at)?;

@@ -46,11 +46,13 @@ impl ListColumn {
         }
     }
 
-    /// Width including a gap to the left, and the minimum width of a list that shows it.
-    const fn cells(self) -> (u16, u16) {
+    /// Width including a gap to the left, and the minimum width of a list that shows it, in a list `wide` cells wide.
+    const fn cells(self, wide: u16) -> (u16, u16) {
         match self {
             Self::Name => (0, 0),
             Self::Origin => (16, 110),
+            // with the active ones
+            Self::Parameters if wide >= 90 => (16, 0),
             Self::Parameters => (9, 64),
             Self::Quantisation => (10, 74),
             Self::Size => (10, 0),
@@ -99,12 +101,15 @@ impl ModelsRegions {
 
     /// The columns that fit, and their areas in the row at `y`.
     pub fn columns(&self, y: u16) -> Vec<(ListColumn, Rect)> {
-        let shown: Vec<ListColumn> = COLUMNS.into_iter().filter(|column| column.cells().1 <= self.list.width).collect();
-        let others: u16 = shown.iter().map(|column| column.cells().0).sum();
+        let shown: Vec<ListColumn> =
+            COLUMNS.into_iter().filter(|column| column.cells(self.list.width).1 <= self.list.width).collect();
+        let others: u16 = shown.iter().map(|column| column.cells(self.list.width).0).sum();
         let mut x = self.list.x;
         let place = |column: &ListColumn| {
-            let width =
-                if *column == ListColumn::Name { self.list.width.saturating_sub(others) } else { column.cells().0 };
+            let width = match *column {
+                ListColumn::Name => self.list.width.saturating_sub(others),
+                _ => column.cells(self.list.width).0,
+            };
             let place = Rect { x, y, width, height: 1 };
             x += width;
             (*column, place)

@@ -7,15 +7,6 @@ use ratatui::style::{Modifier, Style};
 use crate::tui::theme::{Hue, Theme};
 use crate::units::{Bytes, grouped};
 
-/// `8.0 B`, `637 M`.
-pub fn parameters(count: u64) -> String {
-    match count {
-        n if n >= 999_500_000_000 => format!("{:.1} T", n as f64 / 1e12),
-        n if n >= 999_500_000 => format!("{:.1} B", n as f64 / 1e9),
-        n => format!("{:.0} M", n as f64 / 1e6),
-    }
-}
-
 /// A size with its exact number of bytes.
 pub fn exactly(bytes: Bytes) -> String {
     format!("{bytes} · {} bytes", grouped(bytes.0, '\u{2009}'))
@@ -59,8 +50,6 @@ mod tests {
 
     #[test]
     fn figures_are_rounded_for_reading() {
-        assert_eq!(parameters(8_030_261_248), "8.0 B");
-        assert_eq!(parameters(596_049_920), "596 M");
         assert_eq!(of(Bytes::gib(3), Bytes::gib(24)), "3.0 of 24.0 GiB");
         assert_eq!(of(Bytes::mib(300), Bytes::gib(24)), "300 MiB of 24.0 GiB");
         assert_eq!(of_in_short(Bytes::mib(300), Bytes::gib(24)), "0.3 of 24.0 GiB");

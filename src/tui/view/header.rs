@@ -2,12 +2,12 @@
 
 use ratatui::buffer::Buffer;
 
-use super::figure::parameters;
 use crate::model::ModelSummary;
 use crate::tui::app::{App, Load};
 use crate::tui::regions::header::HELP;
 use crate::tui::theme::Hue;
 use crate::tui::widget::row_writer::{RowWriter, width};
+use crate::units::parameters;
 
 /// Draws the header.
 pub fn draw(app: &App, buffer: &mut Buffer) {

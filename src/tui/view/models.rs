@@ -3,7 +3,7 @@
 //! ```text
 //! ╭▸Models ─ 31 of 152 ────────────────────────── Ollama ≥ 0.30 · RTX 3090 ╮
 //! │ › qwen 8b                                                        field │
-//! │ ^F ○ fits  ^L ○ here  ^G ○ family  ^S order: size            filters │
+//! │ ^F ○ fits  ^X ○ experts  ^N context: 16k  ^L ○ local  …      filters │
 //! │ name            where      params  quant    size  verdict   fits  head │
 //! │ ▸ qwen3:8b      Ollama      8.2 B  Q4_K_M 4.7 GiB ✓ GPU      72k  list │
 //! │   qwen3-32b     catalogue  32.8 B  Q4_K_M 18 GiB  ▲ 92 %     (9k)      │
@@ -119,7 +119,7 @@ fn draw_text(place: Rect, chosen: bool, text: &str, hint: &str, theme: Theme, bu
 fn draw_empty(app: &App, browse: &ModelBrowser, list: Rect, buffer: &mut Buffer) {
     let text = match (&app.library.gathered, browse.hidden) {
         (Gathering::Nothing, _) => "Searching the folders of Ollama, Hugging Face, LM Studio and llama.cpp…",
-        (_, 1..) => "All models are hidden by the filters: ^F, ^L and ^G switch them off.",
+        (_, 1..) => "All models are hidden by the filters: ^F, ^X, ^L and ^G switch them off.",
         _ => "No models: type a name, a path or a URL.",
     };
     for (row, line) in (0..).zip(wrap(text, list.width)) {

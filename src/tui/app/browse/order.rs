@@ -5,9 +5,10 @@ use std::cmp::{Ordering, Reverse};
 use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
+use crate::library::ModelFilter;
 use crate::library::ModelOrigin;
 use crate::model::ModelSummary;
-use crate::plan::Verdict;
+use crate::plan::Outcome;
 use crate::tui::app::library::ModelRow;
 use crate::tui::regions::models::ListColumn;
 
@@ -133,8 +134,8 @@ const GPU: u64 = 1 << 62;
 /// Which models are filtered out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BrowseFilter {
-    /// Models that do not fit.
-    pub fitting: bool,
+    /// Models beyond these limits.
+    pub limits: ModelFilter,
     /// Models that are not local.
     pub here: bool,
     /// Models of other families than this one.
@@ -143,16 +144,39 @@ pub struct BrowseFilter {
 
 impl BrowseFilter {
     /// Whether any filter is set.
-    pub const fn any(&self) -> bool {
-        self.fitting || self.here || self.family.is_some()
+    pub fn any(&self) -> bool {
+        self.limits.any() || self.here || self.family.is_some()
+    }
+
+    /// The next choice of how a model must fit.
+    pub(super) const fn next_fit(&mut self) {
+        self.limits.fits = match self.limits.fits {
+            None => Some(Outcome::LayersInRam),
+            Some(Outcome::LayersInRam) => Some(Outcome::ExpertsInRam),
+            Some(Outcome::ExpertsInRam) => Some(Outcome::Vram),
+            Some(_) => None,
+        };
+    }
+
+    /// The next choice of models with and without experts.
+    pub(super) const fn next_kind(&mut self) {
+        self.limits.experts = match self.limits.experts {
+            None => Some(true),
+            Some(true) => Some(false),
+            Some(false) => None,
+        };
     }
 
     fn keeps(&self, row: &ModelRow) -> bool {
-        let fits = || row.status.plan().is_none_or(|plan| plan.verdict != Verdict::DoesNotFit);
-        (!self.fitting || fits())
+        keeps(&self.limits, row)
             && (!self.here || is_here(row))
             && self.family.as_ref().is_none_or(|family| row.item.family() == *family)
     }
+}
+
+/// Whether `limits` keep a model; one that is not planned yet is kept.
+fn keeps(limits: &ModelFilter, row: &ModelRow) -> bool {
+    row.status.plan().is_none_or(|plan| limits.keeps(&plan.model, plan.outcome()))
 }
 
 /// Whether a model can be opened without downloading its header.
@@ -163,7 +187,8 @@ pub fn is_here(row: &ModelRow) -> bool {
 /// The indices of the listed `rows`, in order.
 pub fn arranged(rows: &[ModelRow], search: &str, sort: SortOrder, reversed: bool, only: &BrowseFilter) -> Vec<usize> {
     let mut matcher = Matcher::new(Config::DEFAULT);
-    let pattern = Pattern::parse(search, CaseMatching::Ignore, Normalization::Smart);
+    let (limits, words) = ModelFilter::typed(search);
+    let pattern = Pattern::parse(&words, CaseMatching::Ignore, Normalization::Smart);
     let mut letters = Vec::new();
     let mut score = |row: &ModelRow| -> Option<u32> {
         let names = std::iter::once(&row.item.name).chain(&row.item.aliases);
@@ -172,7 +197,7 @@ pub fn arranged(rows: &[ModelRow], search: &str, sort: SortOrder, reversed: bool
     let mut found: Vec<(u32, usize)> = rows
         .iter()
         .enumerate()
-        .filter(|(_, row)| only.keeps(row))
+        .filter(|(_, row)| only.keeps(row) && keeps(&limits, row))
         .filter_map(|(index, row)| Some((score(row)?, index)))
         .collect();
     if sort == SortOrder::Default {

@@ -3,9 +3,11 @@
 use ratatui::layout::Rect;
 
 use super::ModelBrowser;
+use crate::plan::Outcome;
 use crate::tui::action::Command;
 use crate::tui::app::library::{Gathering, Library};
 use crate::tui::widget::row_writer::{width, wrap};
+use crate::units::short;
 
 /// Minimum rows of a list that leaves room for long messages.
 const ROOMY: u16 = 16;
@@ -32,13 +34,22 @@ impl Filter {
 
 impl ModelBrowser {
     /// The filters, from left to right.
-    pub fn filters(&self) -> [Filter; 4] {
+    pub fn filters(&self) -> [Filter; 6] {
         let only = &self.only;
         let family = only.family.as_ref().map_or_else(|| "family".to_owned(), |family| format!("family {family}"));
         let order = format!("order: {}{}", self.sort.word(), if self.reversed { ", reversed" } else { "" });
         let filter = |key, word, on, command| Filter { key, word, on, command };
+        let fits = match only.limits.fits {
+            None | Some(Outcome::LayersInRam) => "fits",
+            Some(Outcome::ExpertsInRam) => "layers in VRAM",
+            Some(_) => "all in VRAM",
+        };
+        let kind = if only.limits.experts == Some(false) { "dense" } else { "experts" };
+        let context = self.need.map_or_else(|| "as planned".to_owned(), short);
         [
-            filter("^F", "fits".to_owned(), Some(only.fitting), Command::OnlyFitting),
+            filter("^F", fits.to_owned(), Some(only.limits.fits.is_some()), Command::OnlyFitting),
+            filter("^X", kind.to_owned(), Some(only.limits.experts.is_some()), Command::OnlyKind),
+            filter("^N", format!("context: {context}"), None, Command::JudgeBy),
             filter("^L", "local".to_owned(), Some(only.here), Command::OnlyHere),
             filter("^G", family, Some(only.family.is_some()), Command::OnlyFamily),
             filter("^S", order, None, Command::Sort),

@@ -11,9 +11,8 @@ use crate::tui::app::browse::{ModelBrowser, SortOrder};
 use crate::tui::app::library::ModelRow;
 use crate::tui::regions::models::{ListColumn, ModelsRegions};
 use crate::tui::theme::{Hue, Theme};
-use crate::tui::view::figure;
 use crate::tui::widget::row_writer::RowWriter;
-use crate::units::short;
+use crate::units::{parameters, short};
 
 /// Draws the titles of the columns; the sorted one has an arrow.
 pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &mut Buffer) {
@@ -28,7 +27,11 @@ pub fn head(browse: &ModelBrowser, page: &ModelsRegions, theme: Theme, buffer: &
             "▴"
         };
         let ink = if sorted { theme.bold(Hue::Focus) } else { theme.ink(Hue::Dim) };
-        let title = format!("{}{sign}", column.title());
+        let title = match (column, browse.need) {
+            (ListColumn::Verdict, Some(tokens)) => format!("at {}", short(tokens)),
+            _ => column.title().to_owned(),
+        };
+        let title = title + sign;
         let mut writer = RowWriter::new(buffer, place, 0);
         match column {
             ListColumn::Name => writer.skip(4).put(&title, ink),
@@ -84,7 +87,8 @@ pub fn draw(
         let model = &plan.model;
         let _writer = match column {
             ListColumn::Name | ListColumn::Origin => continue,
-            ListColumn::Parameters => writer.right(&figure::parameters(model.parameters), figures),
+            ListColumn::Parameters if place.width > 9 => writer.right(&model.parameters_text(), figures),
+            ListColumn::Parameters => writer.right(&parameters(model.parameters), figures),
             ListColumn::Quantisation => writer.skip(2).put(model.file_type.as_deref().unwrap_or("?"), figures),
             ListColumn::Size => writer.right(&model.bytes.to_string(), figures),
             ListColumn::Trained => {

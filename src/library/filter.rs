@@ -1,0 +1,93 @@
+//! Which models to list. The same words and limits hold on the command line and in the browser.
+
+use crate::model::ModelSummary;
+use crate::plan::Outcome;
+
+/// Limits on the models of a list; each is off by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelFilter {
+    /// Only models with experts, or only models without.
+    pub experts: Option<bool>,
+    /// Only models with at least this many parameters.
+    pub min: Option<u64>,
+    /// Only models with at most this many parameters.
+    pub max: Option<u64>,
+    /// Only models with this outcome or a faster one.
+    pub fits: Option<Outcome>,
+}
+
+impl ModelFilter {
+    /// Takes `moe`, `dense`, `>7b` and `<120b` out of typed words; returns the words that are left.
+    pub fn typed(words: &str) -> (Self, String) {
+        let mut filter = Self::default();
+        let mut rest = Vec::new();
+        for word in words.split_whitespace() {
+            let limit = |sign: char| word.strip_prefix(sign).and_then(parameters);
+            match word.to_ascii_lowercase().as_str() {
+                "moe" => filter.experts = Some(true),
+                "dense" => filter.experts = Some(false),
+                _ => match (limit('>'), limit('<')) {
+                    (Some(min), _) => filter.min = Some(min),
+                    (_, Some(max)) => filter.max = Some(max),
+                    _ => rest.push(word),
+                },
+            }
+        }
+        (filter, rest.join(" "))
+    }
+
+    /// Whether any limit is set.
+    pub fn any(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Whether a model with this outcome is listed.
+    pub fn keeps(&self, model: &ModelSummary, outcome: Outcome) -> bool {
+        let fits = match self.fits {
+            None => true,
+            // without a GPU, RAM is where a model fits
+            Some(Outcome::LayersInRam) => outcome != Outcome::DoesNotFit,
+            Some(most) => outcome <= most,
+        };
+        fits && self.experts.is_none_or(|experts| experts == model.experts.is_some())
+            && self.min.is_none_or(|min| model.parameters >= min)
+            && self.max.is_none_or(|max| model.parameters <= max)
+    }
+}
+
+/// A number of parameters as people write it: `7b`, `1.5B`, `500m`, `1t`.
+pub fn parameters(text: &str) -> Option<u64> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (digits, scale) = [('t', 1e12), ('b', 1e9), ('m', 1e6)]
+        .into_iter()
+        .find_map(|(unit, scale)| Some((lower.strip_suffix(unit)?, scale)))?;
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number = digits.trim_end().parse::<f64>().ok().filter(|number| plain && (0.0..1e6).contains(number))?;
+    Some((number * scale) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        let read = ["7b", "1.5B", "500m", "1t", "7", "b", "-1b", "infb", "1e3b"].map(parameters);
+        let (some, none) = read.split_at(4);
+        assert_eq!(some, [7_000_000_000, 1_500_000_000, 500_000_000, 1_000_000_000_000].map(Some));
+        assert!(none.iter().all(Option::is_none), "{none:?}");
+    }
+
+    #[test]
+    fn typed_words_set_limits() {
+        let (filter, rest) = ModelFilter::typed("qwen MoE >20b <40b coder");
+        assert_eq!(rest, "qwen coder");
+        let expected =
+            ModelFilter { experts: Some(true), min: Some(20_000_000_000), max: Some(40_000_000_000), fits: None };
+        assert_eq!(filter, expected);
+        assert_eq!(
+            ModelFilter::typed("> <x dense"),
+            (ModelFilter { experts: Some(false), ..ModelFilter::default() }, "> <x".to_owned())
+        );
+    }
+}
