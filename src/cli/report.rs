@@ -182,7 +182,7 @@ mod tests {
         let machine = machine.complete(Machine {
             os: Os::Linux,
             gpus: Vec::new(),
-            ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO },
+            ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
         });
         for (engine, ctx) in [(EngineId::Ollama024, 4096), (EngineId::LlamaCpp, 32_768)] {
