@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::Speed;
+use crate::units::Tokens;
 
 /// `28–34 tok/s`
 impl fmt::Display for Speed {
@@ -16,6 +17,21 @@ impl Speed {
     pub fn range(&self) -> String {
         let (low, high) = (two_digits(self.low), two_digits(self.high));
         if low == high { format!("about {low}") } else { format!("{low}–{high}") }
+    }
+
+    /// `Speed: 28–34 tok/s at the start, 22–27 at 32 768 tokens`, with `full` for the full context.
+    pub fn sentence(&self, full: &Self) -> String {
+        let first = match self.depth {
+            0 => "at the start (depth 0)".to_owned(),
+            depth => format!("at {} tokens", Tokens(depth)),
+        };
+        let further = if full.depth > self.depth {
+            format!(", {} at {} tokens", full.range(), Tokens(full.depth))
+        } else {
+            String::new()
+        };
+        let reason = self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        format!("Speed: {self} {first}{further}{reason}")
     }
 
     /// `≈ 31 tok/s`

@@ -126,9 +126,9 @@ impl Line {
         let gpu = |name: &String| {
             let preset = presets::find(name).ok_or("a card that is no preset")?;
             let gpu = preset.gpu();
-            Ok(Gpu { backend, free: gpu.total, ..gpu })
+            Ok::<_, &'static str>(Gpu { backend, free: gpu.total, ..gpu })
         };
-        let gpus = if cpu_only { Vec::new() } else { self.gpus.iter().map(gpu).collect::<Result<_, _>>()? };
+        let gpus: Vec<Gpu> = if cpu_only { Vec::new() } else { self.gpus.iter().map(gpu).collect::<Result<_, _>>()? };
         let total = Bytes::gib(2048);
         let ram = Ram { total, free: total, swap_free: Bytes::ZERO, bandwidth: self.bandwidth() };
         Ok(Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described })

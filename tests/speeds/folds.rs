@@ -82,17 +82,21 @@ pub fn errors(cases: &[&Case], log_errors: &[f64], group: fn(&Case) -> bool) -> 
     }
 }
 
-/// Measured over modelled for a tenth and nine tenths of a class; a thread of n measurements counts as √n.
+/// Measured over modelled for a tenth and nine tenths of a class. Few threads have most of the lines, so this is the
+/// wider of two counts: each line as one, and a thread of n lines as √n.
 pub fn spread(cases: &[&Case], log_errors: &[f64], class: Class) -> (f64, f64) {
-    let (of_class, log_errors): (Vec<&Case>, Vec<f64>) = cases
-        .iter()
-        .zip(log_errors)
-        .filter(|(case, _)| case.work.class() == class)
-        .map(|(case, error)| (*case, *error))
-        .unzip();
-    let mut weighted: Vec<(f64, f64)> = log_errors.into_iter().zip(fit::weights(&of_class)).collect();
+    let of_class = cases.iter().zip(log_errors).filter(|(case, _)| case.work.class() == class);
+    let (of_class, log_errors): (Vec<&Case>, Vec<f64>) = of_class.map(|(case, error)| (*case, *error)).unzip();
+    let by_line = quantiles(&log_errors, &vec![1.0; log_errors.len()]);
+    let by_thread = quantiles(&log_errors, &fit::weights(&of_class));
+    (by_line.0.min(by_thread.0), by_line.1.max(by_thread.1))
+}
+
+/// A tenth and nine tenths of weighted log errors, as ratios.
+fn quantiles(log_errors: &[f64], weights: &[f64]) -> (f64, f64) {
+    let mut weighted: Vec<(f64, f64)> = log_errors.iter().copied().zip(weights.iter().copied()).collect();
     weighted.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let total: f64 = weighted.iter().map(|(_, weight)| weight).sum();
+    let total: f64 = weights.iter().sum();
     let quantile = |share: f64| {
         let mut sum = 0.0;
         let found = weighted.iter().find(|(_, weight)| {
