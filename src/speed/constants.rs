@@ -71,6 +71,6 @@ pub const fn spread(class: Class) -> (f64, f64) {
     match class {
         Class::OneGpu => (0.69, 1.19),
         Class::SeveralGpus => (0.70, 1.12),
-        Class::Ram => (0.55, 1.41),
+        Class::Ram => (0.52, 1.48),
     }
 }

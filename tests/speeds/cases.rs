@@ -46,6 +46,7 @@ pub struct Line {
 /// A measurement that can be compared.
 pub struct Case {
     /// Its number in the file.
+    #[allow(dead_code, reason = "the bench prints it")]
     pub id: u64,
     /// Measurements of one thread are fitted or judged together.
     pub thread: String,

@@ -31,7 +31,7 @@ pub fn of_gpu(name: &str, total: Bytes) -> Option<&'static Preset> {
     let sized = |preset: &&Preset| {
         let rest = compact(&preset.name);
         let size = rest.strip_prefix(&wanted).and_then(|rest| rest.strip_suffix("gb"));
-        size.is_some_and(|size| !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_digit()))
+        size.is_some_and(|size| (1..=3).contains(&size.len()) && size.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let of_size = || all().iter().filter(sized).min_by_key(|preset| preset.total().0.abs_diff(total.0));
     find(name).or_else(|| find(&bare)).or_else(|| if wanted.is_empty() { None } else { of_size() })
