@@ -34,6 +34,7 @@ use clap::{CommandFactory, Parser};
 use crate::hardware::saved::SavedMachines;
 use crate::library::ModelFilter;
 use crate::settings::Context;
+use crate::speed::Speed;
 use crate::tui::{self, ExitReason};
 use args::{Cli, Commands, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
 use error::{CliError, written};
@@ -95,11 +96,14 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let opened = resolve::quantised(resolve::model(&args.model)?, args.knobs.others.quant)?;
     let ready = start.with(&opened).complete();
     let plan = ready.plan(&opened.model)?;
+    let speed = |depth| Speed::of(&opened.model, &ready.machine, &plan, depth);
     let text = if args.json {
-        error::json("plan", crate::export::json(&plan))?
+        error::json("plan", crate::export::json_with_speed(&plan, speed(args.depth).as_ref()))?
     } else {
         let limits = ready.limits(&opened.model, &plan);
-        report::plan(&plan, Some(&limits), &Style::of_stdout())
+        let full = plan.settings.ctx_per_sequence.max(args.depth);
+        let speeds = speed(args.depth).zip(speed(full));
+        report::plan(&plan, Some(&limits), speeds.as_ref(), &Style::of_stdout())
     };
     print(&text)
 }

@@ -18,7 +18,7 @@ use crate::engine::EngineId;
 use crate::engine::PlanRequest;
 use crate::plan::Plan;
 
-pub use json::{json, object};
+pub use json::{json, json_with_speed, object};
 
 /// What is exported: a plan, its request, and where the model is found.
 #[derive(Clone, Copy, Debug)]

@@ -12,6 +12,7 @@
 //! - [`plan`]: the result of an engine, which all views, exports and answers read. Later modules do no memory
 //!   arithmetic.
 //! - [`engine`]: `(Model, Machine, Settings) -> Plan`, a pure function per engine.
+//! - [`speed`]: a plan and bandwidths -> tokens per second, as a range with its terms.
 //! - [`observed`]: the text of a log -> what a program said that it took; no memory arithmetic.
 //! - [`answer`]: questions answered by planning: the largest value of a knob, why a layer does not fit, what would make
 //!   it fit, which models run together, comparisons.
@@ -35,6 +36,7 @@ pub mod model;
 pub mod observed;
 pub mod plan;
 pub mod settings;
+pub mod speed;
 pub mod teach;
 pub mod units;
 

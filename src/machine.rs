@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::Bytes;
+use crate::units::{Bandwidth, Bytes};
 
 /// What an engine needs to know of a computer.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,6 +156,8 @@ pub struct Ram {
     pub free: Bytes,
     /// Free swap space.
     pub swap_free: Bytes,
+    /// Bandwidth, if it was stated.
+    pub bandwidth: Option<Bandwidth>,
 }
 
 /// A ggml backend.
@@ -231,7 +233,7 @@ mod tests {
     #[test]
     fn small_changes_of_free_memory_are_ignored() {
         let gpu = |free| Gpu { free: Bytes::mib(free), ..card(Backend::Cuda) };
-        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(32), swap_free: Bytes::ZERO };
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(32), swap_free: Bytes::ZERO, bandwidth: None };
         let with = |gpus: Vec<Gpu>| Machine { os: Os::Linux, gpus, ram, origin: Origin::Detected };
         let now = with(vec![gpu(4000), gpu(5000)]);
         assert!(now.is_nearly(&with(vec![gpu(4050), gpu(4950)])));

@@ -1,11 +1,15 @@
 //! Bytes of memory, tokens of context and shares of a whole as types.
 
+mod bandwidth;
+
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
 use serde::Serialize;
+
+pub use bandwidth::{Bandwidth, NotABandwidth};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

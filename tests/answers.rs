@@ -37,7 +37,7 @@ fn one_gpu(gib: u64) -> Machine {
         computer: None,
         vulkan: None,
     };
-    let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO };
+    let ram = Ram { total: Bytes::gib(32), free: Bytes::gib(28), swap_free: Bytes::ZERO, bandwidth: None };
     Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described }
 }
 
@@ -82,7 +82,7 @@ fn machine() -> impl Strategy<Value = Machine> {
                 vulkan: None,
             })
             .collect();
-        let ram = Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO };
+        let ram = Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO, bandwidth: None };
         Machine { os: Os::Linux, gpus, ram, origin: Origin::Described }
     })
 }

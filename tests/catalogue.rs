@@ -27,7 +27,7 @@ pub fn model(entry: &CatalogueEntry, quantisation: FileType) -> Model {
 #[test]
 fn every_entry_builds_a_complete_model() {
     assert!(catalogue::all().len() >= 60);
-    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
+    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
     let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
     for entry in catalogue::all() {
         let model = model(entry, entry.quantisation);
@@ -56,7 +56,7 @@ fn every_architecture_is_planned_by_every_engine() {
         computer: None,
         vulkan: None,
     };
-    let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO };
+    let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None };
     let machine = Machine { os: Os::Linux, gpus: vec![gpu], ram, origin: Origin::Described };
     let settings = Settings { ctx: Context::Tokens(2048), gpu_layers: GpuLayers::Count(2), ..Settings::default() };
     let mut seen = BTreeSet::new();

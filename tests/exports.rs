@@ -198,7 +198,7 @@ fn machine() -> impl Strategy<Value = Machine> {
     (prop::collection::vec(gpu, 0..=3), 8..=256u64).prop_map(|(gpus, ram)| Machine {
         os: Os::Linux,
         gpus,
-        ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO },
+        ram: Ram { total: Bytes::gib(ram), free: Bytes::gib(ram), swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Described,
     })
 }
@@ -283,7 +283,7 @@ fn small() -> (Model, Machine) {
     let machine = Machine {
         os: Os::Linux,
         gpus: Vec::new(),
-        ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO },
+        ram: Ram { total: Bytes::gib(16), free: Bytes::gib(12), swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Described,
     };
     let model = Model::clone(&fixtures::model("qwen3-0.6b"));

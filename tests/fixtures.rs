@@ -29,7 +29,7 @@ pub fn card(backend: Backend, memory: Bytes) -> Gpu {
 
 /// A machine with these GPUs and 64 GiB of RAM, 50 GiB of it free.
 pub fn machine(gpus: Vec<Gpu>) -> Machine {
-    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
+    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO, bandwidth: None };
     Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described }
 }
 
@@ -40,6 +40,6 @@ pub fn cards(gibibytes: &[u64]) -> Machine {
 
 /// `gpus` CUDA cards of one size and 512 GiB of RAM, 500 GiB of it free.
 pub fn server(gpus: usize, memory: Bytes) -> Machine {
-    let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO };
+    let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None };
     Machine { ram, ..machine(vec![card(Backend::Cuda, memory); gpus]) }
 }

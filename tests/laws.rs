@@ -47,7 +47,12 @@ pub fn machine() -> impl Strategy<Value = Machine> {
     (gpus, 0..=256u64 << 30, 0.0..=1.0f64, 0..=8u64 << 30).prop_map(|(gpus, total, free, swap)| Machine {
         os: Os::for_gpus(&gpus),
         gpus,
-        ram: Ram { total: Bytes(total), free: Bytes((total as f64 * free) as u64), swap_free: Bytes(swap) },
+        ram: Ram {
+            total: Bytes(total),
+            free: Bytes((total as f64 * free) as u64),
+            swap_free: Bytes(swap),
+            bandwidth: None,
+        },
         origin: Origin::Described,
     })
 }
@@ -338,7 +343,7 @@ proptest! {
         let machine = Machine {
             os: Os::Linux,
             gpus: Vec::new(),
-            ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO },
+            ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
         };
         let with = |ctx| planned(engine, model, &machine, &Settings { ctx: Context::Tokens(ctx), ..settings.clone() });
@@ -357,7 +362,7 @@ proptest! {
         let mut machine = Machine {
             os: Os::Linux,
             gpus: vec![gpu],
-            ram: Ram { total: Bytes(ram), free: Bytes(ram), swap_free: Bytes::ZERO },
+            ram: Ram { total: Bytes(ram), free: Bytes(ram), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
         };
         let less = planned(engine, model, &machine, &settings);

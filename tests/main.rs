@@ -23,6 +23,7 @@ mod quantise;
 mod readme;
 mod screens;
 mod source;
+mod speeds;
 mod stepwise_fit;
 mod store;
 mod support;

@@ -6,6 +6,7 @@
 mod accuracy;
 mod catalogue;
 mod keys;
+mod speeds;
 
 use std::env;
 use std::fs;

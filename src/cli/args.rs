@@ -112,6 +112,9 @@ pub(super) struct PlanArgs {
     pub(super) knobs: KnobArgs,
     #[command(flatten)]
     pub(super) machine: MachineArgs,
+    /// Tokens in the cache for which the speed is shown.
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Output")]
+    pub(super) depth: u64,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,

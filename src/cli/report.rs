@@ -14,14 +14,18 @@ use crate::answer::{KnobLimits, verdict};
 use crate::machine::Origin;
 use crate::plan::Plan;
 use crate::settings::FlashAttn;
+use crate::speed::Speed;
 use crate::units::{Bytes, Tokens, grouped, parameters};
 
 pub(super) use devices::cell;
 
-/// `plan` as text; `limits` are the limits of its knobs.
-pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, style: &Style) -> String {
+/// `plan` as text; `limits` are the limits of its knobs, `speeds` its speeds at a depth and at the full context.
+pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&(Speed, Speed)>, style: &Style) -> String {
     let plan = &sanitize(plan.clone());
     let mut out = headline(plan, limits, style);
+    if let Some((first, full)) = speeds {
+        out += &style.wrap("", &first.sentence(full));
+    }
     out.push('\n');
     out += &style.wrap("", &model(plan));
     out += &style.wrap("", &settings(plan));
@@ -174,7 +178,7 @@ mod tests {
         let machine = machine.complete(Machine {
             os: Os::Linux,
             gpus: Vec::new(),
-            ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO },
+            ram: Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
         });
         for (engine, ctx) in [(EngineId::Ollama024, 4096), (EngineId::LlamaCpp, 32_768)] {
@@ -185,7 +189,7 @@ mod tests {
             let (rows, columns) = (Axis::Knob(Knob::Context, vec![4096]), Axis::spread(Knob::CacheType, &request, 3));
             let matrix = request.matrix(rows, columns);
             let text = |style: &Style| {
-                super::plan(&plan, None, style)
+                super::plan(&plan, None, None, style)
                     + &answers::sweep(&plan, &sweep, style)
                     + &answers::matrix(&plan, &matrix, style)
             };

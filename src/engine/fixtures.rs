@@ -37,7 +37,7 @@ pub(super) fn gpu(backend: Backend, total: Bytes) -> Gpu {
 }
 
 pub(super) fn machine(gpus: Vec<Gpu>) -> Machine {
-    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
+    let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO, bandwidth: None };
     Machine { os: Os::for_gpus(&gpus), gpus, ram, origin: Origin::Described }
 }
 

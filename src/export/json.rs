@@ -9,6 +9,7 @@ use crate::plan::{
     Plan, Reserve, Symbol, Term, Totals, Uncertainty, Verdict,
 };
 use crate::settings::{InEffect, Release};
+use crate::speed::Speed;
 use crate::units::Bytes;
 
 /// `plan` as the object that `--json` prints: sizes are integers in bytes, keys are in a fixed order.
@@ -17,6 +18,14 @@ use crate::units::Bytes;
 /// Only if a number is not representable in JSON, which plans do not contain.
 pub fn json(plan: &Plan) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&object(plan))
+}
+
+/// [`json`] with the modelled speed of the plan, if it can be known.
+///
+/// # Errors
+/// As [`json`].
+pub fn json_with_speed(plan: &Plan, speed: Option<&Speed>) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&Object { speed, ..Object::of(plan) })
 }
 
 /// The object of [`json`], to embed in another.
@@ -52,6 +61,8 @@ struct Object<'a> {
     verdict: Verdict,
     outcome: Outcome,
     refused: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speed: Option<&'a Speed>,
     notes: &'a [String],
 }
 
@@ -88,6 +99,7 @@ impl<'a> Object<'a> {
             verdict: plan.verdict,
             outcome: plan.outcome(),
             refused: plan.refusal.as_deref(),
+            speed: None,
             notes: &plan.notes,
         }
     }

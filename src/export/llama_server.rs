@@ -239,7 +239,7 @@ mod tests {
         };
         let there = |name| card(name, Some("garage"));
         let gpus = vec![card("RTX 3090", None), card("RTX 4090", None), there("RTX 4090"), there("RTX 3060")];
-        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
         let machine = Machine { os: Os::Linux, gpus, ram, origin: Origin::Described };
         let launch = |gpus: &[usize]| Launch { options: Settings::default(), gpus: gpus.to_vec() };
         assert_eq!(devices(&machine, &launch(&[0, 1, 2, 3])), Vec::<String>::new());

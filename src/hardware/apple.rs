@@ -109,7 +109,7 @@ mod metal {
 mod tests {
     use super::*;
 
-    const RAM: Ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO };
+    const RAM: Ram = Ram { total: Bytes::gib(64), free: Bytes::gib(50), swap_free: Bytes::ZERO, bandwidth: None };
 
     #[test]
     fn without_metal_the_working_set_is_assumed() {

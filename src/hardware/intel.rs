@@ -83,7 +83,7 @@ fn read(card: &DrmCard) -> Result<FoundGpu, String> {
         Some(path) => sysfs::number(path).map(|bytes| Bytes(bytes).min(total)),
         None => Ok(assumed),
     };
-    let nothing = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO };
+    let nothing = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None };
     let free = probe(&nothing)?;
     let name = known.map_or_else(
         || card.device.map_or_else(|| "Intel GPU".to_owned(), |id| format!("Intel GPU {id:04x}")),

@@ -43,7 +43,7 @@ pub(super) fn collect() -> (RamMonitor, RamInfo) {
             (RamMonitor { system: Ok(system) }, about)
         }
         Err(error) => {
-            let ram = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO };
+            let ram = Ram { total: Bytes::ZERO, free: Bytes::ZERO, swap_free: Bytes::ZERO, bandwidth: None };
             let outcome = format!("the operating system does not report the amount of memory: {error}");
             let tried = vec![CollectorResult { collector: "ram", outcome }];
             let memory = RamMonitor { system: Err(error.to_string()) };
@@ -57,6 +57,7 @@ fn host(system: &System) -> Ram {
         total: Bytes(system.total_memory()),
         free: Bytes(system.available_memory()),
         swap_free: Bytes(system.free_swap()),
+        bandwidth: None,
     }
 }
 
@@ -113,6 +114,7 @@ fn within(host: Ram, limit: Option<CgroupLimit>) -> Ram {
             total: Bytes(limit.total),
             free: host.free.min(Bytes(limit.free)).min(Bytes(limit.total)),
             swap_free: host.swap_free.min(Bytes(limit.swap_free)),
+            bandwidth: host.bandwidth,
         },
         _ => host,
     }
@@ -122,13 +124,13 @@ fn within(host: Ram, limit: Option<CgroupLimit>) -> Ram {
 mod tests {
     use super::*;
 
-    const HOST: Ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2) };
+    const HOST: Ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2), bandwidth: None };
 
     #[test]
     fn a_container_is_limited_by_its_control_group() {
         let gib = |n: u64| n << 30;
         let limit = CgroupLimit { total: gib(8), free: gib(5), swap_free: 0 };
-        let expected = Ram { total: Bytes::gib(8), free: Bytes::gib(5), swap_free: Bytes::ZERO };
+        let expected = Ram { total: Bytes::gib(8), free: Bytes::gib(5), swap_free: Bytes::ZERO, bandwidth: None };
         assert_eq!(within(HOST, Some(limit)), expected);
         let busy_host = Ram { free: Bytes::gib(1), ..HOST };
         assert_eq!(within(busy_host, Some(limit)).free, Bytes::gib(1));

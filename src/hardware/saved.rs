@@ -173,7 +173,7 @@ mod tests {
     use crate::units::Bytes;
 
     fn machine() -> Machine {
-        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::ZERO };
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::ZERO, bandwidth: None };
         Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described }
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::vulkan::VulkanLimits;
 use super::{Backend, Gpu, Machine, Origin, Os, Ram};
 use crate::machine::DeviceKind;
-use crate::units::Bytes;
+use crate::units::{Bandwidth, Bytes};
 
 /// Upper limit of a device's memory, to catch typing errors: 1 PiB.
 pub const MAX_MEMORY: Bytes = Bytes(1 << 50);
@@ -49,6 +49,8 @@ pub struct DeviceRecord<'a> {
     pub computer: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vulkan: Option<VulkanLimits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Bandwidth>,
 }
 
 impl<'a> MachineRecord<'a> {
@@ -80,11 +82,12 @@ impl<'a> DeviceRecord<'a> {
             driver_major: None,
             computer: None,
             vulkan: None,
+            bandwidth: ram.bandwidth,
         }
     }
 
     fn gpu(index: usize, gpu: &'a Gpu) -> Self {
-        let memory = Ram { total: gpu.total, free: gpu.free, swap_free: Bytes::ZERO };
+        let memory = Ram { total: gpu.total, free: gpu.free, swap_free: Bytes::ZERO, bandwidth: None };
         Self {
             id: format!("GPU{index}"),
             kind: DeviceKind::Gpu,
@@ -136,6 +139,8 @@ struct ReadDevice {
     driver_major: Option<u32>,
     computer: Option<String>,
     vulkan: Option<VulkanLimits>,
+    /// In bytes a second; only read of main memory.
+    bandwidth: Option<u64>,
 }
 
 /// Parses a machine file. The result counts as described even if it was detected where the file was written.
@@ -176,7 +181,8 @@ impl ReadDevice {
         if free > self.total {
             return Err(format!("free {free} is more than total {}: lower free or raise total", self.total));
         }
-        Ok(Ram { total: Bytes(self.total), free: Bytes(free), swap_free: Bytes(self.swap_free) })
+        let bandwidth = self.bandwidth.map(Bandwidth::checked).transpose()?;
+        Ok(Ram { total: Bytes(self.total), free: Bytes(free), swap_free: Bytes(self.swap_free), bandwidth })
     }
 
     fn gpu(self, memory: Ram) -> Result<Gpu, String> {
@@ -223,7 +229,12 @@ mod tests {
             computer: (n >= 60).then(|| "garage".into()),
             vulkan: None,
         };
-        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2) };
+        let ram = Ram {
+            total: Bytes::gib(64),
+            free: Bytes::gib(48),
+            swap_free: Bytes::gib(2),
+            bandwidth: Some(Bandwidth::gbps(80)),
+        };
         Machine { os: Os::Windows, gpus: (0..gpus).map(gpu).collect(), ram, origin: Origin::Described }
     }
 
@@ -274,6 +285,7 @@ mod tests {
     )]
     #[case(r#"{"devices":[{"kind":"gpu","total":2097152,"compute":"x"}]}"#, "compute capability")]
     #[case(r#"{"devices":[{"kind":"gpu","total":2097152,"backend":"OpenGL"}]}"#, "OpenGL")]
+    #[case(r#"{"devices":[{"kind":"cpu","total":1,"bandwidth":5}]}"#, "bandwidth")]
     #[case(r#"{"os":"beos","devices":[{"kind":"cpu","total":1}]}"#, "beos")]
     fn invalid_files_are_refused_with_the_reason(#[case] text: &str, #[case] part: &str) {
         let error = read(text).unwrap_err();

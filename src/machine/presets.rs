@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Backend, Gpu, Ram, apple};
 use crate::units::Bytes;
 
-pub use names::{find, matching, nearest};
+pub use names::{find, matching, nearest, of_gpu};
 
 /// Share of a system's main memory that is free before a model is loaded. Assumed, not measured.
 pub const FREE_RAM: f64 = 0.85;
@@ -66,7 +66,7 @@ impl Preset {
     /// The main memory of a system, with the assumed free memory; none for a card.
     pub fn ram(&self) -> Option<Ram> {
         let total = Bytes::mib(self.ram?);
-        Some(Ram { total, free: share(total, FREE_RAM), swap_free: Bytes::ZERO })
+        Some(Ram { total, free: share(total, FREE_RAM), swap_free: Bytes::ZERO, bandwidth: None })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::vulkan::VulkanLimits;
 use super::{Backend, Gpu, Machine, Origin, Os, Ram, file, presets, rpc};
-use crate::units::Bytes;
+use crate::units::{Bytes, NotABandwidth};
 
 /// User-given parts of a machine; the rest is detected.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -214,17 +214,19 @@ fn ram(text: &str) -> Result<Ram, String> {
         if (1..Bytes::mib(1).0).contains(&total.0) {
             return Err(format!("'{text}' is {} bytes: use a size such as 64GiB", total.0));
         }
-        return Ok(Ram { total, free: total, swap_free: Bytes::ZERO });
+        return Ok(Ram { total, free: total, swap_free: Bytes::ZERO, bandwidth: None });
     }
-    let mut pairs = Pairs::read(text.split(',').map(str::trim), &["total", "free", "swap"])?;
+    let mut pairs = Pairs::read(text.split(',').map(str::trim), &["total", "free", "swap", "bandwidth"])?;
     let total = pairs.take("total").ok_or_else(|| format!("'{text}' does not state the total: add total=64GiB"))?;
     let total = size("total", &total)?;
     let free = pairs.take("free").map_or(Ok(total), |free| size("free", &free))?;
     let swap_free = pairs.take("swap").map_or(Ok(Bytes::ZERO), |swap| size("swap", &swap))?;
+    let bandwidth = pairs.take("bandwidth").map(|text| text.parse()).transpose();
+    let bandwidth = bandwidth.map_err(|error: NotABandwidth| format!("bandwidth: {error}"))?;
     if free > total {
         return Err(format!("free={} is more than total={}: lower free or raise total", free.0, total.0));
     }
-    Ok(Ram { total, free, swap_free })
+    Ok(Ram { total, free, swap_free, bandwidth })
 }
 
 fn size(key: &str, text: &str) -> Result<Bytes, String> {
@@ -286,6 +288,7 @@ impl<'a> Pairs<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Bandwidth;
     use rstest::rstest;
 
     fn one(text: &str) -> Gpu {
@@ -308,8 +311,29 @@ mod tests {
         };
         assert_eq!(gpu, expected);
         let ram = MachineSpec::read(&[], Some("total=68719476736,free=51539607552,swap=2147483648")).unwrap().ram;
-        let expected = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2) };
+        let expected = Ram { total: Bytes::gib(64), free: Bytes::gib(48), swap_free: Bytes::gib(2), bandwidth: None };
         assert_eq!(ram, Some(expected));
+    }
+
+    #[rstest]
+    #[case("80GB/s")]
+    #[case("80 GB/s")]
+    #[case("80")]
+    #[case("80000MB/s")]
+    fn the_bandwidth_of_ram_is_parsed(#[case] text: &str) {
+        let ram = MachineSpec::read(&[], Some(&format!("total=64GiB,bandwidth={text}"))).unwrap().ram.unwrap();
+        assert_eq!(ram.bandwidth, Some(Bandwidth::gbps(80)));
+    }
+
+    #[rstest]
+    #[case("fast")]
+    #[case("80GiB")]
+    #[case("0")]
+    #[case("-3")]
+    #[case("1e9")]
+    fn other_bandwidths_are_refused(#[case] text: &str) {
+        let error = MachineSpec::read(&[], Some(&format!("total=64GiB,bandwidth={text}"))).unwrap_err();
+        assert!(error.contains("bandwidth") && error.contains("GB/s"), "{error}");
     }
 
     #[test]
@@ -335,7 +359,7 @@ mod tests {
         let detected = Machine {
             os: Os::Linux,
             gpus: vec![one("name=found,total=8GiB")],
-            ram: Ram { total: Bytes::gib(32), free: Bytes::gib(30), swap_free: Bytes::ZERO },
+            ram: Ram { total: Bytes::gib(32), free: Bytes::gib(30), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Detected,
         };
         let nothing = MachineSpec::default();

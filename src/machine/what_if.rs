@@ -95,7 +95,7 @@ impl RamChange {
         let total = self.total.unwrap_or(ram.total);
         // memory in use stays the same unless free memory is set
         let free = self.free.unwrap_or(total - (ram.total - ram.free)).min(total);
-        Ram { total, free, swap_free: self.swap.unwrap_or(ram.swap_free) }
+        Ram { total, free, swap_free: self.swap.unwrap_or(ram.swap_free), bandwidth: ram.bandwidth }
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
         Machine {
             os: Os::Linux,
             gpus: vec![gpu("A", 24, Backend::Cuda), gpu("B", 12, Backend::Cuda)],
-            ram: Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::gib(2) },
+            ram: Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::gib(2), bandwidth: None },
             origin: Origin::Detected,
         }
     }

@@ -78,7 +78,7 @@ fn plans(bencher: Bencher<'_, '_>, (name, gpus): (&str, usize)) {
     let machine = Machine {
         os: Os::Linux,
         gpus: vec![gpu; gpus],
-        ram: Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO },
+        ram: Ram { total: Bytes::gib(512), free: Bytes::gib(500), swap_free: Bytes::ZERO, bandwidth: None },
         origin: Origin::Described,
     };
     let settings = Settings { ctx: Context::Tokens(32_768), ..Settings::default() };

@@ -23,7 +23,8 @@ fn dev0() -> Gpu {
     }
 }
 
-const RAM: Ram = Ram { total: Bytes(68_719_476_736), free: Bytes(51_539_607_552), swap_free: Bytes(2_147_483_648) };
+const RAM: Ram =
+    Ram { total: Bytes(68_719_476_736), free: Bytes(51_539_607_552), swap_free: Bytes(2_147_483_648), bandwidth: None };
 const RAM_TEXT: &str = "total=68719476736,free=51539607552,swap=2147483648";
 
 /// The library's plan of the same model, machine and settings.

@@ -29,7 +29,7 @@ fn page(
 }
 
 fn no_gpu() -> Machine {
-    let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO };
+    let ram = Ram { total: Bytes::gib(512), free: Bytes::gib(512), swap_free: Bytes::ZERO, bandwidth: None };
     Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described }
 }
 

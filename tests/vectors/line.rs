@@ -25,6 +25,7 @@ impl Line {
                 total: bytes(&system["total"]),
                 free: bytes(&system["free"]),
                 swap_free: bytes(&system["free_swap"]),
+                bandwidth: None,
             },
             origin: Origin::Described,
         };

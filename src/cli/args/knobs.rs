@@ -111,7 +111,7 @@ pub(in super::super) struct MachineArgs {
     /// name=…,total=…,free=…,backend=…,integrated=…,compute=…, or none. If given, GPUs are not detected.
     #[arg(long, value_name = "GPU", allow_hyphen_values = true)]
     pub(in super::super) gpu: Vec<String>,
-    /// System RAM: a size, or total=…,free=…,swap=…. If given, RAM is not detected.
+    /// System RAM: a size, or total=…,free=…,swap=…,bandwidth=80GB/s. If given, RAM is not detected.
     #[arg(long, value_name = "RAM", allow_hyphen_values = true)]
     pub(in super::super) ram: Option<String>,
     /// Another machine: a saved one, or a file written there by 'plimsoll devices --json'. --gpu and --ram override

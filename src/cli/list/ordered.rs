@@ -72,7 +72,7 @@ mod tests {
         let entries = catalogue::all().iter().skip(2).take(3);
         let items: Vec<_> = entries.map(|entry| Arc::new(Item::built_in(entry, None))).collect();
         let names: Vec<_> = items.iter().map(|item| item.name.clone()).collect();
-        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO };
+        let ram = Ram { total: Bytes::gib(64), free: Bytes::gib(60), swap_free: Bytes::ZERO, bandwidth: None };
         let machine = Machine { os: Os::Linux, gpus: Vec::new(), ram, origin: Origin::Described };
         let request = SurveyRequest {
             engine: EngineId::Ollama024,

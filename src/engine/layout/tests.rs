@@ -22,7 +22,7 @@ fn cuda(free: u64) -> Gpu {
 }
 
 fn machine(gpus: Vec<Gpu>, ram: u64) -> Machine {
-    let ram = Ram { total: Bytes::mib(ram), free: Bytes::mib(ram), swap_free: Bytes::ZERO };
+    let ram = Ram { total: Bytes::mib(ram), free: Bytes::mib(ram), swap_free: Bytes::ZERO, bandwidth: None };
     Machine { os: Os::Linux, gpus, ram, origin: Origin::Described }
 }
 

@@ -3,6 +3,7 @@
 use strsim::levenshtein as distance;
 
 use super::{Preset, all};
+use crate::units::Bytes;
 
 /// The preset named `text`. Letter case and spaces do not matter, and vendor and series may be left out:
 /// `NVIDIA GeForce RTX 4090`, `rtx4090` and `4090` are the same card.
@@ -17,6 +18,28 @@ pub fn find(text: &str) -> Option<&'static Preset> {
     let unitless = |name: &str| name.strip_suffix("gb").is_some_and(|start| start == wanted);
     exact.or_else(|| only(&bare)).or_else(|| only(&unitless))
 }
+
+/// The preset of a GPU as its driver names it: without what stands in parentheses and words that only drivers use, and
+/// where a card was made with several sizes of memory and the name does not say which, the one whose memory is nearest
+/// to `total`.
+pub fn of_gpu(name: &str, total: Bytes) -> Option<&'static Preset> {
+    let name = name.split('(').next().unwrap_or(name);
+    let bare = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let bare: Vec<_> = bare.filter(|word| !OF_DRIVERS.iter().any(|of| word.eq_ignore_ascii_case(of))).collect();
+    let bare = bare.join(" ");
+    let wanted = compact(&bare);
+    let sized = |preset: &&Preset| {
+        let rest = compact(&preset.name);
+        let size = rest.strip_prefix(&wanted).and_then(|rest| rest.strip_suffix("gb"));
+        size.is_some_and(|size| (1..=3).contains(&size.len()) && size.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let of_size = || all().iter().filter(sized).min_by_key(|preset| preset.total().0.abs_diff(total.0));
+    find(name).or_else(|| find(&bare)).or_else(|| if wanted.is_empty() { None } else { of_size() })
+}
+
+/// Words of drivers' names that presets leave out.
+const OF_DRIVERS: [&str; 10] =
+    ["sxm2", "sxm3", "sxm4", "sxm5", "hbm3", "pcie", "workstation", "server", "edition", "generation"];
 
 /// The presets for an incremental search: those that contain `text` first, then those that contain its letters in
 /// order; all if it is empty.
@@ -88,6 +111,18 @@ mod tests {
         let laptop = find("NVIDIA GeForce RTX 4090 Laptop GPU").map(|preset| preset.name.as_str());
         assert_eq!(laptop, Some("RTX 4090 Laptop"));
         assert_eq!((find("RTX 4095"), find(""), find("RTX"), find("64")), (None, None, None, None));
+    }
+
+    #[test]
+    fn a_driver_names_no_size() {
+        let named = |name, gib| of_gpu(name, Bytes::gib(gib)).map(|preset| preset.name.as_str());
+        assert_eq!(named("Apple M4 Max", 48), Some("M4 Max 64GB"));
+        assert_eq!(named("Apple M4", 11), Some("M4 16GB"));
+        assert_eq!(named("AMD Radeon RX 7900 XTX (RADV NAVI31)", 24), Some("RX 7900 XTX"));
+        assert_eq!(named("NVIDIA A100-SXM4-80GB", 80), Some("A100 80GB"));
+        assert_eq!(named("NVIDIA H100 80GB HBM3", 80), Some("H100 80GB"));
+        assert_eq!(named("NVIDIA RTX 6000 Ada Generation", 48), Some("RTX 6000 Ada"));
+        assert_eq!((named("", 24), named("a card", 24), named("RTX", 24)), (None, None, None));
     }
 
     #[test]

@@ -98,7 +98,7 @@ fn a_newer_survey_stops_an_older_one() {
         machine: Arc::new(Machine {
             os: Os::Linux,
             gpus: Vec::new(),
-            ram: Ram { total: Bytes::gib(1), free: Bytes::gib(1), swap_free: Bytes::ZERO },
+            ram: Ram { total: Bytes::gib(1), free: Bytes::gib(1), swap_free: Bytes::ZERO, bandwidth: None },
             origin: Origin::Described,
         }),
         settings: Settings::default(),

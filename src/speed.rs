@@ -1,0 +1,95 @@
+//! How fast a plan generates: tokens per second at a depth of context, as a range with its terms.
+//!
+//! Generating a token reads every weight that it needs and its part of the cache once. So the time per token is what
+//! all devices read, over the share of their bandwidth that they reach, plus what launching the layers, passing from
+//! card to card and waiting for RAM take. One device works after the other.
+//!
+//! - `reads`: what each block reads.
+//! - [`family`]: devices with the same constants, and their bandwidth.
+//! - [`work`]: the work of every device under a plan, and its time.
+//! - [`constants`]: what was fitted on measurements.
+//! - [`range`]: how far measurements are from the model.
+//! - `text`: as users read it.
+
+pub mod constants;
+pub mod family;
+pub mod range;
+mod reads;
+mod terms;
+mod text;
+pub mod work;
+
+use serde::Serialize;
+
+use crate::engine::PreparedModel;
+use crate::machine::Machine;
+use crate::plan::{Confidence, Plan};
+use constants::FITTED;
+use work::Work;
+
+/// Threads of a CPU that is slow for types that arithmetic limits; how many run is not known.
+const FEW_THREADS: f64 = 4.0;
+
+/// The bandwidth of assumed RAM may be this much higher or lower, a factor of two in all.
+const RAM_FACTOR: f64 = std::f64::consts::SQRT_2;
+
+/// The modelled speed of generation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Speed {
+    /// Tokens in the cache.
+    pub depth: u64,
+    /// Tokens per second, in the middle of the range.
+    pub tokens_per_second: f64,
+    /// Nine of ten measurements are faster.
+    pub low: f64,
+    /// Nine of ten measurements are slower.
+    pub high: f64,
+    /// Always modelled, or assumed.
+    pub confidence: Confidence,
+    /// Why it is assumed or wide, as part of a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What a token's time consists of, in the order of devices.
+    pub terms: Vec<Term>,
+}
+
+/// A part of a token's time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Term {
+    /// What it is: `GPU0 weights`.
+    pub name: String,
+    /// Its time.
+    pub milliseconds: f64,
+    /// How it is computed, with its numbers.
+    pub formula: String,
+}
+
+impl Speed {
+    /// The speed of `plan`, which is a plan of `model` on `machine`, with `depth` tokens in the cache. None where it
+    /// cannot be known: without the bandwidth of a GPU that takes part, for a GPU of another computer, and for a plan
+    /// that the engine refuses.
+    pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
+        if plan.refusal.is_some() {
+            return None;
+        }
+        let work = Work::of(model, machine, plan, depth)?;
+        let per_second =
+            |work: &Work, threads| Some(1.0 / work.seconds(&FITTED, threads)).filter(|speed| speed.is_finite());
+        let tokens_per_second = per_second(&work, None)?;
+        let (mut low, mut high) = work.class().range(tokens_per_second);
+        let few_threads = per_second(&work, Some(FEW_THREADS))?;
+        let mut reason = None;
+        if few_threads < tokens_per_second {
+            low = low.min(few_threads);
+            reason =
+                Some("the CPU's arithmetic may limit these types of weights, and its threads are not known".to_owned());
+        }
+        if work.assumed {
+            low = low.min(per_second(&work.clone().with_ram(RAM_FACTOR.recip()), None)?);
+            high = high.max(per_second(&work.clone().with_ram(RAM_FACTOR), None)?);
+            reason = Some(format!("the bandwidth of RAM is assumed: {}, give or take 40 %", work::ASSUMED_RAM));
+        }
+        let confidence = if work.assumed { Confidence::Assumed } else { Confidence::Modelled };
+        Some(Self { depth, tokens_per_second, low, high, confidence, reason, terms: terms::of(&work, &FITTED) })
+    }
+}

@@ -1,0 +1,230 @@
+//! What every device does for one token, and what that takes.
+
+use super::constants::Constants;
+use super::family::{Family, known};
+use super::range::Class;
+use super::reads::{self, BlockReads, Weights};
+use crate::engine::PreparedModel;
+use crate::machine::{DeviceKind, Machine};
+use crate::plan::Plan;
+use crate::settings::FlashAttn;
+use crate::units::Bandwidth;
+
+/// Assumed where the bandwidth of RAM is not stated: between two channels of DDR4-2666 (43 GB/s) and two of DDR5-5600
+/// (90 GB/s).
+pub const ASSUMED_RAM: Bandwidth = Bandwidth::gbps(60);
+
+/// What the CPU cores of an Apple chip draw at most of the memory that they share with the GPU. With the efficiency of
+/// CPUs this is the 120 GB/s that four threads of an M2 Max reached in the comparison named in `reads`.
+const APPLE_CPU: Bandwidth = Bandwidth::gbps(200);
+
+/// The work of all devices for one token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// The devices that take part.
+    pub devices: Vec<DeviceWork>,
+    /// How often a token goes from one card to the next.
+    pub hops: f64,
+    /// Layers on GPUs whose experts, or other weights, are in RAM.
+    pub synced: f64,
+    /// Whether the bandwidth of RAM matters and was assumed.
+    pub assumed: bool,
+}
+
+/// The work of one device for one token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceWork {
+    /// `GPU0`, `CPU`.
+    pub id: String,
+    /// The family that it belongs to.
+    pub family: Family,
+    /// The bandwidth of its memory.
+    pub bandwidth: Bandwidth,
+    /// Weights to read.
+    pub weights: Weights,
+    /// Bytes of cache to read.
+    pub cache: f64,
+    /// Its layers, without the output layer.
+    pub layers: f64,
+    /// Those with experts or a recurrent state.
+    pub busy: f64,
+    /// Whether it runs with flash attention.
+    pub flash: bool,
+}
+
+impl Work {
+    /// The work of `plan`, which is a plan of `model` on `machine`, with `depth` tokens in the cache. None if the
+    /// bandwidth of a GPU that takes part is not known, or llama.cpp cannot read the model.
+    pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
+        let hparams = &model.llama_cpp(plan.settings.release.unwrap_or_default()).ok()?.hparams;
+        let blocks = reads::blocks(model, hparams, &plan.settings, depth);
+        let shares = Shares::of(plan);
+        let cpu = plan.devices.len().checked_sub(1)?;
+        let mut work: Vec<DeviceWork> = Vec::with_capacity(plan.devices.len());
+        let flash = plan.settings.flash_attn != FlashAttn::Off && plan.v_transposed != Some(true);
+        for device in &plan.devices {
+            work.push(DeviceWork {
+                id: device.id.clone(),
+                family: Family::Cpu,
+                bandwidth: ASSUMED_RAM,
+                weights: Weights::default(),
+                cache: 0.0,
+                layers: 0.0,
+                busy: 0.0,
+                flash,
+            });
+        }
+        let mut synced = 0.0;
+        for layer in &plan.layers {
+            let at = layer.device;
+            let Some(block) = blocks.get(layer.index) else {
+                if layer.index + 1 == plan.layers.len() {
+                    let device = work.get_mut(at)?;
+                    device.weights = device.weights.plus(reads::output(model));
+                }
+                continue;
+            };
+            let (here, away) = split(block, layer.elsewhere().0 as f64);
+            for (device, share) in shares.elsewhere.iter().enumerate().filter(|_| away.bytes > 0.0) {
+                let device = work.get_mut(device)?;
+                device.weights = device.weights.plus(away.times(*share));
+            }
+            if away.bytes > 0.0 {
+                synced += shares.elsewhere.get(cpu).copied().unwrap_or(0.0);
+            }
+            work.get_mut(if shares.cache_in_ram { cpu } else { at })?.cache += block.cache;
+            let device = work.get_mut(at)?;
+            device.weights = device.weights.plus(here);
+            device.layers += 1.0;
+            device.busy += if block.busy { 1.0 } else { 0.0 };
+        }
+        let ram = ram(machine);
+        for (index, device) in work.iter_mut().enumerate() {
+            let idle = device.weights.bytes == 0.0 && device.cache == 0.0;
+            if plan.devices.get(index).is_some_and(|device| device.kind == DeviceKind::Gpu) && !idle {
+                (device.family, device.bandwidth) = known(machine.gpus.get(index)?)?;
+            } else {
+                device.bandwidth = ram.unwrap_or(ASSUMED_RAM);
+            }
+        }
+        work.retain(|device| device.weights.bytes > 0.0 || device.cache > 0.0);
+        let gpus = work.iter().filter(|device| device.family != Family::Cpu).count();
+        let in_ram = work.iter().any(|device| device.family == Family::Cpu);
+        Some(Self { devices: work, hops: gpus.saturating_sub(1) as f64, synced, assumed: in_ram && ram.is_none() })
+    }
+
+    /// The class of its errors.
+    pub fn class(&self) -> Class {
+        if self.devices.iter().any(|device| device.family == Family::Cpu) {
+            Class::Ram
+        } else if self.devices.len() > 1 {
+            Class::SeveralGpus
+        } else {
+            Class::OneGpu
+        }
+    }
+
+    /// Seconds per token. The arithmetic of a CPU counts if its threads are given.
+    pub fn seconds(&self, constants: &Constants, threads: Option<f64>) -> f64 {
+        let devices: f64 = self.devices.iter().map(|device| device.seconds(constants, threads)).sum();
+        devices + self.hops * constants.hop + self.synced * constants.sync
+    }
+
+    /// The same with `factor` times the bandwidth of RAM.
+    #[must_use]
+    pub fn with_ram(mut self, factor: f64) -> Self {
+        for device in self.devices.iter_mut().filter(|device| device.family == Family::Cpu) {
+            device.bandwidth = device.bandwidth.times(factor);
+        }
+        self
+    }
+}
+
+impl DeviceWork {
+    fn seconds(&self, constants: &Constants, threads: Option<f64>) -> f64 {
+        self.weights_seconds(constants, threads)
+            + self.cache_seconds(constants)
+            + self.layers_seconds(constants)
+            + self.busy_seconds(constants)
+    }
+
+    /// Reading the weights, or on a CPU with this many threads the arithmetic if that takes longer.
+    pub fn weights_seconds(&self, constants: &Constants, threads: Option<f64>) -> f64 {
+        let read = self.weights.bytes / (constants.of(self.family).weights * self.bandwidth.per_second());
+        let threads = threads.filter(|_| self.family == Family::Cpu);
+        threads.map_or(read, |threads| read.max(self.weights.thread_seconds / threads))
+    }
+
+    /// The share of the bandwidth at which the cache is read.
+    pub fn cache_efficiency(&self, constants: &Constants) -> f64 {
+        let constants = constants.of(self.family);
+        if self.flash { constants.cache_flash } else { constants.cache_plain }
+    }
+
+    /// Reading the cache.
+    pub fn cache_seconds(&self, constants: &Constants) -> f64 {
+        self.cache / (self.cache_efficiency(constants) * self.bandwidth.per_second())
+    }
+
+    /// Launching the operations of its layers.
+    pub fn layers_seconds(&self, constants: &Constants) -> f64 {
+        self.layers * constants.of(self.family).layer
+    }
+
+    /// The further operations of experts and recurrent states.
+    pub fn busy_seconds(&self, constants: &Constants) -> f64 {
+        self.busy * constants.of(self.family).busy
+    }
+}
+
+/// The bandwidth of RAM: as stated, or that of an integrated GPU.
+fn ram(machine: &Machine) -> Option<Bandwidth> {
+    let shared = || {
+        let (family, bandwidth) = machine.gpus.iter().filter(|gpu| gpu.integrated).find_map(known)?;
+        Some(if family == Family::Metal { bandwidth.min(APPLE_CPU) } else { bandwidth })
+    };
+    machine.ram.bandwidth.or_else(shared)
+}
+
+/// What a token reads of a block's weights on its device, and of the `elsewhere` bytes that are not there. Experts are
+/// the first to be elsewhere.
+fn split(block: &BlockReads, elsewhere: f64) -> (Weights, Weights) {
+    let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 };
+    let experts = share(elsewhere, block.experts.bytes);
+    let dense = share(elsewhere - block.experts.bytes, block.dense.bytes);
+    let read = block.experts.times(block.used);
+    let away = read.times(experts).plus(block.dense.times(dense));
+    (read.times(1.0 - experts).plus(block.dense.times(1.0 - dense)), away)
+}
+
+/// Where a plan has what is not on the device of its layer.
+struct Shares {
+    /// The share of the weights that are elsewhere, per device.
+    elsewhere: Vec<f64>,
+    /// Whether the caches are in RAM although their layers are not.
+    cache_in_ram: bool,
+}
+
+impl Shares {
+    fn of(plan: &Plan) -> Self {
+        let total: f64 = plan.layers.iter().map(|layer| layer.elsewhere().0 as f64).sum();
+        let mut elsewhere: Vec<f64> = plan
+            .devices
+            .iter()
+            .enumerate()
+            .map(|(index, device)| {
+                let own = plan.layers.iter().filter(|layer| layer.device == index);
+                let own: f64 = own.map(|layer| layer.weights.0 as f64 - layer.elsewhere().0 as f64).sum();
+                let share = (device.weights.0 as f64 - own) / total;
+                // alignment is not a part of a layer
+                if device.kind == DeviceKind::Gpu && share > 0.01 { share.min(1.0) } else { 0.0 }
+            })
+            .collect();
+        let on_gpus: f64 = elsewhere.iter().sum();
+        if let Some(cpu) = elsewhere.last_mut() {
+            *cpu = (1.0 - on_gpus).max(0.0);
+        }
+        let on_gpus = plan.gpus().iter().any(|gpu| gpu.cache.0 > 0);
+        Self { elsewhere, cache_in_ram: plan.totals.cache.0 > 0 && !on_gpus }
+    }
+}

@@ -1,0 +1,8 @@
+//! The errors of modelled speeds, recomputed from the measurements.
+
+use super::check_table;
+
+#[test]
+fn the_errors_of_speeds_are_recomputed() {
+    check_table("tests/README.md", "speeds", &crate::speeds::table());
+}

@@ -1,0 +1,254 @@
+//! The model of speed: its arithmetic, its laws, and its errors on measurements of public threads.
+
+mod cases;
+mod fit;
+mod folds;
+
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+use plimsoll::engine::{self, EngineId, PreparedModel};
+use plimsoll::gguf::FileType;
+use plimsoll::machine::{Backend, Gpu, Machine, Os, presets};
+use plimsoll::model::TensorGroup;
+use plimsoll::plan::{Confidence, Plan};
+use plimsoll::settings::{CacheType, FlashAttn, GpuLayers, Settings};
+use plimsoll::source::catalogue;
+use plimsoll::speed::Speed;
+use plimsoll::speed::constants::{FITTED, spread};
+use plimsoll::speed::family::Family;
+use plimsoll::speed::range::Class;
+use plimsoll::units::{Bandwidth, Bytes};
+use proptest::prelude::*;
+
+use crate::fixtures;
+use cases::{Case, Cases};
+
+static CASES: LazyLock<Cases> = LazyLock::new(Cases::read);
+
+/// Those that constants are fitted on: with RAM in play, its bandwidth is stated.
+fn known() -> Vec<&'static Case> {
+    CASES.cases.iter().filter(|case| !case.work.assumed).collect()
+}
+
+static HELD_OUT: LazyLock<Vec<f64>> = LazyLock::new(|| folds::held_out(&known()));
+
+/// The table of errors in `tests/README.md`.
+pub fn table() -> String {
+    let cases = known();
+    let mut table = "| measurements | number | median error | nine of ten | in the range shown |\n".to_owned();
+    table.push_str("| --- | --- | --- | --- | --- |\n");
+    for (name, group) in folds::GROUPS {
+        let errors = folds::errors(&cases, &HELD_OUT, group);
+        writeln!(
+            table,
+            "| {name} | {} | {:.0} % | {:.0} % | {:.0} % |",
+            errors.count,
+            errors.median * 100.0,
+            errors.nine_of_ten * 100.0,
+            errors.covered * 100.0
+        )
+        .unwrap();
+    }
+    let unstated: Vec<&Case> = CASES.cases.iter().filter(|case| case.work.assumed).collect();
+    let total = CASES.cases.len() + CASES.left_out.values().sum::<usize>();
+    write!(
+        table,
+        "\nOf {total} lines, {} are not fitted because RAM takes part and its bandwidth is not stated",
+        unstated.len()
+    )
+    .unwrap();
+    let left_out: Vec<String> = CASES.left_out.iter().map(|(reason, lines)| format!("{reason} ({lines})")).collect();
+    writeln!(table, ", and others are left out: {}.", left_out.join(", ")).unwrap();
+    table
+}
+
+#[test]
+fn the_constants_are_those_of_the_fit() {
+    let cases = known();
+    let best = fit::cost(&cases, &fit::fit(&cases));
+    let cost = fit::cost(&cases, &FITTED);
+    assert!(cost <= best * 1.01, "{cost} and {best}: run cargo bench --bench speeds");
+}
+
+#[test]
+fn ranges_cover_four_fifths_of_measurements_that_a_fit_has_not_seen() {
+    let cases = known();
+    for class in [Class::OneGpu, Class::SeveralGpus, Class::Ram] {
+        let (low, high) = folds::spread(&cases, &HELD_OUT, class);
+        let (shown_low, shown_high) = spread(class);
+        assert!((low - shown_low).abs() < 0.03 && (high - shown_high).abs() < 0.03, "{class:?}: {low:.2} to {high:.2}");
+    }
+    let errors = |at: usize| folds::errors(&cases, &HELD_OUT, folds::GROUPS[at].1);
+    assert!(errors(0).covered >= 0.75, "{}", errors(0).covered);
+    assert!(errors(1).median <= 0.13 && errors(1).nine_of_ten <= 0.35, "one GPU");
+    assert!(errors(4).median <= 0.25, "layers or experts in RAM");
+}
+
+fn model(name: &str, quant: FileType) -> PreparedModel {
+    catalogue::find(name).unwrap().model(quant).unwrap().into()
+}
+
+fn card(name: &str) -> Gpu {
+    let gpu = presets::find(name).unwrap().gpu();
+    Gpu { free: gpu.total, ..gpu }
+}
+
+fn machine(gpus: Vec<Gpu>, ram: Option<u32>) -> Machine {
+    let mut machine = fixtures::machine(gpus);
+    (machine.ram.total, machine.ram.free) = (Bytes::gib(512), Bytes::gib(512));
+    machine.ram.bandwidth = ram.map(Bandwidth::gbps);
+    machine
+}
+
+fn settings(gpu_layers: GpuLayers, n_cpu_moe: Option<u64>) -> Settings {
+    Settings { gpu_layers, n_cpu_moe, flash_attn: FlashAttn::On, ..Settings::default() }
+}
+
+fn plan(model: &PreparedModel, machine: &Machine, settings: &Settings) -> Plan {
+    engine::plan(EngineId::LlamaCpp, model, machine, settings).unwrap()
+}
+
+fn speed(model: &PreparedModel, machine: &Machine, settings: &Settings, depth: u64) -> Speed {
+    Speed::of(model, machine, &plan(model, machine, settings), depth).unwrap()
+}
+
+#[test]
+fn a_dense_model_on_one_gpu_is_hand_arithmetic() {
+    let llama = model("llama3.1-8b", FileType::Q4KM);
+    let machine = machine(vec![card("RTX 4090")], None);
+    let speed = speed(&llama, &machine, &settings(GpuLayers::All, None), 1000);
+    let embeddings = llama.tensor("token_embd.weight").unwrap().bytes;
+    let other = llama.tensors(TensorGroup::Input).map(|tensor| tensor.bytes).sum::<Bytes>() - embeddings;
+    let weights = (llama.bytes - embeddings - other).0 as f64;
+    // K and V of 32 layers with 8 KV heads of length 128, f16
+    let cache = 1000.0 * 32.0 * 2.0 * 8.0 * 128.0 * 2.0;
+    let ada = FITTED.of(Family::Ada);
+    let seconds = weights / (ada.weights * 1008e9) + cache / (ada.cache_flash * 1008e9) + 32.0 * ada.layer;
+    assert!((speed.tokens_per_second * seconds - 1.0).abs() < 1e-9, "{speed:?}");
+    assert_eq!(speed.confidence, Confidence::Modelled);
+    assert!(speed.low < speed.tokens_per_second && speed.tokens_per_second < speed.high);
+    let milliseconds: f64 = speed.terms.iter().map(|term| term.milliseconds).sum();
+    assert!((milliseconds - seconds * 1e3).abs() < 1e-9);
+    let names: Vec<_> = speed.terms.iter().map(|term| term.name.as_str()).collect();
+    assert_eq!(names, ["GPU0 weights", "GPU0 cache", "GPU0 layers"]);
+    assert!(speed.terms[0].formula.ends_with("× 1008 GB/s)"), "{}", speed.terms[0].formula);
+    assert!(speed.to_string().ends_with(" tok/s") && speed.headline().starts_with("≈ "));
+}
+
+#[test]
+fn the_cache_is_read_as_it_is_kept() {
+    let machine = machine(vec![card("RTX 4090")], None);
+    let cache = |name: &str, more: Settings, depth| {
+        let model = model(name, FileType::Q4KM);
+        let speed = speed(&model, &machine, &Settings { gpu_layers: GpuLayers::All, ..more }, depth);
+        speed.terms.into_iter().find(|term| term.name == "GPU0 cache").map_or(0.0, |term| term.milliseconds)
+    };
+    let f16 = || settings(GpuLayers::All, None);
+    let q8_0 = || Settings { cache_type_k: Some(CacheType::Q8_0), cache_type_v: Some(CacheType::Q8_0), ..f16() };
+    let ratio = cache("llama3.1-8b", q8_0(), 8192) / cache("llama3.1-8b", f16(), 8192);
+    assert!((ratio - 34.0 / 64.0).abs() < 1e-9, "{ratio}");
+    // windows of 512 tokens in 22 of 26 blocks
+    let windows = cache("gemma3-1b", f16(), 16_384) / cache("gemma3-1b", f16(), 512);
+    assert!((5.0..6.0).contains(&windows), "{windows}");
+    // a recurrent state is read at the start too, a latent vector is short
+    assert!(cache("qwen3.6-27b", f16(), 0) > 0.0 && cache("llama3.1-8b", f16(), 0) == 0.0);
+    let per_parameter = cache("deepseek-v2-lite", f16(), 8192) / cache("qwen3-30b-a3b", f16(), 8192);
+    assert!(per_parameter < 0.5, "{per_parameter}");
+}
+
+#[test]
+fn experts_in_ram_are_slower_and_layers_in_ram_slower_still() {
+    let moe = model("qwen3-30b-a3b", FileType::Q4KM);
+    let machine = machine(vec![card("RTX 4090")], Some(80));
+    let of = |layers, n_cpu_moe| speed(&moe, &machine, &settings(layers, n_cpu_moe), 4096).tokens_per_second;
+    let (vram, some, experts) = (of(GpuLayers::All, None), of(GpuLayers::All, Some(10)), of(GpuLayers::All, Some(48)));
+    let none = of(GpuLayers::Count(0), None);
+    assert!(vram > some && some > experts && experts > none, "{vram} {some} {experts} {none}");
+    let few = speed(&moe, &machine, &settings(GpuLayers::All, Some(10)), 0);
+    let names: Vec<_> = few.terms.iter().map(|term| term.name.as_str()).collect();
+    assert!(names.contains(&"CPU weights") && names.contains(&"waiting for RAM"), "{names:?}");
+}
+
+#[test]
+fn an_unknown_bandwidth_is_no_speed_and_that_of_ram_is_assumed() {
+    let llama = model("llama3.1-8b", FileType::Q4KM);
+    let all = settings(GpuLayers::All, None);
+    let unknown = machine(vec![fixtures::card(Backend::Cuda, Bytes::gib(24))], None);
+    assert_eq!(Speed::of(&llama, &unknown, &plan(&llama, &unknown, &all), 0), None);
+    let half = settings(GpuLayers::Count(16), None);
+    let assumed = speed(&llama, &machine(vec![card("RTX 4090")], None), &half, 0);
+    assert_eq!(assumed.confidence, Confidence::Assumed);
+    assert!(assumed.high / assumed.low >= 1.5 && assumed.reason.unwrap().contains("60 GB/s"));
+    let stated = speed(&llama, &machine(vec![card("RTX 4090")], Some(60)), &half, 0);
+    assert_eq!((stated.confidence, stated.reason), (Confidence::Modelled, None));
+    assert!((stated.tokens_per_second - assumed.tokens_per_second).abs() < 1e-9);
+    let halo = Machine { os: Os::Linux, ..machine(vec![card("Strix Halo 128GB")], None) };
+    assert_eq!(speed(&llama, &halo, &half, 0).confidence, Confidence::Modelled, "the GPU's memory is RAM");
+    // the card that is not known does nothing
+    let in_ram = speed(
+        &llama,
+        &machine(vec![fixtures::card(Backend::Cuda, Bytes::gib(24))], Some(80)),
+        &settings(GpuLayers::Count(0), None),
+        0,
+    );
+    assert_eq!(in_ram.confidence, Confidence::Modelled);
+}
+
+#[test]
+fn a_processor_may_be_slower_than_its_memory_for_i_quants() {
+    let machine = machine(Vec::new(), Some(100));
+    let of = |quant| speed(&model("llama3.1-8b", quant), &machine, &settings(GpuLayers::Auto, None), 0);
+    let (k, i) = (of(FileType::Q4KM), of(FileType::Iq3S));
+    assert!(k.reason.is_none() && i.reason.is_some());
+    assert!(i.low / i.tokens_per_second < k.low / k.tokens_per_second);
+}
+
+#[test]
+fn every_engine_has_a_speed() {
+    let llama = model("llama3.1-8b", FileType::Q4KM);
+    let machine = machine(vec![card("RTX 4090")], Some(80));
+    let speeds: Vec<f64> = EngineId::ALL
+        .into_iter()
+        .map(|engine| {
+            let plan = engine::plan(engine, &llama, &machine, &Settings::default()).unwrap();
+            Speed::of(&llama, &machine, &plan, 0).unwrap().tokens_per_second
+        })
+        .collect();
+    assert!(speeds.iter().all(|speed| (speed / speeds[0] - 1.0).abs() < 1e-9), "{speeds:?}");
+}
+
+static MODELS: LazyLock<Vec<PreparedModel>> = LazyLock::new(|| {
+    let names = ["llama3.2-3b", "gemma3-4b", "qwen3-30b-a3b", "deepseek-v2-lite", "qwen3.6-35b-a3b", "gemma4-12b"];
+    names.map(|name| model(name, FileType::Q4KM)).into()
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn deeper_is_never_faster_and_more_bandwidth_never_slower(
+        model in 0..6_usize,
+        cards in 0..3_usize,
+        layers in 0..60_u64,
+        n_cpu_moe in 0..50_u64,
+        depth in 0..100_000_u64,
+        further in 0..100_000_u64,
+        ram in 10..400_u32,
+        more in 0..400_u32,
+    ) {
+        let model = &MODELS[model];
+        let settings = settings(GpuLayers::Count(layers), Some(n_cpu_moe));
+        let slow = machine(vec![card("RTX 4090"); cards], Some(ram));
+        let made = plan(model, &slow, &settings);
+        let at = |machine: &Machine, depth| Speed::of(model, machine, &made, depth).unwrap();
+        let (first, deeper) = (at(&slow, depth), at(&slow, depth + further));
+        prop_assert!(deeper.tokens_per_second <= first.tokens_per_second);
+        prop_assert!(deeper.low <= first.low && deeper.high <= first.high);
+        let fast = at(&machine(vec![card("RTX 4090"); cards], Some(ram + more)), depth);
+        prop_assert!(fast.tokens_per_second >= first.tokens_per_second);
+        prop_assert!(first.low > 0.0 && first.low <= first.tokens_per_second && first.tokens_per_second <= first.high);
+        let milliseconds: f64 = first.terms.iter().map(|term| term.milliseconds).sum();
+        prop_assert!((milliseconds * first.tokens_per_second / 1e3 - 1.0).abs() < 1e-9);
+    }
+}

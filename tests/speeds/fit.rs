@@ -1,0 +1,173 @@
+//! Fits the constants of the model of speed on measurements.
+//!
+//! Coordinate descent on the logarithms of the constants: the sum of |log(modelled / measured)|, in which a thread of n
+//! measurements counts as √n, and a weak pull to a prior that decides where there are no measurements. Families that
+//! share a backend share the overheads of a layer.
+
+use std::collections::BTreeMap;
+
+use plimsoll::speed::constants::{Constants, FamilyConstants};
+use plimsoll::speed::family::Family;
+
+use super::cases::Case;
+
+/// A constant to fit.
+struct Parameter {
+    prior: f64,
+    /// The pull to the prior: the cost of being off by a factor of e.
+    pull: f64,
+    /// Shares of a bandwidth are at most 1.
+    most: f64,
+    get: Box<dyn Fn(&Constants) -> f64>,
+    set: Box<dyn Fn(&mut Constants, f64)>,
+}
+
+type Field = fn(&mut FamilyConstants) -> &mut f64;
+
+/// One parameter for all of `families`.
+fn of_families(families: &'static [Family], field: Field, prior: f64, pull: f64, most: f64) -> Parameter {
+    Parameter {
+        prior,
+        pull,
+        most,
+        get: Box::new(move |constants| *field(&mut constants.of(families[0]).clone())),
+        set: Box::new(move |constants, value| {
+            for family in families {
+                *field(&mut constants.families[*family as usize]) = value;
+            }
+        }),
+    }
+}
+
+const CUDA: &[Family] = &[Family::Ada, Family::Blackwell, Family::Turing, Family::Ampere, Family::Hopper];
+const EACH: [&[Family]; 13] = [
+    &[Family::Pascal],
+    &[Family::Turing],
+    &[Family::Ampere],
+    &[Family::Hopper],
+    &[Family::Ada],
+    &[Family::Blackwell],
+    &[Family::Metal],
+    &[Family::VulkanAmd],
+    &[Family::VulkanNvidia],
+    &[Family::Intel],
+    &[Family::Rdna],
+    &[Family::Cdna],
+    &[Family::Cpu],
+];
+/// Families with the same overheads, and what to expect of them in microseconds.
+const BACKENDS: [(&[Family], f64, f64); 6] = [
+    (CUDA, 60.0, 20.0),
+    (&[Family::Pascal], 100.0, 40.0),
+    (&[Family::Metal], 100.0, 30.0),
+    (&[Family::VulkanAmd, Family::VulkanNvidia, Family::Intel], 50.0, 30.0),
+    (&[Family::Rdna, Family::Cdna], 50.0, 30.0),
+    (&[Family::Cpu], 200.0, 30.0),
+];
+
+fn parameters() -> Vec<Parameter> {
+    let mut parameters = Vec::new();
+    for families in EACH {
+        let prior = if families == [Family::Hopper] { 0.6 } else { 0.75 };
+        let pull = if ALIKE.contains(&families[0]) { 0.05 } else { 0.5 };
+        parameters.push(of_families(families, |one| &mut one.weights, prior, pull, 0.95));
+    }
+    for (families, layer, busy) in BACKENDS {
+        parameters.push(of_families(families, |one| &mut one.layer, layer * 1e-6, 0.1, 1.0));
+        parameters.push(of_families(families, |one| &mut one.busy, busy * 1e-6, 0.1, 1.0));
+        parameters.push(of_families(families, |one| &mut one.cache_flash, 0.7, 0.1, 1.0));
+        parameters.push(of_families(families, |one| &mut one.cache_plain, 0.4, 0.1, 1.0));
+    }
+    parameters.push(Parameter {
+        prior: 0.3e-3,
+        pull: 0.1,
+        most: 1.0,
+        get: Box::new(|constants| constants.hop),
+        set: Box::new(|constants, value| constants.hop = value),
+    });
+    parameters.push(Parameter {
+        prior: 0.2e-3,
+        pull: 0.1,
+        most: 1.0,
+        get: Box::new(|constants| constants.sync),
+        set: Box::new(|constants, value| constants.sync = value),
+    });
+    parameters
+}
+
+/// The weight of each measurement: a thread of n counts as √n.
+pub fn weights(cases: &[&Case]) -> Vec<f64> {
+    let mut sizes: BTreeMap<&str, f64> = BTreeMap::new();
+    for case in cases {
+        *sizes.entry(&case.thread).or_default() += 1.0;
+    }
+    cases.iter().map(|case| sizes[case.thread.as_str()].sqrt().recip()).collect()
+}
+
+/// What the fit makes small.
+pub fn cost(cases: &[&Case], constants: &Constants) -> f64 {
+    let data: f64 = cases.iter().zip(weights(cases)).map(|(case, weight)| weight * error(case, constants).abs()).sum();
+    data + pulls(&parameters(), constants)
+}
+
+fn pulls(parameters: &[Parameter], constants: &Constants) -> f64 {
+    let own: f64 = parameters.iter().map(|one| one.pull * ((one.get)(constants) / one.prior).ln().powi(2)).sum();
+    let shares: Vec<f64> = ALIKE.iter().map(|family| constants.of(*family).weights.ln()).collect();
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    own + shares.iter().map(|share| PULL_TOGETHER * (share - mean).powi(2)).sum::<f64>()
+}
+
+/// GPUs without HBM reach like shares of their bandwidth, so a family of few measurements is pulled to the others.
+const ALIKE: [Family; 9] = [
+    Family::Pascal,
+    Family::Turing,
+    Family::Ampere,
+    Family::Ada,
+    Family::Blackwell,
+    Family::Metal,
+    Family::VulkanAmd,
+    Family::VulkanNvidia,
+    Family::Intel,
+];
+const PULL_TOGETHER: f64 = 0.5;
+
+/// log(measured / modelled)
+pub fn error(case: &Case, constants: &Constants) -> f64 {
+    (case.measured * case.work.seconds(constants, case.threads)).ln()
+}
+
+/// The constants fitted on `cases`.
+pub fn fit(cases: &[&Case]) -> Constants {
+    let parameters = parameters();
+    let weights = weights(cases);
+    let nothing = FamilyConstants { weights: 1.0, cache_flash: 1.0, cache_plain: 1.0, layer: 1.0, busy: 1.0 };
+    let mut constants = Constants { families: [nothing; Family::ALL.len()], hop: 1.0, sync: 1.0 };
+    for parameter in &parameters {
+        (parameter.set)(&mut constants, parameter.prior);
+    }
+    let cost = |constants: &Constants| {
+        let data: f64 = cases.iter().zip(&weights).map(|(case, weight)| weight * error(case, constants).abs()).sum();
+        data + pulls(&parameters, constants)
+    };
+    let mut best = cost(&constants);
+    for step in [0.3_f64, 0.1, 0.03, 0.01, 0.1, 0.03, 0.01] {
+        for _ in 0..60 {
+            let before = best;
+            for parameter in &parameters {
+                for factor in [step.exp(), (-step).exp()] {
+                    let mut tried = constants;
+                    let value = ((parameter.get)(&constants) * factor).min(parameter.most);
+                    (parameter.set)(&mut tried, value);
+                    let tried_cost = cost(&tried);
+                    if tried_cost < best {
+                        (best, constants) = (tried_cost, tried);
+                    }
+                }
+            }
+            if before - best < 1e-6 * best {
+                break;
+            }
+        }
+    }
+    constants
+}
