@@ -34,7 +34,7 @@ use clap::{CommandFactory, Parser};
 use crate::hardware::saved::SavedMachines;
 use crate::library::ModelFilter;
 use crate::settings::Context;
-use crate::speed::Speed;
+use crate::speed::{Speed, Speeds};
 use crate::tui::{self, ExitReason};
 use args::{Cli, Commands, DevicesArgs, ListArgs, MachineCommand, PlanArgs};
 use error::{CliError, written};
@@ -96,13 +96,12 @@ fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let opened = resolve::quantised(resolve::model(&args.model)?, args.knobs.others.quant)?;
     let ready = start.with(&opened).complete();
     let plan = ready.plan(&opened.model)?;
-    let speed = |depth| Speed::of(&opened.model, &ready.machine, &plan, depth);
     let text = if args.json {
-        error::json("plan", crate::export::json_with_speed(&plan, speed(args.depth).as_ref()))?
+        let speed = Speed::of(&opened.model, &ready.machine, &plan, args.depth);
+        error::json("plan", crate::export::json_with_speed(&plan, speed.as_ref()))?
     } else {
         let limits = ready.limits(&opened.model, &plan);
-        let full = plan.settings.ctx_per_sequence.max(args.depth);
-        let speeds = speed(args.depth).zip(speed(full));
+        let speeds = Speeds::of(&opened.model, &ready.machine, &plan, args.depth);
         report::plan(&plan, Some(&limits), speeds.as_ref(), &Style::of_stdout())
     };
     print(&text)

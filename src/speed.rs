@@ -64,6 +64,24 @@ pub struct Term {
     pub formula: String,
 }
 
+/// The speed of a plan at the start and with its context full.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Speeds {
+    /// With the cache as it is at first: empty, unless a depth is given.
+    pub start: Speed,
+    /// With a full cache.
+    pub full: Speed,
+}
+
+impl Speeds {
+    /// The speeds of `plan`, a plan of `model` on `machine`, at `depth` and with the context full; none where
+    /// [`Speed::of`] has none.
+    pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
+        let at = |depth| Speed::of(model, machine, plan, depth);
+        Some(Self { start: at(depth)?, full: at(plan.settings.ctx_per_sequence.max(depth))? })
+    }
+}
+
 impl Speed {
     /// The speed of `plan`, which is a plan of `model` on `machine`, with `depth` tokens in the cache. None where it
     /// cannot be known: without the bandwidth of a GPU that takes part, for a GPU of another computer, and for a plan

@@ -363,7 +363,7 @@ fn experts_in_ram_are_said_wherever_a_plan_is_judged() {
         assert_eq!((plan.verdict, plan.outcome()), (Verdict::Gpu, Outcome::ExpertsInRam), "{engine}");
         assert!(Goal::AllLayers.is_met_by(&plan) && !Goal::Vram.is_met_by(&plan));
         assert!(why::nothing_to_move(&plan).unwrap().ends_with("parts of layers are."));
-        let sentence = verdict::sentence(&plan, None);
+        let sentence = verdict::sentence(&plan, None, None);
         assert!(sentence.contains(&format!("{experts} of weights run from RAM")), "{sentence}");
         assert_eq!(request.fit_summary(&plan).outcome, plan.outcome());
         let figures = request.sweep(Knob::Context, &[4096]).points.remove(0).figures.unwrap();
@@ -386,7 +386,7 @@ fn a_layer_in_ram_is_said_of_models_that_predict_further_tokens() {
             Settings { ctx: Context::Tokens(4096), gpu_layers: GpuLayers::Count(layers), ..Settings::default() };
         let plan = request(EngineId::LlamaCpp, &model, &machine, &settings).plan().unwrap();
         assert_eq!(plan.on_gpus() + plan.cpu().layers.len(), plan.layers.len());
-        (plan.cpu().layers.len(), plan.verdict, verdict::sentence(&plan, None))
+        (plan.cpu().layers.len(), plan.verdict, verdict::sentence(&plan, None, None))
     };
     let blocks = model.block_count() as u64;
     let (in_ram, one_short, sentence) = of(blocks);

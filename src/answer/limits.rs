@@ -6,6 +6,7 @@ use crate::gguf::FileType;
 use crate::plan::{Outcome, Plan};
 use crate::settings::knob::{Knob, QUANTISATIONS};
 use crate::settings::{CacheType, GpuLayers};
+use crate::speed::Speed;
 
 /// The largest value of each knob with which a goal is met, the other knobs held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl KnobMaxima {
 }
 
 /// Limits of the knobs, and what would help.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnobLimits {
     /// With all in VRAM.
     pub vram: KnobMaxima,
@@ -59,6 +60,8 @@ pub struct KnobLimits {
     pub remedies: Vec<Change>,
     /// What the remedies bring.
     pub remedied: Option<Goal>,
+    /// The speed, at the start, that the first of them brings.
+    pub remedied_speed: Option<Speed>,
     /// What each type of the KV cache takes.
     pub cache_types: Vec<CacheTypeCost>,
 }
@@ -93,7 +96,13 @@ impl PlanRequest {
         let (remedied, remedies) = remedies
             .find(|(_, context, changes)| context.is_some() || !changes.is_empty())
             .map_or((None, Vec::new()), |(goal, _, changes)| (Some(goal), changes));
-        KnobLimits { vram, all_layers, context_in_all, remedies, remedied, cache_types }
+        let in_vram = if remedied == Some(Goal::AllLayers) { &all_layers } else { &vram };
+        let first = in_vram.context.map(Change::Context).or(remedies.first().copied()).filter(|_| remedied.is_some());
+        let remedied_speed = first.and_then(|change| {
+            let then = self.after(&change)?;
+            Speed::of(&then.model, &then.machine, &then.plan().ok()?, 0)
+        });
+        KnobLimits { vram, all_layers, context_in_all, remedies, remedied, remedied_speed, cache_types }
     }
 
     fn maxima(&self, goal: Goal) -> KnobMaxima {

@@ -4,6 +4,7 @@ use super::{Change, Goal, KnobLimits};
 use crate::machine::DeviceKind;
 use crate::plan::{LayerPlan, Outcome, Plan, Verdict};
 use crate::settings::InEffect;
+use crate::speed::Speeds;
 use crate::units::{Bytes, Tokens};
 
 /// A margin that takes in what a driver or a desktop may do.
@@ -14,18 +15,19 @@ pub fn headline(plan: &Plan) -> String {
     format!("{} at {}", plan.outcome().headline(), held_for(&plan.settings))
 }
 
-/// The sentence after the headline; `limits` is `None` while they are being computed.
-pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>) -> String {
+/// The sentence after the headline; `limits` is `None` while they are being computed, `speeds` where no speed is known.
+pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>) -> String {
     let all = plan.layers.len();
     match plan.outcome() {
         Outcome::Vram => {
             let (parts, room) = (parts_on_others(plan), context_growth(plan, limits));
-            format!("{}.{parts}{room}", margin(plan))
+            format!("{}{}.{parts}{room}", margin(plan), speed(speeds, ""))
         }
         Outcome::ExpertsInRam => {
             let (parts, room) = (in_ram(plan), context_growth(plan, limits));
             let remedies = remedies(plan, limits);
-            format!("{parts} run from RAM, which is slower; {}.{remedies}{room}", margin(plan))
+            let speed = speed(speeds, ", which is slower");
+            format!("{parts} run from RAM{speed}; {}.{remedies}{room}", margin(plan))
         }
         Outcome::LayersInRam => {
             let (in_ram, verb) = match plan.cpu().layers.len() {
@@ -33,15 +35,21 @@ pub fn sentence(plan: &Plan, limits: Option<&KnobLimits>) -> String {
                 n if n == all => (format!("all {all} layers"), "are"),
                 n => (format!("{n} of {all} layers"), "are"),
             };
-            format!("{in_ram} {verb} in RAM, which is slower.{}", remedies(plan, limits))
+            format!("{in_ram} {verb} in RAM{}.{}", speed(speeds, ", which is slower"), remedies(plan, limits))
         }
         Outcome::Cpu => {
             let cpu = plan.cpu();
             let room = context_with_ram(plan, limits);
-            format!("no GPU, so all {all} layers are in RAM: {} used of {} free.{room}", cpu.asked(), cpu.free)
+            let speed = speed(speeds, "");
+            format!("no GPU, so all {all} layers are in RAM: {} used of {} free{speed}.{room}", cpu.asked(), cpu.free)
         }
         Outcome::DoesNotFit => format!("{}{}", shortage(plan), remedies(plan, limits)),
     }
+}
+
+/// How fast it is, as the end of a clause.
+fn speed(speeds: Option<&Speeds>, unknown: &str) -> String {
+    speeds.map_or_else(|| unknown.to_owned(), |speeds| format!("; {speeds}"))
 }
 
 /// What a verdict holds for: `32 768 tokens, f16 KV, 4 sequences`.
@@ -137,7 +145,8 @@ fn remedies(plan: &Plan, limits: Option<&KnobLimits>) -> String {
     let mut chars = ways.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
     let brings = if in_vram { "brings all into VRAM" } else { "brings all layers onto GPUs, with experts in RAM" };
-    format!(" {first}{} {brings}.", chars.as_str())
+    let speed = limits.remedied_speed.as_ref().map_or_else(String::new, |speed| format!(": {speed}"));
+    format!(" {first}{} {brings}{speed}.", chars.as_str())
 }
 
 /// A change, with what it saves and costs if it changes the type of the cache.

@@ -14,18 +14,15 @@ use crate::answer::{KnobLimits, verdict};
 use crate::machine::Origin;
 use crate::plan::Plan;
 use crate::settings::FlashAttn;
-use crate::speed::Speed;
+use crate::speed::Speeds;
 use crate::units::{Bytes, Tokens, grouped, parameters};
 
 pub(super) use devices::cell;
 
-/// `plan` as text; `limits` are the limits of its knobs, `speeds` its speeds at a depth and at the full context.
-pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&(Speed, Speed)>, style: &Style) -> String {
+/// `plan` as text; `limits` are the limits of its knobs.
+pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>, style: &Style) -> String {
     let plan = &sanitize(plan.clone());
-    let mut out = headline(plan, limits, style);
-    if let Some((first, full)) = speeds {
-        out += &style.wrap("", &first.sentence(full));
-    }
+    let mut out = headline(plan, limits, speeds, style);
     out.push('\n');
     out += &style.wrap("", &model(plan));
     out += &style.wrap("", &settings(plan));
@@ -48,6 +45,8 @@ pub(super) fn plan(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&(Sp
         out.push('\n');
         out += &format!("{}\n", style.paint(Hue::Strong, "Notes"));
         out.extend(plan.notes.iter().map(|note| style.wrap("- ", note)));
+        let reason = speeds.and_then(|speeds| speeds.start.reason.as_ref());
+        out.extend(reason.map(|reason| style.wrap("- ", &format!("speed: {reason}"))));
     }
     out
 }
@@ -66,9 +65,9 @@ fn sanitize(mut plan: Plan) -> Plan {
     plan
 }
 
-fn headline(plan: &Plan, limits: Option<&KnobLimits>, style: &Style) -> String {
+fn headline(plan: &Plan, limits: Option<&KnobLimits>, speeds: Option<&Speeds>, style: &Style) -> String {
     let word = plan.outcome().headline();
-    let text = style.wrap("", &format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, limits)));
+    let text = style.wrap("", &format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, limits, speeds)));
     let rest = text.strip_prefix(word).unwrap_or_default();
     let mut out = format!("{}{rest}", style.paint(Hue::Strong, &style.paint(Hue::of(plan.outcome()), word)));
     // the verdict's sentence may be about memory while the engine refuses for another reason

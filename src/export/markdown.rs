@@ -11,7 +11,7 @@ pub fn plan(plan: &Plan) -> String {
     for part in [model.file_type.clone(), Some(model.bytes.to_string())].into_iter().flatten() {
         lines += &format!(" · {}", escaped(&part));
     }
-    lines += &format!("\n{}: {}\n\n", verdict::headline(plan), verdict::sentence(plan, None));
+    lines += &format!("\n{}: {}\n\n", verdict::headline(plan), verdict::sentence(plan, None, None));
     lines += "| | memory | weights | cache | graph | total | of free | layers |\n| --- | --- | ---: | ---: | ---: | \
               ---: | ---: | ---: |\n";
     for device in &plan.devices {

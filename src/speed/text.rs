@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::Speed;
+use super::{Speed, Speeds};
+use crate::plan::Confidence;
 use crate::units::Tokens;
 
 /// `28–34 tok/s`
@@ -12,26 +13,27 @@ impl fmt::Display for Speed {
     }
 }
 
+/// `28–34 tok/s, 22–27 at full context`
+impl fmt::Display for Speeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.start)?;
+        if self.start.depth > 0 {
+            write!(f, " at {} tokens", Tokens(self.start.depth))?;
+        }
+        let full = self.full.range();
+        if full != self.start.range() {
+            write!(f, ", {full} at full context")?;
+        }
+        let assumed = self.start.confidence == Confidence::Assumed;
+        f.write_str(if assumed { " (RAM's bandwidth assumed)" } else { "" })
+    }
+}
+
 impl Speed {
     /// `28–34`: the range in tokens per second, with two significant digits.
     pub fn range(&self) -> String {
         let (low, high) = (two_digits(self.low), two_digits(self.high));
         if low == high { format!("about {low}") } else { format!("{low}–{high}") }
-    }
-
-    /// `Speed: 28–34 tok/s at the start, 22–27 at 32 768 tokens`, with `full` for the full context.
-    pub fn sentence(&self, full: &Self) -> String {
-        let first = match self.depth {
-            0 => "at the start (depth 0)".to_owned(),
-            depth => format!("at {} tokens", Tokens(depth)),
-        };
-        let further = if full.depth > self.depth {
-            format!(", {} at {} tokens", full.range(), Tokens(full.depth))
-        } else {
-            String::new()
-        };
-        let reason = self.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-        format!("Speed: {self} {first}{further}{reason}")
     }
 
     /// `≈ 31 tok/s`

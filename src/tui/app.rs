@@ -41,6 +41,7 @@ use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::settings::knob::{Bounds, Knob};
 use crate::source::ExplicitKnobs;
+use crate::speed::Speeds;
 
 use cliffs::Cliffs;
 use compare::Pin;
@@ -135,6 +136,8 @@ pub struct App {
     pub refused: Option<EngineError>,
     pub bounds: Bounds,
     pub limits: LimitsState,
+    /// The speed of the plan, where it can be known.
+    pub speeds: Option<Speeds>,
     pub cliffs: Cliffs,
     pub change: RecentChange,
     pub loading: Loading,
@@ -192,6 +195,7 @@ impl App {
             refused: None,
             bounds: Bounds::default(),
             limits: LimitsState::default(),
+            speeds: None,
             cliffs: Cliffs::default(),
             change: RecentChange::default(),
             loading: Loading::default(),

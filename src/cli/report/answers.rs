@@ -118,7 +118,7 @@ fn reached(most: &str, kept: &str, next: Option<&str>, found: &Plan, option: &st
         None => said,
     };
     out += &style.wrap("", next.unwrap_or("That is the end of the range."));
-    out += &style.wrap("", &format!("{}: {}", verdict::headline(found), verdict::sentence(found, None)));
+    out += &style.wrap("", &format!("{}: {}", verdict::headline(found), verdict::sentence(found, None, None)));
     out += &format!("\n  {option}\n");
     out
 }
@@ -130,7 +130,7 @@ fn out_of_reach(least: &str, lacks: &str, style: &Style) -> String {
 /// Why layers are on their devices.
 pub(in super::super) fn why(plan: &Plan, explained: &WhyAnswer<'_>, style: &Style) -> String {
     let plan = &sanitize(plan.clone());
-    let sentence = verdict::sentence(plan, None);
+    let sentence = verdict::sentence(plan, None, None);
     let mut out = style.wrap("", &format!("{}: {sentence}", verdict::headline(plan)));
     out += &layers(plan, explained, style);
     if !explained.memory_users.is_empty() {

@@ -36,7 +36,7 @@ pub fn plan(plan: &Plan) -> String {
         .chain([(Hue::Reserved, "reserved"), (Hue::InUse, "in use"), (Hue::Over, "over")])
         .collect();
     canvas.legend(&words);
-    canvas.sentence(&format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None)));
+    canvas.sentence(&format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None)));
     canvas.finish(&model_line(plan))
 }
 

@@ -6,13 +6,13 @@ use super::live::Stale;
 use super::{App, Mode};
 use crate::answer::{Goal, KnobLimits};
 use crate::engine;
-use crate::engine::PlanRequest;
+use crate::engine::{PlanRequest, PreparedModel};
 use crate::machine::Machine;
-use crate::model::Model;
 use crate::plan::Plan;
 use crate::settings::knob::{Bounds, Knob};
 use crate::settings::{Context, Settings};
 use crate::source::ExplicitKnobs;
+use crate::speed::Speeds;
 use crate::tui::effect::{Effect, LimitsRequest, SurveyJob};
 
 /// The limits of the knobs, and the request for them.
@@ -72,8 +72,9 @@ impl App {
         effects
     }
 
-    fn accept(&mut self, model: &Model, plan: Plan, cause: Stale) -> Vec<Effect> {
+    fn accept(&mut self, model: &PreparedModel, plan: Plan, cause: Stale) -> Vec<Effect> {
         self.refused = None;
+        self.speeds = Speeds::of(model, &self.machine, &plan, 0);
         self.bounds = Bounds {
             context_train: plan.model.context_train,
             layer_count: plan.layers.len() as u64,

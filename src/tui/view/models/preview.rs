@@ -72,7 +72,7 @@ fn picture(app: &App, plan: &Plan, body: Rect, buffer: &mut Buffer) {
         memory::bars(plan, Rect { x, width: above.right().saturating_sub(x), ..above }, theme, buffer);
     }
     let below = Rect { y: above.bottom(), height: verdict_rows, ..body };
-    let text = format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None));
+    let text = format!("{}: {}", verdict::headline(plan), verdict::sentence(plan, None, None));
     let lines = wrap(&text, below.width);
     for (row, line) in (0..verdict_rows).zip(&lines) {
         let last = usize::from(verdict_rows) - 1;
