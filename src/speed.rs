@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use crate::engine::PreparedModel;
 use crate::machine::Machine;
-use crate::plan::{Confidence, Plan};
+use crate::plan::{Confidence, Plan, Verdict};
 use constants::FITTED;
 use work::Work;
 
@@ -85,22 +85,25 @@ impl Speeds {
 impl Speed {
     /// The speed of `plan`, which is a plan of `model` on `machine`, with `depth` tokens in the cache. None where it
     /// cannot be known: without the bandwidth of a GPU that takes part, for a GPU of another computer, and for a plan
-    /// that the engine refuses.
+    /// that does not fit.
     pub fn of(model: &PreparedModel, machine: &Machine, plan: &Plan, depth: u64) -> Option<Self> {
-        if plan.refusal.is_some() {
+        if plan.verdict == Verdict::DoesNotFit {
             return None;
         }
-        let work = Work::of(model, machine, plan, depth)?;
+        Self::of_work(&Work::of(model, machine, plan, depth)?, depth)
+    }
+
+    /// The speed at which devices do `work`; none without work.
+    pub fn of_work(work: &Work, depth: u64) -> Option<Self> {
         let per_second =
-            |work: &Work, threads| Some(1.0 / work.seconds(&FITTED, threads)).filter(|speed| speed.is_finite());
-        let tokens_per_second = per_second(&work, None)?;
+            |work: &Work, threads| Some(work.seconds(&FITTED, threads).recip()).filter(|speed| speed.is_finite());
+        let tokens_per_second = per_second(work, None)?;
         let (mut low, mut high) = work.class().range(tokens_per_second);
-        let few_threads = per_second(&work, Some(FEW_THREADS))?;
+        let few_threads = per_second(work, Some(FEW_THREADS))?;
         let mut reason = None;
         if few_threads < tokens_per_second {
             low = low.min(few_threads);
-            reason =
-                Some("the CPU's arithmetic may limit these types of weights, and its threads are not known".to_owned());
+            reason = Some("the CPU's arithmetic may limit this quantisation, and its threads are not known".to_owned());
         }
         if work.assumed {
             low = low.min(per_second(&work.clone().with_ram(RAM_FACTOR.recip()), None)?);
@@ -108,6 +111,6 @@ impl Speed {
             reason = Some(format!("the bandwidth of RAM is assumed: {}, give or take 40 %", work::ASSUMED_RAM));
         }
         let confidence = if work.assumed { Confidence::Assumed } else { Confidence::Modelled };
-        Some(Self { depth, tokens_per_second, low, high, confidence, reason, terms: terms::of(&work, &FITTED) })
+        Some(Self { depth, tokens_per_second, low, high, confidence, reason, terms: terms::of(work, &FITTED) })
     }
 }

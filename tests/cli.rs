@@ -12,6 +12,7 @@ mod ollama;
 mod ollama_011;
 mod questions;
 mod refusals;
+mod speed;
 mod sysfs;
 mod terminal;
 mod text;

@@ -13,29 +13,43 @@ use super::cases::Case;
 
 /// A constant to fit.
 struct Parameter {
+    place: Place,
     prior: f64,
     /// The pull to the prior: the cost of being off by a factor of e.
     pull: f64,
     /// Shares of a bandwidth are at most 1.
     most: f64,
-    get: Box<dyn Fn(&Constants) -> f64>,
-    set: Box<dyn Fn(&mut Constants, f64)>,
+}
+
+/// Where a constant stands.
+enum Place {
+    /// One for all of these families.
+    Of(&'static [Family], Field),
+    Hop,
+    Sync,
 }
 
 type Field = fn(&mut FamilyConstants) -> &mut f64;
 
-/// One parameter for all of `families`.
-fn of_families(families: &'static [Family], field: Field, prior: f64, pull: f64, most: f64) -> Parameter {
-    Parameter {
-        prior,
-        pull,
-        most,
-        get: Box::new(move |constants| *field(&mut constants.of(families[0]).clone())),
-        set: Box::new(move |constants, value| {
-            for family in families {
-                *field(&mut constants.families[*family as usize]) = value;
+impl Place {
+    fn get(&self, constants: &Constants) -> f64 {
+        match self {
+            Self::Of(families, field) => *field(&mut constants.of(families[0]).clone()),
+            Self::Hop => constants.hop,
+            Self::Sync => constants.sync,
+        }
+    }
+
+    fn set(&self, constants: &mut Constants, value: f64) {
+        match self {
+            Self::Of(families, field) => {
+                for family in *families {
+                    *field(&mut constants.families[*family as usize]) = value;
+                }
             }
-        }),
+            Self::Hop => constants.hop = value,
+            Self::Sync => constants.sync = value,
+        }
     }
 }
 
@@ -67,31 +81,20 @@ const BACKENDS: [(&[Family], f64, f64); 6] = [
 
 fn parameters() -> Vec<Parameter> {
     let mut parameters = Vec::new();
+    let mut add = |place, prior, pull, most| parameters.push(Parameter { place, prior, pull, most });
     for families in EACH {
         let prior = if families == [Family::Hopper] { 0.6 } else { 0.75 };
         let pull = if ALIKE.contains(&families[0]) { 0.05 } else { 0.5 };
-        parameters.push(of_families(families, |one| &mut one.weights, prior, pull, 0.95));
+        add(Place::Of(families, |one| &mut one.weights), prior, pull, 0.95);
     }
     for (families, layer, busy) in BACKENDS {
-        parameters.push(of_families(families, |one| &mut one.layer, layer * 1e-6, 0.1, 1.0));
-        parameters.push(of_families(families, |one| &mut one.busy, busy * 1e-6, 0.1, 1.0));
-        parameters.push(of_families(families, |one| &mut one.cache_flash, 0.7, 0.1, 1.0));
-        parameters.push(of_families(families, |one| &mut one.cache_plain, 0.4, 0.1, 1.0));
+        add(Place::Of(families, |one| &mut one.layer), layer * 1e-6, 0.1, 1.0);
+        add(Place::Of(families, |one| &mut one.busy), busy * 1e-6, 0.1, 1.0);
+        add(Place::Of(families, |one| &mut one.cache_flash), 0.7, 0.1, 1.0);
+        add(Place::Of(families, |one| &mut one.cache_plain), 0.4, 0.1, 1.0);
     }
-    parameters.push(Parameter {
-        prior: 0.3e-3,
-        pull: 0.1,
-        most: 1.0,
-        get: Box::new(|constants| constants.hop),
-        set: Box::new(|constants, value| constants.hop = value),
-    });
-    parameters.push(Parameter {
-        prior: 0.2e-3,
-        pull: 0.1,
-        most: 1.0,
-        get: Box::new(|constants| constants.sync),
-        set: Box::new(|constants, value| constants.sync = value),
-    });
+    add(Place::Hop, 0.3e-3, 0.1, 1.0);
+    add(Place::Sync, 0.2e-3, 0.1, 1.0);
     parameters
 }
 
@@ -111,7 +114,7 @@ pub fn cost(cases: &[&Case], constants: &Constants) -> f64 {
 }
 
 fn pulls(parameters: &[Parameter], constants: &Constants) -> f64 {
-    let own: f64 = parameters.iter().map(|one| one.pull * ((one.get)(constants) / one.prior).ln().powi(2)).sum();
+    let own: f64 = parameters.iter().map(|one| one.pull * (one.place.get(constants) / one.prior).ln().powi(2)).sum();
     let shares: Vec<f64> = ALIKE.iter().map(|family| constants.of(*family).weights.ln()).collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     own + shares.iter().map(|share| PULL_TOGETHER * (share - mean).powi(2)).sum::<f64>()
@@ -143,7 +146,7 @@ pub fn fit(cases: &[&Case]) -> Constants {
     let nothing = FamilyConstants { weights: 1.0, cache_flash: 1.0, cache_plain: 1.0, layer: 1.0, busy: 1.0 };
     let mut constants = Constants { families: [nothing; Family::ALL.len()], hop: 1.0, sync: 1.0 };
     for parameter in &parameters {
-        (parameter.set)(&mut constants, parameter.prior);
+        parameter.place.set(&mut constants, parameter.prior);
     }
     let cost = |constants: &Constants| {
         let data: f64 = cases.iter().zip(&weights).map(|(case, weight)| weight * error(case, constants).abs()).sum();
@@ -156,8 +159,8 @@ pub fn fit(cases: &[&Case]) -> Constants {
             for parameter in &parameters {
                 for factor in [step.exp(), (-step).exp()] {
                     let mut tried = constants;
-                    let value = ((parameter.get)(&constants) * factor).min(parameter.most);
-                    (parameter.set)(&mut tried, value);
+                    let value = (parameter.place.get(&constants) * factor).min(parameter.most);
+                    parameter.place.set(&mut tried, value);
                     let tried_cost = cost(&tried);
                     if tried_cost < best {
                         (best, constants) = (tried_cost, tried);

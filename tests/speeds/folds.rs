@@ -42,8 +42,11 @@ fn folds(cases: &[&Case]) -> Vec<usize> {
     cases.iter().map(|case| of[case.thread.as_str()]).collect()
 }
 
+/// Whether a measurement is of a group.
+pub type Group = fn(&Case) -> bool;
+
 /// Groups of measurements in the table of errors.
-pub const GROUPS: [(&str, fn(&Case) -> bool); 6] = [
+pub const GROUPS: [(&str, Group); 6] = [
     ("all", |_| true),
     ("one GPU", |case| case.work.class() == Class::OneGpu),
     ("one GPU, 4096 tokens and more", |case| case.work.class() == Class::OneGpu && case.depth >= 4096),
@@ -64,7 +67,7 @@ pub struct Errors {
 }
 
 /// The errors of the cases that `group` takes, with these log errors.
-pub fn errors(cases: &[&Case], log_errors: &[f64], group: fn(&Case) -> bool) -> Errors {
+pub fn errors(cases: &[&Case], log_errors: &[f64], group: Group) -> Errors {
     let chosen: Vec<(&Case, f64)> =
         cases.iter().zip(log_errors).filter(|(case, _)| group(case)).map(|(case, error)| (*case, *error)).collect();
     let mut sizes: Vec<f64> = chosen.iter().map(|(_, error)| ((-error).exp() - 1.0).abs()).collect();

@@ -1,0 +1,37 @@
+//! The modelled speed of `plan`.
+
+use super::{Sandbox, json};
+
+#[test]
+fn a_plan_has_a_speed_at_a_depth() {
+    let sandbox = Sandbox::new();
+    let model = sandbox.model("llama3.1-8b");
+    let machine = ["--gpu", "RTX 4090", "--ram", "total=64GiB,bandwidth=80GB/s", "--ctx", "32768"];
+    let plan = |more: &[&str]| json(sandbox.plimsoll().arg("plan").arg(&model).args(machine).args(more));
+    let (start, deep) = (plan(&[]), plan(&["--depth", "32768"]));
+    let at = |plan: &serde_json::Value, key: &str| plan["speed"][key].as_f64().unwrap();
+    assert!(at(&start, "tokens_per_second") > at(&deep, "tokens_per_second"));
+    assert!(
+        at(&start, "low") < at(&start, "tokens_per_second") && at(&start, "tokens_per_second") < at(&start, "high")
+    );
+    assert_eq!((&start["speed"]["depth"], &deep["speed"]["depth"]), (&0.into(), &32_768.into()));
+    assert_eq!(start["speed"]["confidence"], "modelled");
+    let term = &deep["speed"]["terms"][1];
+    assert_eq!(term["name"], "GPU0 cache");
+    assert!(term["milliseconds"].as_f64().unwrap() > 0.0 && term["formula"].as_str().unwrap().contains("GB/s"));
+
+    let text = sandbox.plimsoll().arg("plan").arg(&model).args(machine).assert().success();
+    let text = String::from_utf8_lossy(&text.get_output().stdout).into_owned();
+    assert!(text.contains("Speed: ") && text.contains(" tok/s at the start (depth 0), "), "{text}");
+}
+
+#[test]
+fn a_card_that_is_not_known_has_none() {
+    let sandbox = Sandbox::new();
+    let model = sandbox.model("llama3.1-8b");
+    let plan = json(sandbox.plimsoll().arg("plan").arg(&model).args(["--gpu", "24GiB", "--ram", "64GiB"]));
+    assert!(plan.get("speed").is_none());
+    let assumed = json(sandbox.plimsoll().arg("plan").arg(&model).args(["--gpu", "none", "--ram", "64GiB"]));
+    assert_eq!(assumed["speed"]["confidence"], "assumed");
+    assert!(assumed["speed"]["reason"].as_str().unwrap().contains("60 GB/s"));
+}
