@@ -43,7 +43,7 @@ pub use device::ObservedDevice;
 pub use driver::{CardMemory, ProcessMemory};
 pub use event::Event;
 pub use fit::{Fit, FitDevice, FitLayers, FitProjection, FitResult};
-pub use load::{Complete, Load, Program};
+pub use load::{Complete, Load, Program, is_gpu};
 pub use missing::Missing;
 pub use model::ObservedModel;
 pub use ollama::OllamaEstimate;

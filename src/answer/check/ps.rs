@@ -1,0 +1,1 @@
+//! Which settings would show what `ollama ps` shows.
