@@ -6,6 +6,7 @@ mod args;
 mod best;
 #[cfg(feature = "net")]
 mod cache;
+mod check;
 mod devices;
 mod environment;
 mod error;
@@ -72,6 +73,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
         Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
         Some(Commands::Why(args)) => print(&questions::why(&args)?)?,
         Some(Commands::Best(args)) => print(&best::run(&args)?)?,
+        Some(Commands::Check(args)) => return check::run(&args),
         Some(Commands::Together(args)) => print(&together::run(&args)?)?,
         Some(Commands::Sweep(args)) => print(&questions::sweep(&args)?)?,
         Some(Commands::Matrix(args)) => print(&questions::matrix(&args)?)?,

@@ -3,6 +3,7 @@
 //! The model of an [`Item`] is loaded lazily. [`survey()`] plans all of them for a machine, for the planner's screen
 //! and `plimsoll list`.
 
+pub mod observed;
 pub mod survey;
 
 use std::sync::OnceLock;

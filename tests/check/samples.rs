@@ -23,9 +23,9 @@ const MODELS: [(&str, &str, bool); 30] = [
     ("r26-026", "gemma3-4b", false),
     ("r26-030", "gemma3-4b", false),
     ("r26-035", "ministral-3-3b", false),
-    ("r26-037", "deepseek-v2-lite-2024", false),
-    ("r26-038", "deepseek-v2-lite-2024", false),
-    ("r26-039", "deepseek-v2-lite-2024", false),
+    ("r26-037", "deepseek-v2-lite-2024@Q5_K_M", true),
+    ("r26-038", "deepseek-v2-lite-2024@Q5_K_M", true),
+    ("r26-039", "deepseek-v2-lite-2024@Q5_K_M", true),
     ("r26-045", "gemma3-27b", false),
     ("r26-049", "catalogue:qwen3-vl-4b@Q4_K_M", false),
     ("r26-050", "catalogue:qwen3-4b@Q4_K_M", false),
@@ -50,13 +50,14 @@ const MODELS: [(&str, &str, bool); 30] = [
 ];
 
 fn model(reference: &str) -> Model {
-    let Some(name) = reference.strip_prefix("catalogue:") else {
-        return Model::from_header(support::model(reference), reference).unwrap();
+    let (name, quant) = reference.split_once('@').map_or((reference, None), |(name, quant)| (name, Some(quant)));
+    let quant: Option<FileType> = quant.map(|quant| quant.parse().unwrap());
+    let Some(entry) = name.strip_prefix("catalogue:") else {
+        let model = Model::from_header(support::model(name), name).unwrap();
+        return quant.map_or_else(|| model.clone(), |quant| model.requantised(quant).unwrap());
     };
-    let (name, quant) = name.split_once('@').map_or((name, None), |(name, quant)| (name, Some(quant)));
-    let entry = catalogue::find(name).unwrap();
-    let quant: FileType = quant.map_or(entry.quantisation, |quant| quant.parse().unwrap());
-    entry.model(quant).unwrap()
+    let entry = catalogue::find(entry).unwrap();
+    entry.model(quant.unwrap_or(entry.quantisation)).unwrap()
 }
 
 /// The sample's text, with its command above it if the text has none.

@@ -50,6 +50,26 @@ pub enum Reason {
     Assumed(Vec<&'static str>),
     /// The load failed before it was complete.
     Failed,
+    /// All devices together hold the same.
+    OtherDevices,
+    /// The log does not tell which layers are on GPUs.
+    UntoldLayers,
+    /// The table is of a trial of the fit.
+    FitTrial,
+    /// No release that is known agrees; the build in the log.
+    OtherBuild(Option<u64>),
+    /// All of these at once.
+    Together(Vec<Self>),
+}
+
+impl Reason {
+    /// This one on top of others that hold already.
+    pub(super) fn with(self, others: &[Self]) -> Self {
+        match others {
+            [] => self,
+            others => Self::Together([others, &[self]].concat()),
+        }
+    }
 }
 
 /// What the row and its load tell without planning anything else.
@@ -62,11 +82,12 @@ pub fn of_row(row: &Compared, load: &Load) -> Option<Reason> {
     }
     let (planned, observed) = (row.planned?, row.observed?);
     let same = |mib: f64| (observed.0 - mib).abs() <= row.tolerance.0 + 1e-9;
-    if let Some(saved) = load.settings.n_rs_seq.or_else(|| load.contexts.first()?.settings.n_rs_seq)
-        && row.term == CheckedTerm::Rs
-        && same(planned.0 * (saved + 1) as f64)
-    {
-        return Some(Reason::SavedStates(saved));
+    if row.term == CheckedTerm::Rs {
+        let times = (observed.0 / planned.0).round();
+        let drafts = load.settings.n_rs_seq.is_some_and(|saved| saved > 0) || drafts(load);
+        if drafts && times >= 2.0 && same(planned.0 * times) {
+            return Some(Reason::SavedStates(times as u64 - 1));
+        }
     }
     let before = load.contexts.first().and_then(|context| context.reserved_before.get(&row.device));
     if let Some(&before) = before.filter(|_| row.term == CheckedTerm::Compute)
@@ -75,6 +96,11 @@ pub fn of_row(row: &Compared, load: &Load) -> Option<Reason> {
         return Some(Reason::ReservedAnew(before));
     }
     None
+}
+
+/// Whether the load has a draft, or drafts with layers of its own.
+fn drafts(load: &Load) -> bool {
+    load.settings.spec_type.is_some() || load.settings.model_draft.is_some() || load.contexts.len() > 1
 }
 
 /// What the log tells of the whole load, for a row that nothing else explains.
@@ -105,13 +131,18 @@ pub fn of_request(
     if !assumed.is_empty() && row.term != CheckedTerm::Model {
         return Some(Reason::Assumed(assumed.to_vec()));
     }
+    if load.table_phase == Some(crate::observed::TablePhase::Fit) && load.layers_on_gpus().is_none() {
+        return Some(Reason::FitTrial);
+    }
     if placed.machine.gpus.iter().any(|gpu| gpu.computer.is_some()) && row.term == CheckedTerm::Compute {
         return Some(Reason::OtherComputer);
     }
     // weights and caches are the engine's own arithmetic in any case
     if row.term == CheckedTerm::Compute {
         let planned = placed.plan().ok()?;
-        return planned.uncertainties.into_iter().next().map(|uncertainty| Reason::Modelled(uncertainty.reason));
+        let uncertain = planned.uncertainties.into_iter().next();
+        let modelled = uncertain.map(|uncertainty| Reason::Modelled(uncertainty.reason));
+        return modelled.or_else(|| placed.settings.release.map(|_| Reason::OtherBuild(load.build)));
     }
     None
 }
@@ -138,8 +169,23 @@ impl fmt::Display for Reason {
             Self::Setting(option) => write!(f, "{option}, which the log does not tell, agrees"),
             Self::Quantisation(file_type) => write!(f, "the weights are those of {file_type}: --quant {file_type} agrees"),
             Self::Mixture => f.write_str(
-                "the file mixes types of weights differently: give it with --model to compare with its own header",
+                "the file's weights are not those of the model that was found by its name: give the file with --model",
             ),
+            Self::OtherDevices => {
+                f.write_str("all devices together hold as much as planned: layers are on other devices")
+            }
+            Self::UntoldLayers => f.write_str("the log does not tell which layers are on GPUs"),
+            Self::FitTrial => f.write_str("the table is of one of the fit's trials, with other layers than the plan's"),
+            Self::OtherBuild(Some(build)) => {
+                write!(f, "no release of llama.cpp that is known here agrees with b{build}")
+            }
+            Self::OtherBuild(None) => {
+                f.write_str("no release of llama.cpp that is known here agrees, and the log names no build")
+            }
+            Self::Together(reasons) => {
+                let all: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+                f.write_str(&all.join("; and with that "))
+            }
             Self::SavedStates(1) => f.write_str("a draft keeps 1 further state per sequence"),
             Self::SavedStates(count) => write!(f, "a draft keeps {count} further states per sequence"),
             Self::ReservedAnew(before) => {

@@ -94,8 +94,8 @@ impl Observed {
                     continue;
                 };
                 let of_target = if prints { own(device, term) } else { Some(all.0) };
-                // a trial allocates no caches, though it says how large they are
-                let tried = load.is_trial && matches!(term, Term::Kv | Term::Rs);
+                // a trial allocates no KV caches, though it says how large they are
+                let tried = load.is_trial && term == Term::Kv;
                 if let Some(mib) = of_target.filter(|_| !tried) {
                     let tolerance = if prints { HUNDREDTH * lines } else { rounding(load, mib) };
                     observed.target.add(device, compared, mib, tolerance);
@@ -106,11 +106,23 @@ impl Observed {
                 }
             }
         }
+        observed.add_trial(load);
         observed.add_table(load);
         if let Some(mib) = load.projector {
             observed.others.push((String::new(), Part::Projector, CheckedTerm::Model, mib));
         }
         observed
+    }
+
+    /// The KV caches of a trial, whose lines of buffers are empty, where they can only be on one GPU.
+    fn add_trial(&mut self, load: &Load) {
+        let mut gpus = load.observed.keys().map(|name| place(name)).filter(|name| name != CPU).collect::<Vec<_>>();
+        gpus.dedup();
+        if let ([gpu], Some(context), true) = (gpus.as_slice(), load.contexts.first(), load.is_trial) {
+            for cache in context.caches.iter().filter(|cache| cache.term == Term::Kv) {
+                self.target.add(gpu, CheckedTerm::Kv, cache.size.0, HUNDREDTH);
+            }
+        }
     }
 
     /// What only the table tells, in whole MiB.

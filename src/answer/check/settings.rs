@@ -1,7 +1,7 @@
 //! The settings and the release of llama.cpp that a log shows.
 
 use crate::engine::EngineId;
-use crate::observed::{Event, Fit, FitResult, Load, Program};
+use crate::observed::{Event, Fit, FitResult, Load, Program, Term};
 use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
 use crate::units::Bytes;
 
@@ -45,8 +45,12 @@ pub fn release(load: &Load) -> Option<(Release, String)> {
 pub fn of(load: &Load, engine: EngineId) -> Settings {
     let seen = &load.settings;
     let context = load.contexts.first();
-    let cache = context.and_then(|context| context.caches.iter().max_by_key(|cache| cache.cells));
-    let sequences = seen.n_seq_max.or(cache.and_then(|cache| cache.sequences));
+    let cache = context.and_then(|context| {
+        let caches = context.caches.iter().filter(|cache| cache.term == Term::Kv && cache.cells > 0);
+        caches.max_by_key(|cache| cache.cells)
+    });
+    let states = context.and_then(|context| context.caches.iter().find(|cache| cache.term == Term::Rs));
+    let sequences = seen.n_seq_max.or(cache.or(states).and_then(|cache| cache.sequences));
     let total = seen.n_ctx.or_else(|| {
         let each = seen.n_ctx_seq.or(cache.map(|cache| cache.cells))?;
         Some(if seen.kv_unified == Some(true) { each } else { each * sequences.unwrap_or(1) })
@@ -57,7 +61,6 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
         true => tokens / sequences.unwrap_or(1).max(1),
         false => tokens,
     };
-    let experts = seen.n_cpu_moe;
     Settings {
         ctx: total.filter(|tokens| *tokens > 0).map_or(Context::Auto, |tokens| Context::Tokens(per_sequence(tokens))),
         parallel: sequences.or_else(|| (!serves(load)).then_some(1)),
@@ -75,7 +78,7 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
         outputs: outputs(load),
         fit_target: margin(load).map(Bytes::mib),
         fit_ctx: seen.fit_ctx,
-        n_cpu_moe: experts,
+        n_cpu_moe: seen.n_cpu_moe,
         ..Settings::default()
     }
 }

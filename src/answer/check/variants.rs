@@ -7,10 +7,10 @@ use super::planned::{self, Planned};
 use super::reason::{self, Reason};
 use super::rows::Observed;
 use super::split::SplitCheck;
-use super::{Check, CheckRequest, CheckedTerm, Compared, ReleaseChoice, machine, settings};
+use super::{Check, CheckRequest, CheckedTerm, Compared, Part, ReleaseChoice, machine, settings};
 use crate::engine::{EngineError, EngineId, PlanRequest};
 use crate::gguf::FileType;
-use crate::observed::Load;
+use crate::observed::{Load, Mib, TablePhase};
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
 
 /// What is known before anything is planned.
@@ -88,9 +88,10 @@ impl<'a> Base<'a> {
         let told = self.told_placement();
         let seen = self.load.layers_on_gpus();
         let mut places: Vec<PlanRequest> = own.cloned().into_iter().chain(told).collect();
-        if places.is_empty() {
-            // nothing says how layers were placed: all of them, as llama.cpp would with room
-            places.push(self.request.clone());
+        let trial = self.load.table_phase == Some(TablePhase::Fit) && seen.is_none();
+        if places.is_empty() || trial {
+            // the fit begins with all layers on GPUs; so does llama.cpp where it has room
+            places.push(self.request.changed(|settings| settings.gpu_layers = GpuLayers::All));
         }
         let runs = !self.request.engine.facts().releases.is_empty();
         let known = match self.asked.release {
@@ -140,11 +141,15 @@ impl<'a> Base<'a> {
     fn assumed(&self) -> Vec<&'static str> {
         let Settings { ctx, parallel, ubatch, cache_type_k, .. } = &self.request.settings;
         let told = [
-            ("the context", *ctx != Context::Auto || self.load.fit.context.is_some()),
+            ("the context", *ctx != Context::Auto),
             ("the number of sequences", parallel.is_some()),
             ("the ubatch", ubatch.is_some() || self.request.engine != EngineId::LlamaCpp),
-            ("the cache type", cache_type_k.is_some() || self.load.command.is_some()),
+            ("the cache type", cache_type_k.is_some()),
         ];
+        if self.load.command.is_some() {
+            // what a command does not say is the default
+            return Vec::new();
+        }
         told.into_iter().filter(|(_, told)| !told).map(|(name, _)| name).collect()
     }
 
@@ -153,112 +158,165 @@ impl<'a> Base<'a> {
         for row in rows.iter_mut().filter(|row| !row.is_exact()) {
             row.reason = reason::of_row(row, self.load);
         }
-        let open = |rows: &[Compared]| rows.iter().any(|row| !row.agrees() && row.reason.is_none());
-        for (reason, request) in self.trials(placed) {
-            if !open(rows) {
-                break;
-            }
-            let Ok(tried) = planned::plan(&request, &self.names) else { continue };
-            for row in rows.iter_mut().filter(|row| !row.agrees() && row.reason.is_none()) {
-                let Some(seen) = row.observed else { continue };
-                let then = tried.get(&row.device, row.term).unwrap_or_default();
-                if row.is_within(crate::observed::Mib(seen.0 - then.0)) {
-                    row.reason = Some(reason.clone());
-                }
+        self.try_changes(rows, placed);
+        let elsewhere = same_in_total(rows);
+        let told = self.load.layers_on_gpus().is_some() || settings::placement(self.load, &self.names).is_some();
+        let own = self.own_placement().is_some();
+        let one_device = self.names.is_empty();
+        let mut mixture = None;
+        for row in rows.iter_mut().filter(|row| is_open(row)) {
+            row.reason = match row.term {
+                term if elsewhere.contains(&term) => Some(Reason::OtherDevices),
+                CheckedTerm::Model if !self.asked.is_same_file && (told || one_device) => Some(Reason::Mixture),
+                CheckedTerm::Model if !told && !own => Some(Reason::UntoldLayers),
+                _ => None,
+            };
+            mixture = mixture.or(row.reason.clone().filter(|reason| *reason == Reason::Mixture));
+        }
+        if mixture.is_some()
+            && let Some(found) = self.quantisation(placed, rows)
+        {
+            for row in rows.iter_mut().filter(|row| row.reason == Some(Reason::Mixture)) {
+                row.reason = Some(Reason::Quantisation(found));
             }
         }
-        if !self.asked.is_same_file && rows.iter().any(|row| !row.agrees() && row.term == CheckedTerm::Model) {
-            let mixture = self.mixture(placed, rows);
-            for row in rows.iter_mut().filter(|row| !row.agrees() && row.reason.is_none()) {
-                if row.term == CheckedTerm::Model {
-                    row.reason.clone_from(&mixture);
-                }
-            }
-        }
-        for row in rows.iter_mut().filter(|row| !row.agrees() && row.reason.is_none()) {
+        for row in rows.iter_mut().filter(|row| is_open(row)) {
             row.reason = reason::of_request(row, self.load, placed, plan, assumed);
         }
     }
 
+    /// Tries one change after the other; one that makes rows agree is kept for the next.
+    fn try_changes(&self, rows: &mut [Compared], placed: &PlanRequest) {
+        let (mut now, mut held) = (placed.clone(), Vec::new());
+        let mut left = self.trials();
+        while rows.iter().any(is_open) {
+            let mut found = None;
+            for (at, (reason, change)) in left.iter().enumerate() {
+                let request = now.changed(change);
+                if request == now {
+                    continue;
+                }
+                let Ok(tried) = planned::plan(&request, &self.names) else { continue };
+                let agrees = |row: &Compared| {
+                    let then = tried.get(&row.device, row.term).unwrap_or_default();
+                    row.observed.is_some_and(|seen| row.is_within(Mib(seen.0 - then.0)))
+                };
+                let because = reason.clone().with(&held);
+                let mut any = false;
+                for row in rows.iter_mut().filter(|row| is_open(row)) {
+                    if agrees(row) {
+                        (row.reason, any) = (Some(because.clone()), true);
+                    }
+                }
+                if any {
+                    found = Some((at, request));
+                    break;
+                }
+            }
+            let Some((at, request)) = found else { break };
+            held.push(left.remove(at).0);
+            now = request;
+        }
+    }
+
     /// Changes of the request that a log does not always tell, the likeliest first.
-    fn trials(&self, placed: &PlanRequest) -> Vec<(Reason, PlanRequest)> {
-        let settings = &placed.settings;
-        let mut trials = Vec::new();
-        let mut add = |reason: Reason, change: &dyn Fn(&mut Settings)| {
-            let request = placed.changed(change);
-            if request != *placed {
-                trials.push((reason, request));
-            }
-        };
-        let others: Vec<Release> = match settings.release {
-            Some(now) => Release::ALL.into_iter().filter(|release| *release != now).collect(),
-            None => Vec::new(),
-        };
-        for &release in &others {
-            add(Reason::Release(release), &|settings| settings.release = Some(release));
+    fn trials(&self) -> Vec<(Reason, Box<dyn Fn(&mut Settings)>)> {
+        let mut trials: Vec<(Reason, Box<dyn Fn(&mut Settings)>)> = Vec::new();
+        let runs = !self.request.engine.facts().releases.is_empty();
+        let seen = &self.load.settings;
+        let sequences = if seen.n_seq_max.is_none() && self.load.command.is_none() { &[1, 2, 4, 8][..] } else { &[] };
+        for &sequences in sequences {
+            trials.push((
+                Reason::Setting(format!("--parallel {sequences}")),
+                Box::new(move |settings| settings.parallel = Some(sequences)),
+            ));
         }
-        if settings.release.is_some() && settings.outputs == Outputs::Parallel {
-            add(Reason::AllOutputs(None), &|settings| settings.outputs = Outputs::Ubatch);
-            for &release in &others {
-                add(Reason::AllOutputs(Some(release)), &|settings| {
-                    (settings.outputs, settings.release) = (Outputs::Ubatch, Some(release));
-                });
+        if runs {
+            for release in Release::ALL {
+                trials.push((Reason::Release(release), Box::new(move |settings| settings.release = Some(release))));
+            }
+            if seen.n_outputs_max.is_none() {
+                trials.push((
+                    Reason::AllOutputs(None),
+                    Box::new(|settings| settings.outputs = Outputs::Ubatch),
+                ));
+                for release in Release::ALL {
+                    trials.push((
+                        Reason::AllOutputs(Some(release)),
+                        Box::new(move |settings| {
+                            (settings.outputs, settings.release) = (Outputs::Ubatch, Some(release));
+                        }),
+                    ));
+                }
             }
         }
-        add(Reason::FullSizeWindows, &|settings| settings.swa_full = true);
-        if self.load.settings.flash_attn_in_use.is_none() {
+        trials.push((Reason::FullSizeWindows, Box::new(|settings| settings.swa_full = true)));
+        if seen.flash_attn_in_use.is_none() {
             let why = self.load.flash_attention_off().map(str::to_owned);
-            add(Reason::FlashAttentionOff(why), &|settings| settings.flash_attn = FlashAttn::Off);
+            let off = |settings: &mut Settings| settings.flash_attn = FlashAttn::Off;
+            trials.push((Reason::FlashAttentionOff(why), Box::new(off)));
         }
-        if self.load.settings.n_seq_max.is_none() {
-            for sequences in [1, 2, 4, 8] {
-                add(Reason::Setting(format!("--parallel {sequences}")), &|settings| settings.parallel = Some(sequences));
-            }
-        }
-        if self.load.settings.n_ubatch.is_none() {
+        if seen.n_ubatch.is_none() && self.load.command.is_none() {
             for ubatch in [512, 1024, 2048, 4096] {
-                add(Reason::Setting(format!("--ubatch {ubatch}")), &|settings| {
-                    settings.ubatch = Some(ubatch);
-                    settings.batch = settings.batch.map(|batch| batch.max(ubatch));
-                });
+                trials.push((
+                    Reason::Setting(format!("--ubatch {ubatch}")),
+                    Box::new(move |settings| {
+                        settings.ubatch = Some(ubatch);
+                        settings.batch = settings.batch.map(|batch| batch.max(ubatch));
+                    }),
+                ));
             }
         }
-        if self.load.settings.cache_type_k.is_none() {
+        if seen.cache_type_k.is_none() && self.load.command.is_none() {
             for ty in [CacheType::Q8_0, CacheType::Q4_0, CacheType::Bf16, CacheType::F32] {
-                add(Reason::Setting(format!("--kv-type {ty}")), &|settings| {
+                let change = move |settings: &mut Settings| {
                     (settings.cache_type_k, settings.cache_type_v) = (Some(ty), Some(ty));
-                });
+                };
+                trials.push((Reason::Setting(format!("--kv-type {ty}")), Box::new(change)));
             }
         }
         trials
     }
 
-    /// The quantisation whose weights are those in the log; else that the file's types differ.
-    fn mixture(&self, placed: &PlanRequest, rows: &[Compared]) -> Option<Reason> {
-        let sum = |of: &dyn Fn(&Compared) -> f64| -> f64 {
-            rows.iter().filter(|row| row.term == CheckedTerm::Model && row.planned.is_some()).map(of).sum()
+    /// The quantisation whose weights are those in the log.
+    fn quantisation(&self, placed: &PlanRequest, rows: &[Compared]) -> Option<FileType> {
+        let weights = || rows.iter().filter(|row| row.term == CheckedTerm::Model && row.planned.is_some());
+        let seen: f64 = weights().filter_map(|row| row.observed).map(|mib| mib.0).sum();
+        let planned: f64 = weights().filter(|row| row.observed.is_some()).filter_map(|row| row.planned).map(|mib| mib.0).sum();
+        let own = placed.model.bytes.0 as f64;
+        let off = |file_type: &FileType| {
+            let bytes = placed.opened.quantised_bytes(*file_type).ok()?.0 as f64;
+            Some(((bytes / own * planned - seen).abs(), *file_type))
         };
-        let seen = sum(&|row| row.observed.unwrap_or_default().0);
-        let planned = sum(&|row| row.planned.unwrap_or_default().0);
-        let near = |file_type: &FileType| {
-            let bytes = placed.opened.quantised_bytes(*file_type).ok()?.0 as f64 / f64::from(1 << 20);
-            // what the log does not tell, such as embeddings in RAM, is in the file too
-            let scale = planned / (placed.model.bytes.0 as f64 / f64::from(1 << 20));
-            Some(((bytes * scale - seen).abs(), *file_type))
-        };
-        let mut types: Vec<(f64, FileType)> = FileType::ALL.iter().filter_map(near).collect();
+        let mut types: Vec<(f64, FileType)> = FileType::ALL.iter().filter_map(off).collect();
         types.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for (_, file_type) in types.into_iter().take(4) {
-            let Some(request) = placed.quantised(file_type) else { continue };
-            let Ok(plan) = planned::plan(&request, &self.names) else { continue };
-            let same = rows.iter().filter(|row| row.term == CheckedTerm::Model && row.observed.is_some()).all(|row| {
-                let then = plan.get(&row.device, row.term).unwrap_or_default();
-                row.is_within(crate::observed::Mib(row.observed.unwrap_or_default().0 - then.0))
-            });
-            if same {
-                return Some(Reason::Quantisation(file_type));
-            }
-        }
-        Some(Reason::Mixture)
+        types.into_iter().take(4).map(|(_, file_type)| file_type).find(|&file_type| {
+            let plan = placed.quantised(file_type).and_then(|request| planned::plan(&request, &self.names).ok());
+            plan.is_some_and(|plan| {
+                weights().all(|row| {
+                    let then = plan.get(&row.device, row.term).unwrap_or_default();
+                    row.observed.is_none_or(|seen| row.is_within(Mib(seen.0 - then.0)))
+                })
+            })
+        })
     }
+}
+
+/// Whether a row differs without a reason.
+fn is_open(row: &Compared) -> bool {
+    !row.agrees() && row.reason.is_none()
+}
+
+/// Terms of which all devices together have what is planned.
+fn same_in_total(rows: &[Compared]) -> Vec<CheckedTerm> {
+    let of = |term: CheckedTerm| rows.iter().filter(move |row| row.term == term && row.part == Part::Model);
+    let same = |term: &CheckedTerm| {
+        let (planned, observed) = (
+            of(*term).filter_map(|row| row.planned).map(|mib| mib.0).sum::<f64>(),
+            of(*term).filter_map(|row| row.observed).map(|mib| mib.0).sum::<f64>(),
+        );
+        let off: f64 = of(*term).map(|row| row.tolerance.0).sum();
+        of(*term).count() > 1 && observed > 0.0 && (planned - observed).abs() <= off
+    };
+    [CheckedTerm::Model, CheckedTerm::Kv, CheckedTerm::Rs, CheckedTerm::Context].into_iter().filter(same).collect()
 }
