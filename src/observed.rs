@@ -47,7 +47,7 @@ pub use load::{Complete, Load, Program, is_gpu};
 pub use missing::Missing;
 pub use model::ObservedModel;
 pub use ollama::OllamaEstimate;
-pub use ps::PsRow;
+pub use ps::{PsRow, gpu_percent};
 pub use reader::Reader;
 pub use settings::ObservedSettings;
 pub use table::{TablePhase, TableRow};

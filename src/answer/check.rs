@@ -19,6 +19,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
+use crate::gguf::FileType;
 use crate::machine::spec::MachineSpec;
 use crate::observed::{Load, Mib};
 use crate::settings::{Release, Settings};
@@ -52,6 +53,8 @@ pub struct Check {
     pub names: Vec<String>,
     /// Which release was planned, and why; none for an engine that runs no llama.cpp.
     pub release: Option<ReleaseChoice>,
+    /// The quantisation that was planned instead of the model's own, as its weights are those in the log.
+    pub quantisation: Option<FileType>,
     /// Every figure of either side.
     pub rows: Vec<Compared>,
     /// Layers on GPUs, where the log tells them.

@@ -15,9 +15,9 @@ use clap_complete::Shell;
 
 use super::value;
 
+pub(super) use check::CheckArgs;
 #[cfg(test)]
 pub(super) use knobs::OtherKnobArgs;
-pub(super) use check::CheckArgs;
 pub(super) use knobs::{KnobArgs, MachineArgs};
 pub(super) use questions::{
     BestArgs, ExplainArgs, ExportArgs, KnobOrQuant, MatrixArgs, MaxArgs, Output, QueryArgs, SweepArgs, TogetherArgs,

@@ -1,5 +1,8 @@
 //! `plimsoll check`: a plan beside what a program said that it took.
 
+mod ps;
+mod running;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -14,7 +17,7 @@ use crate::answer::check::{Check, CheckRequest, check};
 use crate::engine::EngineId;
 use crate::export::check as export;
 use crate::library::observed::{self as library, FoundModel};
-use crate::observed::{Load, Observation, Reader};
+use crate::observed::{Load, Missing, Observation, Reader};
 use crate::settings::Settings;
 use crate::source::Roots;
 
@@ -26,10 +29,13 @@ const DIFFERS: u8 = 1;
 
 /// Compares, prints, and returns 0 if it agrees, else 1.
 pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
-    let Some(log) = &args.log else {
-        return Err(CliError::Arguments("name a log, or - for standard input: plimsoll check FILE".to_owned()));
+    if let Some(column) = &args.ps {
+        return ps::run(args, column);
+    }
+    let mut seen = match &args.log {
+        Some(log) => read(log)?,
+        None => running()?,
     };
-    let seen = read(log)?;
     let chosen = chosen(&seen, args.load)?;
     let load = seen.loads.get(chosen).ok_or_else(|| nothing(&seen))?;
     let found = model(args, load)?;
@@ -39,26 +45,65 @@ pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
     } else if args.markdown {
         export::markdown(load, &compared)
     } else {
+        seen.missing.retain(|missing| *missing != Missing::Name);
         report::text(&seen, chosen, &found, &compared, &Style::of_stdout())
     };
     super::print(&text)?;
     Ok(if compared.agrees() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 
-/// Reads a log in pieces, however long it is.
+/// Reads a log, however long it is.
 fn read(log: &Path) -> Result<Observation, CliError> {
     let cannot = |why: io::Error| CliError::Model(format!("the log '{}' cannot be read: {why}", log.display()));
-    let mut input: Box<dyn Read> =
-        if log == Path::new("-") { Box::new(io::stdin().lock()) } else { Box::new(File::open(log).map_err(cannot)?) };
+    if log == Path::new("-") {
+        return observed(&mut io::stdin().lock()).map_err(cannot);
+    }
+    File::open(log).and_then(|mut file| observed(&mut file)).map_err(cannot)
+}
+
+/// Reads a text in pieces.
+fn observed(text: &mut dyn Read) -> io::Result<Observation> {
     let (mut reader, mut piece) = (Reader::default(), vec![0; PIECE]);
     loop {
-        match input.read(&mut piece) {
+        match text.read(&mut piece) {
             Ok(0) => return Ok(reader.finish()),
             Ok(read) => reader.feed(piece.get(..read).unwrap_or_default()),
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-            Err(why) => return Err(cannot(why)),
+            Err(why) => return Err(why),
         }
     }
+}
+
+/// What runs on this computer says: the newest output with a load in it.
+fn running() -> Result<Observation, CliError> {
+    let servers = running::servers();
+    let (mut looked, mut quiet) = (Vec::new(), None);
+    for mut output in running::outputs(&servers) {
+        match observed(&mut output.text) {
+            Ok(seen) if seen.load().is_some_and(Load::has_memory) => {
+                eprintln!("note: this is from {}", error::one_line(&output.name));
+                return Ok(seen);
+            }
+            Ok(seen) if !seen.loads.is_empty() => quiet = quiet.or_else(|| seen.missing.first().copied()),
+            _ => {}
+        }
+        looked.push(output.name);
+    }
+    let silent = servers.iter().find(|server| server.log.is_none());
+    let sentence = match (silent, quiet) {
+        (Some(server), _) => format!(
+            "llama-server (process {}) writes to no file: start it as '{} -lv 4 2> server.log', then check that file",
+            server.pid, server.command
+        ),
+        (None, Some(missing)) => missing.to_string(),
+        (None, None) if looked.is_empty() => {
+            "no output of Ollama or llama-server is readable here: give a log with 'plimsoll check FILE'".to_owned()
+        }
+        (None, None) => {
+            format!("no model is loaded in {}: load one, or give a log with 'plimsoll check FILE'", looked.join(" or "))
+        }
+    };
+    Err(CliError::Model(sentence))
 }
 
 /// What is missing, with what to do.
@@ -82,7 +127,8 @@ fn model(args: &CheckArgs, load: &Load) -> Result<FoundModel, CliError> {
     let found = match &args.model {
         Some(named) => FoundModel {
             package: resolve::model(named)?,
-            is_same_file: true,
+            // a model of the catalogue is like a file, but not the file
+            is_same_file: named.is_file(),
             how: "as given with --model".to_owned(),
         },
         None => library::find(load, &Roots::of_this_machine()).map_err(CliError::Model)?,

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::answer::check::ps::{PsAnswer, PsCandidate};
 use crate::answer::check::{Check, CheckedTerm, Compared, Part};
+use crate::engine::PlanRequest;
 use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, TableRow};
 use crate::settings::Release;
 
@@ -97,6 +99,30 @@ impl<'a> JsonRow<'a> {
 /// To hundredths; no minus before zero.
 fn rounded(mib: Mib) -> Mib {
     Mib((mib.0 * 100.0).round() / 100.0 + 0.0)
+}
+
+/// `{"engine","wanted","planned":{…},"candidates":[{"changes","processor","size","gpu_percent","layers"}],"agrees"}`; sizes in
+/// bytes.
+///
+/// # Errors
+/// None that an answer can cause.
+pub fn ps_json(request: &PlanRequest, answer: &PsAnswer) -> serde_json::Result<String> {
+    let of = |candidate: &PsCandidate| {
+        serde_json::json!({
+            "changes": candidate.changes,
+            "processor": candidate.shows.processor_column(),
+            "size": candidate.shows.size,
+            "gpu_percent": candidate.gpu_percent,
+            "layers": { "offloaded": candidate.layers.0, "of": candidate.layers.1 },
+        })
+    };
+    serde_json::to_string_pretty(&serde_json::json!({
+        "engine": request.engine.name(),
+        "wanted": answer.gpu_percent,
+        "planned": of(&answer.planned),
+        "candidates": answer.candidates.iter().map(of).collect::<Vec<_>>(),
+        "agrees": answer.agrees(),
+    }))
 }
 
 /// What a load calls its model.

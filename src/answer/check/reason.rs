@@ -5,8 +5,7 @@ use std::fmt;
 use super::planned::Planned;
 use super::{Aside, CheckedTerm, Compared, Part};
 use crate::engine::PlanRequest;
-use crate::gguf::FileType;
-use crate::observed::{Event, Load, Mib, Program};
+use crate::observed::{Event, FitResult, Load, Mib, Program, TablePhase};
 use crate::settings::Release;
 
 /// A reason that was tried or that the log tells. Displayed as one sentence without a full stop.
@@ -22,8 +21,8 @@ pub enum Reason {
     FlashAttentionOff(Option<String>),
     /// It agrees with an option that the log does not tell.
     Setting(String),
-    /// The weights are those of this quantisation.
-    Quantisation(FileType),
+    /// The model that was found has caches of another shape than the file.
+    OtherShape,
     /// The file mixes types differently from the model that was planned.
     Mixture,
     /// The log is of this many saved recurrent states per sequence, for a draft.
@@ -98,6 +97,12 @@ pub fn of_row(row: &Compared, load: &Load) -> Option<Reason> {
     None
 }
 
+/// Whether the table is of a trial of the fit that may not be its result.
+pub fn is_trial(load: &Load) -> bool {
+    let chosen = load.settings.gpu_layers.is_some() || load.layers_on_gpus().is_some();
+    load.table_phase == Some(TablePhase::Fit) && !chosen && load.fit.result != Some(FitResult::Fits)
+}
+
 /// Whether the load has a draft, or drafts with layers of its own.
 fn drafts(load: &Load) -> bool {
     load.settings.spec_type.is_some() || load.settings.model_draft.is_some() || load.contexts.len() > 1
@@ -114,7 +119,8 @@ pub fn of_request(
     if load.settings.override_tensor.is_some() && row.term != CheckedTerm::Kv && row.term != CheckedTerm::Rs {
         return Some(Reason::OverrideTensor);
     }
-    if let Some(mode) = load.settings.split_mode.as_ref().filter(|mode| ["row", "tensor", "graph"].contains(&&***mode)) {
+    if let Some(mode) = load.settings.split_mode.as_ref().filter(|mode| ["row", "tensor", "graph"].contains(&&***mode))
+    {
         return Some(Reason::SplitMode(mode.clone()));
     }
     if load.events.iter().any(|event| matches!(event, Event::Failed(_) | Event::OutOfMemory { .. })) {
@@ -131,7 +137,7 @@ pub fn of_request(
     if !assumed.is_empty() && row.term != CheckedTerm::Model {
         return Some(Reason::Assumed(assumed.to_vec()));
     }
-    if load.table_phase == Some(crate::observed::TablePhase::Fit) && load.layers_on_gpus().is_none() {
+    if is_trial(load) && !placed.machine.gpus.is_empty() {
         return Some(Reason::FitTrial);
     }
     if placed.machine.gpus.iter().any(|gpu| gpu.computer.is_some()) && row.term == CheckedTerm::Compute {
@@ -167,7 +173,10 @@ impl fmt::Display for Reason {
                 write!(f, "flash attention is off, and --flash-attn off agrees; the log says: {why}")
             }
             Self::Setting(option) => write!(f, "{option}, which the log does not tell, agrees"),
-            Self::Quantisation(file_type) => write!(f, "the weights are those of {file_type}: --quant {file_type} agrees"),
+            Self::OtherShape => f.write_str(
+                "the file's caches have another shape than those of the model that was found by its name, as those of an \
+                 older conversion may: give the file with --model",
+            ),
             Self::Mixture => f.write_str(
                 "the file's weights are not those of the model that was found by its name: give the file with --model",
             ),

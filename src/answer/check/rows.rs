@@ -37,6 +37,9 @@ pub struct Observed {
     pub others: Vec<(String, Part, CheckedTerm, Mib)>,
 }
 
+/// Weights in another layout besides those in a mapped file.
+const REPACKED_COPY: &str = "CPU_REPACK over a mapping";
+
 /// The name under which memory of a device is compared: all of RAM is one.
 fn place(name: &str) -> String {
     if is_gpu(name) { device_name(name).to_owned() } else { CPU.to_owned() }
@@ -55,7 +58,7 @@ impl Figures {
         let figure = self.by_term.entry((place(device), term)).or_default();
         figure.mib += mib;
         figure.tolerance += tolerance;
-        figure.mapped |= device.ends_with("_Mapped");
+        figure.mapped |= device.ends_with("_Mapped") || device == REPACKED_COPY;
     }
 
     fn has(&self, device: &str, term: CheckedTerm) -> bool {
@@ -127,22 +130,28 @@ impl Observed {
 
     /// What only the table tells, in whole MiB.
     fn add_table(&mut self, load: &Load) {
-        let printed = load.fit.printed.iter().map(|(name, &(model, context, compute))| {
-            (name, [model, context, compute].map(|mib| mib as f64))
-        });
-        let table = load.table.iter().map(|(name, row)| (name, [row.model, row.context, row.compute].map(|mib| mib as f64)));
+        let printed = load
+            .fit
+            .printed
+            .iter()
+            .map(|(name, &(model, context, compute))| (name, [model, context, compute].map(|mib| mib as f64)));
+        let table =
+            load.table.iter().map(|(name, row)| (name, [row.model, row.context, row.compute].map(|mib| mib as f64)));
         let rows: Vec<_> = if load.table.is_empty() { printed.collect() } else { table.collect() };
         let lines = self.target.clone();
         for (name, figures) in rows {
             let device = place(name);
-            for (term, mib) in [CheckedTerm::Model, CheckedTerm::Context, CheckedTerm::Compute].into_iter().zip(figures) {
+            for (term, mib) in [CheckedTerm::Model, CheckedTerm::Context, CheckedTerm::Compute].into_iter().zip(figures)
+            {
                 let cached = lines.has(&device, CheckedTerm::Kv) || lines.has(&device, CheckedTerm::Rs);
                 let known = match term {
                     CheckedTerm::Context => cached && lines.tells(CheckedTerm::Kv),
                     _ => lines.has(&device, term),
                 };
+                // repacked weights stand besides the file that is mapped
+                let copy = name == "CPU_REPACK" && term == CheckedTerm::Model && load.settings.load_mode.as_deref().is_none_or(|mode| mode == "mmap");
                 if !known {
-                    self.target.add(name, term, mib, WHOLE);
+                    self.target.add(if copy { REPACKED_COPY } else { name }, term, mib, WHOLE);
                 }
             }
         }
@@ -174,8 +183,8 @@ impl Observed {
             for term in CheckedTerm::ALL {
                 let seen = self.target.by_term.get(&(device.clone(), term));
                 // the plan's figure counts only where the text would tell the same
-                let split = matches!(term, CheckedTerm::Kv | CheckedTerm::Rs)
-                    && self.target.has(device, CheckedTerm::Context);
+                let split =
+                    matches!(term, CheckedTerm::Kv | CheckedTerm::Rs) && self.target.has(device, CheckedTerm::Context);
                 let plans = planned.get(device, term).filter(|_| !split);
                 let told = self.target.tells(term) && term != CheckedTerm::Context;
                 let row = match (plans, seen) {
@@ -207,8 +216,13 @@ impl Observed {
             aside: Some(Aside::NotPlanned),
             reason: None,
         };
-        rows.extend(self.draft.by_term.iter().map(|((device, term), figure)| lone(device, Part::Draft, *term, figure.mib)));
+        rows.extend(
+            self.draft.by_term.iter().map(|((device, term), figure)| lone(device, Part::Draft, *term, figure.mib)),
+        );
         rows.extend(self.others.iter().map(|(device, part, term, mib)| lone(device, *part, *term, mib.0)));
+        // in the order of the devices, what is on no known one last
+        let place = |row: &Compared| devices.iter().position(|name| *name == row.device).unwrap_or(devices.len());
+        rows.sort_by_key(|row| (place(row), row.part));
         rows
     }
 }

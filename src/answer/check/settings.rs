@@ -85,9 +85,9 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
 
 /// Whether it is a server, which has several sequences unless told otherwise.
 fn serves(load: &Load) -> bool {
-    load.command.as_ref().is_none_or(|command| {
-        ["llama-server", "llama-fit-params", ""].contains(&command.program.as_str())
-    })
+    load.command
+        .as_ref()
+        .is_none_or(|command| ["llama-server", "llama-fit-params", ""].contains(&command.program.as_str()))
 }
 
 fn flash_attention(load: &Load) -> FlashAttn {

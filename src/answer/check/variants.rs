@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::machine::ObservedMachine;
-use super::planned::{self, Planned};
+use super::planned::{self, CPU, Planned};
 use super::reason::{self, Reason};
 use super::rows::Observed;
 use super::split::SplitCheck;
@@ -53,11 +53,19 @@ impl<'a> Base<'a> {
         let (release, placed, plan) = self.chosen(own.as_ref())?;
         let mut rows = self.observed.beside(&plan, &self.names);
         let assumed = self.assumed();
+        let quantisation = self.quantisation(&placed, &rows);
+        let (placed, plan) = match quantisation.and_then(|of| self.requantised(&placed, of)) {
+            Some(adopted) => {
+                rows = self.observed.beside(&adopted.1, &self.names);
+                adopted
+            }
+            None => (placed, plan),
+        };
         self.explain(&mut rows, &placed, &plan, &assumed);
         let split = SplitCheck::of(self.load, own.as_ref(), &plan);
         let mut lacking = self.observed.lacks();
         lacking.retain(|_| self.load.estimate.is_none());
-        Ok(Check { request: placed, names: self.names, release, rows, split, lacking, assumed })
+        Ok(Check { request: placed, names: self.names, release, quantisation, rows, split, lacking, assumed })
     }
 
     /// The request as the program decides it itself, if the log tells what it decides by.
@@ -81,10 +89,7 @@ impl<'a> Base<'a> {
 
     /// The release and placement to compare with: the nearest release, else the one that agrees best; the program's own
     /// placement where it is the one in the log, else what the log tells.
-    fn chosen(
-        &self,
-        own: Option<&PlanRequest>,
-    ) -> Result<(Option<ReleaseChoice>, PlanRequest, Planned), EngineError> {
+    fn chosen(&self, own: Option<&PlanRequest>) -> Result<(Option<ReleaseChoice>, PlanRequest, Planned), EngineError> {
         let told = self.told_placement();
         let seen = self.load.layers_on_gpus();
         let mut places: Vec<PlanRequest> = own.cloned().into_iter().chain(told).collect();
@@ -158,26 +163,31 @@ impl<'a> Base<'a> {
         for row in rows.iter_mut().filter(|row| !row.is_exact()) {
             row.reason = reason::of_row(row, self.load);
         }
-        self.try_changes(rows, placed);
+        self.try_changes(rows, placed, plan);
         let elsewhere = same_in_total(rows);
         let told = self.load.layers_on_gpus().is_some() || settings::placement(self.load, &self.names).is_some();
         let own = self.own_placement().is_some();
         let one_device = self.names.is_empty();
-        let mut mixture = None;
+        let in_ram = |row: &Compared| row.term == CheckedTerm::Model && row.device == CPU;
+        // where RAM holds no more than planned, all layers are on GPUs
+        let all = !rows.iter().any(|row| in_ram(row) && !row.agrees());
+        let told = told || all && rows.iter().any(in_ram) || self.asked_for_all();
+        let cells = self.load.contexts.first().is_some_and(|context| !context.caches.is_empty());
         for row in rows.iter_mut().filter(|row| is_open(row)) {
+            let other_file = !self.asked.is_same_file;
             row.reason = match row.term {
+                CheckedTerm::Model if reason::is_trial(self.load) && !self.asked_for_all() => Some(Reason::FitTrial),
                 term if elsewhere.contains(&term) => Some(Reason::OtherDevices),
-                CheckedTerm::Model if !self.asked.is_same_file && (told || one_device) => Some(Reason::Mixture),
+                CheckedTerm::Model if other_file && (told || one_device) => Some(Reason::Mixture),
                 CheckedTerm::Model if !told && !own => Some(Reason::UntoldLayers),
+                // context and types are told, so only the shape is left
+                CheckedTerm::Kv | CheckedTerm::Rs if other_file && cells && told => Some(Reason::OtherShape),
                 _ => None,
             };
-            mixture = mixture.or(row.reason.clone().filter(|reason| *reason == Reason::Mixture));
         }
-        if mixture.is_some()
-            && let Some(found) = self.quantisation(placed, rows)
-        {
-            for row in rows.iter_mut().filter(|row| row.reason == Some(Reason::Mixture)) {
-                row.reason = Some(Reason::Quantisation(found));
+        if rows.iter().any(|row| row.reason == Some(Reason::OtherShape)) {
+            for row in rows.iter_mut().filter(|row| is_open(row) && row.term == CheckedTerm::Compute) {
+                row.reason = Some(Reason::OtherShape);
             }
         }
         for row in rows.iter_mut().filter(|row| is_open(row)) {
@@ -186,9 +196,13 @@ impl<'a> Base<'a> {
     }
 
     /// Tries one change after the other; one that makes rows agree is kept for the next.
-    fn try_changes(&self, rows: &mut [Compared], placed: &PlanRequest) {
+    fn try_changes(&self, rows: &mut [Compared], placed: &PlanRequest, plan: &Planned) {
         let (mut now, mut held) = (placed.clone(), Vec::new());
         let mut left = self.trials();
+        if let Some(tokens) = context_of(rows, plan).filter(|_| placed.settings.ctx == Context::Auto) {
+            let change = move |settings: &mut Settings| settings.ctx = Context::Tokens(tokens);
+            left.insert(0, (Reason::Setting(format!("--ctx {tokens}")), Box::new(change)));
+        }
         while rows.iter().any(is_open) {
             let mut found = None;
             for (at, (reason, change)) in left.iter().enumerate() {
@@ -236,10 +250,7 @@ impl<'a> Base<'a> {
                 trials.push((Reason::Release(release), Box::new(move |settings| settings.release = Some(release))));
             }
             if seen.n_outputs_max.is_none() {
-                trials.push((
-                    Reason::AllOutputs(None),
-                    Box::new(|settings| settings.outputs = Outputs::Ubatch),
-                ));
+                trials.push((Reason::AllOutputs(None), Box::new(|settings| settings.outputs = Outputs::Ubatch)));
                 for release in Release::ALL {
                     trials.push((
                         Reason::AllOutputs(Some(release)),
@@ -278,11 +289,33 @@ impl<'a> Base<'a> {
         trials
     }
 
-    /// The quantisation whose weights are those in the log.
+    /// Whether as many layers were asked for as there are.
+    fn asked_for_all(&self) -> bool {
+        let layers = self.request.model.block_count() as u64 + 1;
+        match self.request.settings.gpu_layers {
+            GpuLayers::All => true,
+            GpuLayers::Count(count) => count >= layers,
+            GpuLayers::Auto => false,
+        }
+    }
+
+    /// The same request with its model in another quantisation.
+    fn requantised(&self, placed: &PlanRequest, to: FileType) -> Option<(PlanRequest, Planned)> {
+        let request = placed.quantised(to)?;
+        let plan = planned::plan(&request, &self.names).ok()?;
+        Some((request, plan))
+    }
+
+    /// The quantisation whose weights are those in the log, if the model is not the file itself and its own are not.
     fn quantisation(&self, placed: &PlanRequest, rows: &[Compared]) -> Option<FileType> {
+        let differs = rows.iter().any(|row| row.term == CheckedTerm::Model && row.planned.is_some() && !row.agrees());
+        if self.asked.is_same_file || !differs {
+            return None;
+        }
         let weights = || rows.iter().filter(|row| row.term == CheckedTerm::Model && row.planned.is_some());
         let seen: f64 = weights().filter_map(|row| row.observed).map(|mib| mib.0).sum();
-        let planned: f64 = weights().filter(|row| row.observed.is_some()).filter_map(|row| row.planned).map(|mib| mib.0).sum();
+        let planned: f64 =
+            weights().filter(|row| row.observed.is_some()).filter_map(|row| row.planned).map(|mib| mib.0).sum();
         let own = placed.model.bytes.0 as f64;
         let off = |file_type: &FileType| {
             let bytes = placed.opened.quantised_bytes(*file_type).ok()?.0 as f64;
@@ -291,8 +324,7 @@ impl<'a> Base<'a> {
         let mut types: Vec<(f64, FileType)> = FileType::ALL.iter().filter_map(off).collect();
         types.sort_by(|a, b| a.0.total_cmp(&b.0));
         types.into_iter().take(4).map(|(_, file_type)| file_type).find(|&file_type| {
-            let plan = placed.quantised(file_type).and_then(|request| planned::plan(&request, &self.names).ok());
-            plan.is_some_and(|plan| {
+            self.requantised(placed, file_type).is_some_and(|(_, plan)| {
                 weights().all(|row| {
                     let then = plan.get(&row.device, row.term).unwrap_or_default();
                     row.observed.is_none_or(|seen| row.is_within(Mib(seen.0 - then.0)))
@@ -305,6 +337,19 @@ impl<'a> Base<'a> {
 /// Whether a row differs without a reason.
 fn is_open(row: &Compared) -> bool {
     !row.agrees() && row.reason.is_none()
+}
+
+/// The context whose caches would be as large as those in the log, if caches grow with it; in steps of 1024, as people
+/// choose it.
+fn context_of(rows: &[Compared], plan: &Planned) -> Option<u64> {
+    let caches = rows.iter().filter(|row| matches!(row.term, CheckedTerm::Kv | CheckedTerm::Context));
+    let (mut planned, mut observed) = (0.0, 0.0);
+    for row in caches.filter(|row| row.part == Part::Model) {
+        planned += row.planned.unwrap_or_default().0;
+        observed += row.observed.unwrap_or_default().0;
+    }
+    let tokens = (plan.tokens as f64 * observed / planned / 1024.0).round() * 1024.0;
+    (planned > 0.0 && (1024.0..1e9).contains(&tokens)).then_some(tokens as u64)
 }
 
 /// Terms of which all devices together have what is planned.

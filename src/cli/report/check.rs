@@ -2,7 +2,9 @@
 
 use super::super::style::{Hue, Style};
 use super::one_line;
+use crate::answer::check::ps::{PsAnswer, PsCandidate};
 use crate::answer::check::{CPU, Check, Compared};
+use crate::engine::PlanRequest;
 use crate::export::check::{name, part_title};
 use crate::library::observed::FoundModel;
 use crate::observed::{Load, Mib, Observation};
@@ -28,6 +30,44 @@ pub(in super::super) fn text(
     let notes = notes(seen, chosen, check);
     if !notes.is_empty() {
         out.push('\n');
+    }
+    out.extend(notes.iter().map(|note| style.wrap("- ", &one_line(note))));
+    out
+}
+
+/// Which settings would show a column PROCESSOR.
+pub(in super::super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[String], style: &Style) -> String {
+    let row = |candidate: &PsCandidate| {
+        let (on, all) = candidate.layers;
+        let shows = candidate.shows;
+        format!("{}, {}, {on} of {all} layers on GPU", shows.processor_column(), shows.size_column())
+    };
+    let mut out = match answer.agrees() {
+        true => format!("{}: these settings show it.\n", style.paint(Hue::Strong, &style.paint(Hue::Graph, "Agrees"))),
+        false => format!(
+            "{}: these settings show another share.\n",
+            style.paint(Hue::Strong, &style.paint(Hue::Over, "Differs"))
+        ),
+    };
+    let model = &request.model;
+    let machine = request.machine.to_string();
+    out += &style.wrap("", &one_line(&format!("{}, {}, {machine}.", model.name, request.engine.title())));
+    out.push('\n');
+    out += &style.wrap("as given: ", &row(&answer.planned));
+    let near = answer.candidates.iter().any(|candidate| candidate.is_near(answer.gpu_percent));
+    if !answer.agrees() {
+        out.push('\n');
+        out += match near {
+            true => "What would show it, the likeliest first:\n",
+            false => "No usual setting would show it; nearest is:\n",
+        };
+        for candidate in &answer.candidates {
+            out += &style.wrap("  ", &format!("{}: {}", candidate.changes.join(" "), row(candidate)));
+        }
+        if !near {
+            let other = "the free memory was another when the model was loaded: try --gpu with free=";
+            out += &style.wrap("- ", other);
+        }
     }
     out.extend(notes.iter().map(|note| style.wrap("- ", &one_line(note))));
     out
@@ -60,7 +100,11 @@ fn about(load: &Load, found: &FoundModel, check: &Check) -> String {
         (None, None) => String::new(),
     };
     let model = &check.request.model;
-    let types = model.file_type.map_or_else(String::new, |file_type| format!(" {file_type}"));
+    let types = match (check.quantisation, model.file_type) {
+        (Some(found), _) => format!(" with the weights of {found}"),
+        (None, Some(own)) => format!(" {own}"),
+        (None, None) => String::new(),
+    };
     let plan = match &check.release {
         Some(choice) => match (&choice.nearest_to, choice.is_given) {
             (Some(of), _) => format!("planned for release {}, the nearest to {of}", choice.release),
@@ -107,7 +151,8 @@ fn table(check: &Check, style: &Style) -> String {
         if style.lines >= indent + 3 * FIGURE {
             out += &format!("{shown:<first$} {part:<second$}{planned:>FIGURE$}{observed:>FIGURE$}{difference}\n");
         } else {
-            out += &style.wrap("", &format!("{} {part}: planned {planned}, observed {observed},{difference}", device(row)));
+            out += &style
+                .wrap("", &format!("{} {part}: planned {planned}, observed {observed},{difference}", device(row)));
         }
         // a reason that the next row has too stands once, below both
         let next = check.rows.get(at + 1);
@@ -135,7 +180,8 @@ fn layers(check: &Check, style: &Style) -> String {
 }
 
 fn notes(seen: &Observation, chosen: usize, check: &Check) -> Vec<String> {
-    let mut notes: Vec<String> = seen.missing.iter().filter(|_| seen.chosen == Some(chosen)).map(ToString::to_string).collect();
+    let mut notes: Vec<String> =
+        seen.missing.iter().filter(|_| seen.chosen == Some(chosen)).map(ToString::to_string).collect();
     if !check.assumed.is_empty() {
         notes.push(format!("the log does not tell {}: the engine's default was planned", check.assumed.join(", ")));
     }
@@ -143,7 +189,8 @@ fn notes(seen: &Observation, chosen: usize, check: &Check) -> Vec<String> {
         let others = seen.loads.iter().enumerate().filter(|&(at, _)| at != chosen);
         let list: Vec<String> = others
             .map(|(at, load)| {
-                let tokens = load.settings.n_ctx.map_or_else(String::new, |tokens| format!(", {} tokens", Tokens(tokens)));
+                let tokens =
+                    load.settings.n_ctx.map_or_else(String::new, |tokens| format!(", {} tokens", Tokens(tokens)));
                 let model = name(load).unwrap_or_else(|| "a model".to_owned());
                 let model = model.rsplit(['/', '\\']).next().unwrap_or(&model).to_owned();
                 format!("{} ({model}{tokens}, line {})", at + 1, load.line)
