@@ -149,7 +149,9 @@ impl Observed {
                     _ => lines.has(&device, term),
                 };
                 // repacked weights stand besides the file that is mapped
-                let copy = name == "CPU_REPACK" && term == CheckedTerm::Model && load.settings.load_mode.as_deref().is_none_or(|mode| mode == "mmap");
+                let copy = name == "CPU_REPACK"
+                    && term == CheckedTerm::Model
+                    && load.settings.load_mode.as_deref().is_none_or(|mode| mode == "mmap");
                 if !known {
                     self.target.add(if copy { REPACKED_COPY } else { name }, term, mib, WHOLE);
                 }

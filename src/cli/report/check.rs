@@ -7,7 +7,7 @@ use crate::answer::check::{CPU, Check, Compared};
 use crate::engine::PlanRequest;
 use crate::export::check::{name, part_title};
 use crate::library::observed::FoundModel;
-use crate::observed::{Load, Mib, Observation};
+use crate::observed::{Load, Mib, Missing, Observation};
 use crate::units::Tokens;
 
 /// Width of a figure's column.
@@ -180,10 +180,13 @@ fn layers(check: &Check, style: &Style) -> String {
 }
 
 fn notes(seen: &Observation, chosen: usize, check: &Check) -> Vec<String> {
-    let mut notes: Vec<String> =
-        seen.missing.iter().filter(|_| seen.chosen == Some(chosen)).map(ToString::to_string).collect();
+    // settings that were assumed are named below
+    let told = |missing: &&Missing| **missing != Missing::Settings || check.assumed.is_empty();
+    let missing = seen.missing.iter().filter(|_| seen.chosen == Some(chosen)).filter(told);
+    let mut notes: Vec<String> = missing.map(ToString::to_string).collect();
     if !check.assumed.is_empty() {
-        notes.push(format!("the log does not tell {}: the engine's default was planned", check.assumed.join(", ")));
+        let assumed = check.assumed.join(", ");
+        notes.push(format!("the log does not tell {assumed}: defaults are planned; --ctx, --parallel, … state others"));
     }
     if seen.loads.len() > 1 {
         let others = seen.loads.iter().enumerate().filter(|&(at, _)| at != chosen);
