@@ -39,8 +39,8 @@ use error::{CliError, written};
 use resolve::ParsedArgs;
 use style::Style;
 
-/// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 the answer could not be
-/// written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
+/// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 a check differs or the answer
+/// could not be written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
 pub fn main() -> ExitCode {
     install_panic_hook();
     match run(aliases::expand(std::env::args_os())) {

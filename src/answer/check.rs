@@ -59,8 +59,6 @@ pub struct Check {
     pub rows: Vec<Compared>,
     /// Layers on GPUs, where the log tells them.
     pub split: Option<SplitCheck>,
-    /// Terms that the log does not tell.
-    pub lacking: Vec<CheckedTerm>,
     /// Settings that the log does not tell, so that the engine's defaults are planned.
     pub assumed: Vec<&'static str>,
 }
@@ -186,7 +184,9 @@ impl Compared {
 impl Check {
     /// Whether everything that both sides should have is the same.
     pub fn agrees(&self) -> bool {
-        self.compared() > 0 && self.rows.iter().all(Compared::agrees) && self.split.as_ref().is_none_or(|s| s.agrees())
+        self.compared() > 0
+            && self.rows.iter().all(Compared::agrees)
+            && self.split.as_ref().is_none_or(SplitCheck::agrees)
     }
 
     /// Rows that both sides have.
@@ -205,7 +205,7 @@ impl Check {
 /// # Errors
 /// When the engine cannot plan this model with these settings.
 pub fn check(load: &Load, request: &CheckRequest<'_>) -> Result<Check, EngineError> {
-    variants::Base::new(load, request)?.check()
+    variants::Base::new(load, request).check()
 }
 
 impl fmt::Display for CheckedTerm {

@@ -159,7 +159,7 @@ pub fn markdown(load: &Load, check: &Check) -> String {
     }
     let version = load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))).unwrap_or_default();
     let program = load.program.map_or("a program", crate::observed::Program::name);
-    out += &format!("\n{} with {program} {version}", check.request.model.name).trim_end().to_owned();
+    out += format!("\n{} with {program} {version}", check.request.model.name).trim_end();
     out += &match &check.release {
         Some(choice) => format!(", planned for release {} of llama.cpp.\n", choice.release),
         None => format!(", planned for {}.\n", check.request.engine.title()),

@@ -56,9 +56,10 @@ fn gpu_names(load: &Load) -> Vec<String> {
     used.sort_by_key(|name| (backend(name).0, number(name)));
     used.dedup();
     let listed: Vec<&str> = load.devices.iter().map(|device| device.name.as_str()).filter(|n| is_one_gpu(n)).collect();
-    let (mut names, rest): (Vec<&str>, Vec<&str>) = match used.is_empty() {
-        true => (listed, Vec::new()),
-        false => (listed.into_iter().filter(|name| used.contains(name)).collect(), used),
+    let (mut names, rest): (Vec<&str>, Vec<&str>) = if used.is_empty() {
+        (listed, Vec::new())
+    } else {
+        (listed.into_iter().filter(|name| used.contains(name)).collect(), used)
     };
     for name in rest {
         if !names.contains(&name) {

@@ -159,18 +159,6 @@ impl Observed {
         }
     }
 
-    /// The terms that the text does not tell of any device.
-    pub fn lacks(&self) -> Vec<CheckedTerm> {
-        let told = |term| self.target.tells(term);
-        let cached = told(CheckedTerm::Kv) || told(CheckedTerm::Rs) || told(CheckedTerm::Context);
-        let mut lacking: Vec<_> =
-            [CheckedTerm::Model, CheckedTerm::Compute].into_iter().filter(|&term| !told(term)).collect();
-        if !cached {
-            lacking.insert(lacking.len().min(1), CheckedTerm::Kv);
-        }
-        lacking
-    }
-
     /// The target's rows with what is planned for them, then rows that only one side has.
     pub fn beside(&self, planned: &Planned, names: &[String]) -> Vec<Compared> {
         let mut rows = Vec::new();

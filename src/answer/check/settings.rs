@@ -57,9 +57,8 @@ pub fn of(load: &Load, engine: EngineId) -> Settings {
     });
     // one cache for all sequences is as long as the whole context
     let unified = || sequences > Some(1) && cache.is_some_and(|cache| Some(cache.cells) == total);
-    let per_sequence = |tokens: u64| match engine.facts().is_ollama {
-        true => tokens / sequences.unwrap_or(1).max(1),
-        false => tokens,
+    let per_sequence = |tokens: u64| {
+        if engine.facts().is_ollama { tokens / sequences.unwrap_or(1).max(1) } else { tokens }
     };
     Settings {
         ctx: total.filter(|tokens| *tokens > 0).map_or(Context::Auto, |tokens| Context::Tokens(per_sequence(tokens))),

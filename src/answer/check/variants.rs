@@ -13,6 +13,9 @@ use crate::gguf::FileType;
 use crate::observed::{Load, Mib, TablePhase};
 use crate::settings::{CacheType, Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
 
+/// A change of the settings, with the reason that it stands for.
+type Trial = (Reason, Box<dyn Fn(&mut Settings)>);
+
 /// What is known before anything is planned.
 pub struct Base<'a> {
     load: &'a Load,
@@ -25,10 +28,7 @@ pub struct Base<'a> {
 
 impl<'a> Base<'a> {
     /// Derives engine, machine and settings.
-    ///
-    /// # Errors
-    /// Never yet; planning is what may fail.
-    pub fn new(load: &'a Load, asked: &'a CheckRequest<'a>) -> Result<Self, EngineError> {
+    pub fn new(load: &'a Load, asked: &'a CheckRequest<'a>) -> Self {
         let engine = asked.engine.unwrap_or_else(|| settings::engine(load));
         let ObservedMachine { mut machine, mut names, free_known } = machine::of(load, asked.machine);
         // `-sm none` uses one GPU
@@ -41,7 +41,7 @@ impl<'a> Base<'a> {
         let mut wanted = settings::of(load, engine);
         (asked.knobs)(&mut wanted);
         let request = PlanRequest::new(engine, Arc::clone(&asked.model), machine, wanted);
-        Ok(Self { load, asked, observed: Observed::of(load), names, free_known, request })
+        Self { load, asked, observed: Observed::of(load), names, free_known, request }
     }
 
     /// Plans, compares, and looks for reasons.
@@ -63,9 +63,7 @@ impl<'a> Base<'a> {
         };
         self.explain(&mut rows, &placed, &plan, &assumed);
         let split = SplitCheck::of(self.load, own.as_ref(), &plan);
-        let mut lacking = self.observed.lacks();
-        lacking.retain(|_| self.load.estimate.is_none());
-        Ok(Check { request: placed, names: self.names, release, quantisation, rows, split, lacking, assumed })
+        Ok(Check { request: placed, names: self.names, release, quantisation, rows, split, assumed })
     }
 
     /// The request as the program decides it itself, if the log tells what it decides by.
@@ -108,7 +106,7 @@ impl<'a> Base<'a> {
             Some((release, ..)) => vec![Some(*release)],
             None => Release::ALL.into_iter().map(Some).collect(),
         };
-        let mut best: Option<(i64, PlanRequest, Planned)> = None;
+        let mut best: Option<((bool, usize, i64), PlanRequest, Planned)> = None;
         let mut error = None;
         for release in releases {
             for place in &places {
@@ -134,12 +132,12 @@ impl<'a> Base<'a> {
     }
 
     /// How well a plan agrees: the layers first, then the number of terms, then the sum of differences.
-    fn score(&self, plan: &Planned, seen: Option<(u64, u64)>) -> i64 {
+    fn score(&self, plan: &Planned, seen: Option<(u64, u64)>) -> (bool, usize, i64) {
         let rows = self.observed.beside(plan, &self.names);
         let layers = seen.is_none_or(|(on, _)| on == plan.layers.0 as u64);
-        let exact = rows.iter().filter(|row| row.is_exact()).count() as i64;
+        let exact = rows.iter().filter(|row| row.is_exact()).count();
         let off: f64 = rows.iter().filter(|row| !row.agrees()).map(|row| row.difference().0.abs()).sum();
-        i64::from(layers) * (1 << 50) + exact * (1 << 40) - off.min(1e9) as i64
+        (layers, exact, -(off.min(1e9) as i64))
     }
 
     /// Settings that change memory and are not in the log.
@@ -234,8 +232,8 @@ impl<'a> Base<'a> {
     }
 
     /// Changes of the request that a log does not always tell, the likeliest first.
-    fn trials(&self) -> Vec<(Reason, Box<dyn Fn(&mut Settings)>)> {
-        let mut trials: Vec<(Reason, Box<dyn Fn(&mut Settings)>)> = Vec::new();
+    fn trials(&self) -> Vec<Trial> {
+        let mut trials: Vec<Trial> = Vec::new();
         let runs = !self.request.engine.facts().releases.is_empty();
         let seen = &self.load.settings;
         let sequences = if seen.n_seq_max.is_none() && self.load.command.is_none() { &[1, 2, 4, 8][..] } else { &[] };

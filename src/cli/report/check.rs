@@ -42,13 +42,9 @@ pub(in super::super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[St
         let shows = candidate.shows;
         format!("{}, {}, {on} of {all} layers on GPU", shows.processor_column(), shows.size_column())
     };
-    let mut out = match answer.agrees() {
-        true => format!("{}: these settings show it.\n", style.paint(Hue::Strong, &style.paint(Hue::Graph, "Agrees"))),
-        false => format!(
-            "{}: these settings show another share.\n",
-            style.paint(Hue::Strong, &style.paint(Hue::Over, "Differs"))
-        ),
-    };
+    let (hue, word, shows) =
+        if answer.agrees() { (Hue::Graph, "Agrees", "it") } else { (Hue::Over, "Differs", "another share") };
+    let mut out = format!("{}: these settings show {shows}.\n", style.paint(Hue::Strong, &style.paint(hue, word)));
     let model = &request.model;
     let machine = request.machine.to_string();
     out += &style.wrap("", &one_line(&format!("{}, {}, {machine}.", model.name, request.engine.title())));
@@ -57,9 +53,10 @@ pub(in super::super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[St
     let near = answer.candidates.iter().any(|candidate| candidate.is_near(answer.gpu_percent));
     if !answer.agrees() {
         out.push('\n');
-        out += match near {
-            true => "What would show it, the likeliest first:\n",
-            false => "No usual setting would show it; nearest is:\n",
+        out += if near {
+            "What would show it, the likeliest first:\n"
+        } else {
+            "No usual setting would show it; nearest is:\n"
         };
         for candidate in &answer.candidates {
             out += &style.wrap("  ", &format!("{}: {}", candidate.changes.join(" "), row(candidate)));
