@@ -7,6 +7,7 @@
 pub mod best;
 mod cache_types;
 pub mod change;
+pub mod check;
 pub mod cliffs;
 pub mod compare;
 mod fit_summary;

@@ -6,6 +6,7 @@ mod args;
 mod best;
 #[cfg(feature = "net")]
 mod cache;
+mod check;
 mod devices;
 mod environment;
 mod error;
@@ -41,8 +42,8 @@ use error::{CliError, written};
 use resolve::ParsedArgs;
 use style::Style;
 
-/// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 the answer could not be
-/// written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
+/// Runs the program and returns its exit status: 0 done (whatever a plan's verdict), 1 a check differs or the answer
+/// could not be written, 2 bad arguments or settings that the engine refuses, 3 the model could not be read.
 pub fn main() -> ExitCode {
     install_panic_hook();
     match run(aliases::expand(std::env::args_os())) {
@@ -75,6 +76,7 @@ fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode, CliErr
         Some(Commands::Max(args)) => print(&questions::max(&args)?)?,
         Some(Commands::Why(args)) => print(&questions::why(&args)?)?,
         Some(Commands::Best(args)) => print(&best::run(&args)?)?,
+        Some(Commands::Check(args)) => return check::run(&args),
         Some(Commands::Together(args)) => print(&together::run(&args)?)?,
         Some(Commands::Sweep(args)) => print(&questions::sweep(&args)?)?,
         Some(Commands::Matrix(args)) => print(&questions::matrix(&args)?)?,

@@ -3,6 +3,7 @@
 #![allow(clippy::format_push_string, reason = "written once; readability wins")]
 
 pub mod answers;
+pub mod check;
 pub mod environment;
 pub mod json;
 pub mod llama_server;

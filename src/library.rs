@@ -4,6 +4,7 @@
 //! and `plimsoll list`.
 
 mod filter;
+pub mod observed;
 pub mod survey;
 
 use std::sync::OnceLock;

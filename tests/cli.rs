@@ -1,5 +1,6 @@
 //! The real program on the command line.
 
+mod check;
 mod contract;
 mod devices;
 mod exact;

@@ -3,6 +3,7 @@
 
 mod answers;
 mod catalogue;
+mod check;
 mod cli;
 mod exports;
 #[allow(dead_code, reason = "shared with benches that need more of it")]

@@ -2,5 +2,5 @@
 
 mod laws;
 mod loads;
-mod samples;
+pub mod samples;
 mod status;

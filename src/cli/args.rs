@@ -2,6 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "these comments are printed on terminals as they are")]
 #![allow(clippy::struct_excessive_bools, reason = "flags are what they are")]
 
+mod check;
 mod examples;
 mod knobs;
 mod questions;
@@ -16,6 +17,7 @@ use super::value;
 use crate::plan::Outcome;
 use crate::settings::Context;
 
+pub(super) use check::CheckArgs;
 #[cfg(test)]
 pub(super) use knobs::OtherKnobArgs;
 pub(super) use knobs::{KnobArgs, MachineArgs};
@@ -67,6 +69,9 @@ pub(super) enum Commands {
     /// Check whether several models can be loaded at once, what remains free, and which would be unloaded.
     #[command(after_help = examples::TOGETHER_EXAMPLES)]
     Together(Box<TogetherArgs>),
+    /// Compare a plan with what a program says that it took: the log of llama-server or Ollama, or 'ollama ps'.
+    #[command(after_help = examples::CHECK_EXAMPLES)]
+    Check(Box<CheckArgs>),
     /// Plan over the whole range of one knob.
     #[command(after_help = examples::SWEEP_EXAMPLES)]
     Sweep(Box<SweepArgs>),

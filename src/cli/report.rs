@@ -3,6 +3,7 @@
 pub(super) mod answers;
 mod bar;
 pub(super) mod best;
+pub(super) mod check;
 mod devices;
 mod graph;
 mod layers;

@@ -3,6 +3,7 @@
 //! The reference is the llama.cpp of package `llama-cpp-sys-2`; [`Release`] names the versions.
 
 pub mod architecture;
+mod buffers;
 pub mod cache;
 pub mod context;
 pub(super) mod engine;
@@ -34,6 +35,7 @@ use crate::gguf::Header;
 use crate::plan::Plan;
 use crate::settings::{FlashAttn, Release, Settings};
 use architecture::GraphFamily;
+pub use buffers::{DeviceBuffers, RequestBuffers};
 use cache::Memory;
 use context::{ContextParams, Cparams};
 use error::LoadError;

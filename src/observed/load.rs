@@ -139,7 +139,7 @@ impl Load {
 
 /// Whether a buffer's or table's name is that of a GPU's memory rather than of the computer's (`CPU…`, `BLAS`, `Host`,
 /// `…_Host`).
-pub(super) fn is_gpu(name: &str) -> bool {
+pub fn is_gpu(name: &str) -> bool {
     !(name.starts_with("CPU") || name == "BLAS" || name == "Host" || name.ends_with("_Host"))
 }
 

@@ -57,7 +57,7 @@ pub(super) fn row(text: &str) -> Option<PsRow> {
 }
 
 /// The share on GPUs of a column PROCESSOR, in percent.
-pub(super) fn gpu_percent(processor: &str) -> Option<u8> {
+pub fn gpu_percent(processor: &str) -> Option<u8> {
     let (shares, of) = processor.split_once(' ')?;
     let percent = |text: &str| text.strip_suffix('%')?.parse::<u8>().ok().filter(|&percent| percent <= 100);
     match (shares.split_once('/'), of) {

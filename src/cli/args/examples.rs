@@ -59,6 +59,22 @@ Examples:
 
 Knobs given as options apply to all models. Models are loaded in the order given.";
 
+pub(super) const CHECK_EXAMPLES: &str = "\
+Examples:
+  plimsoll check server.log
+  llama-server -m model.gguf -lv 4 2>&1 | tee server.log      what to compare
+  journalctl -u ollama | plimsoll check -
+  plimsoll check server.log --model model.gguf --load 2 --markdown
+  plimsoll check llama3.1:8b --ps \"27%/73% CPU/GPU\" --ctx 32768
+
+What is given as an option stands over the log.
+
+Exit status:
+  0  the plan agrees
+  1  it differs
+  2  the arguments are wrong, or the engine refuses the settings
+  3  the log or the model could not be read";
+
 pub(super) const SWEEP_EXAMPLES: &str = "\
 Examples:
   plimsoll sweep model.gguf

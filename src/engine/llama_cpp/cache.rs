@@ -129,6 +129,11 @@ impl Memory {
         bytes
     }
 
+    /// Bytes of recurrent states per device, the CPU last: the part of [`Memory::bytes`] that is no KV cache.
+    pub fn state_bytes(&self, backends: &[BackendRef]) -> Vec<u64> {
+        Self { recurrent: self.recurrent.clone(), ..Self::default() }.bytes(backends)
+    }
+
     /// Calls `see` with every allocated tensor and its device.
     fn tensors(&self, mut see: impl FnMut(BackendId, &Tensor)) {
         for cache in self.full.iter().chain(&self.window) {

@@ -132,7 +132,7 @@ impl CatalogueEntry {
     }
 
     /// Number of blocks.
-    pub(super) fn blocks(&self) -> u64 {
+    pub fn blocks(&self) -> u64 {
         self.number("block_count", 0).unwrap_or(0)
     }
 }

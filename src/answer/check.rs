@@ -1,0 +1,215 @@
+//! A plan beside what a program said that it took: term by term, with the reason of each difference where one is known.
+//!
+//! [`check()`] derives settings, machine and engine from a load in a log, plans the same, and compares. A reason is
+//! found by trying: the same request in another release, with another placement, without flash attention, …, until the
+//! plan agrees with the log.
+
+mod machine;
+mod planned;
+pub mod ps;
+mod reason;
+mod rows;
+mod settings;
+mod split;
+mod variants;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::engine::{EngineError, EngineId, PlanRequest, PreparedModel};
+use crate::gguf::FileType;
+use crate::machine::spec::MachineSpec;
+use crate::observed::{Load, Mib};
+use crate::settings::{Release, Settings};
+
+pub use planned::CPU;
+pub use reason::Reason;
+pub use split::SplitCheck;
+
+/// What a load is compared with, besides what its text tells.
+pub struct CheckRequest<'a> {
+    /// The model.
+    pub model: Arc<PreparedModel>,
+    /// Whether the model is read from the file that was loaded, rather than found by its name.
+    pub is_same_file: bool,
+    /// Parts of the machine that the user described; they stand over the log.
+    pub machine: &'a MachineSpec,
+    /// The engine, where the user names one.
+    pub engine: Option<EngineId>,
+    /// The release, where the user names one.
+    pub release: Option<Release>,
+    /// Knobs that the user gave, which stand over the log.
+    pub knobs: &'a dyn Fn(&mut Settings),
+}
+
+/// A load beside its plan.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The request that was planned.
+    pub request: PlanRequest,
+    /// The GPUs of its machine as the log names them.
+    pub names: Vec<String>,
+    /// Which release was planned, and why; none for an engine that runs no llama.cpp.
+    pub release: Option<ReleaseChoice>,
+    /// The quantisation that was planned instead of the model's own, as its weights are those in the log.
+    pub quantisation: Option<FileType>,
+    /// Every figure of either side.
+    pub rows: Vec<Compared>,
+    /// Layers on GPUs, where the log tells them.
+    pub split: Option<SplitCheck>,
+    /// Settings that the log does not tell, so that the engine's defaults are planned.
+    pub assumed: Vec<&'static str>,
+}
+
+/// The release that was planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseChoice {
+    /// The release.
+    pub release: Release,
+    /// The build or version in the log that it is nearest to; none if the log names neither, and the one that agrees
+    /// best was taken.
+    pub nearest_to: Option<String>,
+    /// Whether the user chose it.
+    pub is_given: bool,
+}
+
+/// What memory is for, as it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckedTerm {
+    /// Weights.
+    Model,
+    /// KV cache.
+    Kv,
+    /// Recurrent state.
+    Rs,
+    /// KV cache and recurrent state together, of a breakdown table.
+    Context,
+    /// Compute buffer.
+    Compute,
+    /// Logits.
+    Output,
+    /// Compressor state (`DSV4`).
+    State,
+    /// LoRA adapters.
+    Lora,
+}
+
+impl CheckedTerm {
+    /// All terms, in the order of a report.
+    pub const ALL: [Self; 8] =
+        [Self::Model, Self::Kv, Self::Rs, Self::Context, Self::Compute, Self::Output, Self::State, Self::Lora];
+
+    /// Its name on the screen.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Model => "weights",
+            Self::Kv => "KV cache",
+            Self::Rs => "recurrent state",
+            Self::Context => "caches",
+            Self::Compute => "compute",
+            Self::Output => "output",
+            Self::State => "compressor state",
+            Self::Lora => "LoRA",
+        }
+    }
+}
+
+/// What a figure belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Part {
+    Model,
+    Projector,
+    Draft,
+}
+
+/// Why a row does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aside {
+    /// The figure is the span of a mapped file, at least as long as the weights in it.
+    Mapped,
+    /// The plan is one of the target alone.
+    NotPlanned,
+}
+
+/// One figure, planned and observed, in MiB.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// The log's name of the device, or [`CPU`]; empty where the log does not tell one.
+    pub device: String,
+    /// What it belongs to.
+    pub part: Part,
+    /// What it is for.
+    pub term: CheckedTerm,
+    /// The plan's figure.
+    pub planned: Option<Mib>,
+    /// The log's figure.
+    pub observed: Option<Mib>,
+    /// How far the log's figure may be off, as it is rounded.
+    pub tolerance: Mib,
+    /// Why a difference does not count.
+    pub aside: Option<Aside>,
+    /// Why they differ, where a reason is known.
+    pub reason: Option<Reason>,
+}
+
+impl Compared {
+    /// Observed less planned; what one side lacks counts as zero.
+    pub fn difference(&self) -> Mib {
+        Mib(self.observed.unwrap_or_default().0 - self.planned.unwrap_or_default().0)
+    }
+
+    /// Whether both sides have it and are the same to the printed digit.
+    pub fn is_exact(&self) -> bool {
+        self.planned.is_some() && self.observed.is_some() && self.is_within(self.difference())
+    }
+
+    /// Whether `difference` is what rounding may leave.
+    fn is_within(&self, difference: Mib) -> bool {
+        // half a unit of binary rounding
+        difference.0.abs() <= self.tolerance.0 + 1e-9
+    }
+
+    /// Whether the row agrees or does not count.
+    pub fn agrees(&self) -> bool {
+        let spans = self.aside == Some(Aside::Mapped) && self.difference().0 >= 0.0;
+        self.is_exact() || spans || self.aside == Some(Aside::NotPlanned)
+    }
+}
+
+impl Check {
+    /// Whether everything that both sides should have is the same.
+    pub fn agrees(&self) -> bool {
+        self.compared() > 0
+            && self.rows.iter().all(Compared::agrees)
+            && self.split.as_ref().is_none_or(SplitCheck::agrees)
+    }
+
+    /// Rows that both sides have.
+    pub fn compared(&self) -> usize {
+        self.rows.iter().filter(|row| row.planned.is_some() && row.observed.is_some()).count()
+    }
+
+    /// Rows that are the same.
+    pub fn exact(&self) -> usize {
+        self.rows.iter().filter(|row| row.is_exact()).count()
+    }
+}
+
+/// Plans what `load` shows and compares.
+///
+/// # Errors
+/// When the engine cannot plan this model with these settings.
+pub fn check(load: &Load, request: &CheckRequest<'_>) -> Result<Check, EngineError> {
+    variants::Base::new(load, request).check()
+}
+
+impl fmt::Display for CheckedTerm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.title())
+    }
+}

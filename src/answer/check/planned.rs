@@ -1,0 +1,82 @@
+//! What a plan holds, in the terms of a log.
+
+use std::collections::BTreeMap;
+
+use super::CheckedTerm;
+use crate::engine::{EngineError, PlanRequest, of};
+use crate::observed::Mib;
+use crate::plan::DevicePlan;
+use crate::units::Bytes;
+
+/// The name of RAM among the devices of a comparison.
+pub const CPU: &str = "CPU";
+
+/// Memory by device and term, with the layers on GPUs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Planned {
+    /// By the log's name of the device.
+    pub terms: BTreeMap<(String, CheckedTerm), Mib>,
+    /// Layers on GPUs, and in all, the output's included.
+    pub layers: (usize, usize),
+    /// Tokens of context over all sequences.
+    pub tokens: u64,
+}
+
+/// The plan of `request`, whose GPUs the log calls `names`.
+///
+/// # Errors
+/// As [`crate::engine::Engine::plan`].
+pub fn plan(request: &PlanRequest, names: &[String]) -> Result<Planned, EngineError> {
+    let name = |gpu: usize| names.get(gpu).cloned().unwrap_or_else(|| format!("GPU{gpu}"));
+    let engine = of(request.engine);
+    let mut terms = BTreeMap::new();
+    if let Some(resolved) = engine.resolve(&request.model, &request.machine, &request.settings)? {
+        let buffers = resolved.buffers()?;
+        let gpus = buffers.gpus.iter().map(|&gpu| name(gpu));
+        for (device, held) in gpus.chain([CPU.to_owned()]).zip(&buffers.devices) {
+            let of_device = [
+                (CheckedTerm::Model, held.weights),
+                (CheckedTerm::Kv, held.kv),
+                (CheckedTerm::Rs, held.states),
+                (CheckedTerm::Compute, held.compute),
+            ];
+            put(&mut terms, &device, &of_device);
+        }
+        put(&mut terms, CPU, &[(CheckedTerm::Output, buffers.outputs.unwrap_or_default())]);
+        return Ok(Planned { terms, layers: (buffers.offloaded, buffers.layers), tokens: buffers.n_ctx });
+    }
+    let plan = request.plan()?;
+    for (index, device) in plan.devices.iter().enumerate() {
+        let DevicePlan { weights, cache, graph, .. } = *device;
+        let name = if index + 1 == plan.devices.len() { CPU.to_owned() } else { name(index) };
+        let of_device = [(CheckedTerm::Model, weights), (CheckedTerm::Kv, cache), (CheckedTerm::Compute, graph)];
+        put(&mut terms, &name, &of_device);
+    }
+    Ok(Planned { terms, layers: (plan.offloaded, plan.layers.len()), tokens: plan.settings.ctx_total })
+}
+
+fn put(terms: &mut BTreeMap<(String, CheckedTerm), Mib>, device: &str, of_device: &[(CheckedTerm, Bytes)]) {
+    for &(term, bytes) in of_device {
+        if bytes > Bytes::ZERO {
+            terms.insert((device.to_owned(), term), mib(bytes));
+        }
+    }
+}
+
+fn mib(bytes: Bytes) -> Mib {
+    Mib(bytes.0 as f64 / f64::from(1 << 20))
+}
+
+impl Planned {
+    /// A term of a device; of `Context`, KV caches and recurrent states together.
+    pub fn get(&self, device: &str, term: CheckedTerm) -> Option<Mib> {
+        let of = |term| self.terms.get(&(device.to_owned(), term)).copied();
+        match term {
+            CheckedTerm::Context => match (of(CheckedTerm::Kv), of(CheckedTerm::Rs)) {
+                (None, None) => None,
+                (kv, rs) => Some(Mib(kv.unwrap_or_default().0 + rs.unwrap_or_default().0)),
+            },
+            _ => of(term),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Planned and observed figures side by side.
+
+use std::collections::BTreeMap;
+
+use super::machine::device_name;
+use super::planned::{CPU, Planned};
+use super::{Aside, CheckedTerm, Compared, Part};
+use crate::observed::{Load, Mib, Program, Term, is_gpu};
+
+/// What a line of two decimals may be off.
+const HUNDREDTH: f64 = 0.01;
+/// What a table of whole MiB, cut off, may be off.
+const WHOLE: f64 = 1.0;
+
+/// Figures of one part by device and term, each with what it may be off.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    by_term: BTreeMap<(String, CheckedTerm), Figure>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Figure {
+    mib: f64,
+    tolerance: f64,
+    /// Part of it is a span of a mapped file.
+    mapped: bool,
+}
+
+/// What a load took: the target's, and what no plan of the target holds.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// The target's figures.
+    pub target: Figures,
+    /// The draft's: all contexts but the first, and further models.
+    pub draft: Figures,
+    /// The projector's, adapters', and other states.
+    pub others: Vec<(String, Part, CheckedTerm, Mib)>,
+}
+
+/// Weights in another layout besides those in a mapped file.
+const REPACKED_COPY: &str = "CPU_REPACK over a mapping";
+
+/// The name under which memory of a device is compared: all of RAM is one.
+fn place(name: &str) -> String {
+    if is_gpu(name) { device_name(name).to_owned() } else { CPU.to_owned() }
+}
+
+const TERMS: [(Term, CheckedTerm); 5] = [
+    (Term::Model, CheckedTerm::Model),
+    (Term::Kv, CheckedTerm::Kv),
+    (Term::Rs, CheckedTerm::Rs),
+    (Term::Compute, CheckedTerm::Compute),
+    (Term::Output, CheckedTerm::Output),
+];
+
+impl Figures {
+    fn add(&mut self, device: &str, term: CheckedTerm, mib: f64, tolerance: f64) {
+        let figure = self.by_term.entry((place(device), term)).or_default();
+        figure.mib += mib;
+        figure.tolerance += tolerance;
+        figure.mapped |= device.ends_with("_Mapped") || device == REPACKED_COPY;
+    }
+
+    fn has(&self, device: &str, term: CheckedTerm) -> bool {
+        self.by_term.contains_key(&(device.to_owned(), term))
+    }
+
+    /// Whether any device has the term, so that a device without it has none of it.
+    fn tells(&self, term: CheckedTerm) -> bool {
+        self.by_term.keys().any(|(_, of)| *of == term)
+    }
+}
+
+impl Observed {
+    /// What the lines of `load` tell.
+    pub fn of(load: &Load) -> Self {
+        let mut observed = Self::default();
+        let (model, context) = (load.models.first(), load.contexts.first());
+        let prints = model.is_some_and(|model| !model.observed.is_empty())
+            || context.is_some_and(|context| !context.observed.is_empty());
+        let target = [model.map(|model| &model.observed), context.map(|context| &context.observed)];
+        let own = |device: &str, term: Term| -> Option<f64> {
+            let figures = target.iter().flatten().filter_map(|buffers| buffers.get(device)?.get(&term));
+            figures.map(|mib| mib.0).reduce(|a, b| a + b)
+        };
+        // two caches, or layers of several kinds, may be printed line by line
+        let lines = context.map_or(1, |context| context.caches.len().max(1)) as f64;
+        for (device, terms) in &load.observed {
+            for (&term, &all) in terms {
+                let Some(&(_, compared)) = TERMS.iter().find(|(of, _)| *of == term) else {
+                    let (part, term) = match term {
+                        Term::ProjectorCompute => (Part::Projector, CheckedTerm::Compute),
+                        Term::Lora => (Part::Model, CheckedTerm::Lora),
+                        _ => (Part::Model, CheckedTerm::State),
+                    };
+                    observed.others.push((place(device), part, term, all));
+                    continue;
+                };
+                let of_target = if prints { own(device, term) } else { Some(all.0) };
+                // a trial allocates no KV caches, though it says how large they are
+                let tried = load.is_trial && term == Term::Kv;
+                if let Some(mib) = of_target.filter(|_| !tried) {
+                    let tolerance = if prints { HUNDREDTH * lines } else { rounding(load, mib) };
+                    observed.target.add(device, compared, mib, tolerance);
+                }
+                let rest = all.0 - of_target.unwrap_or_default();
+                if rest > HUNDREDTH {
+                    observed.draft.add(device, compared, rest, HUNDREDTH * lines);
+                }
+            }
+        }
+        observed.add_trial(load);
+        observed.add_table(load);
+        if let Some(mib) = load.projector {
+            observed.others.push((String::new(), Part::Projector, CheckedTerm::Model, mib));
+        }
+        observed
+    }
+
+    /// The KV caches of a trial, whose lines of buffers are empty, where they can only be on one GPU.
+    fn add_trial(&mut self, load: &Load) {
+        let mut gpus = load.observed.keys().map(|name| place(name)).filter(|name| name != CPU).collect::<Vec<_>>();
+        gpus.dedup();
+        if let ([gpu], Some(context), true) = (gpus.as_slice(), load.contexts.first(), load.is_trial) {
+            for cache in context.caches.iter().filter(|cache| cache.term == Term::Kv) {
+                self.target.add(gpu, CheckedTerm::Kv, cache.size.0, HUNDREDTH);
+            }
+        }
+    }
+
+    /// What only the table tells, in whole MiB.
+    fn add_table(&mut self, load: &Load) {
+        let printed = load
+            .fit
+            .printed
+            .iter()
+            .map(|(name, &(model, context, compute))| (name, [model, context, compute].map(|mib| mib as f64)));
+        let table =
+            load.table.iter().map(|(name, row)| (name, [row.model, row.context, row.compute].map(|mib| mib as f64)));
+        let rows: Vec<_> = if load.table.is_empty() { printed.collect() } else { table.collect() };
+        let lines = self.target.clone();
+        for (name, figures) in rows {
+            let device = place(name);
+            for (term, mib) in [CheckedTerm::Model, CheckedTerm::Context, CheckedTerm::Compute].into_iter().zip(figures)
+            {
+                let cached = lines.has(&device, CheckedTerm::Kv) || lines.has(&device, CheckedTerm::Rs);
+                let known = match term {
+                    CheckedTerm::Context => cached && lines.tells(CheckedTerm::Kv),
+                    _ => lines.has(&device, term),
+                };
+                // repacked weights stand besides the file that is mapped
+                let copy = name == "CPU_REPACK"
+                    && term == CheckedTerm::Model
+                    && load.settings.load_mode.as_deref().is_none_or(|mode| mode == "mmap");
+                if !known {
+                    self.target.add(if copy { REPACKED_COPY } else { name }, term, mib, WHOLE);
+                }
+            }
+        }
+    }
+
+    /// The target's rows with what is planned for them, then rows that only one side has.
+    pub fn beside(&self, planned: &Planned, names: &[String]) -> Vec<Compared> {
+        let mut rows = Vec::new();
+        let mut devices: Vec<String> = names.to_vec();
+        devices.push(CPU.to_owned());
+        for (device, _) in self.target.by_term.keys() {
+            if !devices.contains(device) {
+                devices.insert(devices.len() - 1, device.clone());
+            }
+        }
+        for device in &devices {
+            for term in CheckedTerm::ALL {
+                let seen = self.target.by_term.get(&(device.clone(), term));
+                // the plan's figure counts only where the text would tell the same
+                let split =
+                    matches!(term, CheckedTerm::Kv | CheckedTerm::Rs) && self.target.has(device, CheckedTerm::Context);
+                let plans = planned.get(device, term).filter(|_| !split);
+                let told = self.target.tells(term) && term != CheckedTerm::Context;
+                let row = match (plans, seen) {
+                    (None, None) => continue,
+                    (Some(_), None) if !told || term == CheckedTerm::Output => continue,
+                    // zero MiB in a table
+                    (None, Some(figure)) if figure.mib <= figure.tolerance => continue,
+                    (plans, seen) => Compared {
+                        device: device.clone(),
+                        part: Part::Model,
+                        term,
+                        planned: plans,
+                        observed: seen.map(|figure| Mib(figure.mib)),
+                        tolerance: Mib(seen.map_or(HUNDREDTH, |figure| figure.tolerance)),
+                        aside: seen.is_some_and(|figure| figure.mapped).then_some(Aside::Mapped),
+                        reason: None,
+                    },
+                };
+                rows.push(row);
+            }
+        }
+        let lone = |device: &str, part, term, mib: f64| Compared {
+            device: device.to_owned(),
+            part,
+            term,
+            planned: None,
+            observed: Some(Mib(mib)),
+            tolerance: Mib(HUNDREDTH),
+            aside: Some(Aside::NotPlanned),
+            reason: None,
+        };
+        rows.extend(
+            self.draft.by_term.iter().map(|((device, term), figure)| lone(device, Part::Draft, *term, figure.mib)),
+        );
+        rows.extend(self.others.iter().map(|(device, part, term, mib)| lone(device, *part, *term, mib.0)));
+        // in the order of the devices, what is on no known one last
+        let place = |row: &Compared| devices.iter().position(|name| *name == row.device).unwrap_or(devices.len());
+        rows.sort_by_key(|row| (place(row), row.part));
+        rows
+    }
+}
+
+/// What Ollama's own figures may be off: they have one decimal of their unit.
+fn rounding(load: &Load, mib: f64) -> f64 {
+    match load.program {
+        Some(Program::Ollama) if mib >= 1024.0 => 51.2,
+        Some(Program::Ollama) => 0.05,
+        _ => HUNDREDTH,
+    }
+}

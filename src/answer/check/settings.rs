@@ -1,0 +1,137 @@
+//! The settings and the release of llama.cpp that a log shows.
+
+use crate::engine::EngineId;
+use crate::observed::{Event, Fit, FitResult, Load, Program, Term};
+use crate::settings::{Context, FlashAttn, GpuLayers, Outputs, Release, Settings};
+use crate::units::Bytes;
+
+/// The last build that is nearer to release 2026-08 than to 2026-11: about halfway between b10488, which Ollama 0.33
+/// brought in August 2026, and b11342 of November.
+const LAST_OF_AUGUST: u64 = 10_900;
+/// The first build that may reserve logits of one token per sequence only; `--fit` and its lines are older.
+const OUTPUTS_SINCE: u64 = 9_200;
+/// Build numbers of llama.cpp itself; distributors count from 1.
+const BUILDS: std::ops::Range<u64> = 1_000..100_000;
+
+/// The engine whose decisions the log shows.
+pub fn engine(load: &Load) -> EngineId {
+    let prints = load.models.iter().any(|model| !model.observed.is_empty())
+        || load.contexts.iter().any(|context| !context.observed.is_empty())
+        || !load.table.is_empty();
+    match load.program {
+        Some(Program::Ollama) if prints || load.command.is_some() => EngineId::LlamaCpp,
+        Some(Program::Ollama) if load.estimate.is_some() => EngineId::Ollama011,
+        Some(Program::Ollama) => EngineId::Ollama024,
+        _ => EngineId::LlamaCpp,
+    }
+}
+
+/// The release that is nearest to the one in the log, with the build or version that says so; none where it names
+/// neither.
+pub fn release(load: &Load) -> Option<(Release, String)> {
+    let nearest = |build: u64| if build > LAST_OF_AUGUST { Release::November2026 } else { Release::August2026 };
+    if let Some(build) = load.build.filter(|build| BUILDS.contains(build)) {
+        return Some((nearest(build), format!("b{build}")));
+    }
+    let version = load.version.as_deref().filter(|_| load.program == Some(Program::Ollama))?;
+    let mut numbers = version.split('.').map(|number| number.parse::<u64>().ok());
+    let (major, minor) = (numbers.next()??, numbers.next()??);
+    // 0.33 has b10488
+    let release = if (major, minor) > (0, 33) { Release::November2026 } else { Release::August2026 };
+    Some((release, format!("Ollama {version}")))
+}
+
+/// Settings of a plan for `engine` that follow from the log, but for the placement of layers.
+pub fn of(load: &Load, engine: EngineId) -> Settings {
+    let seen = &load.settings;
+    let context = load.contexts.first();
+    let cache = context.and_then(|context| {
+        let caches = context.caches.iter().filter(|cache| cache.term == Term::Kv && cache.cells > 0);
+        caches.max_by_key(|cache| cache.cells)
+    });
+    let states = context.and_then(|context| context.caches.iter().find(|cache| cache.term == Term::Rs));
+    let sequences = seen.n_seq_max.or(cache.or(states).and_then(|cache| cache.sequences));
+    let total = seen.n_ctx.or_else(|| {
+        let each = seen.n_ctx_seq.or(cache.map(|cache| cache.cells))?;
+        Some(if seen.kv_unified == Some(true) { each } else { each * sequences.unwrap_or(1) })
+    });
+    // one cache for all sequences is as long as the whole context
+    let unified = || sequences > Some(1) && cache.is_some_and(|cache| Some(cache.cells) == total);
+    let per_sequence = |tokens: u64| {
+        if engine.facts().is_ollama { tokens / sequences.unwrap_or(1).max(1) } else { tokens }
+    };
+    Settings {
+        ctx: total.filter(|tokens| *tokens > 0).map_or(Context::Auto, |tokens| Context::Tokens(per_sequence(tokens))),
+        parallel: sequences.or_else(|| (!serves(load)).then_some(1)),
+        batch: seen.n_batch,
+        ubatch: seen.n_ubatch.filter(|_| !engine.facts().is_ollama),
+        cache_type_k: seen.cache_type_k,
+        cache_type_v: seen.cache_type_v.or(seen.cache_type_k.filter(|_| engine.facts().is_ollama)),
+        flash_attn: flash_attention(load),
+        gpu_layers: seen.gpu_layers.unwrap_or_default(),
+        kv_unified: seen.kv_unified.unwrap_or_else(unified),
+        no_kv_offload: seen.no_kv_offload == Some(true),
+        no_op_offload: seen.no_op_offload == Some(true),
+        swa_full: seen.swa_full == Some(true) || load.events.contains(&Event::FullSizeWindows),
+        tensor_split: seen.tensor_split.clone().unwrap_or_default(),
+        outputs: outputs(load),
+        fit_target: margin(load).map(Bytes::mib),
+        fit_ctx: seen.fit_ctx,
+        n_cpu_moe: seen.n_cpu_moe,
+        ..Settings::default()
+    }
+}
+
+/// Whether it is a server, which has several sequences unless told otherwise.
+fn serves(load: &Load) -> bool {
+    load.command
+        .as_ref()
+        .is_none_or(|command| ["llama-server", "llama-fit-params", ""].contains(&command.program.as_str()))
+}
+
+fn flash_attention(load: &Load) -> FlashAttn {
+    match load.settings.flash_attn_in_use {
+        Some(true) => FlashAttn::On,
+        Some(false) => FlashAttn::Off,
+        None => load.settings.flash_attn.unwrap_or_default(),
+    }
+}
+
+fn outputs(load: &Load) -> Outputs {
+    match load.settings.n_outputs_max {
+        Some(tokens) => Outputs::Tokens(tokens),
+        None if load.build.is_some_and(|build| (BUILDS.start..OUTPUTS_SINCE).contains(&build)) => Outputs::Ubatch,
+        None => Outputs::Parallel,
+    }
+}
+
+/// What the fit leaves free, with what the server adds for a projector or a draft.
+fn margin(load: &Load) -> Option<u64> {
+    let asked = || load.settings.fit_target.as_ref().and_then(|list| list.first().copied());
+    load.fit.margin.or(load.fit.target).or_else(asked)
+}
+
+/// Whether llama.cpp chose the placement itself.
+pub fn is_fitted(load: &Load) -> bool {
+    let asked = load.settings.gpu_layers.is_some_and(|layers| layers != GpuLayers::Auto);
+    let fitted = load.fit.projected.is_some() || load.fit.result == Some(FitResult::Fits);
+    // since December 2025
+    let old = load.build.is_some_and(|build| BUILDS.contains(&build) && build < 7_500);
+    let gave_up = matches!(load.fit.result, Some(FitResult::GaveUp(_)));
+    !(asked || gave_up || load.settings.fit == Some(false) || old && !fitted)
+}
+
+/// The placement that the log tells, where it tells one: layers on GPUs, and their shares per GPU in the order of
+/// `names`.
+pub fn placement(load: &Load, names: &[String]) -> Option<(GpuLayers, Vec<f64>)> {
+    let Fit { layers, result, context, .. } = &load.fit;
+    let counted = |name: &String| layers.get(name).map_or(0.0, |fitted| fitted.layers as f64);
+    let shares = if names.len() > 1 && !layers.is_empty() { names.iter().map(counted).collect() } else { Vec::new() };
+    let unchanged = *result == Some(FitResult::Fits) && layers.is_empty() && context.is_none();
+    match load.layers_on_gpus() {
+        Some((on, all)) if on == all => Some((GpuLayers::All, shares)),
+        Some((on, _)) => Some((GpuLayers::Count(on), shares)),
+        None if unchanged => Some((GpuLayers::All, shares)),
+        None => None,
+    }
+}

@@ -1,0 +1,179 @@
+//! `plimsoll check`: a plan beside what a program said that it took.
+
+mod ps;
+mod running;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::args::{CheckArgs, KnobArgs};
+use super::error::{self, CliError};
+use super::report::check as report;
+use super::resolve::{self, MachineSource};
+use super::style::Style;
+use crate::answer::check::{Check, CheckRequest, check};
+use crate::engine::EngineId;
+use crate::export::check as export;
+use crate::library::observed::{self as library, FoundModel};
+use crate::observed::{Load, Missing, Observation, Reader};
+use crate::settings::Settings;
+use crate::source::Roots;
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 16;
+
+/// The status of a comparison that differs.
+const DIFFERS: u8 = 1;
+
+/// Compares, prints, and returns 0 if it agrees, else 1.
+pub(super) fn run(args: &CheckArgs) -> Result<ExitCode, CliError> {
+    if let Some(column) = &args.ps {
+        return ps::run(args, column);
+    }
+    let mut seen = match &args.log {
+        Some(log) => read(log)?,
+        None => running()?,
+    };
+    let chosen = chosen(&seen, args.load)?;
+    let load = seen.loads.get(chosen).ok_or_else(|| nothing(&seen))?;
+    let found = model(args, load)?;
+    let compared = compare(args, load, &found)?;
+    let text = if args.json {
+        error::json("check", export::json(&seen, chosen, &compared))?
+    } else if args.markdown {
+        export::markdown(load, &compared)
+    } else {
+        seen.missing.retain(|missing| *missing != Missing::Name);
+        report::text(&seen, chosen, &found, &compared, &Style::of_stdout())
+    };
+    super::print(&text)?;
+    Ok(if compared.agrees() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
+}
+
+/// Reads a log, however long it is.
+fn read(log: &Path) -> Result<Observation, CliError> {
+    let cannot = |why: io::Error| CliError::Model(format!("the log '{}' cannot be read: {why}", log.display()));
+    if log == Path::new("-") {
+        return observed(&mut io::stdin().lock()).map_err(cannot);
+    }
+    File::open(log).and_then(|mut file| observed(&mut file)).map_err(cannot)
+}
+
+/// Reads a text in pieces.
+fn observed(text: &mut dyn Read) -> io::Result<Observation> {
+    let (mut reader, mut piece) = (Reader::default(), vec![0; PIECE]);
+    loop {
+        match text.read(&mut piece) {
+            Ok(0) => return Ok(reader.finish()),
+            Ok(read) => reader.feed(piece.get(..read).unwrap_or_default()),
+            Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+/// What runs on this computer says: the newest output with a load in it.
+fn running() -> Result<Observation, CliError> {
+    let servers = running::servers();
+    let (mut looked, mut quiet) = (Vec::new(), None);
+    for mut output in running::outputs(&servers) {
+        match observed(&mut output.text) {
+            Ok(seen) if seen.load().is_some_and(Load::has_memory) => {
+                eprintln!("note: this is from {}", error::one_line(&output.name));
+                return Ok(seen);
+            }
+            Ok(seen) if !seen.loads.is_empty() => quiet = quiet.or_else(|| seen.missing.first().copied()),
+            _ => {}
+        }
+        looked.push(output.name);
+    }
+    let silent = servers.iter().find(|server| server.log.is_none());
+    let sentence = match (silent, quiet) {
+        (Some(server), _) => format!(
+            "llama-server (process {}) writes to no file: start it as '{} -lv 4 2> server.log', then check that file",
+            server.pid, server.command
+        ),
+        (None, Some(missing)) => missing.to_string(),
+        (None, None) if looked.is_empty() => {
+            "no output of Ollama or llama-server is readable here: give a log with 'plimsoll check FILE'".to_owned()
+        }
+        (None, None) => {
+            format!("no model is loaded in {}: load one, or give a log with 'plimsoll check FILE'", looked.join(" or "))
+        }
+    };
+    Err(CliError::Model(sentence))
+}
+
+/// What is missing, with what to do.
+fn nothing(seen: &Observation) -> CliError {
+    let missing = seen.missing.first().map_or_else(|| "no load of a model is in it".to_owned(), ToString::to_string);
+    CliError::Model(missing)
+}
+
+/// Index of the load to compare.
+fn chosen(seen: &Observation, asked: Option<u64>) -> Result<usize, CliError> {
+    let Some(number) = asked else { return seen.chosen.ok_or_else(|| nothing(seen)) };
+    let count = seen.loads.len() as u64;
+    if (1..=count).contains(&number) {
+        return Ok(usize::try_from(number - 1).unwrap_or(usize::MAX));
+    }
+    Err(CliError::flag("--load", &format!("there is no load {number}: the log has {count}")))
+}
+
+/// The model that the user names, else the one that the log names.
+fn model(args: &CheckArgs, load: &Load) -> Result<FoundModel, CliError> {
+    let found = match &args.model {
+        Some(named) => FoundModel {
+            package: resolve::model(named)?,
+            // a model of the catalogue is like a file, but not the file
+            is_same_file: named.is_file(),
+            how: "as given with --model".to_owned(),
+        },
+        None => library::find(load, &Roots::of_this_machine()).map_err(CliError::Model)?,
+    };
+    let is_same_file = found.is_same_file && args.knobs.others.quant.is_none();
+    Ok(FoundModel { package: resolve::quantised(found.package, args.knobs.others.quant)?, is_same_file, ..found })
+}
+
+fn compare(args: &CheckArgs, load: &Load, found: &FoundModel) -> Result<Check, CliError> {
+    let MachineSource { described, .. } = MachineSource::read(&args.machine)?;
+    let request = CheckRequest {
+        model: found.package.model.clone(),
+        is_same_file: found.is_same_file,
+        machine: &described,
+        // the default is what the log shows
+        engine: Some(args.knobs.engine).filter(|&engine| engine != EngineId::default()),
+        release: args.knobs.others.release,
+        knobs: &|settings| apply(&args.knobs, settings),
+    };
+    Ok(check(load, &request)?)
+}
+
+/// Knobs that are given stand over the log.
+fn apply(knobs: &KnobArgs, settings: &mut Settings) {
+    let others = &knobs.others;
+    settings.ctx = knobs.ctx.unwrap_or(settings.ctx);
+    settings.parallel = knobs.parallel.or(settings.parallel);
+    settings.batch = knobs.batch.or(settings.batch);
+    settings.ubatch = knobs.ubatch.or(settings.ubatch);
+    settings.cache_type_k = knobs.cache_type_k.or(knobs.kv_type).or(settings.cache_type_k);
+    settings.cache_type_v = knobs.cache_type_v.or(knobs.kv_type).or(settings.cache_type_v);
+    settings.flash_attn = knobs.flash_attn.unwrap_or(settings.flash_attn);
+    settings.gpu_layers = knobs.gpu_layers.unwrap_or(settings.gpu_layers);
+    settings.outputs = others.outputs.unwrap_or(settings.outputs);
+    settings.kv_unified |= others.kv_unified;
+    settings.no_kv_offload |= others.no_kv_offload;
+    settings.no_op_offload |= others.no_op_offload;
+    settings.swa_full |= others.swa_full;
+    settings.n_cpu_moe = others.n_cpu_moe.or(settings.n_cpu_moe);
+    settings.fit_target = others.fit_target.or(settings.fit_target);
+    settings.fit_ctx = others.fit_ctx.or(settings.fit_ctx);
+    settings.gpu_overhead = knobs.gpu_overhead.unwrap_or(settings.gpu_overhead);
+    settings.spread |= knobs.spread;
+    settings.raw |= knobs.raw_settings;
+    if !others.tensor_split.is_empty() {
+        settings.tensor_split.clone_from(&others.tensor_split);
+    }
+}

@@ -1,0 +1,207 @@
+//! A load beside its plan, as text.
+
+use super::super::style::{Hue, Style};
+use super::one_line;
+use crate::answer::check::ps::{PsAnswer, PsCandidate};
+use crate::answer::check::{CPU, Check, Compared};
+use crate::engine::PlanRequest;
+use crate::export::check::{name, part_title};
+use crate::library::observed::FoundModel;
+use crate::observed::{Load, Mib, Missing, Observation};
+use crate::units::Tokens;
+
+/// Width of a figure's column.
+const FIGURE: usize = 11;
+
+/// The headline, the table with the reasons, the layers, and what else is worth knowing.
+pub(in super::super) fn text(
+    seen: &Observation,
+    chosen: usize,
+    found: &FoundModel,
+    check: &Check,
+    style: &Style,
+) -> String {
+    let Some(load) = seen.loads.get(chosen) else { return String::new() };
+    let mut out = headline(check, style);
+    out += &style.wrap("", &one_line(&about(load, found, check)));
+    out.push('\n');
+    out += &table(check, style);
+    out += &layers(check, style);
+    let notes = notes(seen, chosen, check);
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    out.extend(notes.iter().map(|note| style.wrap("- ", &one_line(note))));
+    out
+}
+
+/// Which settings would show a column PROCESSOR.
+pub(in super::super) fn ps(request: &PlanRequest, answer: &PsAnswer, notes: &[String], style: &Style) -> String {
+    let row = |candidate: &PsCandidate| {
+        let (on, all) = candidate.layers;
+        let shows = candidate.shows;
+        format!("{}, {}, {on} of {all} layers on GPU", shows.processor_column(), shows.size_column())
+    };
+    let (hue, word, shows) =
+        if answer.agrees() { (Hue::Graph, "Agrees", "it") } else { (Hue::Over, "Differs", "another share") };
+    let mut out = format!("{}: these settings show {shows}.\n", style.paint(Hue::Strong, &style.paint(hue, word)));
+    let model = &request.model;
+    let machine = request.machine.to_string();
+    out += &style.wrap("", &one_line(&format!("{}, {}, {machine}.", model.name, request.engine.title())));
+    out.push('\n');
+    out += &style.wrap("as given: ", &row(&answer.planned));
+    let near = answer.candidates.iter().any(|candidate| candidate.is_near(answer.gpu_percent));
+    if !answer.agrees() {
+        out.push('\n');
+        out += if near {
+            "What would show it, the likeliest first:\n"
+        } else {
+            "No usual setting would show it; nearest is:\n"
+        };
+        for candidate in &answer.candidates {
+            out += &style.wrap("  ", &format!("{}: {}", candidate.changes.join(" "), row(candidate)));
+        }
+        if !near {
+            let other = "the free memory was another when the model was loaded: try --gpu with free=";
+            out += &style.wrap("- ", other);
+        }
+    }
+    out.extend(notes.iter().map(|note| style.wrap("- ", &one_line(note))));
+    out
+}
+
+fn headline(check: &Check, style: &Style) -> String {
+    let (compared, exact) = (check.compared(), check.exact());
+    let (hue, word) = match (compared, check.agrees()) {
+        (0, _) => (Hue::Cache, "Nothing to compare"),
+        (_, true) => (Hue::Graph, "Agrees"),
+        (_, false) => (Hue::Over, "Differs"),
+    };
+    let word = style.paint(Hue::Strong, &style.paint(hue, word));
+    let rows = if compared == 1 { "figure is" } else { "figures are" };
+    match compared {
+        0 => format!("{word}: the log and the plan have no figure in common.\n"),
+        _ if check.rows.iter().all(|row| row.tolerance.0 < 1.0) => {
+            format!("{word}: {exact} of {compared} {rows} exact.\n")
+        }
+        _ => format!("{word}: {exact} of {compared} {rows} the same, as far as the log's rounding tells.\n"),
+    }
+}
+
+/// What was compared with what.
+fn about(load: &Load, found: &FoundModel, check: &Check) -> String {
+    let program = load.program.map_or("the program", crate::observed::Program::name);
+    let version = match (&load.version, load.build) {
+        (Some(version), _) => format!(" {version}"),
+        (None, Some(build)) => format!(" b{build}"),
+        (None, None) => String::new(),
+    };
+    let model = &check.request.model;
+    let types = match (check.quantisation, model.file_type) {
+        (Some(found), _) => format!(" with the weights of {found}"),
+        (None, Some(own)) => format!(" {own}"),
+        (None, None) => String::new(),
+    };
+    let plan = match &check.release {
+        Some(choice) => match (&choice.nearest_to, choice.is_given) {
+            (Some(of), _) => format!("planned for release {}, the nearest to {of}", choice.release),
+            (None, true) => format!("planned for release {}", choice.release),
+            (None, false) => {
+                format!("planned for release {}, which agrees best, as the log names no build", choice.release)
+            }
+        },
+        None => format!("planned for {}", check.request.engine.title()),
+    };
+    let machine: Vec<&str> = check.request.machine.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+    let machine = if machine.is_empty() { "no GPU".to_owned() } else { machine.join(", ") };
+    format!("{}{types} ({}), {program}{version}, {machine}; {plan}.", model.name, found.how)
+}
+
+fn table(check: &Check, style: &Style) -> String {
+    let device = |row: &Compared| match row.device.as_str() {
+        CPU => "RAM".to_owned(),
+        name => one_line(name),
+    };
+    let width = |of: &dyn Fn(&Compared) -> String| check.rows.iter().map(|row| of(row).chars().count()).max();
+    let (first, second) = (width(&device).unwrap_or(0), width(&part_title).unwrap_or(0));
+    let figure = |mib: Option<Mib>| mib.map_or_else(|| "–".to_owned(), |mib| format!("{:.2}", mib.0));
+    let indent = first + 1 + second;
+    let mut out = String::new();
+    if style.lines >= indent + 3 * FIGURE {
+        let line = format!("{:indent$}{:>FIGURE$}{:>FIGURE$}{:>FIGURE$}", "MiB", "planned", "observed", "difference");
+        out += &format!("{}\n", style.paint(Hue::Faint, &line));
+    }
+    let mut before = String::new();
+    for (at, row) in check.rows.iter().enumerate() {
+        let name = device(row);
+        let shown = if name == before { String::new() } else { name.clone() };
+        before = name;
+        let (planned, observed) = (figure(row.planned), figure(row.observed));
+        let difference = if row.is_exact() { "exact".to_owned() } else { format!("{:+.2}", row.difference().0) };
+        let difference = format!("{difference:>FIGURE$}");
+        let difference = match (row.is_exact(), row.agrees()) {
+            (true, _) => difference,
+            (_, true) => style.paint(Hue::Faint, &difference),
+            _ => style.paint(Hue::Over, &difference),
+        };
+        let part = part_title(row);
+        if style.lines >= indent + 3 * FIGURE {
+            out += &format!("{shown:<first$} {part:<second$}{planned:>FIGURE$}{observed:>FIGURE$}{difference}\n");
+        } else {
+            out += &style
+                .wrap("", &format!("{} {part}: planned {planned}, observed {observed},{difference}", device(row)));
+        }
+        // a reason that the next row has too stands once, below both
+        let next = check.rows.get(at + 1);
+        let same = next.is_some_and(|next| next.reason == row.reason && next.device == row.device);
+        if let Some(reason) = row.reason.as_ref().filter(|_| !same) {
+            out += &style.wrap("      ", &one_line(&format!("{reason}.")));
+        }
+    }
+    out
+}
+
+fn layers(check: &Check, style: &Style) -> String {
+    let Some(split) = &check.split else { return String::new() };
+    let against = match split.planned {
+        Some(planned) if planned == split.observed => ", as planned.".to_owned(),
+        Some(planned) => format!("; by the rules known here, {planned} would be."),
+        None => "; what the program decided by is not in the log.".to_owned(),
+    };
+    let mut out = String::from("\n");
+    out += &style.wrap("", &format!("Layers on GPU: {} of {}{against}", split.observed, split.of));
+    if let Some(inequality) = &split.inequality {
+        out += &style.wrap("  ", inequality);
+    }
+    out
+}
+
+fn notes(seen: &Observation, chosen: usize, check: &Check) -> Vec<String> {
+    // settings that were assumed are named below
+    let told = |missing: &&Missing| **missing != Missing::Settings || check.assumed.is_empty();
+    let missing = seen.missing.iter().filter(|_| seen.chosen == Some(chosen)).filter(told);
+    let mut notes: Vec<String> = missing.map(ToString::to_string).collect();
+    if !check.assumed.is_empty() {
+        let assumed = check.assumed.join(", ");
+        notes.push(format!("the log does not tell {assumed}: defaults are planned; --ctx, --parallel, … state others"));
+    }
+    if seen.loads.len() > 1 {
+        let others = seen.loads.iter().enumerate().filter(|&(at, _)| at != chosen);
+        let list: Vec<String> = others
+            .map(|(at, load)| {
+                let tokens =
+                    load.settings.n_ctx.map_or_else(String::new, |tokens| format!(", {} tokens", Tokens(tokens)));
+                let model = name(load).unwrap_or_else(|| "a model".to_owned());
+                let model = model.rsplit(['/', '\\']).next().unwrap_or(&model).to_owned();
+                format!("{} ({model}{tokens}, line {})", at + 1, load.line)
+            })
+            .collect();
+        notes.push(format!(
+            "this is load {} of {}; --load N compares another: {}",
+            chosen + 1,
+            seen.loads.len(),
+            list.join(", ")
+        ));
+    }
+    notes
+}

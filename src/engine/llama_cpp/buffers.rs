@@ -1,0 +1,77 @@
+//! The buffers of a request as llama.cpp's log divides them: weights, KV caches, recurrent states, compute, outputs.
+
+use super::error::LoadError;
+use super::resolved::ResolvedRequest;
+use super::weights::{LlmTensor, TensorSuffix};
+use super::{LoadedModel, MemoryBreakdown};
+use crate::engine::id::EngineError;
+use crate::units::Bytes;
+
+/// The buffers on one device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceBuffers {
+    /// Weights.
+    pub weights: Bytes,
+    /// KV caches.
+    pub kv: Bytes,
+    /// Recurrent states.
+    pub states: Bytes,
+    /// Compute buffers.
+    pub compute: Bytes,
+}
+
+/// The buffers of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestBuffers {
+    /// The GPUs used, as indices in the machine.
+    pub gpus: Vec<usize>,
+    /// Their buffers in that order, then those in RAM.
+    pub devices: Vec<DeviceBuffers>,
+    /// Logits of one token per sequence, in RAM; none for a model that computes embeddings only.
+    pub outputs: Option<Bytes>,
+    /// Layers on GPUs, including the output layer.
+    pub offloaded: usize,
+    /// Layers, including the output layer.
+    pub layers: usize,
+    /// Tokens of context over all sequences.
+    pub n_ctx: u64,
+}
+
+impl ResolvedRequest {
+    /// The buffers that llama.cpp would list.
+    ///
+    /// # Errors
+    /// When llama.cpp refuses this request.
+    pub fn buffers(&self) -> Result<RequestBuffers, EngineError> {
+        Ok(self.measured_buffers()?)
+    }
+
+    fn measured_buffers(&self) -> Result<RequestBuffers, LoadError> {
+        let (measured, details) = self.loaded.measure_traced(&self.devices, &self.spread, &self.options, None)?;
+        let states = details.memory.state_bytes(&self.backends());
+        let MemoryBreakdown { model, context, compute, parameters, layer_devices } = &measured;
+        let devices = (0..model.len()).map(|at| DeviceBuffers {
+            weights: Bytes(model[at]),
+            kv: Bytes(context[at] - states[at]),
+            states: Bytes(states[at]),
+            compute: Bytes(compute[at]),
+        });
+        Ok(RequestBuffers {
+            devices: devices.collect(),
+            gpus: self.gpus.clone(),
+            outputs: outputs(&self.loaded, parameters.n_seq_max),
+            offloaded: measured.offloaded(),
+            layers: layer_devices.len(),
+            n_ctx: parameters.n_ctx,
+        })
+    }
+}
+
+/// One row of logits per sequence (`llama_context::output_reserve`, 0.1.161).
+fn outputs(model: &LoadedModel, sequences: u64) -> Option<Bytes> {
+    let weights = &model.weights;
+    let find = |slot| weights.find_global(slot, TensorSuffix::Weight);
+    let matrix = find(LlmTensor::Output).or_else(|| find(LlmTensor::TokenEmbd))?;
+    let vocabulary = weights.all.get(matrix)?.ne[1];
+    model.hparams.causal.then(|| Bytes(vocabulary * 4 * sequences))
+}

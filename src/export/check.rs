@@ -1,0 +1,177 @@
+//! A load beside its plan, as JSON and as Markdown. Sizes are in MiB, as logs print them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::answer::check::ps::{PsAnswer, PsCandidate};
+use crate::answer::check::{Check, CheckedTerm, Compared, Part};
+use crate::engine::PlanRequest;
+use crate::observed::{Buffers, Load, Mib, Observation, ObservedSettings, TableRow};
+use crate::settings::Release;
+
+/// `{"loads":[{"program","version","release","command","model","settings","observed","table","compared","agrees"}],"chosen"}`.
+/// Loads other than `chosen` are not compared: `compared` is empty and `agrees` null.
+///
+/// # Errors
+/// None that a check can cause.
+pub fn json(seen: &Observation, chosen: usize, check: &Check) -> serde_json::Result<String> {
+    let loads = seen.loads.iter().enumerate().map(|(at, load)| JsonLoad::of(load, (at == chosen).then_some(check)));
+    serde_json::to_string_pretty(&Object { loads: loads.collect(), chosen })
+}
+
+#[derive(Serialize)]
+struct Object<'a> {
+    loads: Vec<JsonLoad<'a>>,
+    chosen: usize,
+}
+
+#[derive(Serialize)]
+struct JsonLoad<'a> {
+    line: u64,
+    program: Option<&'static str>,
+    version: Option<String>,
+    release: Option<Release>,
+    command: Option<&'a str>,
+    model: Option<String>,
+    settings: &'a ObservedSettings,
+    observed: &'a Buffers,
+    table: &'a BTreeMap<String, TableRow>,
+    layers: Option<JsonLayers>,
+    compared: Vec<JsonRow<'a>>,
+    agrees: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct JsonLayers {
+    observed: u64,
+    of: u64,
+    planned: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    device: &'a str,
+    part: Part,
+    term: CheckedTerm,
+    planned: Option<Mib>,
+    observed: Option<Mib>,
+    difference: Mib,
+    exact: bool,
+    reason: Option<String>,
+}
+
+impl<'a> JsonLoad<'a> {
+    fn of(load: &'a Load, check: Option<&'a Check>) -> Self {
+        let split = check.and_then(|check| check.split.as_ref());
+        Self {
+            line: load.line,
+            program: load.program.map(crate::observed::Program::name),
+            version: load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))),
+            release: check.and_then(|check| check.release.as_ref()).map(|choice| choice.release),
+            command: load.command.as_ref().map(|command| command.text.as_str()),
+            model: check.map(|check| check.request.model.name.clone()).or_else(|| name(load)),
+            settings: &load.settings,
+            observed: &load.observed,
+            table: &load.table,
+            layers: split.map(|split| JsonLayers { observed: split.observed, of: split.of, planned: split.planned }),
+            compared: check.map(|check| check.rows.iter().map(JsonRow::of).collect()).unwrap_or_default(),
+            agrees: check.map(Check::agrees),
+        }
+    }
+}
+
+impl<'a> JsonRow<'a> {
+    fn of(row: &'a Compared) -> Self {
+        Self {
+            device: &row.device,
+            part: row.part,
+            term: row.term,
+            planned: row.planned.map(rounded),
+            observed: row.observed.map(rounded),
+            difference: rounded(row.difference()),
+            exact: row.is_exact(),
+            reason: row.reason.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+/// To hundredths; no minus before zero.
+fn rounded(mib: Mib) -> Mib {
+    Mib((mib.0 * 100.0).round() / 100.0 + 0.0)
+}
+
+/// `{"engine","wanted","planned":{…},"candidates":[{"changes","processor","size","gpu_percent","layers"}],"agrees"}`; sizes in
+/// bytes.
+///
+/// # Errors
+/// None that an answer can cause.
+pub fn ps_json(request: &PlanRequest, answer: &PsAnswer) -> serde_json::Result<String> {
+    let of = |candidate: &PsCandidate| {
+        serde_json::json!({
+            "changes": candidate.changes,
+            "processor": candidate.shows.processor_column(),
+            "size": candidate.shows.size,
+            "gpu_percent": candidate.gpu_percent,
+            "layers": { "offloaded": candidate.layers.0, "of": candidate.layers.1 },
+        })
+    };
+    serde_json::to_string_pretty(&serde_json::json!({
+        "engine": request.engine.name(),
+        "wanted": answer.gpu_percent,
+        "planned": of(&answer.planned),
+        "candidates": answer.candidates.iter().map(of).collect::<Vec<_>>(),
+        "agrees": answer.agrees(),
+    }))
+}
+
+/// What a load calls its model.
+pub fn name(load: &Load) -> Option<String> {
+    let model = load.models.first();
+    let named = model.and_then(|model| model.name.clone().or_else(|| model.path.clone()));
+    named.or_else(|| load.asked.clone()).or_else(|| load.command.as_ref()?.model.clone())
+}
+
+/// A table for an issue or a forum, with the reasons below.
+pub fn markdown(load: &Load, check: &Check) -> String {
+    let mut out = String::from("| device | part | planned MiB | observed MiB | difference |\n|---|---|--:|--:|--:|\n");
+    let mut reasons: Vec<String> = Vec::new();
+    let figure = |mib: Option<Mib>| mib.map_or_else(|| "–".to_owned(), |mib| format!("{:.2}", mib.0));
+    for row in &check.rows {
+        let mark = row.reason.as_ref().map(ToString::to_string).map(|reason| {
+            let known = reasons.iter().position(|known| *known == reason);
+            let at = known.unwrap_or_else(|| {
+                reasons.push(reason);
+                reasons.len() - 1
+            });
+            format!(" ({})", at + 1)
+        });
+        let difference = if row.is_exact() { "exact".to_owned() } else { format!("{:+.2}", row.difference().0) };
+        let part = part_title(row);
+        let device = row.device.replace('|', "\\|");
+        let (planned, observed) = (figure(row.planned), figure(row.observed));
+        let mark = mark.unwrap_or_default();
+        out += &format!("| {device} | {part} | {planned} | {observed} | {difference}{mark} |\n");
+    }
+    out.push('\n');
+    for (number, reason) in (1..).zip(reasons) {
+        out += &format!("{number}. {reason}\n");
+    }
+    let version = load.version.clone().or_else(|| load.build.map(|build| format!("b{build}"))).unwrap_or_default();
+    let program = load.program.map_or("a program", crate::observed::Program::name);
+    out += format!("\n{} with {program} {version}", check.request.model.name).trim_end();
+    out += &match &check.release {
+        Some(choice) => format!(", planned for release {} of llama.cpp.\n", choice.release),
+        None => format!(", planned for {}.\n", check.request.engine.title()),
+    };
+    out
+}
+
+/// `KV cache`, `draft: KV cache`.
+pub fn part_title(row: &Compared) -> String {
+    match row.part {
+        Part::Model => row.term.title().to_owned(),
+        Part::Projector => format!("projector: {}", row.term),
+        Part::Draft => format!("draft: {}", row.term),
+    }
+}

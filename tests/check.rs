@@ -1,0 +1,3 @@
+//! Plans beside real logs.
+
+mod samples;
