@@ -6,10 +6,11 @@ use super::Goal;
 use crate::engine::PlanRequest;
 use crate::plan::{Outcome, Plan, Verdict};
 use crate::settings::knob::Knob;
+use crate::speed::Speed;
 use crate::units::{Bytes, Ratio};
 
 /// How well a model fits on a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FitSummary {
     /// Does it fit, and where?
     pub verdict: Verdict,
@@ -25,6 +26,8 @@ pub struct FitSummary {
     pub context_in_vram: Option<u64>,
     /// The largest context with every layer assigned to a GPU, experts in RAM or not, in tokens.
     pub context_on_gpu: Option<u64>,
+    /// How fast it generates with an empty cache, where that can be known.
+    pub speed: Option<Speed>,
 }
 
 impl PlanRequest {
@@ -45,6 +48,7 @@ impl PlanRequest {
             context_fits: all.or_else(|| most(Goal::AtLeast(0))),
             context_in_vram: in_vram,
             context_on_gpu: on_gpu,
+            speed: Speed::of(&self.model, &self.machine, plan, 0),
         }
     }
 }

@@ -21,7 +21,8 @@ use crate::library::{self, Item, ModelFilter, ModelStatus};
 use crate::plan::{Confidence, Outcome, Plan};
 use crate::settings::{Context, Release};
 use crate::source::{Progress, Roots};
-use crate::units::{Bytes, Tokens, short};
+use crate::speed::Speed;
+use crate::units::{Bytes, Tokens, parameters, short};
 
 /// Timeout for listing the models of a running Ollama.
 const OLLAMA_TIMEOUT: Duration = Duration::from_secs(3);
@@ -186,20 +187,27 @@ pub(super) fn json(ready: &ResolvedArgs, rows: &[ListRow]) -> serde_json::Result
     })
 }
 
-/// Width of all columns but the name.
-const FIGURES: usize = 58;
+/// Width of all columns but the name and the parameters.
+const FIGURES: usize = 53;
+
+/// Width of the column of parameters; where there is room, with the active ones.
+fn parameters_width(style: &Style) -> usize {
+    if style.width >= 96 { 15 } else { 7 }
+}
 
 /// Width of the name column; on a narrow terminal the name is on a line of its own.
 fn name_width(style: &Style) -> usize {
-    if style.is_narrow() { 4 } else { style.width - FIGURES }
+    if style.is_narrow() { 4 } else { style.width - FIGURES - parameters_width(style) }
 }
 
 /// The first line of the table; `judged` is the context that the user wants models judged by.
 pub(super) fn header(judged: Option<u64>, style: &Style) -> String {
-    let width = name_width(style);
+    let (width, parameters) = (name_width(style), parameters_width(style));
     let verdict = judged.map_or_else(|| "verdict".to_owned(), |tokens| format!("at {}", short(tokens)));
-    let params = if style.is_narrow() { "params" } else { "params (active)" };
-    let head = format!("{:<width$}{params:>15}  {:<8}{:>9}{:>9}  {verdict}", "Models", "best", "size", "VRAM ctx");
+    let params = if parameters < 15 { "params" } else { "params (active)" };
+    let (best, size, context, speed) = ("best", "size", "VRAM ctx", "tok/s");
+    let head =
+        format!("{:<width$}{params:>parameters$}  {best:<8}{size:>9}{context:>9}{speed:>10}  {verdict}", "Models");
     format!("{}\n", style.paint(Hue::Strong, head.trim_end()))
 }
 
@@ -232,7 +240,7 @@ pub(super) fn footer(ready: &ResolvedArgs, wanted: &Wanted<'_>, rows: &[ListRow]
         "",
         &format!(
             "{best}VRAM ctx: the largest context with all in VRAM, or in brackets with layers in RAM. experts: all layers \
-             are assigned to GPU, but experts run from RAM; the share is of all memory on GPU."
+             are assigned to GPU, but experts run from RAM; the share is of all memory on GPU. tok/s: modelled, with an empty cache."
         ),
     );
     out.extend(ready.notes.iter().map(|note| style.wrap("- ", &one_line(note))));
@@ -288,10 +296,13 @@ fn line(row: &ListRow, width: usize, style: &Style) -> String {
         Outcome::LayersInRam | Outcome::ExpertsInRam => format!("{} {}", outcome.short(), fit.on_gpu),
         _ => outcome.short().to_owned(),
     };
+    let parameters_width = parameters_width(style);
+    let model = &known.plan.model;
+    let count = if parameters_width < 15 { parameters(model.parameters) } else { model.parameters_text() };
+    let speed = fit.speed.as_ref().map_or_else(|| "–".to_owned(), Speed::range);
     let (size, quantisation) = (known.bytes.to_string(), known.file_type.as_deref().unwrap_or("?"));
     format!(
-        "{name:<width$}{:>15}  {quantisation:<8}{size:>9}{fits:>9}  {}\n",
-        known.plan.model.parameters_text(),
+        "{name:<width$}{count:>parameters_width$}  {quantisation:<8}{size:>9}{fits:>9}{speed:>10}  {}\n",
         style.paint(Hue::of(outcome), &word),
     )
 }

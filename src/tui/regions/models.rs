@@ -29,6 +29,7 @@ pub enum ListColumn {
     Trained,
     Verdict,
     Fits,
+    Speed,
 }
 
 impl ListColumn {
@@ -43,6 +44,7 @@ impl ListColumn {
             Self::Trained => "trained",
             Self::Verdict => "verdict",
             Self::Fits => "context",
+            Self::Speed => "tok/s",
         }
     }
 
@@ -59,12 +61,13 @@ impl ListColumn {
             Self::Trained => (9, 84),
             Self::Verdict => (17, 0),
             Self::Fits => (8, 0),
+            Self::Speed => (11, 100),
         }
     }
 }
 
 /// All columns, from left to right.
-const COLUMNS: [ListColumn; 8] = [
+const COLUMNS: [ListColumn; 9] = [
     ListColumn::Name,
     ListColumn::Origin,
     ListColumn::Parameters,
@@ -73,6 +76,7 @@ const COLUMNS: [ListColumn; 8] = [
     ListColumn::Trained,
     ListColumn::Verdict,
     ListColumn::Fits,
+    ListColumn::Speed,
 ];
 
 impl ModelsRegions {

@@ -32,10 +32,12 @@ pub enum SortOrder {
     Share,
     /// By the largest context that fits, descending.
     Fits,
+    /// By speed, descending.
+    Speed,
 }
 
 impl SortOrder {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Default,
         Self::Name,
         Self::Parameters,
@@ -44,6 +46,7 @@ impl SortOrder {
         Self::Trained,
         Self::Share,
         Self::Fits,
+        Self::Speed,
     ];
 
     /// Its name.
@@ -57,6 +60,7 @@ impl SortOrder {
             Self::Trained => "trained",
             Self::Share => "verdict",
             Self::Fits => "context",
+            Self::Speed => "tok/s",
         }
     }
 
@@ -78,6 +82,7 @@ impl SortOrder {
             ListColumn::Trained => Self::Trained,
             ListColumn::Verdict => Self::Share,
             ListColumn::Fits => Self::Fits,
+            ListColumn::Speed => Self::Speed,
         }
     }
 
@@ -110,6 +115,14 @@ impl SortOrder {
             Self::Parameters => of(|model| model.parameters),
             Self::Size => of(|model| model.bytes.0),
             Self::Trained => of(|model| model.context_train.unwrap_or(0)),
+            Self::Speed => {
+                // thousandths, to compare as an integer
+                let speed = |row: &ModelRow| {
+                    let speed = row.status.fit_summary()?.speed.as_ref()?;
+                    Some((speed.tokens_per_second * 1e3) as u64)
+                };
+                keyed(speed(a), speed(b))
+            }
             Self::Share => {
                 // rounded to nine decimals, to compare as an integer
                 let share = |row: &ModelRow| {

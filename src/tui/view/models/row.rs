@@ -7,6 +7,7 @@ use ratatui::style::Style;
 use crate::answer::FitSummary;
 use crate::library::{ModelOrigin, ModelStatus};
 use crate::plan::{Outcome, Plan};
+use crate::speed::Speed;
 use crate::tui::app::browse::{ModelBrowser, SortOrder};
 use crate::tui::app::library::ModelRow;
 use crate::tui::regions::models::{ListColumn, ModelsRegions};
@@ -103,6 +104,10 @@ pub fn draw(
                 Some(summary) => writer.right(&fits(summary), figures),
                 None => writer.right("…", theme.ink(Hue::Dim)),
             },
+            ListColumn::Speed => {
+                let speed = row.status.fit_summary().and_then(|summary| summary.speed.as_ref());
+                writer.right(&speed.map_or_else(|| "–".to_owned(), Speed::range), figures)
+            }
         };
     }
 }
