@@ -137,8 +137,8 @@ fn local_models_come_first() {
 fn the_text_is_a_table() {
     let sandbox = Sandbox::new();
     let said = contains("llama3.1-8b")
-        .and(contains(" VRAM "))
-        .and(contains(" over "))
+        .and(contains("  VRAM\n"))
+        .and(contains("  over\n"))
         .and(contains(format!("{} models for", catalogue::all().len())))
         .and(contains("no models found on this machine").and(contains(".ollama/models")));
     let plain = said.and(contains("\u{1b}").not());

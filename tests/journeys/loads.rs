@@ -107,7 +107,7 @@ fn the_list_is_filtered_and_sorted() {
     harness.press("b ^F");
     assert!(!listed(&harness).contains(&"qwen3-235b-a22b"));
     assert!(harness.text().contains("● fits"), "{}", harness.text());
-    harness.press("^F ^L");
+    harness.press("^F ^F ^F ^L");
     assert!(!listed(&harness).contains(&"llama3.2-1b") && listed(&harness).contains(&"gemma3:27b"));
     assert!(harness.text().contains("2 hidden"), "{}", harness.text());
     harness.press("^L ↓ ^G");

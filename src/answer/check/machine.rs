@@ -129,7 +129,7 @@ fn ram(load: &Load) -> Ram {
     let total = cpu.and_then(|cpu| cpu.total).map(bytes);
     let total = total.or_else(|| load.fit.host.map(|host| Bytes::mib(host.total))).unwrap_or(ASSUMED_RAM);
     let free = cpu.and_then(|cpu| cpu.free).map_or(total, bytes).min(total);
-    Ram { total, free, swap_free: Bytes::ZERO }
+    Ram { total, free, swap_free: Bytes::ZERO, bandwidth: None }
 }
 
 /// Windows shows in paths.

@@ -106,7 +106,8 @@ Examples:
 pub(super) const LIST_EXAMPLES: &str = "\
 Examples:
   plimsoll list --fits                              what this machine can run
-  plimsoll list --gpu \"RTX 4090\" --ctx 32768       how all of them would fit on another machine
+  plimsoll list --gpu \"RTX 4090\" --need 32k        how all of them would fit on another machine
+  plimsoll list --moe --max 40b --fits vram         models with experts that run from VRAM alone
   plimsoll list --quant Q8_0 --gpu 24GiB --json     in another quantisation, for scripts
 
 Catalogue models are planned from built-in descriptions: nothing is downloaded.";

@@ -119,7 +119,11 @@ pub(super) fn words(app: &App) -> (String, Hue, String) {
         return (format!("… {headline}:"), Hue::Cache, text.to_owned());
     }
     let (sign, hue) = sign(plan.outcome());
-    (format!("{sign} {}:", verdict::headline(plan)), hue, verdict::sentence(plan, app.limits.found.as_ref(), app.speeds.as_ref()))
+    (
+        format!("{sign} {}:", verdict::headline(plan)),
+        hue,
+        verdict::sentence(plan, app.limits.found.as_ref(), app.speeds.as_ref()),
+    )
 }
 
 /// The sign and colour of a fit status.
