@@ -27,7 +27,7 @@ pub struct FitSummary {
     /// The largest context with every layer assigned to a GPU, experts in RAM or not, in tokens.
     pub context_on_gpu: Option<u64>,
     /// How fast it generates with an empty cache, where that can be known.
-    pub speed: Option<Speed>,
+    pub speed: Option<Box<Speed>>,
 }
 
 impl PlanRequest {
@@ -48,7 +48,7 @@ impl PlanRequest {
             context_fits: all.or_else(|| most(Goal::AtLeast(0))),
             context_in_vram: in_vram,
             context_on_gpu: on_gpu,
-            speed: Speed::of(&self.model, &self.machine, plan, 0),
+            speed: Speed::of(&self.model, &self.machine, plan, 0).map(Box::new),
         }
     }
 }

@@ -55,7 +55,7 @@ impl PlanRequest {
         LargestQuantisation { found: None, next }
     }
 
-    /// This request with the model in the largest common quantisation up to Q8_0 with all in VRAM while every knob
+    /// This request with the model in the largest common quantisation up to `Q8_0` with all in VRAM while every knob
     /// stays. For a model that was trained in its own quantisation nothing larger is tried.
     pub fn best_quantisation(&self) -> Option<Self> {
         let model = &self.model;

@@ -145,10 +145,9 @@ pub fn measured() -> Measured {
             let near = (planned.0 - observed.0).abs() <= (observed.0 * 0.02).max(row.tolerance.0);
             match row.term {
                 CheckedTerm::Model if knows_weights => count(&mut measured.weights, row.agrees()),
-                CheckedTerm::Model => {}
                 CheckedTerm::Compute if told("") && older => count(&mut measured.older, near),
                 CheckedTerm::Compute if told("") => count(&mut measured.compute, near),
-                CheckedTerm::Compute => {}
+                CheckedTerm::Model | CheckedTerm::Compute => {}
                 // saved states belong to a draft
                 _ if matches!(row.reason, Some(Reason::SavedStates(_))) => {}
                 _ if told("the ubatch") => count(&mut measured.caches, row.agrees()),

@@ -52,7 +52,7 @@ impl ListColumn {
     const fn cells(self, wide: u16) -> (u16, u16) {
         match self {
             Self::Name => (0, 0),
-            Self::Origin => (16, 122),
+            Self::Origin => (16, 108),
             // with the active ones
             Self::Parameters if wide >= 90 => (16, 0),
             Self::Parameters => (9, 64),
@@ -61,7 +61,7 @@ impl ListColumn {
             Self::Trained => (9, 84),
             Self::Verdict => (17, 0),
             Self::Fits => (8, 0),
-            Self::Speed => (11, 104),
+            Self::Speed => (11, 118),
         }
     }
 }

@@ -105,7 +105,7 @@ pub fn draw(
                 None => writer.right("…", theme.ink(Hue::Dim)),
             },
             ListColumn::Speed => {
-                let speed = row.status.fit_summary().and_then(|summary| summary.speed.as_ref());
+                let speed = row.status.fit_summary().and_then(|summary| summary.speed.as_deref());
                 writer.right(&speed.map_or_else(|| "–".to_owned(), Speed::range), figures)
             }
         };
