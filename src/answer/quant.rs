@@ -59,7 +59,7 @@ impl PlanRequest {
     /// stays. For a model that was trained in its own quantisation nothing larger is tried.
     pub fn best_quantisation(&self) -> Option<Self> {
         let model = &self.model;
-        let own = FileType::ALL.iter().copied().find(|to| Some(to.name()) == model.file_type);
+        let own: Option<FileType> = model.file_type.and_then(|name| name.parse().ok());
         let trained_for = own.filter(|own| TRAINED_IN.contains(own));
         let free: Bytes = self.machine.gpus.iter().map(|gpu| gpu.free).sum();
         let widest = model.quantised_bytes(FileType::Q8_0).ok()?;

@@ -8,7 +8,7 @@ use crate::speed::Speeds;
 use crate::units::{Bytes, Tokens};
 
 /// A margin that takes in what a driver or a desktop may do.
-pub const COMFORTABLE: Bytes = Bytes::mib(512);
+const COMFORTABLE: Bytes = Bytes::mib(512);
 
 /// What is so, and for what: `All in VRAM at 32 768 tokens, f16 KV`.
 pub fn headline(plan: &Plan) -> String {

@@ -172,7 +172,7 @@ pub(super) struct ListArgs {
     pub(super) max: Option<u64>,
     /// Only models that fit: all in VRAM, with experts in RAM at most, or with layers in RAM.
     #[arg(long, value_name = "vram|experts|split", value_parser = value::fits, num_args = 0..=1,
-          default_missing_value = "split", require_equals = false, help_heading = "Models")]
+          default_missing_value = "split", help_heading = "Models")]
     pub(super) fits: Option<Outcome>,
     /// Print one JSON object; all sizes are integers in bytes.
     #[arg(long, help_heading = "Output")]

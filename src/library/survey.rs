@@ -125,7 +125,8 @@ fn try_plan_item(item: &Item, question: &SurveyRequest, roots: &Roots, whole: bo
     let request = PlanRequest::new(question.engine, model, machine, settings);
     // a model of the catalogue can be had in any quantisation
     let any = item.origin == ModelOrigin::Catalogue && question.quant.is_none();
-    let request = request.best_quantisation().filter(|_| any).unwrap_or(request);
+    let best = if any { request.best_quantisation() } else { None };
+    let request = best.unwrap_or(request);
     let plan = request.plan().map_err(|error| error.to_string())?;
     Ok(if whole {
         let summary = request.fit_summary(&plan);
